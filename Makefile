@@ -1,0 +1,45 @@
+# Every target sets up what it needs in .venv, from the pins in requirements/.
+.DELETE_ON_ERROR:
+PYTHON ?= python3.11
+BIN := .venv/bin
+READY := .venv/ready
+
+.PHONY: run test lint bench lock clean
+
+run: $(READY)
+	$(BIN)/hindsight learn sample:diabetes --learner widrow-hoff
+
+test: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m pytest
+
+lint: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+bench: $(READY) .venv/ready-bench
+	$(BIN)/python benchmarks/online.py
+
+$(READY): requirements/dev.txt pyproject.toml
+	$(PYTHON) -m venv .venv || python3 -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+.venv/ready-bench: requirements/bench.txt $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt
+	touch $@
+
+# Pins with hashes and without addresses, for the oldest Python we support.
+lock: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-tools
+	$(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --no-annotate --extra test --extra lint --output-file requirements/dev.txt requirements/build.in pyproject.toml
+	$(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --no-annotate --extra bench --constraint requirements/dev.txt --output-file requirements/bench.txt pyproject.toml
+
+clean:
+	rm -rf .venv

@@ -1,0 +1,16 @@
+"""scikit-learn estimators."""
+
+from .base import AssumptionWarning
+from .classify import DescentClassifier, PerceptronClassifier, WinnowClassifier
+from .regress import DescentRegressor, EGRegressor, GLMtronRegressor, WidrowHoffRegressor
+
+__all__ = [
+    "AssumptionWarning",
+    "DescentClassifier",
+    "DescentRegressor",
+    "EGRegressor",
+    "GLMtronRegressor",
+    "PerceptronClassifier",
+    "WidrowHoffRegressor",
+    "WinnowClassifier",
+]

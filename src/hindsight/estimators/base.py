@@ -1,0 +1,273 @@
+"""What all online estimators share: input as scikit-learn takes it, runs, and rows one at a time."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, Self
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _check_feature_names, _check_sample_weight, check_is_fitted, validate_data
+
+from .. import kernels
+from ..learners import choice
+from ..one import Arrays, Dicts, One
+from ..run import Run, check_targets, check_weights, doubts, play
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from ..facts import Facts
+    from ..learners import Learner
+
+FLOATS = [np.float64, np.float32]
+
+
+class AssumptionWarning(UserWarning):
+    """The data seen so far lies outside what a theorem, or the geometry, allows for."""
+
+
+class OnlineEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
+    """Base of the estimators; a concrete one has a constructor and `_learner`."""
+
+    runs_: list[Run]
+    n_features_in_: int
+    _row: Any
+
+    def _learner(self) -> Learner:
+        raise TypeError(f"{type(self).__name__} must say which learner it is")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "runs_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in super().__getstate__().items() if k not in ("_ones", "_row")}
+
+    # ---- what was learnt
+
+    @property
+    def facts_(self) -> Any:
+        """Facts of the run so far; for one-vs-rest a list, in the order of `classes_`."""
+        check_is_fitted(self)
+        facts: list[Facts] = [run.facts for run in self.runs_]
+        return facts[0] if len(facts) == 1 else facts
+
+    def _weights(self) -> np.ndarray:
+        """The weights that predict, a row a run, the intercept's last."""
+        check_is_fitted(self)
+        if self.average is None:
+            return np.array([run.weights for run in self.runs_])
+        return np.array([run.mean(self.average) for run in self.runs_])
+
+    def _coef(self) -> np.ndarray:
+        w = self._weights()
+        return w[:, :-1] if self.fit_intercept else w
+
+    @property
+    def intercept_(self) -> Any:
+        """The weight of the constant coordinate; 0 without one."""
+        w = self._weights()
+        return w[:, -1] if self.fit_intercept else np.zeros(len(w))
+
+    # ---- learning
+
+    def _matrix(self, X: Any, reset: bool) -> Any:
+        """X as rows the kernel reads, without a copy where it is one already, and its names noted or checked."""
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        if isinstance(frame, nw.DataFrame):
+            _check_feature_names(self, X, reset=reset)
+            X = frame.to_numpy()
+            return validate_data(self, X, reset=reset, skip_check_array=False, **self._checks())
+        return validate_data(self, X, reset=reset, **self._checks())
+
+    @staticmethod
+    def _checks() -> dict[str, Any]:
+        # The kernel finds NaN and infinity while it reads the rows for learning; another read would double the time.
+        return {"accept_sparse": "csr", "dtype": FLOATS, "ensure_all_finite": False, "order": None}
+
+    def _begin(self, features: int, count: int) -> None:
+        learner = self._learner()
+        rates = getattr(self, "rates", None)
+        if rates is not None:
+            learner = learner.with_rates(rates)
+        if self.average is not None:
+            choice("average", self.average, ("before", "after"))
+        starts = [None] * count if self.start is None else list(np.atleast_2d(np.asarray(self.start, np.float64)))
+        if len(starts) != count:
+            raise ValueError(f"start must have one row for each of the {count} one-vs-rest learners, got {len(starts)}")
+        self.runs_ = [self._fresh(learner, features, start) for start in starts]
+
+    def _fresh(self, learner: Learner, features: int, start: np.ndarray | None = None) -> Run:
+        return Run(learner, features, intercept=self.fit_intercept, average=self.average is not None, start=start)
+
+    def _play(self, X: Any, targets: list[np.ndarray], sample_weight: Any, passes: int) -> None:
+        weight = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=False)
+        names = getattr(self, "feature_names_in_", None)
+        margins = np.empty((X.shape[0], len(self.runs_))) if self.keep_margins else None
+        before = [run.snapshot() for run in self.runs_]
+        try:
+            for _ in range(passes):
+                play(self.runs_, X, targets, weight, margins, names)
+        except BaseException:
+            for run, state in zip(self.runs_, before, strict=True):
+                run.restore(state)
+            raise
+        if margins is not None:
+            self.margins_ = margins[:, 0] if margins.shape[1] == 1 else margins
+        for warning in doubts(self.runs_[0]):
+            warnings.warn(warning, AssumptionWarning, stacklevel=3)
+
+    def _passes(self) -> int:
+        if not isinstance(self.passes, (int, np.integer)) or isinstance(self.passes, bool) or self.passes < 1:
+            raise ValueError(f"passes must be a whole number, at least 1; got {self.passes!r}")
+        return int(self.passes)
+
+    def _kept(self) -> dict[str, Any]:
+        """What a failed `fit` must put back."""
+        return dict(self.__dict__)
+
+    def _restore(self, kept: dict[str, Any]) -> None:
+        self.__dict__.clear()
+        self.__dict__.update(kept)
+
+    def _margins(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        if isinstance(frame, nw.DataFrame):
+            _check_feature_names(self, X, reset=False)
+            X = frame.to_numpy()
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
+        w = self._weights()
+        if self.fit_intercept:
+            return np.asarray(X @ w[:, :-1].T + w[:, -1])
+        return np.asarray(X @ w.T)
+
+    # ---- one row at a time
+
+    def _put(self, x: Any, grow: bool) -> Any:
+        """Lay the row where the kernel reads it; with `grow`, new names get a column (and a first row starts runs)."""
+        row = getattr(self, "_row", None)
+        if not isinstance(x, dict):
+            if not isinstance(row, Arrays):
+                row = Arrays(self.n_features_in_, self.runs_[0].bias)
+            row.put(x)
+        else:
+            if not isinstance(row, Dicts):
+                row = Dicts(self._names(), self.runs_[0].bias)
+            if not x.keys() <= row.column.keys():
+                x = self._meet(row, x, grow)
+            row.put(x)
+        self._row = row
+        return row
+
+    def _names(self) -> list[Hashable]:
+        """The names of the columns: the features' own, or 0, 1, 2, ..."""
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None:
+            return list(names)
+        return getattr(self, "_dict_names", None) or list(range(self.n_features_in_))
+
+    def _meet(self, row: Dicts, x: dict[Hashable, float], grow: bool) -> dict[Hashable, float]:
+        """Names never seen: new columns where the geometry allows it, ignored (weight 0) when only predicting."""
+        if not grow:
+            return {k: v for k, v in x.items() if k in row.column}
+        new = [k for k in x if k not in row.column]
+        if not isinstance(self.runs_[0].learner.geometry, kernels.Euclidean):
+            raise ValueError(
+                f"feature {new[0]!r} is new: multiplicative weights depend on how many features there are, "
+                "so declare them all (features=[...])"
+            )
+        if self.start is not None:
+            raise ValueError(
+                f"feature {new[0]!r} is new, but start gives the weights of {self.n_features_in_} features"
+            )
+        for k in new:
+            row.column[k] = len(row.column)
+        if len(row.column) > self.runs_[0].v.shape[1] - self.fit_intercept:
+            for run in self.runs_:
+                run.widen(2 * len(row.column))
+        self._dict_names = list(row.column)
+        self.n_features_in_ = len(row.column)
+        if hasattr(self, "feature_names_in_"):
+            self.feature_names_in_ = np.array(self._dict_names, dtype=object)
+        return x
+
+    def _ready(self, k: int) -> One:
+        """Run k bound to the row that was put."""
+        ones: dict[tuple[int, type], One] = self.__dict__.setdefault("_ones", {})
+        key = (k, type(self._row))
+        one = ones.get(key)
+        if one is None or one.run is not self.runs_[k] or one.row is not self._row or one.stale():
+            one = ones[key] = One(self.runs_[k], self._row)
+        return one
+
+    def _first_row(self, x: Any, count: int) -> None:
+        """Start runs for a first row that came by itself."""
+        features = getattr(self, "features", None)
+        if isinstance(x, dict):
+            names = list(features) if features is not None else list(x)
+            if features is None and not isinstance(self._learner().geometry, kernels.Euclidean):
+                raise ValueError("declare the features (features=[...]) before dicts: multiplicative weights need N")
+            self._dict_names = names
+            self.n_features_in_ = len(names)
+        else:
+            self.n_features_in_ = np.asarray(x).shape[0] if np.ndim(x) == 1 else 0
+            if self.n_features_in_ == 0:
+                raise ValueError(f"x must be a dict or a 1-D array with at least one feature, got {x!r}")
+        self._begin(self.n_features_in_, count)
+
+    def _learn_one(self, x: Any, targets: list[float], weight: float) -> None:
+        """Play one row with every run; on an error each is as it was."""
+        check_weights(np.array([weight, 1.0], np.float64))
+        for run, y in zip(self.runs_, targets, strict=True):
+            check_targets(run.learner.targets, np.array([y]))
+        self._put(x, grow=True)
+        before = [run.snapshot() for run in self.runs_] if len(self.runs_) > 1 else None
+        try:
+            for k, y in enumerate(targets):
+                self._ready(k).learn(y, weight)
+        except ValueError:
+            if before is not None:
+                for run, state in zip(self.runs_, before, strict=True):
+                    run.restore(state)
+            raise
+
+    def _margins_one(self, x: Any) -> list[float]:
+        """The margin of one row for every run."""
+        check_is_fitted(self)
+        self._put(x, grow=False)
+        if self.average is None:
+            return [self._ready(k).margin() for k in range(len(self.runs_))]
+        w = self._weights()[:, : self.n_features_in_]
+        margins: np.ndarray = np.asarray(self._row.matrix() @ w.T)[0] + self.intercept_
+        return margins.tolist()
+
+
+class FitMixin:
+    """`fit` as a fresh start: either it succeeds, or the estimator is as it was."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from the rows in the order given, `passes` times over, from w_1 = start.
+
+        Parameters
+        ----------
+        X : rows: array, CSR matrix or dataframe.
+        y : targets.
+        sample_weight : importance of each row; it multiplies the loss.
+        """
+        kept = self._kept()  # type: ignore[attr-defined]
+        for name in [k for k in vars(self) if k.endswith("_") or k in ("_ones", "_row", "_dict_names")]:
+            delattr(self, name)
+        try:
+            return self._fit(X, y, sample_weight)  # type: ignore[attr-defined]
+        except BaseException:
+            self._restore(kept)  # type: ignore[attr-defined]
+            raise

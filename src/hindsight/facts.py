@@ -1,0 +1,88 @@
+"""Facts of a run: what the theorems need to know of it, and nothing else."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Sums and maxima over the rounds played (rows of weight 0 are none).
+
+    Facts form a commutative monoid: ``a + b`` are the facts of the rounds of both, so chunks, shards and resumed
+    runs add up. Norms are those of the rows as played, the intercept coordinate included. Below c is the weight of a
+    round, z its margin before the update, eta its rate and g = c slope(z, y) x the gradient met there.
+
+    Attributes
+    ----------
+    rounds : number of rounds.
+    weight : sum of c.
+    loss : sum of c loss(z, y), the loss whose derivative is the slope.
+    square : sum of c (mean(z) - y)^2, with what z predicts through the learner's link.
+    mistakes, mistake_weight, mistake_norm : rounds with y z <= 0, their c, and their c^2 |x|_2^2.
+    target : sum of c y^2.
+    gradient : sum of |g|*^2, in the dual norm of the learner's geometry.
+    rate, rate_loss, rate_gradient : sums of eta, eta c loss and eta^2 |g|*^2.
+    damped : sum of c (z - y)^2 / (1 + eta c |x|_2^2).
+    x2, xinf : largest |x|_2 and |x|_inf.
+    weight_x2, weight_xinf, weight_max : largest c |x|_2^2, c |x|_inf^2 and c.
+    rate_x2, rate_xinf : largest eta c |x|_2^2 and eta c |x|_inf^2.
+    target_max : largest |y|.
+    rate_max, rate_min : largest and smallest rate.
+    """
+
+    rounds: int = 0
+    weight: float = 0.0
+    loss: float = 0.0
+    square: float = 0.0
+    mistakes: int = 0
+    mistake_weight: float = 0.0
+    mistake_norm: float = 0.0
+    target: float = 0.0
+    gradient: float = 0.0
+    rate: float = 0.0
+    rate_loss: float = 0.0
+    rate_gradient: float = 0.0
+    damped: float = 0.0
+    x2: float = 0.0
+    xinf: float = 0.0
+    weight_x2: float = 0.0
+    weight_xinf: float = 0.0
+    weight_max: float = 0.0
+    rate_x2: float = 0.0
+    rate_xinf: float = 0.0
+    target_max: float = 0.0
+    rate_max: float = 0.0
+    rate_min: float = math.inf
+
+    @classmethod
+    def of(cls, tally: np.ndarray) -> Facts:
+        """The facts in the array that `kernels.tally` fills."""
+        a: list[Any] = tally.tolist()
+        a[0], a[4], a[13], a[22] = int(a[0]), int(a[4]), math.sqrt(a[13]), -a[22]
+        return cls(*a)
+
+    def __add__(self, other: Facts) -> Facts:
+        joined: dict[str, Any] = {f.name: self._join(f.name, other) for f in fields(self)}
+        return Facts(**joined)
+
+    def _join(self, name: str, other: Facts) -> float:
+        a, b = getattr(self, name), getattr(other, name)
+        if name == "rate_min":
+            return min(a, b)
+        return max(a, b) if name in MAXIMA else a + b
+
+    @property
+    def mean_loss(self) -> float:
+        """Loss a unit of weight."""
+        return self.loss / self.weight if self.weight else math.nan
+
+
+MAXIMA = frozenset(
+    ("x2", "xinf", "weight_x2", "weight_xinf", "weight_max", "rate_x2", "rate_xinf", "target_max", "rate_max")
+)

@@ -1,0 +1,835 @@
+"""The one online loop, and the parts it is made of.
+
+Every online learner of the notes is one rule: keep a dual vector theta, read the weights through
+the geometry, step on the loss::
+
+    w_t = weights(theta_t)    z_t = w_t . x_t    theta_{t+1} = theta_t - eta_t * c_t * slope(z_t, y_t) * x_t
+
+A learner is four parts. A **rule** is a loss in z, its slope, its implicit slope and the mean it
+predicts. An **update** says where the slope is taken (at the old or at the new weights). A
+**geometry** turns theta into weights and takes the step. A **step** gives the rate of round t.
+Rows come as a fifth part. Parts are NamedTuples whose methods numba dispatches by type, so each
+combination compiles to one tight loop, is cached across processes, and also runs as plain Python
+(`play.py_func`). Parts and loop share this file: a part elsewhere would leave a stale cache behind.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numba.core.types import BaseNamedTuple
+from numba.extending import overload_method
+
+LN2_HI = 0.693147180369123816490  # 33 significant bits, so that k * LN2_HI is exact
+LN2_LO = 1.90821492927058770002e-10
+LOG2_E = 1.4426950408889634
+ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to the nearest integer
+ABS = 0x7FFFFFFFFFFFFFFF
+ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+
+# Scalars of a learner's state. `v` holds its vectors, a row each (the intercept in the last column):
+# theta (+ moments of it for averaging), and for the multiplicative geometries the numerators of w
+# (+ their running sum and the clock at which each was last brought up to date).
+ROUNDS, REACH, MASS, BASE, TOUCHED, CLOCK, SHIFT, SCALARS = range(8)
+
+# Without reference counts (nothing here allocates) and with every part inlined, a round costs a third of what it
+# would otherwise; division by zero gives an infinity, which the loop looks for, rather than an exception.
+BARE = {"error_model": "numpy", "_nrt": False}
+INLINE = {**BARE, "forceinline": True}
+kernel = njit(cache=True, nogil=True, **BARE)
+inlined = njit(cache=True, **INLINE)
+
+
+# The methods of parts, and their arguments; numba takes the method of the part's own class.
+METHODS = {
+    # rules
+    "slope": "z, y",
+    "loss": "z, y",
+    "mean": "z",
+    "wrong": "z, y",
+    "implicit": "z, y, a",
+    # updates and steps
+    "pull": "rule, geometry, v, s, rows, t, z, q, y, a",
+    "rate": "t",
+    # rows
+    "sound": "t, width",
+    "span": "t",
+    "index": "k",
+    "value": "t, k",
+    "inner": "v, i, t",
+    "move": "geometry, v, t, d, mass, shift",
+    # geometries
+    "dot": "v, s, rows, t",
+    "tick": "s",
+    "step": "v, s, rows, t, d",
+    "solve": "rule, v, s, rows, t, z, q, y, a",
+    "share": "theta, shift",
+    "height": "theta",
+    "norm": "q, top",
+}
+for _name, _args in METHODS.items():
+    overload_method(BaseNamedTuple, _name, jit_options=INLINE)(
+        eval(f"lambda self, {_args}: self.instance_class.{_name}")
+    )
+
+
+# ---------------------------------------------------------------- rules
+
+
+class Square(NamedTuple):
+    """scale/2 (z - y)^2. Scale 2 is the square loss; scale 1 drops the gradient's 2 as Widrow-Hoff and EG do."""
+
+    scale: float
+
+    def slope(self, z, y):
+        return self.scale * (z - y)
+
+    def loss(self, z, y):
+        return 0.5 * self.scale * (z - y) * (z - y)
+
+    def mean(self, z):
+        return z
+
+    def wrong(self, z, y):
+        return y * z <= 0.0
+
+    def implicit(self, z, y, a):
+        return self.scale * (z - y) / (1.0 + self.scale * a)
+
+
+class Absolute(NamedTuple):
+    """scale |z - y|, with slope 0 at z = y."""
+
+    scale: float
+
+    def slope(self, z, y):
+        return self.scale * ((z > y) - (z < y))
+
+    def loss(self, z, y):
+        return self.scale * abs(z - y)
+
+    def mean(self, z):
+        return z
+
+    def wrong(self, z, y):
+        return y * z <= 0.0
+
+    def implicit(self, z, y, a):
+        return self.slope(z, y) if abs(z - y) >= self.scale * a else (z - y) / a
+
+
+class Logistic(NamedTuple):
+    """scale (ln(1 + e^z) - y z) for y in [0, 1]: the logistic loss, and the matching loss of the logistic link."""
+
+    scale: float
+
+    def slope(self, z, y):
+        return self.scale * (sigmoid(z) - y)
+
+    def loss(self, z, y):
+        return self.scale * (max(z, 0.0) - y * z + math.log1p(math.exp(-abs(z))))
+
+    def mean(self, z):
+        return sigmoid(z)
+
+    def wrong(self, z, y):
+        return (y - 0.5) * z <= 0.0
+
+    def implicit(self, z, y, a):
+        return implicit_logistic(self.scale, z, y, a)
+
+
+class Hinge(NamedTuple):
+    """max(0, margin - y z) for y = -1 or 1. Margin 0 is the perceptron's loss, whose slope at z = 0 is -y."""
+
+    margin: float
+
+    def slope(self, z, y):
+        return -y if y * z <= self.margin else 0.0
+
+    def loss(self, z, y):
+        return max(0.0, self.margin - y * z)
+
+    def mean(self, z):
+        return 1.0 if z > 0.0 else -1.0
+
+    def wrong(self, z, y):
+        return y * z <= 0.0
+
+    def implicit(self, z, y, a):
+        short = self.margin - y * z
+        return 0.0 if short < 0.0 else (-y if short >= a else -y * short / a)
+
+
+class Clipped(NamedTuple):
+    """The matching loss of the clipped linear link u(z) = min(1, max(0, z)): its slope is u(z) - y."""
+
+    scale: float
+
+    def slope(self, z, y):
+        return self.scale * (min(1.0, max(0.0, z)) - y)
+
+    def loss(self, z, y):
+        u = min(1.0, max(0.0, z))
+        return self.scale * (u * (z - 0.5 * u) - y * z)
+
+    def mean(self, z):
+        return min(1.0, max(0.0, z))
+
+    def wrong(self, z, y):
+        return (y - 0.5) * (z - 0.5) <= 0.0
+
+    def implicit(self, z, y, a):
+        b = self.scale * a
+        new = z + b * y  # where z lands if the link is 0 there
+        if new > 0.0:
+            new = max(new / (1.0 + b), new - b)
+        return self.slope(new, y)
+
+
+@inlined
+def sigmoid(z):
+    e = math.exp(-abs(z))
+    return 1.0 / (1.0 + e) if z >= 0.0 else e / (1.0 + e)
+
+
+@kernel
+def implicit_logistic(scale, z, y, a):
+    """The slope g = scale (sigmoid(z - a g) - y), by Newton kept inside a shrinking bracket."""
+    lo, hi = scale * -y, scale * (1.0 - y)
+    g = scale * (sigmoid(z) - y)
+    lo, hi = (0.0, g) if g > 0.0 else (g, 0.0)
+    for _ in range(100):
+        p = sigmoid(z - a * g)
+        f = g - scale * (p - y)
+        if f > 0.0:
+            hi = g
+        else:
+            lo = g
+        new = g - f / (1.0 + scale * a * p * (1.0 - p))
+        if not lo <= new <= hi:
+            new = 0.5 * (lo + hi)
+        if abs(new - g) <= 1e-16 * abs(new):
+            return new
+        g = new
+    return g
+
+
+# ---------------------------------------------------------------- updates
+
+
+class Explicit(NamedTuple):
+    """The slope at the weights that predicted."""
+
+    scale: float
+
+    def pull(self, rule, geometry, v, s, rows, t, z, q, y, a):
+        return rule.slope(z, y)
+
+
+class Implicit(NamedTuple):
+    """The slope at the weights after the step (the notes' updates before their approximation)."""
+
+    scale: float
+
+    def pull(self, rule, geometry, v, s, rows, t, z, q, y, a):
+        return geometry.solve(rule, v, s, rows, t, z, q, y, a)
+
+
+class Step(NamedTuple):
+    """The rate of round t = 1, 2, ...: rates[t - 1] where rates are given, else eta t^-power."""
+
+    eta: float
+    power: float
+    rates: np.ndarray
+
+    def rate(self, t):
+        if self.rates.size > 0:
+            return self.rates[int(t) - 1]
+        return self.eta if self.power == 0.0 else self.eta * t**-self.power
+
+
+# ---------------------------------------------------------------- rows
+#
+# Row t is the values k in span(t), each at coordinate index(k), and the intercept coordinate with value `bias`
+# (0: none) in the last column of the state. Values are reached one by one: a view of the row would cost
+# reference counts in every round.
+
+
+@inlined
+def bits(x):
+    return np.float64(x).view(np.int64)
+
+
+@inlined
+def from_bits(k):
+    return np.int64(k).view(np.float64)
+
+
+# Dense sums may run in any order and fuse multiply-adds, nothing more: NaN and infinity keep their meaning.
+# Over sparse rows that would make slow gathers, so there four sums stand in a row and none waits for another.
+any_order = njit(cache=True, fastmath={"reassoc", "contract"}, **INLINE)
+
+
+@any_order
+def inner_dense(rows, v, i, t):
+    """v[i] . x_t, |x_t|_2^2 and |x_t|_inf. The maximum runs over bit patterns: those vectorise, and keep a NaN."""
+    a, b = rows.span(t)
+    dot, q, top = 0.0, 0.0, 0
+    for k in range(a, b):
+        x = np.float64(rows.value(t, k))
+        dot += v[i, rows.index(k)] * x
+        q += x * x
+        top = max(top, bits(x) & ABS)
+    return dot, q, from_bits(top)
+
+
+@any_order
+def norms(rows, t):
+    """|x_t|_2^2 and |x_t|_inf."""
+    a, b = rows.span(t)
+    q, top = 0.0, 0
+    for k in range(a, b):
+        x = np.float64(rows.value(t, k))
+        q += x * x
+        top = max(top, bits(x) & ABS)
+    return q, from_bits(top)
+
+
+@inlined
+def inner_sparse(rows, v, i, t):
+    """v[i] . x_t in four sums, |x_t|_2^2 and |x_t|_inf."""
+    a, b = rows.span(t)
+    dot, dot1, dot2, dot3 = 0.0, 0.0, 0.0, 0.0
+    while a + FOUR <= b:
+        dot += v[i, rows.index(a)] * rows.value(t, a)
+        dot1 += v[i, rows.index(a + ONE)] * rows.value(t, a + ONE)
+        dot2 += v[i, rows.index(a + TWO)] * rows.value(t, a + TWO)
+        dot3 += v[i, rows.index(a + THREE)] * rows.value(t, a + THREE)
+        a += FOUR
+    while a < b:
+        dot += v[i, rows.index(a)] * rows.value(t, a)
+        a += ONE
+    q, top = norms(rows, t)
+    return (dot + dot1) + (dot2 + dot3), q, top
+
+
+def _entropic_move(rows, geometry, v, t, d, shift):
+    """theta += d x_t and the numerators anew; what the touched coordinates weighed before, and weigh now."""
+    old, new = 0.0, 0.0
+    a, b = rows.span(t)
+    for k in range(a, b):
+        j = rows.index(k)
+        theta = v[0, j]
+        old += geometry.share(theta, shift)[1]
+        theta += d * rows.value(t, k)
+        v[0, j] = theta
+        top, mass = geometry.share(theta, shift)
+        v[1, j] = top
+        new += mass
+    return old, new
+
+
+move_dense, move_sparse = any_order(_entropic_move), inlined(_entropic_move)
+
+
+class Dense(NamedTuple):
+    """C-contiguous rows."""
+
+    values: np.ndarray
+    bias: float
+
+    def sound(self, t, width):
+        return True
+
+    def span(self, t):
+        return 0, self.values.shape[1]
+
+    def index(self, k):
+        return k
+
+    def value(self, t, k):
+        return self.values[t, k]
+
+    def inner(self, v, i, t):
+        return inner_dense(self, v, i, t)
+
+    def move(self, geometry, v, t, d, mass, shift):
+        old, new = move_dense(self, geometry, v, t, d, shift)
+        return 0.0, new
+
+
+class Strided(NamedTuple):
+    """Rows of any strides; each is copied to a contiguous scratch row, so that sums run as for `Dense`."""
+
+    values: np.ndarray
+    scratch: np.ndarray
+    bias: float
+
+    def sound(self, t, width):
+        for j in range(self.scratch.size):
+            self.scratch[j] = self.values[t, j]
+        return True
+
+    def span(self, t):
+        return 0, self.scratch.size
+
+    def index(self, k):
+        return k
+
+    def value(self, t, k):
+        return self.scratch[k]
+
+    def inner(self, v, i, t):
+        return inner_dense(self, v, i, t)
+
+    def move(self, geometry, v, t, d, mass, shift):
+        old, new = move_dense(self, geometry, v, t, d, shift)
+        return 0.0, new
+
+
+class CSR(NamedTuple):
+    """Sparse rows. Unsigned indices spare numba's test for negative ones."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    bias: float
+
+    def sound(self, t, width):
+        a, b = self.indptr[t], self.indptr[t + 1]
+        good = a == b or self.indices[b - ONE] < width
+        for k in range(a + ONE, b):
+            good &= self.indices[k - ONE] < self.indices[k]
+        return good
+
+    def span(self, t):
+        return self.indptr[t], self.indptr[t + 1]
+
+    def index(self, k):
+        return self.indices[k]
+
+    def value(self, t, k):
+        return self.data[k]
+
+    def inner(self, v, i, t):
+        return inner_sparse(self, v, i, t)
+
+    def move(self, geometry, v, t, d, mass, shift):
+        old, new = move_sparse(self, geometry, v, t, d, shift)
+        return mass - old, new
+
+
+@inlined
+def inner(v, i, rows, t):
+    """The inner product and the two norms of a row with its intercept coordinate."""
+    dot, q, top = rows.inner(v, i, t)
+    if rows.bias != 0.0:
+        dot += rows.bias * v[i, v.shape[1] - 1]
+        q += rows.bias * rows.bias
+        top = max(top, rows.bias)
+    return dot, q, top
+
+
+# ---------------------------------------------------------------- geometries
+
+
+class Euclidean(NamedTuple):
+    """w = theta. For averages the second row of v sums (round * step), so that Sigma w_t = T w_{T+1} - v[1]."""
+
+    radius: float
+
+    def dot(self, v, s, rows, t):
+        return inner(v, 0, rows, t)
+
+    def tick(self, s):
+        pass
+
+    def step(self, v, s, rows, t, d):
+        add(v, 0, rows, t, d)
+        if v.shape[0] > 1:
+            add(v, 1, rows, t, d * s[ROUNDS])
+
+    def solve(self, rule, v, s, rows, t, z, q, y, a):
+        return rule.implicit(z, y, a * q)
+
+    def norm(self, q, top):
+        return q
+
+    def begin(self, width: int, start: np.ndarray | None, average: bool) -> tuple[np.ndarray, np.ndarray]:
+        v, s = np.zeros((2 if average else 1, width)), np.zeros(SCALARS)
+        if start is not None:
+            v[0] = start
+        s[REACH] = np.abs(v[0]).max()
+        return v, s
+
+    def weights(self, v: np.ndarray, s: np.ndarray) -> np.ndarray:
+        return v[0].copy()
+
+    def total(self, v: np.ndarray, s: np.ndarray) -> np.ndarray:
+        """Sigma_t w_t over the rounds played, w_1 included and w_{T+1} not."""
+        return s[ROUNDS] * v[0] - v[1]
+
+
+@inlined
+def add(v, i, rows, t, d):
+    a, b = rows.span(t)
+    for k in range(a, b):
+        v[i, rows.index(k)] += d * rows.value(t, k)
+    if rows.bias != 0.0:
+        v[i, v.shape[1] - 1] += d * rows.bias
+
+
+@inlined
+def exponentials(theta, shift):
+    """e^theta / 2^shift and e^-theta / 2^shift: 0 far below 1, infinity far above; without branches, to vectorise.
+
+    theta = k ln 2 + r; with e^r = even(r^2) + r odd(r^2), both signs share one polynomial.
+    """
+    big = theta * LOG2_E + ROUND
+    k = big - ROUND
+    r = (theta - k * LN2_HI) - k * LN2_LO
+    x = r * r
+    even = 1 / 479001600
+    even = even * x + 1 / 3628800
+    even = even * x + 1 / 40320
+    even = even * x + 1 / 720
+    even = even * x + 1 / 24
+    even = even * x + 0.5
+    even = even * x + 1.0
+    odd = 1 / 6227020800
+    odd = odd * x + 1 / 39916800
+    odd = odd * x + 1 / 362880
+    odd = odd * x + 1 / 5040
+    odd = odd * x + 1 / 120
+    odd = odd * x + 1 / 6
+    odd = odd * x * r + r
+    n, c = bits(big) - bits(ROUND), np.int64(shift)
+    up = from_bits((n - c + 1023) << 52) * (even + odd)
+    down = from_bits((1023 - n - c) << 52) * (even - odd)
+    up = up if k - shift > -1022.0 else 0.0
+    up = up if k - shift < 1023.0 else np.inf
+    down = down if -k - shift > -1022.0 else 0.0
+    down = down if -k - shift < 1023.0 else np.inf
+    return up, down
+
+
+@inlined
+def catch_up(v, j, clock):
+    """Bring one coordinate's running sum of weights up to the clock (the sum of 1/mass over the rounds)."""
+    v[2, j] += v[1, j] * (clock - v[3, j])
+    v[3, j] = clock
+
+
+@kernel
+def refresh(geometry, v, s):
+    """Shift to the largest exponent and recompute mass and numerators; running sums are brought up to date."""
+    if v.shape[0] > 2:
+        for j in range(v.shape[1]):
+            catch_up(v, j, s[CLOCK])
+            v[3, j] = 0.0
+    top = -np.inf
+    for j in range(v.shape[1]):
+        top = max(top, geometry.height(v[0, j]))
+    shift = math.ceil(top * LOG2_E)
+    mass = 0.0
+    for j in range(v.shape[1]):
+        v[1, j], m = geometry.share(v[0, j], shift)
+        mass += m
+    s[MASS], s[BASE], s[TOUCHED], s[CLOCK], s[SHIFT] = mass, mass, 0.0, 0.0, shift
+
+
+def entropic_dot(self, v, s, rows, t):
+    dot, q, top = inner(v, 1, rows, t)
+    return self.radius * dot / s[MASS], q, top
+
+
+def entropic_tick(self, s):
+    s[CLOCK] += 1.0 / s[MASS]
+
+
+def entropic_step(self, v, s, rows, t, d):
+    """One multiplicative step in O(nnz).
+
+    The mass is tracked by differences. It is recomputed after as many touched coordinates as there are, and
+    when it has moved 2^10-fold (differences of it, and of the clock, would cancel): both are told by the state
+    alone, so the sizes of chunks change nothing.
+    """
+    a, b = rows.span(t)
+    last = v.shape[1] - 1
+    if v.shape[0] > 2:
+        for k in range(a, b):
+            catch_up(v, rows.index(k), s[CLOCK])
+        if rows.bias != 0.0:
+            catch_up(v, last, s[CLOCK])
+    d *= self.radius
+    rest, new = rows.move(self, v, t, d, s[MASS], s[SHIFT])
+    if rows.bias != 0.0:
+        if rest != 0.0:
+            rest -= self.share(v[0, last], s[SHIFT])[1]
+        v[0, last] += d * rows.bias
+        v[1, last], mass = self.share(v[0, last], s[SHIFT])
+        new += mass
+    s[MASS] = rest + new
+    if rest != 0.0:
+        s[TOUCHED] += b - a + 1
+    if s[TOUCHED] > v.shape[1] or not s[BASE] * 2.0**-10 < s[MASS] < s[BASE] * 2.0**10:
+        refresh(self, v, s)
+
+
+@kernel
+def entropic_after(geometry, v, s, rows, t, d):
+    """The margin of row t after a step d on it, without taking the step."""
+    d *= geometry.radius
+    a, b = rows.span(t)
+    last = v.shape[1] - 1
+    top = geometry.height(v[0, last] + d * rows.bias)
+    for k in range(a, b):
+        top = max(top, geometry.height(v[0, rows.index(k)] + d * rows.value(t, k)))
+    shift = max(s[SHIFT], math.ceil(top * LOG2_E))
+    old, new, dot = 0.0, 0.0, 0.0
+    for k in range(a, b):
+        theta, x = v[0, rows.index(k)], rows.value(t, k)
+        old += geometry.share(theta, s[SHIFT])[1]
+        e, mass = geometry.share(theta + d * x, shift)
+        new += mass
+        dot += e * x
+    if rows.bias != 0.0:
+        old += geometry.share(v[0, last], s[SHIFT])[1]
+        e, mass = geometry.share(v[0, last] + d * rows.bias, shift)
+        new += mass
+        dot += e * rows.bias
+    rest = s[MASS] - old if b - a < last else 0.0  # a full row leaves no other mass
+    return geometry.radius * dot / (rest * 2.0 ** (s[SHIFT] - shift) + new)
+
+
+def entropic_solve(self, rule, v, s, rows, t, z, q, y, a):
+    """The slope g = slope(margin after the step -a g): margins fall as g grows, so g lies between 0 and slope(z).
+
+    False position and bisection take turns; a jump of the slope (hinge, absolute) is met by bisection.
+    """
+    g = rule.slope(z, y)
+    near, far = 0.0, g
+    f_near, f_far = -g, g - rule.slope(entropic_after(self, v, s, rows, t, -a * g), y)
+    for i in range(120):
+        if f_far == 0.0 or abs(far - near) <= 2e-16 * abs(far):
+            break
+        g = near - f_near * (far - near) / (f_far - f_near) if i % 2 == 0 else 0.5 * (near + far)
+        f = g - rule.slope(entropic_after(self, v, s, rows, t, -a * g), y)
+        if f * f_near > 0.0:
+            near, f_near = g, f
+        else:
+            far, f_far = g, f
+    return far
+
+
+@kernel
+def shares(geometry, theta, shift, out):
+    """Numerator and mass of every coordinate."""
+    for j in range(theta.size):
+        out[0, j], out[1, j] = geometry.share(theta[j], shift)
+
+
+def entropic_norm(self, q, top):
+    return (self.radius * top) ** 2
+
+
+def entropic_begin(self, width: int, start: np.ndarray | None, average: bool) -> tuple[np.ndarray, np.ndarray]:
+    v, s = np.zeros((4 if average else 2, width)), np.zeros(SCALARS)
+    if start is not None:
+        v[0] = self.dual(start)
+    s[REACH] = np.abs(v[0][np.isfinite(v[0])]).max()
+    refresh(self, v, s)
+    return v, s
+
+
+def entropic_weights(self, v: np.ndarray, s: np.ndarray) -> np.ndarray:
+    out = np.empty((2, v.shape[1]))
+    shares(self, v[0], s[SHIFT], out)
+    return self.radius * out[0] / out[1].sum()
+
+
+def entropic_total(self, v: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """Sigma_t w_t over the rounds played, w_1 included and w_{T+1} not."""
+    return self.radius * (v[2] + v[1] * (s[CLOCK] - v[3]))
+
+
+class Simplex(NamedTuple):
+    """w_i = radius e^theta_i / Sigma e^theta_j, in the log domain."""
+
+    radius: float
+
+    def share(self, theta, shift):
+        up, down = exponentials(theta, shift)
+        return up, up
+
+    def height(self, theta):
+        return theta
+
+    def dual(self, w: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            return np.log(w / self.radius)
+
+    dot, tick, step, solve, norm = entropic_dot, entropic_tick, entropic_step, entropic_solve, entropic_norm
+    begin, weights, total = entropic_begin, entropic_weights, entropic_total
+
+
+class Balanced(NamedTuple):
+    """w_i = radius sinh theta_i / Sigma cosh theta_j: the simplex rule on radius (x, -x), one theta for both halves."""
+
+    radius: float
+
+    def share(self, theta, shift):
+        up, down = exponentials(theta, shift)
+        return up - down, up + down
+
+    def height(self, theta):
+        return abs(theta)
+
+    def dual(self, w: np.ndarray) -> np.ndarray:
+        """theta with sinh theta_i = w_i S / radius and S = Sigma cosh theta_j, S found by bisection."""
+        p = w / self.radius
+        lo, hi = float(w.size), w.size / (1.0 - np.abs(p).sum())
+        for _ in range(200):
+            mid = 0.5 * (lo + hi)
+            if np.sqrt(1.0 + (p * mid) ** 2).sum() > mid:
+                lo = mid
+            else:
+                hi = mid
+        return np.arcsinh(p * 0.5 * (lo + hi))
+
+    dot, tick, step, solve, norm = entropic_dot, entropic_tick, entropic_step, entropic_solve, entropic_norm
+    begin, weights, total = entropic_begin, entropic_weights, entropic_total
+
+
+# ---------------------------------------------------------------- the loop
+
+
+@kernel
+def fits(v, s, rows, t, d):
+    """Whether a step keeps every number of the state finite; `REACH`, a bound on them, is made exact first."""
+    a, b = rows.span(t)
+    reach, far = 0.0, abs(rows.bias)
+    for i in range(min(2, v.shape[0])):
+        for j in range(v.shape[1]):
+            if np.isfinite(v[i, j]):
+                reach = max(reach, abs(v[i, j]))
+    for k in range(a, b):
+        far = max(far, abs(rows.value(t, k)))
+    s[REACH] = reach + far * abs(d) * (s[ROUNDS] + 1.0)
+    return s[REACH] < np.inf
+
+
+@kernel
+def play(rows, first, last, y, c, rule, update, geometry, step, v, s, z, q, top):
+    """Play rows first..last: for each, margin and norms into z, q = |x|_2^2 and top = |x|_inf, then the step.
+
+    Returns how many were played: fewer than asked where a row or its step is not finite, or where its indices do
+    not ascend within the width; the state is then as it was before that row.
+    """
+    width = v.shape[1] - (1 if rows.bias != 0.0 else 0)
+    for i in range(last - first):
+        t = first + i
+        if not rows.sound(t, width):
+            return i
+        zi, qi, ti = geometry.dot(v, s, rows, t)
+        z[i], q[i], top[i] = zi, qi, ti
+        if not abs(zi) + qi < np.inf:
+            return i
+        if c[i] == 0.0:
+            continue
+        a = step.rate(s[ROUNDS] + 1.0) * c[i]
+        d = -a * update.pull(rule, geometry, v, s, rows, t, zi, qi, y[i], a)
+        if d != 0.0:
+            s[REACH] += abs(d) * ti * geometry.radius
+            if not s[REACH] < 1e280 and not fits(v, s, rows, t, d * geometry.radius):
+                return i
+        s[ROUNDS] += 1.0
+        geometry.tick(s)
+        if d != 0.0:
+            geometry.step(v, s, rows, t, d)
+    return last - first
+
+
+FACTS = 23  # the size of the array that `tally` fills; `facts.Facts` names its places
+
+
+@kernel
+def tally(rule, geometry, step, first, z, q, top, y, c, f):
+    """Add rounds to the facts f: plain sums in the order played, so that the sizes of chunks change nothing.
+
+    `first` is the number of rounds before these.
+    """
+    t = first
+    for i in range(y.size):
+        ci, zi, yi, qi = c[i], z[i], y[i], q[i]
+        if ci == 0.0:
+            continue
+        t += 1.0
+        eta = step.rate(t)
+        loss, slope, error = ci * rule.loss(zi, yi), ci * rule.slope(zi, yi), rule.mean(zi) - yi
+        gradient = slope * slope * geometry.norm(qi, top[i])
+        f[0] += 1.0
+        f[1] += ci
+        f[2] += loss
+        f[3] += ci * error * error
+        if rule.wrong(zi, yi):
+            f[4] += 1.0
+            f[5] += ci
+            f[6] += ci * ci * qi
+        f[7] += ci * yi * yi
+        f[8] += gradient
+        f[9] += eta
+        f[10] += eta * loss
+        f[11] += eta * eta * gradient
+        f[12] += ci * (zi - yi) * (zi - yi) / (1.0 + eta * ci * qi)
+        f[13] = max(f[13], qi)
+        f[14] = max(f[14], top[i])
+        f[15] = max(f[15], ci * qi)
+        f[16] = max(f[16], ci * top[i] * top[i])
+        f[17] = max(f[17], ci)
+        f[18] = max(f[18], eta * ci * qi)
+        f[19] = max(f[19], eta * ci * top[i] * top[i])
+        f[20] = max(f[20], abs(yi))
+        f[21] = max(f[21], eta)
+        f[22] = max(f[22], -eta)
+
+
+@kernel
+def play_one(rows, y, c, rule, update, geometry, step, v, s, z, q, top, f):
+    """Play and tally the one row of `rows`: a single call, for rows that come one at a time."""
+    first = s[ROUNDS]
+    played = play(rows, 0, 1, y, c, rule, update, geometry, step, v, s, z, q, top)
+    if played == 1:
+        tally(rule, geometry, step, first, z, q, top, y, c, f)
+    return played
+
+
+@kernel
+def look(rows, geometry, v, s):
+    """The margin of the one row of `rows`."""
+    if not rows.sound(0, v.shape[1] - (1 if rows.bias != 0.0 else 0)):
+        return np.nan
+    return geometry.dot(v, s, rows, 0)[0]
+
+
+@kernel
+def losses(rule, z, y, out):
+    """The rule's loss of each round."""
+    for t in range(z.size):
+        out[t] = rule.loss(z[t], y[t])
+
+
+@kernel
+def slopes(rule, z, y, out):
+    """The rule's slope in z of each round."""
+    for t in range(z.size):
+        out[t] = rule.slope(z[t], y[t])
+
+
+@kernel
+def means(rule, z, out):
+    """What each margin predicts."""
+    for t in range(z.size):
+        out[t] = rule.mean(z[t])

@@ -1,0 +1,126 @@
+"""Rows that come one at a time, as dicts or 1-D arrays, at the price of one compiled call.
+
+Numba's dispatcher costs several times more than a small row does, so each kind of row keeps its arguments and calls
+the compiled function itself.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import typeof
+
+from . import kernels
+from .kernels import CSR, Dense
+from .run import RowError, explain
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping, Sequence
+
+    from .run import Run
+
+
+def compiled(function: Any, args: tuple[Any, ...]) -> Any:
+    """The compiled form of a kernel for arguments of these types."""
+    types = tuple(typeof(a) for a in args)  # type: ignore[no-untyped-call]
+    function.compile(types)
+    return function.overloads[types].entry_point
+
+
+class Arrays:
+    """The row of the last 1-D array given."""
+
+    def __init__(self, features: int, bias: float) -> None:
+        self.values = np.zeros((1, features))
+        self.rows = Dense(self.values, bias)
+
+    def put(self, x: Any) -> None:
+        x = np.asarray(x)
+        if x.shape != self.values.shape[1:]:
+            raise ValueError(f"x must have {self.values.shape[1]} features, got shape {x.shape}")
+        self.values[0] = x
+
+    def matrix(self) -> Any:
+        return self.values
+
+
+class Dicts:
+    """The row of the last dict given. Names get their column at first sight; rows are played in ascending column."""
+
+    def __init__(self, names: Sequence[Hashable], bias: float) -> None:
+        self.column = {name: j for j, name in enumerate(names)}
+        self.bias = bias
+        self.keys: tuple[Hashable, ...] = ()
+        self._room(16)
+        self._shape(())
+
+    def _room(self, size: int) -> None:
+        self.data, self.indices = np.zeros(size), np.zeros(size, np.uint32)
+        self.buffer, self.indptr = memoryview(self.data), np.zeros(2, np.uint64)
+        self.rows = CSR(self.data, self.indices, self.indptr, self.bias)
+
+    def _shape(self, keys: tuple[Hashable, ...]) -> None:
+        """Prepare for rows with these keys, all of them known."""
+        if len(keys) > self.data.size:
+            self._room(2 * len(keys))
+        columns = np.array([self.column[k] for k in keys], np.int64)
+        order = np.argsort(columns)
+        self.order = None if (np.diff(columns) > 0).all() else order
+        self.indices[: len(keys)] = columns[order]
+        self.indptr[1] = len(keys)
+        self.pack = struct.Struct(f"{len(keys)}d").pack_into
+        self.keys = keys
+
+    def put(self, x: Mapping[Hashable, float]) -> None:
+        keys = tuple(x)
+        if keys != self.keys:
+            self._shape(keys)
+        try:
+            self.pack(self.buffer, 0, *x.values())
+        except struct.error:
+            name, value = next((k, v) for k, v in x.items() if not isinstance(v, (int, float, np.number)))
+            raise ValueError(f"feature {name!r}: value {value!r} is not a number") from None
+        if self.order is not None:
+            self.data[: len(keys)] = self.data[self.order]
+
+    def matrix(self) -> Any:
+        from scipy.sparse import csr_matrix
+
+        k = len(self.keys)
+        width = max(len(self.column), 1)
+        return csr_matrix((self.data[:k], self.indices[:k].astype(np.int32), [0, k]), shape=(1, width))
+
+
+class One:
+    """One run on rows of one kind."""
+
+    def __init__(self, run: Run, row: Arrays | Dicts) -> None:
+        learner = run.learner
+        self.run, self.row, self.v, self.rows = run, row, run.v, row.rows
+        self.y, self.c, self.z, self.q, self.top = np.zeros(1), np.ones(1), np.zeros(1), np.zeros(1), np.zeros(1)
+        parts = (learner.rule, learner.update, learner.geometry, learner.step)
+        self.args = (row.rows, self.y, self.c, *parts, run.v, run.s, self.z, self.q, self.top, run.f)
+        self.play = compiled(kernels.play_one, self.args)
+        self.glance = (row.rows, learner.geometry, run.v, run.s)
+        self.look = compiled(kernels.look, self.glance)
+
+    def stale(self) -> bool:
+        """Whether the arrays it was made for have been replaced."""
+        return self.v is not self.run.v or self.rows is not self.row.rows
+
+    def learn(self, y: float, weight: float) -> None:
+        """Play the row that was put, or raise and leave the run as it was."""
+        self.y[0], self.c[0] = y, weight
+        if self.play(*self.args) == 0:
+            width = self.v.shape[1] - bool(self.run.bias)
+            names = list(self.row.column) if isinstance(self.row, Dicts) else None
+            explain(self.row.matrix(), 0, y, self.z[0], self.q[0], width, names)
+
+    def margin(self) -> float:
+        """The margin of the row that was put."""
+        z: float = self.look(*self.glance)
+        if not abs(z) < np.inf:
+            raise RowError(0, f": the margin is {z}: a value is not finite, or too large")
+        return z

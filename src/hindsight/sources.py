@@ -1,0 +1,143 @@
+"""Data for the command: a CSV file with a header, or real data that scikit-learn ships."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows, raw targets and the names of the features; `about` says what was done to them."""
+
+    X: np.ndarray
+    y: np.ndarray
+    names: list[str]
+    about: str
+
+
+class SourceError(ValueError):
+    """Data that cannot be read, with the place and the value."""
+
+
+def read(source: str, target: str | None) -> Table:
+    """The table in a CSV file, or the sample `sample:NAME`."""
+    if source.startswith("sample:"):
+        return sample(source.removeprefix("sample:"), target)
+    if target is None:
+        raise SourceError(f"{source}: say which column to predict: --target COLUMN")
+    return read_csv(Path(source), target)
+
+
+def read_csv(path: Path, target: str) -> Table:
+    """All columns but the target as numbers; the target as it stands."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            lines = _lines(csv.reader(file), str(path))
+            _, names = next(lines)
+            return _table(lines, names, target, str(path))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise SourceError(f"{path}: {reason}") from None
+    except StopIteration:
+        raise SourceError(f"{path}: the file is empty") from None
+
+
+def _lines(reader: Iterator[list[str]], where: str) -> Iterator[tuple[int, list[str]]]:
+    """Records with the number of the line each ends on; blank lines are passed over."""
+    for record in reader:
+        if record:
+            yield reader.line_num, record  # type: ignore[attr-defined]
+
+
+def _table(lines: Iterator[tuple[int, list[str]]], names: list[str], target: str, where: str) -> Table:
+    names = [name.strip() for name in names]
+    if target not in names:
+        import difflib
+
+        near = difflib.get_close_matches(target, names, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else f" (columns: {', '.join(names)})"
+        raise SourceError(f"{where}: there is no column {target!r}{hint}")
+    if len(set(names)) < len(names):
+        twice = next(name for k, name in enumerate(names) if name in names[:k])
+        raise SourceError(f"{where}: column {twice!r} appears twice in the header")
+    if len(names) < 2:
+        raise SourceError(f"{where}: there is no column beside the target {target!r}")
+    goal = names.index(target)
+    features = [name for name in names if name != target]
+    rows: list[list[float]] = []
+    y: list[str] = []
+    for line, record in lines:
+        if len(record) != len(names):
+            raise SourceError(f"{where}, line {line}: {len(record)} fields, but the header has {len(names)}")
+        y.append(record.pop(goal).strip())
+        try:
+            rows.append([float(field) for field in record])
+        except ValueError:
+            name, field = next(pair for pair in zip(features, record, strict=True) if not _is_number(pair[1]))
+            raise SourceError(f"{where}, line {line}, column {name!r}: {field!r} is not a number") from None
+    if not rows:
+        raise SourceError(f"{where}: there is a header but no row")
+    return Table(np.array(rows), np.array(y), features, f"{len(rows):,} rows × {len(features)} features")
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+CELL = (
+    *("radius", "texture", "perimeter", "area", "smoothness"),
+    *("compactness", "concavity", "concave-points", "symmetry", "fractal"),
+)
+SAMPLES = ("diabetes", "breast-cancer", "digits")
+
+
+def sample(name: str, target: str | None) -> Table:
+    """Real data that comes with scikit-learn, read from its files without importing it.
+
+    Features are standardised, then divided by the largest row norm, so that |x|_2 <= 1.
+    """
+    if name not in SAMPLES:
+        raise SourceError(f"there is no sample {name!r}; there are {', '.join('sample:' + s for s in SAMPLES)}")
+    spec = find_spec("sklearn")
+    if spec is None or not spec.submodule_search_locations:
+        raise SourceError("the samples come with scikit-learn, which is not installed")
+    folder = Path(spec.submodule_search_locations[0]) / "datasets" / "data"
+    if name == "diabetes":
+        X = np.loadtxt(_text(folder / "diabetes_data_raw.csv.gz"))
+        y = np.array([f"{v:g}" for v in np.loadtxt(_text(folder / "diabetes_target.csv.gz"))])
+        names, column = ["age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6"], "progression"
+    elif name == "breast-cancer":
+        data = np.loadtxt(folder / "breast_cancer.csv", delimiter=",", skiprows=1)
+        X, y, column = data[:, :-1], np.where(data[:, -1] == 0, "malignant", "benign"), "diagnosis"
+        names = [f"{kind}-{part}" for kind in ("mean", "error", "worst") for part in CELL]
+    else:
+        data = np.loadtxt(_text(folder / "digits.csv.gz"), delimiter=",")
+        X, y, column = data[:, :-1], np.array([f"{v:g}" for v in data[:, -1]]), "digit"
+        names = [f"pixel-{j // 8}-{j % 8}" for j in range(64)]
+    if target not in (None, column):
+        raise SourceError(f"sample:{name}: the target is {column!r}, not {target!r}")
+    deviation = X.std(axis=0)
+    X = (X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+    X /= np.sqrt((X * X).sum(axis=1).max())
+    about = f"{len(X):,} rows × {X.shape[1]} features, standardised and scaled to |x|₂ ≤ 1; target {column!r}"
+    return Table(np.ascontiguousarray(X), y, names, about)
+
+
+def _text(path: Path) -> io.StringIO:
+    with gzip.open(path, "rt", encoding="ascii") as file:
+        return io.StringIO(file.read())

@@ -1,0 +1,212 @@
+"""What the law tests share: the learners under test, streams, storages, and comparisons.
+
+A case is a learner of `learners.TABLE` beside the words by which `naive.py` knows it.
+"""
+
+import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import naive
+
+from hindsight import learners
+from hindsight.run import Run, play
+
+RADIUS = 2.5
+TIGHT = 1e-12  # what "equal" means between two orders of the same float64 sums
+
+
+@dataclass(frozen=True)
+class Case:
+    """A learner: how to build it, and what `naive.play` calls it."""
+
+    name: str
+    make: Any
+    eta: float
+    rule: str
+    geometry: str = "euclidean"
+    update: str = "explicit"
+    radius: float = 1.0
+
+    def learner(self, eta=None, power=0.0, rates=None):
+        options = {} if self.name == "perceptron" else {"eta": self.eta if eta is None else eta, "power": power}
+        made = self.make(**options)
+        return made if rates is None else made.with_rates(rates)
+
+    @property
+    def targets(self) -> str:
+        return self.learner().targets
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _descents():
+    radius = {"euclidean": 1.0, "simplex": 1.0, "balanced": RADIUS}
+    for loss in learners.LOSSES:
+        for geometry in learners.GEOMETRIES:
+            for update in learners.UPDATES:
+                r = radius[geometry]
+                make = partial(learners.descent, loss, geometry, update=update, radius=r)
+                yield Case(f"descent-{loss}-{geometry}-{update}", make, 0.2, loss, geometry, update, r)
+
+
+eg, winnow, widrow_hoff = learners.eg, learners.winnow, learners.widrow_hoff
+NAMED = (
+    Case("perceptron", learners.perceptron, 1.0, "perceptron"),
+    Case("winnow-balanced", partial(winnow, balanced=True), 0.3, "perceptron", "balanced"),
+    Case("winnow-simplex", partial(winnow, balanced=False), 0.3, "perceptron", "simplex"),
+    Case("widrow-hoff-explicit", partial(widrow_hoff, update="explicit"), 0.2, "widrow-hoff"),
+    Case("widrow-hoff-implicit", partial(widrow_hoff, update="implicit"), 0.7, "widrow-hoff", update="implicit"),
+    Case("eg-simplex", partial(eg, radius=None), 0.3, "widrow-hoff", "simplex"),
+    Case("eg-balanced", partial(eg, radius=RADIUS), 0.1, "widrow-hoff", "balanced", radius=RADIUS),
+    Case("eg-simplex-implicit", partial(eg, radius=None, update="implicit"), 2.0, "widrow-hoff", "simplex", "implicit"),
+    Case(
+        "eg-balanced-implicit",
+        partial(eg, radius=RADIUS, update="implicit"),
+        1.5,
+        "widrow-hoff",
+        "balanced",
+        "implicit",
+        RADIUS,
+    ),
+    Case("glm-tron-identity", partial(learners.glm_tron, "identity"), 0.2, "widrow-hoff"),
+    Case("glm-tron-logistic", partial(learners.glm_tron, "logistic"), 1.0, "logistic"),
+    Case("glm-tron-clipped", partial(learners.glm_tron, "clipped"), 0.3, "clipped"),
+)
+CASES = (*NAMED, *_descents())
+BY_NAME = {case.name: case for case in CASES}
+STORAGES = ("dense64", "dense32", "strided", "csr64", "csr32")
+
+
+# --- streams --------------------------------------------------------------------------------------------------------
+
+
+def targets(case: Case, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Targets that the case takes: near a hidden linear function, never on one."""
+    z = X @ rng.normal(size=X.shape[1]) + rng.normal(size=len(X))
+    if case.targets == "sign":
+        return np.where(z > 0, 1.0, -1.0)
+    return rng.uniform(size=len(X)) if case.targets == "unit" else 0.5 * z
+
+
+def natural(case: Case, X: np.ndarray, want: naive.Played) -> tuple[float, float]:
+    """The scales of weights and margins: multiplicative weights near 0 are differences of numbers near radius/N."""
+    size = max(np.abs(want.final).max(), np.abs(want.start).max())
+    if case.geometry != "euclidean":
+        size = max(size, case.radius / len(want.start))
+    return size, max(np.abs(want.margins).max(), size * np.abs(X).max())
+
+
+def stream(case: Case, m: int = 60, n: int = 7, density: float = 0.6, seed: int = 0):
+    """Rows with holes (one of them all zero), repeated rows, targets, and weights with zeros and twos."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, n)) * (rng.random((m, n)) < density) / np.sqrt(n)
+    X[m // 3] = 0.0
+    X[m // 2] = X[m // 2 - 1]
+    X = X.astype(np.float32).astype(np.float64)  # so that every storage holds the same numbers
+    weight = rng.choice([0.0, 0.5, 1.0, 2.0], m, p=[0.2, 0.2, 0.4, 0.2])
+    weight[:2], weight[-1] = (1.0, 0.0), 1.0
+    return X, targets(case, X, rng), weight
+
+
+def store(X: np.ndarray, storage: str) -> Any:
+    """The same rows in another storage."""
+    kind = np.float32 if storage.endswith("32") else np.float64
+    if storage.startswith("csr"):
+        return sp.csr_matrix(X.astype(kind))
+    if storage == "strided":
+        wide = np.full((2 * X.shape[0], 3 * X.shape[1]), np.nan)
+        wide[::2, ::3] = X
+        return wide[::2, ::3]
+    return np.ascontiguousarray(X, kind)
+
+
+def start_of(case: Case, width: int) -> np.ndarray:
+    """A w_1 inside the case's set that is not the table's."""
+    w = np.random.default_rng(9).uniform(0.1, 1.0, width)
+    if case.geometry == "simplex":
+        return case.radius * w / w.sum()
+    w[::2] *= -1.0
+    return w if case.geometry == "euclidean" else 0.6 * case.radius * w / np.abs(w).sum()
+
+
+# --- playing ----------------------------------------------------------------------------------------------------------
+
+
+def run_of(case: Case, n: int, *, intercept=True, average=True, start=None, **step) -> Run:
+    """A fresh run of the case."""
+    return Run(case.learner(**step), n, intercept=intercept, average=average, start=start)
+
+
+def feed(run: Run, X: Any, y: np.ndarray, weight: np.ndarray | None = None, sizes=None) -> np.ndarray:
+    """Play the rows, in chunks of these sizes (repeated to the end) if given; the margins.
+
+    A chunk without a positive weight is an error, so a chunk grows until it has one.
+    """
+    margins = np.empty((X.shape[0], 1))
+    a, turn = 0, 0
+    while a < X.shape[0]:
+        b = X.shape[0] if sizes is None else min(X.shape[0], a + sizes[turn % len(sizes)])
+        while weight is not None and b < X.shape[0] and not weight[a:b].any():
+            b += 1
+        play([run], X[a:b], [y[a:b]], None if weight is None else weight[a:b], margins[a:b])
+        a, turn = b, turn + 1
+    return margins[:, 0]
+
+
+def played(case: Case, X: Any, y: np.ndarray, weight=None, *, sizes=None, **options) -> tuple[Run, np.ndarray]:
+    """A fresh run over the rows, and its margins."""
+    run = run_of(case, X.shape[1], **options)
+    return run, feed(run, X, y, weight, sizes)
+
+
+def oracle(case: Case, X: np.ndarray, y, weight=None, *, intercept=True, start=None, eta=None, power=0.0, rates=None):
+    """The same by `naive.py`."""
+    return naive.play(
+        X,
+        y,
+        rule=case.rule,
+        geometry=case.geometry,
+        update=case.update,
+        eta=case.eta if eta is None else eta,
+        power=0.0 if case.name == "perceptron" else power,
+        rates=rates,
+        radius=case.radius,
+        weight=weight,
+        start=start,
+        bias=1.0 if intercept else 0.0,
+        keep=False,
+    )
+
+
+# --- comparing --------------------------------------------------------------------------------------------------------
+
+
+def close(a: Any, b: Any, tolerance: float = TIGHT, scale: float | None = None) -> None:
+    """a and b agree to the tolerance, relative to the largest of them."""
+    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    assert a.shape == b.shape
+    scale = max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0)) if scale is None else scale
+    gap = np.abs(a - b).max(initial=0.0)
+    assert gap <= tolerance * scale, f"differ by {gap:.3g}, {gap / scale:.3g} of the scale {scale:.3g}"
+
+
+def same(a: Any, b: Any) -> None:
+    """a and b are equal bit for bit (only the sign of a zero is free: -0.0 and 0.0 are one number)."""
+    np.testing.assert_array_equal(np.asarray(a), np.asarray(b), strict=True)
+
+
+def same_state(a: Run, b: Run) -> None:
+    """Two runs are in the same state, bit for bit."""
+    same(a.v, b.v)
+    same(a.s, b.s)
+    same(a.f, b.f)
+    same(a.first, b.first)

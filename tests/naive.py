@@ -1,0 +1,806 @@
+"""The slow, obvious versions of every online learner and bound: THEORY.md read aloud in plain Python.
+
+Nothing here is fast and nothing here knows the package: the tests compare `hindsight` against this file.
+A "row" is a row of X with the intercept coordinate `bias` appended last (none when bias is 0.0); a "round" is a row
+whose weight is positive; "the set" is R^N (euclidean), {w >= 0, sum w = U} (simplex) or {|w|_1 <= U} (balanced), U the
+radius.
+Run it (`python tests/naive.py`) to put random and hand-made streams through every bound.
+"""
+
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+Vector = list[float]
+Rows = Any  # a list of rows or a 2-D array
+Column = Any  # a list of numbers or a 1-D array
+
+
+# --- the losses: value, slope in z = w.x, and the prediction read from z ----------------------------------------------
+
+
+def sigmoid(z: float) -> float:
+    """1/(1+e^-z) without overflow."""
+    return 1.0 / (1.0 + math.exp(-z)) if z >= 0 else math.exp(z) / (1.0 + math.exp(z))
+
+
+def clip(z: float) -> float:
+    """z held inside [0, 1]."""
+    return min(max(z, 0.0), 1.0)
+
+
+def slope(rule: str, z: float, y: float) -> float:
+    """The number that multiplies x_t (THEORY.md, second table); a zero margin is a mistake."""
+    match rule:
+        case "widrow-hoff":
+            return z - y
+        case "square":
+            return 2.0 * (z - y)
+        case "absolute":
+            return float((z > y) - (z < y))
+        case "logistic":
+            return sigmoid(z) - y
+        case "hinge":
+            return -y if y * z <= 1.0 else 0.0
+        case "perceptron":
+            return -y if y * z <= 0.0 else 0.0
+        case "clipped":
+            return clip(z) - y
+    raise ValueError(f"unknown rule {rule!r}")
+
+
+def loss(rule: str, z: float, y: float) -> float:
+    """The convex function of z whose derivative is `slope` (THEORY.md 4; for a link the matching loss of 11)."""
+    match rule:
+        case "widrow-hoff":
+            return 0.5 * (z - y) ** 2
+        case "square":
+            return (z - y) ** 2
+        case "absolute":
+            return abs(z - y)
+        case "logistic":
+            return max(z, 0.0) + math.log1p(math.exp(-abs(z))) - y * z
+        case "hinge":
+            return max(0.0, 1.0 - y * z)
+        case "perceptron":
+            return max(0.0, -y * z)
+        case "clipped":
+            area = 0.0 if z <= 0.0 else 0.5 * z * z if z <= 1.0 else z - 0.5
+            return area - y * z
+    raise ValueError(f"unknown rule {rule!r}")
+
+
+def mean(rule: str, z: float) -> float:
+    """The prediction link(z): sigmoid, clipped line, or z itself."""
+    return sigmoid(z) if rule == "logistic" else clip(z) if rule == "clipped" else z
+
+
+# --- vectors and geometries (THEORY.md, first table) ------------------------------------------------------------------
+
+
+def dot(a: Sequence[float], b: Sequence[float]) -> float:
+    """a.b, the products summed exactly."""
+    return math.fsum(p * q for p, q in zip(a, b, strict=True))
+
+
+def square(a: Sequence[float]) -> float:
+    """|a|_2 squared."""
+    return dot(a, a)
+
+
+def row(x: Any, bias: float) -> Vector:
+    """One row as played: the intercept is a constant last coordinate that counts in the norms."""
+    return [float(v) for v in x] + ([float(bias)] if bias else [])
+
+
+def dual_square(x: Vector, geometry: str, radius: float) -> float:
+    """The squared dual norm: |x|_2^2 for euclidean, (radius |x|_inf)^2 for simplex and balanced."""
+    return square(x) if geometry == "euclidean" else (radius * max(abs(v) for v in x)) ** 2
+
+
+def spread(x: Vector, geometry: str, radius: float) -> Vector:
+    """The row that the additive or the plain simplex rule sees: x, U x, or U (x, -x)."""
+    match geometry:
+        case "euclidean":
+            return x
+        case "simplex":
+            return [radius * v for v in x]
+        case "balanced":
+            return [radius * v for v in x] + [-radius * v for v in x]
+    raise ValueError(f"unknown geometry {geometry!r}")
+
+
+def read(theta: Vector, geometry: str) -> Vector:
+    """w = theta (euclidean), otherwise the probabilities e^theta_i / sum e^theta_j, of N or of 2N coordinates."""
+    if geometry == "euclidean":
+        return theta
+    top = max(theta)
+    grown = [math.exp(v - top) for v in theta]
+    total = math.fsum(grown)
+    return [v / total for v in grown]
+
+
+def real(p: Vector, geometry: str, radius: float) -> Vector:
+    """The N weights of the user's coordinates: w, U p, or U (p+ - p-)."""
+    if geometry == "balanced":
+        n = len(p) // 2
+        return [radius * (p[i] - p[n + i]) for i in range(n)]
+    return list(p) if geometry == "euclidean" else [radius * v for v in p]
+
+
+def inside(w: Sequence[float], geometry: str, radius: float) -> bool:
+    """Whether w lies in the set of the geometry (to 1e-9 of the radius)."""
+    if geometry == "simplex":
+        return min(w) >= 0.0 and abs(math.fsum(w) - radius) <= 1e-9 * radius
+    return geometry == "euclidean" or math.fsum(abs(v) for v in w) <= radius * (1.0 + 1e-9)
+
+
+def double(w: Sequence[float], radius: float) -> Vector:
+    """Probabilities (p+, p-) with U (p+ - p-) = w and p+_i p-_i = k^2 the same for every i; k by bisection.
+
+    Among all doubled forms of w this one has the least RE against a start that has the same property.
+    """
+    v = [float(a) / radius for a in w]
+
+    def total(k: float) -> float:
+        return math.fsum(math.hypot(a, 2.0 * k) for a in v)  # p+_i + p-_i = sqrt(v_i^2 + 4 k^2)
+
+    low, high = 0.0, 0.5 / len(v)
+    while low < (middle := 0.5 * (low + high)) < high:
+        low, high = (middle, high) if total(middle) < 1.0 else (low, middle)
+    k = high if low > 0.0 else 0.0  # |w|_1 = U: one half of every pair is empty
+    large = [0.5 * (abs(a) + math.hypot(a, 2.0 * k)) for a in v]
+    small = [k * k / b if b else 0.0 for b in large]
+    plus = [b if a >= 0 else s for a, b, s in zip(v, large, small, strict=True)]
+    minus = [s if a >= 0 else b for a, b, s in zip(v, large, small, strict=True)]
+    return plus + minus
+
+
+def relative_entropy(q: Vector, p: Vector) -> float:
+    """RE(q|p) = sum q ln(q/p), with 0 ln 0 = 0; summed as q ln(q/p) - q + p, which does not cancel for q near p."""
+    terms = []
+    for a, b in zip(q, p, strict=True):
+        if a > 0.0 and b == 0.0:
+            return math.inf
+        log = 0.0 if a == 0.0 else math.log1p((a - b) / b) if abs(a - b) < 0.5 * b else math.log(a) - math.log(b)
+        terms.append(a * log - (a - b))
+    return math.fsum(terms)
+
+
+def divergence(u: Sequence[float], w: Sequence[float], geometry: str = "euclidean", radius: float = 1.0) -> float:
+    """D(u, w) of the first table of THEORY.md; u outside the geometry's set is an error."""
+    if len(u) != len(w) or not inside(u, geometry, radius):
+        raise ValueError(f"comparator of length {len(u)} is not in the {geometry} set of radius {radius}")
+    if geometry == "euclidean":
+        return 0.5 * math.fsum((a - b) ** 2 for a, b in zip(u, w, strict=True))
+    if geometry == "simplex":
+        return relative_entropy([a / radius for a in u], [b / radius for b in w])
+    return relative_entropy(double(u, radius), double(w, radius))
+
+
+# --- the one update ---------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Played:
+    """What a run leaves behind."""
+
+    margins: list[float]  # w_t.x_t before the update, one for every row, rows of weight 0 included
+    weights: list[Vector]  # w_1 .. w_{T+1} in real coordinates; only w_{T+1} when played with keep=False
+    start: Vector  # w_1
+    final: Vector  # w_{T+1}
+    mean_before: Vector  # of w_1 .. w_T (N0's convention; w_1 when there was no round)
+    mean_after: Vector  # of w_2 .. w_{T+1} (N2's convention; w_1 when there was no round)
+    rates: list[float]  # eta_t, one for every round
+    slopes: list[float]  # the slope really stepped on, without c_t, one for every round
+
+
+class Mean:
+    """The mean of vectors, each coordinate summed with Neumaier's compensation."""
+
+    def __init__(self, size: int) -> None:
+        self.count = 0
+        self.sums, self.lost = [0.0] * size, [0.0] * size
+
+    def add(self, w: Vector) -> None:
+        self.count += 1
+        for i, v in enumerate(w):
+            old, new = self.sums[i], self.sums[i] + v
+            self.lost[i] += (old - new) + v if abs(old) >= abs(v) else (v - new) + old
+            self.sums[i] = new
+
+    def value(self, empty: Vector) -> Vector:
+        if not self.count:
+            return list(empty)
+        return [(a + b) / self.count for a, b in zip(self.sums, self.lost, strict=True)]
+
+
+def first(size: int, geometry: str, radius: float, start: Column | None) -> Vector:
+    """theta_1: zeros (which read as 0, radius/N, 0) or the dual vector of the given w_1."""
+    if start is None:
+        return [0.0] * (2 * size if geometry == "balanced" else size)
+    w = [float(v) for v in start]
+    if len(w) != size or not inside(w, geometry, radius):
+        raise ValueError(f"start {w} is not in the {geometry} set of radius {radius} with {size} coordinates")
+    if geometry == "euclidean":
+        return w
+    p = [v / radius for v in w] if geometry == "simplex" else double(w, radius)
+    return [math.log(v) if v > 0.0 else -math.inf for v in p]
+
+
+def moved(theta: Vector, step: float, x: Vector) -> Vector:
+    """theta - step x."""
+    return [a - step * b for a, b in zip(theta, x, strict=True)]
+
+
+def implicit_slope(rule: str, y: float, explicit: float, after: Callable[[float], float]) -> float:
+    """The g between 0 and the explicit slope with g = slope(margin after stepping on g), by bisection.
+
+    slope(after(g)) falls as |g| grows, so there is one crossing; where the slope jumps (a kink of the loss) it is the g
+    that lands on the kink.
+    """
+    low, high = 0.0, explicit
+    while True:
+        middle = 0.5 * (low + high)
+        if middle in (low, high):
+            return high if abs(low) > 1e-300 else 0.0  # below: only underflow kept the two apart
+        rest = slope(rule, after(middle), y) - middle
+        if rest * explicit > 0.0:
+            low = middle
+        else:
+            high = middle
+
+
+def play(
+    X: Rows,
+    y: Column,
+    *,
+    rule: str,
+    geometry: str = "euclidean",
+    update: str = "explicit",
+    eta: float = 0.1,
+    power: float = 0.0,
+    rates: Column | None = None,
+    radius: float = 1.0,
+    weight: Column | None = None,
+    start: Column | None = None,
+    bias: float = 0.0,
+    keep: bool = True,
+) -> Played:
+    """Play the rows in order: theta_{t+1} = theta_t - eta_t c_t slope_t x_t (THEORY.md, "One update").
+
+    eta_t is rates[t-1] if given, otherwise eta t^-power, t counting the rounds (rows of weight > 0) from 1.
+    """
+    if update not in ("explicit", "implicit"):
+        raise ValueError(f"unknown update {update!r}")
+    rows = [row(x, bias) for x in X]
+    theta = first(len(rows[0]), geometry, radius, start)
+    w = real(read(theta, geometry), geometry, radius)
+    played = Played([], [w], w, w, w, w, [], [])
+    before, after = Mean(len(w)), Mean(len(w))
+    for i, x in enumerate(rows):
+        target, c = float(y[i]), 1.0 if weight is None else float(weight[i])
+        seen = spread(x, geometry, radius)
+        z = dot(read(theta, geometry), seen)
+        played.margins.append(z)
+        if c == 0.0:
+            continue
+        t = len(played.rates) + 1
+        rate = eta * t**-power if rates is None else float(rates[t - 1])
+        g = slope(rule, z, target)
+        if update == "implicit" and g != 0.0:
+
+            def margin(g: float, theta: Vector = theta, seen: Vector = seen, step: float = rate * c) -> float:
+                return dot(read(moved(theta, step * g, seen), geometry), seen)
+
+            g = implicit_slope(rule, target, g, margin)
+        before.add(w)
+        theta = moved(theta, rate * c * g, seen)
+        w = real(read(theta, geometry), geometry, radius)
+        after.add(w)
+        played.rates.append(rate)
+        played.slopes.append(g)
+        if keep:
+            played.weights.append(w)
+        else:
+            played.weights = [w]
+    played.final = w
+    played.mean_before, played.mean_after = before.value(played.start), after.value(played.start)
+    return played
+
+
+class Round(NamedTuple):
+    """One round: the row as played, target, weight c, margin z before the update, rate and slope."""
+
+    x: Vector
+    y: float
+    c: float
+    z: float
+    eta: float
+    slope: float
+
+
+def rounds(X: Rows, y: Column, played: Played, weight: Column | None = None, bias: float = 0.0) -> Iterator[Round]:
+    """The rounds of a run: its rows of weight > 0, in order."""
+    t = 0
+    for i, x in enumerate(X):
+        c = 1.0 if weight is None else float(weight[i])
+        if c > 0.0:
+            yield Round(row(x, bias), float(y[i]), c, played.margins[i], played.rates[t], played.slopes[t])
+            t += 1
+
+
+def facts(
+    X: Rows,
+    y: Column,
+    played: Played,
+    *,
+    rule: str,
+    geometry: str,
+    weight: Column | None = None,
+    bias: float = 0.0,
+    radius: float = 1.0,
+) -> dict[str, float]:
+    """The facts of a run over its rounds; `mistakes` (a plain count) is 0 for rules that do not take y = +-1."""
+    run = list(rounds(X, y, played, weight, bias))
+    norms = [dual_square(r.x, geometry, radius) for r in run]
+    gradients = [(r.c * r.slope) ** 2 * n for r, n in zip(run, norms, strict=True)]
+    signed = rule in ("hinge", "perceptron")
+    return {
+        "rounds": len(run),
+        "weight": math.fsum(r.c for r in run),
+        "loss": math.fsum(r.c * loss(rule, r.z, r.y) for r in run),
+        "square": math.fsum(r.c * (mean(rule, r.z) - r.y) ** 2 for r in run),
+        "mistakes": sum(r.y * r.z <= 0.0 for r in run) if signed else 0,
+        "x2": max((math.sqrt(square(r.x)) for r in run), default=0.0),
+        "xinf": max((abs(v) for r in run for v in r.x), default=0.0),
+        "x2_weighted": max((r.c * square(r.x) for r in run), default=0.0),
+        "xinf_weighted": max((r.c * v * v for r in run for v in r.x), default=0.0),
+        "grad": math.fsum(gradients),
+        "move": math.fsum(r.eta**2 * g for r, g in zip(run, gradients, strict=True)),
+    }
+
+
+# --- the bounds: (measured, bound(u)) for any comparator u; the bound is inf where the theorem's condition fails ------
+
+
+def constant(played: Played) -> float:
+    """The eta of a run at a constant rate; anything else is not covered by the theorem that asks."""
+    if not played.rates or any(rate != played.rates[0] for rate in played.rates):
+        raise ValueError("this theorem needs at least one round and one constant rate")
+    return played.rates[0]
+
+
+def two_terms(run: list[Round], u: Sequence[float], eta: float, x2: float, distance: float) -> tuple[float, float]:
+    """The shape of theorems 1 and 3: L <= L_u/(1 - eta X^2) + 2 D(u, w_1)/eta, squares weighted by c_t."""
+    measured = math.fsum(r.c * (r.z - r.y) ** 2 for r in run)
+    rival = math.fsum(r.c * (dot(u, r.x) - r.y) ** 2 for r in run)
+    return measured, rival / (1.0 - eta * x2) + 2.0 * distance / eta if eta * x2 < 1.0 else math.inf
+
+
+def widrow_hoff(
+    X: Rows, y: Column, played: Played, u: Sequence[float], *, weight: Column | None = None, bias: float = 0.0
+) -> tuple[float, float]:
+    """Theorem 1 (explicit, rule "widrow-hoff"): L <= L_u/(1 - eta X2^2) + |u - w_1|^2/eta, X2^2 = max c|x|^2."""
+    run = list(rounds(X, y, played, weight, bias))
+    x2 = max(r.c * square(r.x) for r in run)
+    return two_terms(run, u, constant(played), x2, divergence(u, played.start))
+
+
+def widrow_hoff_lemma(
+    X: Rows, y: Column, played: Played, u: Sequence[float], *, weight: Column | None = None, bias: float = 0.0
+) -> list[tuple[float, float, float]]:
+    """The per-round lemma of theorem 1, any rates, kept weights: (change by two norms, change in closed form, bound).
+
+    |w_{t+1}-u|^2 - |w_t-u|^2 = eta^2 c^2 l^2 |x|^2 - 2 eta c l (l - g) <= -eta c l^2 + eta c g^2/(1 - eta c |x|^2).
+    """
+    lines = []
+    for t, r in enumerate(rounds(X, y, played, weight, bias)):
+        ell, gap, step, norm = r.z - r.y, dot(u, r.x) - r.y, r.eta * r.c, square(r.x)
+        change = 2.0 * (divergence(u, played.weights[t + 1]) - divergence(u, played.weights[t]))
+        closed = step * step * ell * ell * norm - 2.0 * step * ell * (ell - gap)
+        short = step * norm < 1.0
+        bound = -step * ell * ell + step * gap * gap / (1.0 - step * norm) if short else math.inf
+        lines.append((change, closed, bound))
+    return lines
+
+
+def implicit_widrow_hoff(
+    X: Rows, y: Column, played: Played, u: Sequence[float], *, weight: Column | None = None, bias: float = 0.0
+) -> tuple[float, float]:
+    """Theorem 2 (implicit, any eta): sum c l^2/(1 + eta c |x|^2) <= L_u + |u - w_1|^2/eta."""
+    run, eta = list(rounds(X, y, played, weight, bias)), constant(played)
+    measured = math.fsum(r.c * (r.z - r.y) ** 2 / (1.0 + eta * r.c * square(r.x)) for r in run)
+    rival = math.fsum(r.c * (dot(u, r.x) - r.y) ** 2 for r in run)
+    return measured, rival + 2.0 * divergence(u, played.start) / eta
+
+
+def implicit_widrow_hoff_total(
+    X: Rows, y: Column, played: Played, u: Sequence[float], *, weight: Column | None = None, bias: float = 0.0
+) -> tuple[float, float]:
+    """Theorem 2, "hence": L <= (1 + eta X2^2) (L_u + |u - w_1|^2/eta), X2^2 = max c|x|^2."""
+    run = list(rounds(X, y, played, weight, bias))
+    x2 = max(r.c * square(r.x) for r in run)
+    _, bound = implicit_widrow_hoff(X, y, played, u, weight=weight, bias=bias)
+    return math.fsum(r.c * (r.z - r.y) ** 2 for r in run), (1.0 + constant(played) * x2) * bound
+
+
+def eg(
+    X: Rows,
+    y: Column,
+    played: Played,
+    u: Sequence[float],
+    *,
+    geometry: str = "simplex",
+    radius: float = 1.0,
+    weight: Column | None = None,
+    bias: float = 0.0,
+) -> tuple[float, float]:
+    """Theorem 3 (explicit, rule "widrow-hoff"): L <= L_u/(1 - eta X^2) + 2 RE(u|w_1)/eta, X^2 = max c (U|x|_inf)^2."""
+    run = list(rounds(X, y, played, weight, bias))
+    x2 = max(r.c * dual_square(r.x, geometry, radius) for r in run)
+    return two_terms(run, u, constant(played), x2, divergence(u, played.start, geometry, radius))
+
+
+def convex(
+    X: Rows,
+    y: Column,
+    played: Played,
+    u: Sequence[float],
+    *,
+    rule: str,
+    geometry: str = "euclidean",
+    radius: float = 1.0,
+    weight: Column | None = None,
+    bias: float = 0.0,
+) -> tuple[float, float]:
+    """Theorem 4 (explicit): sum c loss(w_t) <= sum c loss(u) + D(u, w_1)/eta + (eta/2) sum |g_t|*^2."""
+    eta = constant(played)
+    measured, bound = convex_rates(
+        X, y, played, u, rule=rule, geometry=geometry, radius=radius, weight=weight, bias=bias
+    )
+    return measured / eta, bound / eta
+
+
+def widrow_hoff_rates(
+    X: Rows, y: Column, played: Played, u: Sequence[float], *, weight: Column | None = None, bias: float = 0.0
+) -> tuple[float, float]:
+    """Theorem 1' (explicit): sum eta_t c l^2 <= |u - w_1|^2 + sum eta_t c g^2/(1 - eta_t c |x_t|^2)."""
+    run = list(rounds(X, y, played, weight, bias))
+    measured = math.fsum(r.eta * r.c * (r.z - r.y) ** 2 for r in run)
+    if any(r.eta * r.c * square(r.x) >= 1.0 for r in run):
+        return measured, math.inf
+    rival = math.fsum(r.eta * r.c * (dot(u, r.x) - r.y) ** 2 / (1.0 - r.eta * r.c * square(r.x)) for r in run)
+    return measured, rival + 2.0 * divergence(u, played.start)
+
+
+def convex_rates(
+    X: Rows,
+    y: Column,
+    played: Played,
+    u: Sequence[float],
+    *,
+    rule: str,
+    geometry: str = "euclidean",
+    radius: float = 1.0,
+    weight: Column | None = None,
+    bias: float = 0.0,
+) -> tuple[float, float]:
+    """Theorem 4' (explicit): sum eta_t c loss(w_t) <= sum eta_t c loss(u) + D(u, w_1) + (1/2) sum eta_t^2 |g_t|*^2."""
+    run = list(rounds(X, y, played, weight, bias))
+    measured = math.fsum(r.eta * r.c * loss(rule, r.z, r.y) for r in run)
+    rival = math.fsum(r.eta * r.c * loss(rule, dot(u, r.x), r.y) for r in run)
+    moves = math.fsum((r.eta * r.c * r.slope) ** 2 * dual_square(r.x, geometry, radius) for r in run)
+    return measured, rival + divergence(u, played.start, geometry, radius) + 0.5 * moves
+
+
+def perceptron(
+    X: Rows, y: Column, played: Played, u: Sequence[float], *, weight: Column | None = None, bias: float = 0.0
+) -> tuple[float, float]:
+    """Theorem 5: M <= ((a + sqrt(a^2 + 4H))/2)^2, a = X2 |u| sqrt(c_max); with H = 0 it is a^2.
+
+    From a start w_1 (not in THEORY.md; the same proof): eta (M - H) <= u.(w_{T+1} - w_1) and
+    |w_{T+1}|^2 <= |w_1|^2 + eta^2 c_max X2^2 M, so M is at most the larger root of (m - h)^2 = A + a^2 m,
+    with h = H - u.w_1/eta and A = |u|^2 |w_1|^2/eta^2. From w_1 = 0 that root is the formula above.
+    """
+    run, eta = list(rounds(X, y, played, weight, bias)), constant(played)
+    wrong = [r for r in run if r.y * r.z <= 0.0]
+    hinge = math.fsum(r.c * max(0.0, 1.0 - r.y * dot(u, r.x)) for r in wrong)
+    a2 = square(u) * max(square(r.x) for r in run) * max(r.c for r in run)
+    h = hinge - dot(u, played.start) / eta
+    extra = square(u) * square(played.start) / eta**2
+    root = math.sqrt(max(0.0, a2 * a2 + 4.0 * h * a2 + 4.0 * extra))
+    return math.fsum(r.c for r in wrong), h + 0.5 * (a2 + root)
+
+
+def perceptron_sharp(
+    X: Rows, y: Column, played: Played, u: Sequence[float], *, weight: Column | None = None, bias: float = 0.0
+) -> tuple[float, float]:
+    """Theorem 5, sharper: M <= H + |u| sqrt(sum over mistakes of c^2 |x|^2).
+
+    From a start w_1 (not in THEORY.md): M <= H + (|u| sqrt(|w_1|^2 + eta^2 sum c^2|x|^2) - u.w_1)/eta.
+    """
+    run, eta = list(rounds(X, y, played, weight, bias)), constant(played)
+    wrong = [r for r in run if r.y * r.z <= 0.0]
+    hinge = math.fsum(r.c * max(0.0, 1.0 - r.y * dot(u, r.x)) for r in wrong)
+    length = math.sqrt(square(played.start) / eta**2 + math.fsum(r.c**2 * square(r.x) for r in wrong))
+    return math.fsum(r.c for r in wrong), hinge + math.sqrt(square(u)) * length - dot(u, played.start) / eta
+
+
+def winnow(
+    X: Rows,
+    y: Column,
+    played: Played,
+    u: Sequence[float],
+    delta: float,
+    *,
+    geometry: str = "simplex",
+    radius: float = 1.0,
+    weight: Column | None = None,
+    bias: float = 0.0,
+) -> tuple[float, float]:
+    """Theorem 6 (rule "perceptron"), any delta; H_delta = sum over mistakes of c max(0, delta - y u.x), X = U X_inf.
+
+    M <= (RE(u|w_1) + eta H_delta)/(eta delta - ln cosh(eta c_max X)/c_max).
+    """
+    run, eta = list(rounds(X, y, played, weight, bias)), constant(played)
+    wrong = [r for r in run if r.y * r.z <= 0.0]
+    hinge = math.fsum(r.c * max(0.0, delta - r.y * dot(u, r.x)) for r in wrong)
+    top = max(r.c for r in run)
+    reach = eta * top * math.sqrt(max(dual_square(r.x, geometry, radius) for r in run))
+    log_cosh = reach + math.log1p(math.exp(-2.0 * reach)) - math.log(2.0)
+    below = eta * delta - log_cosh / top
+    above = divergence(u, played.start, geometry, radius) + eta * hinge
+    return math.fsum(r.c for r in wrong), above / below if below > 0.0 else math.inf
+
+
+def glm_tron(
+    X: Rows,
+    y: Column,
+    played: Played,
+    u: Sequence[float],
+    *,
+    rule: str,
+    weight: Column | None = None,
+    bias: float = 0.0,
+) -> tuple[float, float]:
+    """Theorem 11 (explicit; rule "logistic", "clipped" or "widrow-hoff"), realisable: y = link(u.x) to 1e-12.
+
+    sum c (y - link(z))^2 <= |u - w_1|^2/(eta (2/lip - eta X2^2)), X2^2 = max c|x|^2, lip the link's Lipschitz constant.
+    """
+    run, eta = list(rounds(X, y, played, weight, bias)), constant(played)
+    lip = {"logistic": 0.25, "clipped": 1.0, "widrow-hoff": 1.0}[rule]
+    measured = math.fsum(r.c * (r.y - mean(rule, r.z)) ** 2 for r in run)
+    below = eta * (2.0 / lip - eta * max(r.c * square(r.x) for r in run))
+    planted = all(abs(r.y - mean(rule, dot(u, r.x))) <= 1e-12 for r in run)
+    return measured, 2.0 * divergence(u, played.start) / below if planted and below > 0.0 else math.inf
+
+
+# --- self-check: every bound over random and hand-made streams --------------------------------------------------------
+
+
+def draw_set(rng: random.Random, n: int, geometry: str, radius: float, scale: float = 1.0) -> Vector:
+    """A random point of the geometry's set."""
+    if geometry == "euclidean":
+        return [rng.gauss(0.0, scale) for _ in range(n)]
+    p = [rng.expovariate(1.0) ** 3 for _ in range(2 * n if geometry == "balanced" else n)]
+    total = math.fsum(p)
+    return real([v / total for v in p], geometry, radius)
+
+
+def draw_target(rng: random.Random, rule: str, z: float) -> float:
+    """A target that the rule takes, more or less of the opinion of z."""
+    noisy = z + rng.choice([0.0, 0.3, 2.0]) * rng.gauss(0.0, 1.0)
+    if rule in ("hinge", "perceptron"):
+        return 1.0 if noisy > 0 else -1.0
+    return rng.choice([mean(rule, noisy), float(noisy > 0)]) if rule in ("logistic", "clipped") else noisy
+
+
+class Check:
+    """The largest measured/bound seen for each name; a broken inequality stops the run."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, list[float]] = {}
+
+    def __call__(self, name: str, pair: tuple[float, float], scale: float = 0.0) -> None:
+        measured, bound = pair
+        assert measured <= bound + 1e-9 * (abs(bound) + scale) + 1e-12, f"{name}: {measured!r} > {bound!r}"
+        if 1e-9 < bound < math.inf:
+            self.seen.setdefault(name, []).append(measured / bound)
+
+    def table(self) -> str:
+        lines = [f"{name:34s} {len(r):6d} {max(r):.12f}" for name, r in sorted(self.seen.items())]
+        return "\n".join([f"{'bound':34s} {'finite':>6s} largest measured/bound", *lines])
+
+
+def random_stream(rng: random.Random, check: Check) -> None:
+    """One random stream per learner through the bounds that cover it, for a handful of comparators."""
+    rules = ["widrow-hoff", "square", "absolute", "logistic", "hinge", "perceptron", "clipped"]
+    n, rows, size = rng.randint(1, 5), rng.randint(1, 25), rng.choice([0.3, 1.0, 3.0])
+    bias = rng.choice([0.0, 0.0, 1.0, 0.5])
+    width = n + (1 if bias else 0)
+    X = [[rng.choice([0.0, 1.0, 1.0]) * rng.gauss(0.0, size) for _ in range(n)] for _ in range(rows)]
+    weight = rng.choice([None, [rng.choice([0.0, 0.5, 1.0, 2.0, rng.random()]) for _ in range(rows)]])
+    if weight is not None:
+        weight[0] = 1.0
+    data: dict[str, Any] = {"weight": weight, "bias": bias}
+    seen = [row(x, bias) for x in X]
+    c = weight or [1.0] * rows
+
+    def learn(rule: str, geometry: str, **how: Any) -> tuple[Vector, Played, list[Vector]]:
+        truth = draw_set(rng, width, geometry, how.get("radius", 1.0), rng.choice([0.1, 1.0]))
+        y = [draw_target(rng, rule, dot(truth, x)) for x in seen]
+        start = draw_set(rng, width, geometry, how.get("radius", 1.0)) if rng.random() < 0.3 else None
+        played = play(X, y, rule=rule, geometry=geometry, start=start, **how, **data)
+        mixed = [0.5 * (a + b) for a, b in zip(played.start, played.final, strict=True)]
+        rivals = [truth, played.start, played.final, played.mean_before, played.mean_after, mixed]
+        return y, played, [*rivals, draw_set(rng, width, geometry, how.get("radius", 1.0))]
+
+    x2 = max(a * square(x) for a, x in zip(c, seen, strict=True)) or 1.0
+    eta = rng.choice([0.05, 0.5, 0.9, 0.99]) / x2
+    y, played, rivals = learn("widrow-hoff", "euclidean", eta=eta)
+    for u in rivals:
+        check("1 widrow_hoff", widrow_hoff(X, y, played, u, **data))
+        for change, closed, bound in widrow_hoff_lemma(X, y, played, u, **data):
+            scale = square(u) + square(played.start) + math.fsum(v * v for v in y) + 1.0
+            assert abs(change - closed) <= 1e-9 * scale, (change, closed)
+            check("1 per-round lemma", (closed, bound), scale)
+
+    y, played, rivals = learn("widrow-hoff", "euclidean", eta=eta, power=rng.choice([0.5, 1.0]))
+    for u in rivals:
+        check("1' widrow_hoff_rates", widrow_hoff_rates(X, y, played, u, **data))
+
+    y, played, rivals = learn("widrow-hoff", "euclidean", update="implicit", eta=rng.choice([0.01, 1.0, 100.0]))
+    for u in rivals:
+        check("2 implicit_widrow_hoff", implicit_widrow_hoff(X, y, played, u, **data))
+        check("2 implicit_widrow_hoff_total", implicit_widrow_hoff_total(X, y, played, u, **data))
+
+    for geometry in ("simplex", "balanced"):
+        space: dict[str, Any] = {"geometry": geometry, "radius": rng.choice([1.0, 0.5, 4.0])}
+        widest = math.sqrt(max(a * dual_square(x, **space) for a, x in zip(c, seen, strict=True))) or 1.0
+        y, played, rivals = learn("widrow-hoff", eta=rng.choice([0.05, 0.5, 0.95]) / widest**2, **space)
+        for u in rivals:
+            check(f"3 eg {geometry}", eg(X, y, played, u, **space, **data))
+        y, played, rivals = learn("perceptron", eta=rng.choice([0.01, 0.1, 0.5]) / widest, **space)
+        for u in rivals:
+            for delta in (0.1 * widest, 0.5 * widest, min(abs(dot(u, x)) for x in seen)):
+                check(f"6 winnow {geometry}", winnow(X, y, played, u, delta, **space, **data))
+
+    for geometry in ("euclidean", "simplex", "balanced"):
+        space = {"geometry": geometry, "radius": 1.0 if geometry == "euclidean" else rng.choice([1.0, 0.5, 4.0])}
+        rule, eta = rng.choice(rules), rng.choice([0.01, 0.1, 1.0]) / max(1.0, x2)
+        for how in ({"power": 0.0}, {"power": 0.5}, {"rates": [eta * rng.random() for _ in range(rows)]}):
+            y, played, rivals = learn(rule, eta=eta, **how, **space)
+            for u in rivals:
+                if how == {"power": 0.0}:
+                    check(f"4 convex {geometry}", convex(X, y, played, u, rule=rule, **space, **data))
+                check(f"4' convex_rates {geometry}", convex_rates(X, y, played, u, rule=rule, **space, **data))
+
+    y, played, rivals = learn("perceptron", "euclidean", eta=rng.choice([1.0, 0.1]))
+    for u in rivals:
+        u = [v * rng.choice([0.1, 1.0, 10.0]) for v in u]
+        check("5 perceptron", perceptron(X, y, played, u, **data))
+        check("5 perceptron_sharp", perceptron_sharp(X, y, played, u, **data))
+
+    rule = rng.choice(["logistic", "clipped", "widrow-hoff"])
+    planted = [rng.gauss(0.0, 1.0) for _ in range(width)]
+    y = [mean(rule, dot(planted, x)) for x in seen]
+    start = rng.choice([None, draw_set(rng, width, "euclidean", 1.0)])
+    eta = rng.choice([0.1, 1.0, 1.9]) * (4.0 if rule == "logistic" else 1.0) / x2
+    played = play(X, y, rule=rule, eta=eta, start=start, **data)
+    check(f"11 glm_tron {rule}", glm_tron(X, y, played, planted, rule=rule, **data))
+
+
+def tight_streams(check: Check) -> None:
+    """Hand-made streams that meet (3, 11 logistic: nearly meet) each bound with equality, so a wrong constant shows."""
+    one, eye = [[1.0]], [[float(i == j) for j in range(4)] for i in range(4)]
+    sign, rates = [1.0, -1.0, -1.0, 1.0], [0.5, 0.4, 0.1, 0.3]
+    for eta in (0.1, 0.5, 0.9):
+        check("1 widrow_hoff, tight", widrow_hoff(one, [1], play(one, [1], rule="widrow-hoff", eta=eta), [eta]))
+        lemma = widrow_hoff_lemma(one, [1], play(one, [1], rule="widrow-hoff", eta=eta), [eta])
+        assert abs(lemma[0][1] - lemma[0][2]) < 1e-15, lemma
+        played = play(one, [1], rule="widrow-hoff", update="implicit", eta=eta)
+        check("2 implicit_widrow_hoff, tight", implicit_widrow_hoff(one, [1], played, [eta / (1 + eta)]))
+        check("2 implicit_total, tight", implicit_widrow_hoff_total(one, [1], played, [eta / (1 + eta)]))
+        check("4 convex, tight", convex(one, [1], play(one, [1], rule="absolute", eta=eta), [eta], rule="absolute"))
+        p = 0.5 * (1.0 + math.tanh(eta))
+        played = play([[1.0, -1.0]], [1], rule="perceptron", geometry="simplex", eta=eta)
+        check("6 winnow simplex, tight", winnow([[1.0, -1.0]], [1], played, [p, 1 - p], math.tanh(eta)))
+        space: dict[str, Any] = {"geometry": "balanced", "radius": 2.0}
+        played = play([[0.5]], [1], rule="perceptron", eta=eta, **space)
+        check("6 winnow balanced, tight", winnow([[0.5]], [1], played, [2 * (2 * p - 1)], math.tanh(eta), **space))
+    ridge = [s * eta for s, eta in zip(sign, rates, strict=True)]
+    played = play(eye, sign, rule="widrow-hoff", rates=rates)
+    check("1' widrow_hoff_rates, tight", widrow_hoff_rates(eye, sign, played, ridge))
+    played = play(eye, sign, rule="absolute", rates=rates)
+    check("4' convex_rates, tight", convex_rates(eye, sign, played, ridge, rule="absolute"))
+    eta = 1e-3
+    played = play([[1.0, -1.0]], [1e-2], rule="widrow-hoff", geometry="simplex", eta=eta)
+    tilt = 0.5 * 1e-2 * eta
+    check("3 eg simplex, tight", eg([[1.0, -1.0]], [1e-2], played, [0.5 + tilt, 0.5 - tilt]))
+    played = play(one, [1e-2], rule="widrow-hoff", geometry="balanced", radius=3.0, eta=eta / 9)
+    check("3 eg balanced, tight", eg(one, [1e-2], played, [1e-2 * eta], geometry="balanced", radius=3.0))
+    played = play(eye, sign, rule="perceptron", eta=1.0)
+    check("5 perceptron, tight", perceptron(eye, sign, played, sign))
+    check("5 perceptron_sharp, tight", perceptron_sharp(eye, sign, played, sign))
+    heavy: dict[str, Any] = {"weight": [3.0, 3.0, 3.0, 3.0]}
+    played = play(eye, sign, rule="perceptron", eta=0.2, **heavy)
+    check("5 perceptron, weights 3, tight", perceptron(eye, sign, played, sign, **heavy))
+    check("5 perceptron_sharp, weights, tight", perceptron_sharp(eye, sign, played, sign, **heavy))
+    played = play(one, [1], rule="widrow-hoff", eta=1.0)
+    check("11 glm_tron identity, tight", glm_tron(one, [1], played, [1.0], rule="widrow-hoff"))
+    played = play(one, [0.7], rule="clipped", eta=1.0)
+    check("11 glm_tron clipped, tight", glm_tron(one, [0.7], played, [0.7], rule="clipped"))
+    played = play(one, [sigmoid(0.01)], rule="logistic", eta=4.0)
+    check("11 glm_tron logistic, tight", glm_tron(one, [sigmoid(0.01)], played, [0.01], rule="logistic"))
+
+
+def agreements(rng: random.Random) -> None:
+    """The learners against closed forms of THEORY.md: single theta, factor 2, implicit steps, weight 0, starts."""
+
+    def same(a: Sequence[float], b: Sequence[float], tolerance: float = 1e-12) -> None:
+        assert all(abs(p - q) <= tolerance * max(1.0, abs(q)) for p, q in zip(a, b, strict=True)), (a, b)
+
+    X = [[rng.gauss(0.0, 1.0) for _ in range(3)] for _ in range(30)]
+    y = [rng.gauss(0.0, 1.0) for _ in X]
+    sign = [1.0 if v > 0 else -1.0 for v in y]
+
+    radius, eta, theta = 2.0, 0.1, [0.0] * 3
+    played = play(X, y, rule="widrow-hoff", geometry="balanced", radius=radius, eta=eta)
+    for x, target, z in zip(X, y, played.margins, strict=True):
+        w = [radius * math.sinh(v) / math.fsum(math.cosh(a) for a in theta) for v in theta]
+        same([dot(w, x)], [z])
+        theta = [a - eta * (z - target) * radius * v for a, v in zip(theta, x, strict=True)]
+
+    same(play(X, y, rule="widrow-hoff", eta=0.2).final, play(X, y, rule="square", eta=0.1).final)
+
+    w = [0.0] * 3
+    played = play(X, y, rule="widrow-hoff", update="implicit", eta=3.0, weight=[2.0] * 30)
+    for x, target, g in zip(X, y, played.slopes, strict=True):
+        closed = (dot(w, x) - target) / (1.0 + 3.0 * 2.0 * square(x))
+        same([g], [closed])
+        w = [a - 3.0 * 2.0 * closed * v for a, v in zip(w, x, strict=True)]
+    w = [0.0] * 3
+    for x, target, g in zip(X, sign, play(X, sign, rule="hinge", update="implicit", eta=0.7).slopes, strict=True):
+        closed = -target * min(1.0, max(0.0, 1.0 - target * dot(w, x)) / (0.7 * square(x)))  # passive-aggressive I
+        same([g], [closed])
+        w = [a - 0.7 * closed * v for a, v in zip(w, x, strict=True)]
+    w = [0.0] * 3
+    for x, target, g in zip(X, y, play(X, y, rule="absolute", update="implicit", eta=0.7).slopes, strict=True):
+        gap = dot(w, x) - target
+        closed = math.copysign(min(1.0, abs(gap) / (0.7 * square(x))), gap)
+        same([g], [closed])
+        w = [a - 0.7 * closed * v for a, v in zip(w, x, strict=True)]
+    for geometry in ("euclidean", "simplex", "balanced"):
+        for rule, goal in (("logistic", [sigmoid(v) for v in y]), ("square", y), ("clipped", [clip(v) for v in y])):
+            played = play(X, goal, rule=rule, geometry=geometry, update="implicit", eta=2.0, radius=1.5)
+            after = [slope(rule, dot(v, x), t) for v, x, t in zip(played.weights[1:], X, goal, strict=True)]
+            same(played.slopes, after, 1e-11)
+
+    weight = [rng.choice([0.0, 1.0, 2.0]) for _ in X]
+    rounds_only = [i for i, c in enumerate(weight) if c]
+    for geometry in ("euclidean", "simplex", "balanced"):
+        start = draw_set(rng, 4, geometry, 2.0)
+        how: dict[str, Any] = {"rule": "absolute", "geometry": geometry, "radius": 2.0, "power": 0.5, "bias": 1.0}
+        a = play(X, y, weight=weight, start=start, **how)
+        kept = [weight[i] for i in rounds_only]
+        b = play([X[i] for i in rounds_only], [y[i] for i in rounds_only], weight=kept, start=start, keep=False, **how)
+        same(a.start, start)
+        assert a.final == b.final == b.weights[0] and a.mean_before == b.mean_before and a.rates == b.rates
+        same(a.mean_after, [math.fsum(w[i] for w in a.weights[1:]) / len(a.rates) for i in range(4)], 1e-15)
+
+
+def main(streams: int = 400, seed: int = 0) -> None:
+    """Run everything and print the largest ratios."""
+    rng, check = random.Random(seed), Check()
+    agreements(rng)
+    tight_streams(check)
+    for _ in range(streams):
+        random_stream(rng, check)
+    print(check.table())
+
+
+if __name__ == "__main__":
+    main()
