@@ -4,10 +4,10 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: run test lint bench lock clean
+.PHONY: run test lint truth bench lock clean
 
 run: $(READY)
-	$(BIN)/hindsight learn sample:diabetes --learner widrow-hoff
+	$(BIN)/hindsight learn sample:diabetes --learner widrow-hoff --eta 0.1 --update explicit --report report.html
 
 test: $(READY)
 	$(BIN)/ruff check .
@@ -21,6 +21,11 @@ lint: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+# The whole truth suite: ten thousand streams a theorem, and the mutants it must catch.
+truth: $(READY)
+	$(BIN)/python tests/truth.py --streams 10000
+	$(BIN)/python tests/mutants.py
 
 bench: $(READY) .venv/ready-bench
 	$(BIN)/python benchmarks/online.py

@@ -42,7 +42,7 @@ class Case:
 
     @property
     def targets(self) -> str:
-        return self.learner().targets
+        return {"hinge": "sign", "perceptron": "sign", "logistic": "unit", "clipped": "unit"}.get(self.rule, "real")
 
     def __str__(self) -> str:
         return self.name

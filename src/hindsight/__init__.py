@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .certificate import Certificate, Certificates
+    from .certify import MismatchError
     from .estimators import (
         AssumptionWarning,
         DescentClassifier,
@@ -18,34 +20,49 @@ if TYPE_CHECKING:
     )
     from .facts import Facts
     from .run import RowError
+    from .theorems import Verdict
 
 __version__ = "0.1.0"
 
 _HOME = {
     "AssumptionWarning": "estimators",
+    "Certificate": "certificate",
+    "Certificates": "certificate",
     "DescentClassifier": "estimators",
     "DescentRegressor": "estimators",
     "EGRegressor": "estimators",
     "Facts": "facts",
     "GLMtronRegressor": "estimators",
     "PerceptronClassifier": "estimators",
+    "MismatchError": "certify",
     "RowError": "run",
+    "Verdict": "theorems",
     "WidrowHoffRegressor": "estimators",
     "WinnowClassifier": "estimators",
 }
 
 __all__ = [
     "AssumptionWarning",
+    "Certificate",
+    "Certificates",
     "DescentClassifier",
     "DescentRegressor",
     "EGRegressor",
     "Facts",
     "GLMtronRegressor",
+    "MismatchError",
     "PerceptronClassifier",
     "RowError",
+    "Verdict",
     "WidrowHoffRegressor",
     "WinnowClassifier",
+    "certify",
 ]
+
+
+def certify(model: Any, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Certificate | Certificates:
+    """The certificate of a trained model over the rows it was trained on; see the model's own `certify`."""
+    return model.certify(X, y, sample_weight, **options)
 
 
 def __getattr__(name: str) -> Any:

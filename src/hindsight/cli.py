@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from .learners import Learner
     from .run import Run
+    from .sources import Table
 
 app = typer.Typer(
     help="Online linear learning that knows its regret.",
@@ -76,20 +77,37 @@ def learn(
     link: Annotated[str | None, typer.Option(help="glm-tron: identity, logistic or clipped.")] = None,
     intercept: Annotated[bool, typer.Option(help="A constant coordinate 1.")] = True,
     passes: Annotated[int, typer.Option(min=1, help="Times through the rows.")] = 1,
+    certify: Annotated[bool, typer.Option("--certify", help="Print the certificate of the run.")] = False,
+    report: Annotated[str | None, typer.Option(metavar="PAGE", help="Certify, and write an HTML page.")] = None,
 ) -> None:
-    """Learn from a stream in one pass; every row is predicted before it is learnt."""
+    """Learn from a stream in one pass; every row is predicted before it is learnt.
+
+    With --certify: what the run lost, what the rival in hindsight loses, what the theorem promises, and whether this
+    data met its assumptions. The exit status is 1 only if a bound is BROKEN.
+    """
     given = {"eta": eta, "update": update, "loss": loss, "geometry": geometry, "radius": radius, "margin": margin}
     options = {k: v for k, v in {**given, "link": link}.items() if v is not None}
     if power:
         options["power"] = power
     try:
-        _learn(source, target, learner, options, intercept, passes)
+        broken = _learn(source, target, learner, options, intercept, passes, certify, report)
     except ValueError as error:
         Console(stderr=True).print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(2) from None
+    if broken:
+        raise typer.Exit(1)
 
 
-def _learn(source: str, target: str | None, name: str, options: dict[str, Any], intercept: bool, passes: int) -> None:
+def _learn(
+    source: str,
+    target: str | None,
+    name: str,
+    options: dict[str, Any],
+    intercept: bool,
+    passes: int,
+    certify: bool,
+    page: str | None,
+) -> bool:
     from .learners import BY_NAME, choice
     from .sources import read
 
@@ -102,8 +120,44 @@ def _learn(source: str, target: str | None, name: str, options: dict[str, Any], 
     for line in settings(learner, runs, labels, intercept, passes):
         console.print("  " + line, highlight=False, markup=False)
     began = time.perf_counter()
-    progress(console, learner, runs, table.X, targets, passes, table.names, labels, table.y)
+    progress(console, learner, runs, table, targets, passes, labels)
     summary(console, learner, runs, time.perf_counter() - began)
+    if not certify and page is None:
+        return False
+    return certificates(console, source, table, runs, targets, labels, intercept, page)
+
+
+def certificates(
+    console: Console,
+    source: str,
+    table: Table,
+    runs: list[Run],
+    targets: list[np.ndarray],
+    labels: list[str] | None,
+    intercept: bool,
+    page: str | None,
+) -> bool:
+    """Print the certificate, write the page, and tell whether a bound is broken."""
+    from .certificate import Certificates
+    from .certify import certify_run
+    from .rivals import Data
+    from .theorems import Verdict
+
+    names = labels if labels is not None and len(runs) > 1 else [None]
+    each = [
+        certify_run(run, Data(table.X, y, bias=float(intercept)), label=name)
+        for run, y, name in zip(runs, targets, names, strict=True)
+    ]
+    done = each[0] if len(each) == 1 else Certificates(tuple(each))
+    console.print()
+    for line in done.lines():
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    if page is not None:
+        from .report import write
+
+        write(page, source, table.about, each)
+        console.print(f"report: {page}", highlight=False)
+    return done.verdict is Verdict.BROKEN
 
 
 def make(factory: Any, name: str, options: dict[str, Any]) -> Learner:
@@ -175,19 +229,17 @@ def progress(
     console: Console,
     learner: Learner,
     runs: list[Run],
-    X: np.ndarray,
+    table: Table,
     targets: list[np.ndarray],
     passes: int,
-    names: list[str],
     labels: list[str] | None,
-    raw: np.ndarray,
 ) -> None:
     """Play the rows; a line of the table at 1, 2, 4, 8, ... rounds and at the end."""
     import numpy as np
 
-    from .run import play
+    from .run import RowError, play
 
-    m = len(X)
+    X, m = table.X, len(table.X)
     head = f"{'rounds':>12} {'mean loss':>12} {'since last':>12}" + (f" {'mistakes':>10}" if labels else "")
     console.print(head, style="bold", highlight=False)
     done, wrong, last, before = 0, 0, 0, 0.0
@@ -197,9 +249,12 @@ def progress(
         a = 0
         while a < m:
             b = min(m, a + mark - done)
-            play(runs, X[a:b], [y[a:b] for y in targets], None, margins[a:b], names)
+            try:
+                play(runs, X[a:b], [y[a:b] for y in targets], None, margins[a:b], table.names)
+            except RowError as error:
+                raise ValueError(f"{table.places[a + error.row]}{error.message}") from None
             if labels:
-                wrong += mistakes(margins[a:b], targets, raw[a:b], labels, a)
+                wrong += mistakes(margins[a:b], targets, table.y[a:b], labels, a)
             done, a = done + b - a, b
             if done == mark or done == m * passes:
                 total = sum(shown(run, learner) for run in runs)
@@ -238,6 +293,7 @@ def summary(console: Console, learner: Learner, runs: list[Run], seconds: float)
     console.print(
         f"max |x|₂ = {facts.x2:.6g}, max |x|∞ = {facts.xinf:.6g}, Σ|g|² = {facts.gradient:.6g}", highlight=False
     )
-    console.print(f"{seconds:.2f} s, {rounds / max(seconds, 1e-9):,.0f} rows/s", highlight=False)
+    speed = f", {rounds / seconds:,.0f} rows/s" if seconds > 2.0 else ""  # below that, loading the kernel counts most
+    console.print(f"{seconds:.2f} s{speed}", highlight=False)
     for doubt in doubts(runs[0]):
         console.print(f"warning: {doubt}", style="yellow", highlight=False, markup=False)

@@ -28,7 +28,6 @@ class Facts:
     target : sum of c y^2.
     gradient : sum of |g|*^2, in the dual norm of the learner's geometry.
     rate, rate_loss, rate_gradient : sums of eta, eta c loss and eta^2 |g|*^2.
-    damped : sum of c (z - y)^2 / (1 + eta c |x|_2^2).
     x2, xinf : largest |x|_2 and |x|_inf.
     weight_x2, weight_xinf, weight_max : largest c |x|_2^2, c |x|_inf^2 and c.
     rate_x2, rate_xinf : largest eta c |x|_2^2 and eta c |x|_inf^2.
@@ -48,7 +47,6 @@ class Facts:
     rate: float = 0.0
     rate_loss: float = 0.0
     rate_gradient: float = 0.0
-    damped: float = 0.0
     x2: float = 0.0
     xinf: float = 0.0
     weight_x2: float = 0.0
@@ -64,7 +62,7 @@ class Facts:
     def of(cls, tally: np.ndarray) -> Facts:
         """The facts in the array that `kernels.tally` fills."""
         a: list[Any] = tally.tolist()
-        a[0], a[4], a[13], a[22] = int(a[0]), int(a[4]), math.sqrt(a[13]), -a[22]
+        a[0], a[4], a[12], a[21] = int(a[0]), int(a[4]), math.sqrt(a[12]), -a[21]
         return cls(*a)
 
     def __add__(self, other: Facts) -> Facts:

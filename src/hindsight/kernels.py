@@ -196,11 +196,11 @@ def sigmoid(z):
 
 @kernel
 def implicit_logistic(scale, z, y, a):
-    """The slope g = scale (sigmoid(z - a g) - y), by Newton kept inside a shrinking bracket."""
-    lo, hi = scale * -y, scale * (1.0 - y)
+    """The slope g = scale (sigmoid(z - a g) - y): Newton's steps, or bisection where they do not halve the bracket."""
     g = scale * (sigmoid(z) - y)
-    lo, hi = (0.0, g) if g > 0.0 else (g, 0.0)
-    for _ in range(100):
+    lo, hi = min(g, 0.0), max(g, 0.0)
+    width = hi - lo
+    for _ in range(200):
         p = sigmoid(z - a * g)
         f = g - scale * (p - y)
         if f > 0.0:
@@ -208,10 +208,11 @@ def implicit_logistic(scale, z, y, a):
         else:
             lo = g
         new = g - f / (1.0 + scale * a * p * (1.0 - p))
-        if not lo <= new <= hi:
+        if not lo < new < hi or hi - lo > 0.5 * width:
             new = 0.5 * (lo + hi)
-        if abs(new - g) <= 1e-16 * abs(new):
-            return new
+        width = hi - lo
+        if f == 0.0 or abs(new - g) <= 2e-16 * abs(g):
+            return new if f != 0.0 else g
         g = new
     return g
 
@@ -752,7 +753,7 @@ def play(rows, first, last, y, c, rule, update, geometry, step, v, s, z, q, top)
     return last - first
 
 
-FACTS = 23  # the size of the array that `tally` fills; `facts.Facts` names its places
+FACTS = 22  # the size of the array that `tally` fills; `facts.Facts` names its places
 
 
 @kernel
@@ -783,17 +784,28 @@ def tally(rule, geometry, step, first, z, q, top, y, c, f):
         f[9] += eta
         f[10] += eta * loss
         f[11] += eta * eta * gradient
-        f[12] += ci * (zi - yi) * (zi - yi) / (1.0 + eta * ci * qi)
-        f[13] = max(f[13], qi)
-        f[14] = max(f[14], top[i])
-        f[15] = max(f[15], ci * qi)
-        f[16] = max(f[16], ci * top[i] * top[i])
-        f[17] = max(f[17], ci)
-        f[18] = max(f[18], eta * ci * qi)
-        f[19] = max(f[19], eta * ci * top[i] * top[i])
-        f[20] = max(f[20], abs(yi))
-        f[21] = max(f[21], eta)
-        f[22] = max(f[22], -eta)
+        f[12] = max(f[12], qi)
+        f[13] = max(f[13], top[i])
+        f[14] = max(f[14], ci * qi)
+        f[15] = max(f[15], ci * top[i] * top[i])
+        f[16] = max(f[16], ci)
+        f[17] = max(f[17], eta * ci * qi)
+        f[18] = max(f[18], eta * ci * top[i] * top[i])
+        f[19] = max(f[19], abs(yi))
+        f[20] = max(f[20], eta)
+        f[21] = max(f[21], -eta)
+
+
+@kernel
+def trace(rows, first, last, y, c, rule, update, geometry, step, v, s, z, q, top, drift):
+    """`play`, noting how much each round changed ln Sigma_i e^theta_i, the normaliser of multiplicative weights."""
+    for i in range(last - first):
+        mass, shift, j, k = s[MASS], s[SHIFT], i + 1, first + i
+        done = play(rows, k, k + 1, y[i:j], c[i:j], rule, update, geometry, step, v, s, z[i:j], q[i:j], top[i:j])
+        if done == 0:
+            return i
+        drift[i] = math.log(s[MASS] / mass) + (s[SHIFT] - shift) * (LN2_HI + LN2_LO)
+    return last - first
 
 
 @kernel

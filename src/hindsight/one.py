@@ -58,7 +58,7 @@ class Dicts:
 
     def _room(self, size: int) -> None:
         self.data, self.indices = np.zeros(size), np.zeros(size, np.uint32)
-        self.buffer, self.indptr = memoryview(self.data), np.zeros(2, np.uint64)
+        self.buffer, self.indptr = self.data.data, np.zeros(2, np.uint64)
         self.rows = CSR(self.data, self.indices, self.indptr, self.bias)
 
     def _shape(self, keys: tuple[Hashable, ...]) -> None:

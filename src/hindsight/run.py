@@ -28,7 +28,7 @@ class RowError(ValueError):
 
     def __init__(self, row: int, message: str) -> None:
         super().__init__(f"row {row}{message}")
-        self.row = row
+        self.row, self.message = row, message
 
 
 def rows_of(X: Any, bias: float) -> Any:
@@ -192,7 +192,7 @@ def play(
     block = BLOCK
     if len(runs) > 1:
         block = max(1, min(BLOCK, SHARED * m // max(1, X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes)))
-    block = min(block, m)
+    block = max(1, min(block, m))
     work, ones = np.empty((3, block)), np.ones(block)
     before = [run.snapshot() for run in runs]
     rows = rows_of(X, runs[0].bias) if runs else None

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows, raw targets and the names of the features; `about` says what was done to them."""
+    """Rows, raw targets, the names of the features, and where each row stands; `about` says what was done to them."""
 
     X: np.ndarray
     y: np.ndarray
     names: list[str]
+    places: list[str]
     about: str
 
 
@@ -77,10 +78,12 @@ def _table(lines: Iterator[tuple[int, list[str]]], names: list[str], target: str
     features = [name for name in names if name != target]
     rows: list[list[float]] = []
     y: list[str] = []
+    places: list[str] = []
     for line, record in lines:
         if len(record) != len(names):
             raise SourceError(f"{where}, line {line}: {len(record)} fields, but the header has {len(names)}")
         y.append(record.pop(goal).strip())
+        places.append(f"{where}, line {line}")
         try:
             rows.append([float(field) for field in record])
         except ValueError:
@@ -88,7 +91,7 @@ def _table(lines: Iterator[tuple[int, list[str]]], names: list[str], target: str
             raise SourceError(f"{where}, line {line}, column {name!r}: {field!r} is not a number") from None
     if not rows:
         raise SourceError(f"{where}: there is a header but no row")
-    return Table(np.array(rows), np.array(y), features, f"{len(rows):,} rows × {len(features)} features")
+    return Table(np.array(rows), np.array(y), features, places, f"{len(rows):,} rows × {len(features)} features")
 
 
 def _is_number(field: str) -> bool:
@@ -135,7 +138,8 @@ def sample(name: str, target: str | None) -> Table:
     X = (X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
     X /= np.sqrt((X * X).sum(axis=1).max())
     about = f"{len(X):,} rows × {X.shape[1]} features, standardised and scaled to |x|₂ ≤ 1; target {column!r}"
-    return Table(np.ascontiguousarray(X), y, names, about)
+    places = [f"sample:{name}, row {t}" for t in range(len(X))]
+    return Table(np.ascontiguousarray(X), y, names, places, about)
 
 
 def _text(path: Path) -> io.StringIO:

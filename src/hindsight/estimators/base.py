@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import _check_feature_names, _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
 
 from .. import kernels
 from ..learners import choice
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ..facts import Facts
     from ..learners import Learner
+    from ..rivals import Data
 
 FLOATS = [np.float64, np.float32]
 
@@ -79,17 +80,16 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is n
 
     def _matrix(self, X: Any, reset: bool) -> Any:
         """X as rows the kernel reads, without a copy where it is one already, and its names noted or checked."""
-        frame = nw.from_native(X, eager_only=True, pass_through=True)
-        if isinstance(frame, nw.DataFrame):
-            _check_feature_names(self, X, reset=reset)
-            X = frame.to_numpy()
-            return validate_data(self, X, reset=reset, skip_check_array=False, **self._checks())
-        return validate_data(self, X, reset=reset, **self._checks())
+        # The kernel finds NaN and infinity while it reads the rows; another read would double the time.
+        return self._read(X, reset, ensure_all_finite=False)
 
-    @staticmethod
-    def _checks() -> dict[str, Any]:
-        # The kernel finds NaN and infinity while it reads the rows for learning; another read would double the time.
-        return {"accept_sparse": "csr", "dtype": FLOATS, "ensure_all_finite": False, "order": None}
+    def _read(self, X: Any, reset: bool, **checks: Any) -> Any:
+        checks |= {"accept_sparse": "csr", "dtype": FLOATS}
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        if not isinstance(frame, nw.DataFrame):
+            return validate_data(self, X, reset=reset, **checks)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        return check_array(frame.to_numpy(), **checks)
 
     def _begin(self, features: int, count: int) -> None:
         learner = self._learner()
@@ -123,7 +123,7 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is n
         if margins is not None:
             self.margins_ = margins[:, 0] if margins.shape[1] == 1 else margins
         for warning in doubts(self.runs_[0]):
-            warnings.warn(warning, AssumptionWarning, stacklevel=3)
+            warnings.warn(warning, AssumptionWarning, stacklevel=4)
 
     def _passes(self) -> int:
         if not isinstance(self.passes, (int, np.integer)) or isinstance(self.passes, bool) or self.passes < 1:
@@ -140,15 +140,65 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is n
 
     def _margins(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        frame = nw.from_native(X, eager_only=True, pass_through=True)
-        if isinstance(frame, nw.DataFrame):
-            _check_feature_names(self, X, reset=False)
-            X = frame.to_numpy()
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=FLOATS)
+        X = self._read(X, reset=False)
         w = self._weights()
         if self.fit_intercept:
             return np.asarray(X @ w[:, :-1].T + w[:, -1])
         return np.asarray(X @ w.T)
+
+    # ---- certificates
+
+    def certify(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, u: Any = None, planted: Any = None, tol: float = 0.01
+    ) -> Any:
+        """The certificate of the run so far: its loss, the rival's in hindsight, the bound, and whether it applies.
+
+        Parameters
+        ----------
+        X : the rows the model was trained on, in that order (all `partial_fit` calls together); or a callable that
+            returns a fresh iterator of (X, y, sample_weight or None) at each call, for rows that do not fit in memory.
+        y, sample_weight : as in training; not with a callable.
+        u : a comparator to take instead of the best in hindsight (the intercept's weight last).
+        planted : for GLM-tron, the w* with y = u(w*.x).
+        tol : relative gap to which the rival is sought.
+
+        Returns
+        -------
+        Certificate, or Certificates with one a class for one-vs-rest.
+        """
+        from ..certificate import Certificates
+        from ..certify import certify_run
+
+        check_is_fitted(self)
+        labels = self._run_labels()
+        each = [
+            certify_run(run, self._data(k, X, y, sample_weight), u=u, planted=planted, tol=tol, label=labels[k])
+            for k, run in enumerate(self.runs_)
+        ]
+        return each[0] if len(each) == 1 else Certificates(tuple(each))
+
+    def _data(self, k: int, X: Any, y: Any, sample_weight: Any) -> Data:
+        """The rows as run k saw them."""
+        from ..rivals import Data
+
+        bias = self.runs_[k].bias
+        if callable(X):
+
+            def chunks() -> Any:
+                for rows, target, weight in X():
+                    rows = self._read(rows, reset=False)
+                    yield rows, self._seen(rows, target)[k], weight
+
+            return Data.from_chunks(chunks, bias)
+        X = self._read(X, reset=False)
+        return Data(X, self._seen(X, y)[k], sample_weight, bias)
+
+    def _seen(self, X: Any, y: Any) -> list[np.ndarray]:
+        """For each run, the targets as it saw them."""
+        raise TypeError(f"{type(self).__name__} must say what its runs see")
+
+    def _run_labels(self) -> list[str | None]:
+        return [None]
 
     # ---- one row at a time
 
@@ -254,7 +304,7 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is n
 class FitMixin:
     """`fit` as a fresh start: either it succeeds, or the estimator is as it was."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, certify: bool = False) -> Self:
         """Learn from the rows in the order given, `passes` times over, from w_1 = start.
 
         Parameters
@@ -262,12 +312,16 @@ class FitMixin:
         X : rows: array, CSR matrix or dataframe.
         y : targets.
         sample_weight : importance of each row; it multiplies the loss.
+        certify : also make the certificate, as `certificate_`.
         """
         kept = self._kept()  # type: ignore[attr-defined]
         for name in [k for k in vars(self) if k.endswith("_") or k in ("_ones", "_row", "_dict_names")]:
             delattr(self, name)
         try:
-            return self._fit(X, y, sample_weight)  # type: ignore[attr-defined]
+            self._fit(X, y, sample_weight)  # type: ignore[attr-defined]
+            if certify:
+                self.certificate_ = self.certify(X, y, sample_weight)  # type: ignore[attr-defined]
         except BaseException:
             self._restore(kept)  # type: ignore[attr-defined]
             raise
+        return self

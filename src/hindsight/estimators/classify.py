@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .. import kernels
 from ..learners import Learner, descent, perceptron, winnow
+from ..run import RowError
 from .base import FitMixin, OnlineEstimator
 from .regress import COMMON
 
@@ -27,10 +28,13 @@ class OnlineClassifier(FitMixin, ClassifierMixin, OnlineEstimator):  # type: ign
     def _labels(self, X: Any, y: Any) -> np.ndarray:
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        y = column_or_1d(y, warn=True)
+        y = np.asarray(column_or_1d(y, warn=True))
         check_consistent_length(X, y)
+        if y.dtype.kind == "f" and not np.isfinite(y).all():
+            row = int(np.flatnonzero(~np.isfinite(y))[0])
+            raise RowError(row, f": label {y[row]} is not finite")
         check_classification_targets(y)
-        return np.asarray(y)
+        return y
 
     def _targets(self, y: np.ndarray) -> list[np.ndarray]:
         """For each run, its labels as the rule takes them."""
@@ -38,10 +42,16 @@ class OnlineClassifier(FitMixin, ClassifierMixin, OnlineEstimator):  # type: ign
         ours = self.classes_[1:] if len(self.runs_) == 1 else self.classes_
         return [np.where(y == label, 1.0, low) for label in ours]
 
+    def _seen(self, X: Any, y: Any) -> list[np.ndarray]:
+        return self._targets(self._labels(X, y))
+
+    def _run_labels(self) -> list[str | None]:
+        return [None] if len(self.runs_) == 1 else [str(label) for label in self.classes_]
+
     def _declare(self, classes: Any, features: int) -> None:
         self.classes_ = unique_labels(classes)
         if len(self.classes_) < 2:
-            raise ValueError(f"there must be at least two classes, got one class: {self.classes_[0]!r}")
+            raise ValueError(f"there must be at least two classes, got one class: {self.classes_.item(0)!r}")
         self._begin(features, 1 if len(self.classes_) == 2 else len(self.classes_))
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
@@ -65,11 +75,11 @@ class OnlineClassifier(FitMixin, ClassifierMixin, OnlineEstimator):  # type: ign
             if fresh:
                 self._declare(y if classes is None else classes, X.shape[1])
             elif classes is not None and not np.array_equal(unique_labels(classes), self.classes_):
-                raise ValueError(f"classes={classes!r} is not the same as declared before: {list(self.classes_)}")
+                raise ValueError(f"classes={classes!r} is not the same as declared before: {self.classes_.tolist()}")
             new = ~np.isin(y, self.classes_)
             if new.any():
                 row = int(np.flatnonzero(new)[0])
-                raise ValueError(f"row {row}: class {y[row]!r} was not declared (classes={list(self.classes_)})")
+                raise RowError(row, f": class {y[row].item()!r} was not declared (classes={self.classes_.tolist()})")
             self._play(X, self._targets(y), sample_weight, 1)
         except BaseException:
             self._restore(kept)

@@ -28,6 +28,9 @@ class OnlineRegressor(FitMixin, RegressorMixin, OnlineEstimator):  # type: ignor
         check_consistent_length(X, y)
         return [np.ascontiguousarray(y)]
 
+    def _seen(self, X: Any, y: Any) -> list[np.ndarray]:
+        return self._targets(X, y)
+
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         passes = self._passes()
         X = self._matrix(X, reset=True)
@@ -168,8 +171,8 @@ class EGRegressor(OnlineRegressor):
     Examples
     --------
     >>> import numpy as np
-    >>> EGRegressor(eta=1.0, radius=None, fit_intercept=False).fit(np.eye(2), [1.0, 0.0]).coef_.round(3)
-    array([0.531, 0.469])
+    >>> EGRegressor(eta=0.5, radius=None, fit_intercept=False).fit(np.eye(2), [1.0, 0.0]).coef_.round(3)
+    array([0.615, 0.385])
     """
 
     def __init__(

@@ -1,0 +1,125 @@
+"""Whole commands, as a user types them."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import hindsight
+from hindsight.cli import app
+
+CSV = "x1,x2,y\n1,0,1.0\n0,1,-1.0\n0.5,0.5,0.25\n"
+
+
+def run(*args):
+    result = CliRunner().invoke(app, [str(a) for a in args], env={"COLUMNS": "200", "NO_COLOR": "1"})
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text(CSV)
+    return path
+
+
+def test_learn_prints_settings_doubling_rows_and_a_summary(file):
+    code, out, _ = run("learn", file, "--target", "y", "--eta", "0.5", "--no-intercept")
+    assert code == 0
+    assert "widrow-hoff, implicit step, η = 0.5, rule square(1), geometry euclidean" in out
+    assert "intercept no, 1 pass" in out
+    table = [line.split() for line in out.splitlines() if line.strip()[:1].isdigit() and "rounds:" not in line][:3]
+    model = hindsight.WidrowHoffRegressor(0.5, fit_intercept=False, keep_margins=True)
+    model.fit([[1, 0], [0, 1], [0.5, 0.5]], [1.0, -1.0, 0.25])
+    losses = (model.margins_ - [1.0, -1.0, 0.25]) ** 2
+    assert [int(row[0]) for row in table] == [1, 2, 3]
+    np.testing.assert_allclose([float(row[1]) for row in table], np.cumsum(losses) / [1, 2, 3], rtol=1e-5)
+    np.testing.assert_allclose([float(row[2]) for row in table], losses, rtol=1e-5)
+
+
+def test_learners_lists_the_table():
+    code, out, _ = run("learners")
+    assert code == 0
+    for name in ("perceptron", "winnow", "widrow-hoff", "eg", "descent", "glm-tron"):
+        assert name in out
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("sample:diabetes",),
+        ("sample:breast-cancer", "--learner", "perceptron"),
+        ("sample:breast-cancer", "--learner", "winnow", "--margin", "0.1"),
+        ("sample:digits", "--learner", "descent", "--loss", "logistic", "--passes", "2"),
+    ],
+)
+def test_samples(args):
+    code, out, err = run("learn", *args)
+    assert (code, err) == (0, "")
+    assert "rounds: " in out
+
+
+@pytest.mark.parametrize(
+    ("text", "args", "message"),
+    [
+        ("", (), "the file is empty"),
+        ("x,y\n", (), "there is a header but no row"),
+        ("x,y\n1,2\nred,3\n", (), "line 3, column 'x': 'red' is not a number"),
+        ("x,y\n1\n", (), "line 2: 1 fields, but the header has 2"),
+        ("x,x,y\n1,2,3\n", (), "column 'x' appears twice in the header"),
+        ("y\n1\n", (), "there is no column beside the target 'y'"),
+        ("x,Y\n1,2\n", (), "there is no column 'y'"),
+        ("x,y\n1,2\n", ("--learner", "widrow"), "--learner must be one of"),
+        ("x,y\n1,2\n", ("--margin", "0.5"), "--margin is not an option of widrow-hoff"),
+        ("x,y\n1,2\n", ("--eta", "0"), "eta must be a number above 0, got 0.0"),
+        ("x,y\n1,no\n", (), "target 'no' is not a number"),
+        ("x,y\n1,no\n2,no\n", ("--learner", "perceptron"), "the target has one value only: 'no'"),
+        ("x,y\n1,2\nnan,3\n", (), "bad.csv, line 3, column 0 ('x'): value NaN is not finite"),
+        ("x,y\n1,2\n1,inf\n", (), "bad.csv, line 3: target inf must be finite"),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path, text, args, message):
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    code, _, err = run("learn", path, "--target", "y", *args)
+    assert code == 2
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_missing_file_directory_and_bytes(tmp_path):
+    assert "No such file" in run("learn", tmp_path / "none.csv", "--target", "y")[2]
+    assert "Is a directory" in run("learn", tmp_path, "--target", "y")[2]
+    path = tmp_path / "bytes.csv"
+    path.write_bytes(b"x,y\n\xff,1\n")
+    assert "decode" in run("learn", path, "--target", "y")[2]
+    assert "--target COLUMN" in run("learn", path)[2]
+    assert "there is no sample 'iris'" in run("learn", "sample:iris")[2]
+
+
+def test_byte_order_mark_and_crlf(tmp_path):
+    path = tmp_path / "windows.csv"
+    path.write_bytes(b"\xef\xbb\xbfx,y\r\n1,2\r\n3,4\r\n")
+    assert run("learn", path, "--target", "y")[0] == 0
+
+
+def test_version_needs_nothing_heavy():
+    code = "import sys; sys.argv=['hindsight','--version']; from hindsight.__main__ import main; main(); "
+    code += "assert not {'numpy', 'numba', 'sklearn', 'typer'} & set(sys.modules), sys.modules.keys()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ, check=True)
+    assert done.stdout == f"hindsight {hindsight.__version__}\n"
+
+
+def test_importing_imports_nothing_heavy():
+    code = "import sys, hindsight; assert not {'numpy', 'numba', 'sklearn'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_csv_is_learnt_without_scikit_learn(file):
+    code = f"import sys; sys.argv=['hindsight', 'learn', {str(file)!r}, '--target', 'y']\n"
+    code += "from hindsight.__main__ import main\ntry: main()\nexcept SystemExit as e: assert not e.code\n"
+    code += "assert 'sklearn' not in sys.modules and 'scipy.sparse' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
