@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -18,6 +19,9 @@ import naive
 
 from hindsight import learners
 from hindsight.run import Run, play
+
+settings.register_profile("laws", derandomize=True, deadline=None, max_examples=50)
+settings.load_profile("laws")
 
 RADIUS = 2.5
 TIGHT = 1e-12  # what "equal" means between two orders of the same float64 sums
@@ -83,6 +87,29 @@ NAMED = (
 )
 CASES = (*NAMED, *_descents())
 BY_NAME = {case.name: case for case in CASES}
+# Every learner is played dense; these also as CSR: all of NAMED, each loss of descent in one geometry or more, and what
+# shares their compiled loop (each further one costs a compilation, and CSR enters only through rows).
+SPARSE = (
+    *NAMED,
+    *(
+        case
+        for case in CASES[len(NAMED) :]
+        if case.rule == "square"
+        or (case.update == "explicit" and case.rule in ("hinge", "perceptron"))
+        or (case.rule, case.geometry, case.update)
+        in {
+            ("logistic", "euclidean", "explicit"),
+            ("logistic", "euclidean", "implicit"),
+            ("logistic", "balanced", "implicit"),
+            ("absolute", "euclidean", "implicit"),
+            ("absolute", "balanced", "explicit"),
+            ("absolute", "simplex", "implicit"),
+            ("hinge", "euclidean", "implicit"),
+            ("hinge", "balanced", "implicit"),
+        }
+    ),
+)
+PLAYED = [(case, "dense64") for case in CASES] + [(case, "csr64") for case in SPARSE]
 STORAGES = ("dense64", "dense32", "strided", "csr64", "csr32")
 
 

@@ -6,7 +6,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 from conftest import BY_NAME, CASES, NAMED, close, feed, oracle, played, run_of, start_of, store, stream
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsight import learners
@@ -118,7 +118,6 @@ def any_facts(draw):
 
 
 @given(any_facts(), any_facts(), any_facts())
-@settings(max_examples=50, deadline=None)
 def test_facts_are_a_commutative_monoid(a, b, c):
     assert a + b == b + a
     assert a + Facts() == a

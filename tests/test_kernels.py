@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import BY_NAME, TIGHT, close, feed, run_of, same, same_state, store, stream
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
@@ -26,7 +26,10 @@ RULES = {
     "clipped": kernels.Clipped(1.0),
 }
 rules = pytest.mark.parametrize("name", RULES)
-margins = st.floats(-50, 50) | st.sampled_from([0.0, 1.0, -1.0, 700.0, -700.0, 1e-300])
+# The oracle's bisection stops at 1e-300, so margins are 0 or well above that.
+margins = st.floats(-50, 50).filter(lambda z: z == 0 or abs(z) > 1e-100) | st.sampled_from(
+    [0.0, 1.0, -1.0, 700.0, -700.0]
+)
 
 
 def label(name, share):
@@ -38,7 +41,6 @@ def label(name, share):
 
 @rules
 @given(z=margins, share=st.floats(0, 1))
-@settings(max_examples=50, deadline=None)
 def test_slope_loss_and_mean_are_the_oracles(name, z, share):
     rule, y = RULES[name], label(name, share)
     close(rule.slope(z, y), naive.slope(name, z, y))
@@ -49,7 +51,6 @@ def test_slope_loss_and_mean_are_the_oracles(name, z, share):
 
 @rules
 @given(z=margins, share=st.floats(0, 1), a=st.floats(-6, 6).map(lambda e: 10.0**e))
-@settings(max_examples=50, deadline=None)
 def test_the_implicit_slope_is_the_slope_after_the_step(name, z, share, a):
     """g = slope(z - a g), or the g that lands on the kink: the oracle finds it by bisection."""
     rule, y = RULES[name], label(name, share)

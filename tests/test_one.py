@@ -31,7 +31,6 @@ REGRESSORS = [
 CLASSIFIERS = [
     PerceptronClassifier(average="after"),
     WinnowClassifier(features=NAMES),
-    WinnowClassifier(balanced=False, features=NAMES, fit_intercept=False),
     DescentClassifier("hinge", update="implicit"),
     DescentClassifier(average="before"),
 ]

@@ -5,7 +5,21 @@ import copy
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import BY_NAME, CASES, TIGHT, close, feed, played, run_of, same, same_state, start_of, store, stream
+from conftest import (
+    BY_NAME,
+    CASES,
+    PLAYED,
+    TIGHT,
+    close,
+    feed,
+    played,
+    run_of,
+    same,
+    same_state,
+    start_of,
+    store,
+    stream,
+)
 
 from hindsight import kernels, learners
 from hindsight import run as running
@@ -93,8 +107,7 @@ def test_a_start_outside_the_set_is_refused(geometry, start, message):
 # --- all or nothing -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-@pytest.mark.parametrize("storage", ["dense64", "csr64"])
+@pytest.mark.parametrize(("case", "storage"), PLAYED, ids=str)
 def test_a_bad_row_changes_nothing(case, storage, monkeypatch):
     monkeypatch.setattr(running, "BLOCK", 16)  # so that whole blocks were learnt before the bad row is met
     X, y, weight = stream(case, seed=50)
@@ -170,7 +183,7 @@ def test_widened_is_as_wide_from_the_start(intercept, storage):
     narrow[:30, 4:] = 0.0
     run = run_of(case, 4, intercept=intercept)
     feed(run, store(narrow[:30, :4], storage), y[:30], weight[:30])
-    run.widen(7)
+    run.resize(7)
     feed(run, store(narrow[30:], storage), y[30:], weight[30:])
     wide, _ = played(case, store(narrow, storage), y, weight, intercept=intercept)
     close(run.weights, wide.weights, TIGHT)

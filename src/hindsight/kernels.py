@@ -44,34 +44,35 @@ inlined = njit(cache=True, **INLINE)
 # The methods of parts, and their arguments; numba takes the method of the part's own class.
 METHODS = {
     # rules
-    "slope": "z, y",
-    "loss": "z, y",
-    "mean": "z",
-    "wrong": "z, y",
-    "implicit": "z, y, a",
+    "slope": "self, z, y",
+    "loss": "self, z, y",
+    "mean": "self, z",
+    "error": "self, z, y",
+    "wrong": "self, z, y",
+    "implicit": "self, z, y, a",
     # updates and steps
-    "pull": "rule, geometry, v, s, rows, t, z, q, y, a",
-    "rate": "t",
+    "pull": "self, rule, geometry, v, s, rows, t, z, q, y, a",
+    "rate": "self, t",
     # rows
-    "sound": "t, width",
-    "span": "t",
-    "index": "k",
-    "value": "t, k",
-    "inner": "v, i, t",
-    "move": "geometry, v, t, d, mass, shift",
+    "sound": "self, t, width",
+    "span": "self, t",
+    "index": "self, k",
+    "value": "self, t, k",
+    "inner": "self, v, i, t",
+    "move": "self, geometry, v, t, d, mass, shift",
     # geometries
-    "dot": "v, s, rows, t",
-    "tick": "s",
-    "step": "v, s, rows, t, d",
-    "solve": "rule, v, s, rows, t, z, q, y, a",
-    "share": "theta, shift",
-    "height": "theta",
-    "norm": "q, top",
+    "dot": "self, v, s, rows, t",
+    "tick": "self, s",
+    "step": "self, v, s, rows, t, d",
+    "solve": "self, rule, v, s, rows, t, z, q, y, a",
+    "share": "self, theta, shift",
+    "height": "self, theta",
+    "norm": "self, q, top",
+    "reach": "self, v, s",
+    "limit": "self",
 }
 for _name, _args in METHODS.items():
-    overload_method(BaseNamedTuple, _name, jit_options=INLINE)(
-        eval(f"lambda self, {_args}: self.instance_class.{_name}")
-    )
+    overload_method(BaseNamedTuple, _name, jit_options=INLINE)(eval(f"lambda {_args}: self.instance_class.{_name}"))
 
 
 # ---------------------------------------------------------------- rules
@@ -90,6 +91,9 @@ class Square(NamedTuple):
 
     def mean(self, z):
         return z
+
+    def error(self, z, y):
+        return z - y
 
     def wrong(self, z, y):
         return y * z <= 0.0
@@ -112,6 +116,9 @@ class Absolute(NamedTuple):
     def mean(self, z):
         return z
 
+    def error(self, z, y):
+        return z - y
+
     def wrong(self, z, y):
         return y * z <= 0.0
 
@@ -125,13 +132,16 @@ class Logistic(NamedTuple):
     scale: float
 
     def slope(self, z, y):
-        return self.scale * (sigmoid(z) - y)
+        return self.scale * logit_slope(z, y)
 
     def loss(self, z, y):
         return self.scale * (max(z, 0.0) - y * z + math.log1p(math.exp(-abs(z))))
 
     def mean(self, z):
         return sigmoid(z)
+
+    def error(self, z, y):
+        return logit_slope(z, y)
 
     def wrong(self, z, y):
         return (y - 0.5) * z <= 0.0
@@ -152,7 +162,10 @@ class Hinge(NamedTuple):
         return max(0.0, self.margin - y * z)
 
     def mean(self, z):
-        return 1.0 if z > 0.0 else -1.0
+        return 1.0 * ((z > 0.0) - (z < 0.0))
+
+    def error(self, z, y):
+        return self.mean(z) - y
 
     def wrong(self, z, y):
         return y * z <= 0.0
@@ -177,6 +190,9 @@ class Clipped(NamedTuple):
     def mean(self, z):
         return min(1.0, max(0.0, z))
 
+    def error(self, z, y):
+        return self.mean(z) - y
+
     def wrong(self, z, y):
         return (y - 0.5) * (z - 0.5) <= 0.0
 
@@ -194,15 +210,21 @@ def sigmoid(z):
     return 1.0 / (1.0 + e) if z >= 0.0 else e / (1.0 + e)
 
 
+@inlined
+def logit_slope(z, y):
+    """sigmoid(z) - y without cancellation, and exactly the negative of itself at (-z, 1 - y)."""
+    return (1.0 - y) * sigmoid(z) - y * sigmoid(-z)
+
+
 @kernel
 def implicit_logistic(scale, z, y, a):
     """The slope g = scale (sigmoid(z - a g) - y): Newton's steps, or bisection where they do not halve the bracket."""
-    g = scale * (sigmoid(z) - y)
+    g = scale * logit_slope(z, y)
     lo, hi = min(g, 0.0), max(g, 0.0)
     width = hi - lo
     for _ in range(200):
         p = sigmoid(z - a * g)
-        f = g - scale * (p - y)
+        f = g - scale * logit_slope(z - a * g, y)
         if f > 0.0:
             hi = g
         else:
@@ -458,6 +480,12 @@ class Euclidean(NamedTuple):
     def norm(self, q, top):
         return q
 
+    def reach(self, v, s):
+        return 1.0 if v.shape[0] == 1 else s[ROUNDS] + 1.0  # the moment moves round times as far
+
+    def limit(self):
+        return np.inf
+
     def begin(self, width: int, start: np.ndarray | None, average: bool) -> tuple[np.ndarray, np.ndarray]:
         v, s = np.zeros((2 if average else 1, width)), np.zeros(SCALARS)
         if start is not None:
@@ -636,6 +664,14 @@ def entropic_norm(self, q, top):
     return (self.radius * top) ** 2
 
 
+def entropic_reach(self, v, s):
+    return self.radius
+
+
+def entropic_limit(self):
+    return 2.0**48  # beyond it theta, and so e^theta, has lost its digits
+
+
 def entropic_begin(self, width: int, start: np.ndarray | None, average: bool) -> tuple[np.ndarray, np.ndarray]:
     v, s = np.zeros((4 if average else 2, width)), np.zeros(SCALARS)
     if start is not None:
@@ -674,6 +710,7 @@ class Simplex(NamedTuple):
 
     dot, tick, step, solve, norm = entropic_dot, entropic_tick, entropic_step, entropic_solve, entropic_norm
     begin, weights, total = entropic_begin, entropic_weights, entropic_total
+    reach, limit = entropic_reach, entropic_limit
 
 
 class Balanced(NamedTuple):
@@ -702,24 +739,21 @@ class Balanced(NamedTuple):
 
     dot, tick, step, solve, norm = entropic_dot, entropic_tick, entropic_step, entropic_solve, entropic_norm
     begin, weights, total = entropic_begin, entropic_weights, entropic_total
+    reach, limit = entropic_reach, entropic_limit
 
 
 # ---------------------------------------------------------------- the loop
 
 
 @kernel
-def fits(v, s, rows, t, d):
-    """Whether a step keeps every number of the state finite; `REACH`, a bound on them, is made exact first."""
-    a, b = rows.span(t)
-    reach, far = 0.0, abs(rows.bias)
+def largest(v):
+    """The largest number of theta, and of its moment."""
+    found = 0.0
     for i in range(min(2, v.shape[0])):
         for j in range(v.shape[1]):
             if np.isfinite(v[i, j]):
-                reach = max(reach, abs(v[i, j]))
-    for k in range(a, b):
-        far = max(far, abs(rows.value(t, k)))
-    s[REACH] = reach + far * abs(d) * (s[ROUNDS] + 1.0)
-    return s[REACH] < np.inf
+                found = max(found, abs(v[i, j]))
+    return found
 
 
 @kernel
@@ -743,9 +777,13 @@ def play(rows, first, last, y, c, rule, update, geometry, step, v, s, z, q, top)
         a = step.rate(s[ROUNDS] + 1.0) * c[i]
         d = -a * update.pull(rule, geometry, v, s, rows, t, zi, qi, y[i], a)
         if d != 0.0:
-            s[REACH] += abs(d) * ti * geometry.radius
-            if not s[REACH] < 1e280 and not fits(v, s, rows, t, d * geometry.radius):
-                return i
+            # REACH bounds the numbers of the state from above; it is made exact before a step is refused.
+            far, reach = abs(d) * ti * geometry.reach(v, s), s[REACH]
+            if not reach + far < geometry.limit():
+                reach = largest(v)
+                if not reach + far < geometry.limit():
+                    return i
+            s[REACH] = reach + far
         s[ROUNDS] += 1.0
         geometry.tick(s)
         if d != 0.0:
@@ -760,40 +798,41 @@ FACTS = 22  # the size of the array that `tally` fills; `facts.Facts` names its 
 def tally(rule, geometry, step, first, z, q, top, y, c, f):
     """Add rounds to the facts f: plain sums in the order played, so that the sizes of chunks change nothing.
 
-    `first` is the number of rounds before these.
+    `first` is the number of rounds before these. Local names keep the sums out of memory.
     """
     t = first
+    rounds, weight, total, square, wrong, wrong_c, wrong_q, target = f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7]
+    gradients, rate, rate_loss, rate_gradient = f[8], f[9], f[10], f[11]
+    x2, xinf, cx2, cxinf, cmax, rx2, rxinf = f[12], f[13], f[14], f[15], f[16], f[17], f[18]
+    ymax, fastest, slowest = f[19], f[20], f[21]
     for i in range(y.size):
-        ci, zi, yi, qi = c[i], z[i], y[i], q[i]
+        ci, zi, yi, qi, ti = c[i], z[i], y[i], q[i], top[i]
         if ci == 0.0:
             continue
         t += 1.0
         eta = step.rate(t)
-        loss, slope, error = ci * rule.loss(zi, yi), ci * rule.slope(zi, yi), rule.mean(zi) - yi
-        gradient = slope * slope * geometry.norm(qi, top[i])
-        f[0] += 1.0
-        f[1] += ci
-        f[2] += loss
-        f[3] += ci * error * error
-        if rule.wrong(zi, yi):
-            f[4] += 1.0
-            f[5] += ci
-            f[6] += ci * ci * qi
-        f[7] += ci * yi * yi
-        f[8] += gradient
-        f[9] += eta
-        f[10] += eta * loss
-        f[11] += eta * eta * gradient
-        f[12] = max(f[12], qi)
-        f[13] = max(f[13], top[i])
-        f[14] = max(f[14], ci * qi)
-        f[15] = max(f[15], ci * top[i] * top[i])
-        f[16] = max(f[16], ci)
-        f[17] = max(f[17], eta * ci * qi)
-        f[18] = max(f[18], eta * ci * top[i] * top[i])
-        f[19] = max(f[19], abs(yi))
-        f[20] = max(f[20], eta)
-        f[21] = max(f[21], -eta)
+        loss, slope, error = ci * rule.loss(zi, yi), ci * rule.slope(zi, yi), rule.error(zi, yi)
+        gradient, cq, ct = slope * slope * geometry.norm(qi, ti), ci * qi, ci * ti * ti
+        rounds += 1.0
+        weight += ci
+        total += loss
+        square += ci * error * error
+        miss = 1.0 if rule.wrong(zi, yi) else 0.0  # no branch: it could not be foreseen
+        wrong += miss
+        wrong_c += miss * ci
+        wrong_q += miss * ci * cq
+        target += ci * yi * yi
+        gradients += gradient
+        rate += eta
+        rate_loss += eta * loss
+        rate_gradient += eta * eta * gradient
+        x2, xinf, cx2, cxinf, cmax = max(x2, qi), max(xinf, ti), max(cx2, cq), max(cxinf, ct), max(cmax, ci)
+        rx2, rxinf, ymax = max(rx2, eta * cq), max(rxinf, eta * ct), max(ymax, abs(yi))
+        fastest, slowest = max(fastest, eta), max(slowest, -eta)
+    f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7] = rounds, weight, total, square, wrong, wrong_c, wrong_q, target
+    f[8], f[9], f[10], f[11] = gradients, rate, rate_loss, rate_gradient
+    f[12], f[13], f[14], f[15], f[16], f[17], f[18] = x2, xinf, cx2, cxinf, cmax, rx2, rxinf
+    f[19], f[20], f[21] = ymax, fastest, slowest
 
 
 @kernel
@@ -816,6 +855,22 @@ def play_one(rows, y, c, rule, update, geometry, step, v, s, z, q, top, f):
     if played == 1:
         tally(rule, geometry, step, first, z, q, top, y, c, f)
     return played
+
+
+@kernel
+def sort_row(data, indices, count):
+    """Put a row's first `count` entries in ascending index; True where they stood so already."""
+    gap, sorted_already = count, True
+    while gap > 0:  # Shell's sort: rows are short, and mostly almost in order
+        gap = gap // 2 if gap != 2 else 1
+        for i in range(gap, count if gap > 0 else 0):
+            j, x, k = indices[i], data[i], i
+            while k >= gap and indices[k - gap] > j:
+                indices[k], data[k] = indices[k - gap], data[k - gap]
+                k -= gap
+                sorted_already = False
+            indices[k], data[k] = j, x
+    return sorted_already
 
 
 @kernel

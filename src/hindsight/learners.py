@@ -60,7 +60,7 @@ class Learner:
         rates = np.array(rates, np.float64, ndmin=1)
         bad = np.flatnonzero(~((rates > 0) & (rates < np.inf)))
         if rates.ndim != 1 or bad.size:
-            where = f"rates[{bad[0]}] = {rates[bad[0]]!r}" if bad.size else f"{rates.ndim} dimensions"
+            where = f"rates[{bad[0]}] = {float(rates[bad[0]])!r}" if bad.size else f"{rates.ndim} dimensions"
             raise ValueError(f"rates must be a sequence of numbers above 0, one a round; got {where}")
         return replace(self, step=Step(self.step.eta, self.step.power, rates))
 

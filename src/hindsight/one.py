@@ -17,7 +17,7 @@ from .kernels import CSR, Dense
 from .run import RowError, explain
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Hashable, Mapping
 
     from .run import Run
 
@@ -47,48 +47,49 @@ class Arrays:
 
 
 class Dicts:
-    """The row of the last dict given. Names get their column at first sight; rows are played in ascending column."""
+    """The row of the last dict given. Names get their column at first sight; rows are played in ascending column.
 
-    def __init__(self, names: Sequence[Hashable], bias: float) -> None:
-        self.column = {name: j for j, name in enumerate(names)}
-        self.bias = bias
-        self.keys: tuple[Hashable, ...] = ()
+    `column` maps each name to its column, and is shared with whoever gave it.
+    """
+
+    def __init__(self, column: dict[Hashable, int], bias: float) -> None:
+        self.column, self.bias = column, bias
+        self.keys: tuple[Hashable, ...] | None = None
+        self.packers: dict[int, tuple[Any, Any]] = {}
         self._room(16)
-        self._shape(())
 
     def _room(self, size: int) -> None:
-        self.data, self.indices = np.zeros(size), np.zeros(size, np.uint32)
-        self.buffer, self.indptr = self.data.data, np.zeros(2, np.uint64)
+        self.data, self.indices, self.indptr = np.zeros(size), np.zeros(size, np.uint32), np.zeros(2, np.uint64)
+        self.buffers = self.data.data, self.indices.data
         self.rows = CSR(self.data, self.indices, self.indptr, self.bias)
-
-    def _shape(self, keys: tuple[Hashable, ...]) -> None:
-        """Prepare for rows with these keys, all of them known."""
-        if len(keys) > self.data.size:
-            self._room(2 * len(keys))
-        columns = np.array([self.column[k] for k in keys], np.int64)
-        order = np.argsort(columns)
-        self.order = None if (np.diff(columns) > 0).all() else order
-        self.indices[: len(keys)] = columns[order]
-        self.indptr[1] = len(keys)
-        self.pack = struct.Struct(f"{len(keys)}d").pack_into
-        self.keys = keys
+        self.sort = compiled(kernels.sort_row, (self.data, self.indices, 0))
 
     def put(self, x: Mapping[Hashable, float]) -> None:
+        """Lay the row out; a name without a column is a KeyError."""
         keys = tuple(x)
-        if keys != self.keys:
-            self._shape(keys)
+        same = keys == self.keys  # then the columns stand already, in ascending order
+        count = len(keys)
+        columns = None if same else [self.column[k] for k in keys]
+        if count > self.data.size:
+            self._room(2 * count)
+        packers = self.packers.get(count)
+        if packers is None:
+            packers = self.packers[count] = struct.Struct(f"{count}d").pack_into, struct.Struct(f"{count}I").pack_into
         try:
-            self.pack(self.buffer, 0, *x.values())
+            packers[0](self.buffers[0], 0, *x.values())
         except struct.error:
+            self.keys = None
             name, value = next((k, v) for k, v in x.items() if not isinstance(v, (int, float, np.number)))
             raise ValueError(f"feature {name!r}: value {value!r} is not a number") from None
-        if self.order is not None:
-            self.data[: len(keys)] = self.data[self.order]
+        if columns is not None:
+            packers[1](self.buffers[1], 0, *columns)
+            self.indptr[1] = count
+            self.keys = keys if self.sort(self.data, self.indices, count) else None
 
     def matrix(self) -> Any:
         from scipy.sparse import csr_matrix
 
-        k = len(self.keys)
+        k = int(self.indptr[1])
         width = max(len(self.column), 1)
         return csr_matrix((self.data[:k], self.indices[:k].astype(np.int32), [0, k]), shape=(1, width))
 

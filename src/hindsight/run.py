@@ -111,17 +111,19 @@ class Run:
         other.v, other.s, other.f, other.first = -self.v, self.s.copy(), self.f.copy(), -self.first
         if isinstance(self.learner.geometry, kernels.Balanced) and len(self.v) > 2:
             other.v[3] = self.v[3]  # clocks have no sign
+        if self.learner.targets == "unit":
+            other.f[7] = self.f[1] - self.f[7]  # labels 0 and 1 change places in Sigma c y^2
         return other
 
-    def widen(self, features: int) -> None:
-        """Room for more features, at weight 0: only where weights do not depend on how many there are."""
-        wide = np.zeros((self.v.shape[0], features + (self.bias != 0.0)))
-        old = self.v.shape[1] - (self.bias != 0.0)
-        wide[:, :old] = self.v[:, :old]
-        if self.bias:
-            wide[:, -1] = self.v[:, -1]
-        self.v = wide
-        self.first = np.concatenate([self.first[:old], np.zeros(features - old), self.first[old:]])
+    def resize(self, features: int) -> None:
+        """Room for so many features, new ones at weight 0: only where weights do not depend on how many there are."""
+        end = self.v.shape[1] - bool(self.bias)
+        old = min(end, features)
+        v, first = np.zeros((len(self.v), features + bool(self.bias))), np.zeros(features + bool(self.bias))
+        for new, was in ((v, self.v), (first[None], self.first[None])):
+            new[:, :old] = was[:, :old]
+            new[:, features:] = was[:, end:]
+        self.v, self.first = v, first
 
 
 def check_start(geometry: Any, start: Any, width: int) -> np.ndarray:
@@ -138,6 +140,13 @@ def check_start(geometry: Any, start: Any, width: int) -> np.ndarray:
     if isinstance(geometry, kernels.Balanced) and not np.abs(w).sum() < radius:
         raise ValueError(f"start must have |w|_1 below the radius {radius:g}, got {np.abs(w).sum():g}")
     return w
+
+
+def check_target(targets: str, y: float) -> bool:
+    """Whether the learner takes this target."""
+    if targets == "sign":
+        return y in (1.0, -1.0)
+    return 0.0 <= y <= 1.0 if targets == "unit" else -np.inf < y < np.inf
 
 
 def check_targets(targets: str, y: np.ndarray) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_is
 from .. import kernels
 from ..learners import choice
 from ..one import Arrays, Dicts, One
-from ..run import Run, check_targets, check_weights, doubts, play
+from ..run import Run, check_target, check_targets, check_weights, doubts, play
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -34,7 +35,8 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is n
 
     runs_: list[Run]
     n_features_in_: int
-    _row: Any
+    _row: Any  # where single rows are laid out
+    _column: dict[Hashable, int]  # of each name that dicts have used
 
     def _learner(self) -> Learner:
         raise TypeError(f"{type(self).__name__} must say which learner it is")
@@ -116,14 +118,14 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is n
         try:
             for _ in range(passes):
                 play(self.runs_, X, targets, weight, margins, names)
+            for warning in doubts(self.runs_[0]):
+                warnings.warn(warning, AssumptionWarning, stacklevel=4)
         except BaseException:
             for run, state in zip(self.runs_, before, strict=True):
                 run.restore(state)
             raise
         if margins is not None:
             self.margins_ = margins[:, 0] if margins.shape[1] == 1 else margins
-        for warning in doubts(self.runs_[0]):
-            warnings.warn(warning, AssumptionWarning, stacklevel=4)
 
     def _passes(self) -> int:
         if not isinstance(self.passes, (int, np.integer)) or isinstance(self.passes, bool) or self.passes < 1:
@@ -142,9 +144,8 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is n
         check_is_fitted(self)
         X = self._read(X, reset=False)
         w = self._weights()
-        if self.fit_intercept:
-            return np.asarray(X @ w[:, :-1].T + w[:, -1])
-        return np.asarray(X @ w.T)
+        z = X @ w[:, : self.n_features_in_].T
+        return np.asarray(z + w[:, -1] if self.fit_intercept else z)
 
     # ---- certificates
 
@@ -171,6 +172,9 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is n
 
         check_is_fitted(self)
         labels = self._run_labels()
+        for run in self.runs_:  # dicts may have left room for names to come
+            if run.v.shape[1] > self.n_features_in_ + self.fit_intercept:
+                run.resize(self.n_features_in_)
         each = [
             certify_run(run, self._data(k, X, y, sample_weight), u=u, planted=planted, tol=tol, label=labels[k])
             for k, run in enumerate(self.runs_)
@@ -202,34 +206,27 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is n
 
     # ---- one row at a time
 
-    def _put(self, x: Any, grow: bool) -> Any:
-        """Lay the row where the kernel reads it; with `grow`, new names get a column (and a first row starts runs)."""
-        row = getattr(self, "_row", None)
+    def _put(self, x: Any, grow: bool) -> None:
+        """Lay the row where the kernel reads it; with `grow`, new names get a column."""
+        row = self.__dict__.get("_row")
         if not isinstance(x, dict):
             if not isinstance(row, Arrays):
-                row = Arrays(self.n_features_in_, self.runs_[0].bias)
+                row = self._row = Arrays(self.n_features_in_, self.runs_[0].bias)
             row.put(x)
-        else:
-            if not isinstance(row, Dicts):
-                row = Dicts(self._names(), self.runs_[0].bias)
-            if not x.keys() <= row.column.keys():
-                x = self._meet(row, x, grow)
+            return
+        if not isinstance(row, Dicts):
+            if "_column" not in self.__dict__:
+                names = getattr(self, "feature_names_in_", None)
+                self._column = {k: j for j, k in enumerate(range(self.n_features_in_) if names is None else names)}
+            row = self._row = Dicts(self._column, self.runs_[0].bias)
+        try:
             row.put(x)
-        self._row = row
-        return row
+        except KeyError:
+            row.put(self._meet(x) if grow else {k: v for k, v in x.items() if k in self._column})
 
-    def _names(self) -> list[Hashable]:
-        """The names of the columns: the features' own, or 0, 1, 2, ..."""
-        names = getattr(self, "feature_names_in_", None)
-        if names is not None:
-            return list(names)
-        return getattr(self, "_dict_names", None) or list(range(self.n_features_in_))
-
-    def _meet(self, row: Dicts, x: dict[Hashable, float], grow: bool) -> dict[Hashable, float]:
-        """Names never seen: new columns where the geometry allows it, ignored (weight 0) when only predicting."""
-        if not grow:
-            return {k: v for k, v in x.items() if k in row.column}
-        new = [k for k in x if k not in row.column]
+    def _meet(self, x: dict[Hashable, float]) -> dict[Hashable, float]:
+        """Give new names a column, where the geometry allows it; x itself."""
+        new = [k for k in x if k not in self._column]
         if not isinstance(self.runs_[0].learner.geometry, kernels.Euclidean):
             raise ValueError(
                 f"feature {new[0]!r} is new: multiplicative weights depend on how many features there are, "
@@ -240,64 +237,86 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is n
                 f"feature {new[0]!r} is new, but start gives the weights of {self.n_features_in_} features"
             )
         for k in new:
-            row.column[k] = len(row.column)
-        if len(row.column) > self.runs_[0].v.shape[1] - self.fit_intercept:
+            self._column[k] = len(self._column)
+        self.n_features_in_ = len(self._column)
+        if self.n_features_in_ > self.runs_[0].v.shape[1] - self.fit_intercept:
             for run in self.runs_:
-                run.widen(2 * len(row.column))
-        self._dict_names = list(row.column)
-        self.n_features_in_ = len(row.column)
+                run.resize(2 * self.n_features_in_)
         if hasattr(self, "feature_names_in_"):
-            self.feature_names_in_ = np.array(self._dict_names, dtype=object)
+            self.feature_names_in_ = np.array(list(self._column), dtype=object)
         return x
+
+    def _forget(self, known: int, room: int) -> None:
+        """Take back the names met since there were `known`, and the room made for them."""
+        if self.runs_[0].v.shape[1] > room + self.fit_intercept:
+            for run in self.runs_:
+                run.resize(room)
+        for name in list(self._column)[known:]:
+            del self._column[name]
+        self.n_features_in_ = known
+        if hasattr(self, "feature_names_in_"):
+            self.feature_names_in_ = self.feature_names_in_[:known]
+        self._row.keys = None
 
     def _ready(self, k: int) -> One:
         """Run k bound to the row that was put."""
-        ones: dict[tuple[int, type], One] = self.__dict__.setdefault("_ones", {})
-        key = (k, type(self._row))
-        one = ones.get(key)
+        ones: dict[int, One] = self.__dict__.setdefault("_ones", {})
+        one = ones.get(k)
         if one is None or one.run is not self.runs_[k] or one.row is not self._row or one.stale():
-            one = ones[key] = One(self.runs_[k], self._row)
+            one = ones[k] = One(self.runs_[k], self._row)
         return one
 
     def _first_row(self, x: Any, count: int) -> None:
         """Start runs for a first row that came by itself."""
         features = getattr(self, "features", None)
         if isinstance(x, dict):
-            names = list(features) if features is not None else list(x)
             if features is None and not isinstance(self._learner().geometry, kernels.Euclidean):
                 raise ValueError("declare the features (features=[...]) before dicts: multiplicative weights need N")
-            self._dict_names = names
-            self.n_features_in_ = len(names)
+            self._column = {k: j for j, k in enumerate(x if features is None else features)}
+            self.n_features_in_ = len(self._column)
         else:
             self.n_features_in_ = np.asarray(x).shape[0] if np.ndim(x) == 1 else 0
-            if self.n_features_in_ == 0:
-                raise ValueError(f"x must be a dict or a 1-D array with at least one feature, got {x!r}")
+        if self.n_features_in_ == 0:
+            raise ValueError(f"x must be a dict or a 1-D array with at least one feature, got {x!r}")
         self._begin(self.n_features_in_, count)
 
     def _learn_one(self, x: Any, targets: list[float], weight: float) -> None:
-        """Play one row with every run; on an error each is as it was."""
-        check_weights(np.array([weight, 1.0], np.float64))
+        """Play one row with every run; on an error each is as it was, and so are the names."""
+        if not 0.0 < weight < math.inf:
+            check_weights(np.array([weight, 1.0], np.float64))
         for run, y in zip(self.runs_, targets, strict=True):
-            check_targets(run.learner.targets, np.array([y]))
-        self._put(x, grow=True)
-        before = [run.snapshot() for run in self.runs_] if len(self.runs_) > 1 else None
+            if not check_target(run.learner.targets, y):
+                check_targets(run.learner.targets, np.array([y], np.float64))
+        rates = self.runs_[0].learner.step.rates.size
+        if rates and weight > 0.0 and self.runs_[0].rounds >= rates:
+            raise ValueError(f"{rates} rates were given, but there are more rounds than that")
+        known, room = self.n_features_in_, self.runs_[0].v.shape[1] - self.fit_intercept
         try:
-            for k, y in enumerate(targets):
-                self._ready(k).learn(y, weight)
-        except ValueError:
-            if before is not None:
-                for run, state in zip(self.runs_, before, strict=True):
+            self._put(x, grow=True)
+            before = [run.snapshot() for run in self.runs_[:-1]] if len(self.runs_) > 1 else []
+            try:
+                for k, y in enumerate(targets):
+                    self._ready(k).learn(y, weight)
+            except ValueError:
+                for run, state in zip(self.runs_, before, strict=False):
                     run.restore(state)
+                raise
+        except ValueError:
+            if self.n_features_in_ > known:
+                self._forget(known, room)
             raise
 
     def _margins_one(self, x: Any) -> list[float]:
         """The margin of one row for every run."""
-        check_is_fitted(self)
+        if "runs_" not in self.__dict__:
+            check_is_fitted(self)
         self._put(x, grow=False)
         if self.average is None:
             return [self._ready(k).margin() for k in range(len(self.runs_))]
         w = self._weights()[:, : self.n_features_in_]
         margins: np.ndarray = np.asarray(self._row.matrix() @ w.T)[0] + self.intercept_
+        if not np.isfinite(margins).all():
+            raise ValueError(f"the margin is {margins[0]}: a value of x is not finite, or too large")
         return margins.tolist()
 
 
@@ -315,7 +334,7 @@ class FitMixin:
         certify : also make the certificate, as `certificate_`.
         """
         kept = self._kept()  # type: ignore[attr-defined]
-        for name in [k for k in vars(self) if k.endswith("_") or k in ("_ones", "_row", "_dict_names")]:
+        for name in [k for k in vars(self) if k.endswith("_") or k in ("_ones", "_row", "_column")]:
             delattr(self, name)
         try:
             self._fit(X, y, sample_weight)  # type: ignore[attr-defined]

@@ -25,7 +25,8 @@ class OnlineClassifier(FitMixin, ClassifierMixin, OnlineEstimator):  # type: ign
         tags.classifier_tags.poor_score = True  # one pass in the given order promises mistakes, not a score
         return tags
 
-    def _labels(self, X: Any, y: Any) -> np.ndarray:
+    def _labels(self, X: Any, y: Any, known: bool = False) -> np.ndarray:
+        """The labels as an array; with `known` classes, whether they are labels at all shows by itself."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         y = np.asarray(column_or_1d(y, warn=True))
@@ -33,7 +34,8 @@ class OnlineClassifier(FitMixin, ClassifierMixin, OnlineEstimator):  # type: ign
         if y.dtype.kind == "f" and not np.isfinite(y).all():
             row = int(np.flatnonzero(~np.isfinite(y))[0])
             raise RowError(row, f": label {y[row]} is not finite")
-        check_classification_targets(y)
+        if not known:
+            check_classification_targets(y)
         return y
 
     def _targets(self, y: np.ndarray) -> list[np.ndarray]:
@@ -71,14 +73,16 @@ class OnlineClassifier(FitMixin, ClassifierMixin, OnlineEstimator):  # type: ign
         try:
             fresh = not self.__sklearn_is_fitted__()
             X = self._matrix(X, reset=fresh)
-            y = self._labels(X, y)
+            y = self._labels(X, y, known=not fresh or classes is not None)
             if fresh:
                 self._declare(y if classes is None else classes, X.shape[1])
             elif classes is not None and not np.array_equal(unique_labels(classes), self.classes_):
                 raise ValueError(f"classes={classes!r} is not the same as declared before: {self.classes_.tolist()}")
-            new = ~np.isin(y, self.classes_)
-            if new.any():
-                row = int(np.flatnonzero(new)[0])
+            old = y == self.classes_[0]
+            for label in self.classes_[1:]:
+                old |= y == label
+            if not np.all(old):
+                row = int(np.flatnonzero(~old)[0])
                 raise RowError(row, f": class {y[row].item()!r} was not declared (classes={self.classes_.tolist()})")
             self._play(X, self._targets(y), sample_weight, 1)
         except BaseException:
@@ -137,12 +141,18 @@ class OnlineClassifier(FitMixin, ClassifierMixin, OnlineEstimator):  # type: ign
         return place[1]
 
     def _join(self, label: Any) -> None:
-        """Give a new class its learner. Two declared classes share one run: it becomes one each, mirrored."""
+        """Give a new class its learner. Two classes share one run, of classes_[1]; a third makes it one each."""
         runs = list(self.runs_)
-        if len(runs) == 1 and len(self.classes_) == 2:
-            runs.insert(0, runs[0].mirrored())
         if self.start is not None:
             raise ValueError(f"class {label!r} is new, but start gives the weights of {len(runs)} learners")
+        if len(self.classes_) == 1 and not isinstance(runs[0].learner.geometry, kernels.Simplex):
+            first = self.classes_.item(0)
+            self.classes_ = np.array(sorted((first, label)))
+            if first < label:
+                self.runs_ = [runs[0].mirrored()]
+            return
+        if len(runs) == 1 and len(self.classes_) == 2:
+            runs.insert(0, runs[0].mirrored())
         features = runs[0].v.shape[1] - self.fit_intercept
         runs.append(self._fresh(runs[0].learner, features))
         classes = np.array([*self.classes_.tolist(), label])

@@ -1,0 +1,912 @@
+"""The truth suite: random and adversarial streams through every theorem, judged by `naive.py`.
+
+A stream is rows, targets, weights, a start and a learner. `check` plays it, compares the run with the slow player,
+puts it under the bound of its theorem for several comparators, certifies it against the rival found in hindsight and
+against given ones, and returns what is wrong: nothing, if the package tells the truth.
+
+    python tests/truth.py --streams 10000
+
+runs that many streams a theorem and prints the table (`make truth`); a few hundred of each run in `test_truth.py`.
+"""
+
+import argparse
+import math
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
+
+import numpy as np
+import scipy.sparse as sp
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import naive
+from hindsight import learners as L
+from hindsight import rivals, theorems
+from hindsight.certificate import Certificate
+from hindsight.certify import MismatchError, certify_run
+from hindsight.rivals import Data
+from hindsight.run import Run, play
+from hindsight.theorems import Verdict
+
+EQUAL = 1e-9  # relative; what the bounds of two programs may differ by, and the band of a verdict
+LIPSCHITZ = {"identity": 1.0, "logistic": 0.25, "clipped": 1.0}
+LINK_RULES = {"identity": "widrow-hoff", "logistic": "logistic", "clipped": "clipped"}
+
+
+def _remembered(double: Callable[..., list[float]]) -> Callable[..., list[float]]:
+    """`naive.double` with a memory: its bisection is slow, and the same few u come again and again."""
+    known = lru_cache(maxsize=64)(lambda w, radius: double(w, radius))
+    return lambda w, radius: list(known(tuple(w), radius))
+
+
+naive.double = _remembered(naive.double)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What is played, and by whom; `rule`, `geometry`, `update` and `radius` are the words of `naive` for it."""
+
+    family: str
+    learner: L.Learner
+    rule: str
+    X: np.ndarray
+    y: np.ndarray
+    geometry: str = "euclidean"
+    update: str = "explicit"
+    radius: float = 1.0
+    weight: np.ndarray | None = None
+    bias: float = 0.0
+    start: np.ndarray | None = None
+    passes: int = 1
+    sparse: bool = False
+    planted: np.ndarray | None = None
+    hints: tuple[np.ndarray, ...] = ()  # comparators worth trying
+
+    @property
+    def width(self) -> int:
+        return self.X.shape[1] + (self.bias != 0.0)
+
+    @property
+    def space(self) -> dict[str, Any]:
+        return {"geometry": self.geometry, "radius": self.radius}
+
+    @property
+    def c(self) -> np.ndarray:
+        return np.ones(len(self.X)) if self.weight is None else self.weight
+
+    @property
+    def full(self) -> np.ndarray:
+        """The rows as played, the intercept last."""
+        return np.hstack([self.X, np.full((len(self.X), 1), self.bias)]) if self.bias else self.X
+
+    @property
+    def stored(self) -> Any:
+        return sp.csr_matrix(self.X) if self.sparse else self.X
+
+    def data(self) -> Data:
+        return Data(self.stored, self.y, self.weight, bias=self.bias)
+
+    def run(self) -> Run:
+        return Run(self.learner, self.X.shape[1], intercept=bool(self.bias), start=self.start)
+
+    def dual_squares(self) -> np.ndarray:
+        """The squared dual norm of every row."""
+        if self.geometry == "euclidean":
+            return (self.full**2).sum(axis=1)
+        return (self.radius * np.abs(self.full).max(axis=1)) ** 2
+
+
+class Complaint(NamedTuple):
+    """Something false: the check that found it, and the numbers."""
+
+    kind: str
+    text: str
+
+
+@dataclass
+class Outcome:
+    """What `check` found, and the largest measured/bound."""
+
+    complaints: list[Complaint] = field(default_factory=list)
+    ratio: float = 0.0
+    verdicts: list[Verdict] = field(default_factory=list)
+
+    def say(self, kind: str, text: str) -> None:
+        self.complaints.append(Complaint(kind, text))
+
+    def near(self, kind: str, name: str, a: float, b: float, size: float = 0.0) -> None:
+        """Complain unless a and b agree to `EQUAL`, relative to them and to the sums they come from."""
+        if not abs(a - b) <= EQUAL * max(abs(a), abs(b), size):
+            self.say(kind, f"{name}: {a!r} is not {b!r}")
+
+    def under(self, name: str, measured: float, bound: float, size: float) -> None:
+        """Complain if measured is above the bound by more than a verdict's band."""
+        if math.isinf(bound):
+            return
+        if not measured <= bound + EQUAL * (abs(bound) + size):
+            self.say("bound violated", f"{name}: {measured!r} > {bound!r}")
+        if bound > 1e-9 * size and bound > 0.0:
+            self.ratio = max(self.ratio, measured / bound)
+
+
+# --- the check --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A run in the words of `naive`: rows of all passes, and margins with the rates and slopes that belong to them."""
+
+    stream: Stream
+    X: list[list[float]]
+    y: list[float]
+    weight: list[float] | None
+    played: naive.Played
+    size: float  # of the sums: Sigma c y^2, and for links Sigma c |y z|
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return {"weight": self.weight, "bias": self.stream.bias}
+
+    def at_scale(self) -> naive.Played:
+        """The rates at which Widrow-Hoff or EG takes the same steps: the square loss with its 2 counts double."""
+        if self.stream.rule != "square":
+            return self.played
+        return replace(self.played, rates=[2.0 * eta for eta in self.played.rates])
+
+
+def check(s: Stream, rng: np.random.Generator, certify: bool = True) -> Outcome:
+    """Everything that must be true of a stream."""
+    out = Outcome()
+    run, margins = s.run(), []
+    for _ in range(s.passes):
+        z = np.empty((len(s.y), 1))
+        play([run], s.stored, [s.y], s.weight, z)
+        margins.append(z[:, 0])
+    seen = compare(s, run, np.concatenate(margins), out)
+    start = np.array(seen.played.start)
+    us = [start, run.weights, 0.5 * (start + run.weights), draw_set(rng, s.width, s.geometry, s.radius), *s.hints]
+    if s.planted is not None:
+        us = [s.planted]
+    for u in us:
+        try:
+            forms = bounds(seen, u)
+            for name, measured, bound in forms:
+                out.under(name, measured, bound, seen.size)
+            pure(seen, run, u, forms[-1][1:], out)
+        except ValueError as error:
+            out.say("outside its set", str(error))
+    if certify:
+        refusals(seen, run, out)
+        audit(seen, run, None, out)
+        if s.planted is None:
+            audit(seen, run, us[rng.integers(len(us))], out)
+    return out
+
+
+def compare(s: Stream, run: Run, z: np.ndarray, out: Outcome) -> Seen:
+    """The run against the slow player, round by round; a kink that only rounding decides ends the comparison."""
+    X, y = s.X.tolist() * s.passes, s.y.tolist() * s.passes
+    weight = None if s.weight is None else s.weight.tolist() * s.passes
+    step = s.learner.step
+    rates = step.rates.tolist() if step.rates.size else None
+    words = {"rule": s.rule, "update": s.update, "eta": step.eta, "power": step.power, "rates": rates, **s.space}
+    want = naive.play(X, y, weight=weight, start=s.start, bias=s.bias, **words)
+    longest = math.sqrt(float((s.full**2).sum(axis=1).max()))
+    reach = max(math.sqrt(naive.square(w)) for w in want.weights) * longest
+    if s.geometry != "euclidean":
+        reach = s.radius * float(np.abs(s.full).max())
+    tied = False
+    for t, (a, b) in enumerate(zip(z.tolist(), want.margins, strict=True)):
+        if not abs(a - b) <= EQUAL * max(reach, abs(b)):
+            out.say("differs from naive", f"margin {t}: {a!r} is not {b!r}")
+            break
+        if s.rule in ("absolute", "hinge", "perceptron") and naive.slope(s.rule, a, y[t]) != naive.slope(
+            s.rule, b, y[t]
+        ):
+            tied = True
+            break
+    else:
+        size = max(max(map(abs, w)) for w in want.weights)
+        size = size if s.geometry == "euclidean" else s.radius
+        if not np.abs(run.weights - want.final).max() <= EQUAL * size:
+            out.say("differs from naive", f"final weights {run.weights} are not {want.final}")
+    if not tied and run.rounds != len(want.rates):
+        out.say("differs from naive", f"{run.rounds} rounds, not {len(want.rates)}")
+    margins = z.tolist()
+    slopes = [naive.slope(s.rule, a, b) for a, b in zip(margins, y, strict=True)]
+    if weight is not None:
+        slopes = [g for g, c in zip(slopes, weight, strict=True) if c > 0.0]
+    final = run.weights.tolist()
+    played = naive.Played(margins, [], want.start, final, want.start, want.start, want.rates, slopes)
+    c, t = np.tile(s.c, s.passes), np.tile(s.y, s.passes)
+    size = float((c * t**2).sum())
+    if s.family == "11 matching":
+        size += float((c * np.abs(t * z)).sum())
+    return Seen(s, X, y, weight, played, size)
+
+
+def bounds(seen: Seen, u: np.ndarray) -> list[tuple[str, float, float]]:
+    """(name, measured, bound) by `naive` for every form of the family's theorem."""
+    s, v = seen.stream, [float(a) for a in u]
+    given = (seen.X, seen.y, seen.played, v)
+    scaled = (seen.X, seen.y, seen.at_scale(), v)
+    match s.family.split()[0]:
+        case "1":
+            return [("1", *naive.widrow_hoff(*scaled, **seen.data))]
+        case "2":
+            total = naive.implicit_widrow_hoff_total(*scaled, **seen.data)
+            return [("2", *naive.implicit_widrow_hoff(*scaled, **seen.data)), ("2 total", *total)]
+        case "3":
+            return [("3", *naive.eg(*scaled, **s.space, **seen.data))]
+        case "4":
+            return [("4", *naive.convex(*given, rule=s.rule, **s.space, **seen.data))]
+        case "5":
+            sharp = naive.perceptron_sharp(*given, **seen.data)
+            return [("5", *naive.perceptron(*given, **seen.data)), ("5 sharp", *sharp)]
+        case "6":
+            top = math.sqrt(float(s.dual_squares()[s.c > 0.0].max()))
+            tries = (0.1 * top, 0.5 * top, top)
+            return [("6", *naive.winnow(*given, delta, **s.space, **seen.data)) for delta in tries]
+        case "11":
+            if s.planted is not None:
+                return [("11", *naive.glm_tron(*given, rule=s.rule, **seen.data))]
+            return [("11", *naive.convex(*given, rule=s.rule, **seen.data))]
+        case "1'":
+            return [("1'", *naive.widrow_hoff_rates(*scaled, **seen.data))]
+        case "4'":
+            return [("4'", *naive.convex_rates(*given, rule=s.rule, **s.space, **seen.data))]
+    raise ValueError(f"unknown family {s.family!r}")
+
+
+def pure(seen: Seen, run: Run, u: np.ndarray, want: tuple[float, float], out: Outcome) -> None:
+    """The theorems' own functions, fed with the facts of the run, against the measured and the bound of `naive`."""
+    s, facts = seen.stream, run.facts
+    z = np.tile(s.full @ u, s.passes)
+    y, c = np.tile(s.y, s.passes), np.tile(s.c, s.passes)
+    divergence = naive.divergence(u.tolist(), seen.played.start, **s.space)
+    eta = seen.at_scale().rates[0]
+    own = float((c * (z - y) ** 2).sum())
+    x2 = facts.weight_x2 if s.geometry == "euclidean" else s.radius**2 * facts.weight_xinf
+    wrong = y * np.array(seen.played.margins) <= 0.0
+    match s.family.split()[0]:
+        case "1" | "3":
+            pair = facts.square, theorems.widrow_hoff(eta, x2, own, 2.0 * divergence)
+        case "2":
+            pair = facts.square, theorems.implicit(eta, x2, own, 2.0 * divergence)
+        case "4":
+            rate = seen.played.rates[0]
+            loss = math.fsum(w * naive.loss(s.rule, a, b) for w, a, b in zip(c, z, y, strict=True))
+            pair = facts.loss, theorems.convex(rate, loss, divergence, facts.gradient)
+        case "5":
+            hinge = float((c * np.maximum(0.0, 1.0 - y * z))[wrong].sum())
+            start = np.array(seen.played.start)
+            bound = theorems.perceptron(
+                hinge, float(np.linalg.norm(u)), facts.mistake_norm, float(start @ start), float(u @ start)
+            )
+            pair = facts.mistake_weight, bound
+        case "6":
+            top = s.radius * facts.xinf
+            hinge = float((c * np.maximum(0.0, top - y * z))[wrong].sum())
+            pair = facts.mistake_weight, theorems.winnow(eta, top, facts.weight_max, divergence, top, hinge)
+        case "11" if s.planted is not None:
+            lipschitz = 0.25 if s.rule == "logistic" else 1.0
+            pair = facts.square, theorems.glm_tron(eta, x2, lipschitz, 2.0 * divergence)
+            if any(abs(naive.mean(s.rule, a) - b) > 1e-12 for a, b, w in zip(z, y, c, strict=True) if w > 0.0):
+                pair = facts.square, math.inf
+        case "11":
+            loss = math.fsum(w * naive.loss(s.rule, a, b) for w, a, b in zip(c, z, y, strict=True))
+            pair = facts.loss, theorems.convex(eta, loss, divergence, facts.gradient)
+        case "1'":  # the facts hold half the square loss at the rate, or all of it at half the rate
+            pair = 2.0 * facts.rate_loss, want[1]
+        case "4'":
+            pair = facts.rate_loss, want[1]
+    out.near("facts", "measured", pair[0], want[0], seen.size)
+    if math.isfinite(want[1]) and want[1] > 0.0:
+        beyond = theorems.verdict(want[1] * (1 + 1e-6) + 1e-6 * seen.size, want[1], seen.size)
+        if beyond != (Verdict.BROKEN, False):
+            out.say("verdict", f"{want[1] * (1 + 1e-6)!r} > {want[1]!r} is {beyond}")
+    if math.isfinite(want[1]) and math.isfinite(pair[1]):
+        if not at_the_edge(seen, 5e-7):
+            out.near("wrong bound", "theorem", pair[1], want[1], seen.size)
+    elif math.isfinite(want[1]) != math.isfinite(pair[1]) and not at_the_edge(seen):
+        out.say("wrong bound", f"theorem gives {pair[1]!r}, naive {want[1]!r}")
+
+
+def at_the_edge(seen: Seen, width: float = 1e-12) -> bool:
+    """Whether eta X^2 is so near to its limit that rounding alone decides (or blows up 1/(1 - eta X^2))."""
+    s = seen.stream
+    norms = np.tile(s.c * s.dual_squares(), s.passes)[np.tile(s.c > 0.0, s.passes)]
+    reach = float((np.array(seen.at_scale().rates) * norms).max())
+    if s.planted is not None:
+        reach *= 0.5 * (0.25 if s.rule == "logistic" else 1.0)
+    return abs(reach - 1.0) < width
+
+
+# --- certificates -----------------------------------------------------------------------------------------------------
+
+
+def audit(seen: Seen, run: Run, u: np.ndarray | None, out: Outcome) -> None:
+    """Certify the run, against the best rival (u None) or a given one, and look at every number of the certificate."""
+    s = seen.stream
+    found: list[Any] = []
+
+    def spy(*args: Any, **options: Any) -> Any:
+        found.append(WINNOW_RIVAL(*args, **options))
+        return found[-1]
+
+    try:
+        with mock.patch.object(rivals, "winnow", spy):
+            c = certify_run(run, s.data(), u=u, planted=s.planted)
+    except MismatchError as error:
+        out.say("replay mismatch", str(error))
+        return
+    except ValueError as error:
+        out.say("refused", str(error))
+        return
+    except (ArithmeticError, RuntimeWarning) as error:
+        out.say("crashed", repr(error))
+        return
+    out.verdicts.append(c.verdict)
+    delta = found[0].margin if found else None
+    try:
+        measured, bound = expected(seen, c, delta)
+    except ValueError as error:
+        out.say("outside its set", f"rival {c.rival.u}: {error}")
+        return
+    out.near("wrong measure", f"{c.theorem.name}, measured", c.measured, measured, seen.size)
+    if c.verdict is Verdict.BROKEN:
+        what = "lemma broken" if c.measured <= c.bound else "BROKEN"
+        out.say(what, f"{c.theorem.name}: {c.measured!r}, {c.bound!r}; {c.notes}")
+    elif c.verdict is Verdict.HOLDS:
+        if math.isinf(bound) and not at_the_edge(seen):
+            out.say("false HOLDS", f"{c.theorem.name}: {c.measured!r} <= {c.bound!r}, but no bound holds")
+        else:
+            if not at_the_edge(seen, 5e-7):
+                out.near("wrong bound", c.theorem.name, c.bound, bound, seen.size)
+            out.under(c.theorem.name, c.measured, c.bound, seen.size)
+        out.near("wrong slack", "slack", c.slack, c.bound - c.measured)
+        if not all(need.met for need in c.assumptions):
+            out.say("false HOLDS", f"{c.assumptions}")
+    elif c.verdict is Verdict.VOID:
+        if math.isfinite(bound) and not at_the_edge(seen):
+            out.say("false VOID", f"{c.theorem.name}: naive promises {bound!r}; {c.assumptions}")
+        if not math.isnan(c.bound):
+            out.say("VOID with a bound", f"{c.bound!r}")
+    else:
+        out.say("no theorem", f"{c.verdict} for {s.family}")
+    if u is not None and not np.array_equal(c.rival.u, u):
+        out.say("other rival", f"{c.rival.u} instead of {u}")
+    if c.theorem in (theorems.WIDROW_HOFF, theorems.EG) and c.best_eta > 0.0 and c.verdict is Verdict.HOLDS:
+        best_rate(seen, c, out)
+    path(seen, run, c, out)
+
+
+def best_rate(seen: Seen, c: Certificate, out: Outcome) -> None:
+    """No rate makes the bound of this rival smaller than the one the certificate names."""
+    s, u = seen.stream, c.rival.u.tolist()
+    best = replace(seen.played, rates=[c.best_eta] * len(seen.played.rates))
+
+    def bound(times: float) -> float:
+        rates = [times * eta for eta in replace(seen, played=best).at_scale().rates]
+        return naive.eg(seen.X, seen.y, replace(best, rates=rates), u, **s.space, **seen.data)[1]
+
+    least = bound(1.0)
+    if any(least > bound(times) * (1 + EQUAL) for times in (0.5, 0.9, 0.999, 1.001, 1.1, 2.0)):
+        out.say("best eta", f"{c.best_eta!r} gives {least!r}")
+    if least > c.bound * (1 + EQUAL):
+        out.say("best eta", f"{c.best_eta!r} gives {least!r}, eta itself {c.bound!r}")
+
+
+WINNOW_RIVAL = rivals.winnow
+
+
+def refusals(seen: Seen, run: Run, out: Outcome) -> None:
+    """Other rows, and a comparator outside the set, are refused."""
+    s = seen.stream
+    lengths = np.where(s.c > 0.0, (s.X**2).sum(axis=1), 0.0)
+    t = int(lengths.argmax())
+    if lengths[t] > 0.0:
+        X = s.X.copy()
+        X[t] *= 1.5
+        try:
+            certify_run(run, replace(s, X=X).data(), u=seen.played.start, planted=s.planted)
+        except MismatchError:
+            pass
+        else:
+            out.say("other rows taken", f"row {t} times 1.5 was not noticed")
+    if s.geometry != "euclidean":
+        far = np.zeros(s.width)
+        far[0] = 1.001 * s.radius
+        for u in (far, -far):
+            try:
+                certify_run(run, s.data(), u=u)
+            except MismatchError as error:
+                out.say("replay mismatch", str(error))
+            except ValueError:
+                continue
+            else:
+                out.say("false HOLDS", f"u = {u} lies outside the {s.geometry} set of radius {s.radius}")
+
+
+def expected(seen: Seen, c: Certificate, delta: float | None) -> tuple[float, float]:
+    """What `naive` says of the certificate's theorem and rival."""
+    s, u = seen.stream, c.rival.u.tolist()
+    given = (seen.X, seen.y, seen.played, u)
+    scaled = (seen.X, seen.y, seen.at_scale(), u)
+    if not naive.inside(u, s.geometry, s.radius):
+        raise ValueError(f"not in the {s.geometry} set of radius {s.radius}")
+    match c.theorem:
+        case theorems.WIDROW_HOFF:
+            return naive.widrow_hoff(*scaled, **seen.data)
+        case theorems.WIDROW_HOFF_RATES:
+            return naive.widrow_hoff_rates(*scaled, **seen.data)
+        case theorems.IMPLICIT:
+            return naive.implicit_widrow_hoff_total(*scaled, **seen.data)
+        case theorems.EG:
+            return naive.eg(*scaled, **s.space, **seen.data)
+        case theorems.CONVEX:
+            return naive.convex(*given, rule=s.rule, **s.space, **seen.data)
+        case theorems.CONVEX_RATES:
+            return naive.convex_rates(*given, rule=s.rule, **s.space, **seen.data)
+        case theorems.PERCEPTRON_NOISY:
+            return naive.perceptron_sharp(*given, **seen.data)
+        case theorems.PERCEPTRON:
+            rounds = list(naive.rounds(seen.X, seen.y, seen.played, seen.weight, s.bias))
+            least = min(r.y * naive.dot(u, r.x) for r in rounds)
+            reach = max(r.c * naive.square(r.x) for r in rounds)
+            clean = least >= 1.0 - 1e-12 and not any(seen.played.start)
+            wrong = math.fsum(r.c for r in rounds if r.y * r.z <= 0.0)
+            return wrong, reach * naive.square(u) if clean else math.inf
+        case theorems.WINNOW:
+            return best_winnow(seen, u, delta)
+        case theorems.GLM_TRON:
+            return naive.glm_tron(*given, rule=s.rule, **seen.data)
+    raise ValueError(f"no oracle for {c.theorem.name}")
+
+
+def best_winnow(seen: Seen, u: list[float], delta: float | None) -> tuple[float, float]:
+    """Winnow's bound at the rival's own margin, or at the best one: monotone between the margins of the mistakes."""
+    s = seen.stream
+    given = (seen.X, seen.y, seen.played, u)
+    top = math.sqrt(float(s.dual_squares()[s.c > 0.0].max()))
+    if delta is not None:
+        return naive.winnow(*given, delta if math.isfinite(delta) else top, **s.space, **seen.data)
+    rounds = naive.rounds(seen.X, seen.y, seen.played, seen.weight, s.bias)
+    kinks = {r.y * naive.dot(u, r.x) for r in rounds if r.y * r.z <= 0.0}
+    pairs = [naive.winnow(*given, d, **s.space, **seen.data) for d in {*kinks, top} if 0.0 < d <= top * (1 + 1e-12)]
+    return min(pairs, key=lambda p: p[1]) if pairs else (naive.winnow(*given, top, **s.space, **seen.data))
+
+
+def path(seen: Seen, run: Run, c: Certificate, out: Outcome) -> None:
+    """Checkpoints grow, end in the totals, and their potential ends in the distance of the rival from w_{T+1}."""
+    s, last = seen.stream, c.path[-1]
+    if any(a.rounds >= b.rounds for a, b in pairwise(c.path)) or last.rounds != c.rounds or c.rounds != run.rounds:
+        out.say("path", f"rounds {[p.rounds for p in c.path]} of {run.rounds}")
+    if s.family != "11 matching":
+        for a, b in pairwise(c.path):
+            falls = ((getattr(a, k), getattr(b, k)) for k in ("measured", "rival", "bound"))
+            if any(p > q + EQUAL * (abs(q) + seen.size) for p, q in falls):
+                out.say("path", f"{a} then {b}")
+    out.near("path", "last measured", last.measured, c.measured, seen.size)
+    out.near("path", "last rival", last.rival, c.rival.loss, seen.size)
+    out.near("path", "regret", c.regret, c.measured - c.rival.loss, seen.size)
+    if c.verdict is Verdict.HOLDS:
+        out.near("path", "last bound", last.bound, c.bound, seen.size)
+        for k, p in enumerate(c.path):
+            if not p.measured <= p.bound + EQUAL * (abs(p.bound) + seen.size):
+                out.say("bound violated", f"at checkpoint {k}: {p}")
+    w, first = run.weights, run.first
+    if s.geometry == "euclidean":
+        distance, size = float(((c.rival.u - w) ** 2).sum()), float(first @ first + w @ w + c.rival.u @ c.rival.u)
+        if c.theorem in (theorems.CONVEX, theorems.CONVEX_RATES):
+            distance *= 0.5
+    else:
+        distance, size = entropy_to(c.rival.u, run, s), 1e-5 * (1.0 + float(np.abs(run.v[0][run.v[0] > -np.inf]).max()))
+    if math.isfinite(distance) or math.isfinite(last.potential):
+        size = max(size, *(abs(p.potential) for p in c.path))
+        out.near("potential", f"potential at the end ({c.verdict.value})", last.potential, distance, size)
+
+
+def entropy_to(u: np.ndarray, run: Run, s: Stream) -> float:
+    """RE(u || w_{T+1}), the logarithms of the weights taken from theta, where they do not underflow."""
+    theta = run.v[0]
+    q = u / s.radius
+    if s.geometry == "balanced":
+        theta, q = np.concatenate([theta, -theta]), np.array(naive.double(u.tolist(), s.radius))
+    on = q > 0.0
+    if np.isneginf(theta[on]).any():
+        return math.inf
+    top = theta.max()
+    log_p = theta - top - math.log(np.exp(theta - top).sum())
+    return float((q[on] * (np.log(q[on]) - log_p[on])).sum() + (1.0 - q.sum()))
+
+
+# --- drawing streams --------------------------------------------------------------------------------------------------
+
+
+def draw_set(rng: np.random.Generator, n: int, geometry: str, radius: float, scale: float = 1.0) -> np.ndarray:
+    """A random point of the geometry's set; of the multiplicative ones often a corner or near one."""
+    if geometry == "euclidean":
+        return rng.normal(size=n) * scale
+    p = rng.dirichlet(np.full(2 * n if geometry == "balanced" else n, rng.choice([0.1, 1.0, 10.0])))
+    return radius * (p if geometry == "simplex" else p[:n] - p[n:])
+
+
+def draw_rows(rng: np.random.Generator) -> np.ndarray:
+    """Rows of one of the kinds that trouble online learners."""
+    m, n = int(rng.integers(1, 31)), int(rng.integers(1, 7))
+    scale = rng.choice([1.0, 1.0, 10.0 ** rng.uniform(-3, 3)])
+    X = rng.normal(size=(m, n))
+    match rng.integers(8):
+        case 1:  # one-hot
+            X = np.eye(n)[rng.integers(n, size=m)] * rng.choice([-1.0, 1.0], (m, 1))
+        case 2:  # few examples, repeated
+            X = X[rng.integers(min(m, 3), size=m)]
+        case 3:  # exact numbers, many ties
+            X = np.round(2.0 * X) / 4.0
+        case 4:  # holes and zero rows
+            X *= (rng.random((m, n)) < 0.4) * (rng.random((m, 1)) < 0.9)
+        case 5:  # rows of very different length
+            X *= 10.0 ** rng.uniform(-2, 2, (m, 1))
+        case 6:  # unit rows
+            X /= np.linalg.norm(X, axis=1, keepdims=True)
+        case 7:  # one example again and again, now and then turned
+            X = X[:1] * rng.choice([-1.0, 1.0], (m, 1))
+    return X * scale
+
+
+def draw_frame(rng: np.random.Generator, geometry: str, radius: float, X: np.ndarray | None = None) -> dict[str, Any]:
+    """Rows, weights, intercept, start, passes and storage."""
+    X = draw_rows(rng) if X is None else X
+    m = len(X)
+    weight = None
+    if rng.random() < 0.5:
+        weight = rng.choice([0.0, 0.5, 1.0, 2.0, 10.0 ** rng.uniform(-2, 2)], m)
+        weight[rng.integers(m)] = 1.0
+    bias = float(rng.random() < 0.5)
+    width = X.shape[1] + int(bias)
+    start = None
+    if rng.random() < 0.25:
+        start = draw_set(rng, width, geometry, radius, rng.choice([0.1, 1.0, 10.0]))
+        start = 0.9 * start if geometry == "balanced" else start
+    return {
+        "X": X, "weight": weight, "bias": bias, "start": start, "geometry": geometry, "radius": radius,
+        "passes": int(rng.choice([1, 1, 2])), "sparse": bool(rng.random() < 0.4),
+    }  # fmt: skip
+
+
+def reach2(frame: dict[str, Any]) -> float:
+    """Max c |x|*^2 of a frame, 1 where every row is 0."""
+    probe = Stream("", L.perceptron(), "", y=np.zeros(len(frame["X"])), **frame)
+    return float((probe.c * probe.dual_squares()).max()) or 1.0
+
+
+def choose(rng: np.random.Generator, kind: str, frame: dict[str, Any]) -> np.ndarray:
+    """Targets of a kind ("real", "unit" or "sign") near a hidden comparator, or at random."""
+    probe = Stream("", L.perceptron(), "", y=np.zeros(len(frame["X"])), **frame)
+    scale = 10.0 ** rng.uniform(-1, 1)
+    u = draw_set(rng, probe.width, probe.geometry, probe.radius, scale)
+    z = probe.full @ u
+    noise = rng.choice([0.0, 0.1, 1.0, 10.0]) * (np.abs(z).mean() or 1.0)
+    z = z + noise * rng.normal(size=len(z))
+    if kind == "sign":
+        return np.where(z > 0.0, 1.0, -1.0)
+    if kind == "unit":
+        return rng.choice([0.0, 1.0], len(z)) if noise > 1.0 else 1.0 / (1.0 + np.exp(-np.clip(z, -30.0, 30.0)))
+    return z
+
+
+def provoke(rng: np.random.Generator, kind: str, s: Stream) -> Stream:
+    """The adversary: it looks at the learner's margin and answers with the worst target, row by row."""
+    run, y = s.run(), np.empty(len(s.X))
+    far = (float(np.abs(s.y).max()) or 1.0) if kind == "real" else 1.0
+    full, stored, c = s.full, s.stored, s.c
+    for t, x in enumerate(full):
+        z = float(run.weights @ x)
+        against = -1.0 if z > 0.0 else 1.0 if z < 0.0 else float(rng.choice([-1.0, 1.0]))
+        y[t] = {"sign": against, "unit": 0.5 + 0.5 * against, "real": far * against}[kind]
+        if c[t] > 0.0:
+            play([run], stored[t : t + 1], [y[t : t + 1]], None if s.weight is None else s.weight[t : t + 1])
+    return replace(s, y=y)
+
+
+def settle(
+    rng: np.random.Generator, family: str, learner: L.Learner, rule: str, kind: str, frame: dict[str, Any],
+    update: str = "explicit",
+) -> Stream:  # fmt: skip
+    """A stream whose targets are drawn, or given by the adversary."""
+    s = Stream(family, learner, rule, y=choose(rng, kind, frame), update=update, **frame)
+    return provoke(rng, kind, s) if rng.random() < 0.4 else s
+
+
+def spot(rng: np.random.Generator, limit: float = 1.0) -> float:
+    """A share of a theorem's limit: mostly inside, now and then at it or beyond."""
+    shares = [0.01, 0.1, 0.1, 0.3, 0.3, 0.5, 0.5, 0.9, 0.9, 0.99, 0.999999]
+    return limit * float(rng.choice(shares) if rng.random() < 0.93 else rng.choice([1.0, 1.0 + 1e-9, 1.5]))
+
+
+def steps(rng: np.random.Generator, learner: L.Learner, frame: dict[str, Any]) -> L.Learner:
+    """The learner with rates that change: eta t^-power, or given."""
+    if rng.random() < 0.5:
+        return replace(learner, step=L.constant(learner.step.eta, float(rng.choice([0.3, 0.5, 1.0]))))
+    rounds = len(frame["X"]) * frame["passes"]
+    return learner.with_rates(learner.step.eta * rng.uniform(0.01, 1.0, rounds))
+
+
+def family_1(rng: np.random.Generator) -> Stream:
+    frame = draw_frame(rng, "euclidean", 1.0)
+    eta = spot(rng) / reach2(frame)
+    if rng.random() < 0.3:
+        return settle(rng, "1", L.descent("square", "euclidean", 0.5 * eta), "square", "real", frame)
+    return settle(rng, "1", L.widrow_hoff(eta, "explicit"), "widrow-hoff", "real", frame)
+
+
+def family_2(rng: np.random.Generator) -> Stream:
+    frame = draw_frame(rng, "euclidean", 1.0)
+    eta = 10.0 ** rng.uniform(-2, 2) / reach2(frame)
+    if rng.random() < 0.3:
+        return settle(rng, "2", L.descent("square", "euclidean", eta, "implicit"), "square", "real", frame, "implicit")
+    return settle(rng, "2", L.widrow_hoff(eta, "implicit"), "widrow-hoff", "real", frame, "implicit")
+
+
+def family_3(rng: np.random.Generator, geometry: str) -> Stream:
+    radius = float(rng.choice([1.0, 0.5, 4.0, 30.0]))
+    loss = rng.random() < 0.5
+    if geometry == "simplex" and not loss:
+        radius = 1.0
+    frame = draw_frame(rng, geometry, radius)
+    eta, family = spot(rng) / reach2(frame), f"3 {geometry}"
+    if loss:
+        return settle(rng, family, L.descent("square", geometry, 0.5 * eta, radius=radius), "square", "real", frame)
+    return settle(rng, family, L.eg(eta, None if geometry == "simplex" else radius), "widrow-hoff", "real", frame)
+
+
+KINDS = {"absolute": "real", "logistic": "unit", "hinge": "sign", "perceptron": "sign", "square": "real"}
+
+
+def draw_descent(rng: np.random.Generator, geometry: str, family: str, changing: bool = False) -> Stream:
+    loss = str(rng.choice(list(KINDS)))
+    radius = 1.0 if geometry == "euclidean" else float(rng.choice([1.0, 0.5, 4.0, 30.0]))
+    frame = draw_frame(rng, geometry, radius)
+    top = reach2(frame)
+    eta = 0.5 * spot(rng) / top if loss == "square" else 10.0 ** rng.uniform(-2, 1) / top ** rng.choice([0.5, 1.0])
+    learner = L.descent(loss, geometry, float(eta), radius=radius)
+    if changing:
+        learner = steps(rng, learner, frame)
+    return settle(rng, family, learner, loss, KINDS[loss], frame)
+
+
+def family_4(rng: np.random.Generator, geometry: str) -> Stream:
+    return draw_descent(rng, geometry, f"4 {geometry}")
+
+
+def family_5(rng: np.random.Generator) -> Stream:
+    frame = draw_frame(rng, "euclidean", 1.0)
+    s = settle(rng, "5 noisy", L.perceptron(), "perceptron", "sign", frame)
+    scale = 1.0 / max(1e-9, float(np.abs(s.full).mean()))
+    return replace(s, hints=(scale * rng.normal(size=s.width), np.zeros(s.width)))
+
+
+def family_5_separable(rng: np.random.Generator) -> Stream:
+    """Rows that some u separates with margin 1, in an order in which each is the worst for the learner."""
+    frame = draw_frame(rng, "euclidean", 1.0)
+    bias = frame["bias"]
+    u = rng.normal(size=frame["X"].shape[1] + int(bias))
+    full = np.hstack([frame["X"], np.full((len(frame["X"]), 1), bias)]) if bias else frame["X"]
+    z = full @ u
+    keep = np.abs(z) > 0.05 * np.abs(z).max(initial=0.0)
+    if not keep.any():
+        return family_5_separable(rng)
+    frame["X"], z = frame["X"][keep], z[keep]
+    if frame["weight"] is not None:
+        frame["weight"] = np.maximum(0.5, frame["weight"][keep])
+    hints = (u * (1 + 1e-12) / np.abs(z).min(),)
+    s = Stream("5 separable", L.perceptron(), "perceptron", y=np.sign(z), hints=hints, **frame)
+    return worst_order(s) if rng.random() < 0.5 else s
+
+
+def worst_order(s: Stream) -> Stream:
+    """The same rows, each time the one whose margin (or error) is worst for the learner first."""
+    run, left, order = s.run(), list(range(len(s.y))), []
+    full, stored, c = s.full, s.stored, s.c
+    while left:
+        z = full[left] @ run.weights
+        score = s.y[left] * z if s.rule == "perceptron" else -np.abs(z - s.y[left])
+        t = left.pop(int(score.argmin()))
+        order.append(t)
+        if c[t] > 0.0:
+            play([run], stored[t : t + 1], [s.y[t : t + 1]], None if s.weight is None else s.weight[t : t + 1])
+    return replace(s, X=s.X[order], y=s.y[order], weight=None if s.weight is None else s.weight[order])
+
+
+def family_6(rng: np.random.Generator, geometry: str) -> Stream:
+    radius = float(rng.choice([1.0, 1.0, 0.5, 4.0]))
+    frame = draw_frame(rng, geometry, radius)
+    probe = Stream("", L.perceptron(), "", y=np.zeros(len(frame["X"])), **frame)
+    top = math.sqrt(float(probe.dual_squares().max())) or 1.0
+    heaviest = float(probe.c.max())
+    eta = rng.choice([0.01, 0.1, 0.3, 1.0, 3.0]) / (top * heaviest)
+    learner = replace(L.winnow(float(eta), balanced=geometry == "balanced"), geometry=L.space(geometry, radius))
+    s = settle(rng, f"6 {geometry}", learner, "perceptron", "sign", frame)
+    return worst_order(s) if rng.random() < 0.3 else s
+
+
+def family_11_planted(rng: np.random.Generator) -> Stream:
+    frame = draw_frame(rng, "euclidean", 1.0)
+    link = str(rng.choice(list(LINK_RULES)))
+    probe = Stream("", L.perceptron(), "", y=np.zeros(len(frame["X"])), **frame)
+    w = rng.normal(size=probe.width) * rng.choice([0.01, 1.0]) / (float(np.abs(probe.full).mean()) or 1.0)
+    rule = LINK_RULES[link]
+    y = np.array([naive.mean(rule, float(z)) for z in probe.full @ w])
+    eta = spot(rng, 2.0) / (LIPSCHITZ[link] * reach2(frame))
+    if rng.random() < 0.05:  # not planted after all
+        y[rng.integers(len(y))] += 1e-6
+    s = Stream("11 planted", L.glm_tron(link, eta), rule, y=y, planted=w, **frame)
+    return worst_order(s) if rng.random() < 0.3 else s
+
+
+def family_11_matching(rng: np.random.Generator) -> Stream:
+    frame = draw_frame(rng, "euclidean", 1.0)
+    link = str(rng.choice(list(LINK_RULES)))
+    eta = rng.choice([0.01, 0.3, 1.0, 1.5]) / (LIPSCHITZ[link] * reach2(frame))
+    kind = "real" if rng.random() < 0.3 else "unit"
+    return settle(rng, "11 matching", L.glm_tron(link, float(eta)), LINK_RULES[link], kind, frame)
+
+
+def family_1_rates(rng: np.random.Generator) -> Stream:
+    frame = draw_frame(rng, "euclidean", 1.0)
+    eta = spot(rng) / reach2(frame)
+    learner, rule = L.widrow_hoff(eta, "explicit"), "widrow-hoff"
+    if rng.random() < 0.3:
+        learner, rule = L.descent("square", "euclidean", 0.5 * eta), "square"
+    return settle(rng, "1'", steps(rng, learner, frame), rule, "real", frame)
+
+
+def family_4_rates(rng: np.random.Generator) -> Stream:
+    return draw_descent(rng, str(rng.choice(L.GEOMETRIES)), "4'", changing=True)
+
+
+FAMILIES: dict[str, Callable[[np.random.Generator], Stream]] = {
+    "1": family_1,
+    "2": family_2,
+    "3 simplex": lambda rng: family_3(rng, "simplex"),
+    "3 balanced": lambda rng: family_3(rng, "balanced"),
+    "4 euclidean": lambda rng: family_4(rng, "euclidean"),
+    "4 simplex": lambda rng: family_4(rng, "simplex"),
+    "4 balanced": lambda rng: family_4(rng, "balanced"),
+    "5 noisy": family_5,
+    "5 separable": family_5_separable,
+    "6 simplex": lambda rng: family_6(rng, "simplex"),
+    "6 balanced": lambda rng: family_6(rng, "balanced"),
+    "11 planted": family_11_planted,
+    "11 matching": family_11_matching,
+    "1'": family_1_rates,
+    "4'": family_4_rates,
+}
+
+
+def draw(family: str, seed: int) -> tuple[Stream, np.random.Generator]:
+    """The stream of a seed, and the generator for its comparators."""
+    rng = np.random.default_rng([list(FAMILIES).index(family), seed])
+    return FAMILIES[family](rng), rng
+
+
+# --- worst cases made by hand: measured/bound > 0.9, so that a wrong constant would show ------------------------------
+
+
+def tight() -> list[Stream]:
+    """For every family a stream that meets its bound (nearly) with equality (the constructions of `naive`)."""
+    one, eye = np.ones((1, 1)), np.eye(4)
+    sign, rates = np.array([1.0, -1.0, -1.0, 1.0]), np.array([0.5, 0.4, 0.1, 0.3])
+    y, small, pair = np.ones(1), np.array([1e-2]), np.array([[1.0, -1.0]])
+    heavy, rising, half = np.full(4, 3.0), np.array([1.0, 2.0, 3.0, 4.0]), np.array([naive.sigmoid(0.01)])
+    seven = np.array([0.7])
+
+    def winnow(eta: float, geometry: str, radius: float) -> L.Learner:
+        return replace(L.winnow(eta, balanced=geometry == "balanced"), geometry=L.space(geometry, radius))
+
+    streams = [
+        Stream("3 simplex", L.eg(1e-3, None), "widrow-hoff", pair, small, "simplex"),
+        Stream("4 euclidean", L.descent("absolute"), "absolute", np.ones((3, 1)), np.array([0.0, 1.0, 0.0])),
+        Stream("3 balanced", L.eg(1e-3 / 9, 3.0), "widrow-hoff", one, small, "balanced", radius=3.0),
+        Stream("5 noisy", L.perceptron(), "perceptron", eye, sign, weight=rising, hints=(sign,)),
+        Stream("5 noisy", L.perceptron(), "perceptron", eye, sign, weight=heavy, start=0.1 * sign, hints=(sign,)),
+        Stream("5 separable", L.perceptron(), "perceptron", eye, sign, hints=(sign,)),
+        Stream("5 separable", L.perceptron(), "perceptron", eye, sign, weight=heavy, hints=(sign,)),
+        Stream("11 planted", L.glm_tron("identity", 1.0), "widrow-hoff", one, y, planted=y),
+        Stream("11 planted", L.glm_tron("clipped", 1.0), "clipped", one, seven, planted=seven),
+        Stream("11 planted", L.glm_tron("identity", 0.5), "widrow-hoff", one, y, planted=y, weight=2.0 * y),
+        Stream("11 planted", L.glm_tron("logistic", 4.0), "logistic", one, half, planted=small),
+        Stream("11 matching", L.glm_tron("clipped", 1e-3), "clipped", one, y),
+        Stream("1'", L.widrow_hoff(0.5, "explicit").with_rates(rates), "widrow-hoff", eye, sign),
+        Stream("1'", L.descent("square", eta=0.5).with_rates(0.5 * rates), "square", eye, sign),
+        Stream("1'", L.widrow_hoff(0.5, "explicit").with_rates(rates / 3.0), "widrow-hoff", eye, sign, weight=heavy),
+    ]  # fmt: skip
+    for eta in (0.1, 0.5, 0.9):
+        streams += [
+            Stream("1", L.widrow_hoff(eta, "explicit"), "widrow-hoff", one, y),
+            Stream("1", L.descent("square", eta=0.5 * eta), "square", one, y),
+            Stream("1", L.widrow_hoff(eta / 4.0, "explicit"), "widrow-hoff", 2.0 * one, y),
+            Stream("1", L.widrow_hoff(eta / 3.0, "explicit"), "widrow-hoff", eye, sign, weight=heavy),
+            Stream("1", L.widrow_hoff(eta / 2.0, "explicit"), "widrow-hoff", one, y, bias=1.0),
+            Stream("2", L.widrow_hoff(eta, "implicit"), "widrow-hoff", one, y, update="implicit"),
+            Stream("2", L.widrow_hoff(eta, "implicit"), "widrow-hoff", eye, sign, update="implicit", weight=heavy),
+            Stream("6 simplex", winnow(eta, "simplex", 1.0), "perceptron", pair, y, "simplex"),
+            Stream("6 balanced", winnow(eta, "balanced", 2.0), "perceptron", 0.5 * one, y, "balanced", radius=2.0),
+        ]  # fmt: skip
+    for geometry in L.GEOMETRIES:
+        for loss, goal in (("absolute", 1.0), ("hinge", 1.0), ("perceptron", 1.0), ("logistic", 1.0), ("square", 1.0)):
+            X = pair if geometry == "simplex" else one
+            target = np.array([goal])
+            learner = L.descent(loss, geometry, 0.05)
+            streams.append(Stream(f"4 {geometry}", learner, loss, X, target, geometry))
+            wide = eye if geometry != "simplex" else np.hstack([eye, -eye])
+            labels = 0.5 + 0.5 * sign if loss == "logistic" else sign
+            streams.append(Stream("4'", learner.with_rates(0.1 * rates), loss, wide, labels, geometry))
+    return streams
+
+
+# --- the full run -----------------------------------------------------------------------------------------------------
+
+
+class Tally(NamedTuple):
+    """A family's line of the table."""
+
+    streams: int
+    void: int
+    violations: list[tuple[int, Complaint]]
+    ratio: float
+    seconds: float
+
+
+def survey(family: str, streams: int, seed: int = 0) -> Tally:
+    """Check that many streams of a family, and its worst cases made by hand."""
+    begun, violations, ratio, void = time.perf_counter(), [], 0.0, 0
+    for k in range(seed, seed + streams):
+        s, rng = draw(family, k)
+        outcome = check(s, rng)
+        violations += [(k, complaint) for complaint in outcome.complaints]
+        ratio = max(ratio, outcome.ratio)
+        void += Verdict.VOID in outcome.verdicts
+    for s in tight():
+        if s.family == family:
+            outcome = check(s, np.random.default_rng(0))
+            violations += [(-1, complaint) for complaint in outcome.complaints]
+            ratio = max(ratio, outcome.ratio)
+            streams += 1
+    return Tally(streams, void, violations, ratio, time.perf_counter() - begun)
+
+
+def main() -> int:
+    """Print the table; 1 if anything is false or a family's bounds were never nearly met."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--streams", type=int, default=10000, help="streams a theorem")
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--family", choices=list(FAMILIES), help="only this one")
+    options = parser.parse_args()
+    warnings.simplefilter("error")
+    print(f"{'theorem':12s} {'streams':>8s} {'void':>6s} {'violations':>10s} {'largest measured/bound':>23s} seconds")
+    bad = False
+    for family in FAMILIES if options.family is None else [options.family]:
+        line = survey(family, options.streams, options.seed)
+        print(
+            f"{family:12s} {line.streams:8d} {line.void:6d} {len(line.violations):10d} {line.ratio:23.16f} "
+            f"{line.seconds:7.1f}",
+            flush=True,
+        )
+        for seed, complaint in line.violations[:10]:
+            print(f"    seed {seed}: {complaint.kind}: {complaint.text}", flush=True)
+        bad |= bool(line.violations) or line.ratio <= 0.9
+    return int(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
