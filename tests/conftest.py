@@ -16,7 +16,6 @@ from hypothesis import settings
 sys.path.insert(0, str(Path(__file__).parent))
 
 import naive
-
 from hindsight import learners
 from hindsight.run import Run, play
 

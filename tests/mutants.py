@@ -7,6 +7,7 @@ every kernel is a plain function, whose code is exchanged in place, so that all 
 caught if a stream of the families it touches draws a complaint from `truth.check` (or a crash); the package itself must
 draw none from the same streams. Exit status 1 if fewer than 95 % are caught.
 """
+# ruff: noqa: E501 (a mutant a line)
 
 import os
 
@@ -193,9 +194,13 @@ def rewrite(mutant: Mutant) -> tuple[types.FunctionType, types.CodeType, str]:
     source = re.sub(r"\A(@.*\n)+", "", source)
     source, times = re.subn(mutant.old, mutant.new, source)
     if not times:
-        raise LookupError(f"{mutant.name}: no {mutant.old!r} in {mutant.where}: the source has changed, mend the mutant")
+        raise LookupError(
+            f"{mutant.name}: no {mutant.old!r} in {mutant.where}: the source has changed, mend the mutant"
+        )
     names: dict[str, Any] = {}
-    exec(compile("from __future__ import annotations\n" + source, f"<{mutant.name}>", "exec"), target.__globals__, names)
+    exec(
+        compile("from __future__ import annotations\n" + source, f"<{mutant.name}>", "exec"), target.__globals__, names
+    )
     return target, names[target.__name__].__code__, source
 
 

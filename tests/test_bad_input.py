@@ -360,9 +360,12 @@ def test_a_row_whose_norm_overflows(storage, value):
 @pytest.mark.filterwarnings("ignore::hindsight.AssumptionWarning")
 @pytest.mark.parametrize("radius", [None, 1.0])
 def test_multiplicative_steps_that_overflow_theta(radius):
-    model = EGRegressor(1e300, radius, fit_intercept=False).fit(np.array([[0.5, 0.1]]), [0.2])
-    refuses(model, lambda: model.partial_fit(np.array([[0.5, 0.1], [1e9, 1e2]]), [0.2, 5.0]), "row 1", "non-finite")
+    model = EGRegressor(1e10, radius, fit_intercept=False).fit(np.array([[0.5, 0.1]]), [0.2])
+    huge = np.array([[0.5, 0.1], [1e150, 1e100]])  # eta (w.x - y) x is about 1e310
+    refuses(model, lambda: model.partial_fit(huge, [0.2, 5.0]), "row 1", "non-finite")
     assert np.isfinite(model.coef_).all()
+    new = EGRegressor(1e300, radius, fit_intercept=False)  # here theta is finite, but no weight can be read from it
+    refuses(new, lambda: new.fit(np.array([[0.5, 0.1]]), [0.2]), "row 0", "non-finite")
 
 
 def test_targets_so_large_that_the_loss_overflows():
@@ -425,7 +428,7 @@ def test_a_new_name_that_comes_with_a_bad_row_was_never_there(average, value):
 
 @pytest.mark.parametrize("value", [np.nan, "tall"])
 def test_a_new_class_that_comes_with_a_bad_row_was_never_there(value):
-    model, X, y = fitted(PerceptronClassifier())
+    model, _, y = fitted(PerceptronClassifier())
     twin = copy.deepcopy(model)
     refuses(model, lambda: model.learn_one({0: 1.0, 1: value}, "maybe"))
     refuses(model, lambda: model.learn_one({0: 1.0, "new": value}, "maybe"))

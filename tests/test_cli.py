@@ -90,6 +90,44 @@ def test_bad_input_is_one_line(tmp_path, text, args, message):
     assert len(err.strip().splitlines()) == 1
 
 
+def test_certify_prints_the_certificate_and_report_writes_a_page(file, tmp_path):
+    page = tmp_path / "page.html"
+    code, out, _ = run("learn", file, "--target", "y", "--eta", "0.1", "--update", "explicit", "--report", page)
+    assert code == 0
+    assert "HOLDS: Widrow-Hoff (N1 Theorem 1.3; N0)" in out
+    assert "which must be below 1" in out
+    text = page.read_text()
+    assert "<svg" in text
+    assert "HOLDS" in text
+    assert "http" not in text.replace("http://www.w3.org", "")
+    code, out, _ = run("learn", file, "--target", "y", "--eta", "2", "--update", "explicit", "--certify")
+    assert code == 0
+    assert "VOID: Widrow-Hoff" in out
+    assert "max η·|x|₂² = 4, which must be below 1" in out
+
+
+def test_certify_of_several_classes_states_the_union():
+    code, out, _ = run("learn", "sample:digits", "--learner", "perceptron", "--certify")
+    assert code == 0
+    assert out.count("perceptron, any data") == 10
+    assert "all classes: HOLDS: the largest margin errs at most" in out
+
+
+def test_a_broken_bound_exits_with_1(file, monkeypatch):
+    import hindsight.theorems
+
+    monkeypatch.setattr(hindsight.theorems, "verdict", lambda *_: (hindsight.Verdict.BROKEN, False))
+    code, out, _ = run("learn", file, "--target", "y", "--certify")
+    assert code == 1
+    assert "BROKEN" in out
+
+
+def test_a_page_that_cannot_be_written_is_one_line(file, tmp_path):
+    code, _, err = run("learn", file, "--target", "y", "--report", tmp_path / "none" / "page.html")
+    assert code == 2
+    assert "No such file or directory" in err
+
+
 def test_missing_file_directory_and_bytes(tmp_path):
     assert "No such file" in run("learn", tmp_path / "none.csv", "--target", "y")[2]
     assert "Is a directory" in run("learn", tmp_path, "--target", "y")[2]

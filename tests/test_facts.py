@@ -5,10 +5,10 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from conftest import BY_NAME, CASES, NAMED, close, feed, oracle, played, run_of, start_of, store, stream
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import BY_NAME, CASES, NAMED, close, feed, oracle, played, run_of, start_of, store, stream
 from hindsight import learners
 from hindsight.facts import MAXIMA, Facts
 from hindsight.kernels import FACTS

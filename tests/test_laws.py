@@ -3,10 +3,14 @@
 import copy
 import pickle
 
-import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import hindsight
+import naive
 from conftest import (
     BY_NAME,
     CASES,
@@ -26,10 +30,6 @@ from conftest import (
     store,
     stream,
 )
-from hypothesis import assume, given
-from hypothesis import strategies as st
-
-import hindsight
 from hindsight import learners
 from hindsight import run as running
 

@@ -6,8 +6,8 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import close, same, same_state
 
+from conftest import close, same, same_state
 from hindsight import (
     DescentClassifier,
     DescentRegressor,

@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import pytest
 import scipy.sparse as sp
+
 from conftest import (
     BY_NAME,
     CASES,
@@ -20,7 +21,6 @@ from conftest import (
     store,
     stream,
 )
-
 from hindsight import kernels, learners
 from hindsight import run as running
 from hindsight.run import CSR, Dense, RowError, Run, Strided, check_start, play, rows_of

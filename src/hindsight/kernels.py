@@ -108,7 +108,7 @@ class Absolute(NamedTuple):
     scale: float
 
     def slope(self, z, y):
-        return self.scale * ((z > y) - (z < y))
+        return self.scale if z > y else (-self.scale if z < y else 0.0)
 
     def loss(self, z, y):
         return self.scale * abs(z - y)
@@ -162,7 +162,7 @@ class Hinge(NamedTuple):
         return max(0.0, self.margin - y * z)
 
     def mean(self, z):
-        return 1.0 * ((z > 0.0) - (z < 0.0))
+        return 1.0 if z > 0.0 else (-1.0 if z < 0.0 else 0.0)
 
     def error(self, z, y):
         return self.mean(z) - y
@@ -198,10 +198,11 @@ class Clipped(NamedTuple):
 
     def implicit(self, z, y, a):
         b = self.scale * a
-        new = z + b * y  # where z lands if the link is 0 there
-        if new > 0.0:
-            new = max(new / (1.0 + b), new - b)
-        return self.slope(new, y)
+        if z + b * y <= 0.0:  # it lands where the link is 0
+            return -self.scale * y
+        if z + b * (y - 1.0) >= 1.0:  # or where it is 1
+            return self.scale * (1.0 - y)
+        return self.scale * (z - y) / (1.0 + b)
 
 
 @inlined
@@ -547,8 +548,9 @@ def exponentials(theta, shift):
 @inlined
 def catch_up(v, j, clock):
     """Bring one coordinate's running sum of weights up to the clock (the sum of 1/mass over the rounds)."""
-    v[2, j] += v[1, j] * (clock - v[3, j])
-    v[3, j] = clock
+    if clock != v[3, j]:  # a numerator just moved may be infinite until the mass is recomputed
+        v[2, j] += v[1, j] * (clock - v[3, j])
+        v[3, j] = clock
 
 
 @kernel
@@ -562,10 +564,13 @@ def refresh(geometry, v, s):
     for j in range(v.shape[1]):
         top = max(top, geometry.height(v[0, j]))
     shift = math.ceil(top * LOG2_E)
-    mass = 0.0
+    mass, lost = 0.0, 0.0  # a compensated sum: a million equal roundings would add up
     for j in range(v.shape[1]):
         v[1, j], m = geometry.share(v[0, j], shift)
-        mass += m
+        part = m - lost
+        total = mass + part
+        lost = (total - mass) - part
+        mass = total
     s[MASS], s[BASE], s[TOUCHED], s[CLOCK], s[SHIFT] = mass, mass, 0.0, 0.0, shift
 
 
@@ -629,7 +634,8 @@ def entropic_after(geometry, v, s, rows, t, d):
         e, mass = geometry.share(v[0, last] + d * rows.bias, shift)
         new += mass
         dot += e * rows.bias
-    rest = s[MASS] - old if b - a < last else 0.0  # a full row leaves no other mass
+    full = b - a == (last if rows.bias != 0.0 else last + 1)
+    rest = 0.0 if full else s[MASS] - old
     return geometry.radius * dot / (rest * 2.0 ** (s[SHIFT] - shift) + new)
 
 

@@ -56,6 +56,10 @@ class Dicts:
         self.column, self.bias = column, bias
         self.keys: tuple[Hashable, ...] | None = None
         self.packers: dict[int, tuple[Any, Any]] = {}
+        self.pack: Any = None
+        self.pack_columns: Any = None
+        self.columns: list[int] = []
+        self.ordered = False
         self._room(16)
 
     def _room(self, size: int) -> None:
@@ -67,24 +71,30 @@ class Dicts:
     def put(self, x: Mapping[Hashable, float]) -> None:
         """Lay the row out; a name without a column is a KeyError."""
         keys = tuple(x)
-        same = keys == self.keys  # then the columns stand already, in ascending order
-        count = len(keys)
-        columns = None if same else [self.column[k] for k in keys]
+        try:
+            if keys != self.keys:  # looking 75 names up takes longer than all the rest
+                columns = [self.column[k] for k in keys]
+                self.keys = None
+                self._shape(len(keys))
+                self.keys, self.columns, self.ordered = keys, columns, False
+            self.pack(self.buffers[0], 0, *x.values())
+        except struct.error:
+            name, value = next((k, v) for k, v in x.items() if not isinstance(v, (int, float, np.number)))
+            raise ValueError(f"feature {name!r}: value {value!r} is not a number") from None
+        if not self.ordered:
+            self.pack_columns(self.buffers[1], 0, *self.columns)
+            self.ordered = self.sort(self.data, self.indices, len(keys))
+
+    def _shape(self, count: int) -> None:
+        """Prepare for rows of so many entries."""
         if count > self.data.size:
             self._room(2 * count)
         packers = self.packers.get(count)
         if packers is None:
-            packers = self.packers[count] = struct.Struct(f"{count}d").pack_into, struct.Struct(f"{count}I").pack_into
-        try:
-            packers[0](self.buffers[0], 0, *x.values())
-        except struct.error:
-            self.keys = None
-            name, value = next((k, v) for k, v in x.items() if not isinstance(v, (int, float, np.number)))
-            raise ValueError(f"feature {name!r}: value {value!r} is not a number") from None
-        if columns is not None:
-            packers[1](self.buffers[1], 0, *columns)
-            self.indptr[1] = count
-            self.keys = keys if self.sort(self.data, self.indices, count) else None
+            doubles, integers = struct.Struct(f"{count}d"), struct.Struct(f"{count}I")
+            packers = self.packers[count] = doubles.pack_into, integers.pack_into
+        self.pack, self.pack_columns = packers
+        self.indptr[1] = count
 
     def matrix(self) -> Any:
         from scipy.sparse import csr_matrix
@@ -101,6 +111,7 @@ class One:
         learner = run.learner
         self.run, self.row, self.v, self.rows = run, row, run.v, row.rows
         self.y, self.c, self.z, self.q, self.top = np.zeros(1), np.ones(1), np.zeros(1), np.zeros(1), np.zeros(1)
+        self.rates = learner.step.rates.size
         parts = (learner.rule, learner.update, learner.geometry, learner.step)
         self.args = (row.rows, self.y, self.c, *parts, run.v, run.s, self.z, self.q, self.top, run.f)
         self.play = compiled(kernels.play_one, self.args)
@@ -110,6 +121,10 @@ class One:
     def stale(self) -> bool:
         """Whether the arrays it was made for have been replaced."""
         return self.v is not self.run.v or self.rows is not self.row.rows
+
+    def spent(self) -> bool:
+        """Whether rates were given and all are used up."""
+        return 0 < self.rates <= self.run.s[0]
 
     def learn(self, y: float, weight: float) -> None:
         """Play the row that was put, or raise and leave the run as it was."""

@@ -35,6 +35,7 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is n
 
     runs_: list[Run]
     n_features_in_: int
+    _ones: dict[int, One]  # each run bound to that row
     _row: Any  # where single rows are laid out
     _column: dict[Hashable, int]  # of each name that dicts have used
 
@@ -258,10 +259,24 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is n
             self.feature_names_in_ = self.feature_names_in_[:known]
         self._row.keys = None
 
+    def _known(self, x: Any) -> bool:
+        """Lay the row out if every run stands ready for rows like it, with names all known; otherwise do nothing."""
+        ones, row = self.__dict__.get("_ones"), self.__dict__.get("_row")
+        if not ones or type(x) is not dict or type(row) is not Dicts or len(ones) != len(self.runs_):
+            return False
+        try:
+            row.put(x)
+        except KeyError:
+            return False
+        ready = True
+        for k, one in ones.items():
+            ready &= one.run is self.runs_[k] and one.row is row and not one.stale()
+        return ready
+
     def _ready(self, k: int) -> One:
         """Run k bound to the row that was put."""
-        ones: dict[int, One] = self.__dict__.setdefault("_ones", {})
-        one = ones.get(k)
+        ones = self.__dict__.setdefault("_ones", {})
+        one: One | None = ones.get(k)
         if one is None or one.run is not self.runs_[k] or one.row is not self._row or one.stale():
             one = ones[k] = One(self.runs_[k], self._row)
         return one
@@ -282,6 +297,11 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is n
 
     def _learn_one(self, x: Any, targets: list[float], weight: float) -> None:
         """Play one row with every run; on an error each is as it was, and so are the names."""
+        if weight == 1.0 and len(targets) == 1 and self._known(x):  # the common case, at least cost
+            one = self._ones[0]
+            if check_target(one.run.learner.targets, targets[0]) and not one.spent():
+                one.learn(targets[0], 1.0)
+                return
         if not 0.0 < weight < math.inf:
             check_weights(np.array([weight, 1.0], np.float64))
         for run, y in zip(self.runs_, targets, strict=True):
@@ -308,8 +328,9 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is n
 
     def _margins_one(self, x: Any) -> list[float]:
         """The margin of one row for every run."""
-        if "runs_" not in self.__dict__:
-            check_is_fitted(self)
+        if self.average is None and self._known(x):
+            return [one.margin() for one in self._ones.values()]
+        check_is_fitted(self)
         self._put(x, grow=False)
         if self.average is None:
             return [self._ready(k).margin() for k in range(len(self.runs_))]

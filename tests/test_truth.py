@@ -1,0 +1,88 @@
+"""A few hundred streams of the truth suite a theorem, and the streams that meet a bound; `make truth` runs the rest."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import truth
+from hindsight import learners as L
+from hindsight.theorems import Verdict
+
+STREAMS = 200
+HAND_MADE = truth.tight()
+
+
+@pytest.mark.parametrize("family", truth.FAMILIES)
+def test_no_stream_breaks_its_theorem(family):
+    line = truth.survey(family, STREAMS)
+    assert not line.violations, "\n".join(f"seed {seed}: {c.kind}: {c.text}" for seed, c in line.violations[:10])
+
+
+@pytest.mark.parametrize("family", truth.FAMILIES)
+def test_a_stream_meets_the_bound_so_that_a_wrong_constant_would_show(family):
+    ratios = [truth.check(s, np.random.default_rng(0)).ratio for s in HAND_MADE if s.family == family]
+    assert ratios
+    assert 0.9 < max(ratios) <= 1.0 + 1e-9
+
+
+def test_the_streams_are_of_every_kind():
+    streams = [truth.draw(family, k)[0] for family in truth.FAMILIES for k in range(100)]
+    for what in ("sparse", "bias"):
+        assert 0.2 < np.mean([bool(getattr(s, what)) for s in streams]) < 0.8
+    assert sum(s.passes == 2 for s in streams) > 100
+    assert sum(s.start is not None for s in streams) > 100
+    assert sum(s.weight is not None and not s.weight.all() for s in streams) > 100
+    assert sum(not s.X.any(axis=1).all() for s in streams) > 20
+    sizes = [np.abs(s.X).max() for s in streams]
+    assert min(size for size in sizes if size) < 0.01
+    assert max(sizes) > 500.0
+    for rule in ("absolute", "logistic", "hinge", "perceptron", "square"):
+        for geometry in L.GEOMETRIES:
+            assert any((s.rule, s.geometry) == (rule, geometry) for s in streams if s.family[0] == "4")
+
+
+def test_both_verdicts_occur_where_a_theorem_has_a_condition():
+    for family in ("1", "3 simplex", "3 balanced", "11 planted", "1'"):
+        met = set()
+        for k in range(60):
+            s, rng = truth.draw(family, k)
+            met |= set(truth.check(s, rng).verdicts)
+        assert met == {Verdict.HOLDS, Verdict.VOID}, family
+
+
+NUMBERS = st.floats(-8.0, 8.0, width=32).map(lambda v: round(16.0 * v) / 16.0)
+
+
+@st.composite
+def shapes(draw):
+    m, n = draw(st.integers(1, 6)), draw(st.integers(1, 3))
+    X = draw(arrays(np.float64, (m, n), elements=NUMBERS))
+    y = draw(arrays(np.float64, m, elements=NUMBERS))
+    weight = draw(st.none() | arrays(np.float64, m, elements=st.sampled_from([0.0, 0.5, 1.0, 3.0])))
+    return X, y, weight if weight is None or weight.any() else None, float(draw(st.booleans())), draw(st.integers(1, 2))
+
+
+LEARNERS = {
+    "1": lambda reach: (L.widrow_hoff(0.75 / reach, "explicit"), "widrow-hoff", "euclidean", "explicit"),
+    "2": lambda reach: (L.widrow_hoff(2.0 / reach, "implicit"), "widrow-hoff", "euclidean", "implicit"),
+    "3 balanced": lambda reach: (L.eg(0.75 / reach, 1.0), "widrow-hoff", "balanced", "explicit"),
+    "4 euclidean": lambda reach: (L.descent("absolute", eta=0.5), "absolute", "euclidean", "explicit"),
+    "5 noisy": lambda reach: (L.perceptron(), "perceptron", "euclidean", "explicit"),
+    "6 simplex": lambda reach: (L.winnow(0.25, balanced=False), "perceptron", "simplex", "explicit"),
+}
+
+
+@pytest.mark.parametrize("family", LEARNERS)
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(shape=shapes())
+def test_streams_that_hypothesis_finds(family, shape):
+    X, y, weight, bias, passes = shape
+    c = np.ones(len(y)) if weight is None else weight
+    norms = (X**2).sum(axis=1) + bias if family in ("1", "2") else np.maximum(np.abs(X).max(axis=1), bias) ** 2
+    learner, rule, geometry, update = LEARNERS[family](float((c * norms).max()) or 1.0)
+    y = np.where(y > 0.0, 1.0, -1.0) if rule == "perceptron" else y
+    stream = truth.Stream(family, learner, rule, X, y, geometry, update, weight=weight, bias=bias, passes=passes)
+    outcome = truth.check(stream, np.random.default_rng(0))
+    assert not outcome.complaints
