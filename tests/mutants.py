@@ -74,8 +74,8 @@ MUTANTS = (
     Mutant("hinge: steps on every round", "kernels.Hinge.slope", r"return .*", "return -y", MISTAKES),
     Mutant("hinge: steps on mistakes only", "kernels.Hinge.slope", r"self\.margin", "0.0", ("4 euclidean", "4'")),
     Mutant("hinge: loss without its margin", "kernels.Hinge.loss", r"self\.margin - y \* z", "-y * z", ("4 euclidean", "4'")),
-    Mutant("absolute: sign of the slope", "kernels.Absolute.slope", r"float\(z > y\) - float\(z < y\)", "float(z < y) - float(z > y)", DESCENTS),
-    Mutant("absolute: never 0", "kernels.Absolute.slope", r"float\(z > y\)", "float(z >= y)", (*DESCENTS, "4 simplex")),
+    Mutant("absolute: sign of the slope", "kernels.Absolute.slope", r"-self\.scale", "self.scale", DESCENTS),
+    Mutant("absolute: never 0", "kernels.Absolute.slope", r"else 0\.0", "else self.scale", (*DESCENTS, "4 simplex")),
     Mutant("logistic: slope times 2", "kernels.Logistic.slope", r"self\.scale", "2.0 * self.scale", (*DESCENTS, *LINKS)),
     Mutant("logistic: labels read as -1 and 1", "kernels.Logistic.slope", r"(?m)\by\)$", "0.5 * (y + 1.0))", (*DESCENTS, *LINKS)),
     Mutant("logistic: loss without ln(1 + e^-|z|)", "kernels.Logistic.loss", r" \+ math\.log1p.*\)\)\)", ")", DESCENTS),
@@ -162,12 +162,6 @@ MUTANTS = (
     Mutant("rival: RE to the uniform start", "rivals.spaces.Mixtures.divergence", r"self\.p", "np.full(u.size, 1.0 / u.size)", ("3 simplex", "4 simplex")),
 )  # fmt: skip
 
-# Without numba a comparison gives numpy's bool, which knows no minus.
-PLAIN = tuple(
-    Mutant("", where, r"\(z > (\S+)\) - \(z < (\S+)\)", r"float(z > \1) - float(z < \2)", ())
-    for where in ("kernels.Absolute.slope", "kernels.Hinge.mean")
-)
-
 
 def function(where: str) -> types.FunctionType:
     """The function of a dotted path inside the package."""
@@ -184,14 +178,10 @@ def function(where: str) -> types.FunctionType:
     raise ImportError(where)
 
 
-SOURCES: dict[str, str] = {}  # of functions as they are now; `inspect` only knows the file
-
-
-def rewrite(mutant: Mutant) -> tuple[types.FunctionType, types.CodeType, str]:
-    """The function, its mutated code, and the mutated source."""
+def rewrite(mutant: Mutant) -> tuple[types.FunctionType, types.CodeType]:
+    """The function, and its mutated code."""
     target = function(mutant.where)
-    source = SOURCES.get(mutant.where) or textwrap.dedent(inspect.getsource(target))
-    source = re.sub(r"\A(@.*\n)+", "", source)
+    source = re.sub(r"\A(@.*\n)+", "", textwrap.dedent(inspect.getsource(target)))
     source, times = re.subn(mutant.old, mutant.new, source)
     if not times:
         raise LookupError(
@@ -201,25 +191,18 @@ def rewrite(mutant: Mutant) -> tuple[types.FunctionType, types.CodeType, str]:
     exec(
         compile("from __future__ import annotations\n" + source, f"<{mutant.name}>", "exec"), target.__globals__, names
     )
-    return target, names[target.__name__].__code__, source
+    return target, names[target.__name__].__code__
 
 
 @contextmanager
 def applied(mutant: Mutant) -> Iterator[None]:
     """The package with the mutant in it."""
-    target, code, _ = rewrite(mutant)
+    target, code = rewrite(mutant)
     before, target.__code__ = target.__code__, code
     try:
         yield
     finally:
         target.__code__ = before
-
-
-def prepare() -> None:
-    """Make the package run without numba."""
-    for mend in PLAIN:
-        target, code, SOURCES[mend.where] = rewrite(mend)
-        target.__code__ = code
 
 
 def complaints(families: tuple[str, ...], enough: float = ENOUGH, streams: int = STREAMS) -> dict[str, int]:
@@ -244,7 +227,6 @@ def main() -> int:
     """Print the table; 1 if too few are caught, or if the package itself draws a complaint."""
     warnings.simplefilter("ignore")
     begun = time.perf_counter()
-    prepare()
     clean = complaints(tuple(truth.FAMILIES), enough=float("inf"), streams=5)
     print(f"{'no mutant':52s} | {', '.join(clean) or '-'}", flush=True)
     caught = 0

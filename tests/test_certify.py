@@ -12,7 +12,7 @@ import naive
 from hindsight import learners as L
 from hindsight import rivals, theorems
 from hindsight.certificate import Certificates
-from hindsight.certify import MismatchError, certify_run
+from hindsight.certification import MismatchError, certify_run
 from hindsight.rivals import Data
 from hindsight.run import RowError, Run, play
 from hindsight.theorems import Verdict

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .certificate import Certificate, Certificates
-    from .certify import MismatchError
+    from .certification import MismatchError
     from .estimators import (
         AssumptionWarning,
         DescentClassifier,
@@ -34,7 +34,7 @@ _HOME = {
     "Facts": "facts",
     "GLMtronRegressor": "estimators",
     "PerceptronClassifier": "estimators",
-    "MismatchError": "certify",
+    "MismatchError": "certification",
     "RowError": "run",
     "Verdict": "theorems",
     "WidrowHoffRegressor": "estimators",

@@ -139,7 +139,7 @@ def certificates(
 ) -> bool:
     """Print the certificate, write the page, and tell whether a bound is broken."""
     from .certificate import Certificates
-    from .certify import certify_run
+    from .certification import certify_run
     from .rivals import Data
     from .theorems import Verdict
 

@@ -24,7 +24,8 @@ class Facts:
     weight : sum of c.
     loss : sum of c loss(z, y), the loss whose derivative is the slope.
     square : sum of c (mean(z) - y)^2, with what z predicts through the learner's link.
-    mistakes, mistake_weight, mistake_norm : rounds with y z <= 0, their c, and their c^2 |x|_2^2.
+    mistakes, mistake_weight, mistake_norm : rounds on the wrong side (y z <= 0 for labels -1 and 1; for targets in
+        [0, 1], on the other side of 1/2), their c, and their c^2 |x|_2^2.
     target : sum of c y^2.
     gradient : sum of |g|*^2, in the dual norm of the learner's geometry.
     rate, rate_loss, rate_gradient : sums of eta, eta c loss and eta^2 |g|*^2.

@@ -169,7 +169,7 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is n
         Certificate, or Certificates with one a class for one-vs-rest.
         """
         from ..certificate import Certificates
-        from ..certify import certify_run
+        from ..certification import certify_run
 
         check_is_fitted(self)
         labels = self._run_labels()
