@@ -409,9 +409,8 @@ def _winnow(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> Case:
     moved = np.where(wrong, t.c, 0.0)
     rival = t.c * (t.y * z <= 0.0)
     change = t.drift - eta * moved * t.y * z
-    allowed = np.where(
-        wrong, np.array([theorems.ln_cosh(eta * c * geometry.radius * x) for c, x in zip(t.c, t.top, strict=True)]), 0.0
-    )
+    far = eta * t.c * geometry.radius * t.top
+    allowed = np.where(wrong, np.logaddexp(far, -far) - math.log(2.0), 0.0)
     allowed -= eta * moved * t.y * z
     quantity = "mistakes" if t.c.min() == t.c.max() == 1.0 else "weighted mistakes"
     opponent = Opponent(u, float(rival.sum()), float(np.abs(u).sum()), gap, how)
