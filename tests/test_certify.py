@@ -180,6 +180,15 @@ def test_the_verdict_has_a_band_for_rounding_and_no_more():
         assert theorems.verdict(measured, bound, 1.0) == (Verdict.VOID, False)
 
 
+def test_the_lemma_is_not_broken_by_rounding():
+    """A loss near ln 2 times a rate of 5000 has more rounding than the lemma's own small terms."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        rows, y = 0.003 * rng.normal(size=(6, 1)), 0.5 + 1e-5 * rng.normal(size=6)
+        c = certificate(L.descent("logistic", eta=5000.0), rows, y, intercept=False)
+        assert c.verdict is Verdict.HOLDS, c.notes
+
+
 def test_equality_is_said():
     c = certificate(L.widrow_hoff(0.5, "explicit"), ONE, np.ones(1), intercept=False)
     assert c.verdict is Verdict.HOLDS
@@ -263,6 +272,15 @@ def test_other_rows_are_refused(learner, y, change):
     other, targets = OTHER_ROWS[change](X, y)
     with pytest.raises(MismatchError, match="not trained on these rows"):
         certify_run(run, Data(other, targets, None, bias=1.0))
+
+
+def test_weights_that_cancel_are_the_same_in_another_storage():
+    """What is left of weights that cancelled is rounding, and differs between dense and sparse rows."""
+    rng, y = np.random.default_rng(0), np.array([0.7, 0.0])
+    for _ in range(30):
+        rows = np.tile(rng.normal(size=(1, 8)), (2, 1))
+        run, _ = trained(L.widrow_hoff(1.0 / float(rows[0] @ rows[0]), "explicit"), rows, y, intercept=False)
+        assert certify_run(run, Data(sp.csr_matrix(rows), y), u=np.zeros(8)).measured == pytest.approx(0.98)
 
 
 def test_other_weights_are_refused():

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import kernels, rivals, theorems
 from .certificate import Assumption, Certificate, Checkpoint, Opponent
-from .kernels import ROUNDS, Clipped, Euclidean, Explicit, Hinge, Logistic, Simplex, Square
+from .kernels import REACH, ROUNDS, Clipped, Euclidean, Explicit, Hinge, Logistic, Simplex, Square
 from .run import Run
 from .theorems import Theorem, Verdict
 
@@ -77,7 +77,9 @@ def replay(run: Run, data: Data) -> Rounds:
             kernels.tally(learner.rule, learner.geometry, learner.step, before, z, q, top, y, c, again.f)
     mine, theirs = run.weights, again.weights
     far = float(np.abs(mine - theirs).max())
-    if not np.allclose(again.f, run.f, rtol=1e-9, atol=1e-12) or not far <= 1e-9 * max(1e-300, np.abs(mine).max()):
+    if not np.allclose(again.f, run.f, rtol=1e-9, atol=1e-12) or not far <= 1e-9 * max(
+        run.s[REACH], np.abs(mine).max()
+    ):
         raise MismatchError(
             "the model was not trained on these rows in this order: "
             f"its loss was {run.facts.loss:.9g}, here it is {again.facts.loss:.9g}, and weights differ by {far:.3g}"
@@ -108,6 +110,7 @@ class Case:
     change: np.ndarray  # of the potential, a round
     allowed: np.ndarray  # by the lemma
     potential: float  # at the start
+    size: np.ndarray  # of the terms of change and allowed: what they may be off by, in units of rounding
     best_eta: float = math.nan
     notes: tuple[str, ...] = ()
 
@@ -152,11 +155,16 @@ def certify_run(
 
 def _lemma_breaks(case: Case) -> int | None:
     """The first round in which the potential fell by less than the lemma says, beyond rounding."""
-    scale = (
-        np.abs(case.change) + np.abs(case.allowed) + 1e-3 * (abs(case.potential) + np.abs(case.change).max(initial=0.0))
-    )
-    bad = np.flatnonzero(case.change > case.allowed + 1e-9 * scale + 1e-13)
+    bad = np.flatnonzero(case.change > case.allowed + 1e-12 * case.size)
     return int(bad[0]) if bad.size else None
+
+
+def _size(step: np.ndarray, q: np.ndarray, z: np.ndarray, rival: np.ndarray, *terms: np.ndarray) -> np.ndarray:
+    """The size of the terms that a change of potential and its bound are sums of (1 for logarithms of masses)."""
+    size: np.ndarray = 1.0 + step**2 * q + 2.0 * np.abs(step) * (np.abs(z) + np.abs(rival))
+    for term in terms:
+        size += np.abs(term)
+    return size
 
 
 def _path(case: Case, verdict: Verdict) -> tuple[Checkpoint, ...]:
@@ -235,7 +243,7 @@ def _square(run: Run, data: Data, t: Rounds, u: Any, tol: float, explicit: bool,
         needs = (Assumption(f"η = {rate:g} > 0 is all it needs; max |x|₂ = {run.facts.x2:.6g}", True),)
     shrink = np.ones(t.z.size)
     if explicit and largest < 1.0:
-        shrink = (1.0 - eta * t.c * q) if not fixed else np.full(t.z.size, 1.0 - rate * x2)
+        shrink = (1.0 - eta * t.c * q) if not fixed else np.full(t.z.size, 1.0 - largest)
     a = t.c * (eta if not fixed else 1.0) / shrink
     kappa = 2.0 / rate if fixed else 2.0
     u, divergence, gap, how, notes = _opponent(run, data, t, Square(2.0), kappa, a, u, tol)
@@ -249,9 +257,11 @@ def _square(run: Run, data: Data, t: Rounds, u: Any, tol: float, explicit: bool,
     lemma = theorems.lemma_widrow_hoff if explicit else theorems.lemma_implicit
     if euclidean:
         potential = distance
-        change, allowed = (
-            lemma(eta, t.c, q, error, miss) if largest < 1.0 or not explicit else (np.zeros(t.z.size),) * 2
-        )
+        if explicit and not largest < 1.0:  # the lemma asks for less than 1, the closed form of the change does not
+            step = eta * t.c * error
+            change, allowed = step**2 * q - 2.0 * step * (error - miss), np.full(t.z.size, math.nan)
+        else:
+            change, allowed = lemma(eta, t.c, q, error, miss)
     else:
         potential = divergence
         change = t.drift + eta * t.c * error * (miss + t.y)
@@ -270,6 +280,7 @@ def _square(run: Run, data: Data, t: Rounds, u: Any, tol: float, explicit: bool,
     opponent = Opponent(u, float(rival.sum()), float(np.linalg.norm(u)), gap * grow, how)
     return Case(
         theorem, quantity, measured, rival, bound, opponent, needs, change, allowed, potential,
+        _size(eta * t.c * error, q, t.z, miss + t.y, eta * t.c * error**2, allowed, eta * t.c * error * t.y),
         best_eta / learner.rule.scale, notes,
     )  # fmt: skip
 
@@ -303,12 +314,13 @@ def _convex(run: Run, data: Data, t: Rounds, u: Any, tol: float, explicit: bool,
         covered = "the square loss in the Euclidean geometry at a constant rate"
         text = f"{which} are covered by no theorem here" + ("" if "Winnow" in which else f" beyond {covered}")
         theorem, needs, bound = theorems.NONE, (Assumption(text, None),), np.full(t.z.size, math.nan)
-        best_eta = math.nan
+        change, best_eta = np.full(t.z.size, math.nan), math.nan
     opponent = Opponent(u, float(rival.sum()), float(np.linalg.norm(u)), gap, how)
     quantity = name if fixed else f"{name} times its rate"
     return Case(
-        theorem, quantity, measured, rival, bound, opponent, needs, change, allowed, divergence, best_eta, notes
-    )
+        theorem, quantity, measured, rival, bound, opponent, needs, change, allowed, divergence,
+        _size(step, norm, t.z, z, t.eta * t.c * loss, t.eta * t.c * other), best_eta, notes,
+    )  # fmt: skip
 
 
 LOSS_NAMES = {
@@ -372,7 +384,10 @@ def _perceptron_case(
     distance = float((u - w1) @ (u - w1))
     quantity = "mistakes" if t.c.min() == t.c.max() == 1.0 else "weighted mistakes"
     opponent = Opponent(u, float(rival.sum()), norm, gap, how)
-    return Case(theorem, quantity, moved, rival, bound, opponent, needs, change, allowed, distance, math.nan, notes)
+    size = _size(moved, t.q, t.z, z, moved, moved * hinge)
+    return Case(
+        theorem, quantity, moved, rival, bound, opponent, needs, change, allowed, distance, size, math.nan, notes
+    )
 
 
 def _winnow(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> Case:
@@ -387,13 +402,13 @@ def _winnow(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> Case:
         u, delta, gap, notes = found.u, found.margin, found.gap, found.notes
         how = closeness(gap, found.bound, " over all rows")
         if not math.isfinite(delta):
-            delta = top
+            delta = top if top > 0.0 else 1.0
     else:
         u, gap, how, notes = space.check(data.check(u)), math.inf, "given", ()
-        delta = 0.0
+        delta = 0.0 if top > 0.0 else 1.0
     z = data.margins(u)[t.row]
     entropy = max(0.0, space.divergence(u))
-    if delta <= 0.0:
+    if delta <= 0.0 and top > 0.0:
         delta = _best_delta(eta, top, heaviest, entropy, t.c[wrong], t.y[wrong] * z[wrong])
     hinge = np.where(wrong, t.c * np.maximum(0.0, delta - t.y * z), 0.0)
     gain = eta * delta - theorems.ln_cosh(eta * heaviest * top) / heaviest
@@ -414,10 +429,28 @@ def _winnow(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> Case:
     allowed -= eta * moved * t.y * z
     quantity = "mistakes" if t.c.min() == t.c.max() == 1.0 else "weighted mistakes"
     opponent = Opponent(u, float(rival.sum()), float(np.abs(u).sum()), gap, how)
-    best_eta = math.atanh(delta / top) / top if not hinge.any() and 0.0 < delta < top else math.nan
+    best_eta = _best_winnow_rate(top, heaviest, entropy, delta, float(hinge.sum()))
     return Case(
-        theorems.WINNOW, quantity, moved, rival, bound, opponent, needs, change, allowed, entropy, best_eta, notes
-    )
+        theorems.WINNOW, quantity, moved, rival, bound, opponent, needs, change, allowed, entropy,
+        _size(eta * moved, t.top**2, t.z, z, far), best_eta, notes,
+    )  # fmt: skip
+
+
+def _best_winnow_rate(top: float, heaviest: float, entropy: float, delta: float, hinge: float) -> float:
+    """The rate that makes Winnow's bound smallest for this u and delta: convex over concave, so one minimum."""
+    if not (top > 0.0 and entropy > 0.0 and delta > 0.0):
+        return math.nan
+    from scipy.optimize import minimize_scalar
+
+    def value(log_eta: float) -> float:
+        bound = theorems.winnow(math.exp(log_eta), top, heaviest, entropy, delta, hinge)
+        return bound if math.isfinite(bound) else 1e300
+
+    # ln cosh x <= x^2/2, so the gain is positive below 2 delta / (c X^2).
+    middle = math.log(delta / (heaviest * top * top))
+    found = minimize_scalar(value, bounds=(middle - 30.0, middle + 30.0), method="bounded", options={"xatol": 1e-12})
+    inside = minimize_scalar(value, bracket=(middle - 1.0, middle), options={"xtol": 1e-12})
+    return math.exp(min((found.x, inside.x), key=value))
 
 
 def _best_delta(eta: float, top: float, heaviest: float, entropy: float, c: np.ndarray, margins: np.ndarray) -> float:
@@ -464,5 +497,5 @@ def _planted(run: Run, data: Data, t: Rounds, planted: Any, fixed: bool) -> Case
     best_eta = 1.0 / (lipschitz * x2) if x2 > 0.0 else math.nan
     return Case(
         theorems.GLM_TRON, "squared error", measured, rival, np.full(t.z.size, bound), opponent, needs, change, allowed,
-        distance, best_eta,
+        distance, _size(step, t.q, t.z, z, step * t.y, allowed), best_eta,
     )  # fmt: skip
