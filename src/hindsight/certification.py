@@ -402,10 +402,10 @@ def _winnow(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> Case:
         u, delta, gap, notes = found.u, found.margin, found.gap, found.notes
         how = closeness(gap, found.bound, " over all rows")
         if not math.isfinite(delta):
-            delta = top if top > 0.0 else 1.0
+            delta = top
     else:
         u, gap, how, notes = space.check(data.check(u)), math.inf, "given", ()
-        delta = 0.0 if top > 0.0 else 1.0
+        delta = 0.0
     z = data.margins(u)[t.row]
     entropy = max(0.0, space.divergence(u))
     if delta <= 0.0 and top > 0.0:
@@ -447,7 +447,7 @@ def _best_winnow_rate(top: float, heaviest: float, entropy: float, delta: float,
         return bound if math.isfinite(bound) else 1e300
 
     # ln cosh x <= x^2/2, so the gain is positive below 2 delta / (c X^2).
-    middle = math.log(delta / (heaviest * top * top))
+    middle = math.log(delta) - math.log(heaviest) - 2.0 * math.log(top)
     found = minimize_scalar(value, bounds=(middle - 30.0, middle + 30.0), method="bounded", options={"xatol": 1e-12})
     inside = minimize_scalar(value, bracket=(middle - 1.0, middle), options={"xtol": 1e-12})
     return math.exp(min((found.x, inside.x), key=value))

@@ -167,12 +167,13 @@ def space(geometry: Geometry, width: int, start: Floats | None = None) -> Space:
 def relative_entropy(q: Floats, p: Floats) -> float:
     """Sigma q ln(q/p), with 0 ln 0 = 0; infinite where q > 0 = p. Never below 0: the mass of q is that of p."""
     on = q > 0.0
+    rest = float(p[~on].sum())
     q, p = q[on], p[on]
     with np.errstate(divide="ignore"):
         # q ln(q/p) - q + p per coordinate is >= 0, so that nothing cancels when q is near p.
         ratio = q / p
         terms = np.where(np.abs(ratio - 1.0) < 1e-4, _near(ratio - 1.0) * p, q * np.log(ratio) - (q - p))
-    return float(terms.sum()) + float(max(0.0, 1.0 - p.sum()))
+    return max(0.0, float(terms.sum()) + rest)
 
 
 def _near(x: Floats) -> Floats:
