@@ -28,7 +28,8 @@ truth: $(READY)
 	$(BIN)/python tests/mutants.py
 
 bench: $(READY) .venv/ready-bench
-	$(BIN)/python benchmarks/online.py
+	$(BIN)/python benchmarks/online.py --markdown
+	$(BIN)/python benchmarks/certificates.py --markdown
 
 $(READY): requirements/dev.txt pyproject.toml
 	$(PYTHON) -m venv .venv || python3 -m venv .venv
