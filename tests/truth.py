@@ -539,7 +539,7 @@ def path(seen: Seen, run: Run, c: Certificate, out: Outcome) -> None:
         c_t = np.tile(s.c, s.passes)[np.tile(s.c > 0.0, s.passes)]
         tops = np.tile(np.sqrt(s.dual_squares()), s.passes)[np.tile(s.c > 0.0, s.passes)]
         moves = np.array(seen.played.rates) * c_t * np.abs(seen.played.slopes) * tops
-        distance, size = entropy_to(c.rival.u, run, s), 1e-6 * (moves.size + float(moves.sum()))
+        distance, size = entropy_to(c.rival.u, run, s), 1e-6 * moves.size * (1.0 + float(moves.sum()))
     if math.isfinite(distance) or math.isfinite(last.potential):
         size = max(size, *(abs(p.potential) for p in c.path))
         out.near("potential", f"potential at the end ({c.verdict.value})", last.potential, distance, size)

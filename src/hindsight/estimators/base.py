@@ -191,11 +191,11 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is n
 
             def chunks() -> Any:
                 for rows, target, weight in X():
-                    rows = self._read(rows, reset=False)
+                    rows = self._matrix(rows, reset=False)
                     yield rows, self._seen(rows, target)[k], weight
 
             return Data.from_chunks(chunks, bias)
-        X = self._read(X, reset=False)
+        X = self._matrix(X, reset=False)
         return Data(X, self._seen(X, y)[k], sample_weight, bias)
 
     def _seen(self, X: Any, y: Any) -> list[np.ndarray]:
