@@ -154,7 +154,7 @@ MUTANTS = (
     Mutant("GLM-tron: anything counts as planted", "certification._planted", r"far <= PLANTED", "True", ("11 planted",)),
     Mutant("GLM-tron: distance halved", "certification._planted", r"distance = ", "distance = 0.5 * ", ("11 planted",)),
     Mutant("replay: one pass only", "certification.replay", r"range\(passes\)", "range(1)", ("1", "3 simplex")),
-    Mutant("replay: other rows taken", "certification.replay", r"if not np\.allclose\(.*:\n", "if False:\n", ("1", "5 noisy")),
+    Mutant("replay: other rows taken", "certification.replay", r"(?s)if not np\.allclose\(.*?:\n", "if False:\n", ("1", "5 noisy")),
     Mutant("path: potential rises", "certification._path", r"case\.potential \+", "case.potential -", ("1", "4 euclidean")),
     Mutant("rival: simplex not checked", "rivals.spaces.Mixtures.check", r"if ", "if False and ", ("3 simplex", "6 simplex")),
     Mutant("rival: L1 ball not checked", "rivals.spaces.SignedMixtures.check", r"if ", "if False and ", ("3 balanced", "6 balanced")),
