@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import difflib
 import gzip
 import io
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,40 @@ def read(source: str, target: str | None) -> Table:
     return read_csv(Path(source), target)
 
 
+def columns(source: str, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Whole columns of a CSV file by name, as text, in the order of the rows."""
+    path = Path(source)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            lines = _lines(csv.reader(file), source)
+            _, header = next(lines)
+            header = [name.strip() for name in header]
+            places = [_place(name, header, source) for name in names]
+            found: list[list[str]] = [[] for _ in names]
+            for line, record in lines:
+                if len(record) != len(header):
+                    raise SourceError(f"{path}, line {line}: {len(record)} fields, but the header has {len(header)}")
+                for column, j in zip(found, places, strict=True):
+                    column.append(record[j].strip())
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise SourceError(f"{path}: {reason}") from None
+    except StopIteration:
+        raise SourceError(f"{path}: the file is empty") from None
+    if not found or not found[0]:
+        raise SourceError(f"{path}: there is a header but no row")
+    return dict(zip(names, map(np.array, found), strict=True))
+
+
+def _place(name: str, names: list[str], where: str) -> int:
+    """Where the column stands in the header; the nearest name where it does not."""
+    if name not in names:
+        near = difflib.get_close_matches(name, names, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else f" (columns: {', '.join(names)})"
+        raise SourceError(f"{where}: there is no column {name!r}{hint}")
+    return names.index(name)
+
+
 def read_csv(path: Path, target: str) -> Table:
     """All columns but the target as numbers; the target as it stands."""
     try:
@@ -63,18 +98,12 @@ def _lines(reader: Iterator[list[str]], where: str) -> Iterator[tuple[int, list[
 
 def _table(lines: Iterator[tuple[int, list[str]]], names: list[str], target: str, where: str) -> Table:
     names = [name.strip() for name in names]
-    if target not in names:
-        import difflib
-
-        near = difflib.get_close_matches(target, names, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else f" (columns: {', '.join(names)})"
-        raise SourceError(f"{where}: there is no column {target!r}{hint}")
+    goal = _place(target, names, where)
     if len(set(names)) < len(names):
         twice = next(name for k, name in enumerate(names) if name in names[:k])
         raise SourceError(f"{where}: column {twice!r} appears twice in the header")
     if len(names) < 2:
         raise SourceError(f"{where}: there is no column beside the target {target!r}")
-    goal = names.index(target)
     features = [name for name in names if name != target]
     rows: list[list[float]] = []
     y: list[str] = []

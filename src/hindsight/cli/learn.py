@@ -9,41 +9,22 @@ import typer
 from rich.console import Console
 from rich.table import Table as Grid
 
-from . import __version__
+from .app import app, one_line_errors
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from .learners import Learner
-    from .run import Run
-    from .sources import Table
+    from ..learners import Learner
+    from ..run import Run
+    from ..sources import Table
 
-app = typer.Typer(
-    help="Online linear learning that knows its regret.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
 NAMES = "perceptron, winnow, widrow-hoff, eg, descent or glm-tron"
-
-
-def _version(value: bool) -> None:
-    if value:
-        print(f"hindsight {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _main(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
-) -> None:
-    pass
 
 
 @app.command()
 def learners() -> None:
     """List the learners: one update rule, θ ← θ − η · slope · x, in different geometries."""
-    from .learners import TABLE
+    from ..learners import TABLE
 
     grid = Grid(title="w = weights(θ)    z = w·x    θ ← θ − η · slope · x", title_justify="left", box=None)
     for column in ("learner", "task", "geometry", "slope", "steps", "from"):
@@ -89,11 +70,8 @@ def learn(
     options = {k: v for k, v in {**given, "link": link}.items() if v is not None}
     if power:
         options["power"] = power
-    try:
+    with one_line_errors():
         broken = _learn(source, target, learner, options, intercept, passes, certify, report)
-    except ValueError as error:
-        Console(stderr=True).print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
-        raise typer.Exit(2) from None
     if broken:
         raise typer.Exit(1)
 
@@ -108,8 +86,8 @@ def _learn(
     certify: bool,
     page: str | None,
 ) -> bool:
-    from .learners import BY_NAME, choice
-    from .sources import read
+    from ..learners import BY_NAME, choice
+    from ..sources import read
 
     row = BY_NAME[choice("--learner", name, BY_NAME)]
     learner = make(row.make, name, options)
@@ -138,10 +116,10 @@ def certificates(
     page: str | None,
 ) -> bool:
     """Print the certificate, write the page, and tell whether a bound is broken."""
-    from .certificate import Certificates
-    from .certification import certify_run
-    from .rivals import Data
-    from .theorems import Verdict
+    from ..certificate import Certificates
+    from ..certification import certify_run
+    from ..rivals import Data
+    from ..theorems import Verdict
 
     names = labels if labels is not None and len(runs) > 1 else [None]
     each = [
@@ -153,7 +131,7 @@ def certificates(
     for line in done.lines():
         console.print(line, highlight=False, markup=False, soft_wrap=True)
     if page is not None:
-        from .report import write
+        from ..report import write
 
         write(page, source, table.about, each)
         console.print(f"report: {page}", highlight=False)
@@ -178,7 +156,7 @@ def prepare(
     """Runs and their targets: numbers for a regression, labels (two, or one against the rest) otherwise."""
     import numpy as np
 
-    from .run import Run
+    from ..run import Run
 
     classify = task == "classify" or learner.targets in ("sign", "unit")
     if not classify:
@@ -237,7 +215,7 @@ def progress(
     """Play the rows; a line of the table at 1, 2, 4, 8, ... rounds and at the end."""
     import numpy as np
 
-    from .run import RowError, play
+    from ..run import RowError, play
 
     X, m = table.X, len(table.X)
     head = f"{'rounds':>12} {'mean loss':>12} {'since last':>12}" + (f" {'mistakes':>10}" if labels else "")
@@ -281,7 +259,7 @@ def mistakes(z: np.ndarray, targets: list[np.ndarray], raw: np.ndarray, labels: 
 
 def summary(console: Console, learner: Learner, runs: list[Run], seconds: float) -> None:
     """The facts of the run."""
-    from .run import doubts
+    from ..run import doubts
 
     facts = runs[0].facts
     for run in runs[1:]:
