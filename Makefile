@@ -44,7 +44,7 @@ $(READY): requirements/dev.txt pyproject.toml
 # Pins with hashes and without addresses, for the oldest Python we support.
 lock: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-tools
-	$(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --no-annotate --extra test --extra lint --output-file requirements/dev.txt requirements/build.in pyproject.toml
+	$(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --no-annotate --extra charts --extra test --extra lint --output-file requirements/dev.txt requirements/build.in pyproject.toml
 	$(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --no-annotate --extra bench --constraint requirements/dev.txt --output-file requirements/bench.txt pyproject.toml
 
 clean:
