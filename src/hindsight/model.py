@@ -1,0 +1,213 @@
+"""What was learnt, in one file: `Model` from the command, or an estimator; `load` gives back either.
+
+Nothing in a file is run: estimators are looked up among our own public names, and everything else is numbers and text.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import files, kernels
+from .files import ModelError
+from .kernels import Euclidean, Explicit, Square, Step
+from .learners import Learner
+from .run import Run, explain, rows_of
+from .state import decode, encode
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    from .certificate import Certificate, Certificates
+    from .facts import Facts
+
+TEMPORARY = ("_ones", "_row", "_places")  # attributes of estimators that are made again when they are needed
+
+
+def versions() -> dict[str, str]:
+    """Of what computes: this package, Python, numpy and numba."""
+    from importlib.metadata import version
+
+    from . import __version__
+
+    found = {"hindsight": __version__, "python": platform.python_version()}
+    return found | {name: version(name) for name in ("numpy", "numba")}
+
+
+@dataclass
+class Model:
+    """A trained model as the command saves it.
+
+    Attributes
+    ----------
+    runs : one run, or one a label where there are more than two.
+    names : of the features; None where they are numbered.
+    labels : of a classifier, as text: labels[0] is -1 (or 0) and labels[1] is 1 for a single run.
+    average : None predicts with the last weights, "before" and "after" with the means of `Run.mean`.
+    settings : every setting of the run, as echoed.
+    preparation : what was done to the rows before they were played, so that it can be done again: plain values,
+        text, lists, dicts and arrays.
+    digest : of the data it was trained on.
+    certificate : if one was made.
+    versions : of what it was made with.
+    """
+
+    runs: list[Run]
+    names: list[str] | None = None
+    labels: list[str] | None = None
+    average: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    preparation: dict[str, Any] = field(default_factory=dict)
+    digest: str | None = None
+    certificate: Certificate | Certificates | None = None
+    versions: dict[str, str] = field(default_factory=versions)
+
+    def __post_init__(self) -> None:
+        runs, labels = self.runs, self.labels
+        if not isinstance(runs, list) or not runs or not all(isinstance(run, Run) for run in runs):
+            raise ValueError("a model has at least one run")
+        shape = runs[0].v.shape
+        if any(run.v.shape != shape or run.bias != runs[0].bias for run in runs):
+            raise ValueError("the runs of a model have the same features")
+        if self.names is not None and len(self.names) != self.features:
+            raise ValueError(f"{len(self.names)} names for {self.features} features")
+        if labels is None and len(runs) > 1:
+            raise ValueError(f"{len(runs)} runs, but no labels")
+        if labels is not None and len(runs) != (1 if len(labels) == 2 else len(labels)):
+            raise ValueError(f"{len(runs)} runs for {len(labels)} labels")
+        if self.average not in (None, "before", "after"):
+            raise ValueError(f"average must be None, 'before' or 'after', got {self.average!r}")
+        if self.average is not None and len(shape) and shape[0] not in (2, 4):
+            raise ValueError("the runs kept no average")
+
+    @property
+    def learner(self) -> Learner:
+        return self.runs[0].learner
+
+    @property
+    def features(self) -> int:
+        return int(self.runs[0].v.shape[1]) - self.intercept
+
+    @property
+    def intercept(self) -> bool:
+        return bool(self.runs[0].bias)
+
+    @property
+    def facts(self) -> list[Facts]:
+        """Of each run."""
+        return [run.facts for run in self.runs]
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The weights that predict, a row a run, the intercept's last."""
+        return np.array([run.weights if self.average is None else run.mean(self.average) for run in self.runs])
+
+    def margins(self, X: Any) -> np.ndarray:
+        """The margin of each row, a column a run; the same for a row by itself and among others."""
+        return margins(self.weights, X, self.runs[0].bias, self.names)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The label of each row, or for a regression what its margin predicts through the link."""
+        return self.predictions(self.margins(X))
+
+    def predictions(self, z: np.ndarray) -> np.ndarray:
+        """What margins predict."""
+        if self.labels is None:
+            return means(self.learner.rule, z[:, 0])
+        labels = np.array(self.labels)
+        return labels[(z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file; a reader finds the file that was there or the new one, never half of either."""
+        save(path, "model", {f.name: getattr(self, f.name) for f in fields(self)})
+
+
+def margins(weights: np.ndarray, X: Any, bias: float, names: Sequence[Any] | None = None) -> np.ndarray:
+    """w.x of each row, a column a row of `weights`, summed as when learning; a row that is no row is a RowError."""
+    m = X.shape[0]
+    z, nothing = np.empty((m, len(weights))), np.zeros(m)
+    rows, work = rows_of(X, bias), np.empty((3, m))
+    parts = Square(1.0), Explicit(1.0), Euclidean(1.0), Step(1.0, 0.0, np.zeros(0))
+    for k, w in enumerate(np.ascontiguousarray(weights)):
+        s = np.zeros(kernels.SCALARS)
+        played = kernels.play(rows, 0, m, nothing, nothing, *parts, w[None], s, *work)  # weight 0: nothing is learnt
+        if played < m:
+            explain(X, played, 0.0, work[0, played], work[1, played], w.size - bool(bias), names)
+        z[:, k] = work[0]
+    return z
+
+
+def means(rule: Any, z: np.ndarray) -> np.ndarray:
+    """What margins predict through the link of a rule."""
+    z = np.ascontiguousarray(z, np.float64)
+    out = np.empty_like(z)
+    kernels.means(rule, z, out)
+    return out
+
+
+# ---------------------------------------------------------------- files
+
+
+def save(path: str | os.PathLike[str], kind: str, state: Mapping[str, Any]) -> None:
+    """Write a state of plain values, arrays and runs."""
+    try:
+        document, tensors = encode(dict(state))
+    except TypeError as error:
+        raise ModelError(f"{path}: cannot be saved: {error}") from None
+    files.write(path, kind, document, tensors)
+
+
+def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator of ours to one file; `load` gives an equal one, whose predictions are the same bits."""
+    name = type(estimator).__name__
+    if _estimator(name) is not type(estimator):
+        raise ModelError(f"{path}: cannot be saved: {name} is no estimator of hindsight")
+    state = {k: v for k, v in estimator.__getstate__().items() if k not in TEMPORARY}
+    save(path, "estimator", {"estimator": name, "state": state, "versions": versions()})
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """The model or the estimator of a file, as it was saved."""
+    kind, document, tensors = files.read(path, ("model", "estimator"))
+    try:
+        found = decode(document, tensors)
+        return _model(found) if kind == "model" else _restored(found)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from None
+    except (ValueError, TypeError, KeyError) as error:
+        raise ModelError(f"{path}: does not describe a model: {error}") from None
+
+
+def _model(found: dict[str, Any]) -> Model:
+    names, labels = found["names"], found["labels"]
+    for texts in (names, labels):
+        if texts is not None and not (isinstance(texts, list) and all(type(t) is str for t in texts)):
+            raise ValueError("names and labels are text")
+    return Model(**found)
+
+
+def _estimator(name: Any) -> Any:
+    """The estimator of ours with this public name, or None."""
+    from sklearn.base import BaseEstimator
+
+    ours = sys.modules[__package__]
+    found = getattr(ours, name) if isinstance(name, str) and name in ours.__all__ else None
+    return found if isinstance(found, type) and issubclass(found, BaseEstimator) else None
+
+
+def _restored(found: dict[str, Any]) -> Any:
+    kind, state = _estimator(found["estimator"]), found["state"]
+    if kind is None:
+        raise ValueError(f"{str(found['estimator'])[:60]!r} is no estimator of this version")
+    missing = [k for k in kind().get_params(deep=False) if k not in state]
+    strange = [k for k in state if type(k) is not str or not k.isidentifier() or hasattr(kind, k)]
+    if missing or strange:
+        raise ValueError(f"{kind.__name__} has no field {strange[0]!r}" if strange else f"{missing[0]!r} is not there")
+    estimator = kind.__new__(kind)
+    estimator.__dict__.update(state)
+    return estimator
