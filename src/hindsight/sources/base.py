@@ -1,0 +1,167 @@
+"""What every source gives: chunks of rows, with where each row stands and how to go on from there."""
+
+from __future__ import annotations
+
+import difflib
+import queue
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+CHUNK = 1 << 20  # bytes of text, or of the values of a table, that make a chunk
+MISSING = ("error", "zero", "skip")
+Position = dict[str, Any]
+
+
+class SourceError(ValueError):
+    """Data that cannot be read, with the place and the value."""
+
+
+class Reject(NamedTuple):
+    """A bad row that was passed over: where it stands, which column, why, and its raw text."""
+
+    file: str
+    line: int
+    column: str
+    reason: str
+    raw: str
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to read; every field is a parameter of `open_source`."""
+
+    target: str | None = None
+    weight: str | None = None
+    features: Sequence[str] | None = None
+    ignore: Sequence[str] = ()
+    format: str | None = None
+    header: bool = True
+    separator: str | None = None
+    categorical: Sequence[str] | str = ()
+    missing: str = "error"
+    labels: bool | None = None
+    zero_based: bool = False
+    hash_bits: int | None = None
+    rejects: bool = False
+    chunk: int = CHUNK
+    ahead: bool = True
+    digest: bool = False
+
+
+@dataclass
+class Chunk:
+    """Some rows in the order of the source.
+
+    `X` is a C-contiguous float array or a scipy CSR matrix with ascending, unique indices; `y` is float64, or text where
+    not every target is a number; `weight` is float64 or None; `first` is the number of the first row, from 0, bad rows
+    not counted; `position` is where reading goes on after this chunk; `read` is how many bytes of the source that took.
+    """
+
+    X: Any
+    y: np.ndarray | None
+    weight: np.ndarray | None
+    first: int
+    position: Position
+    read: int
+    place: Callable[[int], str]
+    raw: Callable[[int], str]
+    rejects: list[Reject] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+
+class Source:
+    """Rows to be read chunk by chunk. A format says how, in `_chunks`."""
+
+    kind = "dense"
+    reread = True
+    size: int | None = None
+
+    def __init__(self, where: str, options: Options) -> None:
+        self.where, self.options = where, options
+        self.rejected = 0
+        self.digest: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the features, up to the last chunk given: fixed for a table, in order of first sight elsewhere."""
+        raise NotImplementedError
+
+    def state(self) -> dict[str, Any]:
+        """What maps names to columns, up to the last chunk given; plain values for JSON."""
+        return {"names": self.names}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Map names to columns as the source did that gave this state."""
+        raise NotImplementedError
+
+    def chunks(self, start: Position | None = None) -> Iterator[Chunk]:
+        """The rows after `start` (the `position` of a chunk, None for all); a changed prefix is refused there.
+
+        The next chunk is read in a thread while this one is used.
+        """
+        chunks = self._chunks(start)
+        self.rejected = start["rejected"] if start else 0
+        for chunk in ahead(chunks) if self.options.ahead else chunks:
+            self.rejected += len(chunk.rejects)
+            self.digest = chunk.position.get("digest")
+            self._given(chunk)
+            yield chunk
+
+    def _chunks(self, start: Position | None) -> Iterator[Chunk]:
+        raise NotImplementedError
+
+    def _given(self, chunk: Chunk) -> None:
+        """Note that the chunk has been given out."""
+
+
+def ahead(items: Iterator[Any]) -> Iterator[Any]:
+    """The same items, each made in a thread while the one before is used."""
+    ready: queue.Queue[Any] = queue.Queue(1)
+    stop = threading.Event()
+
+    def put(item: Any) -> bool:
+        while not stop.is_set():
+            try:
+                ready.put(item, timeout=0.1)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    def work() -> None:
+        try:
+            for item in items:
+                if not put((item, None)):
+                    return
+            put((None, None))
+        except BaseException as error:
+            put((None, error))
+
+    thread = threading.Thread(target=work, name="source", daemon=True)
+    thread.start()
+    try:
+        while True:
+            item, error = ready.get()
+            if error is not None:
+                raise error
+            if item is None:
+                return
+            yield item
+    finally:
+        stop.set()
+
+
+def nearest(name: str, names: Sequence[str]) -> str:
+    """A hint at what may have been meant."""
+    near = difflib.get_close_matches(name, names, 1)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    return f" (columns: {', '.join(names[:20])}{', ...' if len(names) > 20 else ''})"

@@ -1,0 +1,444 @@
+"""Compiled parsers of text: numbers, names, CSV, svmlight and Vowpal Wabbit lines.
+
+A block of text is a uint8 array with at least PAD zero bytes after its `end`, so that eight bytes can be read at once
+from any place. A parser takes whole rows from it and says where it stopped. It never judges what is not plain: such
+fields are listed by place (`slow`) for Python to look at, so every number equals Python's `float` of the same text, bit
+for bit. Everything also runs as plain Python, where each index is checked (`NUMBA_DISABLE_JIT=1`).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic, overload
+
+PAD = 32
+LF, CR, TAB, SPACE, QUOTE, HASH, PLUS, MINUS, DOT, ZERO, COLON, BAR, E = (ord(c) for c in '\n\r\t "#+-.0:|e')
+APOSTROPHE = ord("'")
+
+U = np.uint64
+ZEROS, CARRY, HIGH = U(0x3030303030303030), U(0x7676767676767676), U(0x8080808080808080)
+PAIRS, HUNDREDS, TENS = U(0x000000FF000000FF), U(0x000F424000000064), U(0x0000271000000001)
+ONE, TWO, THREE, EIGHT, TEN, B16, B32, B63 = (U(v) for v in (1, 2, 3, 8, 10, 16, 32, 63))
+NONE, ALL = U(0), U(0xFFFFFFFFFFFFFFFF)
+LOW32 = U(0xFFFFFFFF)
+EXACT = U(1 << 53)
+ROUNDED = U(0x1FF)  # bits of the product that decide the rounding
+HIDDEN, FULL53 = U(1 << 52), U(1 << 53)
+FNV_START, FNV_PRIME = U(0xCBF29CE484222325), U(0x100000001B3)
+
+POWERS = 10.0 ** np.arange(23)  # exact
+TENTHS = np.array([10**k for k in range(20)], np.uint64)
+LEAST, MOST = -342, 308
+
+
+def _fives() -> np.ndarray:
+    """The first 128 bits of 5^q, q = LEAST..MOST: truncated, but rounded up where q < 0."""
+    table = np.empty((MOST - LEAST + 1, 2), np.uint64)
+    for q in range(LEAST, MOST + 1):
+        if q >= 0:
+            five = 5**q
+            shift = 128 - five.bit_length()
+            bits = five << shift if shift >= 0 else five >> -shift
+        else:
+            five = 5**-q
+            bits = (1 << (five.bit_length() + 127)) // five + 1
+        table[q - LEAST] = bits >> 64, bits & 0xFFFFFFFFFFFFFFFF
+    return table
+
+
+FIVES = _fives()
+
+compiled = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
+inlined = njit(cache=True, error_model="numpy", _nrt=False, forceinline=True)
+
+
+# ---------------------------------------------------------------- eight bytes at once
+
+
+def word(buf, i):
+    """Eight bytes from place i, the first one lowest."""
+    return U(int.from_bytes(bytes(buf[i : i + 8]).ljust(8, b"\0"), "little") if 0 <= i <= len(buf) - 8 else len(buf[i]))
+
+
+def real(bits):
+    """The float with these bits."""
+    return np.array(bits, np.uint64).view(np.float64)[()]
+
+
+def trailing(bits):
+    """Zero bits below the lowest one."""
+    return (int(bits) & -int(bits)).bit_length() - 1
+
+
+def leading(bits):
+    """Zero bits above the highest one."""
+    return 64 - int(bits).bit_length()
+
+
+def high(a, b):
+    """The upper half of the product."""
+    return U(int(a) * int(b) >> 64)
+
+
+@intrinsic
+def _word(typingctx, buf, i):
+    def build(context, builder, signature, args):
+        array = context.make_array(buf)(context, builder, args[0])
+        place = builder.gep(array.data, [args[1]])
+        return builder.load(builder.bitcast(place, ir.IntType(64).as_pointer()), align=1)
+
+    return types.uint64(buf, types.int64), build
+
+
+@intrinsic
+def _real(typingctx, bits):
+    def build(context, builder, signature, args):
+        return builder.bitcast(args[0], ir.DoubleType())
+
+    return types.float64(types.uint64), build
+
+
+@intrinsic
+def _trailing(typingctx, bits):
+    def build(context, builder, signature, args):
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.uint64), build
+
+
+@intrinsic
+def _leading(typingctx, bits):
+    def build(context, builder, signature, args):
+        return builder.ctlz(args[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.uint64), build
+
+
+@intrinsic
+def _high(typingctx, a, b):
+    def build(context, builder, signature, args):
+        wide = ir.IntType(128)
+        product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
+        return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
+
+    return types.uint64(types.uint64, types.uint64), build
+
+
+overload(word, jit_options={"forceinline": True})(lambda buf, i: lambda buf, i: _word(buf, i))
+overload(real, jit_options={"forceinline": True})(lambda bits: lambda bits: _real(bits))
+overload(trailing, jit_options={"forceinline": True})(lambda bits: lambda bits: _trailing(bits))
+overload(leading, jit_options={"forceinline": True})(lambda bits: lambda bits: _leading(bits))
+overload(high, jit_options={"forceinline": True})(lambda a, b: lambda a, b: _high(a, b))
+
+
+# ---------------------------------------------------------------- numbers
+
+
+@inlined
+def count_digits(t):
+    """How many of eight bytes, already xor-ed with '0', are digits before the first other byte."""
+    other = ((t + CARRY) | t) & HIGH
+    return trailing(other) >> 3 if other != NONE else 8
+
+
+@inlined
+def join_digits(t, n):
+    """The number that the first n of eight digits make."""
+    if n == 0:
+        return NONE
+    t = t << U((64 - 8 * n) & 63)
+    t = t * TEN + (t >> EIGHT)
+    return ((t & PAIRS) * HUNDREDS + ((t >> B16) & PAIRS) * TENS) >> B32
+
+
+@compiled
+def nearest_float(m, q):
+    """The bits of the float nearest to m 10^q and 1, or 0 and 0 where this does not decide it (Lemire 2021)."""
+    if q < LEAST or q > MOST:
+        return NONE, 0
+    shift = leading(m)
+    m = m << U(shift)
+    k = q - LEAST
+    upper, lower = high(m, FIVES[k, 0]), m * FIVES[k, 0]
+    if upper & ROUNDED == ROUNDED:
+        more = high(m, FIVES[k, 1])
+        lower = lower + more
+        if more > lower:
+            upper = upper + ONE
+    if lower == ALL and (q < -27 or q > 55):
+        return NONE, 0
+    top = upper >> B63
+    drop = top + U(9)
+    mantissa = upper >> drop
+    exponent = ((217706 * q) >> 16) + 63 + np.int64(top) - shift + 1023
+    if exponent <= 0:
+        return NONE, 0
+    if lower <= ONE and -4 <= q <= 23 and mantissa & THREE == ONE and mantissa << drop == upper:
+        mantissa = mantissa - ONE  # halfway, and the even neighbour is below
+    mantissa = (mantissa + (mantissa & ONE)) >> ONE
+    if mantissa >= FULL53:
+        mantissa, exponent = HIDDEN, exponent + 1
+    if exponent >= 2047:
+        return NONE, 0
+    return (mantissa - HIDDEN) | (U(exponent) << U(52)), 1
+
+
+@inlined
+def number(buf, i):
+    """The number that starts at i, where it ends, and 1; or 0 for the last where it is none or hard to round."""
+    negative = buf[i] == MINUS
+    if negative or buf[i] == PLUS:
+        i += 1
+    t = word(buf, i) ^ ZEROS
+    n = count_digits(t)
+    m, digits = join_digits(t, n), n
+    i += n
+    while n == 8:
+        t = word(buf, i) ^ ZEROS
+        n = count_digits(t)
+        m, digits = m * TENTHS[n] + join_digits(t, n), digits + n
+        i += n
+    q = 0
+    if buf[i] == DOT:
+        i += 1
+        n = 8
+        while n == 8:
+            t = word(buf, i) ^ ZEROS
+            n = count_digits(t)
+            m, digits, q = m * TENTHS[n] + join_digits(t, n), digits + n, q - n
+            i += n
+    good = 0 < digits <= 19
+    if good and buf[i] | 32 == E:
+        i += 1
+        below = buf[i] == MINUS
+        if below or buf[i] == PLUS:
+            i += 1
+        t = word(buf, i) ^ ZEROS
+        n = count_digits(t)
+        power = np.int64(join_digits(t, n))
+        i += n
+        good = 0 < n < 8
+        q = q - power if below else q + power
+    v = 0.0
+    if good:
+        if m <= EXACT and -22 <= q <= 22:
+            v = float(m) * POWERS[q] if q >= 0 else float(m) / POWERS[-q]
+        elif m != NONE:
+            bits, decided = nearest_float(m, q)
+            v, good = real(bits), decided == 1
+    return -v if negative else v, i, 1 if good else 0
+
+
+# ---------------------------------------------------------------- names
+
+
+class Names(NamedTuple):
+    """A dictionary of names, numbered in order of first sight: open addressing over FNV-1a hashes.
+
+    `slots` has the number of a name plus 1, or 0; `text` has the names one after another, name k from `ends[k]` to
+    `ends[k + 1]`; `used` has the count of names.
+    """
+
+    slots: np.ndarray
+    hashes: np.ndarray
+    ends: np.ndarray
+    text: np.ndarray
+    used: np.ndarray
+
+
+@inlined
+def fnv(h, buf, a, b):
+    """FNV-1a, 64 bits, of what was hashed to h and these bytes."""
+    for i in range(a, b):
+        h = (h ^ U(buf[i])) * FNV_PRIME
+    return h
+
+
+@inlined
+def same(names, k, prefix, p, q, buf, a, b):
+    """Whether name k is the prefix and then these bytes."""
+    i = names.ends[k]
+    if names.ends[k + 1] - i != q - p + b - a:
+        return False
+    for j in range(p, q):
+        if names.text[i] != prefix[j]:
+            return False
+        i += 1
+    for j in range(a, b):
+        if names.text[i] != buf[j]:
+            return False
+        i += 1
+    return True
+
+
+@inlined
+def find(names, h, prefix, p, q, buf, a, b):
+    """The number of the name prefix[p:q] + buf[a:b] of hash h, entered if it is new; -1 where there is no room."""
+    mask = names.slots.size - 1
+    slot = np.int64((h ^ (h >> B32)) & U(mask))
+    while True:
+        k = names.slots[slot] - 1
+        if k < 0:
+            break
+        if names.hashes[k] == h and same(names, k, prefix, p, q, buf, a, b):
+            return k
+        slot = (slot + 1) & mask
+    n = names.used[0]
+    i = names.ends[n]
+    if 2 * n + 2 > mask or i + (q - p) + (b - a) > names.text.size:
+        return -1
+    for j in range(p, q):
+        names.text[i] = prefix[j]
+        i += 1
+    for j in range(a, b):
+        names.text[i] = buf[j]
+        i += 1
+    names.slots[slot], names.hashes[n], names.ends[n + 1], names.used[0] = n + 1, h, i, n + 1
+    return n
+
+
+@compiled
+def enter(names, h, name):
+    """The number of a whole name."""
+    return find(names, h, name, 0, 0, name, 0, name.size)
+
+
+@compiled
+def rehash(names):
+    """Put every name into the emptied slots."""
+    mask = names.slots.size - 1
+    for k in range(names.used[0]):
+        h = names.hashes[k]
+        slot = np.int64((h ^ (h >> B32)) & U(mask))
+        while names.slots[slot]:
+            slot = (slot + 1) & mask
+        names.slots[slot] = k + 1
+
+
+# ---------------------------------------------------------------- CSV
+
+ROWS, STOP, LINE, SLOWS, BADS, WIDTH, STATUS = range(7)  # what a parser says of its work
+DONE, CROWDED = 0, 1  # CROWDED: no room for another name
+IGNORE, FEATURE, TARGET, WEIGHT, CATEGORY = range(5)  # what a column is
+FEW, MANY, OPEN, AFTER = range(4)  # what is wrong: fields too few or too many, a quote left open, text after a quote
+
+
+@compiled
+def table(buf, i, end, final, line, sep, kind, dest, names, prefix, prefixes, starts, scratch, X, y, weight, ids, rows,
+          slow, bad, out):  # fmt: skip
+    """Whole records of separated fields from buf[i:end].
+
+    kind, dest : of each column, what it is and where it goes: of a feature the column of X, of a category that of ids.
+    prefix, prefixes, starts : the bytes "column=" of each category, where they end, and their hashes.
+    rows : of each row its first byte, its end and its line. slow : row, column, first byte and end of fields that are
+    no plain numbers, or empty. bad : first byte, end, line, what is wrong, and how many fields there are.
+    """
+    width, r, slows, bads = kind.size, 0, 0, 0
+    blank = SPACE if sep != SPACE else TAB
+    known = names.used[0]
+    out[STATUS] = DONE
+    while r < rows.shape[0] and slows + width <= slow.shape[0] and bads < bad.shape[0]:
+        while i < end and (buf[i] == LF or buf[i] == CR):
+            line += buf[i] == LF or (buf[i + 1] != LF and (i + 1 < end or final))
+            i += 1
+        if i >= end:
+            break
+        known = names.used[0]
+        first, began, at, c, wrong = i, slows, line, 0, -1
+        whole = False
+        while True:
+            while i < end and (buf[i] == blank or buf[i] == SPACE) and buf[i] != sep:
+                i += 1
+            what = kind[c] if c < width else IGNORE
+            a, b, good, v, twice = i, i, 0, 0.0, False
+            if i < end and buf[i] == QUOTE:
+                a, b = i + 1, i + 1
+                while b < end:
+                    if buf[b] == QUOTE:
+                        if b + 1 < end and buf[b + 1] == QUOTE:
+                            twice = True
+                            b += 1
+                        else:
+                            break
+                    line += buf[b] == LF
+                    b += 1
+                i = b + 1
+                if b >= end:
+                    wrong, i = OPEN, end
+                while i < end and buf[i] != sep and buf[i] != LF and buf[i] != CR:
+                    if buf[i] != SPACE and buf[i] != blank:
+                        wrong = AFTER
+                    i += 1
+                if what != IGNORE and what != CATEGORY:
+                    v, k, good = number(buf, a)
+                    good = good if k == b else 0
+            else:
+                if what != IGNORE and what != CATEGORY:
+                    v, i, good = number(buf, i)
+                if i > end:
+                    good, i = 0, a
+                if not (i < end and (buf[i] == sep or buf[i] == LF or buf[i] == CR)):
+                    good = good if i == end else 0
+                    while i < end and buf[i] != sep and buf[i] != LF and buf[i] != CR:
+                        i += 1
+                b = i
+                while b > a and (buf[b - 1] == SPACE or buf[b - 1] == blank):
+                    b -= 1
+            if not final and (i >= end or (buf[i] == CR and i + 1 >= end)):
+                break  # the rest of the record is yet to come
+            if what == FEATURE and good:
+                X[r, dest[c]] = v
+            elif what == CATEGORY:
+                k = a
+                if a == b:
+                    k = -1
+                elif twice:
+                    m = 0
+                    while k < b:
+                        scratch[m] = buf[k]
+                        m += 1
+                        k += 2 if buf[k] == QUOTE else 1
+                    p = dest[c]
+                    k = find(names, fnv(starts[p], scratch, 0, m), prefix, prefixes[p], prefixes[p + 1], scratch, 0, m)
+                else:
+                    p = dest[c]
+                    k = find(names, fnv(starts[p], buf, a, b), prefix, prefixes[p], prefixes[p + 1], buf, a, b)
+                if k < 0 and a < b:
+                    out[STATUS] = CROWDED
+                    break
+                ids[r, dest[c]] = k
+                if a == b:
+                    slow[slows, 0], slow[slows, 1], slow[slows, 2], slow[slows, 3] = r, c, a, b
+                    slows += 1
+            elif what != IGNORE:
+                if what == TARGET:
+                    y[r] = v
+                elif what == WEIGHT:
+                    weight[r] = v
+                if not good:
+                    slow[slows, 0], slow[slows, 1], slow[slows, 2], slow[slows, 3] = r, c, a, b
+                    slows += 1
+            c += 1
+            if i >= end or buf[i] != sep:
+                whole = True
+                break
+            i += 1
+        if not whole:
+            i, line, slows = first, at, began
+            break
+        stop = i
+        if i < end:
+            i += 2 if buf[i] == CR and buf[i + 1] == LF else 1
+            line += 1
+        if wrong < 0 and c != width:
+            wrong = FEW if c < width else MANY
+        if wrong >= 0:
+            bad[bads, 0], bad[bads, 1], bad[bads, 2], bad[bads, 3], bad[bads, 4] = first, stop, at, wrong, c
+            bads, slows = bads + 1, began
+        else:
+            rows[r, 0], rows[r, 1], rows[r, 2] = first, stop, at
+            r += 1
+        known = names.used[0]
+    out[ROWS], out[STOP], out[LINE], out[SLOWS], out[BADS], out[WIDTH] = r, i, line, slows, bads, known

@@ -1,0 +1,133 @@
+"""Bytes from files and pipes, gzip and zstd undone.
+
+A compressed file may expand to FREE bytes, or to RATIO times what was read of it, whichever is more; beyond that it is
+refused as a bomb.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+import zlib
+from typing import TYPE_CHECKING, Any, Self
+
+from .base import SourceError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+FREE = 1 << 28
+RATIO = 200
+SKIP = 1 << 20
+
+
+class Stream:
+    """The bytes of a file, or of standard input for "-"."""
+
+    def __init__(self, path: str) -> None:
+        self.path, self.given = path, 0
+        try:
+            self.raw: Any = sys.stdin.buffer if path == "-" else open(path, "rb", buffering=0)  # noqa: SIM115
+            if path == "-":
+                head = self.raw.peek(4)[:4] if hasattr(self.raw, "peek") else b""
+            else:
+                if os.path.isdir(path):
+                    raise IsADirectoryError(21, "this is a folder")
+                head = self.raw.read(4)
+                self.raw.seek(0)
+        except OSError as error:
+            raise SourceError(f"{self.where}: {error.strerror}") from None
+        self.file: Any = self.raw
+        self.packed = True
+        if head[:2] == b"\x1f\x8b":
+            self.counted = Counted(self.raw)
+            self.file = gzip.GzipFile(fileobj=self.counted, mode="rb")
+        elif head == b"\x28\xb5\x2f\xfd":
+            import pyarrow as pa
+
+            self.counted = Counted(self.raw)
+            self.file = pa.CompressedInputStream(pa.PythonFile(self.counted, mode="r"), "zstd")
+        else:
+            self.packed = False
+
+    @property
+    def where(self) -> str:
+        """Its name in messages."""
+        return "standard input" if self.path == "-" else self.path
+
+    @property
+    def read(self) -> int:
+        """Bytes read of the file as it lies on the disk."""
+        return self.counted.count if self.packed else self.given
+
+    def readinto(self, view: memoryview) -> int:
+        """Fill the view as far as there are bytes; 0 at the end."""
+        filled = 0
+        try:
+            while filled < len(view):
+                n = self.file.readinto(view[filled:])
+                if not n:
+                    break
+                filled += n
+                if self.packed and self.given + filled > max(FREE, RATIO * self.counted.count):
+                    raise SourceError(
+                        f"{self.where}: expands to more than {RATIO} times its size (beyond {FREE >> 20} MiB); "
+                        "unpack it first if it is to be trusted"
+                    )
+        except (EOFError, zlib.error) as error:
+            raise SourceError(f"{self.where}: the compressed data is damaged or cut short: {error}") from None
+        except OSError as error:
+            raise SourceError(f"{self.where}: {error.strerror or error}") from None
+        self.given += filled
+        return filled
+
+    def skip(self, size: int | None, hasher: Any) -> None:
+        """Pass over the first bytes (None: all), adding them to the hash if there is one."""
+        if hasher is None and size is not None and not self.packed and self.path != "-":
+            self.raw.seek(size)
+            self.given = size
+            return
+        room = bytearray(SKIP)
+        while size is None or self.given < size:
+            view = memoryview(room)[: None if size is None else size - self.given]
+            n = self.readinto(view)
+            if not n and size is None:
+                return
+            if not n:
+                raise SourceError(f"{self.where}: has {self.given:,} bytes, but {size:,} had been read of it before")
+            if hasher is not None:
+                hasher.update(view[:n])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; standard input stays open."""
+        if self.path != "-":
+            self.file.close()
+            self.raw.close()
+
+
+class Counted:
+    """A file that counts the bytes read from it."""
+
+    def __init__(self, file: Any) -> None:
+        self.file, self.count, self.closed = file, 0, False
+
+    def read(self, size: int = -1) -> bytes:
+        data: bytes = self.file.read(size)
+        self.count += len(data)
+        return data
+
+    def close(self) -> None:
+        """The file itself is closed by whoever opened it."""
+
+    def seekable(self) -> bool:
+        return False
+
+    def readable(self) -> bool:
+        return True
