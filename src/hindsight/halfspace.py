@@ -1,0 +1,345 @@
+"""The batch perceptron with a pocket (N2; THEORY.md 8), and a family of rows that is exponentially hard for it.
+
+Rows are scanned in their order, over and over; each violated one, y (w.x) <= 0, is added: w += y x. The scan ends when
+every row has been right since the last update. With u such that y (u.x) >= 1 on all rows that takes at most (R|u|)^2
+updates, R = max |x|; on rows that no w separates it never ends by itself.
+
+**The pocket** keeps the hypothesis with the fewest training errors. Its errors are always counted over all rows. A
+hypothesis is counted when it meets the row that ends it, rows that have often been wrong first, and only until it has
+as many errors as the pocket. So on rows that are nearly separable every hypothesis can be counted; on noisy ones that
+alone would cost hundreds of scans a scan, as at least as many rows must be read as the pocket has errors. The rows read
+are therefore kept within `effort` a row scanned (and FREE beside). While that lasts the pocket is the best of *all*
+hypotheses; once it does not, `every` is False and only those are counted that stayed right for longer than the pocket
+did (Gallant's ratchet).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import kernels, theorems
+from .certificate import Assumption, Certificate, Opponent
+from .certification import MismatchError
+from .facts import Facts
+from .kernels import add, inner, kernel
+from .rivals import Data, hard_margin
+from .run import explain
+from .separability import Separation, separate
+from .theorems import Theorem, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+Floats = NDArray[np.float64]
+
+FREE = 5e7  # numbers that counting may read in any case: some hundredths of a second
+SLICE = 1 << 27  # numbers that are read between two looks at the clock
+STAMP = os.stat(kernels.__file__).st_mtime_ns  # an edit of the parts there compiles the loops here again (see rivals)
+SMALL = 4_000_000  # numbers in the rows up to which a certificate seeks the hard margin
+
+BATCH = Theorem("batch perceptron", "N2's proposition; THEORY 8", "updates ≤ (R|u|)² if y(u·x) ≥ 1 on every row")
+
+# What the scan keeps: its place, rows right in this call and in this hypothesis's life since the last update, the life
+# of the pocket, updates, rows scanned, the pocket's errors, rows read to count, whether all were counted, zero margins.
+AT, RIGHT, RUN, KEPT_RUN, UPDATES, VISITS, ERRORS, READ, EVERY, ZEROS, COUNTERS = range(11)
+LOSS, NORM = range(2)  # sums over updates: -y (w.x), and |x|^2
+
+
+def _loops(stamp: int) -> tuple[Any, ...]:
+    @kernel
+    def count(rows, y, v, order, limit, most):  # type: ignore[no-untyped-def]
+        """Errors of v, and rows read: it stops at `limit` errors, or after `most` rows."""
+        stamp  # noqa: B018
+        wrong = 0
+        for k in range(most):
+            i = order[k]
+            if not y[i] * inner(v, 0, rows, i)[0] > 0.0:
+                wrong += 1
+                if wrong >= limit:
+                    return wrong, k + 1
+        return wrong, most
+
+    @kernel
+    def keep(v, pocket, s, errors):  # type: ignore[no-untyped-def]
+        for j in range(v.shape[1]):
+            pocket[0, j] = v[0, j]
+        s[ERRORS], s[KEPT_RUN] = errors, s[RUN]
+
+    @kernel
+    def judge(rows, y, v, pocket, order, s, spare):  # type: ignore[no-untyped-def]
+        """Put v in the pocket if it has fewer errors, as far as `spare` rows may be read to find out."""
+        stamp  # noqa: B018
+        m = y.size
+        if not (s[EVERY] == 1 or (s[RUN] > s[KEPT_RUN] and spare >= m)):
+            return
+        most = m if spare >= m else max(0, int(spare))
+        wrong, read = count(rows, y, v, order, s[ERRORS], most)
+        s[READ] += read
+        if wrong < s[ERRORS]:
+            if read == m:
+                keep(v, pocket, s, wrong)
+            else:
+                s[EVERY] = 0
+
+    @kernel
+    def scan(rows, y, q, v, pocket, order, place, s, f, enough, visits, updates, spare, effort):  # type: ignore[no-untyped-def]
+        """Scan until `enough` rows were right, or to these totals of visits and updates. A row's place, or -1: a margin
+        there is not finite."""
+        stamp  # noqa: B018
+        m = y.size
+        at, right = s[AT], s[RIGHT]
+        seen, since = s[VISITS], s[VISITS]
+        while right < enough and seen < visits and s[UPDATES] < updates:
+            z = inner(v, 0, rows, at)[0]
+            if not abs(z) < np.inf:
+                return at
+            i = at
+            at = at + 1 if at + 1 < m else 0
+            seen += 1
+            if y[i] * z > 0.0:
+                right += 1
+                continue
+            s[RUN] += seen - 1 - since
+            since = seen
+            judge(rows, y, v, pocket, order, s, spare + effort * seen - s[READ])
+            add(v, 0, rows, i, y[i])
+            s[UPDATES] += 1
+            s[RUN] = 0
+            right = 0
+            f[LOSS] += abs(z)
+            f[NORM] += q[i]
+            if z == 0.0:
+                s[ZEROS] += 1
+            here = place[i]  # a row that errs changes places with the one half way to the front
+            half = here // 2
+            other = order[half]
+            order[half], order[here], place[i], place[other] = i, other, half, here
+        s[AT], s[RIGHT], s[VISITS] = at, right, seen
+        s[RUN] += seen - since
+        return -1
+
+    return scan, count, keep
+
+
+_scan, _count, _keep = _loops(STAMP)
+
+
+@dataclass
+class Halfspace:
+    """A batch perceptron at work on labels -1 and 1: its weights, its pocket and its counters.
+
+    Attributes
+    ----------
+    v, pocket : the weights now and those with the fewest errors, of shape (1, width), the intercept's last.
+    converged : whether the weights now are right on every row.
+    """
+
+    v: Floats
+    pocket: Floats
+    s: NDArray[np.int64]
+    f: Floats = field(default_factory=lambda: np.zeros(2))
+    converged: bool = False
+    reach: tuple[float, float] = (0.0, 0.0)  # largest |x|_2^2 and |x|_inf
+
+    @classmethod
+    def fresh(cls, width: int) -> Halfspace:
+        """From w = 0."""
+        return cls(np.zeros((1, width)), np.zeros((1, width)), np.zeros(COUNTERS, np.int64))
+
+    @property
+    def updates(self) -> int:
+        """Updates so far."""
+        return int(self.s[UPDATES])
+
+    @property
+    def visits(self) -> int:
+        """Rows scanned so far."""
+        return int(self.s[VISITS])
+
+    @property
+    def errors(self) -> int:
+        """Training errors of the pocket, counted over all rows; a zero margin is one."""
+        return int(self.s[ERRORS])
+
+    @property
+    def every(self) -> bool:
+        """Whether every hypothesis of the last call was counted: then none of them has fewer errors than the pocket."""
+        return bool(self.s[EVERY])
+
+    @property
+    def facts(self) -> Facts:
+        """The facts of the same rounds played online; norms are those of all rows."""
+        t, m, norm, loss = float(self.visits), self.updates, float(self.f[NORM]), float(self.f[LOSS])
+        q, top = self.reach
+        square = 4.0 * (m - int(self.s[ZEROS])) + float(self.s[ZEROS])
+        return Facts(
+            self.visits, t, loss, square, m, float(m), norm, t, norm, t, loss, norm,
+            math.sqrt(q), top, q, top * top, 1.0, q, top * top, 1.0, 1.0, 1.0,
+        )  # fmt: skip
+
+    def copy(self) -> Halfspace:
+        """The same, apart."""
+        return Halfspace(self.v.copy(), self.pocket.copy(), self.s.copy(), self.f.copy(), self.converged, self.reach)
+
+    def train(
+        self,
+        data: Data,
+        X: Any,
+        *,
+        passes: int | None = 100,
+        updates: int | None = None,
+        effort: float = 1.0,
+        tell: Callable[[Halfspace], None] | None = None,
+        names: Sequence[Any] | None = None,
+    ) -> None:
+        """Scan the rows until all are right, at most `passes` times and for at most `updates` more updates.
+
+        `tell` is called now and then; `X` and `names` are what an error speaks of. An error leaves the state half-way:
+        train a copy.
+        """
+        rows, q = sound(data, X, names)
+        m, s = data.rounds, self.s
+        order = np.arange(m)
+        place = order.copy()
+        if s[AT] >= m:
+            s[AT] = 0
+        s[RIGHT], s[EVERY] = 0, 1
+        s[ERRORS] = _count(rows, data.y, self.pocket, order, m + 1, m)[0]
+        self.reach = float(q.max()), float(data.row_tops().max())
+        last = s[VISITS] + passes * m if passes is not None else np.iinfo(np.int64).max
+        most = s[UPDATES] + updates if updates is not None else np.iinfo(np.int64).max
+        spare = math.inf if math.isinf(effort) else FREE / data.width + float(s[READ]) - effort * float(s[VISITS])
+        step = max(m, SLICE // data.width)
+        while True:
+            part = min(int(last), int(s[VISITS]) + step)
+            row = _scan(
+                rows, data.y, q, self.v, self.pocket, order, place, s, self.f, m, part, most, spare,
+                0.0 if math.isinf(effort) else effort,
+            )  # fmt: skip
+            if row >= 0:
+                raise ValueError(f"row {row}: the margin w.x overflows (|x|^2 = {q[row]:g}); scale the features")
+            if s[RIGHT] >= m or s[VISITS] >= last or s[UPDATES] >= most:
+                break
+            if tell is not None:
+                tell(self)
+        self.converged = bool(s[RIGHT] >= m)
+        wrong, _ = _count(rows, data.y, self.v, order, s[ERRORS], m)
+        if wrong < s[ERRORS]:
+            _keep(self.v, self.pocket, s, wrong)
+        if tell is not None:
+            tell(self)
+
+    def replay(self, data: Data) -> None:
+        """Go through as many rows again, from 0: an error where that does not give these weights and updates."""
+        again = Halfspace.fresh(self.v.shape[1])
+        if data.width != self.v.shape[1]:
+            raise MismatchError(f"the model has {self.v.shape[1]} coordinates, these rows have {data.width}")
+        rows, q = sound(data, None, None)
+        order, most = np.arange(data.rounds), np.iinfo(np.int64).max
+        _scan(
+            rows, data.y, q, again.v, again.pocket, order, order.copy(), again.s, again.f, most, self.visits, most,
+            -math.inf, 0.0,
+        )  # fmt: skip
+        far = float(np.abs(again.v - self.v).max())
+        if again.updates != self.updates or not far <= 1e-9 * float(np.abs(self.v).max(initial=0.0)):
+            raise MismatchError(
+                "the model was not trained on these rows in this order: it took "
+                f"{self.updates:,} updates in {self.visits:,} rows, here they are {again.updates:,}; "
+                f"weights differ by {far:.3g}"
+            )
+
+
+def sound(data: Data, X: Any, names: Sequence[Any] | None) -> tuple[Any, Floats]:
+    """The rows in one piece as the loop reads them, and |x|^2 of each, all finite."""
+    pieces = list(data.blocks())
+    if len(pieces) != 1:
+        raise ValueError("the batch perceptron goes through its rows many times: give them in one contiguous piece")
+    q = data.row_norms2()
+    if not np.isfinite(q).all():
+        row = int(np.flatnonzero(~np.isfinite(q))[0])
+        if X is None:
+            raise MismatchError(f"row {row} is not finite: these are not the rows of the run")
+        explain(X, row, float(data.y[row]), 0.0, float(q[row]), X.shape[1], names)
+    return pieces[0][1], q
+
+
+def certify_halfspace(half: Halfspace, data: Data, label: str | None = None) -> Certificate:
+    """Certificate 8: the updates of a batch perceptron against (R|u|)^2, u of largest margin over its rows."""
+    half.replay(data)
+    R = math.sqrt(float(data.row_norms2().max()))
+    u, lower, found, shown = _separator(half, data)
+    steps = Assumption(f"w = 0 at first, and w += y x on violated rows alone; R = max |x|₂ = {R:.6g}", True)
+    best = "the fewest of all hypotheses visited" if half.every else "the fewest of the hypotheses counted"
+    pocket = f"the pocket has {half.errors:,} training errors of {data.rounds:,}, {best}"
+    if u is None:
+        known = shown.separable is False
+        need = Assumption("some u must be right on every row: " + "; ".join(shown.notes), False if known else None)
+        rival = Opponent(half.pocket[0], float(half.errors), float(np.linalg.norm(half.pocket)), math.inf, "the pocket")
+        verdict, bound, equality, ended = Verdict.VOID if known else Verdict.UNCHECKABLE, math.nan, False, "a cap stopped it"
+    else:
+        least, norm = float((data.y * data.margins(u)).min()), float(np.linalg.norm(u))
+        bound = (R * norm) ** 2
+        need = Assumption(f"least y(u·x) = {least:.9g}, which must be at least 1", least >= 1.0)
+        verdict, equality = theorems.verdict(float(half.updates), bound, 0.0) if need.met else (Verdict.VOID, False)
+        rival = Opponent(u, 0.0, norm, max(0.0, bound - (R * lower) ** 2), found)
+        ended = "it stopped by itself: every row is right"
+        if not half.converged:
+            ended = "a cap stopped it; the bound holds at any time"
+    return Certificate(
+        verdict, BATCH, "updates", float(half.updates), bound, rival, (need, steps), half.visits,
+        equality=equality, notes=(ended, pocket), label=label,
+    )  # fmt: skip
+
+
+def _separator(half: Halfspace, data: Data) -> tuple[Floats | None, float, str, Separation]:
+    """The shortest known u with y (u.x) >= 1 on all rows, what no such |u| is below, how it was found; or a proof."""
+    known: list[tuple[Floats, str]] = []
+    lower, shown = 0.0, Separation(None)
+    if data.rounds * data.width <= SMALL:
+        hard = hard_margin(data)
+        if hard.u is not None:
+            known.append((hard.u, "of largest margin"))
+            lower = hard.lower
+    if half.converged:
+        known.append((half.v[0], "the perceptron's own"))
+    if not known:
+        shown = separate(data)
+        if shown.w is not None:
+            known.append((shown.w, "of the linear program"))
+    fit = []
+    for w, found in known:
+        least = float((data.y * data.margins(w)).min())
+        if least > 0.0:
+            u = w if least >= 1.0 and found == "of largest margin" else w * ((1.0 + 1e-14) / least)
+            fit.append((float(np.linalg.norm(u)), u, found))
+    if not fit:
+        return None, 0.0, "", shown
+    _, u, found = min(fit, key=lambda f: f[0])
+    return u, lower, found, shown
+
+
+def hard_halfspace(d: int) -> tuple[Floats, Floats]:
+    """2d separable rows in d dimensions on which the perceptron needs at least (4^d - 1)/3 updates, in any order.
+
+    Row k is e_k - e_1 - ... - e_(k-1) with label 1, and its negative with label -1: an intercept is of no use. Whole
+    numbers w with w_k > w_1 + ... + w_(k-1) have w_k >= 2^(k-1); and with n_k updates on row k or its negative
+    n_1 + ... + n_d = Sigma_k 2^(k-1) w_k >= Sigma_k 4^(k-1). The linear program needs a moment.
+
+    Examples
+    --------
+    >>> X, y = hard_halfspace(3)
+    >>> X[:3]
+    array([[ 1.,  0.,  0.],
+           [-1.,  1.,  0.],
+           [-1., -1.,  1.]])
+    """
+    if isinstance(d, bool) or not isinstance(d, (int, np.integer)) or not 1 <= d <= 40:
+        raise ValueError(f"d must be a whole number between 1 and 40 (weights grow as 2^d), got {d!r}")
+    rows = np.eye(d) - np.tri(d, k=-1)
+    return np.vstack((rows, -rows)), np.repeat((1.0, -1.0), d)
