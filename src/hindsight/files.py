@@ -49,9 +49,11 @@ def replace(path: str, pieces: Iterable[bytes | memoryview]) -> None:
     try:
         mode = _mode(path, target)
         _sweep(folder)
-        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
+        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
         try:
             try:
+                if mode is not None:
+                    os.chmod(temporary, mode)
                 for block in _blocks(pieces):
                     _write(file, block)
                 os.fsync(file)
@@ -67,14 +69,16 @@ def replace(path: str, pieces: Iterable[bytes | memoryview]) -> None:
         raise ModelError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def _mode(path: str, target: str) -> int:
-    """The permissions of the file that stands there, or those of a new one."""
+def _mode(path: str, target: str) -> int | None:
+    """The permissions of the file that stands there; None for a new one."""
     try:
         found = os.stat(target)
     except FileNotFoundError:
-        return 0o666
+        return None
     if not stat.S_ISREG(found.st_mode):
-        raise ModelError(f"{path}: cannot be written: there is something that is no plain file")
+        raise ModelError(f"{path}: cannot be written: what stands there is no plain file")
+    if not os.access(target, os.W_OK):
+        raise OSError(errno.EACCES, "Permission denied")
     return stat.S_IMODE(found.st_mode)
 
 
@@ -82,7 +86,11 @@ def _sweep(folder: str) -> None:
     """Remove temporary files whose process is gone."""
     if os.name != "posix":
         return
-    for name in os.listdir(folder or "."):
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return  # a folder that can be written but not listed
+    for name in names:
         found = re.fullmatch(r"\.hindsight-(\d{1,9})-[0-9a-f]{8}\.tmp", name)
         if found is None:
             continue
@@ -122,7 +130,7 @@ def sync_folder(folder: str) -> None:
     """Make the names in a folder durable."""
     if os.name != "posix":
         return
-    file = os.open(folder or ".", os.O_RDONLY)
+    file = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(file)
     except OSError as error:

@@ -16,8 +16,8 @@ from . import files, kernels
 from .files import ModelError
 from .kernels import Euclidean, Explicit, Square, Step
 from .learners import Learner
-from .run import Run, explain, rows_of
-from .state import decode, encode
+from .run import BLOCK, Run, explain, rows_of
+from .state import SPACES, decode, encode
 
 if TYPE_CHECKING:
     import os
@@ -82,7 +82,7 @@ class Model:
             raise ValueError(f"{len(runs)} runs for {len(labels)} labels")
         if self.average not in (None, "before", "after"):
             raise ValueError(f"average must be None, 'before' or 'after', got {self.average!r}")
-        if self.average is not None and len(shape) and shape[0] not in (2, 4):
+        if self.average is not None and shape[0] != SPACES[type(self.learner.geometry)][1]:
             raise ValueError("the runs kept no average")
 
     @property
@@ -108,7 +108,13 @@ class Model:
         return np.array([run.weights if self.average is None else run.mean(self.average) for run in self.runs])
 
     def margins(self, X: Any) -> np.ndarray:
-        """The margin of each row, a column a run; the same for a row by itself and among others."""
+        """The margin of each row of an array or a CSR matrix, a column a run; a row's neighbours change nothing."""
+        if not hasattr(X, "indptr"):
+            X = np.asarray(X)
+        if X.dtype not in (np.float64, np.float32):
+            X = X.astype(np.float64)
+        if X.ndim != 2 or X.shape[1] != self.features:
+            raise ValueError(f"the model has {self.features} features, the rows have shape {X.shape}")
         return margins(self.weights, X, self.runs[0].bias, self.names)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -130,15 +136,18 @@ class Model:
 def margins(weights: np.ndarray, X: Any, bias: float, names: Sequence[Any] | None = None) -> np.ndarray:
     """w.x of each row, a column a row of `weights`, summed as when learning; a row that is no row is a RowError."""
     m = X.shape[0]
-    z, nothing = np.empty((m, len(weights))), np.zeros(m)
-    rows, work = rows_of(X, bias), np.empty((3, m))
+    z, work, nothing = np.empty((m, len(weights))), np.empty((3, min(m, BLOCK))), np.zeros(min(m, BLOCK))
+    rows = rows_of(X, bias)
     parts = Square(1.0), Explicit(1.0), Euclidean(1.0), Step(1.0, 0.0, np.zeros(0))
-    for k, w in enumerate(np.ascontiguousarray(weights)):
-        s = np.zeros(kernels.SCALARS)
-        played = kernels.play(rows, 0, m, nothing, nothing, *parts, w[None], s, *work)  # weight 0: nothing is learnt
-        if played < m:
-            explain(X, played, 0.0, work[0, played], work[1, played], w.size - bool(bias), names)
-        z[:, k] = work[0]
+    for a in range(0, m, BLOCK):
+        size = min(m - a, BLOCK)
+        rest = nothing[:size]  # rows of weight 0: nothing is learnt
+        for k, w in enumerate(weights):
+            v, s, (mine, q, top) = w[None].copy(), np.zeros(kernels.SCALARS), work[:, :size]
+            played = kernels.play(rows, a, a + size, rest, rest, *parts, v, s, mine, q, top)
+            if played < size:
+                explain(X, a + played, 0.0, mine[played], q[played], w.size - bool(bias), names)
+            z[a : a + size, k] = mine
     return z
 
 
@@ -179,15 +188,28 @@ def load(path: str | os.PathLike[str]) -> Any:
         return _model(found) if kind == "model" else _restored(found)
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ModelError(f"{path}: does not describe a model: {error}") from None
 
 
 def _model(found: dict[str, Any]) -> Model:
-    names, labels = found["names"], found["labels"]
-    for texts in (names, labels):
-        if texts is not None and not (isinstance(texts, list) and all(type(t) is str for t in texts)):
-            raise ValueError("names and labels are text")
+    from .certificate import Certificate, Certificates
+
+    def texts(values: Any) -> bool:
+        return all(type(v) is str for v in values)
+
+    for name in ("names", "labels"):
+        if found[name] is not None and not (isinstance(found[name], list) and texts(found[name])):
+            raise ValueError(f"{name} are no texts")
+    for name in ("settings", "preparation", "versions"):
+        if not isinstance(found[name], dict) or not texts(found[name]):
+            raise ValueError(f"{name} are no named values")
+    if not texts(found["versions"].values()):
+        raise ValueError("versions are no texts")
+    if found["digest"] is not None and not isinstance(found["digest"], str):
+        raise ValueError("digest is no text")
+    if not isinstance(found["certificate"], (Certificate, Certificates, type(None))):
+        raise ValueError("certificate is none")
     return Model(**found)
 
 
@@ -208,6 +230,13 @@ def _restored(found: dict[str, Any]) -> Any:
     strange = [k for k in state if type(k) is not str or not k.isidentifier() or hasattr(kind, k)]
     if missing or strange:
         raise ValueError(f"{kind.__name__} has no field {strange[0]!r}" if strange else f"{missing[0]!r} is not there")
+    runs = state.get("runs_", [])
+    if not isinstance(runs, list) or not all(isinstance(run, Run) for run in runs):
+        raise ValueError("runs_ are no runs")
+    features = state.get("n_features_in_")
+    for run in runs:
+        if type(features) is not int or not 0 < features <= run.v.shape[1] - run.bias or run.bias != runs[0].bias:
+            raise ValueError(f"{features!r} features, but weights of shape {run.v.shape}")
     estimator = kind.__new__(kind)
     estimator.__dict__.update(state)
     return estimator

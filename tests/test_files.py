@@ -1,0 +1,563 @@
+"""Model files: the container, and replacing a file whatever happens in the middle of it."""
+
+import errno
+import hashlib
+import io
+import json
+import os
+import pickle
+import re
+import shutil
+import signal
+import stat
+import struct
+import tempfile
+import warnings
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hindsight import files
+from hindsight.files import ModelError, read, replace, write
+
+OLD, NEW = b"old " * 100, b"new!" * 150
+ARRAYS = {"weights": np.arange(6.0).reshape(2, 3), "counts": np.array([-1, 2**62]), "text": np.frombuffer(b"ab", "u1")}
+
+
+def same(a, b) -> bool:
+    return a.keys() == b.keys() and all(
+        a[k].dtype == b[k].dtype and a[k].shape == b[k].shape and a[k].tobytes() == b[k].tobytes() for k in a
+    )
+
+
+def sealed(text: bytes, data: bytes = b"", length=None) -> bytes:
+    """A file with this header and these data, and a right seal."""
+    body = struct.pack("<Q", len(text) if length is None else length) + text + data
+    return body + hashlib.sha256(body).digest()
+
+
+def header(tensors, **metadata) -> bytes:
+    known = {"format": "hindsight", "schema": "1", "kind": "model", "document": "{}"}
+    return json.dumps({"__metadata__": known | metadata, **tensors}).encode()
+
+
+def seal_at(place: int) -> dict:
+    return {"sha256": {"dtype": "U8", "shape": [32], "data_offsets": [place, place + 32]}}
+
+
+# ---------------------------------------------------------------- the container
+
+
+def test_what_is_written_is_read(tmp_path):
+    write(tmp_path / "m", "model", '{"a":1}', ARRAYS)
+    kind, document, tensors = read(tmp_path / "m", ["model"])
+    assert (kind, document) == ("model", '{"a":1}')
+    assert same(tensors, ARRAYS)
+    assert all(t.flags.writeable and t.flags.owndata and t.flags.aligned for t in tensors.values())
+
+
+@given(
+    st.dictionaries(
+        st.text(min_size=1, max_size=5).filter(lambda k: k not in ("sha256", "__metadata__")),
+        st.tuples(st.sampled_from(["f8", "i8", "u1"]), st.lists(st.integers(0, 4), max_size=3), st.randoms()),
+        max_size=5,
+    ),
+    st.text(max_size=30),
+)
+def test_any_tensors_and_text_come_back_bit_for_bit(tmp_path_factory, tensors, document):
+    path = tmp_path_factory.getbasetemp() / "any"
+    made = {}
+    for name, (dtype, shape, random) in tensors.items():
+        count = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        made[name] = np.frombuffer(random.randbytes(count), dtype).reshape(shape)  # NaN payloads, -0, subnormals
+    write(path, "model", document, made)
+    _, found, back = read(path, ["model"])
+    assert found == document and same(back, made)
+
+
+def test_the_safetensors_library_reads_our_files(tmp_path):
+    safetensors = pytest.importorskip("safetensors")
+    from safetensors.numpy import load_file
+
+    strided = np.arange(20.0)[::2]
+    write(tmp_path / "m", "model", "{}", {**ARRAYS, "strided": strided, "empty": np.zeros((0, 3))})
+    found = load_file(tmp_path / "m")
+    seal = found.pop("sha256")
+    assert same(found, {**ARRAYS, "strided": strided, "empty": np.zeros((0, 3))})
+    assert seal.tobytes() == hashlib.sha256((tmp_path / "m").read_bytes()[:-32]).digest()
+    with safetensors.safe_open(tmp_path / "m", "numpy") as file:
+        assert file.metadata() == {"format": "hindsight", "schema": "1", "kind": "model", "document": "{}"}
+
+
+def test_other_types_are_not_written(tmp_path):
+    for array in (np.zeros(2, np.float32), np.zeros(2, ">f8"), np.array(["a"]), np.array([None])):
+        with pytest.raises(ModelError, match=r"m: tensor 'a' of .* cannot be saved"):
+            write(tmp_path / "m", "model", "{}", {"a": array})
+    assert not os.listdir(tmp_path)
+
+
+def test_what_could_not_be_read_is_not_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "HEADER", 400)
+    write(tmp_path / "m", "model", "x" * 100, {})
+    with pytest.raises(ModelError, match="above the caps of 400"):
+        write(tmp_path / "m", "model", "x" * 400, {})
+    monkeypatch.setattr(files, "TENSORS", 3)
+    with pytest.raises(ModelError, match="for 4 tensors"):
+        write(tmp_path / "m", "model", "", ARRAYS)
+    assert read(tmp_path / "m", ["model"])[1] == "x" * 100
+
+
+F8 = {"dtype": "F64", "shape": [2], "data_offsets": [0, 16]}
+WRONG = {  # each with a right seal: a lie in the header must be found for itself
+    "dtype": (header({"a": F8 | {"dtype": "F32"}, **seal_at(16)}), 16, "type 'F32'"),
+    "dtype-list": (header({"a": F8 | {"dtype": ["F64"]}, **seal_at(16)}), 16, "type"),
+    "bool": (header({"a": F8 | {"dtype": "BOOL"}, **seal_at(16)}), 16, "type 'BOOL'"),
+    "hole": (header({"a": F8 | {"data_offsets": [8, 24]}, **seal_at(24)}), 24, "'a' is not where it belongs"),
+    "overlap": (header({"a": F8, "b": F8, **seal_at(16)}), 16, "'b' is not where it belongs"),
+    "beyond": (header({"a": F8 | {"shape": [200], "data_offsets": [0, 1600]}, **seal_at(1600)}), 16, "not where"),
+    "shape": (header({"a": F8 | {"shape": [3]}, **seal_at(16)}), 16, "not where"),
+    "negative": (header({"a": F8 | {"shape": [-2, -1]}, **seal_at(16)}), 16, "no valid shape"),
+    "huge": (header({"a": F8 | {"shape": [2**63, 2]}, **seal_at(16)}), 16, "no valid shape"),
+    "wraps": (header({"a": F8 | {"shape": [2**40, 2**40, 2]}, **seal_at(16)}), 16, "not where"),
+    "empty": (header({"a": F8 | {"shape": [0] + [2**47] * 7, "data_offsets": [0, 0]}, **seal_at(0)}), 0, "has shape"),
+    "true": (header({"a": F8 | {"shape": [2, True]}, **seal_at(16)}), 16, "no valid shape"),
+    "float": (header({"a": F8 | {"shape": [2.0]}, **seal_at(16)}), 16, "no valid shape"),
+    "dimensions": (header({"a": F8 | {"shape": [2] + [1] * 8}, **seal_at(16)}), 16, "no valid shape"),
+    "offsets": (header({"a": F8 | {"data_offsets": [0, 16, 16]}, **seal_at(16)}), 16, "no valid shape"),
+    "fields": (header({"a": F8 | {"more": 1}, **seal_at(16)}), 16, "not described"),
+    "no-tensor": (header({"a": 3, **seal_at(0)}), 0, "not described"),
+    "unsealed": (header({"a": F8 | {"shape": [6], "data_offsets": [0, 48]}}), 16, "differ in size"),
+    "seal-first": (header({**seal_at(0), "a": F8 | {"data_offsets": [32, 48]}}), 16, "differ in size"),
+    "twice": (header({"a": F8})[:-1] + b', "a": ' + json.dumps(F8).encode() + b"}", 16, "no JSON"),
+    "deep": (b"[" * 100_000, 0, "no JSON"),
+    "digits": (b'{"a":' + b"9" * 5000 + b"}", 0, "no JSON"),
+    "bytes": (b"\xff\xfe{}", 0, "no JSON"),
+    "list": (b"[]", 0, "not written by hindsight"),
+    "stranger": (json.dumps({"__metadata__": {"format": "pt"}, **seal_at(0)}).encode(), 0, "not written by hindsight"),
+    "number": (header(seal_at(0), schema=1), 0, "not written by hindsight"),
+    "kind": (header(seal_at(0), kind="checkpoint"), 0, "its kind is 'checkpoint'"),
+    "format": (header(seal_at(0), format="foresight"), 0, "its kind is 'model'"),
+    "newer": (header(seal_at(0), schema="2"), 0, "its schema is '2', and this version reads 1: upgrade hindsight"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_header_that_lies_is_refused(tmp_path, case):
+    text, room, message = WRONG[case]
+    (tmp_path / "m").write_bytes(sealed(text, bytes(room)))
+    with pytest.raises(ModelError, match=message) as error:
+        read(tmp_path / "m", ["model"])
+    assert str(error.value).startswith(f"{tmp_path / 'm'}: ") and "\n" not in str(error.value)
+
+
+def test_the_right_header_of_those_lies_is_read(tmp_path):
+    (tmp_path / "m").write_bytes(sealed(header({"a": F8, **seal_at(16)}), bytes(16)))
+    assert same(read(tmp_path / "m", ["model"])[2], {"a": np.zeros(2)})
+
+
+def test_sizes_are_checked_before_anything_is_read(tmp_path, monkeypatch):
+    """Files of a terabyte that are all holes: what they claim is refused after 8 bytes, or after a small header."""
+    asked = []
+
+    def fill(stream, out, seal):
+        asked.append(out.size)
+        return real(stream, out, seal)
+
+    real = files._fill
+    monkeypatch.setattr(files, "_fill", fill)
+    size = 1 << 40
+    small = header({"a": {"dtype": "F64", "shape": [1 << 37], "data_offsets": [0, 1 << 40]}, **seal_at(1 << 40)})
+    many = header({f"t{k}": {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]} for k in range(70_000)})
+    for start, most in (
+        (struct.pack("<Q", files.HEADER + 1), 8),
+        (struct.pack("<Q", size - 8), 8),
+        (struct.pack("<Q", len(small)) + small, len(small)),
+        (struct.pack("<Q", len(many)) + many, len(many)),
+    ):
+        with open(tmp_path / "m", "wb") as file:
+            file.write(start)
+            file.truncate(size)
+        asked.clear()
+        with pytest.raises(ModelError, match="no whole model file"):
+            read(tmp_path / "m", ["model"])
+        assert max(asked) <= most
+
+
+def test_every_truncation_and_every_flipped_bit_is_refused(tmp_path):
+    path = tmp_path / "m"
+    write(path, "model", '{"a":1}', {"weights": np.ones(2), "text": np.arange(3, dtype=np.uint8)})
+    whole = path.read_bytes()
+    for size in range(len(whole)):
+        path.write_bytes(whole[:size])
+        with pytest.raises(ModelError):
+            read(path, ["model"])
+    path.write_bytes(whole + b"\0")
+    with pytest.raises(ModelError):
+        read(path, ["model"])
+    path.write_bytes(whole)
+    with open(path, "r+b", buffering=0) as file:
+        for place, byte in enumerate(whole):
+            for bit in range(8):
+                os.pwrite(file.fileno(), bytes([byte ^ 1 << bit]), place)
+                with pytest.raises(ModelError):
+                    read(path, ["model"])
+            os.pwrite(file.fileno(), bytes([byte]), place)
+    read(path, ["model"])
+
+
+class Bomb:
+    """Unpickled, it would leave a file behind."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+def test_a_pickle_or_a_zip_runs_nothing(tmp_path):
+    path, mark = tmp_path / "m", tmp_path / "ran"
+    zipped = io.BytesIO()
+    with zipfile.ZipFile(zipped, "w") as archive:
+        archive.writestr("data.pkl", pickle.dumps(Bomb(mark)))
+        archive.writestr("__main__.py", f"import os; os.mkdir({str(mark)!r})")
+    array = io.BytesIO()
+    np.save(array, np.array([Bomb(mark)], object), allow_pickle=True)
+    arrays = io.BytesIO()
+    np.savez(arrays, a=np.array([Bomb(mark)], object))
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        path.write_bytes(pickle.dumps(Bomb(mark), protocol))
+        with pytest.raises(ModelError, match="no whole model file"):
+            read(path, ["model"])
+    script = f"import os; os.mkdir({str(mark)!r})".encode()
+    for content in (zipped.getvalue(), array.getvalue(), arrays.getvalue(), script):
+        path.write_bytes(content)
+        with pytest.raises(ModelError, match="no whole model file"):
+            read(path, ["model"])
+    assert not mark.exists()
+    pickle.loads(pickle.dumps(Bomb(mark)))  # the trap itself works
+    assert mark.exists()
+
+
+def test_what_is_no_plain_file_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    os.symlink("nowhere", tmp_path / "dangling")
+    for path, message in (
+        (tmp_path, "no plain file|directory"),
+        (tmp_path / "pipe", "no plain file"),
+        ("/dev/zero", "no plain file"),
+        (tmp_path / "dangling", "No such file"),
+        (tmp_path / "none", "No such file"),
+    ):
+        with pytest.raises(ModelError, match=f"{re.escape(str(path))}: .*({message})"):
+            read(path, ["model"])
+    for path, message in (
+        (tmp_path, "no plain file"),
+        (tmp_path / "pipe", "no plain file"),
+        ("/dev/null", "no plain file"),
+        (tmp_path / "none" / "m", "No such file"),
+        (tmp_path / ("n" * 300), "name too long"),
+    ):
+        with pytest.raises(ModelError, match=f"{re.escape(str(path))}: .*{message}"):
+            write(path, "model", "{}", {})
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+# ---------------------------------------------------------------- replacing a file, come what may
+
+CALLS = ("stat", "access", "listdir", "open", "chmod", "write", "fsync", "close", "replace", "unlink")
+
+
+class Layer:
+    """`os` for the module under test, with a hook at every call that reaches the file system."""
+
+    def __init__(self, hook):
+        self.hook, self.log = hook, []
+
+    def __getattr__(self, name):
+        real = getattr(os, name)
+        if name not in CALLS:
+            return real
+
+        def call(*args, **kwargs):
+            self.log.append(name)
+            return self.hook(len(self.log), name, lambda: real(*args, **kwargs), args)
+
+        return call
+
+
+def through(monkeypatch, hook, path, content):
+    layer = Layer(hook)
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "os", layer)
+        replace(str(path), content)
+    return layer.log
+
+
+def fork() -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns where there are threads
+        return os.fork()
+
+
+def pieces(content: bytes) -> list[bytes]:
+    return [content[a : a + 100] for a in range(0, len(content), 100)]
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Blocks so small that a file takes several writes."""
+    monkeypatch.setattr(files, "PIECE", 256)
+
+
+@pytest.fixture
+def log(tmp_path, monkeypatch, small):
+    """The calls of an undisturbed replacement."""
+    (tmp_path / "dry").mkdir()
+    path = tmp_path / "dry" / "m"
+    path.write_bytes(OLD)
+    calls = through(monkeypatch, lambda k, name, real, args: real(), path, pieces(NEW))
+    assert path.read_bytes() == NEW and os.listdir(path.parent) == ["m"]
+    assert calls.count("write") >= 3 and calls[-4:] == ["replace", "open", "fsync", "close"]
+    assert calls.index("fsync") > max(k for k, name in enumerate(calls) if name == "write")
+    return calls
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_killed_after_any_call_the_old_or_the_new_file_stands_there(tmp_path, monkeypatch, log, exists):
+    seen, calls = set(), len(log) if exists else len(log) - log.count("access") - log.count("chmod")
+    for last in range(1, calls + 1):
+        path = tmp_path / str(last) / "m"
+        path.parent.mkdir()
+        if exists:
+            path.write_bytes(OLD)
+        child = fork()
+        if child == 0:
+
+            def hook(k, name, real, args, last=last):
+                try:
+                    return real()
+                finally:
+                    if k == last:
+                        os.kill(os.getpid(), signal.SIGKILL)
+
+            try:
+                through(monkeypatch, hook, path, pieces(NEW))
+            finally:
+                os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        found = path.read_bytes() if path.exists() else None
+        assert found in ((OLD if exists else None), NEW)
+        seen.add(found)
+        replace(str(path), pieces(NEW))  # nothing in the way, and what was left behind is gone
+        assert path.read_bytes() == NEW and os.listdir(path.parent) == ["m"]
+    assert seen == {(OLD if exists else None), NEW}
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EDQUOT])
+def test_an_error_of_any_call_leaves_the_old_file_or_the_new_one_and_nothing_else(tmp_path, monkeypatch, log, number):
+    after = len(log) - 3  # calls that come once the new file stands there
+    for bad, name in enumerate(log, 1):
+        path = tmp_path / f"{number}-{bad}" / "m"
+        path.parent.mkdir()
+        path.write_bytes(OLD)
+
+        def hook(k, name, real, args, bad=bad):
+            if k == bad:
+                if name == "close":
+                    real()  # a close that fails has closed
+                raise OSError(number, os.strerror(number))
+            return real()
+
+        if name == "listdir":  # leftovers are not looked for then
+            through(monkeypatch, hook, path, pieces(NEW))
+            continue
+        with pytest.raises(ModelError, match=re.escape(f"{path}: cannot be written: {os.strerror(number)}")):
+            through(monkeypatch, hook, path, pieces(NEW))
+        assert path.read_bytes() == (NEW if bad > after else OLD), name
+        assert os.listdir(path.parent) == ["m"]
+
+
+def test_a_folder_that_cannot_be_synced_is_no_error(tmp_path, monkeypatch, log):
+    (tmp_path / "m").write_bytes(OLD)
+
+    def hook(k, name, real, args):
+        if k == len(log) - 1:
+            raise OSError(errno.EINVAL, "Invalid argument")
+        return real()
+
+    assert through(monkeypatch, hook, tmp_path / "m", pieces(NEW))[-2:] == ["fsync", "close"]
+    assert (tmp_path / "m").read_bytes() == NEW
+
+
+def test_short_writes_are_gone_on_with(tmp_path, monkeypatch, small):
+    def hook(k, name, real, args):
+        return os.write(args[0], args[1][:7]) if name == "write" else real()
+
+    through(monkeypatch, hook, tmp_path / "m", pieces(NEW))
+    assert (tmp_path / "m").read_bytes() == NEW
+    with pytest.raises(ModelError, match="nothing could be written"):
+        through(monkeypatch, lambda k, name, real, args: 0 if name == "write" else real(), tmp_path / "m", [NEW])
+    assert (tmp_path / "m").read_bytes() == NEW
+
+
+class Disk:
+    """A disk that may lose, at a power cut, whatever was not synced: contents of files, and names in the folder."""
+
+    def __init__(self, name: str):
+        self.name = name  # of the file under test
+        self.durable = {name: {OLD}}  # what each file may hold after a cut
+        self.written, self.files, self.pending = {}, {}, []
+
+    def hook(self, k, name, real, args):
+        out = real()
+        if name == "open":
+            self.files[out] = args[0]
+            if str(args[0]).endswith(".tmp"):
+                self.written[args[0]] = b""
+        elif name == "write":
+            path = self.files[args[0]]
+            self.written[path] += bytes(args[1])
+            self.durable[path] = {b"", self.written[path][:-1], bytes(len(self.written[path])), self.written[path]}
+        elif name == "fsync":
+            path = self.files[args[0]]
+            if path in self.written:
+                self.durable[path] = {self.written[path]}
+            else:
+                for move in self.pending:
+                    self.durable[self.name] = self.durable[move]
+                self.pending = []
+        elif name == "replace":
+            assert args[1] == self.name
+            self.pending.append(args[0])
+        return out
+
+    def after_a_cut(self):
+        found = set(self.durable[self.name])
+        for move in self.pending:
+            found |= self.durable[move]
+        return found
+
+
+def test_a_power_cut_after_any_call_leaves_the_old_or_the_new_file(tmp_path, monkeypatch, log):
+    path = str(tmp_path / "m")
+    (tmp_path / "m").write_bytes(OLD)
+    disk, found = Disk(path), []
+
+    def hook(*args):
+        out = disk.hook(*args)
+        found.append(disk.after_a_cut())
+        return out
+
+    through(monkeypatch, hook, path, pieces(NEW))
+    assert all(states <= {OLD, NEW} for states in found)
+    assert found[0] == {OLD} and found[-1] == {NEW}  # and once it has returned, the new one is safe
+
+
+def test_the_model_of_the_disk_finds_a_missing_sync(tmp_path, monkeypatch, log):
+    """The test above must be able to fail: without either fsync it does."""
+    for which in (0, 1):
+        path = str(tmp_path / "m")
+        (tmp_path / "m").write_bytes(OLD)
+        disk, found, syncs = Disk(path), [], []
+
+        def hook(k, name, real, args, which=which, disk=disk, found=found, syncs=syncs):
+            if name == "fsync":
+                syncs.append(k)
+                if len(syncs) == which + 1:
+                    return None
+            out = disk.hook(k, name, real, args)
+            found.append(disk.after_a_cut())
+            return out
+
+        through(monkeypatch, hook, path, pieces(NEW))
+        assert not all(states <= {OLD, NEW} for states in found) or found[-1] != {NEW}
+
+
+def test_an_interrupt_leaves_the_old_file(tmp_path, monkeypatch, log):
+    for bad in range(1, len(log) - 3):
+        (tmp_path / "m").write_bytes(OLD)
+
+        def hook(k, name, real, args, bad=bad):
+            if k == bad and name != "open":
+                raise KeyboardInterrupt
+            return real()
+
+        if log[bad - 1] == "open":
+            continue
+        with pytest.raises(KeyboardInterrupt):
+            through(monkeypatch, hook, tmp_path / "m", pieces(NEW))
+        assert (tmp_path / "m").read_bytes() == OLD
+        assert sorted(os.listdir(tmp_path)) == ["dry", "m"]
+
+
+def test_links_and_permissions_stay(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "m").write_bytes(OLD)
+    os.chmod(tmp_path / "real" / "m", 0o640)
+    os.symlink(tmp_path / "real" / "m", tmp_path / "link")
+    replace(str(tmp_path / "link"), [NEW])
+    assert os.path.islink(tmp_path / "link") and (tmp_path / "real" / "m").read_bytes() == NEW
+    assert stat.S_IMODE(os.stat(tmp_path / "real" / "m").st_mode) == 0o640
+    mask = os.umask(0o027)
+    try:
+        replace(str(tmp_path / "new"), [NEW])
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE(os.stat(tmp_path / "new").st_mode) == 0o640
+
+
+def test_no_permission():
+    """As someone who is not root."""
+    folder = tempfile.mkdtemp()
+    os.chmod(folder, 0o755)
+    child = 0
+    if os.geteuid() == 0:
+        os.chown(folder, 65534, 65534)
+        child = fork()
+        if child == 0:
+            os.setuid(65534)
+    if child == 0:
+        good = False
+        try:
+            no_permission(folder)
+            good = True
+        finally:
+            if os.getuid() == 65534:
+                os._exit(0 if good else 1)
+    else:
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    shutil.rmtree(folder)
+
+
+def no_permission(folder: str) -> None:
+    m, n = os.path.join(folder, "m"), os.path.join(folder, "n")
+    with open(m, "wb") as file:
+        file.write(OLD)
+    os.chmod(m, 0o000)
+    with pytest.raises(ModelError, match="m: cannot be read: Permission denied"):
+        read(m, ["model"])
+    os.chmod(m, 0o444)
+    with pytest.raises(ModelError, match="m: cannot be written: Permission denied"):
+        replace(m, [NEW])
+    os.chmod(folder, 0o555)
+    with pytest.raises(ModelError, match="n: cannot be written: Permission denied"):
+        replace(n, [NEW])
+    os.chmod(folder, 0o755)
+    with open(m, "rb") as file:
+        assert file.read() == OLD
+
+
+def test_only_the_leftovers_of_dead_processes_are_removed(tmp_path):
+    child = fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    kept = [f".hindsight-{os.getpid()}-00000000.tmp", ".hindsight-x-00000000.tmp", ".hindsight-1-00000000.tmp", "a.tmp"]
+    for name in [*kept, f".hindsight-{child}-0123abcd.tmp"]:
+        (tmp_path / name).write_bytes(b"")
+    replace(str(tmp_path / "m"), [NEW])
+    assert sorted(os.listdir(tmp_path)) == sorted([*kept, "m"])

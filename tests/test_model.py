@@ -1,0 +1,574 @@
+"""Models and estimators in one file: everything comes back bit for bit, and a file can ask for nothing else."""
+
+import copy
+import json
+import math
+import os
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import BaseEstimator
+
+import hindsight
+from conftest import CASES, targets
+from hindsight import files, learners, model
+from hindsight.certificate import Certificates
+from hindsight.files import ModelError
+from hindsight.model import Model, load, save_estimator
+from hindsight.run import RowError, Run, play
+from hindsight.state import KINDS, decode, encode
+
+pytestmark = pytest.mark.filterwarnings("ignore::hindsight.AssumptionWarning")
+ESTIMATORS = sorted(
+    name
+    for name in hindsight.__all__
+    if isinstance(getattr(hindsight, name), type) and issubclass(getattr(hindsight, name), BaseEstimator)
+)
+
+
+def equal(a, b) -> bool:
+    """The same value in every bit and every type."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, np.ndarray):
+        if a.dtype != b.dtype or a.shape != b.shape:
+            return False
+        return equal(a.tolist(), b.tolist()) if a.dtype == object else a.tobytes() == b.tobytes()
+    if isinstance(a, float):
+        return a.hex() == b.hex()
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(equal, a, b))
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(equal(a[k], b[k]) for k in a)
+    if type(a).__name__ in KINDS and hasattr(a, "__dict__"):
+        return equal(vars(a), vars(b))
+    if isinstance(a, (np.random.RandomState, np.random.Generator)):
+        return equal(a.integers(0, 9, 99) if hasattr(a, "integers") else a.randint(0, 9, 99),
+                     b.integers(0, 9, 99) if hasattr(b, "integers") else b.randint(0, 9, 99))  # fmt: skip
+    return bool(a == b)
+
+
+def back(value):
+    return decode(*encode(value))
+
+
+def stream(name: str, rows: int = 60, features: int = 5):
+    case = next(case for case in CASES if case.name == name)
+    rng = np.random.default_rng(len(name))
+    X = rng.uniform(-1, 1, (rows, features))
+    return case, X, targets(case, X, rng)
+
+
+def odd_bits(shape, rng) -> np.ndarray:
+    """NaN of any payload, infinities, zeros of both signs, subnormals and all the rest."""
+    out = rng.integers(0, 1 << 64, shape, np.uint64).view(np.float64)
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 5e-324, -5e-324, 1e308]
+    pick = rng.random(shape) < 0.5
+    out[pick] = rng.choice(special, pick.sum())
+    return out
+
+
+# ---------------------------------------------------------------- values
+
+
+scalars = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=True, allow_subnormal=True) | st.text(max_size=8)
+    | st.text(st.characters(codec=None, categories=["Cs", "Lu"]), max_size=3)
+)  # fmt: skip
+keys = st.integers() | st.booleans() | st.floats(allow_nan=False) | st.text(max_size=2)
+values = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.text(max_size=3) | st.sampled_from(["$float", "$Run", "$map"]), inner, max_size=3)
+        | st.dictionaries(
+            st.integers() | st.booleans() | st.floats(allow_nan=False) | st.text(max_size=2), inner, max_size=3
+        )
+    ),
+    max_leaves=15,
+)
+
+
+@given(values)
+def test_any_plain_value_comes_back(value):
+    assert equal(back(value), value)
+
+
+@given(
+    st.lists(st.text(max_size=3), max_size=80)
+    | st.lists(st.floats(), max_size=80)
+    | st.lists(st.integers(), max_size=80)
+)
+def test_long_lists_and_dicts_come_back(value):
+    assert equal(back(value), value)
+    named = {f"{k}": v for k, v in enumerate(value)}
+    assert equal(back(named), named)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["f8", "f4", "f2", "i8", "i4", "u8", "u1", "i1", "?", ">f8", ">i4", "M8[ns]", "m8[D]"]
+)
+def test_arrays_come_back(dtype):
+    rng = np.random.default_rng(0)
+    for shape in ((), (0,), (3,), (2, 3), (0, 2)):
+        made = np.frombuffer(rng.bytes(int(np.prod(shape)) * np.dtype(dtype).itemsize), dtype).reshape(shape)
+        made = np.asarray(rng.random(shape) < 0.5) if dtype == "?" else made.copy()
+        found = back({"a": made, "b": made[::2] if shape and shape[0] else made})
+        for name, was in (("a", made), ("b", made[::2] if shape and shape[0] else made)):
+            assert found[name].shape == was.shape and found[name].dtype == was.dtype.newbyteorder("=")
+            assert found[name].tobytes() == was.astype(was.dtype.newbyteorder("<")).tobytes()
+
+
+def test_text_and_object_arrays_come_back():
+    for made in (
+        np.array(["a", "bcd", ""]),
+        np.array(["a"], "U9"),
+        np.array([["ä", "\U0001f600"]]),
+        np.array([], "U1"),
+        np.array(["a", 1, None, 2.5, True], object),
+        np.array([[1, "b"], [(1, 2), "d"]], object),
+        np.array([f"name {k}" for k in range(100)], object),
+    ):
+        assert equal(back(made), made)
+
+
+def test_an_array_that_two_share_is_shared_again():
+    shared = np.arange(3.0)
+    found = back({"a": shared, "b": [shared], "c": shared.copy()})
+    assert found["a"] is found["b"][0] and found["a"] is not found["c"]
+    assert len(encode({"a": shared, "b": shared})[1]) == 1
+
+
+def test_random_generators_go_on_where_they_were():
+    for kind in (np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox):
+        rng = np.random.Generator(kind(3))
+        rng.normal(size=7), rng.integers(0, 9, dtype=np.int32)  # leaves half a draw over
+        assert equal(back(copy.deepcopy(rng)), rng)
+    legacy = np.random.RandomState(3)
+    legacy.normal(size=7)  # leaves one normal over
+    found = back(legacy)
+    assert equal(found.normal(size=3), legacy.normal(size=3))
+
+
+def test_hyper_parameters_are_hex():
+    document, _ = encode({"eta": 0.1, "big": math.inf})
+    assert document == '{"eta":{"$float":"0x1.999999999999ap-4"},"big":{"$float":"inf"}}'
+
+
+def test_what_cannot_be_saved_is_named(tmp_path):
+    loop: list = []
+    loop.append(loop)
+    run = Run(learners.perceptron(), 2)
+    run.extra = print
+    for value, message in (
+        ({"a": [1, {"b": print}]}, r"a\[1\]\.b is of type builtin_function_or_method"),
+        ({"a": object()}, "a is of type object"),
+        ({"a": {1, 2}}, "a is of type set"),
+        ({"a": b"x"}, "a is of type bytes"),
+        ({"a": np.zeros(2, complex)}, "a is an array of complex128"),
+        ({"a": np.zeros(2, "S3")}, r"a is an array of \|S3"),
+        ({"a": loop}, "it holds itself"),
+        ({"a": type("Run", (), {})()}, "a is of type Run"),
+        ({"a": run}, r"a\.extra is of type"),
+    ):
+        with pytest.raises(ModelError, match=f"m: cannot be saved: {message}"):
+            model.save(tmp_path / "m", "model", value)
+    assert not os.listdir(tmp_path)
+
+
+# ---------------------------------------------------------------- runs and models
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("average", [True, False])
+def test_every_run_comes_back(case, average):
+    rng = np.random.default_rng(1)
+    rates = rng.uniform(0.1, 1, 9) if average else None
+    run = Run(case.learner(power=0.25, rates=rates), 4, intercept=average, average=average)
+    for array in (run.v, run.s, run.f, run.first):
+        array[:] = odd_bits(array.shape, rng)
+    run.s[0] = 9.0
+    run.start = odd_bits(4, rng)
+    run.digest = "a name that a later version adds"
+    found = back(run)
+    assert equal(vars(found), vars(run)) and found.learner.name == run.learner.name
+    assert all(type(getattr(found.learner, k)) is type(getattr(run.learner, k)) for k in ("rule", "update", "geometry"))
+
+
+@pytest.mark.parametrize(
+    "name", ["perceptron", "winnow-balanced", "eg-simplex", "widrow-hoff-implicit", "glm-tron-clipped"]
+)
+def test_a_loaded_run_goes_on_as_if_nothing_had_been(tmp_path, name):
+    case, X, y = stream(name)
+    for average in (True, False):
+        whole, first = (Run(case.learner(), 5, average=average) for _ in "ab")
+        play([whole], X, [y])
+        play([first], X[:23], [y[:23]])
+        Model([first]).save(tmp_path / "m")
+        second = load(tmp_path / "m").runs[0]
+        play([second], X[23:], [y[23:]])
+        assert equal(vars(second), vars(whole)) and second.facts == whole.facts
+        assert second.weights.tobytes() == whole.weights.tobytes()
+        if average:
+            assert second.mean("after").tobytes() == whole.mean("after").tobytes()
+
+
+def labelled():
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, (80, 3))
+    y = np.array(["no", "maybe", "yes"])[(X @ [1, 2, -1] > 0).astype(int) + (X[:, 0] > 0)]
+    runs = [Run(learners.perceptron(), 3, average=True) for _ in range(3)]
+    play(runs, X, [np.where(y == label, 1.0, -1.0) for label in ("maybe", "no", "yes")])
+    return X, runs
+
+
+def test_a_model_comes_back(tmp_path):
+    X, runs = labelled()
+    made = Model(
+        runs, ["a", "b", "c"], ["maybe", "no", "yes"], "before",
+        {"learner": "perceptron", "eta": 0.1, "passes": 1, "ignore": ["id"], "limit": None},
+        {"scale": "max-abs", "factors": np.array([0.1, 3.0, -0.0]), "categories": {"a": ["x", "y"]}},
+        "sha256:00",
+    )  # fmt: skip
+    made.save(tmp_path / "m")
+    found = load(tmp_path / "m")
+    assert type(found) is Model and equal(vars(found), vars(made))
+    assert equal(found.predict(X), made.predict(X)) and equal(found.margins(X), made.margins(X))
+    assert found.versions["hindsight"] == hindsight.__version__
+    first = (tmp_path / "m").read_bytes()
+    found.save(tmp_path / "m")
+    assert (tmp_path / "m").read_bytes() == first
+
+
+def test_a_certificate_comes_back(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (40, 2))
+    est = hindsight.WidrowHoffRegressor(update="explicit").fit(X, X @ [1.0, 2.0], certify=True)
+    Model(est.runs_, certificate=est.certificate_).save(tmp_path / "m")
+    found = load(tmp_path / "m").certificate
+    assert equal(found, est.certificate_) and found.lines() == est.certificate_.lines()
+    both = Certificates((est.certificate_, est.certificate_))
+    Model(est.runs_, certificate=both).save(tmp_path / "m")
+    assert load(tmp_path / "m").certificate.lines() == both.lines()
+
+
+def test_predictions_do_not_depend_on_the_company_of_a_row(tmp_path):
+    X, runs = labelled()
+    made = Model(runs, ["a", "b", "c"], ["maybe", "no", "yes"])
+    z = made.margins(X)
+    assert np.abs(z - (X @ made.weights[:, :3].T + made.weights[:, 3])).max() < 1e-12
+    assert all(equal(made.margins(X[k : k + 1])[0], z[k]) for k in range(len(X)))
+    assert equal(made.margins(np.asfortranarray(X)), z)
+    sparse = made.margins(sp.csr_matrix(X))
+    assert np.abs(sparse - z).max() < 1e-12
+    assert all(equal(made.margins(sp.csr_matrix(X[k : k + 1]))[0], sparse[k]) for k in range(len(X)))
+    many = np.tile(X, (500, 1))
+    assert equal(made.margins(many)[-80:], z)
+    many[20001, 1] = np.nan
+    with pytest.raises(RowError, match=r"row 20001, column 1 \('b'\): value NaN is not finite"):
+        made.margins(many)
+    for wrong in (X[:, :2], X[0], np.zeros((2, 4))):
+        with pytest.raises(ValueError, match="the model has 3 features"):
+            made.margins(wrong)
+
+
+def test_a_model_that_is_none_is_refused():
+    two = [Run(learners.perceptron(), 3) for _ in range(2)]
+    for options, message in (
+        ({"runs": []}, "at least one run"),
+        ({"runs": two}, "no labels"),
+        ({"runs": two, "labels": ["a", "b"]}, "2 runs for 2 labels"),
+        ({"runs": [two[0], Run(learners.perceptron(), 2)], "labels": ["a"]}, "the same features"),
+        ({"runs": two[:1], "names": ["a"]}, "1 names for 3 features"),
+        ({"runs": two[:1], "average": "before"}, "kept no average"),
+        ({"runs": [Run(learners.eg(), 3)], "average": "before"}, "kept no average"),
+        ({"runs": two[:1], "average": "mean"}, "average must be"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Model(**options)
+
+
+# ---------------------------------------------------------------- estimators
+
+
+def fitted(name, labels=None, **options):
+    rng = np.random.default_rng(2)
+    X = rng.uniform(0, 0.3, (50, 4))
+    kind = getattr(hindsight, name)
+    y = X @ [1, -1, 2, 0.5] if labels is None else np.asarray(labels)[rng.integers(0, len(labels), 50)]
+    return kind(**options).fit(X, y), X, y
+
+
+def outputs(estimator, X):
+    found = {"predict": estimator.predict(X)}
+    for method in ("decision_function", "predict_proba"):
+        if hasattr(estimator, method):
+            found[method] = getattr(estimator, method)(X)
+    return found
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_comes_back_and_goes_on(tmp_path, name):
+    classes = "Classifier" in name
+    for options in ({}, {"average": "after", "fit_intercept": False, "keep_margins": True}):
+        made, X, y = fitted(name, ["u", "v", "w"] if classes else None, **options)
+        before = copy.deepcopy(made)
+        save_estimator(made, tmp_path / "m")
+        found = load(tmp_path / "m")
+        assert type(found) is type(made) and equal(found.get_params(), made.get_params())
+        assert equal(outputs(found, X), outputs(made, X))
+        assert equal(vars(found), vars(before))
+        made.partial_fit(X[::-1], y[::-1])
+        found.partial_fit(X[::-1], y[::-1])
+        assert equal(outputs(found, X), outputs(made, X))
+        assert equal([vars(run) for run in found.runs_], [vars(run) for run in made.runs_])
+
+
+LABELS = [[0, 1], [3, 5, 9], ["no", "yes"], [True, False], [1.0, -2.0], np.array([b"a", b"b"]).astype("U7"),
+          np.array(["x", "yy", "z"], object), np.array([0, 1, 2], np.uint8)]  # fmt: skip
+
+
+@pytest.mark.parametrize("labels", LABELS, ids=str)
+def test_classes_of_any_type_come_back(tmp_path, labels):
+    made, X, _ = fitted("PerceptronClassifier", labels)
+    save_estimator(made, tmp_path / "m")
+    assert equal(load(tmp_path / "m").predict(X), made.predict(X))
+    assert equal(load(tmp_path / "m").classes_, made.classes_)
+
+
+def test_rows_one_at_a_time_go_on(tmp_path):
+    """Names of any kind met one by one, with room for more, and classes that join on the way."""
+    rng = np.random.default_rng(4)
+    names = ["a", 7, ("b", 1), 2.5, "c", "d", None, "e"]
+    rows = [
+        {names[j]: float(rng.normal()) for j in rng.permutation(8)[: rng.integers(1, 1 + min(8, t + 1))]}
+        for t in range(60)
+    ]
+    labels = [
+        "x" if t < 10 else rng.choice(["x", "y"]).item() if t < 30 else rng.choice(["x", "y", "z"]).item()
+        for t in range(60)
+    ]
+    for stop in (1, 5, 12, 29, 31, 45):
+        whole = hindsight.PerceptronClassifier(average="before")
+        for x, y in zip(rows[:stop], labels, strict=False):
+            whole.learn_one(x, y)
+            whole.predict_one(x)
+        save_estimator(whole, tmp_path / "m")
+        found = load(tmp_path / "m")
+        for x, y in zip(rows[stop:], labels[stop:], strict=True):
+            assert equal(found.predict_one(x), whole.predict_one(x))
+            whole.learn_one(x, y)
+            found.learn_one(x, y)
+        assert equal([vars(run) for run in found.runs_], [vars(run) for run in whole.runs_])
+        assert equal(found._column, whole._column) and equal(found.classes_, whole.classes_)
+
+
+def test_names_rates_start_and_certificates_come_back(tmp_path):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame(rng.uniform(-1, 1, (40, 3)), columns=["α", "b c", "d"])
+    y = X.to_numpy() @ [1.0, 2.0, 3.0]
+    made = hindsight.WidrowHoffRegressor(
+        rates=np.linspace(0.1, 0.2, 80, dtype=np.float32), start=[1, 2.5, np.float64(3), 0], update="explicit"
+    ).fit(X, y, certify=True)
+    save_estimator(made, tmp_path / "m")
+    found = load(tmp_path / "m")
+    assert equal(found.predict(X), made.predict(X)) and equal(found.certificate_, made.certificate_)
+    assert found.feature_names_in_.tolist() == ["α", "b c", "d"]
+    assert equal(found.certify(X, y).to_dict(), made.certify(X, y).to_dict())
+    assert found.runs_[0].learner.step.rates.dtype == np.float64 and found.rates.dtype == np.float32
+    found.fit(X, y)
+    assert equal(found.predict(X), made.predict(X))
+
+
+def test_an_unfitted_estimator_comes_back_unfitted(tmp_path):
+    save_estimator(hindsight.EGRegressor(eta=0.25), tmp_path / "m")
+    found = load(tmp_path / "m")
+    assert found.eta == 0.25 and not found.__sklearn_is_fitted__()
+
+
+def test_only_our_own_estimators_are_saved(tmp_path):
+    class EGRegressor(hindsight.EGRegressor):
+        pass
+
+    for other in (EGRegressor(), BaseEstimator(), 3, Run(learners.perceptron(), 2)):
+        with pytest.raises(ModelError, match="is no estimator of hindsight"):
+            save_estimator(other, tmp_path / "m")
+    with pytest.raises(ModelError, match=r"m: cannot be saved: state\.eta is of type"):
+        save_estimator(hindsight.EGRegressor(eta=print), tmp_path / "m")
+
+
+# ---------------------------------------------------------------- files that lie
+
+
+def small_model() -> Model:
+    _, runs = labelled()
+    return Model(runs[:1], ["a", "b", "c"], settings={"eta": 0.1})
+
+
+def test_every_truncation_and_every_flipped_bit_of_a_model_is_refused(tmp_path):
+    path = tmp_path / "m"
+    small_model().save(path)
+    whole = path.read_bytes()
+    messages = set()
+    with open(path, "r+b", buffering=0) as file:
+        for place, byte in enumerate(whole):
+            for bit in range(8):
+                os.pwrite(file.fileno(), bytes([byte ^ 1 << bit]), place)
+                with pytest.raises(ModelError) as error:
+                    load(path)
+                messages.add(str(error.value))
+            os.pwrite(file.fileno(), bytes([byte]), place)
+        load(path)
+        for size in reversed(range(len(whole))):
+            file.truncate(size)
+            with pytest.raises(ModelError):
+                load(path)
+    assert all(m.startswith(f"{path}: ") and "\n" not in m for m in messages)
+
+
+def change(path, edit, kind="model"):
+    """The file with its document edited, and sealed anew."""
+    _, document, tensors = files.read(path, ["model", "estimator"])
+    found = json.loads(document)
+    found = edit(found, tensors) or found
+    files.write(path, kind, json.dumps(found), tensors)
+
+
+def run_of(found):
+    return found["runs"][0]["$Run"]
+
+
+def learner_of(found):
+    return run_of(found)["learner"]["$Learner"]
+
+
+def tensor(field, make):
+    def edit(found, tensors):
+        name = run_of(found)[field]["$array"]
+        tensors[name] = make(tensors[name])
+
+    return edit
+
+
+def put(where, key, value):
+    def edit(found, tensors):
+        where(found)[key] = value
+
+    return edit
+
+
+LIES = {
+    "no-dict": (lambda found, tensors: ["runs"], "does not describe"),
+    "missing": (lambda found, tensors: {"runs": []}, "does not describe"),
+    "no-runs": (put(lambda f: f, "runs", []), "at least one run"),
+    "more": (put(lambda f: f, "more", 1), "more"),
+    "plain-float": (put(lambda f: f, "digest", 0.1), "a float that is not in hex"),
+    "bad-hex": (put(lambda f: f, "digest", {"$float": "0x1p99999"}), "does not describe"),
+    "names": (put(lambda f: f, "names", [1, 2, 3]), "names are no texts"),
+    "tag": (put(lambda f: f, "digest", {"$import": "os"}), r"\$import is unknown"),
+    "method": (put(lambda f: f, "digest", {"$get": "os"}), r"\$get is unknown"),
+    "dunder": (put(lambda f: f, "digest", {"$_init__": {}}), "is unknown"),
+    "no-tensor": (put(lambda f: f, "digest", {"$array": "nowhere"}), "nowhere"),
+    "list-tensor": (put(lambda f: f, "digest", {"$array": [1]}), "does not describe"),
+    "texts": (put(lambda f: f, "names", {"$texts": ["t1", "t1"]}), "texts that overlap"),
+    "no-text": (put(lambda f: f, "digest", ["a"]), "digest is no text"),
+    "no-settings": (put(lambda f: f, "settings", ["a"]), "settings"),
+    "no-certificate": (put(lambda f: f, "certificate", {"verdict": "HOLDS"}), "certificate"),
+    "no-versions": (put(lambda f: f, "versions", {"a": 1}), "versions"),
+    "wide": (put(lambda f: f, "digest", {"$text": [["a"], 1 << 30, [1]]}), "too wide"),
+    "structured": (put(lambda f: f, "digest", {"$bytes": ["t0", "O8", [1]]}), "an array of O8"),
+    "reshape": (put(lambda f: f, "digest", {"$objects": [[1], [1 << 60]]}), "does not describe"),
+    "negative": (put(lambda f: f, "digest", {"$objects": [[1], [-1]]}), "shape that is none"),
+    "map": (put(lambda f: f, "digest", {"$map": [[1, 1], [2, 3]]}), "twice"),
+    "unhashable": (put(lambda f: f, "digest", {"$map": [[[1]], [2]]}), "does not describe"),
+    "random": (put(lambda f: f, "digest", {"$random": [True, {"bit_generator": "os"}]}), "os"),
+    "rows": (tensor("v", lambda a: np.zeros((3, 4))), r"weights of shape \(3, 4\)"),
+    "no-rows": (tensor("v", lambda a: np.zeros((0, 4))), "weights of shape"),
+    "width": (tensor("v", lambda a: np.zeros((2, 9))), "first weights of another size"),
+    "flat": (tensor("v", lambda a: np.zeros(4)), "no weights"),
+    "integers": (tensor("v", lambda a: np.zeros((2, 4), np.int64)), "no weights"),
+    "scalars": (tensor("s", lambda a: a[:3].copy()), "facts of another size"),
+    "facts": (tensor("f", lambda a: a[:3].copy()), "facts of another size"),
+    "rounds": (tensor("s", lambda a: np.full(a.shape, -5.0)), "-5.0 rounds"),
+    "nan-rounds": (tensor("s", lambda a: np.full(a.shape, np.nan)), "nan rounds"),
+    "half-rounds": (tensor("s", lambda a: np.full(a.shape, 0.5)), "0.5 rounds"),
+    "bias": (put(run_of, "bias", {"$float": "0x1p1"}), "neither 0 nor 1"),
+    "shadow": (put(run_of, "resize", 1), "unknown field"),
+    "run-class": (put(run_of, "__class__", 1), "unknown field"),
+    "no-learner": (put(run_of, "learner", "perceptron"), "a run without a learner"),
+    "start": (put(run_of, "start", "x"), "a start that is no vector"),
+    "geometry": (put(learner_of, "geometry", {"$Step": None}), "does not describe"),
+    "swapped": (put(learner_of, "geometry", {"$Explicit": {"scale": {"$float": "0x1p0"}}}), "whose geometry is no"),
+    "rule": (put(learner_of, "rule", {"$Hinge": {"margin": "x"}}), "Hinge"),
+    "infinite": (put(learner_of, "geometry", {"$Simplex": {"radius": {"$float": "inf"}}}), "no finite number"),
+    "zero": (put(learner_of, "geometry", {"$Simplex": {"radius": {"$float": "0x0p0"}}}), "not above 0"),
+    "wrong-rows": (put(learner_of, "geometry", {"$Balanced": {"radius": {"$float": "0x1p0"}}}), ""),
+    "targets": (put(learner_of, "targets", "any"), "an unknown score"),
+    "verdict": (put(lambda f: f, "certificate", {"$Verdict": "__class__"}), "does not describe"),
+    "field": (put(lambda f: f, "certificate", {"$Facts": {"nothing": 1}}), "does not describe"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_document_that_lies_is_refused(tmp_path, lie):
+    edit, message = LIES[lie]
+    small_model().save(tmp_path / "m")
+    change(tmp_path / "m", lambda found, tensors: None)
+    load(tmp_path / "m")
+    change(tmp_path / "m", edit)
+    if lie == "wrong-rows":  # two rows, for Balanced: weights without averages, and so not broken
+        assert load(tmp_path / "m").runs[0].v.shape == (2, 4)
+        return
+    with pytest.raises(ModelError, match=message) as error:
+        load(tmp_path / "m")
+    assert str(error.value).startswith(f"{tmp_path / 'm'}: ") and "\n" not in str(error.value)
+
+
+def test_deep_nesting_is_refused(tmp_path):
+    files.write(tmp_path / "m", "model", "[" * 100_000 + "]" * 100_000, {})
+    with pytest.raises(ModelError, match="does not describe"):
+        load(tmp_path / "m")
+
+
+def test_a_file_names_no_class_but_our_estimators(tmp_path):
+    made, X, _ = fitted("PerceptronClassifier", ["u", "v", "w"])
+
+    def strange(field, value):
+        def edit(found, tensors):
+            found["state"][field] = value
+
+        return edit
+
+    edits = [
+        (lambda found, tensors, name=name: found.update(estimator=name), "is no estimator of this version")
+        for name in ("certify", "RowError", "Facts", "os.system", "__import__", "model", "_HOME", 3, None, ["a"])
+    ]
+    edits += [
+        (strange("predict", 1), "has no field 'predict'"),
+        (strange("__class__", 1), "has no field '__class__'"),
+        (strange("coef_", 1), "has no field 'coef_'"),
+        (strange("a b", 1), "has no field 'a b'"),
+        (strange("runs_", 3), "runs_ are no runs"),
+        (strange("runs_", [3]), "runs_ are no runs"),
+        (strange("n_features_in_", 5), "5 features, but weights"),
+        (strange("n_features_in_", -1), "-1 features, but weights"),
+        (strange("n_features_in_", "4"), "'4' features, but weights"),
+        (lambda found, tensors: found["state"].pop("average") and None, "'average' is not there"),
+        (lambda found, tensors: found.update(state=3), "does not describe"),
+    ]
+    for edit, message in edits:
+        save_estimator(made, tmp_path / "m")
+        change(tmp_path / "m", edit, "estimator")
+        with pytest.raises(ModelError, match=message):
+            load(tmp_path / "m")
+    save_estimator(made, tmp_path / "m")
+    change(tmp_path / "m", lambda found, tensors: None, "estimator")
+    assert equal(load(tmp_path / "m").predict(X), made.predict(X))
+    change(tmp_path / "m", lambda found, tensors: None, "model")
+    with pytest.raises(ModelError):
+        load(tmp_path / "m")
