@@ -1,0 +1,71 @@
+"""Learners as forecasters: their progressive predictions, each made before its row was learnt, compared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import kernels
+from .comparison import Comparison, compare
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def progressive(model: Any, X: Any, y: Any, weight: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """What a learner predicts for each row before it learns it, in one pass, and the outcomes it then saw.
+
+    A regressor predicts its mean; a classifier of two classes a probability of classes_[1] where its loss has one
+    (logistic), otherwise 1 or 0 as its margin is above 0 or not, whose square loss counts the mistakes.
+    """
+    from sklearn.base import clone, is_classifier
+
+    if getattr(model, "passes", 1) != 1:
+        raise ValueError(f"passes must be 1, not {model.passes}: a later pass predicts rows that it has learnt")
+    if "keep_margins" not in model.get_params(deep=False):
+        raise ValueError(f"{type(model).__name__} keeps no margins, so its progressive predictions are not known")
+    model = clone(model).set_params(keep_margins=True).fit(X, y, sample_weight=weight)
+    if model.margins_.ndim != 1:
+        raise ValueError(f"a comparison wants two classes, got {len(model.classes_)}")
+    rule = model.runs_[0].learner.rule
+    made = np.empty(len(model.margins_))
+    kernels.means(rule, np.ascontiguousarray(model.margins_), made)
+    if not is_classifier(model):
+        return made, np.asarray(y, np.float64)
+    if not isinstance(rule, kernels.Logistic):
+        made = (model.margins_ > 0.0).astype(np.float64)
+    return made, (np.asarray(y) == model.classes_[1]).astype(np.float64)
+
+
+def compare_learners(models: Mapping[str, Any], X: Any, y: Any, weight: Any = None, **options: Any) -> Comparison:
+    """Compare learners on one stream by what they predict for each row before they learn it.
+
+    Such predictions are fixed before their outcomes, so the intervals of `compare` hold for them.
+
+    Parameters
+    ----------
+    models : estimators of this package by name, all classifiers or all regressors; copies of them learn, in one pass.
+    X, y, weight : the rows in order, their targets, their weights.
+    options : those of `compare`. Regressors take the quadratic loss and need `bounds` for a verdict.
+
+    Examples
+    --------
+    >>> from hindsight import DescentClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(3000, 5))
+    >>> y = rng.random(3000) < 1 / (1 + np.exp(-X @ np.ones(5)))
+    >>> models = {"slow": DescentClassifier(eta=0.001), "quick": DescentClassifier(eta=0.1)}
+    >>> print(compare_learners(models, X, y, anytime=True).pairs[0].words)
+    quick is closer to the truth than slow: difference 0.05695 in [0.04477, 0.06914], valid at every time
+    """
+    from sklearn.base import is_classifier
+
+    kinds = {bool(is_classifier(model)) for model in models.values()}
+    if len(kinds) != 1:
+        raise ValueError("models must be at least two, all classifiers or all regressors")
+    options.setdefault("loss", "square" if kinds == {True} else "quadratic")
+    forecasts, outcomes = {}, None
+    for name, model in models.items():
+        forecasts[name], outcomes = progressive(model, X, y, weight)
+    return compare(outcomes, forecasts, weight, **options)
