@@ -63,10 +63,10 @@ class Plan:
             self._put(options.target, parsers.TARGET, 0)
         if options.weight is not None:
             self._put(options.weight, parsers.WEIGHT, 0)
-        stems = [f"{name}=".encode() for name in self.categorical]
-        self.prefix = np.frombuffer(b"".join(stems) or b"=", np.uint8)
+        stems = [name.encode() for name in self.categorical]
+        self.prefix = np.frombuffer(b"".join(stems) or b"-", np.uint8)
         self.prefixes = np.cumsum([0, *map(len, stems)])
-        self.starts = np.array([fnv1a(stem) for stem in stems], np.uint64)
+        self.starts = np.array([fnv1a(stem + b"=") for stem in stems], np.uint64)
         self.dictionary = Dictionary(self.numeric)
 
     def _put(self, name: str, kind: int, dest: int) -> None:

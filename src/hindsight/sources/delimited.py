@@ -115,7 +115,7 @@ class Delimited(Text):
         scratch = np.empty(size if plan.categories else 1, np.uint8)
         while True:
             parsers.table(
-                buf, begin, end, final, line, ord(self.separator), plan.kinds, plan.dest, plan.dictionary.arrays,
+                buf, begin, end, final, line, ord(self.separator), plan.kinds, plan.dest, plan.dictionary.keys,
                 plan.prefix, plan.prefixes, plan.starts, scratch, X, y, weight, ids, rows, slow, bad, out,
             )  # fmt: skip
             if out[parsers.STATUS] != parsers.CROWDED or out[parsers.STOP] > begin:

@@ -11,11 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.extending import intrinsic, overload
+from numba.core.types import BaseNamedTuple
+from numba.extending import intrinsic, overload, overload_method
 
 PAD = 32
 LF, CR, TAB, SPACE, QUOTE, HASH, PLUS, MINUS, DOT, ZERO, COLON, BAR, E = (ord(c) for c in '\n\r\t "#+-.0:|e')
-APOSTROPHE = ord("'")
+APOSTROPHE, CARET, EQUALS, NINE, QUERY, QUERY_2, QUERY_3 = (ord(c) for c in "'^=9qid")
 
 U = np.uint64
 ZEROS, CARRY, HIGH = U(0x3030303030303030), U(0x7676767676767676), U(0x8080808080808080)
@@ -26,6 +27,7 @@ LOW32 = U(0xFFFFFFFF)
 EXACT = U(1 << 53)
 ROUNDED = U(0x1FF)  # bits of the product that decide the rounding
 HIDDEN, FULL53 = U(1 << 52), U(1 << 53)
+SHARED = 0xFFFE
 FNV_START, FNV_PRIME = U(0xCBF29CE484222325), U(0x100000001B3)
 
 POWERS = 10.0 ** np.arange(23)  # exact
@@ -185,12 +187,23 @@ def nearest_float(m, q):
     return (mantissa - HIDDEN) | (U(exponent) << U(52)), 1
 
 
+@compiled
+def significant(buf, a, b):
+    """Digits from the first that is not zero on."""
+    n = 0
+    for i in range(a, b):
+        if buf[i] != DOT and (n or buf[i] != ZERO):
+            n += 1
+    return n
+
+
 @inlined
 def number(buf, i):
     """The number that starts at i, where it ends, and 1; or 0 for the last where it is none or hard to round."""
     negative = buf[i] == MINUS
     if negative or buf[i] == PLUS:
         i += 1
+    start = i
     t = word(buf, i) ^ ZEROS
     n = count_digits(t)
     m, digits = join_digits(t, n), n
@@ -209,7 +222,7 @@ def number(buf, i):
             n = count_digits(t)
             m, digits, q = m * TENTHS[n] + join_digits(t, n), digits + n, q - n
             i += n
-    good = 0 < digits <= 19
+    good = 0 < digits <= 19 or (digits > 19 and significant(buf, start, i) <= 19)
     if good and buf[i] | 32 == E:
         i += 1
         below = buf[i] == MINUS
@@ -233,6 +246,40 @@ def number(buf, i):
 
 # ---------------------------------------------------------------- names
 
+for _name, _args in {"entry": "self, h, prefix, p, q, link, buf, a, b", "column": "self, index, buf, a, b"}.items():
+    overload_method(BaseNamedTuple, _name, jit_options={"forceinline": True})(
+        eval(f"lambda {_args}: self.instance_class.{_name}")
+    )
+
+
+@inlined
+def fnv(h, buf, a, b):
+    """FNV-1a, 64 bits, of what was hashed to h and these bytes."""
+    for i in range(a, b):
+        h = (h ^ U(buf[i])) * FNV_PRIME
+    return h
+
+
+@inlined
+def same(names, k, prefix, p, q, link, buf, a, b):
+    """Whether name k is the prefix, the byte `link` if it is not 0, and then these bytes."""
+    i = names.ends[k]
+    if names.ends[k + 1] - i != q - p + (link != 0) + b - a:
+        return False
+    for j in range(p, q):
+        if names.text[i] != prefix[j]:
+            return False
+        i += 1
+    if link != 0:
+        if names.text[i] != link:
+            return False
+        i += 1
+    for j in range(a, b):
+        if names.text[i] != buf[j]:
+            return False
+        i += 1
+    return True
+
 
 class Names(NamedTuple):
     """A dictionary of names, numbered in order of first sight: open addressing over FNV-1a hashes.
@@ -247,62 +294,81 @@ class Names(NamedTuple):
     text: np.ndarray
     used: np.ndarray
 
+    def entry(self, h, prefix, p, q, link, buf, a, b):
+        """The column of the name prefix[p:q] + link + buf[a:b] of hash h, entered if new; -1 where there is no room."""
+        mask = self.slots.size - 1
+        slot = np.int64((h ^ (h >> B32)) & U(mask))
+        k = self.slots[slot] - 1
+        while k >= 0:
+            if self.hashes[k] == h and same(self, k, prefix, p, q, link, buf, a, b):
+                return k
+            slot = (slot + 1) & mask
+            k = self.slots[slot] - 1
+        n = self.used[0]
+        i = self.ends[n]
+        if n >= self.hashes.size or i + (q - p) + 1 + (b - a) > self.text.size:
+            return -1
+        for j in range(p, q):
+            self.text[i] = prefix[j]
+            i += 1
+        if link != 0:
+            self.text[i] = link
+            i += 1
+        for j in range(a, b):
+            self.text[i] = buf[j]
+            i += 1
+        self.slots[slot], self.hashes[n], self.ends[n + 1], self.used[0] = n + 1, h, i, n + 1
+        return n
 
-@inlined
-def fnv(h, buf, a, b):
-    """FNV-1a, 64 bits, of what was hashed to h and these bytes."""
-    for i in range(a, b):
-        h = (h ^ U(buf[i])) * FNV_PRIME
-    return h
+
+class Hashed(NamedTuple):
+    """Columns by hash: the low bits of h ^ (h >> 32), h the FNV-1a hash of the name.
+
+    `prints` has 16 other bits of the hash of the first name seen in a column, SHARED once a name of other bits came;
+    `used` has the count of columns, as for names, then that of columns in use and that of shared ones.
+    """
+
+    prints: np.ndarray
+    used: np.ndarray
+
+    def entry(self, h, prefix, p, q, link, buf, a, b):
+        """The column of a name of hash h."""
+        k = np.int64((h ^ (h >> B32)) & U(self.prints.size - 1))
+        sign = (h >> U(40)) & U(0x7FFF) | ONE
+        if self.prints[k] != sign:
+            if self.prints[k] == 0:
+                self.prints[k] = sign
+                self.used[1] += 1
+            elif self.prints[k] != SHARED:
+                self.prints[k] = SHARED
+                self.used[2] += 1
+        return k
+
+    def column(self, index, buf, a, b):
+        """The column of an index by its digits."""
+        while a + 1 < b and buf[a] == ZERO:
+            a += 1
+        return self.entry(fnv(FNV_START, buf, a, b), buf, a, a, 0, buf, a, b)
 
 
-@inlined
-def same(names, k, prefix, p, q, buf, a, b):
-    """Whether name k is the prefix and then these bytes."""
-    i = names.ends[k]
-    if names.ends[k + 1] - i != q - p + b - a:
-        return False
-    for j in range(p, q):
-        if names.text[i] != prefix[j]:
-            return False
-        i += 1
-    for j in range(a, b):
-        if names.text[i] != buf[j]:
-            return False
-        i += 1
-    return True
+class Indices(NamedTuple):
+    """Columns by index, the first of them `base`; `used` has the count of columns so far."""
 
+    base: int
+    used: np.ndarray
 
-@inlined
-def find(names, h, prefix, p, q, buf, a, b):
-    """The number of the name prefix[p:q] + buf[a:b] of hash h, entered if it is new; -1 where there is no room."""
-    mask = names.slots.size - 1
-    slot = np.int64((h ^ (h >> B32)) & U(mask))
-    while True:
-        k = names.slots[slot] - 1
-        if k < 0:
-            break
-        if names.hashes[k] == h and same(names, k, prefix, p, q, buf, a, b):
-            return k
-        slot = (slot + 1) & mask
-    n = names.used[0]
-    i = names.ends[n]
-    if 2 * n + 2 > mask or i + (q - p) + (b - a) > names.text.size:
-        return -1
-    for j in range(p, q):
-        names.text[i] = prefix[j]
-        i += 1
-    for j in range(a, b):
-        names.text[i] = buf[j]
-        i += 1
-    names.slots[slot], names.hashes[n], names.ends[n + 1], names.used[0] = n + 1, h, i, n + 1
-    return n
+    def column(self, index, buf, a, b):
+        """The column of an index."""
+        k = index - self.base
+        if k >= self.used[0]:
+            self.used[0] = k + 1
+        return k
 
 
 @compiled
 def enter(names, h, name):
     """The number of a whole name."""
-    return find(names, h, name, 0, 0, name, 0, name.size)
+    return names.entry(h, name, 0, 0, 0, name, 0, name.size)
 
 
 @compiled
@@ -331,7 +397,7 @@ def table(buf, i, end, final, line, sep, kind, dest, names, prefix, prefixes, st
     """Whole records of separated fields from buf[i:end].
 
     kind, dest : of each column, what it is and where it goes: of a feature the column of X, of a category that of ids.
-    prefix, prefixes, starts : the bytes "column=" of each category, where they end, and their hashes.
+    prefix, prefixes, starts : the names of the categories, where each ends, and the hash of "name=".
     rows : of each row its first byte, its end and its line. slow : row, column, first byte and end of fields that are
     no plain numbers, or empty. bad : first byte, end, line, what is wrong, and how many fields there are.
     """
@@ -401,10 +467,10 @@ def table(buf, i, end, final, line, sep, kind, dest, names, prefix, prefixes, st
                         m += 1
                         k += 2 if buf[k] == QUOTE else 1
                     p = dest[c]
-                    k = find(names, fnv(starts[p], scratch, 0, m), prefix, prefixes[p], prefixes[p + 1], scratch, 0, m)
+                    k = names.entry(fnv(starts[p], scratch, 0, m), prefix, prefixes[p], prefixes[p + 1], EQUALS, scratch, 0, m)
                 else:
                     p = dest[c]
-                    k = find(names, fnv(starts[p], buf, a, b), prefix, prefixes[p], prefixes[p + 1], buf, a, b)
+                    k = names.entry(fnv(starts[p], buf, a, b), prefix, prefixes[p], prefixes[p + 1], EQUALS, buf, a, b)
                 if k < 0 and a < b:
                     out[STATUS] = CROWDED
                     break
@@ -442,3 +508,340 @@ def table(buf, i, end, final, line, sep, kind, dest, names, prefix, prefixes, st
             r += 1
         known = names.used[0]
     out[ROWS], out[STOP], out[LINE], out[SLOWS], out[BADS], out[WIDTH] = r, i, line, slows, bads, known
+
+
+# ---------------------------------------------------------------- sparse rows
+
+LABEL, IMPORTANCE = -1, -2  # in `slow`, where a value's place in `data` would stand
+UNREADABLE, LOW, HUGE, ORDER, REPEATED, NO_BAR, NAMELESS, BASE, COLON_BAR, SCALE = range(4, 14)
+
+
+@inlined
+def blank(c):
+    """Whether a byte separates fields within a row."""
+    return c == SPACE or c == TAB
+
+
+@inlined
+def over(c):
+    """Whether a byte ends a row."""
+    return c == LF or c == CR
+
+
+@inlined
+def rest_of_line(buf, i, end):
+    """The place of the line feed, or the end."""
+    while i < end and buf[i] != LF:
+        i += 1
+    return i
+
+
+@compiled
+def svmlight(buf, i, end, final, line, keys, least, most, data, indices, indptr, y, rows, slow, bad, out):
+    """Whole rows "label index:value ... # comment" from buf[i:end], unsorted where columns are.
+
+    keys : how an index becomes a column; least, most : the indices allowed.
+    slow : row, place in `data` (or LABEL), first byte and end of what is no plain number.
+    bad : first byte, end, line, what is wrong, first byte and end of the field that is.
+    """
+    r, n, slows, bads, known = 0, 0, 0, 0, keys.used[0]
+    room = data.size
+    out[STATUS] = DONE
+    while r < rows.shape[0] and bads < bad.shape[0]:
+        first = i
+        while i < end and (blank(buf[i]) or buf[i] == CR):
+            i += 1
+        if i < end and buf[i] == HASH:
+            i = rest_of_line(buf, i, end)
+        if i < end and buf[i] == LF:
+            line += 1
+            i += 1
+            continue
+        if i >= end:
+            i = i if final else first
+            break
+        start, began, known, wrong, a, b = n, slows, keys.used[0], -1, i, i
+        if n + (end - i) // 4 > room or slows + (end - i) // 4 + 1 > slow.shape[0]:
+            stop = rest_of_line(buf, i, end)  # is there room for this row?
+            if n + (stop - i) // 4 > room or slows + (stop - i) // 4 + 1 > slow.shape[0]:
+                i = first
+                break
+        v, j, good = number(buf, i)
+        if not blank(buf[j]):
+            while j < end and not blank(buf[j]) and not over(buf[j]) and buf[j] != HASH:
+                good = 0
+                j += 1
+        y[r] = v
+        if not good:
+            k = i
+            while k < j and buf[k] != COLON:
+                k += 1
+            j = j if k == j else i  # an index, so there is no label
+            slow[slows, 0], slow[slows, 1], slow[slows, 2], slow[slows, 3] = r, LABEL, i, j
+            slows += 1
+        i = j
+        while i < end and blank(buf[i]):
+            i += 1
+        if buf[i] == QUERY and buf[i + 1] == QUERY_2 and buf[i + 2] == QUERY_3 and buf[i + 3] == COLON:
+            while i < end and not blank(buf[i]) and not over(buf[i]) and buf[i] != HASH:
+                i += 1
+        before = -1
+        while True:
+            while blank(buf[i]) and i < end:
+                i += 1
+            if i >= end or over(buf[i]) or buf[i] == HASH:
+                break
+            a = i
+            t = word(buf, i) ^ ZEROS
+            c = count_digits(t)
+            index = np.int64(join_digits(t, c))
+            i += c
+            while c == 8 and i - a < 18:
+                t = word(buf, i) ^ ZEROS
+                c = min(count_digits(t), 18 - (i - a))
+                index = index * np.int64(TENTHS[c]) + np.int64(join_digits(t, c))
+                i += c
+            v, j, good = number(buf, i + 1)
+            if i == a or buf[i] != COLON or index < least or index > most or index <= before:
+                wrong = UNREADABLE
+                if i > a and ZERO <= buf[i] <= NINE:
+                    wrong = HUGE
+                elif i > a and buf[i] == COLON:
+                    wrong = LOW if index < least else HUGE if index > most else ORDER
+                    wrong = REPEATED if index == before else wrong
+                break
+            before = index
+            data[n] = v
+            indices[n] = keys.column(index, buf, a, i)
+            i += 1
+            if not good or not (blank(buf[j]) or over(buf[j]) or buf[j] == HASH or j >= end):
+                j = i
+                while j < end and not (blank(buf[j]) or over(buf[j]) or buf[j] == HASH):
+                    j += 1
+                data[n] = 1.0
+                slow[slows, 0], slow[slows, 1], slow[slows, 2], slow[slows, 3] = r, n, i, j
+                slows += 1
+            i = j
+            n += 1
+        b = i
+        if wrong >= 0:
+            b = a
+            while b < end and not blank(buf[b]) and not over(buf[b]):
+                b += 1
+        if i < end and buf[i] != LF:
+            i = rest_of_line(buf, i, end)
+        if i >= end and not final:
+            i, n, slows = first, start, began
+            break
+        stop = i
+        while stop > first and over(buf[stop - 1]):
+            stop -= 1
+        if wrong >= 0:
+            bad[bads, 0], bad[bads, 1], bad[bads, 2], bad[bads, 3], bad[bads, 4], bad[bads, 5] = (
+                first, stop, line, wrong, a, b
+            )  # fmt: skip
+            bads, n, slows = bads + 1, start, began
+        else:
+            rows[r, 0], rows[r, 1], rows[r, 2] = first, stop, line
+            r += 1
+            indptr[r] = n
+        if i < end:
+            line += 1
+            i += 1
+        known = keys.used[0]
+    out[ROWS], out[STOP], out[LINE], out[SLOWS], out[BADS], out[WIDTH] = r, i, line, slows, bads, known
+
+
+@inlined
+def closes(c):
+    """Whether a byte ends a name or a value of a Vowpal Wabbit line."""
+    return blank(c) or over(c) or c == BAR
+
+
+@compiled
+def wabbit(buf, i, end, final, line, keys, data, indices, indptr, y, weight, rows, slow, bad, out):
+    """Whole rows "label importance 'tag |namespace:value feature:value ... |..." from buf[i:end], unsorted.
+
+    A feature of a namespace is named namespace^feature. What stands before the first bar without a space between, or
+    starts with an apostrophe, is a tag. `slow` and `bad` are as in `svmlight`.
+    """
+    r, n, slows, bads, known = 0, 0, 0, 0, keys.used[0]
+    room = data.size
+    out[STATUS] = DONE
+    while r < rows.shape[0] and bads < bad.shape[0]:
+        first = i
+        while i < end and (blank(buf[i]) or buf[i] == CR):
+            i += 1
+        if i < end and buf[i] == LF:
+            line += 1
+            i += 1
+            continue
+        if i >= end:
+            i = i if final else first
+            break
+        start, began, known, wrong, a, b = n, slows, keys.used[0], -1, i, i
+        if n + (end - i) // 2 > room or slows + (end - i) // 2 + 2 > slow.shape[0]:
+            stop = rest_of_line(buf, i, end)  # is there room for this row?
+            if n + (stop - i) // 2 > room or slows + (stop - i) // 2 + 2 > slow.shape[0]:
+                i = first
+                break
+        # label, importance, tag
+        fields, y[r], weight[r] = 0, 0.0, 1.0
+        while i < end and buf[i] != BAR and not over(buf[i]):
+            a = i
+            v, j, good = number(buf, i)
+            if not blank(buf[j]):
+                good = 0
+                while j < end and not blank(buf[j]) and buf[j] != BAR and not over(buf[j]):
+                    j += 1
+            i = j
+            if buf[j] == BAR or buf[a] == APOSTROPHE:
+                while i < end and buf[i] != BAR and not over(buf[i]):
+                    wrong = wrong if blank(buf[i]) else NO_BAR
+                    i += 1
+                break
+            if fields == 0:
+                y[r] = v
+            elif fields == 1:
+                weight[r] = v
+            else:
+                wrong = BASE
+                break
+            if not good:
+                slow[slows, 0], slow[slows, 1], slow[slows, 2], slow[slows, 3] = r, LABEL - fields, a, j
+                slows += 1
+            fields += 1
+            while i < end and blank(buf[i]):
+                i += 1
+        if fields == 0:
+            slow[slows, 0], slow[slows, 1], slow[slows, 2], slow[slows, 3] = r, LABEL, i, i
+            slows += 1
+        if wrong < 0 and (i >= end or buf[i] != BAR):
+            wrong, a = NO_BAR, i
+        # namespaces and their features
+        crowded = False
+        while wrong < 0 and i < end and buf[i] == BAR:
+            i += 1
+            p = i
+            while i < end and not closes(buf[i]) and buf[i] != COLON:
+                i += 1
+            q = i
+            h, scale = FNV_START, 1.0
+            if q > p:
+                h = (fnv(h, buf, p, q) ^ U(CARET)) * FNV_PRIME
+            if buf[i] == COLON and i < end:
+                a = p
+                scale, j, good = number(buf, i + 1)
+                if q == p:
+                    wrong = COLON_BAR
+                    break
+                if not good or not (closes(buf[j]) or j >= end):
+                    wrong = SCALE
+                    break
+                i = j
+            while True:
+                while i < end and blank(buf[i]):
+                    i += 1
+                if i >= end or over(buf[i]) or buf[i] == BAR:
+                    break
+                a = i
+                g = h
+                while i < end and not closes(buf[i]) and buf[i] != COLON:
+                    g = (g ^ U(buf[i])) * FNV_PRIME
+                    i += 1
+                b = i
+                if a == b:
+                    wrong = NAMELESS
+                    break
+                data[n] = scale
+                if buf[i] == COLON and i < end:
+                    v, j, good = number(buf, i + 1)
+                    i += 1
+                    if good and (closes(buf[j]) or j >= end):
+                        data[n] = v * scale
+                    else:
+                        j = i
+                        while j < end and not closes(buf[j]):
+                            j += 1
+                        slow[slows, 0], slow[slows, 1], slow[slows, 2], slow[slows, 3] = r, n, i, j
+                        slows += 1
+                    i = j
+                if i >= end and not final:
+                    break  # the name or the value may go on
+                k = keys.entry(g, buf, p, q, CARET if q > p else 0, buf, a, b)
+                if k < 0:
+                    crowded = True
+                    break
+                indices[n] = k
+                n += 1
+            if crowded:
+                break
+        if crowded:
+            out[STATUS] = CROWDED
+            i, n, slows = first, start, began
+            break
+        if wrong >= 0:
+            b = a
+            while b < end and not blank(buf[b]) and not over(buf[b]):
+                b += 1
+        i = rest_of_line(buf, i, end)
+        if i >= end and not final:
+            i, n, slows = first, start, began
+            break
+        stop = i
+        while stop > first and over(buf[stop - 1]):
+            stop -= 1
+        if wrong >= 0:
+            bad[bads, 0], bad[bads, 1], bad[bads, 2], bad[bads, 3], bad[bads, 4], bad[bads, 5] = (
+                first, stop, line, wrong, a, b
+            )  # fmt: skip
+            bads, n, slows = bads + 1, start, began
+        else:
+            rows[r, 0], rows[r, 1], rows[r, 2] = first, stop, line
+            r += 1
+            indptr[r] = n
+        if i < end:
+            line += 1
+            i += 1
+        known = keys.used[0]
+    out[ROWS], out[STOP], out[LINE], out[SLOWS], out[BADS], out[WIDTH] = r, i, line, slows, bads, known
+
+
+@compiled
+def settle(data, indices, indptr, rows, value, index):
+    """Put each row in ascending order of its columns and add up what has the same one, in place; the new size.
+
+    The sort is stable, so values are added in the order they stand in; `value` and `index` are work space.
+    """
+    n, a = 0, indptr[0]
+    for r in range(rows):
+        b = indptr[r + 1]
+        sorted_already = True
+        for k in range(a + 1, b):
+            sorted_already &= indices[k - 1] < indices[k]
+        if not sorted_already:
+            size = 1
+            while size < b - a:
+                for left in range(a, b, 2 * size):
+                    middle, right = min(left + size, b), min(left + 2 * size, b)
+                    j, k = left, middle
+                    for m in range(left, right):
+                        if j < middle and (k >= right or indices[j] <= indices[k]):
+                            value[m], index[m] = data[j], indices[j]
+                            j += 1
+                        else:
+                            value[m], index[m] = data[k], indices[k]
+                            k += 1
+                for k in range(a, b):
+                    data[k], indices[k] = value[k], index[k]
+                size *= 2
+        start = n
+        for k in range(a, b):
+            if n > start and indices[n - 1] == indices[k]:
+                data[n - 1] += data[k]
+            else:
+                data[n], indices[n] = data[k], indices[k]
+                n += 1
+        indptr[r + 1] = n
+        a = b
+    return n
