@@ -1,0 +1,270 @@
+"""What the densities share: rows in, sufficient statistics kept, log loss known, and a certificate."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from ..certificate import Assumption
+from ..run import RowError
+from ..theorems import Theorem
+from . import kernels
+from .certificate import LN2, NONE, DensityCertificate, judge
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+BLOCK = 1 << 16
+FIRST = np.zeros(BLOCK, np.int32)  # the slots of rows that all go to slot 0
+
+
+class Density:
+    """A density over one column, or over several independent ones of the same family.
+
+    `n` and `state` have a slot for each set of statistics: one here, one a class or a key where they share arrays.
+    `update` learns rows in their order; `progressive` also gives the log density of each *before* it was learnt. Their
+    sum is the log loss. For a Bayes predictive that sum is the marginal likelihood, which the sufficient statistics
+    give in closed form whatever the order: so `loss` costs nothing, and of merged shards it is what one run over all
+    their rows would have paid. Where old rows fade (`forget` below 1) the order counts: `loss` is added up row by row,
+    a + b stands for b's rows after a's, and its loss is the sum of what each paid by itself.
+    """
+
+    name: str
+    part: Any
+    unit = "value"  # what the family takes, for errors
+
+    def __init__(self, part: Any, width: int, forget: float) -> None:
+        if not 0.0 < forget <= 1.0:
+            raise ValueError(f"forget must lie in (0, 1], got {forget!r}")
+        self.part, self.forget = part, float(forget)
+        self.columns = part.prior.shape[1]
+        self.n = np.zeros(1)
+        self.state = np.zeros((1, width, self.columns))
+        self.rows = 0
+        self._paid = 0.0
+        self._whole: Any = None  # where old rows fade: all of them, unfaded, for the rival in hindsight
+
+    # ---- to be said by each family
+
+    def _marginal(self) -> float:
+        """-ln of the marginal likelihood of all rows."""
+        raise NotImplementedError
+
+    def _best(self) -> float:
+        """-ln of the likelihood at its maximum."""
+        raise NotImplementedError
+
+    def _theorem(self) -> tuple[Theorem, float, tuple[Assumption, ...]]:
+        """The theorem, its bound on the regret (NaN: none), and what it needs."""
+        return NONE, math.nan, ()
+
+    def _merged(self, other: Self, keep: float) -> None:
+        """Add the statistics of other, after fading ours by `keep`."""
+        if keep < 1.0:
+            for j in range(self.columns):
+                self.part.fade(self.state, 0, j, keep)
+        self.state += other.state
+
+    def _draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Draws of the predictive, a row each."""
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        """What was learnt, in words."""
+        raise NotImplementedError
+
+    # ---- reading
+
+    def _numbers(self, x: Any, grow: bool = False) -> np.ndarray:
+        """The values as numbers the kernel reads, a row each; `grow` lets new symbols in."""
+        x = np.asarray(x)
+        if x.dtype.kind in "OUS":
+            x = parsed(x)
+        elif x.dtype.kind not in "fiub":
+            raise ValueError(f"{self.name} takes numbers, got {x.dtype}")
+        return self._shaped(x)
+
+    def _shaped(self, x: np.ndarray) -> np.ndarray:
+        if x.ndim < 2 and self.columns == 1:
+            x = x.reshape(-1, 1)
+        if x.ndim != 2 or x.shape[1] != self.columns:
+            raise ValueError(f"{self.name} over {self.columns} columns got an array of shape {x.shape}")
+        return np.ascontiguousarray(x, x.dtype if x.dtype in (np.float32, np.float64) else np.float64)
+
+    def _values(self, X: np.ndarray) -> np.ndarray:
+        """Numbers of the kernel as values again."""
+        return X
+
+    def _refuse(self, X: np.ndarray) -> None:
+        """One error for the first value that the family does not take."""
+        place = int(kernels.refused(self.part, X))
+        if place >= 0:
+            row, column = divmod(place, self.columns)
+            raise RowError(row, self._wrong(column, X[row, column]))
+
+    def _wrong(self, column: int, value: Any) -> str:
+        where = f", column {column}" if self.columns > 1 else ""
+        number = "NaN" if np.isnan(value) else repr(float(value))
+        return f"{where}: value {number} is not {self.unit}"
+
+    # ---- learning
+
+    def update(self, x: Any) -> Self:
+        """Learn rows in their order; on an error nothing has changed."""
+        if self.forget < 1.0:
+            self.progressive(x)
+            return self
+        X = self._numbers(x, grow=True)
+        learn([self], self.part, None, X, self.n, self.state)
+        self.rows += len(X)
+        return self
+
+    def progressive(self, x: Any) -> np.ndarray:
+        """The log density of each row before it is learnt; then it is learnt."""
+        X = self._numbers(x, grow=True)
+        self._refuse(X)
+        if self.forget < 1.0:
+            if self._whole is None:
+                self._whole = self.fresh()
+                self._whole.forget = 1.0
+            self._whole.update(x)
+        out = np.zeros(len(X))
+        for a in range(0, len(X), BLOCK):
+            rows = X[a : a + BLOCK]
+            block = out[a : a + BLOCK]
+            kernels.play(self.part, FIRST[: len(rows)], rows, self.n, self.state, self.forget, block)
+        self.rows += len(X)
+        self._paid -= float(out.sum())
+        return out
+
+    def __add__(self, other: Self) -> Self:
+        """One density of both, as if other's rows had come after ours."""
+        if type(other) is not type(self) or not self._alike(other):
+            raise ValueError(f"only densities of one family and prior add up: {self!r} and {other!r} do not")
+        both = self.copy()
+        keep = both.forget**other.rows
+        both._merged(other, keep)
+        both.n = keep * both.n + other.n
+        both.rows += other.rows
+        both._paid += other._paid
+        if both._whole is not None and other._whole is not None:
+            both._whole = both._whole + other._whole
+        elif other._whole is not None:
+            both._whole = other._whole.copy()
+        return both
+
+    def _alike(self, other: Self) -> bool:
+        return self.forget == other.forget and np.array_equal(self.part.prior, other.part.prior)
+
+    def copy(self) -> Self:
+        """One that learns on its own."""
+        new = copy.copy(self)
+        new.n, new.state = self.n.copy(), self.state.copy()
+        new._whole = None if self._whole is None else self._whole.copy()
+        return new
+
+    def fresh(self) -> Self:
+        """The same prior, no rows."""
+        new = self.copy()
+        new.n[:], new.state[:] = 0.0, 0.0
+        new.rows, new._paid, new._whole = 0, 0.0, None
+        return new
+
+    # ---- predicting
+
+    def terms(self, x: Any) -> np.ndarray:
+        """The log density of each value, a row and a column each; -inf where the family does not take it."""
+        X = self._numbers(x)
+        if np.isnan(X).any():
+            self._refuse(X)
+        out = np.empty(X.shape)
+        for a in range(0, len(X), BLOCK):
+            rows = X[a : a + BLOCK]
+            kernels.terms(self.part, FIRST[: len(rows)], rows, self.n, self.state, out[a : a + BLOCK])
+        return out
+
+    def logp(self, x: Any) -> np.ndarray:
+        """The log density of each row, as the next row is predicted."""
+        return self.terms(x).sum(axis=1)
+
+    def sample(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Rows drawn from what is predicted next, each from the same predictive."""
+        X = self._draw(size, rng)
+        return self._values(X[:, 0] if self.columns == 1 else X)
+
+    # ---- what it cost
+
+    @property
+    def loss(self) -> float:
+        """Cumulative log loss in nats of predicting each row before learning it."""
+        return self._paid if self.forget < 1.0 else self._marginal()
+
+    @property
+    def bits_per_row(self) -> float:
+        """The loss in bits a row."""
+        return self.loss / LN2 / self.rows if self.rows else math.nan
+
+    def certificate(self) -> DensityCertificate:
+        """The regret against the best fixed distribution of the family in hindsight, and the bound if one is known."""
+        theorem, bound, needs = self._theorem()
+        if self.forget == 1.0:
+            return judge(theorem, self.loss, self._best(), bound, self.rows, needs)
+        faded = Assumption(f"old rows fade: forget = {self.forget:g}, which must be 1", False)
+        best = self._whole._best() if self._whole is not None else 0.0
+        return judge(theorem, self.loss, best, math.nan, self.rows, (*needs, faded))
+
+    def __repr__(self) -> str:
+        return f"<{self.name}, {self.rows:,} rows>"
+
+
+def learn(
+    owners: Sequence[Density], part: Any, slots: np.ndarray | None, X: np.ndarray, n: np.ndarray, state: np.ndarray
+) -> None:
+    """Absorb rows, each in its slot (None: all in slot 0); on an error nothing has changed.
+
+    A value that is not finite makes a Gaussian's squares so: no second read of the rows is needed to find none.
+    """
+    late = isinstance(part, kernels.Normal)
+    if not late:
+        owners[0]._refuse(X)
+    kept = n.copy(), state.copy()
+    for a in range(0, len(X), BLOCK):
+        rows = X[a : a + BLOCK]
+        kernels.absorb(part, FIRST[: len(rows)] if slots is None else slots[a : a + BLOCK], rows, n, state)
+    if not np.isfinite(state).all():
+        n[:], state[:] = kept
+        owners[0]._refuse(X)
+        raise ValueError(f"{owners[0].name}: the sums of values up to {np.abs(X).max():g} overflow")
+
+
+def parsed(x: np.ndarray) -> np.ndarray:
+    """Texts as numbers."""
+    try:
+        return x.astype(np.float64)
+    except (ValueError, TypeError):
+        for row, value in enumerate(x.reshape(len(x), -1).tolist() if x.ndim else [[x.item()]]):
+            for field in value:
+                try:
+                    float(field)
+                except (ValueError, TypeError):
+                    raise RowError(row, f": value {field!r} is not a number") from None
+        raise
+
+
+def positive(name: str, value: Any, columns: int | None = None) -> np.ndarray:
+    """A hyperparameter above 0, one for all columns or one each."""
+    return finite(name, value, columns, low=0.0)
+
+
+def finite(name: str, value: Any, columns: int | None = None, low: float = -math.inf) -> np.ndarray:
+    """A finite hyperparameter, one for all columns or one each."""
+    array = np.atleast_1d(np.asarray(value, np.float64))
+    if array.ndim != 1 or not np.isfinite(array).all() or not (array > low).all():
+        above = f" above {low:g}" if low > -math.inf else ""
+        raise ValueError(f"{name} must be a finite number{above} (or one a column), got {value!r}")
+    if columns is not None and array.size not in (1, columns):
+        raise ValueError(f"{name} must be one number or {columns}, one a column; got {array.size}")
+    return array

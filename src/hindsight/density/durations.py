@@ -1,0 +1,95 @@
+"""Densities of durations: Gamma of a known shape, of which the exponential is shape 1."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln, xlogy
+
+from . import kernels
+from .base import Density, positive
+
+
+class Gamma(Density):
+    """Durations of known shape and unknown rate; a Gamma(a, b) prior of the rate makes the prediction a beta prime.
+
+    Parameters
+    ----------
+    shape : above 0; 1 is the exponential (then 0 is a duration too), larger ones have a peak.
+    a, b : as if the shapes of the durations seen summed to a, and they to b; above 0, one for all columns or one each.
+    columns : independent columns.
+    forget : factor in (0, 1] by which what was learnt fades at each row.
+
+    Examples
+    --------
+    >>> Gamma(shape=2, a=1, b=1).update([1.0, 2.0, 3.0]).describe()
+    'mean 2'
+    """
+
+    name, unit = "gamma", "a duration (a finite number above 0)"
+
+    def __init__(
+        self, shape: float = 2.0, a: Any = 0.5, b: Any = 0.01, *, columns: int = 1, forget: float = 1.0
+    ) -> None:
+        given = (("a", a), ("b", b), ("shape", shape))
+        prior = np.stack([np.broadcast_to(positive(k, v, columns), columns) for k, v in given])
+        super().__init__(kernels.Waiting(np.ascontiguousarray(prior)), 2, forget)
+        if (prior[2] == 1.0).all():
+            self.unit = "a duration (a finite number, at least 0)"
+
+    logpdf = Density.logp
+
+    def _marginal(self) -> float:
+        (a, b, shape), total, logs, n = self.part.prior, self.state[:, 0], self.state[:, 1], self.n[:, None]
+        gained = gammaln(a + shape * n) - gammaln(a) - n * gammaln(shape) + (shape - 1.0) * logs
+        return float((a * np.log1p(total / b) + shape * n * np.log(b + total) - gained).sum())
+
+    def _best(self) -> float:
+        shape, total, logs, n = self.part.prior[2], self.state[:, 0], self.state[:, 1], self.n[:, None]
+        if ((total == 0.0) & (n > 0.0)).any():
+            return -math.inf
+        power = shape * n
+        best = (shape - 1.0) * logs - n * gammaln(shape) + xlogy(power, power / np.maximum(total, 1e-300)) - power
+        return float(-best.sum())
+
+    def _mean(self) -> np.ndarray:
+        (a, b, shape), total = self.part.prior, self.state[0, 0]
+        return np.asarray(shape * (b + total) / (a + shape * self.n[0]))
+
+    def _draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        (a, b, shape), total = self.part.prior, self.state[0, 0]
+        rate = rng.gamma(a + shape * self.n[0], 1.0 / (b + total), (size, self.columns))
+        return np.asarray(rng.gamma(shape, 1.0, rate.shape) / rate)
+
+    def as_prior(self, rows: float) -> Gamma:
+        """The same family with a prior of what was learnt here, worth that many rows (beside the prior of this one)."""
+        share = positive("rows", rows) / max(self.n[0], 1e-300)
+        a, b, shape = self.part.prior
+        a, b = a + shape * (share * self.n[0]), b + share * self.state[0, 0]
+        new = Gamma(shape, a, b, columns=self.columns, forget=self.forget)
+        return new if type(self) is Gamma else Exponential(a, b, columns=self.columns, forget=self.forget)
+
+    def describe(self) -> str:
+        return "mean " + ", ".join(f"{mean:.4g}" for mean in self._mean()[:5])
+
+
+class Exponential(Gamma):
+    """Durations at an unknown rate; a Gamma(a, b) prior of the rate makes the prediction a Lomax.
+
+    Parameters
+    ----------
+    a, b : as if a durations had been seen that sum to b; above 0, one for all columns or one each.
+    columns, forget : as for `Gamma`.
+
+    Examples
+    --------
+    >>> Exponential(a=1, b=1).update([1.0, 2.0, 3.0]).describe()
+    'mean 1.75'
+    """
+
+    name = "exponential"
+
+    def __init__(self, a: Any = 0.5, b: Any = 0.01, *, columns: int = 1, forget: float = 1.0) -> None:
+        super().__init__(1.0, a, b, columns=columns, forget=forget)

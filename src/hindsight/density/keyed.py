@@ -1,0 +1,367 @@
+"""One density a key (a customer, a device): created on first sight from a shared prior, in bounded memory."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from ..run import RowError
+from . import kernels
+from .base import Density
+from .certificate import LN2, DensityCertificate, judge, together
+from .product import Product, columns_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CAPACITY = 1 << 20
+ROWS = 1 << 14  # a block of rows that stays in cache while each column's statistics are visited
+
+
+class Keyed:
+    """One density a key, all with the same prior.
+
+    A key seen for the first time starts from the prior of `density` (give it what the crowd does with `as_prior`);
+    a key never seen is predicted by that prior. Memory is bounded by `capacity` keys: one more is an error, or, with
+    `spill`, the key that was not seen for longest goes to that SQLite file and comes back when it is seen again.
+
+    Parameters
+    ----------
+    density : a density over columns (not a full Gaussian or an n-gram), or a `Product` of such; its rows don't count.
+    key : the name of the key's column, or its place in rows that come as a 2-D array.
+    capacity : the most keys in memory.
+    spill : a file for the others, or None; what an earlier run left there is overwritten.
+
+    Examples
+    --------
+    >>> from hindsight.density import Poisson
+    >>> calls = Keyed(Product({"calls": Poisson()}), key="customer")
+    >>> calls.update({"customer": ["ann", "bob", "ann"], "calls": [3, 0, 5]}).keys
+    ['ann', 'bob']
+    """
+
+    name = "keyed"
+
+    def __init__(self, density: Any, key: Any, *, capacity: int = CAPACITY, spill: str | None = None) -> None:
+        self.inner = density.fresh()
+        for part in parts_of(self.inner):
+            if not isinstance(part, Density) or getattr(part, "grows", False):
+                raise ValueError(f"a density a key cannot be {part!r}: take columns with declared symbols")
+        if capacity < 1:
+            raise ValueError(f"capacity must be at least 1 key, got {capacity!r}")
+        self.key, self.capacity, self.spill = key, int(capacity), spill
+        self.rows = 0
+        self._slot: OrderedDict[Any, int] = OrderedDict()  # the key least recently seen first
+        # slot 0 is never written: the prior, for keys never seen
+        self._parts: list[Density] = [part.copy() for part in parts_of(self.inner)]
+        self._paid = 0.0
+        self._store: sqlite3.Connection | None = None
+        self._away: set[Any] = set()
+        self._resize(64)
+
+    @property
+    def keys(self) -> list[Any]:
+        """The keys seen, those in memory first, least recently seen first where some spill."""
+        return [*self._slot, *self._away]
+
+    @property
+    def columns(self) -> int:
+        """How many columns a row has, the key included."""
+        return 1 + int(self.inner.columns)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns as they are shown."""
+        return self.inner.names if isinstance(self.inner, Product) else [self.inner.name]
+
+    def _resize(self, slots: int) -> None:
+        slots = min(slots, self.capacity + 1)
+        for part in self._parts:
+            n, state = np.zeros(slots), np.zeros((slots, *part.state.shape[1:]))
+            n[: part.n.size], state[: part.n.size] = part.n[:slots], part.state[:slots]
+            part.n, part.state = n, state
+
+    # ---- reading
+
+    def _split(self, x: Any) -> tuple[list[Any], list[np.ndarray]]:
+        """The keys, and the numbers of each column."""
+        frame = columns_of(x)
+        if frame is not None:
+            if self.key not in frame:
+                raise ValueError(f"there is no column {self.key!r} (columns: {', '.join(map(str, frame))})")
+            keys = np.asarray(frame[self.key])
+            rest = {name: values for name, values in frame.items() if name != self.key}
+            x = rest if isinstance(self.inner, Product) else next(iter(rest.values()))
+        else:
+            X = np.asarray(x)
+            if X.ndim != 2 or X.shape[1] != self.columns:
+                raise ValueError(f"keyed rows of {self.columns} columns got an array of shape {X.shape}")
+            keys, x = X[:, self.key], np.delete(X, self.key, axis=1)
+        if keys.dtype.kind == "f" and not np.isfinite(keys).all():
+            row = int(np.flatnonzero(~np.isfinite(keys))[0])
+            raise RowError(row, f", column {self.key!r}: value {keys[row]} is no key")
+        values = self.inner.split(x) if isinstance(self.inner, Product) else [x]
+        blocks = []
+        for part, name, column in zip(self._parts, self.names, values, strict=True):
+            try:
+                block = part._numbers(column, grow=True)
+                part._refuse(block)
+            except RowError as error:
+                raise RowError(error.row, f", column {name!r}{error.message}") from None
+            if len(block) != len(keys):
+                raise ValueError(f"there are {len(keys)} keys, but column {name!r} has {len(block)} rows")
+            blocks.append(block)
+        return keys.tolist(), blocks
+
+    def check(self, x: Any) -> None:
+        """Raise what `update` would."""
+        keys, _ = self._split(x)
+        new = dict.fromkeys(key for key in keys if key not in self._slot)
+        if self.spill is None and len(self._slot) + len(new) > self.capacity:
+            self._full(keys, list(new)[self.capacity - len(self._slot)])
+
+    def _full(self, keys: list[Any], key: Any) -> None:
+        raise RowError(
+            keys.index(key),
+            f": key {key!r} would be one more than capacity = {self.capacity:,} keys; "
+            "raise the capacity or give a file to spill to",
+        )
+
+    def _segments(self, keys: list[Any], create: bool) -> Iterator[tuple[int, int, np.ndarray]]:
+        """Stretches of rows with the slot of each; a slot changes hands only between two stretches that use it."""
+        slot, spills = self._slot, self.spill is not None
+        out: list[int] = []
+        start, added = 0, []
+        touched: set[int] = set()
+        for t, key in enumerate(keys):
+            s = slot.get(key, 0)
+            if s == 0:
+                if not create and key not in self._away:
+                    out.append(0)
+                    continue
+                if len(slot) < self.capacity:
+                    s = slot[key] = len(slot) + 1
+                    if s >= self._parts[0].n.size:
+                        self._resize(2 * s)
+                    added.append(key)
+                elif not spills:
+                    for new in added:
+                        del slot[new]
+                    self._full(keys, key)
+                else:
+                    if next(iter(slot.values())) in touched:
+                        yield start, t, np.array(out, np.int32)
+                        out, start = [], t
+                        touched.clear()
+                    s = slot[key] = self._evict()
+                if key in self._away:
+                    self._load(key, s)
+            elif spills:
+                slot.move_to_end(key)
+            if spills:
+                touched.add(s)
+            out.append(s)
+        yield start, len(keys), np.array(out, np.int32)
+
+    def _file(self) -> sqlite3.Connection:
+        if self._store is None:
+            try:
+                self._store = sqlite3.connect(str(self.spill))
+                self._store.execute("DROP TABLE IF EXISTS states")
+                self._store.execute("CREATE TABLE states (key TEXT PRIMARY KEY, state BLOB)")
+            except sqlite3.Error as error:
+                self._store = None
+                raise ValueError(f"{self.spill}: {error}") from None
+        return self._store
+
+    def close(self) -> None:
+        """Close the file that keys spill to; those in it are lost."""
+        if self._store is not None:
+            self._store.close()
+
+    def _evict(self) -> int:
+        """Send the key least recently seen to the file; its slot, empty."""
+        store = self._file()
+        key, s = self._slot.popitem(last=False)
+        state = np.concatenate([np.append(part.state[s].ravel(), part.n[s]) for part in self._parts])
+        store.execute("INSERT OR REPLACE INTO states VALUES (?, ?)", (repr(key), state.tobytes()))
+        self._away.add(key)
+        for part in self._parts:
+            part.n[s], part.state[s] = 0.0, 0.0
+        return s
+
+    def _load(self, key: Any, s: int) -> None:
+        (blob,) = self._file().execute("SELECT state FROM states WHERE key = ?", (repr(key),)).fetchone()
+        self._fill(np.frombuffer(blob), s)
+        self._away.discard(key)
+
+    def _fill(self, numbers: np.ndarray, s: int) -> None:
+        a = 0
+        for part in self._parts:
+            size = part.state[s].size
+            part.state[s] = numbers[a : a + size].reshape(part.state[s].shape)
+            part.n[s] = numbers[a + size]
+            a += size + 1
+
+    # ---- learning and predicting
+
+    def update(self, x: Any) -> Self:
+        """Learn rows in their order, each by its key; on an error nothing has changed."""
+        if any(part.forget < 1.0 for part in self._parts):
+            self.progressive(x)
+            return self
+        for a, b, slots, blocks in self._blocks(x, create=True):
+            for part, block in zip(self._parts, blocks, strict=True):
+                kernels.absorb(part.part, slots, block[a:b], part.n, part.state)
+        return self
+
+    def progressive(self, x: Any) -> np.ndarray:
+        """The log density of each row, given its key, before it is learnt; then it is learnt."""
+        out: list[np.ndarray] = []
+        for a, b, slots, blocks in self._blocks(x, create=True):
+            p = np.zeros(b - a)
+            for part, block in zip(self._parts, blocks, strict=True):
+                kernels.play(part.part, slots, block[a:b], part.n, part.state, part.forget, p)
+            out.append(p)
+        paid = np.concatenate(out)
+        self._paid -= float(paid.sum())
+        return paid
+
+    def _blocks(self, x: Any, create: bool) -> Iterator[tuple[int, int, np.ndarray, list[np.ndarray]]]:
+        keys, blocks = self._split(x)
+        for start, stop, slots in self._segments(keys, create):
+            for a in range(start, stop, ROWS):
+                b = min(stop, a + ROWS)
+                yield a, b, slots[a - start : b - start], blocks
+        if self._store is not None:
+            self._store.commit()
+        self.rows += len(keys) if create else 0
+
+    def terms(self, x: Any) -> np.ndarray:
+        """The log density of each row by column, given its key; a key never seen has the prior."""
+        out = []
+        for a, b, slots, blocks in self._blocks(x, create=False):
+            columns = []
+            for part, block in zip(self._parts, blocks, strict=True):
+                p = np.empty((b - a, block.shape[1]))
+                kernels.terms(part.part, slots, block[a:b], part.n, part.state, p)
+                columns.append(p.sum(axis=1))
+            out.append(np.stack(columns, axis=1))
+        return np.concatenate(out)
+
+    def logp(self, x: Any) -> np.ndarray:
+        """The log density of each row, given its key, as the next row is predicted."""
+        return np.asarray(self.terms(x).sum(axis=1))
+
+    logpdf = logp
+
+    def of(self, key: Any) -> Any:
+        """The density of one key, to learn on its own; the prior for a key never seen."""
+        s = next(iter(self._segments([key], create=False)))[2][0]
+        each = []
+        for part in self._parts:
+            one = part.copy()
+            one.n, one.state = part.n[s : s + 1].copy(), part.state[s : s + 1].copy()
+            one.rows = int(one.n[0])
+            each.append(one)
+        if not isinstance(self.inner, Product):
+            return each[0]
+        product = Product(dict(zip(self.inner.densities, each, strict=True)))
+        product.rows = each[0].rows
+        return product
+
+    def __add__(self, other: Self) -> Self:
+        """One of both, key by key, as if other's rows had come after ours."""
+        if self.spill is not None or other.spill is not None or any(p.forget < 1.0 for p in self._parts):
+            raise ValueError("densities a key add up only where none spills to a file and nothing fades")
+        alike = self.key == other.key and self.names == other.names
+        if not alike or not all(a._alike(b) for a, b in zip(self._parts, other._parts, strict=True)):
+            raise ValueError(f"only densities of one family and prior add up: {self!r} and {other!r} do not")
+        both = self.copy()
+        slots = next(iter(both._segments(list(other._slot), create=True)))[2]
+        for mine, theirs in zip(both._parts, other._parts, strict=True):
+            moved = mine.copy()
+            moved.n[:], moved.state[:] = 0.0, 0.0
+            places = list(other._slot.values())
+            moved.n[slots], moved.state[slots] = theirs.n[places], theirs.state[places]
+            mine._merged(moved, 1.0)
+            mine.n += moved.n
+        both.rows += other.rows
+        both._paid += other._paid
+        return both
+
+    def copy(self) -> Self:
+        """One that learns on its own, in memory alone."""
+        if self.spill is not None:
+            raise ValueError("a density a key that spills to a file cannot be copied")
+        new = type(self)(self.inner, self.key, capacity=self.capacity)
+        new._slot, new._parts = self._slot.copy(), [part.copy() for part in self._parts]
+        new.rows, new._paid = self.rows, self._paid
+        return new
+
+    def fresh(self) -> Self:
+        """The same prior, no keys."""
+        return type(self)(self.inner, self.key, capacity=self.capacity, spill=self.spill)
+
+    # ---- what it cost
+
+    def _everywhere(self) -> Iterator[list[Density]]:
+        """The statistics of all keys: in memory, then from the file, some at a time."""
+        used = len(self._slot) + 1
+        each = [part.copy() for part in self._parts]
+        for part in each:
+            part.n, part.state = part.n[1:used], part.state[1:used]
+        yield each
+        for key in sorted(self._away, key=repr):
+            (blob,) = self._file().execute("SELECT state FROM states WHERE key = ?", (repr(key),)).fetchone()
+            numbers, a = np.frombuffer(blob), 0
+            each = [part.fresh() for part in parts_of(self.inner)]
+            for part in each:
+                size = part.state.size
+                part.state[0] = numbers[a : a + size].reshape(part.state[0].shape)
+                part.n[0] = numbers[a + size]
+                a += size + 1
+            yield each
+
+    @property
+    def loss(self) -> float:
+        """Cumulative log loss in nats, each row given its key: the sum over keys and columns."""
+        if any(part.forget < 1.0 for part in self._parts):
+            return self._paid
+        return math.fsum(part._marginal() for each in self._everywhere() for part in each)
+
+    @property
+    def bits_per_row(self) -> float:
+        """The loss in bits a row."""
+        return self.loss / LN2 / self.rows if self.rows else math.nan
+
+    def certificate(self) -> DensityCertificate:
+        """Against the best fixed distribution of each key; bounds of keys and columns add."""
+        if any(part.forget < 1.0 for part in self._parts):
+            raise ValueError("where old rows fade, a density a key keeps no rival: nothing to certify but its loss")
+        sums = np.zeros((3, len(self._parts)))
+        for each in self._everywhere():
+            sums += np.array([[p._marginal(), p._best(), p._theorem()[1]] for p in each]).T
+        parts = {}
+        for k, (part, name) in enumerate(zip(self._parts, self.names, strict=True)):
+            theorem, _, needs = part._theorem()
+            note = (f"one distribution for each of {len(self.keys):,} keys, the rival's too",)
+            measured, rival, bound = sums[:, k].tolist()
+            parts[name] = judge(theorem, measured, rival, bound, self.rows, needs, note)
+        return together("product of independent columns, a density a key", self.rows, parts)
+
+    def describe(self) -> str:
+        """What was learnt, in words."""
+        return f"{len(self.keys):,} keys of {self.inner!r}"
+
+    def __repr__(self) -> str:
+        return f"<keyed by {self.key!r}, {len(self.keys):,} keys, {self.rows:,} rows>"
+
+
+def parts_of(density: Any) -> list[Any]:
+    """The densities of the columns."""
+    return list(density.densities.values()) if isinstance(density, Product) else [density]

@@ -1,0 +1,231 @@
+"""Sentences of tokens: which word comes after the ones before ("I sat on a chair" against "I fat on a chair", N0)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from ..certificate import Assumption
+from ..learners import choice
+from ..run import RowError
+from .certificate import LN2, NONE, DensityCertificate, judge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+UNKNOWN, END, START = "<unk>", "</s>", "<s>"
+
+
+class NGram:
+    """Tokens given the order − 1 before them, with absolute discounting: every count c gives up `discount`.
+
+    "interpolate": p(w | h) = max(c − D, 0)/C + D·(kinds after h)/C · p(w | shorter h), for every word; "back-off": the
+    shorter history speaks only for words not seen after h, scaled to the mass given up. Below the single words stands
+    the uniform distribution over the vocabulary: the words declared or seen so far, the unknown and the end. So
+    probabilities sum to 1 over it, whatever was learnt. A word not in the vocabulary is predicted as the unknown; then,
+    unless the vocabulary was declared, it joins it.
+
+    The loss is added up sentence by sentence; of merged models it is the sum of what each paid by itself.
+
+    Parameters
+    ----------
+    order : 1 for single words, 2 for pairs, ...
+    vocabulary : the declared words, or None to let it grow.
+    smoothing : "interpolate" or "back-off".
+    discount : D, between 0 and 1.
+
+    Examples
+    --------
+    >>> model = NGram(2).update(["I sat on a chair", "he sat on a sofa", "the fat cat"])
+    >>> sat, fat = model.logpmf(["I sat on a chair", "I fat on a chair"])
+    >>> bool(sat > fat)
+    True
+    """
+
+    name = "n-gram"
+    columns = 1
+
+    def __init__(
+        self,
+        order: int = 3,
+        vocabulary: Iterable[str] | None = None,
+        smoothing: str = "interpolate",
+        discount: float = 0.75,
+    ) -> None:
+        if not isinstance(order, (int, np.integer)) or order < 1:
+            raise ValueError(f"order must be a whole number, at least 1; got {order!r}")
+        if not 0.0 < discount < 1.0:
+            raise ValueError(f"discount must lie between 0 and 1, got {discount!r}")
+        self.order, self.discount = int(order), float(discount)
+        self.smoothing = choice("smoothing", smoothing, ("interpolate", "back-off"))
+        self.grows = vocabulary is None
+        self._words = dict.fromkeys([UNKNOWN, END, *(() if vocabulary is None else vocabulary)])
+        self._after: dict[tuple[str, ...], Counter[str]] = {}
+        self._total: Counter[tuple[str, ...]] = Counter()
+        self.rows, self.tokens, self.loss = 0, 0, 0.0
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """The words, the unknown and the end among them."""
+        return list(self._words)
+
+    def probability(self, word: str, history: tuple[str, ...] = ()) -> float:
+        """Of the word after these (the last order − 1 count); a word not in the vocabulary is the unknown."""
+        word = word if word in self._words else UNKNOWN
+        return self._p(word, self._cut(history))
+
+    def _cut(self, history: tuple[str, ...]) -> tuple[str, ...]:
+        return history[max(0, len(history) - self.order + 1) :]
+
+    def _p(self, word: str, history: tuple[str, ...]) -> float:
+        after = self._after.get(history)
+        if after is None:
+            return self._p(word, history[1:]) if history else 1.0 / len(self._words)
+        total, count = self._total[history], after.get(word, 0)
+        if self.smoothing == "interpolate":
+            lower = self._p(word, history[1:]) if history else 1.0 / len(self._words)
+            return (max(count - self.discount, 0.0) + self.discount * len(after) * lower) / total
+        if len(after) == len(self._words):  # no word is left to back off to, so nothing is given up
+            return count / total
+        if count:
+            return (count - self.discount) / total
+        shorter = history[1:]
+        lower = self._p(word, shorter) if history else 1.0 / len(self._words)
+        seen = math.fsum(self._p(w, shorter) for w in after) if history else len(after) / len(self._words)
+        return self.discount * len(after) / total * lower / (1.0 - seen)
+
+    def _sentences(self, x: Any) -> Iterator[list[str]]:
+        if isinstance(x, str):
+            raise ValueError(f"sentences come in a list; got the single text {x[:40]!r}")
+        for row, sentence in enumerate(x):
+            if isinstance(sentence, str):
+                yield sentence.split()
+            elif isinstance(sentence, (list, tuple)) and all(isinstance(w, str) for w in sentence):
+                yield list(sentence)
+            else:
+                raise RowError(row, f": {sentence!r} is not a sentence (a text, or a list of words)")
+
+    def _walk(self, sentence: list[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Each word, and the end, with the history it is predicted from."""
+        history: tuple[str, ...] = (START,) * (self.order - 1)
+        for word in [*sentence, END]:
+            yield word, history
+            seen = word if self.grows or word in self._words else UNKNOWN
+            history = self._cut((*history, seen))
+
+    def _learn(self, word: str, history: tuple[str, ...]) -> None:
+        if word not in self._words:
+            if self.grows:
+                self._words[word] = None
+            else:
+                word = UNKNOWN
+        for k in range(len(history) + 1):
+            self._after.setdefault(history[k:], Counter())[word] += 1
+            self._total[history[k:]] += 1
+
+    def update(self, x: Any) -> Self:
+        """Learn sentences (texts, split at white space, or lists of words) in their order."""
+        self.progressive(x)
+        return self
+
+    def progressive(self, x: Any) -> np.ndarray:
+        """The log probability of each sentence, each word predicted before it is learnt; then it is learnt."""
+        out = []
+        for sentence in list(self._sentences(x)):
+            paid = 0.0
+            for word, history in self._walk(sentence):
+                paid -= math.log(self.probability(word, history))
+                self._learn(word, history)
+            out.append(-paid)
+            self.tokens += len(sentence) + 1
+            self.loss += paid
+        self.rows += len(out)
+        return np.array(out)
+
+    def logp(self, x: Any) -> np.ndarray:
+        """The log probability of each sentence, its end included."""
+        walks = (self._walk(sentence) for sentence in self._sentences(x))
+        return np.array([math.fsum(math.log(self.probability(w, h)) for w, h in walk) for walk in walks])
+
+    logpmf = logp
+
+    def explain(self, sentence: Any) -> list[tuple[str, float]]:
+        """The log probability of each word of a sentence, and of its end."""
+        (words,) = self._sentences([sentence])
+        return [(w, math.log(self.probability(w, h))) for w, h in self._walk(words)]
+
+    def sample(self, size: int, rng: np.random.Generator, longest: int = 100) -> list[str]:
+        """Sentences drawn word by word, of at most `longest` words."""
+        out = []
+        for _ in range(size):
+            words: list[str] = []
+            while len(words) < longest:
+                history = self._cut((START,) * (self.order - 1) + tuple(words))
+                p = np.array([self._p(w, history) for w in self._words])
+                word = self.vocabulary[int(rng.choice(p.size, p=p / p.sum()))]
+                if word == END:
+                    break
+                words.append(word)
+            out.append(" ".join(words))
+        return out
+
+    def __add__(self, other: Self) -> Self:
+        """One model of the counts of both."""
+        mine = (self.order, self.smoothing, self.discount, self.grows)
+        same = mine == (other.order, other.smoothing, other.discount, other.grows)
+        if not same or (not self.grows and self._words != other._words):
+            raise ValueError(f"only n-grams of the same order, smoothing and vocabulary add up: {self!r}, {other!r}")
+        both = self.copy()
+        both._words |= other._words
+        for history, after in other._after.items():
+            both._after.setdefault(history, Counter()).update(after)
+        both._total.update(other._total)
+        both.rows, both.tokens, both.loss = self.rows + other.rows, self.tokens + other.tokens, self.loss + other.loss
+        return both
+
+    def copy(self) -> Self:
+        """One that learns on its own."""
+        new = self.fresh()
+        new._words = dict(self._words)
+        new._after = {history: Counter(after) for history, after in self._after.items()}
+        new._total = Counter(self._total)
+        new.rows, new.tokens, new.loss = self.rows, self.tokens, self.loss
+        return new
+
+    def fresh(self) -> Self:
+        """The same settings, nothing learnt."""
+        words = None if self.grows else [w for w in self._words if w not in (UNKNOWN, END)]
+        return type(self)(self.order, words, self.smoothing, self.discount)
+
+    @property
+    def bits_per_row(self) -> float:
+        """The loss in bits a sentence."""
+        return self.loss / LN2 / self.rows if self.rows else math.nan
+
+    @property
+    def perplexity(self) -> float:
+        """e to the mean loss a word."""
+        return math.exp(self.loss / self.tokens) if self.tokens else math.nan
+
+    def certificate(self) -> DensityCertificate:
+        """Against the best fixed conditional distribution of words given their histories; no bound is known."""
+        best = -math.fsum(
+            c * math.log(c / self._total[history])
+            for history, after in self._after.items()
+            if len(history) == self.order - 1
+            for c in after.values()
+        )
+        grown = Assumption(f"the vocabulary grew to {len(self._words)} words: declare it", False)
+        need = (grown,) if self.grows else ()
+        note = ("the rival knows how often each word followed each history",)
+        return judge(NONE, self.loss, best, math.nan, self.rows, need, note)
+
+    def describe(self) -> str:
+        """What was learnt, in words."""
+        return f"order {self.order}, {len(self._words):,} words, perplexity {self.perplexity:.4g}"
+
+    def __repr__(self) -> str:
+        return f"<{self.order}-gram, {self.rows:,} sentences>"
