@@ -281,7 +281,8 @@ def certify_halfspace(half: Halfspace, data: Data, label: str | None = None) -> 
         known = shown.separable is False
         need = Assumption("some u must be right on every row: " + "; ".join(shown.notes), False if known else None)
         rival = Opponent(half.pocket[0], float(half.errors), float(np.linalg.norm(half.pocket)), math.inf, "the pocket")
-        verdict, bound, equality, ended = Verdict.VOID if known else Verdict.UNCHECKABLE, math.nan, False, "a cap stopped it"
+        verdict, bound, equality = Verdict.VOID if known else Verdict.UNCHECKABLE, math.nan, False
+        ended = "a cap stopped it"
     else:
         least, norm = float((data.y * data.margins(u)).min()), float(np.linalg.norm(u))
         bound = (R * norm) ** 2
