@@ -71,6 +71,7 @@ class Factor:
         self.method = "qr"
         self._R = np.zeros((0, self.width))
         self._waiting: list[np.ndarray] = []
+        self._solved: dict[tuple[float, float | None], Solution] = {}
 
     def add(self, X: Any, y: np.ndarray, weight: np.ndarray | None = None, names: Sequence[Any] | None = None) -> None:
         """Take in rows (a dense array or a CSR matrix), or raise and change nothing; rows of weight 0 are none."""
@@ -97,6 +98,8 @@ class Factor:
         except BaseException:
             self.rows, self._R, self._waiting = kept
             raise
+        self.method = "qr"
+        self._solved.clear()
 
     def _rows(self, X: Any, y: np.ndarray, weight: np.ndarray | None, part: slice, names: Any) -> np.ndarray:
         values = X[part] if isinstance(X, np.ndarray) else X[part].toarray()
@@ -133,6 +136,12 @@ class Factor:
         Singular values of at most `rcond` times the largest count as 0; None is 8 eps max(n, sqrt(rows)), and rows that
         have full rank by it once their columns are brought to one length have full rank.
         """
+        key = l2, rcond
+        if key not in self._solved:
+            self._solved[key] = self._solve(l2, rcond)
+        return self._solved[key]
+
+    def _solve(self, l2: float, rcond: float | None) -> Solution:
         from scipy import linalg
 
         R, k, n = self.triangle(), int(self.intercept), self.features

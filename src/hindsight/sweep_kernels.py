@@ -1,0 +1,186 @@
+"""The loops of sweeps: a gradient of all rows from one read of them, and steps on rows drawn at random.
+
+The rules, rows and steps are those of `kernels`.
+"""
+# mypy: ignore-errors
+# numba infers the types of parts from those they are called with
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, overload
+
+from .kernels import INLINE, Dense, add, inner, kernel
+from .rivals.data import STAMP
+
+AHEAD = 8  # draws that a row is fetched before it is played
+DECAY = 2.0**-10  # the scale of lazily decayed weights at which they are written out
+
+# Scalars of a sweep: w = SCALE theta, Sigma eta w = SUM theta - moment, and, where drawn rows meet l2, |w|^2.
+ROUNDS, SCALE, SUM, SQUARE, TOUCHED, SCALARS = range(6)
+
+
+@intrinsic
+def _fetch(context, array, k):
+    """Ask for the cache line of an array's k-th number, counted from its first."""
+
+    def build(context, builder, signature, args):
+        view = context.make_array(signature.args[0])(context, builder, args[0])
+        place = builder.bitcast(builder.gep(view.data, [args[1]]), ir.IntType(8).as_pointer())
+        word = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [place.type, word, word, word])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [place, word(0), word(3), word(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), build
+
+
+def ahead(rows, y, a, t):
+    """Ask for row t, its target and its factor, which will be played soon."""
+
+
+@overload(ahead, jit_options=INLINE)
+def _ahead(rows, y, a, t):
+    if issubclass(rows.instance_class, Dense):
+
+        def dense(rows, y, a, t):
+            _fetch(y, t)
+            _fetch(a, t)
+            n = rows.values.shape[1]
+            for k in range(0, n + 31, 32):  # the processor follows a run of lines once it has begun
+                _fetch(rows.values, t * n + min(k, n - 1))
+
+        return dense
+
+    def sparse(rows, y, a, t):
+        _fetch(y, t)
+        _fetch(a, t)
+        first, last = np.int64(rows.indptr[t]), np.int64(rows.indptr[t + 1])
+        for k in range(first, last, 32):
+            _fetch(rows.data, k)
+            _fetch(rows.indices, k)
+
+    return sparse
+
+
+def _loops(stamp):
+    @kernel
+    def gather(rows, y, a, rule, v, total):
+        """`total` and Sigma a_t loss_t at w = v[0]; the gradient is added to v[1]. One read of the rows."""
+        stamp  # noqa: B018
+        for t in range(y.size):
+            if a[t] == 0.0:
+                continue
+            z = inner(v, 0, rows, t)[0]
+            total += a[t] * rule.loss(z, y[t])
+            d = a[t] * rule.slope(z, y[t])
+            if d != 0.0:
+                add(v, 1, rows, t, d)
+        return total
+
+    @kernel
+    def value(rows, y, a, rule, v, total):
+        """`total` and Sigma a_t loss_t at w = v[0]."""
+        stamp  # noqa: B018
+        for t in range(y.size):
+            if a[t] != 0.0:
+                total += a[t] * rule.loss(inner(v, 0, rows, t)[0], y[t])
+        return total
+
+    @kernel
+    def clear(rows, t, v, i):
+        """Set v[i] to 0 where row t has a value."""
+        stamp  # noqa: B018
+        first, last = rows.span(t)
+        for k in range(first, last):
+            v[i, rows.index(k)] = 0.0
+        v[i, v.shape[1] - 1] = 0.0
+
+    @kernel
+    def rebase(v, s):
+        """Write out the decay: theta becomes w, and the moment minus the sum so far."""
+        stamp  # noqa: B018
+        for j in range(v.shape[1]):
+            v[2, j] -= s[SUM] * v[0, j]
+            v[0, j] *= s[SCALE]
+        s[SCALE], s[SUM] = 1.0, 0.0
+
+    @kernel
+    def settle(v, s):
+        """|w|^2 anew."""
+        stamp  # noqa: B018
+        total = 0.0
+        for j in range(v.shape[1]):
+            total += v[0, j] * v[0, j]
+        s[SQUARE], s[TOUCHED] = s[SCALE] * s[SCALE] * total, 0.0
+
+    @kernel
+    def descend(rows, order, y, a, batch, rule, step, l2, v, s, f, d):
+        """Play the rows of `order`, `batch` a round; every step costs O(values in its rows), also with l2 and the mean.
+
+        v holds theta, a workspace of zeros and the moment; d room for a slope a row of the batch. Returns the rounds
+        played, fewer than asked where a margin or a step was not finite.
+        """
+        stamp  # noqa: B018
+        rounds = order.size // batch
+        loss, gradient, rate, rate_loss, rate_gradient = f[2], f[8], f[9], f[10], f[11]
+        for i in range(rounds):
+            eta = step.rate(s[ROUNDS] + 1.0)
+            paid, along, square, seen = 0.0, 0.0, 0.0, 0
+            for k in range(i * batch, (i + 1) * batch):
+                t = order[k]
+                ahead(rows, y, a, order[min(k + AHEAD, order.size - 1)])
+                dot, q, _ = inner(v, 0, rows, t)
+                z = s[SCALE] * dot
+                c = a[t] / batch
+                pull = c * rule.slope(z, y[t])
+                d[k - i * batch] = pull
+                paid += c * rule.loss(z, y[t])
+                along += pull * z
+                square += pull * pull * q
+            if batch > 1:  # |Sigma pull x|^2 = Sigma pull (x . Sigma pull x)
+                square = 0.0
+                for k in range(i * batch, (i + 1) * batch):
+                    add(v, 1, rows, order[k], d[k - i * batch])
+                for k in range(i * batch, (i + 1) * batch):
+                    square += d[k - i * batch] * inner(v, 1, rows, order[k])[0]
+                for k in range(i * batch, (i + 1) * batch):
+                    clear(rows, order[k], v, 1)
+            paid += 0.5 * l2 * s[SQUARE]
+            drawn = square + 2.0 * l2 * along + l2 * l2 * s[SQUARE]  # |v_t|^2
+            if not abs(paid) + eta * eta * drawn < np.inf:
+                f[2], f[8], f[9], f[10], f[11] = loss, gradient, rate, rate_loss, rate_gradient
+                return i
+            loss += paid
+            gradient += drawn
+            rate += eta
+            rate_loss += eta * paid
+            rate_gradient += eta * eta * drawn
+            s[ROUNDS] += 1.0
+            s[SUM] += eta * s[SCALE]
+            if l2 != 0.0:
+                keep = 1.0 - eta * l2
+                s[SQUARE] = max(0.0, keep * keep * s[SQUARE] - 2.0 * keep * eta * along + eta * eta * square)
+                s[SCALE] *= keep
+                if not DECAY < abs(s[SCALE]) < 1.0 / DECAY:
+                    rebase(v, s)
+            for k in range(i * batch, (i + 1) * batch):
+                t, move = order[k], -eta * d[k - i * batch] / s[SCALE]
+                if move != 0.0:
+                    add(v, 0, rows, t, move)
+                    add(v, 2, rows, t, move * s[SUM])
+                    first, last = rows.span(t)
+                    seen += np.int64(last) - np.int64(first) + 1
+            if l2 != 0.0:
+                s[TOUCHED] += seen
+                if s[TOUCHED] > v.shape[1]:
+                    settle(v, s)
+        f[2], f[8], f[9], f[10], f[11] = loss, gradient, rate, rate_loss, rate_gradient
+        return rounds
+
+    return gather, value, descend
+
+
+gather, value, descend = _loops(STAMP)
