@@ -201,10 +201,8 @@ def _read(path: str, stream: BinaryIO, size: int, kinds: Iterable[str]) -> tuple
     if size < 8 or not _fill(stream, start, seal):
         raise bad(f"it has {size} bytes")
     length = int.from_bytes(start.tobytes(), "little")
-    if length > HEADER:
-        raise bad("it begins with no header size" if length >> 40 else f"its header is {length:,} bytes long")
-    if 8 + length > size:
-        raise bad(f"a header of {length:,} bytes in a file of {size:,}")
+    if length > min(HEADER, size - 8):
+        raise bad("it does not begin with the size of a header")
     text = np.zeros(length, np.uint8)
     if not _fill(stream, text, seal):
         raise bad("it ends within the header")

@@ -125,8 +125,11 @@ class Model:
         """What margins predict."""
         if self.labels is None:
             return means(self.learner.rule, z[:, 0])
-        labels = np.array(self.labels)
-        return labels[(z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)]
+        return np.array(self.labels)[self.choices(z)]
+
+    def choices(self, z: np.ndarray) -> np.ndarray:
+        """Which label margins choose: the second of two where the margin is above 0, else that of the largest."""
+        return (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file; a reader finds the file that was there or the new one, never half of either."""
@@ -182,10 +185,18 @@ def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
 
 def load(path: str | os.PathLike[str]) -> Any:
     """The model or the estimator of a file, as it was saved."""
+    return opened(path)[0]
+
+
+def opened(path: str | os.PathLike[str]) -> tuple[Any, dict[str, str]]:
+    """What `load` gives, and the versions it was made with."""
     kind, document, tensors = files.read(path, ("model", "estimator"))
     try:
         found = decode(document, tensors)
-        return _model(found) if kind == "model" else _restored(found)
+        texts = [*found["versions"], *found["versions"].values()]
+        if not all(type(text) is str for text in texts):
+            raise ValueError("versions are no texts")
+        return _model(found) if kind == "model" else _restored(found), found["versions"]
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -201,11 +212,9 @@ def _model(found: dict[str, Any]) -> Model:
     for name in ("names", "labels"):
         if found[name] is not None and not (isinstance(found[name], list) and texts(found[name])):
             raise ValueError(f"{name} are no texts")
-    for name in ("settings", "preparation", "versions"):
+    for name in ("settings", "preparation"):
         if not isinstance(found[name], dict) or not texts(found[name]):
             raise ValueError(f"{name} are no named values")
-    if not texts(found["versions"].values()):
-        raise ValueError("versions are no texts")
     if found["digest"] is not None and not isinstance(found["digest"], str):
         raise ValueError("digest is no text")
     if not isinstance(found["certificate"], (Certificate, Certificates, type(None))):

@@ -1,0 +1,224 @@
+"""`hindsight predict`, `inspect` and `export`, as a user types them."""
+
+import csv
+import io
+import json
+import math
+import os
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import hindsight
+import hindsight.cli.models as command
+from hindsight import learners
+from hindsight.model import Model, save_estimator
+from hindsight.run import Run, play
+from test_cli import run
+
+pytestmark = pytest.mark.filterwarnings("ignore::hindsight.AssumptionWarning")
+COLUMNS = ["height", "width", "age"]
+
+
+def data(rows=30):
+    rng = np.random.default_rng(0)
+    return np.round(rng.uniform(-1, 1, (rows, 3)), 3)
+
+
+def regression(tmp_path, **options):
+    X = data()
+    made = Run(learners.widrow_hoff(eta=0.25, update="explicit"), 3)
+    play([made], X, [X @ [1.0, -2.0, 0.5] + 0.25])
+    model = Model([made], COLUMNS, settings={"eta": 0.25, "passes": 1, "limit": None}, digest="sha256:12ab", **options)
+    model.versions = {"hindsight": "0.1.0"}
+    model.save(tmp_path / "model")
+    return model, X
+
+
+def classification(tmp_path, labels, learner=None):
+    X = data()
+    runs = [Run(learner or learners.perceptron(), 3) for _ in range(1 if len(labels) == 2 else len(labels))]
+    low = 0.0 if runs[0].learner.targets == "unit" else -1.0
+    which = (X @ [1.0, -2.0, 0.5] > 0).astype(int) + (len(labels) > 2) * (X[:, 0] > 0)
+    if len(labels) == 2:
+        play(runs, X, [np.where(which == 1, 1.0, low)])
+    else:
+        play(runs, X, [np.where(which == k, 1.0, low) for k in range(len(labels))])
+    model = Model(runs, COLUMNS, labels)
+    model.save(tmp_path / "model")
+    return model, X
+
+
+def table(path, X, names, extra=None):
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*names, "note"] if extra else names)
+        writer.writerows([*map(repr, row), extra] if extra else map(repr, row) for row in X.tolist())
+    return path
+
+
+def test_predictions_are_those_of_the_model_bit_for_bit(tmp_path):
+    model, X = regression(tmp_path)
+    file = table(tmp_path / "rows.csv", X[:, [2, 0, 1]], ["age", "height", "width"], "other columns do not matter")
+    code, out, err = run("predict", tmp_path / "model", file)
+    assert (code, err) == (0, "")
+    head, *lines = out.splitlines()
+    assert head == "prediction"
+    assert [float(v).hex() for v in lines] == [v.hex() for v in model.predict(X).tolist()]
+
+
+def test_predictions_into_a_file(tmp_path):
+    _, X = regression(tmp_path)
+    file = table(tmp_path / "rows.csv", X, COLUMNS)
+    plain = run("predict", tmp_path / "model", file, "--margins")[1]
+    assert run("predict", tmp_path / "model", file, "--margins", "--output", tmp_path / "out.csv") == (0, "", "")
+    assert (tmp_path / "out.csv").read_text() == plain
+    assert plain.startswith("prediction,margin\n") and plain.splitlines()[1].count(",") == 1
+    file.write_text(file.read_text() + "1,2,three\n")
+    code, out, err = run("predict", tmp_path / "model", file, "--output", tmp_path / "out.csv")
+    assert code == 2 and out == "" and "line 32" in err and "three" in err and len(err.splitlines()) == 1
+    assert (tmp_path / "out.csv").read_text() == plain
+    assert sorted(os.listdir(tmp_path)) == ["model", "out.csv", "rows.csv"]
+
+
+def test_labels_are_quoted_and_logistic_margins_have_probabilities(tmp_path):
+    learner = learners.descent("logistic", eta=0.5)
+    model, X = classification(tmp_path, ['no, "never"', "yes"], learner)
+    code, out, _ = run("predict", tmp_path / "model", table(tmp_path / "rows.csv", X, COLUMNS), "--margins")
+    head, *rows = csv.reader(io.StringIO(out))
+    assert code == 0 and head == ["prediction", "probability", "margin"]
+    assert [row[0] for row in rows] == model.predict(X).tolist() and {row[0] for row in rows} == set(model.labels)
+    for _, p, z in rows:
+        assert math.isclose(float(p), 1 / (1 + math.exp(-float(z))), rel_tol=1e-12)
+        assert (float(p) > 0.5) == (float(z) > 0)
+
+
+def test_one_margin_a_class(tmp_path):
+    model, X = classification(tmp_path, ["a", "b", "c,d"])
+    out = run("predict", tmp_path / "model", table(tmp_path / "rows.csv", X, COLUMNS), "--margins")[1]
+    head, *rows = csv.reader(io.StringIO(out))
+    assert head == ["prediction", "margin a", "margin b", "margin c,d"]
+    z = np.array([[float(v) for v in row[1:]] for row in rows])
+    assert z.tobytes() == model.margins(X).tobytes()
+    assert [row[0] for row in rows] == model.predict(X).tolist()
+
+
+def test_bad_models_and_rows_are_one_line(tmp_path):
+    regression(tmp_path)
+    file = table(tmp_path / "rows.csv", data(3)[:, :2], COLUMNS[:2])
+    (tmp_path / "pickle").write_bytes(b"\x80\x04\x95" + bytes(100))
+    for args, message in (
+        (("predict", tmp_path / "none", file), "none: cannot be read: No such file or directory"),
+        (("predict", tmp_path / "pickle", file), "no whole model file: it does not begin with the size of a header"),
+        (("predict", file, tmp_path / "model"), "rows.csv: no whole model file"),
+        (("predict", tmp_path / "model", file), "there is no column 'age'"),
+        (("predict", tmp_path / "model", tmp_path / "nothing.csv"), "nothing.csv"),
+        (("inspect", tmp_path), "Is a directory"),
+        (("export", tmp_path / "pickle"), "no whole model file"),
+        (("export", tmp_path / "model", "--output", tmp_path / "no" / "where"), "No such file or directory"),
+    ):
+        code, out, err = run(*args)
+        assert (code, out) == (2, "") and err.startswith("error: ") and message in err
+        assert len(err.splitlines()) == 1
+
+
+def test_a_card(tmp_path):
+    regression(tmp_path)
+    code, out, _ = run("inspect", tmp_path / "model", "--top", "2")
+    assert code == 0
+    model = hindsight.cli.models.opened(str(tmp_path / "model"))
+    facts, w = model.facts[0], dict(zip([*COLUMNS, "intercept"], model.weights[0], strict=True))
+    assert out.splitlines() == [
+        f"{tmp_path / 'model'}: widrow-hoff, explicit step, η = 0.25, rule square(1), geometry euclidean",
+        "  3 features (named), with an intercept",
+        "  settings: eta 0.25, passes 1",
+        "facts",
+        f"  30 rounds, squared error {facts.square:.6g}, mean {facts.square / 30:.6g}",
+        f"  max |x|₂ = {facts.x2:.6g}, max |x|∞ = {facts.xinf:.6g}, Σ|g|² = {facts.gradient:.6g}",
+        "weights: 3 that are not 0, the largest:",
+        f"  width     {w['width']:>14.6g}",
+        f"  height    {w['height']:>14.6g}",
+        f"  intercept {w['intercept']:>14.6g}",
+        "certificate: none was made",
+        "data: sha256:12ab",
+        "versions: hindsight 0.1.0",
+    ]
+
+
+def test_a_card_of_an_estimator_with_a_certificate(tmp_path):
+    X = data()
+    made = hindsight.WinnowClassifier(average="after").fit(
+        X, np.array(["u", "v", "w"])[np.arange(30) % 3], certify=True
+    )
+    save_estimator(made, tmp_path / "model")
+    code, out, _ = run("inspect", tmp_path / "model")
+    assert code == 0 and "winnow, explicit step, η = 0.1" in out and "mean of the weights after each step" in out
+    assert "settings: estimator WinnowClassifier, average after, balanced True, eta 0.1" in out
+    assert "3 classes, each against the rest: u, v, w" in out and "column 0" in out
+    for line in made.certificate_.lines():
+        assert f"  {line}" in out
+    found = json.loads(run("inspect", tmp_path / "model", "--json")[1])
+    assert found["facts"][0]["rounds"] == 30 and found["certificate"]["verdict"] == made.certificate_.verdict.value
+    assert [entry["weight"] for entry in found["largest"]] == sorted(
+        made._coef().ravel().tolist(), key=lambda v: -abs(v)
+    )[:10]
+
+
+def test_a_name_that_no_terminal_can_show(tmp_path):
+    run_ = Run(learners.perceptron(), 1, start=np.array([1.0, 0.0]))
+    Model([run_], ["caf\udce9\n"], ["a", "b"]).save(tmp_path / "model")
+    code, out, _ = run("inspect", tmp_path / "model")
+    assert code == 0 and "caf" in out
+    assert json.loads(run("export", tmp_path / "model")[1])["outputs"][0]["weights"] == {"caf\udce9\n": 1.0}
+
+
+def by_hand(exported, row):
+    z = [math.fsum(o["weights"].get(k, 0.0) * v for k, v in row.items()) + o["intercept"] for o in exported["outputs"]]
+    if exported["decide"] == "value":
+        return {"identity": z[0], "logistic": 1 / (1 + math.exp(-z[0])), "clipped": min(1.0, max(0.0, z[0]))}[
+            exported["link"]
+        ]
+    if exported["decide"] == "sign":
+        return exported["labels"][z[0] > 0]
+    return exported["labels"][z.index(max(z))]
+
+
+@pytest.mark.parametrize("labels", [None, ["no", "yes"], ["a", "b", "c"]])
+def test_an_exported_model_predicts_the_same_elsewhere(tmp_path, labels):
+    model, X = regression(tmp_path) if labels is None else classification(tmp_path, labels)
+    assert run("export", tmp_path / "model", "--json", "--output", tmp_path / "out.json") == (0, "", "")
+    found = json.loads((tmp_path / "out.json").read_text())
+    assert json.loads(run("export", tmp_path / "model")[1]) == found
+    for k, output in enumerate(found["outputs"]):
+        assert output["intercept"].hex() == model.weights[k, -1].item().hex()
+        assert {n: w.hex() for n, w in output["weights"].items()} == {
+            n: w.hex() for n, w in zip(COLUMNS, model.weights[k].tolist(), strict=False) if w
+        }
+    wanted = model.predict(X).tolist()
+    for row, want in zip(X.tolist(), wanted, strict=True):
+        got = by_hand(found, dict(zip(COLUMNS, row, strict=True)))
+        assert got == want or abs(got - want) < 1e-12
+
+
+def test_unknown_features_weigh_nothing():
+    X = sp.csr_matrix(np.array([[1.0, 0, 2, 7], [0, 0, 0, 5], [0, 3, 0, 0]]))
+    assert command.fitted(X, 3).toarray().tolist() == [[1, 0, 2], [0, 0, 0], [0, 3, 0]]
+    assert command.fitted(X, 6).toarray().tolist() == [[1, 0, 2, 7, 0, 0], [0, 0, 0, 5, 0, 0], [0, 3, 0, 0, 0, 0]]
+    assert command.fitted(X, 6).has_sorted_indices and command.fitted(X, 4) is X
+
+
+def test_rows_are_scaled_as_for_learning():
+    X = np.array([[3.0, 4.0], [0.0, 0.0], [0.0, -2.0]])
+    unit = np.array([[0.6, 0.8], [0.0, 0.0], [0.0, -1.0]])
+    assert command.scaled(X, None) is X and command.scaled(X, {"kind": "none"}) is X
+    for rows in (X, sp.csr_matrix(X), X.astype(np.float32)):
+        kinds = {"row-unit": None, "global-unit": 5.0, "max-abs": np.array([3.0, 4.0])}
+        found = {kind: command.scaled(rows, {"kind": kind, "by": by}) for kind, by in kinds.items()}
+        dense = {k: v.toarray() if sp.issparse(v) else v for k, v in found.items()}
+        assert np.array_equal(dense["row-unit"], unit)
+        assert np.array_equal(dense["global-unit"], X / 5.0) and np.array_equal(dense["max-abs"], X / [3.0, 4.0])
+    standard = {"kind": "standard", "shift": np.array([1.0, 1.0]), "by": np.array([2.0, 2.0])}
+    assert np.array_equal(command.scaled(X, standard), (X - 1) / 2)
+    with pytest.raises(ValueError, match="a shift would fill them"):
+        command.scaled(sp.csr_matrix(X), standard)
