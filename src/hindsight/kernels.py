@@ -17,9 +17,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from llvmlite import ir
 from numba import njit
+from numba.core import cgutils, types
 from numba.core.types import BaseNamedTuple
-from numba.extending import overload_method
+from numba.extending import intrinsic, overload, overload_method
 
 LN2_HI = 0.693147180369123816490  # 33 significant bits, so that k * LN2_HI is exact
 LN2_LO = 1.90821492927058770002e-10
@@ -27,6 +29,8 @@ LOG2_E = 1.4426950408889634
 ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to the nearest integer
 ABS = 0x7FFFFFFFFFFFFFFF
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+
+LINE, AHEAD = 64, 2048  # bytes of a cache line, and how far ahead dense rows are asked for
 
 # Scalars of a learner's state. `v` holds its vectors, a row each (the intercept in the last column):
 # theta (+ moments of it for averaging), and for the multiplicative geometries the numerators of w
@@ -281,6 +285,28 @@ class Step(NamedTuple):
 # reference counts in every round.
 
 
+def prefetch(array, offset):
+    """Ask for the cache line at this offset in bytes. A step waits for its margin, so loads do not run far ahead."""
+
+
+@overload(prefetch, jit_options=INLINE)
+def _prefetch(array, offset):
+    return lambda array, offset: _touch(array, offset)
+
+
+@intrinsic
+def _touch(typing, array, offset):
+    def emit(context, builder, signature, arguments):
+        at, code = ir.IntType(8).as_pointer(), ir.IntType(32)
+        data = builder.bitcast(context.make_array(signature.args[0])(context, builder, arguments[0]).data, at)
+        kind = ir.FunctionType(ir.VoidType(), [at, code, code, code])
+        touch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        builder.call(touch, [builder.gep(data, [arguments[1]]), code(0), code(3), code(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), emit
+
+
 @inlined
 def bits(x):
     return np.float64(x).view(np.int64)
@@ -365,6 +391,9 @@ class Dense(NamedTuple):
     bias: float
 
     def sound(self, t, width):
+        size = self.values.strides[0]
+        for k in range(t * size + AHEAD, (t + 1) * size + AHEAD, LINE):
+            prefetch(self.values, k)
         return True
 
     def span(self, t):
@@ -806,39 +835,51 @@ def tally(rule, geometry, step, first, z, q, top, y, c, f):
 
     `first` is the number of rounds before these. Local names keep the sums out of memory.
     """
-    t = first
     rounds, weight, total, square, wrong, wrong_c, wrong_q, target = f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7]
-    gradients, rate, rate_loss, rate_gradient = f[8], f[9], f[10], f[11]
-    x2, xinf, cx2, cxinf, cmax, rx2, rxinf = f[12], f[13], f[14], f[15], f[16], f[17], f[18]
-    ymax, fastest, slowest = f[19], f[20], f[21]
+    gradients, x2, xinf, cx2, cxinf, cmax, ymax = f[8], f[12], f[13], f[14], f[15], f[16], f[19]
+    for i in range(y.size):
+        ci, zi, yi, qi, ti = c[i], z[i], y[i], q[i], top[i]
+        if ci == 0.0:
+            continue
+        slope, error = ci * rule.slope(zi, yi), rule.error(zi, yi)
+        rounds += 1.0
+        weight += ci
+        total += ci * rule.loss(zi, yi)
+        square += ci * error * error
+        miss = 1.0 if rule.wrong(zi, yi) else 0.0  # no branch: it could not be foreseen
+        wrong += miss
+        wrong_c += miss * ci
+        wrong_q += miss * ci * (ci * qi)
+        target += ci * yi * yi
+        gradients += slope * slope * geometry.norm(qi, ti)
+        x2, xinf, cx2, cxinf = max(x2, qi), max(xinf, ti), max(cx2, ci * qi), max(cxinf, ci * ti * ti)
+        cmax, ymax = max(cmax, ci), max(ymax, abs(yi))
+    f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7] = rounds, weight, total, square, wrong, wrong_c, wrong_q, target
+    f[8], f[12], f[13], f[14], f[15], f[16], f[19] = gradients, x2, xinf, cx2, cxinf, cmax, ymax
+    if step.power != 0.0 or step.rates.size > 0:
+        tally_rates(rule, geometry, step, first, z, q, top, y, c, f)
+    elif rounds > 0.0:
+        eta = step.eta
+        f[9], f[10], f[11], f[17], f[18] = eta * rounds, eta * total, eta * eta * gradients, eta * cx2, eta * cxinf
+        f[20], f[21] = eta, -eta
+
+
+@kernel
+def tally_rates(rule, geometry, step, first, z, q, top, y, c, f):
+    """The facts in which the rate stands, where it changes from round to round."""
+    t = first
     for i in range(y.size):
         ci, zi, yi, qi, ti = c[i], z[i], y[i], q[i], top[i]
         if ci == 0.0:
             continue
         t += 1.0
         eta = step.rate(t)
-        loss, slope, error = ci * rule.loss(zi, yi), ci * rule.slope(zi, yi), rule.error(zi, yi)
-        gradient, cq, ct = slope * slope * geometry.norm(qi, ti), ci * qi, ci * ti * ti
-        rounds += 1.0
-        weight += ci
-        total += loss
-        square += ci * error * error
-        miss = 1.0 if rule.wrong(zi, yi) else 0.0  # no branch: it could not be foreseen
-        wrong += miss
-        wrong_c += miss * ci
-        wrong_q += miss * ci * cq
-        target += ci * yi * yi
-        gradients += gradient
-        rate += eta
-        rate_loss += eta * loss
-        rate_gradient += eta * eta * gradient
-        x2, xinf, cx2, cxinf, cmax = max(x2, qi), max(xinf, ti), max(cx2, cq), max(cxinf, ct), max(cmax, ci)
-        rx2, rxinf, ymax = max(rx2, eta * cq), max(rxinf, eta * ct), max(ymax, abs(yi))
-        fastest, slowest = max(fastest, eta), max(slowest, -eta)
-    f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7] = rounds, weight, total, square, wrong, wrong_c, wrong_q, target
-    f[8], f[9], f[10], f[11] = gradients, rate, rate_loss, rate_gradient
-    f[12], f[13], f[14], f[15], f[16], f[17], f[18] = x2, xinf, cx2, cxinf, cmax, rx2, rxinf
-    f[19], f[20], f[21] = ymax, fastest, slowest
+        slope = ci * rule.slope(zi, yi)
+        f[9] += eta
+        f[10] += eta * (ci * rule.loss(zi, yi))
+        f[11] += eta * eta * (slope * slope * geometry.norm(qi, ti))
+        f[17], f[18] = max(f[17], eta * (ci * qi)), max(f[18], eta * (ci * ti * ti))
+        f[20], f[21] = max(f[20], eta), max(f[21], -eta)
 
 
 @kernel

@@ -54,12 +54,11 @@ class Dicts:
 
     def __init__(self, column: dict[Hashable, int], bias: float) -> None:
         self.column, self.bias = column, bias
-        self.keys: tuple[Hashable, ...] | None = None
+        self.keys: tuple[Hashable, ...] | None = None  # of the last row looked up, and their columns
+        self.columns: list[Any] = []
+        self.known = False  # whether all of them have one
+        self.ordered = False  # whether they ascend
         self.packers: dict[int, tuple[Any, Any]] = {}
-        self.pack: Any = None
-        self.pack_columns: Any = None
-        self.columns: list[int] = []
-        self.ordered = False
         self._room(16)
 
     def _room(self, size: int) -> None:
@@ -68,33 +67,42 @@ class Dicts:
         self.rows = CSR(self.data, self.indices, self.indptr, self.bias)
         self.sort = compiled(kernels.sort_row, (self.data, self.indices, 0))
 
-    def put(self, x: Mapping[Hashable, float]) -> None:
-        """Lay the row out; a name without a column is a KeyError."""
+    def find(self, x: Mapping[Hashable, float]) -> bool:
+        """Look the names up; whether each has a column."""
         keys = tuple(x)
+        if keys != self.keys:  # looking 75 names up takes longer than all the rest
+            self.columns = list(map(self.column.get, keys))
+            self.keys, self.known, self.ordered = keys, None not in self.columns, False
+        return self.known
+
+    def put(self, x: Mapping[Hashable, float], grow: bool = False) -> None:
+        """Lay the row out. A name without a column gets the next one with `grow`, and is left out without."""
+        if self.find(x):
+            columns, values = self.columns, x.values()
+        elif grow:
+            column = self.column
+            pairs = zip(x, self.columns, strict=True)
+            self.columns = [column.setdefault(k, len(column)) if j is None else j for k, j in pairs]
+            self.known = True
+            columns, values = self.columns, x.values()
+        else:
+            columns = [j for j in self.columns if j is not None]
+            values = [v for j, v in zip(self.columns, x.values(), strict=True) if j is not None]  # type: ignore[assignment]
+        count = len(columns)
+        if count > self.data.size:
+            self._room(2 * count)
+        if count not in self.packers:
+            self.packers[count] = struct.Struct(f"{count}d").pack_into, struct.Struct(f"{count}I").pack_into
+        pack, pack_columns = self.packers[count]
         try:
-            if keys != self.keys:  # looking 75 names up takes longer than all the rest
-                columns = [self.column[k] for k in keys]
-                self.keys = None
-                self._shape(len(keys))
-                self.keys, self.columns, self.ordered = keys, columns, False
-            self.pack(self.buffers[0], 0, *x.values())
+            pack(self.buffers[0], 0, *values)
         except struct.error:
             name, value = next((k, v) for k, v in x.items() if not isinstance(v, (int, float, np.number)))
             raise ValueError(f"feature {name!r}: value {value!r} is not a number") from None
-        if not self.ordered:
-            self.pack_columns(self.buffers[1], 0, *self.columns)
-            self.ordered = self.sort(self.data, self.indices, len(keys))
-
-    def _shape(self, count: int) -> None:
-        """Prepare for rows of so many entries."""
-        if count > self.data.size:
-            self._room(2 * count)
-        packers = self.packers.get(count)
-        if packers is None:
-            doubles, integers = struct.Struct(f"{count}d"), struct.Struct(f"{count}I")
-            packers = self.packers[count] = doubles.pack_into, integers.pack_into
-        self.pack, self.pack_columns = packers
         self.indptr[1] = count
+        if not self.ordered:
+            pack_columns(self.buffers[1], 0, *columns)
+            self.ordered = self.sort(self.data, self.indices, count) and self.known
 
     def matrix(self) -> Any:
         from scipy.sparse import csr_matrix

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from typing import TYPE_CHECKING, Any, Self
@@ -220,32 +221,30 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is n
                 names = getattr(self, "feature_names_in_", None)
                 self._column = {k: j for j, k in enumerate(range(self.n_features_in_) if names is None else names)}
             row = self._row = Dicts(self._column, self.runs_[0].bias)
-        try:
-            row.put(x)
-        except KeyError:
-            row.put(self._meet(x) if grow else {k: v for k, v in x.items() if k in self._column})
+        row.put(x, grow)
+        if len(self._column) > self.n_features_in_:
+            self._meet()
 
-    def _meet(self, x: dict[Hashable, float]) -> dict[Hashable, float]:
-        """Give new names a column, where the geometry allows it; x itself."""
-        new = [k for k in x if k not in self._column]
+    def _meet(self) -> None:
+        """Make room for names that just got a column, where the geometry allows it."""
         if not isinstance(self.runs_[0].learner.geometry, kernels.Euclidean):
             raise ValueError(
-                f"feature {new[0]!r} is new: multiplicative weights depend on how many features there are, "
+                f"feature {self._newest()!r} is new: multiplicative weights depend on how many features there are, "
                 "so declare them all (features=[...])"
             )
         if self.start is not None:
             raise ValueError(
-                f"feature {new[0]!r} is new, but start gives the weights of {self.n_features_in_} features"
+                f"feature {self._newest()!r} is new, but start gives the weights of {self.n_features_in_} features"
             )
-        for k in new:
-            self._column[k] = len(self._column)
         self.n_features_in_ = len(self._column)
         if self.n_features_in_ > self.runs_[0].v.shape[1] - self.fit_intercept:
             for run in self.runs_:
                 run.resize(2 * self.n_features_in_)
         if hasattr(self, "feature_names_in_"):
             self.feature_names_in_ = np.array(list(self._column), dtype=object)
-        return x
+
+    def _newest(self) -> Hashable:
+        return next(itertools.islice(self._column, self.n_features_in_, None))
 
     def _forget(self, known: int, room: int) -> None:
         """Take back the names met since there were `known`, and the room made for them."""
@@ -264,10 +263,9 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is n
         ones, row = self.__dict__.get("_ones"), self.__dict__.get("_row")
         if not ones or type(x) is not dict or type(row) is not Dicts or len(ones) != len(self.runs_):
             return False
-        try:
-            row.put(x)
-        except KeyError:
+        if not row.find(x):
             return False
+        row.put(x)
         ready = True
         for k, one in ones.items():
             ready &= one.run is self.runs_[k] and one.row is row and not one.stale()
@@ -322,7 +320,7 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is n
                     run.restore(state)
                 raise
         except ValueError:
-            if self.n_features_in_ > known:
+            if "_column" in self.__dict__ and len(self._column) > known:
                 self._forget(known, room)
             raise
 
@@ -330,7 +328,8 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is n
         """The margin of one row for every run."""
         if self.average is None and self._known(x):
             return [one.margin() for one in self._ones.values()]
-        check_is_fitted(self)
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self)
         self._put(x, grow=False)
         if self.average is None:
             return [self._ready(k).margin() for k in range(len(self.runs_))]
