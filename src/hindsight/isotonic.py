@@ -1,0 +1,245 @@
+"""Isotonic regression (N4 §2): the monotone fit of least weighted squares, exactly, by pooling adjacent violators.
+
+Points are sorted by z, those of equal z become one (their mean, their total weight), and neighbours out of order are
+pooled until none is left. Every pool's value is the mean of its members, so each level is calibrated. With a Lipschitz
+constant L the fit also moves by at most L (z_j - z_i) between any two points: see `lipschitz`.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import pooling
+from .lipschitz import lipschitz_fit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Floats = NDArray[np.float64]
+LARGE = 1 << 17  # points from which a second thread pays
+
+
+class Pools(NamedTuple):
+    """The pools of a fit, by ascending z: an array each.
+
+    left, right : the least and the largest z of the pool.
+    value : its level, the weighted mean of its members (with a Lipschitz constant, merely where the fit is level).
+    weight, count : the total weight, and how many points it has; points of weight 0 are not counted.
+    """
+
+    left: Floats
+    right: Floats
+    value: Floats
+    weight: Floats
+    count: NDArray[np.int64]
+
+    def knots(self) -> tuple[Floats, Floats]:
+        """The fit as a line to draw: z ascending, and the value at each."""
+        two = self.left < self.right
+        at = np.repeat(self.left, 1 + two)
+        at[np.cumsum(1 + two) - 1] = self.right
+        return at, np.repeat(self.value, 1 + two)
+
+
+class Isotonic(NamedTuple):
+    """A fit: its value at every point in the order given, its pools, and whether it is nondecreasing."""
+
+    fit: Floats
+    pools: Pools
+    increasing: bool
+
+
+def isotonic(
+    z: ArrayLike,
+    y: ArrayLike,
+    weight: ArrayLike | None = None,
+    increasing: bool | str = True,
+    lipschitz: float | None = None,
+) -> Isotonic:
+    """The monotone f that makes Sigma w (y - f(z))^2 smallest; with a Lipschitz constant, among those it allows.
+
+    Exact, in O(m) for ascending z and O(m log m) otherwise; points of equal z share one value, and the order of the
+    points does not matter, bit for bit. A point of weight 0 has no say; its value is read off the others' fit.
+
+    Parameters
+    ----------
+    z, y : where, and what; m finite numbers each, at least one.
+    weight : of each point, at least 0 and not all 0; None is 1.
+    increasing : nondecreasing (True) or nonincreasing (False); "auto" goes by the sign of the rank correlation.
+    lipschitz : L above 0, so that |f(z_i) - f(z_j)| <= L |z_i - z_j|; None asks for monotony alone.
+
+    Examples
+    --------
+    >>> isotonic([1, 2, 3, 4], [1.0, 3.0, 2.0, 4.0]).fit
+    array([1. , 2.5, 2.5, 4. ])
+    >>> isotonic([1, 2, 3, 4], [1.0, 3.0, 2.0, 4.0], lipschitz=1.0).fit
+    array([1.25, 2.25, 2.75, 3.75])
+    """
+    z, y, w = check_points(z, y, weight)
+    constant = check_lipschitz(lipschitz)
+    rising = check_increasing(increasing, z, y, w)
+    fit, pools = fit_pools(z, y, w, 1.0 if rising else -1.0, constant)
+    return Isotonic(fit, pools, rising)
+
+
+def fit_pools(z: Floats, y: Floats, w: Floats | None, sign: float, constant: float) -> tuple[Floats, Pools]:
+    """The fit in the order given, and its pools, of points that were checked."""
+    if w is not None and not w.all():
+        keep = w > 0.0
+        fit = np.empty(z.size)
+        fit[keep], pools = fit_pools(z[keep], y[keep], w[keep], sign, constant)
+        fit[~keep] = read(*pools.knots(), np.ascontiguousarray(z[~keep]))
+        return fit, pools
+    order = None if pooling.ascends(z) else argsort(z)
+    if order is not None:
+        z, y, w = taken(z, order), taken(y, order), None if w is None else taken(w, order)
+    fit, value, weight, start = _sorted(z, y, np.broadcast_to(1.0, z.shape) if w is None else w, sign, constant)
+    pools = Pools(z[start[:-1]], z[start[1:] - 1], value, weight, np.diff(start))
+    if order is not None:
+        fit, source = np.empty(z.size), fit
+        _share(lambda a, b: pooling.scatter(source[a:b], order[a:b], fit), z.size)
+    return fit, pools
+
+
+def _sorted(z: Floats, y: Floats, w: Floats, sign: float, constant: float) -> tuple[Any, ...]:
+    """Fit, values, weights and places of the pools of points in ascending order."""
+    fit, weight, start = np.empty(z.size), np.empty(z.size), np.empty(z.size + 1, np.int64)
+    if constant == math.inf:
+        count = pooling.pav(z, y, w, sign, fit, weight, start)
+        value = sign * fit[:count]
+    else:
+        at = np.empty(z.size)
+        count = pooling.points(z, y, w, sign, at, fit, weight, start)
+        levels = lipschitz_fit(at[:count], fit[:count], weight[:count], constant)
+        fit[:count] = levels
+        count = pooling.join(fit, weight, start, count)
+        value = sign * fit[:count]
+    pooling.spread(fit, start, count, sign, fit)
+    return fit, value, weight[:count].copy(), start[: count + 1].copy()
+
+
+def argsort(z: Floats) -> NDArray[np.uint32] | NDArray[np.int64]:
+    """The stable order of z: one sort of 64-bit numbers, in two threads where that pays."""
+    m = z.size
+    least, most = pooling.ends(z)
+    places = (m - 1).bit_length()
+    shift = np.uint64(max(0, (int(most) - int(least)).bit_length() + places - 64))
+    bits = np.uint64(places)
+    packed: NDArray[np.uint64] = np.empty(m, np.uint64)
+    _share(lambda a, b: pooling.pack(z[a:b], least, shift, bits, a, packed[a:b]), m)
+    half = m // 2
+    if m >= LARGE and _threads() > 1:
+        _share(lambda a, b: packed[a:b].sort(), m)
+        a, b, merged = packed[:half], packed[half:], np.empty(m, np.uint64)
+        i = pooling.part(a, b, half)
+        pair = ((a[:i], b[: half - i], merged[:half]), (a[i:], b[half - i :], merged[half:]))
+        _share(lambda first, _: pooling.merge(*pair[first > 0]), m)
+        packed = merged
+    else:
+        packed.sort()
+    order: Any = np.empty(m, np.uint32 if m < 1 << 32 else np.int64)
+    if pooling.settle(packed, z, shift, bits, order):
+        return order
+    return np.argsort(z, kind="stable").astype(order.dtype)  # many z agree in all leading bits, and yet differ
+
+
+def taken(a: Floats, order: NDArray[Any]) -> Floats:
+    """a in this order."""
+    out = np.empty(order.size)
+    _share(lambda first, last: pooling.gather(a, order[first:last], out[first:last]), order.size)
+    return out
+
+
+def read(at: Floats, value: Floats, x: Floats) -> Floats:
+    """The fit with these knots at x: straight lines between them, level beyond."""
+    out = np.empty(x.size)
+    pooling.between(x, at, value, out)
+    return out
+
+
+def _threads() -> int:
+    return int(numba.config.NUMBA_NUM_THREADS)
+
+
+def _share(work: Callable[[int, int], Any], count: int) -> None:
+    """work(a, b) over 0..count, in two halves and two threads where that pays."""
+    if count < LARGE or _threads() < 2:
+        work(0, count)
+        return
+    half = count // 2
+    with ThreadPoolExecutor(1) as other:
+        first = other.submit(work, 0, half)
+        work(half, count)
+        first.result()
+
+
+# ---------------------------------------------------------------- checks
+
+
+def check_points(z: ArrayLike, y: ArrayLike, weight: ArrayLike | None) -> tuple[Floats, Floats, Floats | None]:
+    """z, y and weights as float64, or one clear error."""
+    zs, ys = _numbers("z", z), _numbers("y", y)
+    if ys.shape != zs.shape:
+        raise ValueError(f"z and y must have as many numbers each, got {zs.size} and {ys.size}")
+    ws = None if weight is None else _numbers("weight", weight)
+    if ws is not None:
+        if ws.shape != zs.shape:
+            raise ValueError(f"weight must have one number a point: {zs.size} points, got {ws.size}")
+        if ws.min() < 0.0:
+            bad = int((ws < 0.0).argmax())
+            raise ValueError(f"weight[{bad}] = {float(ws[bad])!r} must be at least 0")
+        if not ws.any():
+            raise ValueError("all weights are zero: there is nothing to fit")
+    with np.errstate(over="ignore"):
+        heavy, far = (float(zs.size), 1.0) if ws is None else (float(ws.sum()), 1.0)
+        far = float(max(ys.max(), -ys.min()))
+        if not heavy * far < 1e300:
+            raise ValueError(f"total weight {heavy:g} times max |y| {far:g} overflows: scale weight or y")
+    return zs, ys, ws
+
+
+def _numbers(name: str, values: ArrayLike) -> Floats:
+    out: Floats = np.ascontiguousarray(values, np.float64)
+    if out.ndim != 1 or np.ndim(values) != 1:
+        raise ValueError(f"{name} must be one-dimensional, got {np.ndim(values)} dimensions")
+    if out.size == 0:
+        raise ValueError(f"{name} is empty: give at least one point")
+    if not pooling.finite(out):
+        bad = int((~np.isfinite(out)).argmax())
+        raise ValueError(f"{name}[{bad}] = {float(out[bad])!r} is not finite")
+    return out
+
+
+def check_lipschitz(value: Any) -> float:
+    """The Lipschitz constant; infinity for None."""
+    if value is None:
+        return math.inf
+    known = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not known or not value > 0.0:
+        raise ValueError(f"lipschitz must be a number above 0, or None; got {value!r}")
+    return float(value)
+
+
+def check_increasing(increasing: Any, z: Floats, y: Floats, w: Floats | None) -> bool:
+    """Whether to fit a nondecreasing function."""
+    if isinstance(increasing, (bool, np.bool_)):
+        return bool(increasing)
+    if increasing != "auto":
+        raise ValueError(f"increasing must be True, False or 'auto'; got {increasing!r}")
+    if w is not None and not w.all():
+        z, y = z[w > 0.0], y[w > 0.0]
+    return float(_ranks(z) @ _ranks(y)) >= 0.0
+
+
+def _ranks(a: Floats) -> Floats:
+    """The rank of each number less the mean rank; ties share theirs."""
+    order = argsort(a)
+    out = np.empty(a.size)
+    pooling.ranks(a, order, out)
+    return out
