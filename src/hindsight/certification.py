@@ -19,6 +19,8 @@ from .run import Run
 from .theorems import Theorem, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .rivals import Data
 
 PLANTED = 1e-12  # how far y may be from u(w*.x) and still count as planted
@@ -84,6 +86,8 @@ def replay(run: Run, data: Data) -> Rounds:
             "the model was not trained on these rows in this order: "
             f"its loss was {run.facts.loss:.9g}, here it is {again.facts.loss:.9g}, and weights differ by {far:.3g}"
         )
+    if counted == data.rounds and passes == 1:  # nothing to pick or repeat, so nothing to copy
+        return Rounds(np.arange(counted), data.y, data.c, _rates(learner.step, counted), *out[:, 0])
     keep = data.c > 0.0
     row = np.tile(np.flatnonzero(keep), passes)
     z, q, top, drift = (a[:, keep].ravel() for a in out)
@@ -93,6 +97,8 @@ def replay(run: Run, data: Data) -> Rounds:
 def _rates(step: kernels.Step, rounds: int) -> np.ndarray:
     if step.rates.size:
         return step.rates[:rounds]
+    if step.power == 0.0:
+        return np.full(rounds, step.eta)
     return step.eta * np.arange(1.0, rounds + 1.0) ** -step.power
 
 
@@ -110,7 +116,7 @@ class Case:
     change: np.ndarray  # of the potential, a round
     allowed: np.ndarray  # by the lemma
     potential: float  # at the start
-    size: np.ndarray  # of the terms of change and allowed: what they may be off by, in units of rounding
+    size: Callable[[], np.ndarray]  # of the terms of change and allowed: what they may be off by, in units of rounding
     best_eta: float = math.nan
     notes: tuple[str, ...] = ()
 
@@ -155,7 +161,9 @@ def certify_run(
 
 def _lemma_breaks(case: Case) -> int | None:
     """The first round in which the potential fell by less than the lemma says, beyond rounding."""
-    bad = np.flatnonzero(case.change > case.allowed + 1e-12 * case.size)
+    if not (case.change > case.allowed).any():  # then the size of the terms need not be known
+        return None
+    bad = np.flatnonzero(case.change > case.allowed + 1e-12 * case.size())
     return int(bad[0]) if bad.size else None
 
 
@@ -234,6 +242,7 @@ def _square(run: Run, data: Data, t: Rounds, u: Any, tol: float, explicit: bool,
     q = t.q if euclidean else (learner.geometry.radius * t.top) ** 2
     x2, rate, largest = float((t.c * q).max()), float(eta[0]), float((eta * t.c * q).max())
     error = t.z - t.y
+    step = eta * t.c * error
     norm = "|x|₂²" if euclidean else ("(U|x|∞)²" if not isinstance(learner.geometry, Simplex) else "|x|∞²")
     seen = f"max η{'ₜ' if not fixed else ''}·{norm} = {largest:.6g}" + (
         " (weights included)" if t.c.max() != 1.0 else ""
@@ -258,14 +267,12 @@ def _square(run: Run, data: Data, t: Rounds, u: Any, tol: float, explicit: bool,
     if euclidean:
         potential = distance
         if explicit and not largest < 1.0:  # the lemma asks for less than 1, the closed form of the change does not
-            step = eta * t.c * error
             change, allowed = step**2 * q - 2.0 * step * (error - miss), np.full(t.z.size, math.nan)
         else:
             change, allowed = lemma(eta, t.c, q, error, miss)
     else:
         potential = divergence
-        change = t.drift + eta * t.c * error * (miss + t.y)
-        step = eta * t.c * error
+        change = t.drift + step * (miss + t.y)
         allowed = -step * (error - miss) + 0.5 * step**2 * q
     if explicit:
         theorem = (theorems.WIDROW_HOFF if fixed else theorems.WIDROW_HOFF_RATES) if euclidean else theorems.EG
@@ -280,7 +287,7 @@ def _square(run: Run, data: Data, t: Rounds, u: Any, tol: float, explicit: bool,
     opponent = Opponent(u, float(rival.sum()), float(np.linalg.norm(u)), gap * grow, how)
     return Case(
         theorem, quantity, measured, rival, bound, opponent, needs, change, allowed, potential,
-        _size(eta * t.c * error, q, t.z, miss + t.y, eta * t.c * error**2, allowed, eta * t.c * error * t.y),
+        lambda: _size(step, q, t.z, miss + t.y, step * error, allowed, step * t.y),
         best_eta / learner.rule.scale, notes,
     )  # fmt: skip
 
@@ -319,7 +326,7 @@ def _convex(run: Run, data: Data, t: Rounds, u: Any, tol: float, explicit: bool,
     quantity = name if fixed else f"{name} times its rate"
     return Case(
         theorem, quantity, measured, rival, bound, opponent, needs, change, allowed, divergence,
-        _size(step, norm, t.z, z, t.eta * t.c * loss, t.eta * t.c * other), best_eta, notes,
+        lambda: _size(step, norm, t.z, z, t.eta * t.c * loss, t.eta * t.c * other), best_eta, notes,
     )  # fmt: skip
 
 
@@ -384,10 +391,10 @@ def _perceptron_case(
     distance = float((u - w1) @ (u - w1))
     quantity = "mistakes" if t.c.min() == t.c.max() == 1.0 else "weighted mistakes"
     opponent = Opponent(u, float(rival.sum()), norm, gap, how)
-    size = _size(moved, t.q, t.z, z, moved, moved * hinge)
     return Case(
-        theorem, quantity, moved, rival, bound, opponent, needs, change, allowed, distance, size, math.nan, notes
-    )
+        theorem, quantity, moved, rival, bound, opponent, needs, change, allowed, distance,
+        lambda: _size(moved, t.q, t.z, z, moved, moved * hinge), math.nan, notes,
+    )  # fmt: skip
 
 
 def _winnow(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> Case:
@@ -432,7 +439,7 @@ def _winnow(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> Case:
     best_eta = _best_winnow_rate(top, heaviest, entropy, delta, float(hinge.sum()))
     return Case(
         theorems.WINNOW, quantity, moved, rival, bound, opponent, needs, change, allowed, entropy,
-        _size(eta * moved, t.top**2, t.z, z, far), best_eta, notes,
+        lambda: _size(eta * moved, t.top**2, t.z, z, far), best_eta, notes,
     )  # fmt: skip
 
 
@@ -497,5 +504,5 @@ def _planted(run: Run, data: Data, t: Rounds, planted: Any, fixed: bool) -> Case
     best_eta = 1.0 / (lipschitz * x2) if x2 > 0.0 else math.nan
     return Case(
         theorems.GLM_TRON, "squared error", measured, rival, np.full(t.z.size, bound), opponent, needs, change, allowed,
-        distance, _size(step, t.q, t.z, z, step * t.y, allowed), best_eta,
+        distance, lambda: _size(step, t.q, t.z, z, step * t.y, allowed), best_eta,
     )  # fmt: skip

@@ -247,7 +247,8 @@ class Data:
                 if self.bias != 0.0:
                     _combine(rows, a[part], ends)
             else:
-                _dense_moments(rows.values, a[part], r[part], gram[:n, :n], ends[0, :n], sums[0, :n])
+                into = (gram[:n, :n], ends[0, :n] if self.bias != 0.0 else None, sums[0, :n])
+                _dense_moments(rows.values, a[part], r[part], *into)
                 if self.bias != 0.0:
                     sums[0, -1] += self.bias * r[part].sum()
         lower = np.tril_indices(n, -1)
@@ -322,20 +323,21 @@ class Data:
         return out
 
 
-def _dense_moments(X: NDArray[Any], a: Floats, r: Floats, gram: Floats, ends: Floats, sums: Floats) -> None:
-    """Add X^T diag(a) X, X^T a and X^T r, block by block: each is scaled by sqrt(a), or taken as it is where a is 1."""
+def _dense_moments(X: NDArray[Any], a: Floats, r: Floats, gram: Floats, ends: Floats | None, sums: Floats) -> None:
+    """Add X^T diag(a) X, X^T a and X^T r, block by block: each is scaled by sqrt(a), or taken as it is where a is one.
+
+    Without `ends` X^T a is left out.
+    """
     size = max(1, BLOCK // max(1, X.shape[1]))
     plain = bool(a.size) and a.min() == a.max()
-    scratch = np.empty(
-        (0 if plain else min(size, X.shape[0]), X.shape[1])
-    )  # fresh pages would cost more than the scaling
-    pair = np.stack((r, a))
+    # fresh pages would cost more than the scaling
+    scratch = np.empty((0 if plain else min(size, X.shape[0]), X.shape[1]))
     for first in range(0, X.shape[0], size):
         part = slice(first, first + size)
         rows = np.asarray(X[part], dtype=np.float64)
-        both = pair[:, part] @ rows
-        sums += both[0]
-        ends += both[1]
+        sums += r[part] @ rows
+        if ends is not None:
+            ends += a[part] @ rows
         if plain:
             gram += a[0] * (rows.T @ rows)
         else:
