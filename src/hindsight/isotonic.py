@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
@@ -25,7 +26,8 @@ Floats = NDArray[np.float64]
 LARGE = 1 << 17  # points from which a second thread pays
 
 
-class Pools(NamedTuple):
+@dataclass(frozen=True)
+class Pools:
     """The pools of a fit, by ascending z: an array each.
 
     left, right : the least and the largest z of the pool.
@@ -47,7 +49,8 @@ class Pools(NamedTuple):
         return at, np.repeat(self.value, 1 + two)
 
 
-class Isotonic(NamedTuple):
+@dataclass(frozen=True)
+class Isotonic:
     """A fit: its value at every point in the order given, its pools, and whether it is nondecreasing."""
 
     fit: Floats
@@ -88,40 +91,39 @@ def isotonic(
     return Isotonic(fit, pools, rising)
 
 
-def fit_pools(z: Floats, y: Floats, w: Floats | None, sign: float, constant: float) -> tuple[Floats, Pools]:
-    """The fit in the order given, and its pools, of points that were checked."""
+def fit_pools(
+    z: Floats, y: Floats, w: Floats | None, sign: float, constant: float, *, whole: bool = True
+) -> tuple[Floats, Pools]:
+    """The fit in the order given (empty unless `whole`) and its pools, of points that were checked."""
     if w is not None and not w.all():
         keep = w > 0.0
-        fit = np.empty(z.size)
-        fit[keep], pools = fit_pools(z[keep], y[keep], w[keep], sign, constant)
-        fit[~keep] = read(*pools.knots(), np.ascontiguousarray(z[~keep]))
+        kept, pools = fit_pools(z[keep], y[keep], w[keep], sign, constant, whole=whole)
+        fit = np.empty(z.size if whole else 0)
+        if whole:
+            fit[keep], fit[~keep] = kept, read(*pools.knots(), np.ascontiguousarray(z[~keep]))
         return fit, pools
     order = None if pooling.ascends(z) else argsort(z)
     if order is not None:
         z, y, w = taken(z, order), taken(y, order), None if w is None else taken(w, order)
-    fit, value, weight, start = _sorted(z, y, np.broadcast_to(1.0, z.shape) if w is None else w, sign, constant)
-    pools = Pools(z[start[:-1]], z[start[1:] - 1], value, weight, np.diff(start))
-    if order is not None:
-        fit, source = np.empty(z.size), fit
-        _share(lambda a, b: pooling.scatter(source[a:b], order[a:b], fit), z.size)
-    return fit, pools
-
-
-def _sorted(z: Floats, y: Floats, w: Floats, sign: float, constant: float) -> tuple[Any, ...]:
-    """Fit, values, weights and places of the pools of points in ascending order."""
+    weights = np.broadcast_to(1.0, z.shape) if w is None else w
     fit, weight, start = np.empty(z.size), np.empty(z.size), np.empty(z.size + 1, np.int64)
     if constant == math.inf:
-        count = pooling.pav(z, y, w, sign, fit, weight, start)
-        value = sign * fit[:count]
+        count = pooling.pav(z, y, weights, sign, fit, weight, start)
     else:
         at = np.empty(z.size)
-        count = pooling.points(z, y, w, sign, at, fit, weight, start)
-        levels = lipschitz_fit(at[:count], fit[:count], weight[:count], constant)
-        fit[:count] = levels
+        count = pooling.points(z, y, weights, sign, at, fit, weight, start)
+        fit[:count] = lipschitz_fit(at[:count], fit[:count], weight[:count], constant)
         count = pooling.join(fit, weight, start, count)
-        value = sign * fit[:count]
-    pooling.spread(fit, start, count, sign, fit)
-    return fit, value, weight[:count].copy(), start[: count + 1].copy()
+    first = start[: count + 1].copy()
+    pools = Pools(z[first[:-1]], z[first[1:] - 1], sign * fit[:count], weight[:count].copy(), np.diff(first))
+    if not whole:
+        return np.empty(0), pools
+    pooling.spread(fit, first, count, sign, fit)
+    if order is None:
+        return fit, pools
+    out, places = np.empty(z.size), order
+    _share(lambda a, b: pooling.scatter(fit[a:b], places[a:b], out), z.size)
+    return out, pools
 
 
 def argsort(z: Floats) -> NDArray[np.uint32] | NDArray[np.int64]:
@@ -139,7 +141,7 @@ def argsort(z: Floats) -> NDArray[np.uint32] | NDArray[np.int64]:
         a, b, merged = packed[:half], packed[half:], np.empty(m, np.uint64)
         i = pooling.part(a, b, half)
         pair = ((a[:i], b[: half - i], merged[:half]), (a[i:], b[half - i :], merged[half:]))
-        _share(lambda first, _: pooling.merge(*pair[first > 0]), m)
+        in_two(lambda k: pooling.merge(*pair[k]), 2)
         packed = merged
     else:
         packed.sort()
@@ -164,19 +166,28 @@ def read(at: Floats, value: Floats, x: Floats) -> Floats:
 
 
 def _threads() -> int:
-    return int(numba.config.NUMBA_NUM_THREADS)
+    return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]  # made at import
 
 
 def _share(work: Callable[[int, int], Any], count: int) -> None:
-    """work(a, b) over 0..count, in two halves and two threads where that pays."""
+    """work(a, b) over 0..count, in two halves where that pays."""
     if count < LARGE or _threads() < 2:
         work(0, count)
+    else:
+        ends = (0, count // 2, count)
+        in_two(lambda k: work(ends[k], ends[k + 1]), 2)
+
+
+def in_two(work: Callable[[int], Any], parts: int) -> None:
+    """work(0) and, if there are two parts, work(1): beside it where there is a second thread."""
+    if parts < 2 or _threads() < 2:
+        for k in range(parts):
+            work(k)
         return
-    half = count // 2
     with ThreadPoolExecutor(1) as other:
-        first = other.submit(work, 0, half)
-        work(half, count)
-        first.result()
+        second = other.submit(work, 1)
+        work(0)
+        second.result()
 
 
 # ---------------------------------------------------------------- checks
@@ -197,7 +208,7 @@ def check_points(z: ArrayLike, y: ArrayLike, weight: ArrayLike | None) -> tuple[
         if not ws.any():
             raise ValueError("all weights are zero: there is nothing to fit")
     with np.errstate(over="ignore"):
-        heavy, far = (float(zs.size), 1.0) if ws is None else (float(ws.sum()), 1.0)
+        heavy = float(zs.size if ws is None else ws.sum())
         far = float(max(ys.max(), -ys.min()))
         if not heavy * far < 1e300:
             raise ValueError(f"total weight {heavy:g} times max |y| {far:g} overflows: scale weight or y")

@@ -203,11 +203,11 @@ def new_inner(t, node):
 
 
 @inlined
-def copy_entry(t, i, j, k, l):
-    """Entry j of inner node i to entry l of inner node k."""
+def copy_entry(t, i, j, k, to):
+    """Entry j of inner node i to entry `to` of inner node k."""
     for c in range(5):
-        t.nodes[k * INNER + np.uint64(c) * FULL + l] = t.nodes[i * INNER + np.uint64(c) * FULL + j]
-    t.child[k * FULL + l] = t.child[i * FULL + j]
+        t.nodes[k * INNER + np.uint64(c) * FULL + to] = t.nodes[i * INNER + np.uint64(c) * FULL + j]
+    t.child[k * FULL + to] = t.child[i * FULL + j]
 
 
 @kernel
@@ -239,8 +239,8 @@ def make_room(t, depth, leaves, inner):
             new = leaves
             leaves += ONE
             for j in range(HALF):
-                i, l = old * LEAF + HALF + j, new * LEAF + j
-                y[l], y[l + D], y[l + HALF], y[l + D + HALF] = y[i], y[i + D], 0.0, np.inf
+                i, to = old * LEAF + HALF + j, new * LEAF + j
+                y[to], y[to + D], y[to + HALF], y[to + D + HALF] = y[i], y[i + D], 0.0, np.inf
                 y[i], y[i + D] = 0.0, np.inf
             t.size[new], t.size[old] = t.size[old] - HALF, HALF
             i = old * LEAF + HALF - ONE

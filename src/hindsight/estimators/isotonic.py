@@ -1,0 +1,114 @@
+"""Isotonic regression as an estimator."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
+
+from ..isotonic import check_increasing, check_lipschitz, check_points, fit_pools, read
+from ..learners import choice
+
+
+class IsotonicRegressor(RegressorMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """The monotone function of one variable with the least weighted squared error (N4 §2), exactly.
+
+    Pools of points that would break the order take their mean, so every level is calibrated: the mean of y where the
+    fit is c is c. With a Lipschitz constant the fit also never moves faster than that.
+
+    Parameters
+    ----------
+    increasing : nondecreasing (True), nonincreasing (False), or "auto" by the sign of the rank correlation.
+    lipschitz : a constant L above 0, so that |f(a) - f(b)| <= L |a - b|; None asks for monotony alone.
+    interpolation : between pools "linear" (keeps the Lipschitz property) or "step" (the value of the pool before).
+    outside : beyond the z seen, "clip" to the first or last value, "nan", or "error".
+
+    Attributes
+    ----------
+    pools_ : left and right z, value, weight and count of every pool.
+    knots_ : z and value of the line through the pools, ready to plot.
+    increasing_ : whether the fit is nondecreasing.
+
+    Examples
+    --------
+    >>> model = IsotonicRegressor().fit([1, 2, 3, 4], [1.0, 3.0, 2.0, 4.0])
+    >>> model.predict([1.5, 2.5, 9.0])
+    array([1.75, 2.5 , 4.  ])
+    """
+
+    def __init__(
+        self,
+        *,
+        increasing: bool | str = True,
+        lipschitz: float | None = None,
+        interpolation: str = "linear",
+        outside: str = "clip",
+    ) -> None:
+        self.increasing = increasing
+        self.lipschitz = lipschitz
+        self.interpolation = interpolation
+        self.outside = outside
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to z (one dimension, or one column) and y; points of weight 0 have no say."""
+        self._choices()
+        z = self._column(X)
+        y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y")
+        check_consistent_length(z, y)
+        if sample_weight is not None and np.ndim(sample_weight) == 0:
+            sample_weight = np.full(z.size, sample_weight)
+        z, y, w = check_points(z, y, sample_weight)
+        constant = check_lipschitz(self.lipschitz)
+        rising = check_increasing(self.increasing, z, y, w)
+        _, self.pools_ = fit_pools(z, y, w, 1.0 if rising else -1.0, constant, whole=False)
+        self.increasing_, self.knots_ = rising, self.pools_.knots()
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The fit at each z."""
+        check_is_fitted(self)
+        self._choices()
+        z = self._column(X)
+        if not np.isfinite(z).all():
+            bad = int((~np.isfinite(z)).argmax())
+            raise ValueError(f"z[{bad}] = {float(z[bad])!r} is not finite")
+        at, value = self.knots_
+        beyond = (z < at[0]) | (z > at[-1])
+        if self.outside == "error" and beyond.any():
+            bad = int(beyond.argmax())
+            raise ValueError(f"z[{bad}] = {float(z[bad])!r} lies outside {float(at[0])!r}..{float(at[-1])!r}")
+        if self.interpolation == "step":
+            out = value[np.maximum(np.searchsorted(at, z, side="right") - 1, 0)]
+        else:
+            out = read(at, value, z)
+        if self.outside == "nan":
+            out[beyond] = np.nan
+        return out
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The same as `predict`."""
+        return self.predict(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """One name, of the fit."""
+        return np.array([f"{type(self).__name__.lower()}0"], dtype=object)
+
+    def _choices(self) -> None:
+        choice("interpolation", self.interpolation, ("linear", "step"))
+        choice("outside", self.outside, ("clip", "nan", "error"))
+
+    def _column(self, X: Any) -> np.ndarray:
+        z = check_array(X, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="X")
+        if z.ndim == 2 and z.shape[1] == 1:
+            z = z[:, 0]
+        if z.ndim != 1:
+            raise ValueError(f"z must be one-dimensional, or one column; got shape {z.shape}")
+        return np.ascontiguousarray(z)
