@@ -128,7 +128,8 @@ class Categorical(Density):
 
     def _theorem(self) -> tuple[Theorem, float, tuple[Assumption, ...]]:
         if self.grows:
-            return KT, math.nan, (Assumption(f"the alphabet grew to {len(self.symbols)} symbols: declare them", False),)
+            grew = f"the alphabet grew to {len(self.symbols)} symbols (which new one it is goes unpaid): declare them"
+            return KT, math.nan, (Assumption(grew, False),)
         k, alpha = self.state.shape[1], self.part.prior[:-1]
         declared = (Assumption(f"{k} symbols were declared", True),)
         rows = self.n[self.n > 0.0]

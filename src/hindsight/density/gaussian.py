@@ -55,7 +55,7 @@ class Gaussian(Density):
         m = finite("mean", mean, columns)
         s, k, v = (positive(name, x, columns) for name, x in (("scale", scale), ("strength", strength), ("dof", dof)))
         prior = np.stack([np.broadcast_to(x, columns) for x in (m, k, 0.5 * v, 0.5 * v * s * s)])
-        super().__init__(kernels.Normal(np.ascontiguousarray(prior)), 2, forget)
+        super().__init__(kernels.Normal(np.ascontiguousarray(prior)), 3, forget)
 
     logpdf = Density.logp
 
@@ -65,10 +65,10 @@ class Gaussian(Density):
         return m[0], k[0], a[0], b[0]
 
     def _posterior(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        (m, k, a, b), mean, squares, n = self.part.prior, self.state[:, 0], self.state[:, 1], self.n[:, None]
-        pull = k * n / (k + n)
-        apart = mean - m
-        return mean - apart * (k / (k + n)), k + n, a + 0.5 * n, b + 0.5 * (squares + pull * apart**2)
+        (m, k, a, b), n = self.part.prior, self.n[:, None]
+        first, off, squares = np.moveaxis(self.state, 1, 0)
+        apart = np.where(n > 0.0, first - m + off, 0.0)
+        return m + apart * (n / (k + n)), k + n, a + 0.5 * n, b + 0.5 * (squares + k * n / (k + n) * apart**2)
 
     def _marginal(self) -> float:
         _, k, a, b = self.part.prior
@@ -78,7 +78,7 @@ class Gaussian(Density):
 
     def _best(self) -> float:
         seen = self.n > 0.0
-        squares, n = self.state[seen, 1], self.n[seen, None]
+        squares, n = self.state[seen, 2], self.n[seen, None]
         if (squares == 0.0).any():
             return -math.inf
         return float((0.5 * n * (LN_2PI + 1.0 + np.log(squares / n))).sum())
@@ -86,19 +86,20 @@ class Gaussian(Density):
     def _merged(self, other: Self, keep: float) -> None:
         n, m = keep * self.n[:, None], other.n[:, None]
         share = np.divide(m, n + m, out=np.zeros_like(m), where=n + m > 0.0)
-        apart = other.state[:, 0] - self.state[:, 0]
-        self.state[:, 1] = keep * self.state[:, 1] + other.state[:, 1] + apart * apart * (n * share)
-        self.state[:, 0] += apart * share
+        self.state[:, 0] = np.where(n > 0.0, self.state[:, 0], other.state[:, 0])
+        apart = np.where(m > 0.0, other.state[:, 0] - self.state[:, 0] + other.state[:, 1] - self.state[:, 1], 0.0)
+        self.state[:, 2] = keep * self.state[:, 2] + other.state[:, 2] + apart * apart * (n * share)
+        self.state[:, 1] += apart * share
 
     @property
     def mean(self) -> np.ndarray:
         """The mean of the rows, one a column."""
-        return self.state[0, 0].copy()
+        return np.asarray(self.state[0, 0] + self.state[0, 1])
 
     @property
     def variance(self) -> np.ndarray:
         """The variance of the rows (over n), one a column."""
-        return np.asarray(self.state[0, 1] / max(self.n[0], 1e-300))
+        return np.asarray(self.state[0, 2] / max(self.n[0], 1e-300))
 
     def _draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
         m, k, a, b = self.posterior()
@@ -108,7 +109,7 @@ class Gaussian(Density):
         """A Gaussian whose prior is what was learnt here, worth that many rows (beside the prior of this one)."""
         few = self.copy()
         few.n[0] = float(positive("rows", rows)[0])
-        few.state[0, 1] *= few.n[0] / max(self.n[0], 1e-300)
+        few.state[0, 2] *= few.n[0] / max(self.n[0], 1e-300)
         m, k, a, b = few.posterior()
         return Gaussian(m, np.sqrt(b / a), k, 2.0 * a, columns=self.columns, forget=self.forget)
 
@@ -163,6 +164,8 @@ class FullGaussian:
 
     def _empty(self) -> None:
         d = self.columns
+        # the mean is less the first row, so that it is not rounded where rows differ by little far from 0
+        self._first = self._prior_mean.copy()
         self.n, self._mean, self._scatter = np.zeros(1), np.zeros(d), np.zeros((d, d))
         self.rows, self._paid = 0, 0.0
         self._whole: Any = None
@@ -172,7 +175,14 @@ class FullGaussian:
         self._factor = np.zeros((self.columns, self.columns))
         work = np.empty_like(self._factor)
         sound = kernels.scatter_factor(
-            self._prior_mean, self._kappa, self._psi, self.n[0], self._mean, self._scatter, work, self._factor
+            self._prior_mean - self._first,
+            self._kappa,
+            self._psi,
+            self.n[0],
+            self._mean,
+            self._scatter,
+            work,
+            self._factor,
         )
         if not sound:
             raise ValueError("full gaussian: the scatter is singular at double precision: give a larger scale")
@@ -198,11 +208,14 @@ class FullGaussian:
         X, out = self._numbers(x), np.empty(len(x))
         kept = self.n.copy(), self._mean.copy(), self._scatter.copy(), self._factor.copy()
         work, v = np.empty_like(self._factor), np.empty(self.columns)
-        prior = (self._prior_mean, self._kappa, self._nu, self._psi)
-        row = kernels.play_full(*prior, self.forget, X, self.n, self._mean, self._scatter, self._factor, work, v, out)
+        first = X[0] if self.n[0] == 0.0 and len(X) else self._first
+        prior = (self._prior_mean - first, self._kappa, self._nu, self._psi)
+        stats = (self.n, self._mean, self._scatter, self._factor)
+        row = kernels.play_full(*prior, self.forget, X - first, *stats, work, v, out)
         if row >= 0:
             self.n, self._mean, self._scatter, self._factor = kept
             raise RowError(row, f": the scatter is singular at double precision with {X[row].tolist()}")
+        self._first = first.copy()
         if self.forget < 1.0:
             if self._whole is None:
                 self._whole = self.fresh()
@@ -216,7 +229,8 @@ class FullGaussian:
         """The log density of each row, as the next row is predicted."""
         X = self._numbers(x)
         out, v = np.empty(len(X)), np.empty(self.columns)
-        kernels.logp_full(self._prior_mean, self._kappa, self._nu, X, self.n[0], self._mean, self._factor, v, out)
+        mean0, X = self._prior_mean - self._first, X - self._first
+        kernels.logp_full(mean0, self._kappa, self._nu, X, self.n[0], self._mean, self._factor, v, out)
         return out
 
     logpdf = logp
@@ -228,7 +242,8 @@ class FullGaussian:
         both = self.copy()
         keep = self.forget**other.rows
         n, m = keep * self.n[0], other.n[0]
-        apart = other._mean - self._mean
+        both._first = self._first.copy() if n > 0.0 else other._first.copy()
+        apart = (other._first - both._first + other._mean - self._mean) * (m > 0.0)
         share = m / (n + m) if n + m > 0.0 else 0.0
         both._scatter = keep * self._scatter + other._scatter + np.outer(apart, apart) * (n * share)
         both._mean = self._mean + apart * share
@@ -257,7 +272,7 @@ class FullGaussian:
     @property
     def mean(self) -> np.ndarray:
         """The mean of the rows."""
-        return self._mean.copy()
+        return np.asarray(self._first + self._mean)
 
     @property
     def covariance(self) -> np.ndarray:
@@ -270,7 +285,8 @@ class FullGaussian:
         kappa, dof = self._kappa + self.n[0], self._nu + self.n[0] - self.columns + 1.0
         z = rng.standard_normal((size, self.columns)) @ self._factor.T
         z *= np.sqrt((kappa + 1.0) / (kappa * rng.chisquare(dof, (size, 1))))
-        return np.asarray(self._mean - (self._mean - self._prior_mean) * (self._kappa / kappa) + z)
+        off = self._mean + self._first - self._prior_mean
+        return np.asarray(self._prior_mean + off * (self.n[0] / kappa) + z)
 
     @property
     def loss(self) -> float:
@@ -291,8 +307,14 @@ class FullGaussian:
 
     def _best(self) -> float:
         d, n = self.columns, self.n[0]
-        sign, log_det = np.linalg.slogdet(self.covariance) if self.rows > d else (0.0, 0.0)
-        return float(0.5 * n * (d * (LN_2PI + 1.0) + log_det)) if sign > 0.0 else -math.inf
+        spread = np.sqrt(np.diag(self.covariance))
+        if self.rows <= d or (spread == 0.0).any():
+            return -math.inf
+        correlations = self.covariance / np.outer(spread, spread)
+        if np.linalg.matrix_rank(correlations, hermitian=True) < d:
+            return -math.inf
+        log_det = float(np.linalg.slogdet(correlations)[1] + 2.0 * np.log(spread).sum())
+        return 0.5 * n * (d * (LN_2PI + 1.0) + log_det)
 
     def certificate(self) -> DensityCertificate:
         """The exact regret against the maximum-likelihood Gaussian; no bound is known."""
@@ -305,7 +327,7 @@ class FullGaussian:
     def describe(self) -> str:
         """What was learnt, in words."""
         spread = np.sqrt(np.maximum(np.diag(self.covariance), 1e-300))
-        pairs = ", ".join(f"mean {m:.6g} sd {s:.4g}" for m, s in zip(self._mean[:5], spread[:5], strict=True))
+        pairs = ", ".join(f"mean {m:.6g} sd {s:.4g}" for m, s in zip(self.mean[:5], spread[:5], strict=True))
         if not 1 < self.columns <= 5:
             return pairs
         r = (self.covariance / np.outer(spread, spread))[np.triu_indices(self.columns, 1)]

@@ -140,30 +140,36 @@ class Waiting(NamedTuple):
 
 
 class Normal(NamedTuple):
-    """Gaussian. Prior (Normal-Gamma): mean, kappa, alpha, beta. Statistics: mean, squares about it. Predictive: t."""
+    """Gaussian. Prior (Normal-Gamma): mean, kappa, alpha, beta. Predictive: Student t.
+
+    Statistics: the first value, the mean less that, and the squares about the mean. Differences from a value of the
+    column are exact where the mean itself, far from 0, would be rounded by more than the values differ.
+    """
 
     prior: np.ndarray
 
     def takes(self, j, x):
-        return abs(x) < math.inf
+        return abs(x) < 1e150
 
     def learn(self, S, s, j, c, x):
-        apart = x - S[s, 0, j]
-        S[s, 0, j] += apart / c
-        S[s, 1, j] += apart * (x - S[s, 0, j])
+        if c == 1.0:
+            S[s, 0, j] = x
+        here = x - S[s, 0, j]
+        apart = here - S[s, 1, j]
+        S[s, 1, j] += apart / c
+        S[s, 2, j] += apart * (here - S[s, 1, j])
 
     def logp(self, S, s, j, n, x):
-        m, k, a = self.prior[0, j], self.prior[1, j], self.prior[2, j] + 0.5 * n
+        k, a = self.prior[1, j], self.prior[2, j] + 0.5 * n
         kn = k + n
-        apart = S[s, 0, j] - m
-        b = self.prior[3, j] + 0.5 * (S[s, 1, j] + k * n / kn * apart * apart)
-        # about the statistics' mean, not the posterior's rounded one: x - mean is exact where it matters
-        off = x - S[s, 0, j] + apart * (k / kn)
+        apart = S[s, 0, j] - self.prior[0, j] + S[s, 1, j] if n > 0.0 else 0.0
+        b = self.prior[3, j] + 0.5 * (S[s, 2, j] + k * n / kn * apart * apart)
+        off = x - S[s, 0, j] - S[s, 1, j] + apart * (k / kn) if n > 0.0 else x - self.prior[0, j]
         two = 2.0 * b * (kn + 1.0) / kn  # nu times the squared scale
         return rise(a, 0.5) - 0.5 * (LN_PI + math.log(two)) - (a + 0.5) * math.log1p(off * off / two)
 
     def fade(self, S, s, j, keep):
-        S[s, 1, j] *= keep
+        S[s, 2, j] *= keep
 
 
 # ---------------------------------------------------------------- loops

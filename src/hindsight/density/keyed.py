@@ -87,7 +87,7 @@ class Keyed:
 
     # ---- reading
 
-    def _split(self, x: Any) -> tuple[list[Any], list[np.ndarray]]:
+    def _split(self, x: Any) -> tuple[np.ndarray, list[np.ndarray]]:
         """The keys, and the numbers of each column."""
         frame = columns_of(x)
         if frame is not None:
@@ -115,55 +115,64 @@ class Keyed:
             if len(block) != len(keys):
                 raise ValueError(f"there are {len(keys)} keys, but column {name!r} has {len(block)} rows")
             blocks.append(block)
-        return keys.tolist(), blocks
+        return keys, blocks
 
     def check(self, x: Any) -> None:
         """Raise what `update` would."""
         keys, _ = self._split(x)
-        new = dict.fromkeys(key for key in keys if key not in self._slot)
-        if self.spill is None and len(self._slot) + len(new) > self.capacity:
-            self._full(keys, list(new)[self.capacity - len(self._slot)])
+        if self.spill is None:
+            self._room(keys, *encode(keys))
 
-    def _full(self, keys: list[Any], key: Any) -> None:
-        raise RowError(
-            keys.index(key),
-            f": key {key!r} would be one more than capacity = {self.capacity:,} keys; "
-            "raise the capacity or give a file to spill to",
-        )
+    def _room(self, keys: np.ndarray, codes: np.ndarray, kinds: list[Any]) -> list[Any]:
+        """The keys that are new, if there is room for them."""
+        new = [key for key in kinds if key not in self._slot]
+        free = self.capacity - len(self._slot)
+        if len(new) > free:
+            row = int(np.flatnonzero(codes == kinds.index(new[free]))[0])
+            raise RowError(
+                row,
+                f": key {new[free]!r} would be one more than capacity = {self.capacity:,} keys; "
+                "raise the capacity or give a file to spill to",
+            )
+        return new
 
-    def _segments(self, keys: list[Any], create: bool) -> Iterator[tuple[int, int, np.ndarray]]:
+    def _segments(self, keys: np.ndarray, create: bool) -> Iterator[tuple[int, int, np.ndarray]]:
         """Stretches of rows with the slot of each; a slot changes hands only between two stretches that use it."""
-        slot, spills = self._slot, self.spill is not None
+        if self.spill is not None:
+            yield from self._stretches(keys.tolist(), create)
+            return
+        codes, kinds = encode(keys)
+        if create:
+            new = self._room(keys, codes, kinds)
+            self._slot.update(zip(new, range(len(self._slot) + 1, len(self._slot) + 1 + len(new)), strict=True))
+            if len(self._slot) >= self._parts[0].n.size:
+                self._resize(2 * len(self._slot))
+        yield 0, len(keys), np.array([self._slot.get(key, 0) for key in kinds], np.int32)[codes]
+
+    def _stretches(self, keys: list[Any], create: bool) -> Iterator[tuple[int, int, np.ndarray]]:
+        """The same where keys spill: the one least recently seen makes room."""
+        slot, start = self._slot, 0
         out: list[int] = []
-        start, added = 0, []
         touched: set[int] = set()
         for t, key in enumerate(keys):
             s = slot.get(key, 0)
-            if s == 0:
-                if not create and key not in self._away:
-                    out.append(0)
-                    continue
+            if s:
+                slot.move_to_end(key)
+            elif create or key in self._away:
                 if len(slot) < self.capacity:
-                    s = slot[key] = len(slot) + 1
+                    s = len(slot) + 1
                     if s >= self._parts[0].n.size:
                         self._resize(2 * s)
-                    added.append(key)
-                elif not spills:
-                    for new in added:
-                        del slot[new]
-                    self._full(keys, key)
                 else:
                     if next(iter(slot.values())) in touched:
                         yield start, t, np.array(out, np.int32)
                         out, start = [], t
                         touched.clear()
-                    s = slot[key] = self._evict()
+                    s = self._evict()
+                slot[key] = s
                 if key in self._away:
                     self._load(key, s)
-            elif spills:
-                slot.move_to_end(key)
-            if spills:
-                touched.add(s)
+            touched.add(s)
             out.append(s)
         yield start, len(keys), np.array(out, np.int32)
 
@@ -261,7 +270,7 @@ class Keyed:
 
     def of(self, key: Any) -> Any:
         """The density of one key, to learn on its own; the prior for a key never seen."""
-        s = next(iter(self._segments([key], create=False)))[2][0]
+        s = next(iter(self._segments(objects([key]), create=False)))[2][0]
         each = []
         for part in self._parts:
             one = part.copy()
@@ -282,7 +291,7 @@ class Keyed:
         if not alike or not all(a._alike(b) for a, b in zip(self._parts, other._parts, strict=True)):
             raise ValueError(f"only densities of one family and prior add up: {self!r} and {other!r} do not")
         both = self.copy()
-        slots = next(iter(both._segments(list(other._slot), create=True)))[2]
+        slots = next(iter(both._segments(objects(list(other._slot)), create=True)))[2]
         for mine, theirs in zip(both._parts, other._parts, strict=True):
             moved = mine.copy()
             moved.n[:], moved.state[:] = 0.0, 0.0
@@ -365,3 +374,23 @@ class Keyed:
 def parts_of(density: Any) -> list[Any]:
     """The densities of the columns."""
     return list(density.densities.values()) if isinstance(density, Product) else [density]
+
+
+def objects(keys: list[Any]) -> np.ndarray:
+    """Keys of any kind as an array."""
+    out = np.empty(len(keys), object)
+    out[:] = keys
+    return out
+
+
+def encode(keys: np.ndarray) -> tuple[np.ndarray, list[Any]]:
+    """The place of each key among the different ones, and those in the order they came."""
+    import pyarrow as pa
+
+    try:
+        found = pa.array(keys).dictionary_encode()
+    except pa.ArrowException:  # keys of several kinds
+        kinds: dict[Any, int] = {}
+        codes = [kinds.setdefault(key, len(kinds)) for key in keys.tolist()]
+        return np.array(codes, np.int32), list(kinds)
+    return found.indices.to_numpy(), found.dictionary.to_pylist()

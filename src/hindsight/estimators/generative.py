@@ -75,7 +75,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         try:
             fresh = not hasattr(self, "classes_")
             X = self._rows(X, reset=fresh)
-            y = self._labels(X, y, known=not fresh or classes is not None)
+            first = next(iter(X.values())) if isinstance(X, dict) else X
+            y = labels(self, first, y, known=not fresh or classes is not None)
             if fresh:
                 self._declare(unique_labels(y if classes is None else classes))
             elif classes is not None and not np.array_equal(unique_labels(classes), self.classes_):
@@ -106,18 +107,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def _named(self) -> bool:
         given = self.density.values() if isinstance(self.density, Mapping) else [self.density]
         return any(isinstance(density, (Product, Keyed)) for density in given)
-
-    def _labels(self, X: Any, y: Any, known: bool) -> np.ndarray:
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        y = np.asarray(column_or_1d(y, warn=True))
-        check_consistent_length(next(iter(X.values())) if isinstance(X, dict) else X, y)
-        if y.dtype.kind == "f" and not np.isfinite(y).all():
-            row = int(np.flatnonzero(~np.isfinite(y))[0])
-            raise RowError(row, f": label {y[row]} is not finite")
-        if not known:
-            check_classification_targets(y)
-        return y
 
     def _declare(self, classes: np.ndarray) -> None:
         self.classes_ = classes
@@ -270,6 +259,20 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         columns: Any = getattr(self, "feature_names_in_", range(self.n_features_in_))
         terms = first.terms(X) - second.terms(X)
         return out | {str(name): terms[:, j] for j, name in enumerate(getattr(first, "names", columns))}
+
+
+def labels(estimator: Any, X: Any, y: Any, known: bool = False) -> np.ndarray:
+    """The labels as an array; with `known` classes, whether they are labels at all shows by itself."""
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+    y = np.asarray(column_or_1d(y, warn=True))
+    check_consistent_length(X, y)
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        row = int(np.flatnonzero(~np.isfinite(y))[0])
+        raise RowError(row, f": label {y[row]} is not finite")
+    if not known:
+        check_classification_targets(y)
+    return y
 
 
 def taken(X: Any, rows: np.ndarray) -> Any:

@@ -7,11 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets, type_of_target, unique_labels
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.multiclass import type_of_target, unique_labels
+from sklearn.utils.validation import check_is_fitted
 
 from ..run import RowError
-from .generative import matrix
+from .generative import labels, matrix
 
 
 class ThresholdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
@@ -69,11 +69,7 @@ class ThresholdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"delta must lie between 0 and 1, got {self.delta!r}")
         X = matrix(self, X, reset=True)
         finite(X)
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        y = np.asarray(column_or_1d(y, warn=True))
-        check_consistent_length(X, y)
-        check_classification_targets(y)
+        y = labels(self, X, y)
         self.classes_ = unique_labels(y)
         if len(self.classes_) > 2:
             kind = type_of_target(y, input_name="y")
@@ -132,9 +128,9 @@ def least(x: np.ndarray, ones: np.ndarray) -> tuple[int, float]:
     k = int(np.flatnonzero(allowed)[errors[allowed].argmin()])
     if k in (0, x.size):
         return int(errors[k]), -math.inf if k == 0 else math.inf
-    low, high = x[k - 1], x[k]
+    low, high = float(x[k - 1]), float(x[k])
     middle = low + 0.5 * (high - low) if high - low < math.inf else 0.5 * low + 0.5 * high
-    return int(errors[k]), float(middle if low <= middle < high else low)
+    return int(errors[k]), middle if low <= middle < high else low
 
 
 def finite(X: np.ndarray) -> None:
