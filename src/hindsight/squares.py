@@ -145,6 +145,8 @@ class Factor:
         from scipy import linalg
 
         R, k, n = self.triangle(), int(self.intercept), self.features
+        unit = math.ldexp(1.0, math.frexp(float(np.abs(R).max(initial=0.0)))[1])  # so that no square overflows
+        R, l2 = R / unit, l2 / unit / unit
         cut = 8.0 * EPS * max(n, math.sqrt(self.rows))
         A, b = R[k:, k:-1].copy(), R[k:, -1]
         # A column that is constant but for rounding leaves rounding alone once its mean is taken off.
@@ -152,26 +154,24 @@ class Factor:
         A[:, length <= cut * before] = 0.0
         length[length <= cut * before] = 0.0
         s = linalg.svdvals(A) if A.size else np.zeros(0)
-        top = float(s[0]) if s.size else 0.0
-        rank = int((s > (cut if rcond is None else rcond) * top).sum())
+        rank = int((s > (cut if rcond is None else rcond) * s.max(initial=0.0)).sum())
         full = rank == n
         if rcond is None and not full and len(A) >= n and length.all():
             full = _reciprocal(A[:n] / length) > cut * float((before / length).max())
-        if full and l2 == 0.0:
-            rank, least = n, float(s[-1])
-            scaled = linalg.solve_triangular(A[:n] / length, b[:n], check_finite=False)
-            w = scaled / length
-        else:
             rank = n if full else rank
-            U, s, Vt = linalg.svd(A, full_matrices=False) if A.size else (np.zeros((len(A), 0)), s, np.zeros((0, n)))
+        if full and l2 == 0.0:
+            w = linalg.solve_triangular(A[:n] / length, b[:n], check_finite=False) / length
+        elif rank:
+            U, s, Vt = linalg.svd(A, full_matrices=False)
             U, s, Vt = U[:, :rank], s[:rank], Vt[:rank]
             w = Vt.T @ ((U.T @ b) * (s / (s * s + l2)))
-            least = math.hypot(float(s[-1]) if rank == n else 0.0, math.sqrt(l2)) if l2 else float(s[-1]) if rank else 0
-            top = math.hypot(top, math.sqrt(l2))
+        else:
+            w = np.zeros(n)
+        counted = np.hypot(s[:rank] if l2 == 0.0 or full else np.append(s[:rank], 0.0), math.sqrt(l2))
+        condition = float(counted[0] / counted[-1]) if rank else 1.0
         miss = b - A @ w
         intercept = float((R[0, -1] - R[0, 1:-1] @ w) / R[0, 0]) if k else 0.0
-        condition = top / least if least > 0.0 else 1.0
-        return Solution(w, intercept, float(miss @ miss), rank, condition, self.method)
+        return Solution(w, intercept, float(miss @ miss) * unit * unit, rank, condition, self.method)
 
 
 def _reciprocal(R: np.ndarray) -> float:

@@ -22,7 +22,7 @@ from . import rivals, theorems
 from .certificate import Assumption, Certificate, Checkpoint, Opponent
 from .certification import LOSS_NAMES, MismatchError, closeness
 from .facts import Facts
-from .kernels import FACTS
+from .kernels import FACTS, Hinge
 from .run import RowError, check_start, check_targets, check_weights, explain
 from .sweep_kernels import ROUNDS, SCALARS, SCALE, SQUARE, SUM, descend, gather, value
 from .theorems import Theorem, Verdict
@@ -149,9 +149,10 @@ class Sweep:
         kept = self.v.copy(), self.s.copy(), self.f.copy(), len(self.values), self.best, self.best_value
         drawn, last = self.generator.bit_generator.state, self.last_value
         try:
-            (self._full if self.batch is None else self._drawn)(data, rounds, stop, tell)
-            if self.keeps_best:
-                self.last_value = self.objective(data, self.weights)
+            with np.errstate(over="ignore", invalid="ignore"):  # looked for, and refused
+                (self._full if self.batch is None else self._drawn)(data, rounds, stop, tell)
+                if self.keeps_best:
+                    self.last_value = self.objective(data, self.weights)
         except BaseException:
             self.v[:], self.s[:], self.f[:] = kept[:3]
             del self.values[kept[3] :]
@@ -326,8 +327,8 @@ def certify_sweep(
         path = tuple(_checkpoint(sweep, data, mark, output, u, own, distance) for mark in marks)
         if any(theorems.verdict(c.measured, c.bound, scale)[0] is Verdict.BROKEN for c in path):
             found_verdict, notes = Verdict.BROKEN, (*notes, "the bound is broken on the way")
-    quantity = f"f, the mean {LOSS_NAMES[type(learner.rule)]} loss{' with l2' if sweep.l2 else ''},"
-    quantity += f" of the {output if output != 'last' else 'last'} iterate" + ("s" if output == "mean" else "")
+    name = "perceptron" if learner.rule == Hinge(0.0) else LOSS_NAMES[type(learner.rule)]
+    quantity = f"f, the mean {name} loss{' with l2' if sweep.l2 else ''}, of the {output} iterate"
     return Certificate(
         found_verdict, theorem, quantity, measured, bound, opponent, needs, sweep.rounds, best_eta, equality, path,
         notes, label,

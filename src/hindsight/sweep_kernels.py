@@ -90,13 +90,34 @@ def _loops(stamp):
         return total
 
     @kernel
-    def clear(rows, t, v, i):
-        """Set v[i] to 0 where row t has a value."""
+    def together(rows, drawn, d, v):
+        """|Sigma d x|^2 over the drawn rows, as Sigma d (x . Sigma d x); v[1] is zeros before and after."""
         stamp  # noqa: B018
-        first, last = rows.span(t)
-        for k in range(first, last):
-            v[i, rows.index(k)] = 0.0
-        v[i, v.shape[1] - 1] = 0.0
+        for k in range(drawn.size):
+            add(v, 1, rows, drawn[k], d[k])
+        square = 0.0
+        for k in range(drawn.size):
+            square += d[k] * inner(v, 1, rows, drawn[k])[0]
+        for k in range(drawn.size):
+            first, last = rows.span(drawn[k])
+            for j in range(first, last):
+                v[1, rows.index(j)] = 0.0
+        v[1, v.shape[1] - 1] = 0.0
+        return square
+
+    @kernel
+    def move(rows, drawn, d, scale, v, s):
+        """theta -= scale d x for the drawn rows, and the moment with it; how many numbers that touched."""
+        stamp  # noqa: B018
+        touched = 0
+        for k in range(drawn.size):
+            far = -scale * d[k]
+            if far != 0.0:
+                add(v, 0, rows, drawn[k], far)
+                add(v, 2, rows, drawn[k], far * s[SUM])
+                first, last = rows.span(drawn[k])
+                touched += np.int64(last) - np.int64(first) + 1
+        return touched
 
     @kernel
     def rebase(v, s):
@@ -128,7 +149,7 @@ def _loops(stamp):
         loss, gradient, rate, rate_loss, rate_gradient = f[2], f[8], f[9], f[10], f[11]
         for i in range(rounds):
             eta = step.rate(s[ROUNDS] + 1.0)
-            paid, along, square, seen = 0.0, 0.0, 0.0, 0
+            paid, along, square = 0.0, 0.0, 0.0
             for k in range(i * batch, (i + 1) * batch):
                 t = order[k]
                 ahead(rows, y, a, order[min(k + AHEAD, order.size - 1)])
@@ -140,24 +161,19 @@ def _loops(stamp):
                 paid += c * rule.loss(z, y[t])
                 along += pull * z
                 square += pull * pull * q
-            if batch > 1:  # |Sigma pull x|^2 = Sigma pull (x . Sigma pull x)
-                square = 0.0
-                for k in range(i * batch, (i + 1) * batch):
-                    add(v, 1, rows, order[k], d[k - i * batch])
-                for k in range(i * batch, (i + 1) * batch):
-                    square += d[k - i * batch] * inner(v, 1, rows, order[k])[0]
-                for k in range(i * batch, (i + 1) * batch):
-                    clear(rows, order[k], v, 1)
+            drawn = order[i * batch : (i + 1) * batch]
+            if batch > 1:
+                square = together(rows, drawn, d, v)
             paid += 0.5 * l2 * s[SQUARE]
-            drawn = square + 2.0 * l2 * along + l2 * l2 * s[SQUARE]  # |v_t|^2
-            if not abs(paid) + eta * eta * drawn < np.inf:
+            length = square + 2.0 * l2 * along + l2 * l2 * s[SQUARE]  # |v_t|^2
+            if not abs(paid) + eta * eta * length < np.inf:
                 f[2], f[8], f[9], f[10], f[11] = loss, gradient, rate, rate_loss, rate_gradient
                 return i
             loss += paid
-            gradient += drawn
+            gradient += length
             rate += eta
             rate_loss += eta * paid
-            rate_gradient += eta * eta * drawn
+            rate_gradient += eta * eta * length
             s[ROUNDS] += 1.0
             s[SUM] += eta * s[SCALE]
             if l2 != 0.0:
@@ -166,15 +182,9 @@ def _loops(stamp):
                 s[SCALE] *= keep
                 if not DECAY < abs(s[SCALE]) < 1.0 / DECAY:
                     rebase(v, s)
-            for k in range(i * batch, (i + 1) * batch):
-                t, move = order[k], -eta * d[k - i * batch] / s[SCALE]
-                if move != 0.0:
-                    add(v, 0, rows, t, move)
-                    add(v, 2, rows, t, move * s[SUM])
-                    first, last = rows.span(t)
-                    seen += np.int64(last) - np.int64(first) + 1
+            touched = move(rows, drawn, d, eta / s[SCALE], v, s)
             if l2 != 0.0:
-                s[TOUCHED] += seen
+                s[TOUCHED] += touched
                 if s[TOUCHED] > v.shape[1]:
                     settle(v, s)
         f[2], f[8], f[9], f[10], f[11] = loss, gradient, rate, rate_loss, rate_gradient

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import unique_labels
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ..learners import choice, descent, number
 from ..rivals import Data
-from ..run import RowError, check_weights
-from ..sweep import Sweep, certify_sweep
+from ..run import RowError, check_targets
+from ..sweep import Sweep, certify_sweep, survey
 from .base import OnlineEstimator
 from .classify import DescentClassifier, OnlineClassifier
-from .least_squares import LeastSquares, at_least_0, check_indices, progress
+from .least_squares import LeastSquares, at_least_0, check_indices, progress, weights_of
 from .regress import OnlineRegressor
 
 if TYPE_CHECKING:
+    from ..certificate import Certificate
     from ..learners import Learner
 
 __all__ = ["GradientDescentClassifier", "GradientDescentRegressor", "LeastSquares"]
@@ -33,6 +35,7 @@ class GradientDescent(BaseEstimator):  # type: ignore[misc]
 
     runs_: list[Sweep]
     n_features_in_: int
+    rho_: float  # of eta="theory"
     _setting: tuple[Any, ...]
 
     _read, _kept, _restore = OnlineEstimator._read, OnlineEstimator._kept, OnlineEstimator._restore
@@ -136,10 +139,9 @@ class GradientDescent(BaseEstimator):  # type: ignore[misc]
             self._check()
             rows = self._matrix(X, reset=not resume)
             targets = self._begin_or_resume(rows, y, runs)
-            weight = None
-            if sample_weight is not None:
-                weight = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=False)
-                check_weights(weight)
+            weight = weights_of(sample_weight, rows)
+            for target in targets:
+                check_targets("real", target)
             data = [Data(rows, target, weight, float(bool(self.fit_intercept))) for target in targets]
             if runs is None:
                 learner, count = self._learner_for(data[0]), len(data)
@@ -218,10 +220,11 @@ class GradientDescent(BaseEstimator):  # type: ignore[misc]
         if eta == "theory":
             assert self.B is not None
             factor = data.c / data.c.sum() * np.count_nonzero(data.c) if self.batch != "full" else data.c > 0.0
-            rho = float((factor * np.sqrt(data.row_norms2())).max())
-            if rho == 0.0:
+            survey(data, getattr(self, "feature_names_in_", None))
+            self.rho_ = float((factor * np.sqrt(data.row_norms2())).max())
+            if self.rho_ == 0.0:
                 raise ValueError("eta='theory' needs a row that is not zero: max |x|_2 = 0")
-            eta = float(self.B) / (rho * self.rounds**0.5) if np.isfinite(rho) else 1.0  # the rows are refused later
+            eta = float(self.B) / (self.rho_ * self.rounds**0.5)
         learner = descent(self.loss, "euclidean", eta, "explicit", 1.0, self.power)  # type: ignore[arg-type]
         return learner if self.rates is None else learner.with_rates(self.rates)
 
@@ -265,10 +268,22 @@ class GradientDescent(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         labels = self._run_labels()
         each = tuple(
-            certify_sweep(run, self._data(k, X, y, sample_weight), self.output, u=u, tol=tol, label=labels[k])
+            self._promise(
+                certify_sweep(run, self._data(k, X, y, sample_weight), self.output, u=u, tol=tol, label=labels[k]), run
+            )
             for k, run in enumerate(self.runs_)
         )
         return each[0] if len(each) == 1 else Certificates(each)
+
+    def _promise(self, certificate: Certificate, run: Sweep) -> Certificate:
+        """With eta="theory" from w_s = 0, what was promised beforehand: B^2/(2 eta T) + eta rho^2/2, B rho/sqrt(T)."""
+        if self.eta != "theory" or self.B is None or run.first.any() or not np.isfinite(certificate.bound):
+            return certificate
+        eta = run.learner.step.eta
+        promise = self.B**2 / (2.0 * eta * run.rounds) + 0.5 * eta * self.rho_**2
+        where = f"for all |u| ≤ B = {self.B:g} (ρ = {self.rho_:.6g})"
+        note = f"as planned: f − f(u) ≤ B²/(2ηT) + ηρ²/2 = {promise:.6g} {where}"
+        return replace(certificate, notes=(*certificate.notes, note))
 
 
 COMMON = """
