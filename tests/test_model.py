@@ -455,6 +455,11 @@ def tensor(field, make):
     return edit
 
 
+def texts(found, tensors, ends):
+    tensors["text"], tensors["ends"] = np.frombuffer(b"abc", np.uint8), np.array(ends)
+    found["names"] = {"$texts": ["text", "ends"]}
+
+
 def put(where, key, value):
     def edit(found, tensors):
         where(found)[key] = value
@@ -475,7 +480,10 @@ LIES = {
     "dunder": (put(lambda f: f, "digest", {"$_init__": {}}), "is unknown"),
     "no-tensor": (put(lambda f: f, "digest", {"$array": "nowhere"}), "nowhere"),
     "list-tensor": (put(lambda f: f, "digest", {"$array": [1]}), "does not describe"),
-    "texts": (put(lambda f: f, "names", {"$texts": ["t1", "t1"]}), "texts that overlap"),
+    "texts": (put(lambda f: f, "names", {"$texts": ["t1", "t1"]}), "texts without ends"),
+    "overlap": (lambda found, tensors: texts(found, tensors, [2, 1, 3]), "texts that overlap"),
+    "before": (lambda found, tensors: texts(found, tensors, [-1, 1, 3]), "texts that overlap"),
+    "beyond": (lambda found, tensors: texts(found, tensors, [1, 2, 4]), "texts of another length"),
     "no-text": (put(lambda f: f, "digest", ["a"]), "digest is no text"),
     "no-settings": (put(lambda f: f, "settings", ["a"]), "settings"),
     "no-certificate": (put(lambda f: f, "certificate", {"verdict": "HOLDS"}), "certificate"),

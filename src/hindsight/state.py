@@ -102,9 +102,11 @@ class _Writer:
     def _list(self, value: list[Any], where: str) -> Any:
         kinds = {type(v) for v in value} if len(value) > LONG else set()
         if kinds == {str}:
-            texts = [v.encode("utf-8", "surrogatepass") for v in value]
-            ends = np.cumsum([len(v) for v in texts], dtype=np.int64)
-            return {"$texts": [self._tensor(np.frombuffer(b"".join(texts), np.uint8)), self._tensor(ends)]}
+            text = "".join(value)
+            data = text.encode("utf-8", "surrogatepass")
+            sizes = map(len, value if text.isascii() else (v.encode("utf-8", "surrogatepass") for v in value))
+            ends = np.cumsum(np.fromiter(sizes, np.int64, len(value)))
+            return {"$texts": [self._tensor(np.frombuffer(data, np.uint8)), self._tensor(ends)]}
         if kinds == {float}:
             return {"$list": self._tensor(np.array(value, np.float64))}
         if kinds == {int} and min(value) >= -(1 << 63) and max(value) < 1 << 63:
@@ -192,10 +194,15 @@ class _Reader:
         return self.tensors[body]
 
     def _texts(self, body: list[str]) -> list[str]:
-        data, ends = self.tensors[body[0]].tobytes(), self.tensors[body[1]].tolist()
-        _want(all(type(b) is int and a <= b for a, b in zip([0, *ends], ends, strict=False)), "texts that overlap")
-        _want((ends[-1] if ends else 0) == len(data), "texts of another length")
-        return [data[a:b].decode("utf-8", "surrogatepass") for a, b in zip([0, *ends], ends, strict=False)]
+        data, ends = self.tensors[body[0]].tobytes(), self.tensors[body[1]]
+        _want(ends.dtype == np.int64 and ends.ndim == 1, "texts without ends")
+        _want(bool((np.diff(ends, prepend=0) >= 0).all()), "texts that overlap")
+        _want((int(ends[-1]) if ends.size else 0) == len(data), "texts of another length")
+        spans = zip([0, *ends[:-1].tolist()], ends.tolist(), strict=False)
+        if data.isascii():
+            text = data.decode("ascii")
+            return [text[a:b] for a, b in spans]
+        return [data[a:b].decode("utf-8", "surrogatepass") for a, b in spans]
 
     def _list(self, body: str) -> list[Any]:
         return self.tensors[body].tolist()
