@@ -121,11 +121,16 @@ class Factor:
             return self._R
         from scipy import linalg
 
-        stack = np.asfortranarray(np.concatenate([self._R, *self._waiting]))
-        if not len(stack):
+        rows = np.concatenate(self._waiting)
+        if not len(rows):
             return self._R
-        (R,) = linalg.qr(stack, mode="r", overwrite_a=True, check_finite=False)
-        R = np.ascontiguousarray(R[: self.width])
+        if len(self._R) < self.width:
+            (R,) = linalg.qr(np.concatenate([self._R, rows]), mode="r", overwrite_a=True, check_finite=False)
+            R = np.ascontiguousarray(R[: self.width])
+        else:  # a triangle upon a rectangle: a third of the time
+            nb = min(16, self.width)
+            R = linalg.lapack.dtpqrt(0, nb, np.asfortranarray(self._R), np.asfortranarray(rows), overwrite_b=1)[0]
+            R = np.ascontiguousarray(R)
         if not np.isfinite(R).all():
             raise ValueError("the rows' squared norms overflow: scale the features or the targets")
         return R
