@@ -82,7 +82,7 @@ def isotonic(
     >>> isotonic([1, 2, 3, 4], [1.0, 3.0, 2.0, 4.0]).fit
     array([1. , 2.5, 2.5, 4. ])
     >>> isotonic([1, 2, 3, 4], [1.0, 3.0, 2.0, 4.0], lipschitz=1.0).fit
-    array([1.25, 2.25, 2.75, 3.75])
+    array([1.5, 2.5, 2.5, 3.5])
     """
     z, y, w = check_points(z, y, weight)
     constant = check_lipschitz(lipschitz)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,25 +61,31 @@ def own_link(function: Callable[..., Any], lipschitz: Any) -> Link:
     known = isinstance(lipschitz, (int, float, np.integer, np.floating)) and not isinstance(lipschitz, bool)
     if not known or not 0.0 < lipschitz < math.inf:
         raise ValueError(f"a link of your own needs its Lipschitz constant, lipschitz > 0; got {lipschitz!r}")
-    probe = np.array([-1.0, 0.0, 1.0])
-    try:
-        good = np.shape(function(probe.copy())) == probe.shape
-    except (TypeError, ValueError):
-        good = False
-    whole = function
-    if not good:
-        import numba
-
-        try:
-            whole = numba.vectorize(function)  # type: ignore[no-untyped-call]
-            whole(probe)
-        except Exception as error:
-            raise ValueError(f"the link takes neither an array nor what numba can compile: {error}") from error
+    whole = _over_arrays(function)
 
     def u(z: Floats) -> Floats:
         return np.asarray(whole(z.copy()), np.float64)
 
     return Link(getattr(function, "__name__", "own"), u, float(lipschitz), None)
+
+
+@lru_cache(maxsize=64)
+def _over_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function itself if it takes arrays, otherwise compiled to do so."""
+    probe = np.array([-1.0, 0.0, 1.0])
+    try:
+        if np.shape(function(probe.copy())) == probe.shape:
+            return function
+    except (TypeError, ValueError):
+        pass
+    import numba
+
+    try:
+        whole: Callable[..., Any] = numba.vectorize(function)  # type: ignore[no-untyped-call]
+        whole(probe)
+    except Exception as error:
+        raise ValueError(f"the link takes neither an array nor what numba can compile: {error}") from error
+    return whole
 
 
 def check_link(link: Link, z: Floats, mean: Floats) -> None:
@@ -113,17 +120,15 @@ class Known(NamedTuple):
     lipschitz: float
 
     def fit(self, z: Floats, y: Floats, c: Floats) -> tuple[Floats, Any]:
-        """What the link predicts, and the link."""
+        """What the link predicts; nothing is learnt."""
         mean = self.link.u(z)
         if self.link.integral is None:
             check_link(self.link, z, mean)
-        return mean, self.link
+        return mean, None
 
-    @staticmethod
-    def at(link: Any, z: Floats) -> Floats:
+    def at(self, learnt: Any, z: Floats) -> Floats:
         """The link at other margins."""
-        out: Floats = link.u(z)
-        return out
+        return self.link.u(z)
 
 
 class Learnt(NamedTuple):
@@ -136,8 +141,7 @@ class Learnt(NamedTuple):
         """The fit at the margins, and its pools."""
         return fit_pools(z, y, c, 1.0, self.constant)
 
-    @staticmethod
-    def at(pools: Any, z: Floats) -> Floats:
+    def at(self, pools: Any, z: Floats) -> Floats:
         """The learnt link at other margins."""
         at, value = pools.knots()
         return read(at, value, z)
@@ -221,7 +225,7 @@ class History:
     match : mean matching loss, where the link's integral is known.
     gradient : |g_t|^2, g_t = Sigma p (y - yhat) x.
     along : g_t . (u - w_t) for the u that was watched.
-    start, last : w_1 and w_{T+1}. w, link : of the best round.
+    start, last : w_1 and w_{T+1}. w, link : the weights of the best round, and the pools of its link (Isotron).
     """
 
     loss: Floats
@@ -264,13 +268,14 @@ def play_rounds(
     loss, match, gradient, along = (np.full(rounds, math.nan) for _ in range(4))
     other = None if held is None else np.empty(rounds)
     best, best_w, best_link = -1, w, None
+    integral = sweep.part.link.integral if isinstance(sweep.part, Known) else None
     for t in range(rounds):
         z = sweep.margins(w)
         mean, link = sweep.part.fit(z, sweep.y, sweep.c)
         error = sweep.y - mean
         loss[t] = float(sweep.share @ (error * error))
-        if isinstance(link, Link) and link.integral is not None:
-            match[t] = float(sweep.share @ (link.integral(z) - sweep.y * z))
+        if integral is not None:
+            match[t] = float(sweep.share @ (integral(z) - sweep.y * z))
         g = sweep.combine(sweep.share * error)
         gradient[t] = float(g @ g)
         if watch is not None:
