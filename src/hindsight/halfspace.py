@@ -76,8 +76,8 @@ def _loops(stamp: int) -> tuple[Any, ...]:
         """Put v in the pocket if it has fewer errors, as far as `spare` rows may be read to find out."""
         stamp  # noqa: B018
         m = y.size
-        if not (s[EVERY] == 1 or (s[RUN] > s[KEPT_RUN] and spare >= m)):
-            return
+        if s[UPDATES] == 0 or not (s[EVERY] == 1 or (s[RUN] > s[KEPT_RUN] and spare >= m)):
+            return  # the first hypothesis is the pocket already
         most = m if spare >= m else max(0, int(spare))
         wrong, read = count(rows, y, v, order, s[ERRORS], most)
         s[READ] += read

@@ -251,9 +251,12 @@ def fewest_mistakes(X: Any, y: Any, *, fit_intercept: bool = True, time_limit: f
     notes: tuple[str, ...] = ()
     lower, left, tried = 0, np.arange(data.rounds), 0
     while True:
-        while (found := _settle(A[left])).separable is False:  # proofs that share no row
+        apart = 0
+        while (found := _settle(A[left])).separable is False:  # proofs that share no row: an error in each
             cuts.append(left[found.rows])
             left = np.delete(left, found.rows)
+            apart += 1
+        lower = max(lower, apart)
         if found.w is None:
             notes = found.notes
             break
