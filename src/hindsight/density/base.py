@@ -173,6 +173,33 @@ class Density:
         new.rows, new._paid, new._whole = 0, 0.0, None
         return new
 
+    def as_prior(self, rows: float) -> Self:
+        """The same family with what was learnt here for its prior, worth that many rows (beside the prior it has)."""
+        if getattr(self, "grows", False):
+            raise ValueError("a growing alphabet makes no prior: declare the symbols")
+        new = self.fresh()
+        new.part = type(self.part)(self.part.prior.copy())
+        worth = float(positive("rows", rows)[0])
+        kernels.inherit(new.part, self.part.prior, self.state, 0, float(self.n[0]), worth)
+        return new
+
+    def given(self, prior: Self) -> Self:
+        """The same rows, with another's prior."""
+        new = self.copy()
+        new.part = prior.part
+        return new
+
+    def pooled(self) -> Self:
+        """One slot of all."""
+        slots = []
+        for s in range(self.n.size):
+            slots.append(self.copy())
+            slots[s].n, slots[s].state = self.n[s : s + 1].copy(), self.state[s : s + 1].copy()
+        for slot in slots[1:]:
+            slots[0]._merged(slot, 1.0)
+            slots[0].n = slots[0].n + slot.n
+        return slots[0]
+
     # ---- predicting
 
     def terms(self, x: Any) -> np.ndarray:

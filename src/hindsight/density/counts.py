@@ -176,14 +176,6 @@ class Categorical(Density):
         u = rng.random((size, self.columns)) * sums[-1]
         return np.stack([np.searchsorted(sums[:, j], u[:, j], "right") for j in range(self.columns)], axis=1)
 
-    def as_prior(self, rows: float) -> Categorical:
-        """A categorical whose prior is what was learnt here, worth that many rows (beside the prior of this one)."""
-        if self.grows:
-            raise ValueError("a growing alphabet makes no prior: declare the symbols")
-        alpha = self.part.prior[:-1] + self.state[0] * (positive("rows", rows) / max(self.n[0], 1e-300))
-        symbols = self.state.shape[1] if self._place is None else self.symbols
-        return Categorical(symbols, alpha, columns=self.columns, forget=self.forget)
-
     def describe(self) -> str:
         p = self.probabilities()[:, 0]
         order = np.argsort(-p[: len(self.symbols)], kind="stable")[:5]
@@ -258,13 +250,6 @@ class Poisson(Density):
 
     def _values(self, X: np.ndarray) -> np.ndarray:
         return X.astype(np.int64)
-
-    def as_prior(self, rows: float) -> Poisson:
-        """A Poisson whose prior is what was learnt here, worth that many rows (beside the prior of this one)."""
-        share = positive("rows", rows) / max(self.n[0], 1e-300)
-        a, b = self.part.prior
-        seen = float(share[0] * self.n[0])
-        return Poisson(a + share * self.state[0, 0], b + seen, columns=self.columns, forget=self.forget)
 
     def describe(self) -> str:
         return "rate " + ", ".join(f"{rate:.4g}" for rate in self._rate()[:5])
@@ -353,11 +338,6 @@ class Histogram(Categorical):
 
     def _values(self, X: np.ndarray) -> np.ndarray:
         return X
-
-    def as_prior(self, rows: float) -> Histogram:
-        """A histogram whose prior is what was learnt here, worth that many rows (beside the prior of this one)."""
-        alpha = Categorical.as_prior(self, rows).part.prior[:-1, 0]
-        return Histogram(None, None, self.edges.tolist(), alpha, forget=self.forget)
 
     def describe(self) -> str:
         p = self.probabilities()[:, 0]

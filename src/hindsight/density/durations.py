@@ -63,14 +63,6 @@ class Gamma(Density):
         rate = rng.gamma(a + shape * self.n[0], 1.0 / (b + total), (size, self.columns))
         return np.asarray(rng.gamma(shape, 1.0, rate.shape) / rate)
 
-    def as_prior(self, rows: float) -> Gamma:
-        """The same family with a prior of what was learnt here, worth that many rows (beside the prior of this one)."""
-        share = positive("rows", rows) / max(self.n[0], 1e-300)
-        a, b, shape = self.part.prior
-        a, b = a + shape * (share * self.n[0]), b + share * self.state[0, 0]
-        new = Gamma(shape, a, b, columns=self.columns, forget=self.forget)
-        return new if type(self) is Gamma else Exponential(a, b, columns=self.columns, forget=self.forget)
-
     def describe(self) -> str:
         return "mean " + ", ".join(f"{mean:.4g}" for mean in self._mean()[:5])
 

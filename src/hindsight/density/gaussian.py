@@ -105,14 +105,6 @@ class Gaussian(Density):
         m, k, a, b = self.posterior()
         return np.asarray(m + rng.standard_t(2.0 * a, (size, self.columns)) * np.sqrt(b * (k + 1.0) / (a * k)))
 
-    def as_prior(self, rows: float) -> Gaussian:
-        """A Gaussian whose prior is what was learnt here, worth that many rows (beside the prior of this one)."""
-        few = self.copy()
-        few.n[0] = float(positive("rows", rows)[0])
-        few.state[0, 2] *= few.n[0] / max(self.n[0], 1e-300)
-        m, k, a, b = few.posterior()
-        return Gaussian(m, np.sqrt(b / a), k, 2.0 * a, columns=self.columns, forget=self.forget)
-
     def describe(self) -> str:
         pairs = zip(self.mean[:5], np.sqrt(self.variance[:5]), strict=True)
         more = f", ... ({self.columns} columns)" if self.columns > 5 else ""
@@ -256,6 +248,25 @@ class FullGaussian:
         both._refactor()
         return both
 
+    def as_prior(self, rows: float) -> Self:
+        """The same family with what was learnt here for its prior, worth that many rows (beside the prior it has)."""
+        new, worth, n = self.fresh(), float(positive("rows", rows)[0]), self.n[0]
+        if n > 0.0:
+            kappa = self._kappa + worth
+            apart = self._first - self._prior_mean + self._mean
+            new._prior_mean = self._prior_mean + apart * (worth / kappa)
+            new._psi = self._psi + worth * (self.covariance + self._kappa / kappa * np.outer(apart, apart))
+            new._kappa, new._nu = kappa, self._nu + worth
+            new._empty()
+        return new
+
+    def given(self, prior: Self) -> Self:
+        """The same rows, with another's prior."""
+        new = self.copy()
+        new._prior_mean, new._psi, new._kappa, new._nu = prior._prior_mean, prior._psi, prior._kappa, prior._nu
+        new._refactor()
+        return new
+
     def _settings(self) -> tuple[Any, ...]:
         return self._prior_mean, self._psi, self._kappa, self._nu, self.forget
 
@@ -296,7 +307,7 @@ class FullGaussian:
         d, n = self.columns, self.n[0]
         kappa, nu = self._kappa + n, self._nu + n
         half = float(np.log(np.diag(self._factor)).sum())
-        prior_half = 0.5 * float(np.log(np.diag(self._psi)).sum())
+        prior_half = 0.5 * float(np.linalg.slogdet(self._psi)[1])
         gained = multigammaln(0.5 * nu, d) - multigammaln(0.5 * self._nu, d) + self._nu * prior_half - nu * half
         return float(0.5 * d * (n * math.log(math.pi) + math.log(kappa / self._kappa)) - gained)
 

@@ -2,8 +2,9 @@
 
 A **part** is a family with its prior: a NamedTuple whose methods numba dispatches by type. `S[slot, :, column]` holds
 its sufficient statistics and `n[slot]` how many rows they stand for (fewer where old rows fade). A part can `learn` a
-value (`c` rows with it), give its `logp` before it was learnt (the Bayes predictive), `fade` what it knows, and tell
-which values it `takes`. Parts and loops share this file: a part elsewhere would leave a stale cache behind.
+value (`c` rows with it), give its `logp` before it was learnt (the Bayes predictive), `fade` what it knows, tell which
+values it `takes`, and `inherit`: take for its prior the prior `base` and what a slot knows, worth so many rows. Parts
+and loops share this file: a part elsewhere would leave a stale cache behind.
 """
 
 import math
@@ -25,6 +26,7 @@ METHODS = {
     "logp": "self, S, s, j, n, x",
     "fade": "self, S, s, j, keep",
     "takes": "self, j, x",
+    "inherit": "self, base, S, s, j, n, worth",
 }
 for _name, _args in METHODS.items():
     overload_method(BaseNamedTuple, _name, jit_options=INLINE)(eval(f"lambda {_args}: self.instance_class.{_name}"))
@@ -67,6 +69,12 @@ class Dirichlet(NamedTuple):
         for i in range(S.shape[1]):
             S[s, i, j] *= keep
 
+    def inherit(self, base, S, s, j, n, worth):
+        k = S.shape[1]
+        for i in range(k):
+            self.prior[i, j] = base[i, j] + S[s, i, j] * (worth / n)
+        self.prior[k, j] = base[k, j] + worth
+
 
 class Restaurant(NamedTuple):
     """Symbols without end (a Dirichlet process). Prior: the mass theta of all that is new. Statistics: counts."""
@@ -88,6 +96,9 @@ class Restaurant(NamedTuple):
         for i in range(S.shape[1]):
             S[s, i, j] *= keep
 
+    def inherit(self, base, S, s, j, n, worth):
+        self.prior[0, j] = base[0, j]
+
 
 class Rate(NamedTuple):
     """Poisson counts. Prior: a, b of the rate's Gamma. Statistics: sums of x, ln x!. Predictive: negative binomial."""
@@ -108,6 +119,10 @@ class Rate(NamedTuple):
     def fade(self, S, s, j, keep):
         S[s, 0, j] *= keep
         S[s, 1, j] *= keep
+
+    def inherit(self, base, S, s, j, n, worth):
+        self.prior[0, j] = base[0, j] + S[s, 0, j] * (worth / n)
+        self.prior[1, j] = base[1, j] + worth
 
 
 class Waiting(NamedTuple):
@@ -137,6 +152,11 @@ class Waiting(NamedTuple):
     def fade(self, S, s, j, keep):
         S[s, 0, j] *= keep
         S[s, 1, j] *= keep
+
+    def inherit(self, base, S, s, j, n, worth):
+        self.prior[0, j] = base[0, j] + worth * base[2, j]
+        self.prior[1, j] = base[1, j] + S[s, 0, j] * (worth / n)
+        self.prior[2, j] = base[2, j]
 
 
 class Normal(NamedTuple):
@@ -171,6 +191,14 @@ class Normal(NamedTuple):
     def fade(self, S, s, j, keep):
         S[s, 2, j] *= keep
 
+    def inherit(self, base, S, s, j, n, worth):
+        k = base[1, j]
+        apart = S[s, 0, j] - base[0, j] + S[s, 1, j]
+        self.prior[0, j] = base[0, j] + apart * (worth / (k + worth))
+        self.prior[1, j] = k + worth
+        self.prior[2, j] = base[2, j] + 0.5 * worth
+        self.prior[3, j] = base[3, j] + 0.5 * worth * (S[s, 2, j] / n + k / (k + worth) * apart * apart)
+
 
 # ---------------------------------------------------------------- loops
 
@@ -203,6 +231,42 @@ def play(part, slots, X, n, S, keep, out):
         n[s] = c
         for j in range(X.shape[1]):
             part.learn(S, s, j, c, X[t, j])
+
+
+@kernel
+def inherit(part, base, S, s, n, worth):
+    """Give every column the prior of what slot s knows; the base alone where that is nothing."""
+    for j in range(base.shape[1]):
+        if n > 0.0:
+            part.inherit(base, S, s, j, n, worth)
+        else:
+            for i in range(base.shape[0]):
+                part.prior[i, j] = base[i, j]
+
+
+@kernel
+def contest(part, base, worth, slots, X, n, S, out):
+    """The log density of each row under every slot but the last, before it is learnt by its own and by the last.
+
+    That last slot is the crowd: each row is predicted with a prior of what it knows, worth so many rows; while it has
+    seen fewer than two, which say nothing of spread, all slots are alike.
+    """
+    crowd = n.size - 1
+    for t in range(X.shape[0]):
+        if worth > 0.0:
+            inherit(part, base, S, crowd, n[crowd], worth)
+        for s in range(crowd):
+            p = 0.0
+            if worth == 0.0 or n[crowd] >= 2.0:
+                for j in range(X.shape[1]):
+                    p += part.logp(S, s, j, n[s], X[t, j])
+            out[t, s] = p
+        for own in range(2):
+            s = crowd if own == 0 else int(slots[t])
+            c = n[s] + 1.0
+            n[s] = c
+            for j in range(X.shape[1]):
+                part.learn(S, s, j, c, X[t, j])
 
 
 @kernel

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from ..density import Bernoulli, Exponential, FullGaussian, Gaussian, Keyed, Poisson, Product
+from ..density import Bernoulli, Exponential, FullGaussian, Gaussian, Keyed, Poisson, Product, kernels
 from ..density.base import Density, learn
 from ..density.product import columns_of
 from ..learners import choice
@@ -39,6 +39,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         density (what it learnt doesn't count), for every class; or a mapping of classes to such. With `Product` or
         `Keyed` rows may be a dataframe or a mapping of names to columns; then columns need not be numbers.
     priors : P(class) in the order of the classes; None learns them, (n_c + ½)/(n + ½·classes).
+    crowd : where `density` is a name, each class starts from what the rows of all classes together look like, worth so
+        many rows (while there are fewer than two, the columns say nothing); 0 keeps the weak prior of the density.
 
     Examples
     --------
@@ -51,9 +53,10 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     class_count_: np.ndarray
     n_features_in_: int
 
-    def __init__(self, density: Any = "gaussian", *, priors: Any = None) -> None:
+    def __init__(self, density: Any = "gaussian", *, priors: Any = None, crowd: float = 2.0) -> None:
         self.density = density
         self.priors = priors
+        self.crowd = crowd
 
     # ---- learning
 
@@ -71,6 +74,16 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Go on learning from these rows; the first call declares all classes (without `classes`, those in y)."""
+        self._go(X, y, classes, self._learn)
+        return self
+
+    def progressive(self, X: Any, y: Any, classes: Any = None) -> np.ndarray:
+        """ln P(class | x) of each row before it is learnt, a column a class; then it is learnt, as by `partial_fit`."""
+        joint = self._go(X, y, classes, self._predict_and_learn)
+        return np.asarray(joint - logsumexp(joint, axis=1, keepdims=True))
+
+    def _go(self, X: Any, y: Any, classes: Any, do: Any) -> Any:
+        """Read the rows, declare the classes if that is to be done, and do it; on an error all is as before."""
         kept = dict(self.__dict__)
         try:
             fresh = not hasattr(self, "classes_")
@@ -81,12 +94,14 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 self._declare(unique_labels(y if classes is None else classes))
             elif classes is not None and not np.array_equal(unique_labels(classes), self.classes_):
                 raise ValueError(f"classes={classes!r} is not the same as declared before: {self.classes_.tolist()}")
-            self._learn(X, self._codes(y))
+            codes = self._codes(y)
+            done = do(X, codes)
+            self.class_count_ = self.class_count_ + np.bincount(codes, minlength=len(self.classes_))
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(kept)
             raise
-        return self
+        return done
 
     def _rows(self, X: Any, reset: bool) -> Any:
         """A matrix of numbers, or named columns where the densities take those."""
@@ -112,6 +127,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.classes_ = classes
         self.class_count_ = np.zeros(len(classes))
         self._log_priors()
+        if not 0.0 <= self.crowd < np.inf:
+            raise ValueError(f"crowd must be a finite number of rows, at least 0; got {self.crowd!r}")
         one = None if isinstance(self.density, Mapping) else self._make(self.density)
         if isinstance(one, Keyed) and one.spill is not None:
             raise ValueError("each class needs a file of its own to spill to: give a mapping of classes to densities")
@@ -148,26 +165,51 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return codes
 
     def _learn(self, X: Any, codes: np.ndarray) -> None:
-        counts = np.bincount(codes, minlength=len(self.classes_))
         if self._bank is not None:
             bank = self._bank.copy()
             learn([bank], bank.part, codes, bank._numbers(X), bank.n, bank.state)
             self._bank = bank
+            return
+        held = [np.flatnonzero(codes == k) for k in range(len(self._each))]
+        each = self._copies(X, held)
+        for k, density in enumerate(each):
+            self._at(held[k], density.update, taken(X, held[k]))
+        self._each = each
+
+    def _predict_and_learn(self, X: Any, codes: np.ndarray) -> np.ndarray:
+        out = np.empty((len(codes), len(self.classes_)))
+        if self._bank is not None:
+            bank = self._bank.copy()
+            rows = bank._numbers(X)
+            bank._refuse(rows)
+            crowd = bank.pooled()
+            n, state = np.append(bank.n, crowd.n), np.concatenate([bank.state, crowd.state])
+            part = type(bank.part)(bank.part.prior.copy())
+            kernels.contest(part, bank.part.prior, self._worth(), codes, rows, n, state, out)
+            bank.n, bank.state = n[:-1], state[:-1]
+            self._bank = bank
         else:
-            each = list(self._each)
-            held = [np.flatnonzero(codes == k) for k in range(len(each))]
-            for k in sorted(range(len(each)), key=lambda k: isinstance(each[k], Keyed)):
-                if isinstance(each[k], Keyed):  # too large to copy: look first, so that no update can fail
-                    for later in (c for c in range(len(each)) if isinstance(each[c], Keyed)):
-                        self._at(held[later], each[later].check, taken(X, held[later]))
-                    break
-                each[k] = each[k].copy()
-                self._at(held[k], each[k].update, taken(X, held[k]))
-            for k, density in enumerate(each):
-                if isinstance(density, Keyed):
-                    density.update(taken(X, held[k]))
+            each = self._copies(X, [np.flatnonzero(codes == k) for k in range(len(self._each))])
+            for t, k in enumerate(codes.tolist()):
+                here = np.array([t])
+                row = taken(X, here)
+                if self._worth() > 0.0 and self.class_count_.sum() + t < 2:
+                    out[t] = 0.0
+                else:
+                    out[t] = [density.logp(row)[0] for density in self._inheriting(each)]
+                self._at(here, each[k].update, row)
             self._each = each
-        self.class_count_ = self.class_count_ + counts
+        ones = np.eye(len(self.classes_))[codes]
+        return out + self._log_priors(self.class_count_ + np.cumsum(ones, axis=0) - ones)
+
+    def _copies(self, X: Any, held: list[np.ndarray]) -> list[Any]:
+        """Copies to learn with. One a key is too large to copy: beside it all look at their rows before any learns."""
+        each = [density if isinstance(density, Keyed) else density.copy() for density in self._each]
+        if any(isinstance(density, Keyed) for density in each):
+            for k, density in enumerate(each):
+                look = density.check if isinstance(density, Keyed) else density.copy().update
+                self._at(held[k], look, taken(X, held[k]))
+        return each
 
     @staticmethod
     def _at(rows: np.ndarray, do: Any, X: Any) -> None:
@@ -182,22 +224,40 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     @property
     def densities_(self) -> list[Any]:
-        """The density of each class, in the order of `classes_`; copies where the classes share arrays."""
+        """The density of each class, in the order of `classes_`, with the prior it predicts with; copies, for names."""
         check_is_fitted(self, "classes_")
         if self._bank is None:
-            return list(self._each)
+            return self._inheriting(self._each)
+        bank = self._bank
+        if self._worth() > 0.0:
+            bank = bank.given(bank.pooled().as_prior(self.crowd))
         out = []
         for k in range(len(self.classes_)):
-            one = self._bank.copy()
+            one = bank.copy()
             one.n, one.state = one.n[k : k + 1], one.state[k : k + 1]
             one.rows = int(one.n[0])
             out.append(one)
         return out
 
-    def _log_priors(self) -> np.ndarray:
+    def _worth(self) -> float:
+        return float(self.crowd) if isinstance(self.density, str) else 0.0
+
+    def _inheriting(self, each: list[Any]) -> list[Any]:
+        """The densities with the crowd for a prior, where that is asked for."""
+        if self._worth() == 0.0:
+            return list(each)
+        crowd = each[0]
+        for density in each[1:]:
+            crowd = crowd + density
+        prior = crowd.as_prior(self.crowd)
+        return [density.given(prior) for density in each]
+
+    def _log_priors(self, counts: np.ndarray | None = None) -> np.ndarray:
+        """ln P(class), where so many of each have been seen: all so far, or a row each."""
         count = len(self.classes_)
+        counts = self.class_count_ if counts is None else counts
         if self.priors is None:
-            return np.log((self.class_count_ + 0.5) / (self.class_count_.sum() + 0.5 * count))
+            return np.log((counts + 0.5) / (counts.sum(axis=-1, keepdims=True) + 0.5 * count))
         p = np.asarray(self.priors, np.float64)
         if p.shape != (count,) or not (p > 0.0).all() or not abs(p.sum() - 1.0) <= 1e-9:
             raise ValueError(f"priors must be {count} numbers above 0 that sum to 1, got {self.priors!r}")
@@ -214,6 +274,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             value = "NaN" if np.isnan(X[row, column]) else repr(float(X[row, column]))
             raise RowError(row, f", column {column}: value {value} is not finite")
         joint = np.stack([density.logp(X) for density in self.densities_], axis=1) + self._log_priors()
+        if self._worth() > 0.0 and self.class_count_.sum() < 2:
+            joint[:] = self._log_priors()
         lost = ~np.isfinite(joint).any(axis=1)
         if lost.any():
             raise RowError(int(np.flatnonzero(lost)[0]), " has density 0 under every class")
