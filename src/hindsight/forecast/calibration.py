@@ -140,7 +140,8 @@ def reliability(outcomes: Any, forecast: Any, weight: Any = None, *, loss: str =
     c = None if weight is None else weights(weight, y.size)
     if y.size == 0 or (c is not None and not c.any()):
         raise ValueError("there is no row with a weight above 0")
-    fit, pools, _ = isotonic(h, y, c)
+    found = isotonic(h, y, c)
+    fit, pools = found.fit, found.pools
     mean = float(y.mean() if c is None else c @ y / c.sum())
     if loss != "quadratic":
         mean = min(1.0, mean)  # rounding could put it above

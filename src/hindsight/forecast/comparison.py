@@ -303,9 +303,11 @@ def assumptions(scores: Scores, void: str, max_weight: float | None, anytime: bo
     else:
         needs.append(Assumption(f"all values seen lie in {scores.score.declared}, as those to come must", None))
     if scores.weighted:
-        known = "at most" if max_weight is not None else "all fixed in advance, the largest"
-        most = scores.max_weight if max_weight is None else max_weight
-        needs.append(Assumption(f"weights were fixed before their outcomes, {known} {most:g}", None))
+        if max_weight is None:
+            text = f"all weights were fixed in advance (the largest is {scores.max_weight:g})"
+        else:
+            text = f"each weight was fixed before its outcome, and none is above the declared {max_weight:g}"
+        needs.append(Assumption(text, None))
     return tuple(needs)
 
 

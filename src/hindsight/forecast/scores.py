@@ -74,14 +74,14 @@ class Score:
         low, high = self.bounds or (self.epsilon, 1.0 - (self.epsilon or 0.0))
         return f"the declared [{low}, {high}]"
 
-    def outcomes(self, values: Any) -> np.ndarray:
-        """The outcomes as float64, checked."""
-        y = numbers(values, "outcome")
+    def outcomes(self, values: Any, name: str = "outcome") -> np.ndarray:
+        """The outcomes as float64, checked; `name` is their column."""
+        y = numbers(values, name)
         if self.loss == "quadratic":
-            _refuse(~np.isfinite(y), y, "outcome", "must be finite")
+            _refuse(~np.isfinite(y), y, name, "must be finite")
         else:
             hint = "; numbers want loss='quadratic'" if self.loss == "square" else ""
-            _refuse((y != 0.0) & (y != 1.0), y, "outcome", f"must be 0 or 1{hint}")
+            _refuse((y != 0.0) & (y != 1.0), y, name, f"must be 0 or 1{hint}")
         return y
 
     def forecasts(self, values: Any, name: str) -> np.ndarray:

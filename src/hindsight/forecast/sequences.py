@@ -8,12 +8,15 @@ which moves where the data drifts, so intervals of different times must not be i
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 TUNE = 10.0  # Sigma x^2 at which the confidence sequence is tightest
-SHARE = 0.01  # at a fixed time of m rounds: where Sigma x^2 is this share of m
+WIDER = 100.0  # at a fixed time: also at this many times as much, and so on, as far as the rounds allow
 
 
 def hoeffding(alpha: float, squares: float) -> float:
@@ -29,7 +32,7 @@ def uniform(alpha: float, count: int, squares: float) -> float:
     return math.sqrt(math.log(2.0 * count / alpha) * squares / 2.0)
 
 
-def boundary(v: Any, alpha: float, tune: float = TUNE) -> np.ndarray:
+def boundary(v: Any, alpha: float, tunes: Sequence[float] = (TUNE,)) -> np.ndarray:
     """u(v) such that P(Sigma (x_i - m_i) >= u(Sigma x_i^2) at any time t) <= alpha: empirical Bernstein, time-uniform.
 
     Proof. (ln(1 + s) - s)/s^2 increases in s > -1, so for x >= -1 and 0 <= l < 1, with psi(l) = -ln(1 - l) - l,
@@ -43,7 +46,8 @@ def boundary(v: Any, alpha: float, tune: float = TUNE) -> np.ndarray:
         M(s, v) = r^r / g(r, r) * e^(s + v) * g(v + r, s + v + r) / (s + v + r)^(v + r),
 
     g the lower incomplete gamma function. By Ville's inequality P(M >= 1/alpha at any time) <= alpha; M increases in s,
-    and u(v) solves M(u, v) = 1/alpha. Any r > 0 fixed in advance is valid; ``tune`` sets it so that u is tight there.
+    and u(v) solves M(u, v) = 1/alpha. Any r > 0 fixed in advance is valid, and so is the mean of several M; each of
+    ``tunes`` sets an r for which u is tight there.
 
     Fan, Grama and Liu (2015) have the first inequality, Howard, Ramdas, McAuliffe and Sekhon (2021) the mixture, and
     Choe and Ramdas (2023) use both to compare forecasters; they centre x at its running mean, here it is centred at 0,
@@ -54,17 +58,18 @@ def boundary(v: Any, alpha: float, tune: float = TUNE) -> np.ndarray:
     >>> boundary([0.0, 10.0, 1000.0], 0.025).round(2)
     array([  5.08,  13.12, 120.62])
     """
-    from scipy.special import gammainc, gammaln
+    from scipy.special import gammainc, gammaln, logsumexp
 
     level = 2.0 * math.log(1.0 / alpha)
-    r = tune / (level + math.log1p(level))
     v = np.asarray(v, np.float64)
+    r = np.reshape(tunes, (-1,) + (1,) * v.ndim) / (level + math.log1p(level))
     a = v + r
-    # all of ln M(s, v) - ln(1/alpha) that does not depend on s, and then the rest
-    fixed = r * math.log(r) - gammaln(r) - math.log(gammainc(r, r)) + v + gammaln(a) - a * np.log(a) + math.log(alpha)
+    # all of ln M(s, v) that does not depend on s, and then the rest
+    fixed = r * np.log(r) - gammaln(r) - np.log(gammainc(r, r)) + v + gammaln(a) - a * np.log(a)
 
     def excess(s: np.ndarray) -> np.ndarray:
-        return np.asarray(fixed + s + np.log(gammainc(a, s + a)) - a * np.log1p(s / a))
+        each = fixed + s + np.log(gammainc(a, s + a)) - a * np.log1p(s / a)
+        return np.asarray(logsumexp(each, axis=0) + math.log(alpha / len(tunes)))
 
     low, high = np.zeros_like(v), np.ones_like(v)
     while (short := excess(high) < 0.0).any():
@@ -82,5 +87,12 @@ def anytime(alpha: float, v: Any, scale: float) -> np.ndarray:
 
 
 def bernstein(alpha: float, v: Any, scale: float, rounds: float) -> np.ndarray:
-    """The same at one time only: the boundary is tuned for as many rounds as there are, fixed in advance."""
-    return scale * boundary(np.asarray(v) / scale**2, alpha / 2.0, SHARE * rounds)
+    """The same at one time only, a number of rounds fixed in advance: tight for small and for large differences.
+
+    The squares of m terms sum to at most m, so that a few tunes cover all there can be; up to ten times `WIDER` rounds
+    it is the confidence sequence.
+    """
+    tunes = [TUNE]
+    while tunes[-1] * WIDER < rounds:
+        tunes.append(tunes[-1] * WIDER)
+    return scale * boundary(np.asarray(v) / scale**2, alpha / 2.0, tunes)

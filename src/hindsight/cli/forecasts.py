@@ -1,0 +1,257 @@
+"""`hindsight compare` and `hindsight calibrate`."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table as Grid
+
+from .app import app, one_line_errors
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..forecast import Band, Comparison, Interval, Reliability
+
+FILE = typer.Argument(metavar="FILE", help="A table with a column of outcomes and a column a forecaster.")
+OUTCOME = typer.Option("--outcome", metavar="COLUMN", help="What happened: 0 or 1; numbers with --loss quadratic.")
+WEIGHT = typer.Option("--weight", metavar="COLUMN", help="Importance of each row, fixed before its outcome.")
+LOSS = typer.Option("--loss", help="square (Brier), log, or quadratic for outcomes that are numbers.")
+CHART = typer.Option("--chart", metavar="PICTURE", help="Draw it: a path that ends in .png, .svg or .html.")
+JSON = typer.Option("--json", help="Print everything as JSON instead of tables.")
+KINDS = {"hoeffding": "Hoeffding", "bernstein": "empirical Bernstein", "anytime": "confidence sequence"}
+
+
+@app.command()
+def compare(
+    source: Annotated[str, FILE],
+    outcome: Annotated[str, OUTCOME],
+    forecasts: Annotated[str, typer.Option(metavar="A,B,...", help="The columns of the forecasters.")],
+    weight: Annotated[str | None, WEIGHT] = None,
+    loss: Annotated[str, LOSS] = "square",
+    epsilon: Annotated[float | None, typer.Option(help="log: all forecasts lie in [ε, 1 − ε].")] = None,
+    bounds: Annotated[
+        str | None, typer.Option(metavar="LOW,HIGH", help="quadratic: where all outcomes and forecasts lie.")
+    ] = None,
+    alpha: Annotated[
+        float, typer.Option(help="Intervals of a kind hold all at once but with this probability.")
+    ] = 0.05,
+    anytime: Annotated[
+        bool, typer.Option("--anytime", help="Judge by the confidence sequence, valid whenever you look or stop.")
+    ] = False,
+    chart: Annotated[str | None, CHART] = None,
+    as_json: Annotated[bool, JSON] = False,
+) -> None:
+    """Which forecaster is closer to the truth that nobody sees: mean losses, differences, and a verdict.
+
+    Rows are in the order of time, and every forecast was fixed before its outcome. A difference estimates the mean of
+    E[difference | past] over the rounds; for the square loss that is exactly the difference of the mean squared
+    distances to the unknown probabilities.
+    """
+    with one_line_errors():
+        _compare(source, outcome, split(forecasts), weight, loss, epsilon, bounds, alpha, anytime, chart, as_json)
+
+
+@app.command()
+def calibrate(
+    source: Annotated[str, FILE],
+    outcome: Annotated[str, OUTCOME],
+    forecast: Annotated[str, typer.Option(metavar="A[,B,...]", help="The forecast, or several to set side by side.")],
+    weight: Annotated[str | None, WEIGHT] = None,
+    loss: Annotated[str, LOSS] = "square",
+    band: Annotated[str, typer.Option(help="Of the chart: consistency, confidence or none.")] = "consistency",
+    level: Annotated[float, typer.Option(help="Share of the resampled fits inside the band.")] = 0.9,
+    resamples: Annotated[int, typer.Option(help="How many fits the band is made of.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Of the resampling.")] = 0,
+    chart: Annotated[str | None, CHART] = None,
+    as_json: Annotated[bool, JSON] = False,
+) -> None:
+    """How well forecasts are calibrated: mean loss = miscalibration − discrimination + uncertainty.
+
+    Forecasts are recalibrated by isotonic regression, equal ones together. With --chart, reliability diagrams.
+    """
+    with one_line_errors():
+        _calibrate(source, outcome, split(forecast), weight, loss, (band, level, resamples, seed), chart, as_json)
+
+
+def _compare(
+    source: str,
+    outcome: str,
+    names: list[str],
+    weight: str | None,
+    loss: str,
+    epsilon: float | None,
+    bounds: str | None,
+    alpha: float,
+    anytime: bool,
+    chart: str | None,
+    as_json: bool,
+) -> None:
+    from ..forecast import Scores, charts, comparison
+
+    if chart is not None:
+        charts.altair()
+        charts.check_suffix(chart)
+    limits = None if bounds is None else pair_of_numbers(bounds)
+    scores = Scores(names, loss, epsilon=epsilon, bounds=limits)
+    y, given, c = read(source, outcome, names, weight, scores.score)
+    found = comparison(scores.update(y, given, c), alpha=alpha, anytime=anytime)
+    if chart is not None:
+        charts.save(picture(found, y, given, c, scores.score), chart)
+    if as_json:
+        print(json.dumps({"file": source, **found.to_dict()}, indent=2, ensure_ascii=False))
+        return
+    declared = {
+        "log": f", ε = {'not declared' if epsilon is None else f'{epsilon:g}'}",
+        "quadratic": f", bounds {bounds or 'not declared'}",
+    }.get(loss, "")
+    show(source, f"outcome {outcome!r}, weight {weight or 'none'}, {loss} loss{declared}, α = {alpha:g}", found)
+
+
+def picture(found: Comparison, y: Any, given: dict[str, Any], c: Any, score: Any) -> Any:
+    """Differences, and for probabilities reliability diagrams below them."""
+    from ..forecast import charts, reliability
+
+    if score.loss == "quadratic":
+        return charts.differences(found)
+    each = {name: reliability(y, h, c, loss=score.loss) for name, h in given.items()}
+    return charts.together(found, each, [one.band() for one in each.values()])
+
+
+def show(source: str, settings: str, found: Comparison) -> None:
+    """The tables, the verdicts and what they rest on."""
+    console = Console()
+    console.print(f"[bold]{source}[/]  {found.rounds:,} rounds", highlight=False)
+    by = "confidence sequence" if found.by == "anytime" else "empirical-Bernstein interval at this number of rounds"
+    lines(console, [f"  {settings}", f"  verdict by the {by}", ""])
+    grid = Grid("forecaster", box=None)
+    grid.add_column("mean loss", justify="right")
+    for name, mean in found.means.items():
+        grid.add_row(name, f"{mean:.6g}")
+    console.print(grid)
+    console.print()
+    grid = Grid("difference of", box=None)
+    for column in ("mean losses", *KINDS.values()):
+        grid.add_column(column, justify="right")
+    for pair in found.pairs:
+        widths = [shown(pair.difference, getattr(pair, kind)) for kind in KINDS]
+        grid.add_row(f"{pair.first} − {pair.second}", f"{pair.difference:.6g}", *widths)
+    console.print(grid)
+    lines(console, ["", *found.lines()])
+
+
+def shown(difference: float, interval: Interval | None) -> str:
+    """How far an interval goes from the difference, or that nothing is promised."""
+    return "VOID" if interval is None else f"± {max(interval.high - difference, difference - interval.low):.4g}"
+
+
+def _calibrate(
+    source: str,
+    outcome: str,
+    names: list[str],
+    weight: str | None,
+    loss: str,
+    bands: tuple[str, float, int, int],
+    chart: str | None,
+    as_json: bool,
+) -> None:
+    from ..forecast import Score, charts, reliability
+    from ..learners import choice
+
+    kind, level, resamples, seed = bands
+    choice("--band", kind, ("consistency", "confidence", "none"))
+    if chart is not None:
+        charts.altair()
+        charts.check_suffix(chart)
+    score = Score(loss)
+    y, given, c = read(source, outcome, names, weight, score)
+    each = {name: reliability(y, h, c, loss=loss) for name, h in given.items()}
+    if chart is not None:
+        wanted = kind != "none" and loss != "quadratic"
+        made: list[Band | None] = [
+            one.band(kind, level=level, resamples=resamples, seed=seed) if wanted else None for one in each.values()
+        ]
+        charts.save(charts.diagrams(each, made), chart)
+    if as_json:
+        found = {name: one.to_dict() for name, one in each.items()}
+        print(json.dumps({"file": source, "forecasts": found}, indent=2, ensure_ascii=False))
+        return
+    settings = f"outcome {outcome!r}, weight {weight or 'none'}, {loss} loss"
+    if chart is not None:
+        settings += f", band {kind}, level {level:g}, {resamples:,} resamples, seed {seed}"
+    show_calibration(source, settings, each)
+
+
+def show_calibration(source: str, settings: str, each: dict[str, Reliability]) -> None:
+    """The decompositions, a row a forecast."""
+    console, first = Console(), next(iter(each.values()))
+    console.print(f"[bold]{source}[/]  {first.rounds:,} rounds, mean outcome {first.mean:.6g}", highlight=False)
+    lines(console, [f"  {settings}", ""])
+    grid = Grid("forecast", box=None)
+    for column in ("mean loss", "= miscalibration", "− discrimination", "+ uncertainty", "levels"):
+        grid.add_column(column, justify="right")
+    for name, one in each.items():
+        parts = (one.score, one.miscalibration, one.discrimination, one.uncertainty)
+        grid.add_row(name, *(f"{part:.6g}" for part in parts), f"{one.pools.value.size:,}")
+    console.print(grid)
+
+
+def lines(console: Console, texts: list[str]) -> None:
+    """Lines as they are."""
+    for text in texts:
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+# ---------------------------------------------------------------- reading
+
+
+def read(
+    source: str, outcome: str, names: list[str], weight: str | None, score: Any
+) -> tuple[np.ndarray, dict[str, np.ndarray], np.ndarray | None]:
+    """Outcomes, forecasts and weights of a file, checked; an error names the file, the line, the column, the value."""
+    from ..forecast.scores import numbers, weights
+    from ..run import RowError
+    from ..sources import columns
+
+    table = columns(source, [outcome, *names, *([] if weight is None else [weight])])
+    try:
+        y = score.outcomes(table[outcome], outcome)
+        given = {name: score.forecasts(table[name], name) for name in names}
+        c = None if weight is None else weights(numbers(table[weight], weight), y.size)
+    except RowError as error:
+        raise ValueError(f"{place(source, error.row)}{error.message}") from None
+    return y, given, c
+
+
+def place(source: str, row: int) -> str:
+    """Where a row stands: the line of a text file, otherwise its number."""
+    if Path(source).suffix.lower() in (".csv", ".tsv", ".txt"):
+        try:
+            with Path(source).open(encoding="utf-8-sig", newline="") as file:
+                reader = csv.reader(file)
+                seen = -1  # the header
+                for record in reader:
+                    if record and (seen := seen + 1) > row:
+                        return f"{source}, line {reader.line_num}"
+        except (OSError, UnicodeDecodeError, csv.Error):
+            pass
+    return f"{source}, row {row}"
+
+
+def split(names: str) -> list[str]:
+    """Names between commas."""
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def pair_of_numbers(text: str) -> tuple[float, float]:
+    """LOW,HIGH as two numbers."""
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"--bounds wants LOW,HIGH, two numbers; got {text!r}") from None
+    return low, high
