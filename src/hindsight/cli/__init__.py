@@ -1,4 +1,6 @@
 """The command `hindsight`: each module here adds its verbs to one application."""
 
+from . import certify as certify
 from . import learn as learn
+from . import models as models
 from .app import app as app

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import sys
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,15 +13,16 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from .app import app, one_line_errors
+from .results import title
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Iterator
 
-    from ..learners import Learner
-    from ..run import Run
-    from ..sources import Table
+    from ..certificate import Certificate
+    from ..stream import Course, Plan
 
 NAMES = "perceptron, winnow, widrow-hoff, eg, descent or glm-tron"
+ROWS, LEARNER, RESULTS = "Rows", "Learner", "Results"
 
 
 @app.command()
@@ -41,237 +45,322 @@ def pretty(formula: str) -> str:
     return formula
 
 
+def option(text: str, panel: str, *names: str, **more: Any) -> Any:
+    """An option of `learn`."""
+    return typer.Option(*names, help=text, rich_help_panel=panel, **more)
+
+
 @app.command()
 def learn(
-    source: Annotated[
-        str, typer.Argument(metavar="FILE", help="A CSV file with a header, or sample:diabetes|breast-cancer|digits.")
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="CSV, TSV, Parquet, Arrow, JSON lines, svmlight, Vowpal Wabbit text, npy or npz, gzip or zstd too; "
+            "a folder of such files; - for standard input; or sample:diabetes|breast-cancer|digits.",
+        ),
     ],
-    target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
-    learner: Annotated[str, typer.Option(help=f"{NAMES}.")] = "widrow-hoff",
-    eta: Annotated[float | None, typer.Option(help="The rate η, above 0.  [default: the learner's own]")] = None,
-    power: Annotated[float, typer.Option(help="Rates fall as η·t^−power.")] = 0.0,
-    update: Annotated[str | None, typer.Option(help="explicit or implicit.  [default: the learner's own]")] = None,
-    loss: Annotated[str | None, typer.Option(help="descent: square, absolute, logistic, hinge or perceptron.")] = None,
-    geometry: Annotated[str | None, typer.Option(help="descent: euclidean, simplex or balanced.")] = None,
-    radius: Annotated[float | None, typer.Option(help="eg, descent: L1 norm of signed weights.")] = None,
-    margin: Annotated[float | None, typer.Option(help="winnow: a margin between 0 and 1 that sets η.")] = None,
-    link: Annotated[str | None, typer.Option(help="glm-tron: identity, logistic or clipped.")] = None,
-    intercept: Annotated[bool, typer.Option(help="A constant coordinate 1.")] = True,
-    passes: Annotated[int, typer.Option(min=1, help="Times through the rows.")] = 1,
-    certify: Annotated[bool, typer.Option("--certify", help="Print the certificate of the run.")] = False,
-    report: Annotated[str | None, typer.Option(metavar="PAGE", help="Certify, and write an HTML page.")] = None,
+    target: Annotated[str | None, option("The column to predict.", ROWS)] = None,
+    weight: Annotated[str | None, option("The column with the importance of each row.", ROWS)] = None,
+    features: Annotated[str | None, option("Columns to learn from: A,B,C.  [default: all others]", ROWS)] = None,
+    ignore: Annotated[str | None, option("Columns to leave out: A,B,C.", ROWS)] = None,
+    categorical: Annotated[str, option("Columns of categories: A,B,C, or auto.  [default: none]", ROWS)] = "",
+    missing: Annotated[str, option("A missing value: error, zero (take 0) or skip (the row).", ROWS)] = "error",
+    labels: Annotated[str | None, option("The labels, A,B,C.  [default: those found]", ROWS)] = None,
+    format: Annotated[str | None, option("csv, tsv, parquet, arrow, jsonl, svmlight, vw, npy, npz.", ROWS)] = None,
+    header: Annotated[bool, option("Whether the first line of CSV names the columns (else 1, 2, ...).", ROWS)] = True,
+    hash_bits: Annotated[int | None, option("Hash sparse features to 2^BITS columns.", ROWS, "--hash")] = None,
+    scale: Annotated[str, option("none, row-unit, global-unit, max-abs or standard.", ROWS)] = "none",
+    limit: Annotated[int | None, option("Take this many rows at most.", ROWS, min=1)] = None,
+    passes: Annotated[int, option("Times through the rows.", ROWS, min=1)] = 1,
+    learner: Annotated[str, option(f"{NAMES}; several: A,B.", LEARNER)] = "widrow-hoff",
+    eta: Annotated[str | None, option("The rate η, above 0; several: 0.01,0.1.", LEARNER)] = None,
+    power: Annotated[float, option("Rates fall as η·t^−power.", LEARNER)] = 0.0,
+    update: Annotated[str | None, option("explicit or implicit.", LEARNER)] = None,
+    loss: Annotated[str | None, option("descent: square, absolute, logistic, hinge, perceptron.", LEARNER)] = None,
+    geometry: Annotated[str | None, option("descent: euclidean, simplex or balanced.", LEARNER)] = None,
+    radius: Annotated[float | None, option("eg, descent: L1 norm of signed weights.", LEARNER)] = None,
+    margin: Annotated[float | None, option("winnow: a margin between 0 and 1 that sets η.", LEARNER)] = None,
+    link: Annotated[str | None, option("glm-tron: identity, logistic or clipped.", LEARNER)] = None,
+    intercept: Annotated[bool, option("A constant coordinate 1.", LEARNER)] = True,
+    certify: Annotated[bool, option("Print the certificate; reads the rows again.", RESULTS, "--certify")] = False,
+    report: Annotated[str | None, option("Certify, and write an HTML page.", RESULTS, metavar="PAGE")] = None,
+    save: Annotated[str | None, option("Write the model.", RESULTS, metavar="MODEL")] = None,
+    predictions: Annotated[str | None, option("Write each row's prediction before it was learnt.", RESULTS)] = None,
+    rejects: Annotated[str | None, option("Write bad rows here, and go on.", RESULTS, metavar="FILE")] = None,
+    checkpoint: Annotated[str | None, option("Keep the state here.", RESULTS, metavar="DIR")] = None,
+    every: Annotated[int, option("Rows between checkpoints.", RESULTS, min=1)] = 1_000_000,
+    resume: Annotated[bool, option("Go on from the newest checkpoint.", RESULTS, "--resume")] = False,
+    progress: Annotated[str, option("auto, table, json or none, on standard error.", RESULTS)] = "auto",
+    as_json: Annotated[bool, option("Print the result as JSON.", RESULTS, "--json")] = False,
 ) -> None:
-    """Learn from a stream in one pass; every row is predicted before it is learnt.
+    """Learn from rows in one pass; each is predicted before it is learnt.
 
     With --certify: what the run lost, what the rival in hindsight loses, what the theorem promises, and whether this
-    data met its assumptions. The exit status is 1 only if a bound is BROKEN.
+    data met its assumptions. The exit status is 1 only if a bound is BROKEN, 2 for bad input, and 130 or 143 when the
+    run was interrupted (with --checkpoint it can then be resumed).
     """
-    given = {"eta": eta, "update": update, "loss": loss, "geometry": geometry, "radius": radius, "margin": margin}
-    options = {k: v for k, v in {**given, "link": link}.items() if v is not None}
-    if power:
-        options["power"] = power
+    given = {"update": update, "loss": loss, "geometry": geometry, "radius": radius, "margin": margin, "link": link}
+    options = {k: v for k, v in given.items() if v is not None} | ({"power": power} if power else {})
+    reading = {
+        "weight": weight,
+        "features": split(features),
+        "ignore": split(ignore) or [],
+        "categorical": "auto" if categorical == "auto" else split(categorical) or [],
+        "missing": missing,
+        "format": format,
+        "header": header,
+        "hash_bits": hash_bits,
+        "rejects": rejects is not None,
+    }
     with one_line_errors():
-        broken = _learn(source, target, learner, options, intercept, passes, certify, report)
-    if broken:
-        raise typer.Exit(1)
+        from ..stream import Plan
+        from .progress import SHOWS
+
+        choice("--progress", progress, SHOWS)
+        plan = Plan(
+            data, target, chosen(learner, eta, options), reading, intercept, passes, scale,
+            None if labels is None else tuple(split(labels) or ()), limit,
+            digest=save is not None or checkpoint is not None,
+        )  # fmt: skip
+        work = Work(plan, certify or report is not None, report, save, predictions, rejects, checkpoint, every, resume)
+        status = work.run(progress, as_json)
+    if status:
+        raise typer.Exit(status)
 
 
-def _learn(
-    source: str,
-    target: str | None,
-    name: str,
-    options: dict[str, Any],
-    intercept: bool,
-    passes: int,
-    certify: bool,
-    page: str | None,
-) -> bool:
-    from ..learners import BY_NAME, choice
-    from ..sources import read
-
-    row = BY_NAME[choice("--learner", name, BY_NAME)]
-    learner = make(row.make, name, options)
-    table = read(source, target)
-    runs, targets, labels = prepare(learner, table.y, table.X.shape[1], intercept, row.task)
-    console = Console()
-    console.print(f"[bold]{source}[/]  {table.about}", highlight=False)
-    for line in settings(learner, runs, labels, intercept, passes):
-        console.print("  " + line, highlight=False, markup=False)
-    began = time.perf_counter()
-    progress(console, learner, runs, table, targets, passes, labels)
-    summary(console, learner, runs, time.perf_counter() - began)
-    if not certify and page is None:
-        return False
-    return certificates(console, source, table, runs, targets, labels, intercept, page)
+def split(text: str | None) -> list[str] | None:
+    """A,B,C."""
+    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
 
 
-def certificates(
-    console: Console,
-    source: str,
-    table: Table,
-    runs: list[Run],
-    targets: list[np.ndarray],
-    labels: list[str] | None,
-    intercept: bool,
-    page: str | None,
-) -> bool:
-    """Print the certificate, write the page, and tell whether a bound is broken."""
-    from ..certificate import Certificates
-    from ..certification import certify_run
-    from ..rivals import Data
-    from ..theorems import Verdict
+def choice(name: str, value: str, options: Any) -> None:
+    """Refuse a value that is none of the options."""
+    if value not in options:
+        import difflib
 
-    names = labels if labels is not None and len(runs) > 1 else [None]
-    each = [
-        certify_run(run, Data(table.X, y, bias=float(intercept)), label=name)
-        for run, y, name in zip(runs, targets, names, strict=True)
-    ]
-    done = each[0] if len(each) == 1 else Certificates(tuple(each))
-    console.print()
-    for line in done.lines():
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
-    if page is not None:
-        from ..report import write
-
-        write(page, source, table.about, each)
-        console.print(f"report: {page}", highlight=False)
-    return done.verdict is Verdict.BROKEN
+        near = difflib.get_close_matches(value, options, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"{name} must be one of {', '.join(options)}; got {value!r}{hint}")
 
 
-def make(factory: Any, name: str, options: dict[str, Any]) -> Learner:
-    """The learner, or which option it does not take."""
+def chosen(names: str, etas: str | None, options: dict[str, Any]) -> tuple[tuple[str, dict[str, Any]], ...]:
+    """Every learner at every rate, each with the options it takes; an option that none takes is an error."""
     import inspect
 
-    taken = inspect.signature(factory).parameters
-    for option in options:
-        if option not in taken:
-            raise ValueError(f"--{option} is not an option of {name} (it takes: {', '.join(taken) or 'none'})")
-    built: Learner = factory(**options)
-    return built
+    from ..learners import BY_NAME
 
-
-def prepare(
-    learner: Learner, raw: np.ndarray, features: int, intercept: bool, task: str
-) -> tuple[list[Run], list[np.ndarray], list[str] | None]:
-    """Runs and their targets: numbers for a regression, labels (two, or one against the rest) otherwise."""
-    import numpy as np
-
-    from ..run import Run
-
-    classify = task == "classify" or learner.targets in ("sign", "unit")
-    if not classify:
+    rates: list[float | None] = [None]
+    if etas is not None:
         try:
-            y = raw.astype(np.float64)
+            rates = [float(eta) for eta in split(etas) or []]
         except ValueError:
-            bad = next(v for v in raw if not _number(v))
-            hint = "labels want --learner perceptron or winnow, or descent with --loss logistic or hinge"
-            raise ValueError(f"target {str(bad)!r} is not a number: {hint}") from None
-        return [Run(learner, features, intercept=intercept)], [y], None
-    labels = sorted(set(raw.tolist()), key=lambda v: (not _number(v), float(v) if _number(v) else 0.0, v))
-    if len(labels) < 2:
-        raise ValueError(f"the target has one value only: {labels[0]!r}")
-    if len(labels) > 100:
-        raise ValueError(f"the target has {len(labels)} values: for numbers take --learner widrow-hoff")
-    low = 0.0 if learner.targets == "unit" else -1.0
-    ours = labels[1:] if len(labels) == 2 else labels
-    targets = [np.where(raw == label, 1.0, low) for label in ours]
-    return [Run(learner, features, intercept=intercept) for _ in ours], targets, labels
+            raise ValueError(f"--eta must be a number above 0, or several: 0.01,0.1; got {etas!r}") from None
+    out, taken = [], set()
+    for name in split(names) or []:
+        choice("--learner", name, BY_NAME)
+        takes = inspect.signature(BY_NAME[name].make).parameters
+        for rate in rates if "eta" in takes else [None]:
+            mine = {k: v for k, v in options.items() if k in takes} | ({} if rate is None else {"eta": rate})
+            taken |= set(mine)
+            BY_NAME[name].make(**mine)  # says what is wrong with a value
+            out.append((name, mine))
+    if not out:
+        raise ValueError(f"--learner must be one of {', '.join(BY_NAME)}")
+    for name in [*options, *(["eta"] if etas is not None else [])]:
+        if name not in taken:
+            some = inspect.signature(BY_NAME[out[0][0]].make).parameters
+            whom = out[0][0] if len(out) == 1 else "any of these learners"
+            raise ValueError(
+                f"--{name} is not an option of {whom}" + f" (it takes: {', '.join(some) or 'none'})" * (len(out) == 1)
+            )
+    return tuple(out)
 
 
-def _number(value: str) -> bool:
-    try:
-        float(value)
-    except ValueError:
-        return False
-    return True
+class Work:
+    """One call of `learn`."""
 
+    def __init__(
+        self,
+        plan: Plan,
+        certify: bool,
+        page: str | None,
+        save: str | None,
+        predictions: str | None,
+        rejects: str | None,
+        checkpoint: str | None,
+        every: int,
+        resume: bool,
+    ) -> None:
+        self.plan, self.certify, self.page, self.save = plan, certify, page, save
+        self.predictions, self.rejects, self.checkpoint, self.every = predictions, rejects, checkpoint, every
+        self.titles = [title(made) for made in plan.make()]
+        self.stopped, self.quiet = 0, False
+        once = plan.data == "-"
+        if resume and checkpoint is None:
+            raise ValueError("--resume goes on from a checkpoint: say which with --checkpoint DIR")
+        if once and checkpoint is not None:
+            raise ValueError("a run from standard input cannot be resumed: take --checkpoint away, or read from a file")
+        if once and certify:
+            raise ValueError("--certify reads the rows again, which standard input does not allow: read from a file")
+        if save is not None and len(self.titles) > 1:
+            raise ValueError("--save takes one learner at one rate")
+        self.kept = self._newest(resume)
 
-def settings(learner: Learner, runs: list[Run], labels: list[str] | None, intercept: bool, passes: int) -> list[str]:
-    """Every setting, given or default."""
-    rule, geometry, step = learner.rule, learner.geometry, learner.step
-    rate = f"η = {step.eta:g}" + (f"·t^−{step.power:g}" if step.power else "")
-    parts = [learner.name, f"{type(learner.update).__name__.lower()} step", rate]
-    parts.append(f"rule {type(rule).__name__.lower()}({rule[0]:g})")
-    name = type(geometry).__name__.lower()
-    parts.append(f"geometry {name}" + ("" if name == "euclidean" else f" of radius {geometry.radius:g}"))
-    lines = [", ".join(parts), f"intercept {'yes' if intercept else 'no'}, {passes} pass{'es' if passes > 1 else ''}"]
-    if labels is not None:
-        if len(runs) == 1:
-            lines.append(f"labels: {labels[0]} is −1, {labels[1]} is +1")
+    def _newest(self, resume: bool) -> dict[str, Any] | None:
+        if self.checkpoint is None:
+            return None
+        from .. import checkpoint
+
+        found = checkpoint.latest(self.checkpoint) if resume else None
+        if resume and found is None:
+            raise ValueError(f"{self.checkpoint}: there is no checkpoint to resume from")
+        if not resume and checkpoint.generations(self.checkpoint):
+            raise ValueError(f"{self.checkpoint}: holds checkpoints already: add --resume, or take another folder")
+        return found
+
+    # ---- the run
+
+    def run(self, show: str, as_json: bool) -> int:
+        """Learn, save and certify; the exit status."""
+        from ..stream import Course, NewLabelError, begin
+        from .results import result, summary
+
+        self.quiet = show == "none"
+        course = Course.going_on(self.plan, self.kept["course"]) if self.kept else begin(self.plan, self.say)
+        for line in self.settings(course):
+            self.say(line)
+        began = time.perf_counter()
+        try:
+            self.learn(course, show)
+        except NewLabelError as error:
+            if self.plan.labels is not None or self.plan.data == "-":
+                raise
+            self.say(f"{error}: starting again with all labels")
+            self.kept = None
+            course = begin(self.plan, self.say, all_labels=True)
+            self.learn(course, show)
+        if self.stopped:
+            where = f"resume with --checkpoint {self.checkpoint} --resume" if self.checkpoint else "nothing was kept"
+            self.say(f"interrupted after {course.done:,} rows: {where}")
+            return 128 + self.stopped
+        seconds = time.perf_counter() - began
+        certificates = self.certificates(course) if self.certify else []
+        self.write(course, certificates)
+        if as_json:
+            print(json.dumps(result(course, self.titles, certificates, seconds)))
         else:
-            lines.append(f"labels: {len(labels)} classes, each against the rest: {', '.join(labels)}")
-    return lines
+            for line in summary(course, self.titles, certificates, seconds):
+                print(line)
+            if self.page is not None:
+                print(f"report: {self.page}")
+        from ..theorems import Verdict
 
+        return int(any(c.verdict is Verdict.BROKEN for each in certificates for c in each))
 
-def progress(
-    console: Console,
-    learner: Learner,
-    runs: list[Run],
-    table: Table,
-    targets: list[np.ndarray],
-    passes: int,
-    labels: list[str] | None,
-) -> None:
-    """Play the rows; a line of the table at 1, 2, 4, 8, ... rounds and at the end."""
-    import numpy as np
+    def say(self, line: str) -> None:
+        """Tell something that is no result."""
+        if not self.quiet:
+            print(line, file=sys.stderr, flush=True)
 
-    from ..run import RowError, play
+    def settings(self, course: Course) -> Iterator[str]:
+        """Every setting, given or default."""
+        plan, source = self.plan, course.source or self.plan.open()
+        r = plan.reading
+        yield f"{plan.data}  target {plan.target!r}" + (f", weight {r['weight']!r}" if r["weight"] else "")
+        for name in self.titles:
+            yield f"  {name}"
+        hashed = f", hashed to 2^{r['hash_bits']} columns" if r["hash_bits"] is not None else ""
+        yield (
+            f"  intercept {'yes' if plan.intercept else 'no'}, {plan.passes} pass{'es' if plan.passes > 1 else ''}, "
+            f"scale {plan.scale}, missing values: {r['missing']}, {source.kind} rows{hashed}"
+        )
+        if course.labels is not None and len(course.labels) == 2:
+            yield f"  labels: {course.labels[0]} is −1, {course.labels[1]} is +1"
+        elif course.labels is not None:
+            yield f"  labels: {len(course.labels)} classes, each against the rest: {', '.join(course.labels)}"
+        if self.kept:
+            yield f"  going on after {course.done:,} rows"
 
-    X, m = table.X, len(table.X)
-    head = f"{'rounds':>12} {'mean loss':>12} {'since last':>12}" + (f" {'mistakes':>10}" if labels else "")
-    console.print(head, style="bold", highlight=False)
-    done, wrong, last, before = 0, 0, 0, 0.0
-    margins = np.empty((m, len(runs)))
-    mark = 1
-    for _ in range(passes):
-        a = 0
-        while a < m:
-            b = min(m, a + mark - done)
-            try:
-                play(runs, X[a:b], [y[a:b] for y in targets], None, margins[a:b], table.names)
-            except RowError as error:
-                raise ValueError(f"{table.places[a + error.row]}{error.message}") from None
-            if labels:
-                wrong += mistakes(margins[a:b], targets, table.y[a:b], labels, a)
-            done, a = done + b - a, b
-            if done == mark or done == m * passes:
-                total = sum(shown(run, learner) for run in runs)
-                line = f"{done:>12,} {total / done:>12.6g} {(total - before) / (done - last):>12.6g}"
-                console.print(line + (f" {wrong:>10,}" if labels else ""), highlight=False)
-                last, before, mark = done, total, 2 * done
+    def learn(self, course: Course, show: str) -> None:
+        """Play the rows to the end, or until a signal."""
+        from ..stream import learn
+        from .outputs import Outputs
+        from .progress import Progress
 
+        outputs = Outputs(course, self.titles, self.predictions, self.rejects, self.kept and self.kept["lengths"])
+        progress = Progress(show, course, self.titles)
+        due = course.done + self.every
+        handlers = {s: signal.signal(s, self._stop) for s in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            for piece in learn(course, progress.mark):
+                outputs.add(piece)
+                progress.step(course)
+                if piece.whole and (self.stopped or (self.checkpoint and course.done >= due)):
+                    self._keep(course, outputs)
+                    due = course.done + self.every
+                    if self.stopped:
+                        break
+            outputs.safe()
+            progress.end(course)
+        finally:
+            progress.close()
+            outputs.close()
+            for s, handler in handlers.items():
+                signal.signal(s, handler)
 
-def shown(run: Run, learner: Learner) -> float:
-    """The loss the learner is judged by: squared error where it predicts numbers, else the loss it descends."""
-    facts = run.facts
-    return facts.square if learner.score == "square" else facts.loss
+    def _stop(self, number: int, frame: Any) -> None:
+        self.stopped = number
 
+    def _keep(self, course: Course, outputs: Any) -> None:
+        if self.checkpoint is not None:
+            from .. import checkpoint
 
-def mistakes(z: np.ndarray, targets: list[np.ndarray], raw: np.ndarray, labels: list[str], a: int) -> int:
-    """Rows whose label the margins did not give before it was seen; with two labels a zero margin is a mistake."""
-    import numpy as np
+            checkpoint.write(self.checkpoint, {"lengths": outputs.safe(), "course": course.kept()})
 
-    if z.shape[1] == 1:
-        sign = np.where(targets[0][a : a + len(z)] > 0, 1.0, -1.0)
-        return int((sign * z[:, 0] <= 0).sum())
-    return int((np.array(labels)[z.argmax(axis=1)] != raw).sum())
+    # ---- after it
 
+    def certificates(self, course: Course) -> list[list[Certificate]]:
+        """For each learner the certificates of its runs."""
+        from ..certification import certify_run
+        from .certify import data_for
 
-def summary(console: Console, learner: Learner, runs: list[Run], seconds: float) -> None:
-    """The facts of the run."""
-    from ..run import doubts
+        out = []
+        for runs in course.runs:
+            labels = course.labels if course.labels is not None and len(runs) > 1 else [None] * len(runs)
+            rows = data_for(course, runs)
+            out.append([certify_run(run, d, label=name) for run, d, name in zip(runs, rows, labels, strict=True)])
+        return out
 
-    facts = runs[0].facts
-    for run in runs[1:]:
-        facts = facts + run.facts
-    rounds = runs[0].rounds
-    total = sum(shown(run, learner) for run in runs)
-    what = {"square": "squared error", "loss": "loss"}[learner.score]
-    console.print(f"{rounds:,} rounds: {what} {total:.6g}, mean {total / rounds:.6g}", highlight=False)
-    console.print(
-        f"max |x|₂ = {facts.x2:.6g}, max |x|∞ = {facts.xinf:.6g}, Σ|g|² = {facts.gradient:.6g}", highlight=False
-    )
-    speed = f", {rounds / seconds:,.0f} rows/s" if seconds > 2.0 else ""  # below that, loading the kernel counts most
-    console.print(f"{seconds:.2f} s{speed}", highlight=False)
-    for doubt in doubts(runs[0]):
-        console.print(f"warning: {doubt}", style="yellow", highlight=False, markup=False)
+    def write(self, course: Course, certificates: list[list[Certificate]]) -> None:
+        """The page and the model."""
+        if self.page is not None:
+            from ..report import write
+            from .results import about
+
+            write(self.page, str(self.plan.data), about(course), [c for each in certificates for c in each])
+        if self.save is not None:
+            from ..certificate import Certificates
+            from ..model import Model
+
+            made: Any = None
+            if certificates:
+                made = certificates[0][0] if len(certificates[0]) == 1 else Certificates(tuple(certificates[0]))
+            source = course.source
+            assert source is not None
+            reading = dict(self.plan.reading)
+            columns = getattr(source, "plan", None)
+            if columns is not None:  # a table: its columns as they were sorted out
+                reading |= {"features": [*columns.numeric, *columns.categorical], "ignore": []}
+                reading["categorical"] = columns.categorical
+            preparation = {"kind": source.kind, "source": reading, "scale": course.scale}
+            Model(
+                course.runs[0],
+                course.names,
+                course.labels,
+                None,
+                self.plan.settings(),
+                preparation,
+                course.digest,
+                made,
+            ).save(self.save)

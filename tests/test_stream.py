@@ -1,0 +1,195 @@
+"""Learning chunk by chunk: any chunk size, any format, any interruption, the same bits."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+import hindsight
+from hindsight import stream
+from hindsight.scaling import Measure, norms, scaled
+from hindsight.stream import Course, Plan, begin, learn
+
+LEARNERS = (("widrow-hoff", {"eta": 0.05}), ("eg", {"eta": 0.05, "radius": 3.0}))
+LABELLED = (("perceptron", {}), ("winnow", {"eta": 0.2}))
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(400, 4)).round(3)
+    y = (X @ [0.5, -1.0, 0.25, 0.0] + 0.1 * rng.normal(size=400)).round(4)
+    return X, y
+
+
+def csv(path, X, y, extra=None):
+    names, y = [f"f{j}" for j in range(X.shape[1])], y.tolist()
+    lines = [",".join([*names, "y"] + (["w"] if extra is not None else []))]
+    for t, x in enumerate(X.tolist()):
+        lines.append(",".join(map(repr, [*x, y[t]] if extra is None else [*x, y[t], float(extra[t])])).replace("'", ""))
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def finish(course, mark=lambda _: None):
+    pieces = list(learn(course, mark))
+    margins = np.concatenate([p.margins for p in pieces] or [np.zeros((0, sum(map(len, course.runs))))])
+    return course, margins
+
+
+def same(a, b):
+    for one, other in zip(itertools.chain(*a.runs), itertools.chain(*b.runs), strict=True):
+        np.testing.assert_array_equal(one.v, other.v)
+        np.testing.assert_array_equal(one.s, other.s)
+        np.testing.assert_array_equal(one.f, other.f)
+    np.testing.assert_array_equal(a.constant, b.constant)
+    assert (a.wrong, a.done, a.labels) == (b.wrong, b.done, b.labels)
+
+
+@pytest.mark.parametrize("scale", ["none", "row-unit", "global-unit", "max-abs", "standard"])
+def test_neither_chunks_nor_marks_change_a_bit(tmp_path, table, scale):
+    path = csv(tmp_path / "a.csv", *table)
+    made = []
+    for chunk in (1 << 20, 300, 4000):
+        plan = Plan(path, "y", LEARNERS, {"chunk": chunk}, scale=scale)
+        made.append(finish(begin(plan), (lambda done: done + 7) if chunk == 300 else (lambda _: None)))
+    for course, margins in made[1:]:
+        np.testing.assert_array_equal(margins, made[0][1])
+        same(course, made[0][0])
+
+
+def test_the_estimator_gives_the_same_bits(tmp_path, table):
+    X, y = table
+    course, margins = finish(begin(Plan(csv(tmp_path / "a.csv", X, y), "y", LEARNERS[:1], {"chunk": 1000})))
+    model = hindsight.WidrowHoffRegressor(0.05, keep_margins=True).fit(X, y)
+    np.testing.assert_array_equal(course.runs[0][0].weights, model.runs_[0].weights)
+    np.testing.assert_array_equal(margins[:, 0], model.margins_)
+    assert course.runs[0][0].facts == model.facts_
+    np.testing.assert_allclose(course.best_constant(), ((y - y.mean()) ** 2).sum(), rtol=1e-12)
+
+
+def test_weights_and_passes_and_limit(tmp_path, table):
+    X, y = table
+    c = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
+    path = csv(tmp_path / "a.csv", X, y, c)
+    plan = Plan(path, "y", LEARNERS[:1], {"chunk": 700, "weight": "w"}, passes=3, limit=150)
+    course, _ = finish(begin(plan))
+    model = hindsight.WidrowHoffRegressor(0.05, passes=3).fit(X[:150], y[:150], c[:150])
+    np.testing.assert_array_equal(course.runs[0][0].weights, model.runs_[0].weights)
+    assert course.done == 450 and course.runs[0][0].rounds == 3 * np.count_nonzero(c[:150])
+
+
+@pytest.mark.parametrize("names", [("no", "yes"), ("b", "a", "c"), ("1", "2")])
+@pytest.mark.parametrize("chunk", [200, 1 << 20])
+def test_labels(tmp_path, table, names, chunk):
+    X, y = table
+    edges = np.quantile(y, np.linspace(0, 1, len(names) + 1)[1:-1])
+    labels = np.array(names)[np.searchsorted(edges, y)]
+    order = np.argsort(labels == "c", kind="stable")  # "c" comes last, so that two are thought to be all at first
+    X, labels = X[order], labels[order]
+    plan = Plan(csv(tmp_path / "a.csv", X, labels), "y", LABELLED, {"chunk": chunk})
+    if len(names) == 3 and chunk == 200:
+        with pytest.raises(stream.NewLabelError, match="label 'c' is not one of a, b"):
+            finish(begin(plan))
+    course, _ = finish(begin(plan, all_labels=len(names) == 3))
+    model = hindsight.PerceptronClassifier(keep_margins=True).fit(X, labels)
+    for run, other in zip(course.runs[0], model.runs_, strict=True):
+        np.testing.assert_array_equal(run.weights, other.weights)
+    z = model.margins_
+    if len(names) == 2:
+        wrong = (np.where(labels == model.classes_[1], z, -z) <= 0).sum()
+    else:
+        wrong = (model.classes_[z.argmax(axis=1)] != labels).sum()
+    assert course.wrong[0] == wrong
+    assert course.best_constant() == len(labels) - max(np.unique(labels, return_counts=True)[1])
+
+
+@pytest.mark.parametrize("scale", ["none", "max-abs"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_run_kept_anywhere_goes_on_to_the_same_bits(tmp_path, table, sparse, scale):
+    from hindsight import checkpoint
+
+    X, y = table
+    if sparse:
+        lines = []
+        for t, (row, v) in enumerate(zip(X.tolist(), y.tolist(), strict=True)):
+            lines.append(f"{v!r} " + " ".join(f"{40 * j + t % 40}:{x!r}" for j, x in enumerate(row, 1)))
+        path = tmp_path / "a.svm"
+        path.write_text("\n".join(lines) + "\n")
+        learners = LEARNERS[:1]
+    else:
+        path, learners = tmp_path / "a.csv", LEARNERS
+        csv(path, X, y)
+    plan = Plan(str(path), None if sparse else "y", learners, {"chunk": 900}, passes=2, scale=scale, digest=True)
+    whole, margins = finish(begin(plan))
+    stops = 0
+    for stop in itertools.count():
+        course, seen, ended = begin(plan), [], True
+        for k, piece in enumerate(learn(course)):
+            seen.append(piece.margins)
+            if k == stop and piece.whole:
+                checkpoint.write(tmp_path / f"{stop}", course.kept())
+                ended = False
+                break
+        if ended:
+            break
+        again = Course.going_on(plan, checkpoint.latest(tmp_path / f"{stop}"))
+        again, rest = finish(again)
+        same(again, whole)
+        np.testing.assert_array_equal(np.concatenate([*seen, rest]), margins)
+        stops += 1
+    assert stops > 4
+
+
+def test_other_settings_and_a_changed_prefix_are_refused(tmp_path, table):
+    path = csv(tmp_path / "a.csv", *table)
+    plan = Plan(path, "y", LEARNERS, {"chunk": 900}, digest=True)
+    course = begin(plan)
+    for _, _ in zip(range(3), learn(course), strict=False):
+        pass
+    kept = course.kept()
+    with pytest.raises(ValueError, match="limit was None when the checkpoint was written and is 5 now"):
+        Course.going_on(Plan(path, "y", LEARNERS, {"chunk": 900}, limit=5, digest=True), kept)
+    text = (tmp_path / "a.csv").read_text()
+    (tmp_path / "a.csv").write_text(text[:40] + ("1" if text[40] != "1" else "2") + text[41:])
+    with pytest.raises(ValueError, match="changed"):
+        finish(Course.going_on(plan, kept))
+
+
+def test_learners_of_labels_and_of_numbers_do_not_go_together():
+    with pytest.raises(ValueError, match="run them apart"):
+        Plan("x.csv", "y", (*LEARNERS, *LABELLED)).classify()
+
+
+@pytest.mark.parametrize("kind", ["row-unit", "global-unit", "max-abs", "standard"])
+def test_scales(kind):
+    rng = np.random.default_rng(5)
+    X = rng.normal(3.0, 2.0, (50, 4))
+    X[:, 2] = 0.0
+    X[7] = 0.0
+    measure = Measure()
+    for part in np.array_split(X, 7):
+        if kind != "row-unit":
+            measure.add(part, kind)
+    scale = {"kind": kind} if kind == "row-unit" else measure.scale(kind)
+    Z = scaled(X, scale)
+    if kind == "row-unit":
+        np.testing.assert_allclose(np.linalg.norm(Z, axis=1), np.where(np.arange(50) == 7, 0.0, 1.0), rtol=1e-15)
+    elif kind == "global-unit":
+        np.testing.assert_allclose(np.linalg.norm(Z, axis=1).max(), 1.0, rtol=1e-15)
+        np.testing.assert_allclose(Z * scale["by"], X, rtol=1e-15)
+    elif kind == "max-abs":
+        np.testing.assert_allclose(np.abs(Z).max(axis=0), [1, 1, 0, 1], rtol=1e-15)
+    else:
+        np.testing.assert_allclose(Z, (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1), atol=1e-13)
+        with pytest.raises(ValueError, match="sparse"):
+            measure.add(csr_matrix(X), kind)
+        return
+    sparse = Measure()
+    for part in np.array_split(X, 7):
+        if kind != "row-unit":
+            sparse.add(csr_matrix(part), kind)
+    again = {"kind": kind} if kind == "row-unit" else sparse.scale(kind)
+    np.testing.assert_allclose(scaled(csr_matrix(X), again).toarray(), Z, rtol=1e-14)
+    np.testing.assert_allclose(norms(csr_matrix(X)), np.linalg.norm(X, axis=1), rtol=1e-14)
