@@ -6,7 +6,6 @@ Nothing in a file is run: estimators are looked up among our own public names, a
 from __future__ import annotations
 
 import platform
-import sys
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from .files import ModelError
 from .kernels import Euclidean, Explicit, Square, Step
 from .learners import Learner
 from .run import BLOCK, Run, explain, rows_of
-from .state import SPACES, decode, encode
+from .state import ROWS, decode, encode, estimator_kind
 
 if TYPE_CHECKING:
     import os
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
     from .certificate import Certificate, Certificates
     from .facts import Facts
-
-TEMPORARY = ("_ones", "_row", "_places")  # attributes of estimators that are made again when they are needed
 
 
 def versions() -> dict[str, str]:
@@ -82,7 +79,7 @@ class Model:
             raise ValueError(f"{len(runs)} runs for {len(labels)} labels")
         if self.average not in (None, "before", "after"):
             raise ValueError(f"average must be None, 'before' or 'after', got {self.average!r}")
-        if self.average is not None and shape[0] != SPACES[type(self.learner.geometry)][1]:
+        if self.average is not None and shape[0] != ROWS[type(self.learner.geometry)][1]:
             raise ValueError("the runs kept no average")
 
     @property
@@ -177,10 +174,9 @@ def save(path: str | os.PathLike[str], kind: str, state: Mapping[str, Any]) -> N
 def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator of ours to one file; `load` gives an equal one, whose predictions are the same bits."""
     name = type(estimator).__name__
-    if _estimator(name) is not type(estimator):
+    if estimator_kind(name) is not type(estimator):
         raise ModelError(f"{path}: cannot be saved: {name} is no estimator of hindsight")
-    state = {k: v for k, v in estimator.__getstate__().items() if k not in TEMPORARY}
-    save(path, "estimator", {"estimator": name, "state": state, "versions": versions()})
+    save(path, "estimator", {"estimator": estimator, "versions": versions()})
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -196,7 +192,11 @@ def opened(path: str | os.PathLike[str]) -> tuple[Any, dict[str, str]]:
         texts = [*found["versions"], *found["versions"].values()]
         if not all(type(text) is str for text in texts):
             raise ValueError("versions are no texts")
-        return _model(found) if kind == "model" else _restored(found), found["versions"]
+        if kind == "estimator":
+            if estimator_kind(type(found["estimator"]).__name__) is None:
+                raise ValueError("it holds no estimator")
+            return found["estimator"], found["versions"]
+        return _model(found), found["versions"]
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -220,32 +220,3 @@ def _model(found: dict[str, Any]) -> Model:
     if not isinstance(found["certificate"], (Certificate, Certificates, type(None))):
         raise ValueError("certificate is none")
     return Model(**found)
-
-
-def _estimator(name: Any) -> Any:
-    """The estimator of ours with this public name, or None."""
-    from sklearn.base import BaseEstimator
-
-    ours = sys.modules[__package__]
-    found = getattr(ours, name) if isinstance(name, str) and name in ours.__all__ else None
-    return found if isinstance(found, type) and issubclass(found, BaseEstimator) else None
-
-
-def _restored(found: dict[str, Any]) -> Any:
-    kind, state = _estimator(found["estimator"]), found["state"]
-    if kind is None:
-        raise ValueError(f"{str(found['estimator'])[:60]!r} is no estimator of this version")
-    missing = [k for k in kind().get_params(deep=False) if k not in state]
-    strange = [k for k in state if type(k) is not str or not k.isidentifier() or hasattr(kind, k)]
-    if missing or strange:
-        raise ValueError(f"{kind.__name__} has no field {strange[0]!r}" if strange else f"{missing[0]!r} is not there")
-    runs = state.get("runs_", [])
-    if not isinstance(runs, list) or not all(isinstance(run, Run) for run in runs):
-        raise ValueError("runs_ are no runs")
-    features = state.get("n_features_in_")
-    for run in runs:
-        if type(features) is not int or not 0 < features <= run.v.shape[1] - run.bias or run.bias != runs[0].bias:
-            raise ValueError(f"{features!r} features, but weights of shape {run.v.shape}")
-    estimator = kind.__new__(kind)
-    estimator.__dict__.update(state)
-    return estimator

@@ -10,41 +10,69 @@ import dataclasses
 import enum
 import json
 import re
-from typing import Any
+import sys
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import certificate, facts, kernels, learners, theorems
 from .files import ModelError
-from .kernels import FACTS, ROUNDS, SCALARS
-from .run import Run
+from .kernels import FACTS, ROUNDS, SCALARS, Balanced, Euclidean, Simplex, Step
+from .learners import Learner
 
-RULES = (kernels.Square, kernels.Absolute, kernels.Logistic, kernels.Hinge, kernels.Clipped)
-UPDATES = (kernels.Explicit, kernels.Implicit)
-SPACES = {kernels.Euclidean: (1, 2), kernels.Simplex: (2, 4), kernels.Balanced: (2, 4)}  # rows of v, without and with
-KINDS: dict[str, Any] = {  # averages
-    kind.__name__: kind
-    for kind in (
-        *RULES,
-        *UPDATES,
-        *SPACES,
-        kernels.Step,
-        learners.Learner,
-        Run,
-        facts.Facts,
-        theorems.Theorem,
-        theorems.Verdict,
-        certificate.Assumption,
-        certificate.Opponent,
-        certificate.Checkpoint,
-        certificate.Certificate,
-        certificate.Certificates,
-    )
-}
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KINDS = {  # the classes of ours that a document may name, by module
+    "kernels": ("Square", "Absolute", "Logistic", "Hinge", "Clipped", "Explicit", "Implicit", "Euclidean", "Simplex",
+                "Balanced", "Step"),
+    "learners": ("Learner",),
+    "run": ("Run",),
+    "facts": ("Facts",),
+    "theorems": ("Theorem", "Verdict"),
+    "certificate": ("Assumption", "Opponent", "Checkpoint", "Certificate", "Certificates"),
+    "generalisation": ("RiskCertificate",),
+    "sweep": ("Sweep",),
+    "squares": ("Factor", "Solution"),
+    "halfspace": ("Halfspace",),
+    "separability": ("Separation", "FewestMistakes"),
+    "isotonic": ("Pools", "Isotonic"),
+    "isotron": ("History",),
+    "density.certificate": ("DensityCertificate",),
+    "density.counts": ("Categorical", "Bernoulli", "Poisson", "Histogram"),
+    "density.durations": ("Gamma", "Exponential"),
+    "density.gaussian": ("Gaussian", "FullGaussian"),
+    "density.kernels": ("Dirichlet", "Restaurant", "Rate", "Waiting", "Normal"),
+    "density.keyed": ("Keyed",),
+    "density.ngram": ("NGram",),
+    "density.product": ("Product",),
+}  # fmt: skip
+HOMES = {name: f"{__package__}.{module}" for module, names in KINDS.items() for name in names}
+ROWS = {Euclidean: (1, 2), Simplex: (2, 4), Balanced: (2, 4)}  # of a run's state, without and with averages
 BITS = {kind.__name__: kind for kind in (np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox)}
 NATIVE = tuple(np.dtype(d) for d in ("f8", "i8", "u1"))
 OTHER = re.compile(r"[|<]?([biu][1248]|f[248]|[mM]8(\[\w{1,8}\])?)")
-TAGS = ("$float", "$tuple", "$array", "$texts", "$list", "$map", "$bytes", "$text", "$objects", "$random")
+NUMPY = {
+    kind.__name__: kind
+    for kind in (np.bool_, np.float64, np.float32, np.float16, np.str_, np.int64, np.int32, np.int16, np.int8,
+                 np.uint64, np.uint32, np.uint16, np.uint8)
+}  # fmt: skip
+TAGS = (
+    "$estimator",
+    "$scalar",
+    "$float",
+    "$tuple",
+    "$array",
+    "$texts",
+    "$list",
+    "$map",
+    "$bytes",
+    "$text",
+    "$objects",
+    "$random",
+)
+TEMPORARY = ("_ones", "_row", "_places")  # attributes of estimators that are made again when needed
 LONG = 32  # entries of a list from which it becomes a tensor
 TEXT = 1 << 26  # bytes of a fixed-width text array at most
 
@@ -80,23 +108,24 @@ class _Writer:
             return {"$tuple": [self.put(v, f"{where}[{k}]") for k, v in enumerate(value)]}
         if kind is np.ndarray:
             return self._array(value, where)
-        if KINDS.get(kind.__name__) is kind:
+        if HOMES.get(kind.__name__) == kind.__module__:
             return {f"${kind.__name__}": self._fields(value, where)}
-        if isinstance(value, (np.bool_, np.integer, np.floating, np.str_)):
-            return self.put(value.item(), where)
+        if NUMPY.get(kind.__name__) is kind:
+            return {"$scalar": [kind.__name__, self.put(value.item(), where)]}
         if kind in (np.random.RandomState, np.random.Generator):
             return self._random(value, where)
+        if estimator_kind(kind.__name__) is kind:
+            found = {k: v for k, v in value.__getstate__().items() if k not in TEMPORARY}
+            return {"$estimator": [kind.__name__, {k: self.put(v, f"{where}.{k}") for k, v in found.items()}]}
         raise TypeError(f"{where or 'it'} is of type {kind.__name__}, which cannot be saved")
 
     def _fields(self, value: Any, where: str) -> Any:
         if isinstance(value, enum.Enum):
             return value.name
-        if isinstance(value, Run):
-            found = vars(value)
-        elif dataclasses.is_dataclass(value):
+        if dataclasses.is_dataclass(value):
             found = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
         else:
-            found = value._asdict()
+            found = vars(value) if hasattr(value, "__dict__") else value._asdict()
         return {k: self.put(v, f"{where}.{k}") for k, v in found.items()}
 
     def _list(self, value: list[Any], where: str) -> Any:
@@ -179,13 +208,18 @@ class _Reader:
         if len(value) != 1 or not next(iter(value)).startswith("$"):
             return {k: self.get(v) for k, v in value.items()}
         ((tag, body),) = value.items()
-        if tag[1:] in KINDS:
-            return self._kind(KINDS[tag[1:]], body)
+        if tag[1:] in HOMES:
+            return self._kind(kind_of(tag[1:]), body)
         _want(tag in TAGS, f"{tag[:40]} is unknown")
         return getattr(self, "_" + tag[1:])(body)
 
     def _float(self, body: str) -> float:
         return float.fromhex(body)
+
+    def _scalar(self, body: list[Any]) -> Any:
+        item = self.get(body[1])
+        _want(type(item) in (bool, int, float, str), "a number that is none")
+        return NUMPY[body[0]](item)
 
     def _tuple(self, body: list[Any]) -> tuple[Any, ...]:
         return tuple(self.get(list(body)))
@@ -247,13 +281,54 @@ class _Reader:
         if issubclass(kind, enum.Enum):
             return kind[body]
         found = {k: self.get(v) for k, v in body.items()}
-        if kind is Run:
-            return _run(found)
-        if not dataclasses.is_dataclass(kind):
-            _part(kind, found)
-        elif kind is learners.Learner:
-            _learner(found)
-        return kind(**found)
+        if kind.__name__ in CHECKS:
+            CHECKS[kind.__name__](found)
+        if dataclasses.is_dataclass(kind) or issubclass(kind, tuple):
+            if issubclass(kind, tuple) and HOMES[kind.__name__] == Step.__module__:
+                _part(kind, found)
+            return kind(**found)
+        return _filled(kind, found)
+
+    def _estimator(self, body: list[Any]) -> Any:
+        name, state = body[0], {k: self.get(v) for k, v in body[1].items()}
+        kind = estimator_kind(name)
+        _want(kind is not None, f"{str(name)[:60]!r} is no estimator of this version")
+        missing = [k for k in kind().get_params(deep=False) if k not in state]
+        _want(not missing, f"{name} without {missing[:1]}")
+        runs, features = state.get("runs_", []), state.get("n_features_in_")
+        _want(isinstance(runs, list) and all(hasattr(run, "v") for run in runs), "runs_ are no runs")
+        for run in runs:
+            fits = type(features) is int and 0 < features <= run.v.shape[1] - run.bias and run.bias == runs[0].bias
+            _want(fits, f"{features!r} features, but weights of shape {run.v.shape}")
+        return _filled(kind, state)
+
+
+@cache
+def kind_of(name: str) -> Any:
+    """The class of ours by that name."""
+    return getattr(import_module(HOMES[name]), name)
+
+
+def estimator_kind(name: Any) -> Any:
+    """The estimator of ours with that public name, or None."""
+    ours = sys.modules[__package__]
+    if not isinstance(name, str) or name not in ours.__all__:
+        return None
+    from sklearn.base import BaseEstimator
+
+    found = getattr(ours, name)
+    return found if isinstance(found, type) and issubclass(found, BaseEstimator) else None
+
+
+def _filled(kind: Any, found: dict[str, Any]) -> Any:
+    """An object with these fields, none of which stands in the way of a method."""
+    for name in found:
+        _want(type(name) is str and name.isidentifier() and name[:2] != "__", f"a field {name!r:.40}")
+        taken = getattr(kind, name, None)
+        _want(not callable(taken) and not isinstance(taken, property), f"a field {name!r:.40}")
+    out = object.__new__(kind)
+    out.__dict__.update(found)
+    return out
 
 
 def _shape(shape: Any) -> list[int]:
@@ -273,29 +348,41 @@ def _part(kind: Any, found: dict[str, Any]) -> None:
 
 
 def _learner(found: dict[str, Any]) -> None:
-    parts = {"rule": RULES, "update": UPDATES, "geometry": tuple(SPACES), "step": (kernels.Step,)}
-    for name, kinds in parts.items():
-        _want(type(found[name]) in kinds, f"a learner whose {name} is no {name}")
+    parts = {"rule": KINDS["kernels"][:5], "update": KINDS["kernels"][5:7], "geometry": KINDS["kernels"][7:10]}
+    for name, kinds in {**parts, "step": ("Step",)}.items():
+        _want(type(found[name]).__name__ in kinds, f"a learner whose {name} is no {name}")
     _want(isinstance(found["name"], str), "a learner without a name")
     _want(found["targets"] in ("real", "sign", "unit") and found["score"] in ("loss", "square"), "an unknown score")
 
 
-def _run(found: dict[str, Any]) -> Run:
-    """A run whose arrays have the sizes that the compiled loop takes for granted."""
+def _run(found: dict[str, Any]) -> None:
+    """A run has arrays of the sizes that the compiled loop takes for granted."""
     v, s, f, first, bias, learner = (found[k] for k in ("v", "s", "f", "first", "bias", "learner"))
-    _want(isinstance(learner, learners.Learner), "a run without a learner")
+    _want(isinstance(learner, Learner), "a run without a learner")
     _want(type(bias) is float and bias in (0.0, 1.0), "an intercept that is neither 0 nor 1")
     _want(isinstance(v, np.ndarray) and v.dtype == np.float64 and v.ndim == 2 and v.flags.c_contiguous, "no weights")
-    _want(len(v) in SPACES[type(learner.geometry)] and v.shape[1] > bias, f"weights of shape {v.shape}")
+    _want(len(v) in ROWS[type(learner.geometry)] and v.shape[1] > bias, f"weights of shape {v.shape}")
     _want(_is_vector(s) and s.size == SCALARS and _is_vector(f) and f.size == FACTS, "facts of another size")
     _want(_is_vector(first) and first.size == v.shape[1], "first weights of another size")
     _want(found["start"] is None or _is_vector(found["start"]), "a start that is no vector")
     rounds = float(s[ROUNDS])
     _want(0 <= rounds < 2.0**53 and rounds.is_integer(), f"{rounds!r} rounds")
-    _want(not any(hasattr(Run, k) for k in found), "a run with an unknown field")
-    run: Run = object.__new__(Run)
-    run.__dict__.update(found)
-    return run
+
+
+def _sweep(found: dict[str, Any]) -> None:
+    """Likewise a sweep."""
+    from .sweep_kernels import SCALARS as COUNT
+
+    v, s, f, bias = (found[k] for k in ("v", "s", "f", "bias"))
+    _want(isinstance(found["learner"], Learner), "a sweep without a learner")
+    _want(type(bias) is float and bias in (0.0, 1.0), "an intercept that is neither 0 nor 1")
+    _want(isinstance(v, np.ndarray) and v.dtype == np.float64 and v.flags.c_contiguous, "no weights")
+    _want(v.ndim == 2 and len(v) == 3 and v.shape[1] > bias, f"weights of shape {v.shape}")
+    _want(_is_vector(s) and s.size == COUNT and _is_vector(f) and f.size == FACTS, "facts of another size")
+    _want(all(_is_vector(found[k]) and found[k].size == v.shape[1] for k in ("first", "best")), "no first weights")
+
+
+CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {"Learner": _learner, "Run": _run, "Sweep": _sweep}
 
 
 def _is_vector(value: Any) -> bool:
