@@ -23,9 +23,10 @@ no good row at all), `source.rejected` counts them. Otherwise a bad row is a `So
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
-from .base import CHUNK, MISSING, Chunk, Options, Reject, Source, SourceError
+from .base import CHUNK, MISSING, Chunk, Options, Reject, Source, SourceError, nearest
 from .samples import Table, columns, read, sample
 
 if TYPE_CHECKING:
@@ -83,12 +84,122 @@ def open_source(
         raise SourceError(f"missing must be one of {', '.join(MISSING)}; got {missing!r}")
     if hash_bits is not None and not 1 <= hash_bits <= 31:
         raise SourceError(f"hash_bits must be between 1 and 31; got {hash_bits!r}")
+    if format is not None and format not in FORMATS:
+        raise SourceError(f"there is no format {format!r}{nearest(format, FORMATS)}")
     if chunk < 1:
         raise SourceError(f"chunk must be at least 1 byte; got {chunk!r}")
     options = Options(
         target, weight, features, tuple(ignore), format, header, separator, categorical, missing, labels, zero_based,
         hash_bits, rejects, chunk, ahead, digest,
     )  # fmt: skip
-    from .delimited import Delimited
+    return _memory(data, options) if not _is_path(data) else _files(data, options)
 
-    return Delimited([str(data)], options)
+
+FORMATS = ("csv", "tsv", "parquet", "arrow", "jsonl", "svmlight", "vw", "npy", "npz")
+ENDINGS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".arrows": "arrow",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".npy": "npy",
+    ".npz": "npz",
+    ".svm": "svmlight",
+    ".svmlight": "svmlight",
+    ".libsvm": "svmlight",
+    ".vw": "vw",
+}
+
+
+def _is_path(data: Any) -> bool:
+    if isinstance(data, (list, tuple)):
+        return bool(data) and all(isinstance(item, (str, os.PathLike)) for item in data)
+    return isinstance(data, (str, os.PathLike))
+
+
+def files_of(data: Any, form: str | None) -> list[str]:
+    """The paths that data names: itself, a list, or the data files in a folder, in order."""
+    paths = [os.fspath(item) for item in (data if isinstance(data, (list, tuple)) else [data])]
+    if len(paths) == 1 and os.path.isdir(paths[0]):
+        folder = paths[0]
+        paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name[0] not in "._"]
+        paths = [path for path in paths if os.path.isfile(path)]
+        if form is None:
+            kinds = {ending(path) for path in paths} - {None}
+            if len(kinds) > 1:
+                raise SourceError(f"{folder}: a folder of several formats ({', '.join(sorted(map(str, kinds)))})")
+            paths = [path for path in paths if ending(path) is not None]
+        if not paths:
+            raise SourceError(f"{folder}: a folder without data files")
+    for path in paths:
+        if path != "-" and not os.path.exists(path):
+            raise SourceError(f"{path}: No such file or directory")
+        if os.path.isdir(path):
+            raise SourceError(f"{path}: this is a folder within a list of files")
+    return paths
+
+
+def _files(data: Any, options: Options) -> Source:
+    paths = files_of(data, options.format)
+    form = options.format or ending(paths[0])
+    if form is None:
+        hint = "say which: " + ", ".join(FORMATS)
+        if paths[0] == "-":
+            raise SourceError(f"standard input has no name to tell its format by; {hint}")
+        raise SourceError(f"{paths[0]}: the name does not tell the format; {hint}")
+    if form in ("npy", "npz"):
+        from . import arrays
+
+        if len(paths) > 1 or paths[0] == "-":
+            raise SourceError(f"{form}: one file at a time, and no standard input")
+        return (arrays.npy if form == "npy" else arrays.npz)(paths[0], options)
+    if form in ("csv", "tsv"):
+        from .delimited import Delimited
+
+        return Delimited(paths, options, "\t" if form == "tsv" else ",")
+    if form in ("svmlight", "vw"):
+        from .sparse import Svmlight, Wabbit
+
+        return Svmlight(paths, options) if form == "svmlight" else Wabbit(paths, options)
+    if form == "jsonl":
+        from .records import JsonLines
+
+        return JsonLines(paths, options)
+    from .tables import Arrow, Parquet
+
+    return Parquet(paths, options) if form == "parquet" else Arrow(paths, options)
+
+
+def ending(path: str) -> str | None:
+    """The format that the name of a file tells, .gz and .zst aside."""
+    stem, end = os.path.splitext(path)
+    if end.lower() in (".gz", ".zst", ".zstd"):
+        stem, end = os.path.splitext(stem)
+    return ENDINGS.get(end.lower())
+
+
+def _memory(data: Any, options: Options) -> Source:
+    """Rows in memory: an array, a CSR matrix, a data frame, dicts; or (rows, targets[, weights])."""
+    import numpy as np
+
+    from .arrays import Arrays
+
+    X, y, weight = (*data, None)[:3] if isinstance(data, tuple) else (data, None, None)
+    if isinstance(X, np.ndarray) or hasattr(X, "tocsr"):
+        return Arrays(X, y, weight, options)
+    if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__dataframe__"):
+        from .tables import Frame, arrow_of
+
+        return Frame(arrow_of(X, y, weight, options), options)
+    if hasattr(X, "__iter__"):
+        from .records import Dicts
+
+        return Dicts(X, y, weight, options)
+    raise SourceError(f"data: rows cannot be read from {type(X).__name__}")

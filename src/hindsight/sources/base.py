@@ -107,8 +107,10 @@ class Source:
 
         The next chunk is read in a thread while this one is used.
         """
+        if start is not None and not self.reread:
+            raise SourceError(f"{self.where} cannot be read again from where it stopped")
         chunks = self._chunks(start)
-        self.rejected = start["rejected"] if start else 0
+        self.rejected = (start or {}).get("rejected", 0)
         for chunk in ahead(chunks) if self.options.ahead else chunks:
             self.rejected += len(chunk.rejects)
             self.digest = chunk.position.get("digest")

@@ -117,14 +117,22 @@ class Rough:
         elif text in GONE:
             self.missing(t, c)
         else:
-            self.fault(
-                t, name, f"{text!r} is not {'finite' if is_number(text) else 'a number'}{self._hint(kind, name)}"
-            )
+            self.fault(t, name, f"{text!r} is not {'finite' if is_number(text) else 'a number'}")
 
-    def _hint(self, kind: int, name: str) -> str:
-        if kind != parsers.FEATURE or name in self.plan.categorical:
-            return ""
-        return ""
+    def numbers(self, c: int, values: np.ndarray, given: np.ndarray) -> None:
+        """Column c has these values in the rows where they are given; NaN is missing."""
+        kind, name = self.plan.kinds[c], self.plan.columns[c]
+        place = self.X[:, self.plan.dest[c]] if kind == parsers.FEATURE else self.y
+        place = self.weight if kind == parsers.WEIGHT else place
+        if given.all():
+            place[:] = values
+        else:
+            place[given] = values[given]
+        for t in np.flatnonzero(given & ~np.isfinite(values)).tolist():
+            if np.isnan(values[t]):
+                self.missing(t, c)
+            else:
+                self.fault(t, name, f"'{values[t]}' is not finite")
 
     def missing(self, t: int, c: int) -> None:
         """Column c of row t has no value."""

@@ -45,8 +45,10 @@ class Delimited(Text):
         else:
             names = [str(j + 1) for j in range(len(record))]
         if self.header is None:
-            first = record if not self.options.header else self._record(reading)[0]
-            self.plan = Plan(names, self.options, where, self._texts(names, first))
+            texts: list[str] = []
+            if self.options.categorical == "auto":
+                texts = self._texts(names, self._record(reading)[0])
+            self.plan = Plan(names, self.options, where, texts)
             self.header = names
         elif names != self.header:
             k = next((k for k, pair in enumerate(zip(names, self.header, strict=False)) if pair[0] != pair[1]), -1)

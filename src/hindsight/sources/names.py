@@ -126,6 +126,11 @@ class Buckets:
         self.bits = bits
         self.keys = parsers.Hashed(np.zeros(1 << bits, np.uint16), np.array([1 << bits, 0, 0]))
 
+    def add(self, name: str) -> int:
+        """The column of a name."""
+        data = np.frombuffer(name.encode("utf-8", "surrogateescape"), np.uint8)
+        return int(parsers.enter(self.keys, np.uint64(fnv1a(data.tobytes())), data))
+
     def names(self, count: int) -> Sequence[str]:
         """Names of the columns, by number: the names of the features are not kept."""
         return Spelled(0, 1 << self.bits, "#{}")

@@ -32,6 +32,7 @@ FNV_START, FNV_PRIME = U(0xCBF29CE484222325), U(0x100000001B3)
 
 POWERS = 10.0 ** np.arange(23)  # exact
 TENTHS = np.array([10**k for k in range(20)], np.uint64)
+TENS_BY = 10 ** np.arange(9)
 LEAST, MOST = -342, 308
 
 
@@ -64,6 +65,11 @@ def word(buf, i):
     return U(int.from_bytes(bytes(buf[i : i + 8]).ljust(8, b"\0"), "little") if 0 <= i <= len(buf) - 8 else len(buf[i]))
 
 
+def byte(buf, i):
+    """The byte at place i, without numba's test for places counted from the end."""
+    return int(buf[i]) if i >= 0 else len(buf[i])
+
+
 def real(bits):
     """The float with these bits."""
     return np.array(bits, np.uint64).view(np.float64)[()]
@@ -71,7 +77,7 @@ def real(bits):
 
 def trailing(bits):
     """Zero bits below the lowest one."""
-    return (int(bits) & -int(bits)).bit_length() - 1
+    return (int(bits) & -int(bits)).bit_length() - 1 if bits else 64
 
 
 def leading(bits):
@@ -92,6 +98,15 @@ def _word(typingctx, buf, i):
         return builder.load(builder.bitcast(place, ir.IntType(64).as_pointer()), align=1)
 
     return types.uint64(buf, types.int64), build
+
+
+@intrinsic
+def _byte(typingctx, buf, i):
+    def build(context, builder, signature, args):
+        array = context.make_array(buf)(context, builder, args[0])
+        return builder.zext(builder.load(builder.gep(array.data, [args[1]])), ir.IntType(64))
+
+    return types.int64(buf, types.int64), build
 
 
 @intrinsic
@@ -129,6 +144,7 @@ def _high(typingctx, a, b):
 
 
 overload(word, jit_options={"forceinline": True})(lambda buf, i: lambda buf, i: _word(buf, i))
+overload(byte, jit_options={"forceinline": True})(lambda buf, i: lambda buf, i: _byte(buf, i))
 overload(real, jit_options={"forceinline": True})(lambda bits: lambda bits: _real(bits))
 overload(trailing, jit_options={"forceinline": True})(lambda bits: lambda bits: _trailing(bits))
 overload(leading, jit_options={"forceinline": True})(lambda bits: lambda bits: _leading(bits))
@@ -142,7 +158,7 @@ overload(high, jit_options={"forceinline": True})(lambda a, b: lambda a, b: _hig
 def count_digits(t):
     """How many of eight bytes, already xor-ed with '0', are digits before the first other byte."""
     other = ((t + CARRY) | t) & HIGH
-    return trailing(other) >> 3 if other != NONE else 8
+    return trailing(other) >> 3
 
 
 @inlined
@@ -197,11 +213,11 @@ def significant(buf, a, b):
     return n
 
 
-@inlined
-def number(buf, i):
-    """The number that starts at i, where it ends, and 1; or 0 for the last where it is none or hard to round."""
-    negative = buf[i] == MINUS
-    if negative or buf[i] == PLUS:
+@compiled
+def any_number(buf, i):
+    """`number` of any form."""
+    negative = byte(buf, i) == MINUS
+    if negative or byte(buf, i) == PLUS:
         i += 1
     start = i
     t = word(buf, i) ^ ZEROS
@@ -214,7 +230,7 @@ def number(buf, i):
         m, digits = m * TENTHS[n] + join_digits(t, n), digits + n
         i += n
     q = 0
-    if buf[i] == DOT:
+    if byte(buf, i) == DOT:
         i += 1
         n = 8
         while n == 8:
@@ -223,10 +239,10 @@ def number(buf, i):
             m, digits, q = m * TENTHS[n] + join_digits(t, n), digits + n, q - n
             i += n
     good = 0 < digits <= 19 or (digits > 19 and significant(buf, start, i) <= 19)
-    if good and buf[i] | 32 == E:
+    if good and byte(buf, i) | 32 == E:
         i += 1
-        below = buf[i] == MINUS
-        if below or buf[i] == PLUS:
+        below = byte(buf, i) == MINUS
+        if below or byte(buf, i) == PLUS:
             i += 1
         t = word(buf, i) ^ ZEROS
         n = count_digits(t)
@@ -242,6 +258,25 @@ def number(buf, i):
             bits, decided = nearest_float(m, q)
             v, good = real(bits), decided == 1
     return -v if negative else v, i, 1 if good else 0
+
+
+@inlined
+def number(buf, i):
+    """The number that starts at i, where it ends, and 1; or 0 for the last where it is none or hard to round."""
+    negative = byte(buf, i) == MINUS
+    j = i + 1 if negative else i
+    if byte(buf, j + 1) == DOT:  # most numbers are d.ddd
+        d = byte(buf, j) ^ ZERO
+        j += 2
+        t = word(buf, j) ^ ZEROS
+        n = count_digits(t)
+        if d < 10 and 0 < n < 8 and byte(buf, j + n) | 32 != E:
+            t = t << U(64 - 8 * n)
+            t = t * TEN + (t >> EIGHT)
+            m = np.int64(((t & PAIRS) * HUNDREDS + ((t >> B16) & PAIRS) * TENS) >> B32)
+            v = float(d * TENS_BY[n] + m) / POWERS[n]
+            return -v if negative else v, j + n, 1
+    return any_number(buf, i)
 
 
 # ---------------------------------------------------------------- names
@@ -467,7 +502,9 @@ def table(buf, i, end, final, line, sep, kind, dest, names, prefix, prefixes, st
                         m += 1
                         k += 2 if buf[k] == QUOTE else 1
                     p = dest[c]
-                    k = names.entry(fnv(starts[p], scratch, 0, m), prefix, prefixes[p], prefixes[p + 1], EQUALS, scratch, 0, m)
+                    k = names.entry(
+                        fnv(starts[p], scratch, 0, m), prefix, prefixes[p], prefixes[p + 1], EQUALS, scratch, 0, m
+                    )
                 else:
                     p = dest[c]
                     k = names.entry(fnv(starts[p], buf, a, b), prefix, prefixes[p], prefixes[p + 1], EQUALS, buf, a, b)
@@ -531,7 +568,7 @@ def over(c):
 @inlined
 def rest_of_line(buf, i, end):
     """The place of the line feed, or the end."""
-    while i < end and buf[i] != LF:
+    while i < end and byte(buf, i) != LF:
         i += 1
     return i
 
@@ -549,11 +586,11 @@ def svmlight(buf, i, end, final, line, keys, least, most, data, indices, indptr,
     out[STATUS] = DONE
     while r < rows.shape[0] and bads < bad.shape[0]:
         first = i
-        while i < end and (blank(buf[i]) or buf[i] == CR):
+        while i < end and (blank(byte(buf, i)) or byte(buf, i) == CR):
             i += 1
-        if i < end and buf[i] == HASH:
+        if i < end and byte(buf, i) == HASH:
             i = rest_of_line(buf, i, end)
-        if i < end and buf[i] == LF:
+        if i < end and byte(buf, i) == LF:
             line += 1
             i += 1
             continue
@@ -567,29 +604,34 @@ def svmlight(buf, i, end, final, line, keys, least, most, data, indices, indptr,
                 i = first
                 break
         v, j, good = number(buf, i)
-        if not blank(buf[j]):
-            while j < end and not blank(buf[j]) and not over(buf[j]) and buf[j] != HASH:
+        if not blank(byte(buf, j)):
+            while j < end and not blank(byte(buf, j)) and not over(byte(buf, j)) and byte(buf, j) != HASH:
                 good = 0
                 j += 1
         y[r] = v
         if not good:
             k = i
-            while k < j and buf[k] != COLON:
+            while k < j and byte(buf, k) != COLON:
                 k += 1
             j = j if k == j else i  # an index, so there is no label
             slow[slows, 0], slow[slows, 1], slow[slows, 2], slow[slows, 3] = r, LABEL, i, j
             slows += 1
         i = j
-        while i < end and blank(buf[i]):
+        while i < end and blank(byte(buf, i)):
             i += 1
-        if buf[i] == QUERY and buf[i + 1] == QUERY_2 and buf[i + 2] == QUERY_3 and buf[i + 3] == COLON:
-            while i < end and not blank(buf[i]) and not over(buf[i]) and buf[i] != HASH:
+        if (
+            byte(buf, i) == QUERY
+            and byte(buf, i + 1) == QUERY_2
+            and byte(buf, i + 2) == QUERY_3
+            and byte(buf, i + 3) == COLON
+        ):
+            while i < end and not blank(byte(buf, i)) and not over(byte(buf, i)) and byte(buf, i) != HASH:
                 i += 1
         before = -1
         while True:
-            while blank(buf[i]) and i < end:
+            while blank(byte(buf, i)) and i < end:
                 i += 1
-            if i >= end or over(buf[i]) or buf[i] == HASH:
+            if i >= end or over(byte(buf, i)) or byte(buf, i) == HASH:
                 break
             a = i
             t = word(buf, i) ^ ZEROS
@@ -602,11 +644,11 @@ def svmlight(buf, i, end, final, line, keys, least, most, data, indices, indptr,
                 index = index * np.int64(TENTHS[c]) + np.int64(join_digits(t, c))
                 i += c
             v, j, good = number(buf, i + 1)
-            if i == a or buf[i] != COLON or index < least or index > most or index <= before:
+            if i == a or byte(buf, i) != COLON or index < least or index > most or index <= before:
                 wrong = UNREADABLE
-                if i > a and ZERO <= buf[i] <= NINE:
+                if i > a and ZERO <= byte(buf, i) <= NINE:
                     wrong = HUGE
-                elif i > a and buf[i] == COLON:
+                elif i > a and byte(buf, i) == COLON:
                     wrong = LOW if index < least else HUGE if index > most else ORDER
                     wrong = REPEATED if index == before else wrong
                 break
@@ -614,9 +656,9 @@ def svmlight(buf, i, end, final, line, keys, least, most, data, indices, indptr,
             data[n] = v
             indices[n] = keys.column(index, buf, a, i)
             i += 1
-            if not good or not (blank(buf[j]) or over(buf[j]) or buf[j] == HASH or j >= end):
+            if not good or not (blank(byte(buf, j)) or over(byte(buf, j)) or byte(buf, j) == HASH or j >= end):
                 j = i
-                while j < end and not (blank(buf[j]) or over(buf[j]) or buf[j] == HASH):
+                while j < end and not (blank(byte(buf, j)) or over(byte(buf, j)) or byte(buf, j) == HASH):
                     j += 1
                 data[n] = 1.0
                 slow[slows, 0], slow[slows, 1], slow[slows, 2], slow[slows, 3] = r, n, i, j
@@ -626,15 +668,15 @@ def svmlight(buf, i, end, final, line, keys, least, most, data, indices, indptr,
         b = i
         if wrong >= 0:
             b = a
-            while b < end and not blank(buf[b]) and not over(buf[b]):
+            while b < end and not blank(byte(buf, b)) and not over(byte(buf, b)):
                 b += 1
-        if i < end and buf[i] != LF:
+        if i < end and byte(buf, i) != LF:
             i = rest_of_line(buf, i, end)
         if i >= end and not final:
             i, n, slows = first, start, began
             break
         stop = i
-        while stop > first and over(buf[stop - 1]):
+        while stop > first and over(byte(buf, stop - 1)):
             stop -= 1
         if wrong >= 0:
             bad[bads, 0], bad[bads, 1], bad[bads, 2], bad[bads, 3], bad[bads, 4], bad[bads, 5] = (
@@ -670,9 +712,9 @@ def wabbit(buf, i, end, final, line, keys, data, indices, indptr, y, weight, row
     out[STATUS] = DONE
     while r < rows.shape[0] and bads < bad.shape[0]:
         first = i
-        while i < end and (blank(buf[i]) or buf[i] == CR):
+        while i < end and (blank(byte(buf, i)) or byte(buf, i) == CR):
             i += 1
-        if i < end and buf[i] == LF:
+        if i < end and byte(buf, i) == LF:
             line += 1
             i += 1
             continue
@@ -687,17 +729,17 @@ def wabbit(buf, i, end, final, line, keys, data, indices, indptr, y, weight, row
                 break
         # label, importance, tag
         fields, y[r], weight[r] = 0, 0.0, 1.0
-        while i < end and buf[i] != BAR and not over(buf[i]):
+        while i < end and byte(buf, i) != BAR and not over(byte(buf, i)):
             a = i
             v, j, good = number(buf, i)
-            if not blank(buf[j]):
+            if not blank(byte(buf, j)):
                 good = 0
-                while j < end and not blank(buf[j]) and buf[j] != BAR and not over(buf[j]):
+                while j < end and not blank(byte(buf, j)) and byte(buf, j) != BAR and not over(byte(buf, j)):
                     j += 1
             i = j
-            if buf[j] == BAR or buf[a] == APOSTROPHE:
-                while i < end and buf[i] != BAR and not over(buf[i]):
-                    wrong = wrong if blank(buf[i]) else NO_BAR
+            if byte(buf, j) == BAR or byte(buf, a) == APOSTROPHE:
+                while i < end and byte(buf, i) != BAR and not over(byte(buf, i)):
+                    wrong = wrong if blank(byte(buf, i)) else NO_BAR
                     i += 1
                 break
             if fields == 0:
@@ -705,63 +747,66 @@ def wabbit(buf, i, end, final, line, keys, data, indices, indptr, y, weight, row
             elif fields == 1:
                 weight[r] = v
             else:
-                wrong = BASE
+                k = j
+                while k < end and byte(buf, k) != BAR and not over(byte(buf, k)):
+                    k += 1
+                wrong = BASE if byte(buf, k) == BAR else NO_BAR
                 break
             if not good:
                 slow[slows, 0], slow[slows, 1], slow[slows, 2], slow[slows, 3] = r, LABEL - fields, a, j
                 slows += 1
             fields += 1
-            while i < end and blank(buf[i]):
+            while i < end and blank(byte(buf, i)):
                 i += 1
         if fields == 0:
             slow[slows, 0], slow[slows, 1], slow[slows, 2], slow[slows, 3] = r, LABEL, i, i
             slows += 1
-        if wrong < 0 and (i >= end or buf[i] != BAR):
+        if wrong < 0 and (i >= end or byte(buf, i) != BAR):
             wrong, a = NO_BAR, i
         # namespaces and their features
         crowded = False
-        while wrong < 0 and i < end and buf[i] == BAR:
+        while wrong < 0 and i < end and byte(buf, i) == BAR:
             i += 1
             p = i
-            while i < end and not closes(buf[i]) and buf[i] != COLON:
+            while i < end and not closes(byte(buf, i)) and byte(buf, i) != COLON:
                 i += 1
             q = i
             h, scale = FNV_START, 1.0
             if q > p:
                 h = (fnv(h, buf, p, q) ^ U(CARET)) * FNV_PRIME
-            if buf[i] == COLON and i < end:
+            if byte(buf, i) == COLON and i < end:
                 a = p
                 scale, j, good = number(buf, i + 1)
                 if q == p:
                     wrong = COLON_BAR
                     break
-                if not good or not (closes(buf[j]) or j >= end):
+                if not good or not (closes(byte(buf, j)) or j >= end):
                     wrong = SCALE
                     break
                 i = j
             while True:
-                while i < end and blank(buf[i]):
+                while i < end and blank(byte(buf, i)):
                     i += 1
-                if i >= end or over(buf[i]) or buf[i] == BAR:
+                if i >= end or over(byte(buf, i)) or byte(buf, i) == BAR:
                     break
                 a = i
                 g = h
-                while i < end and not closes(buf[i]) and buf[i] != COLON:
-                    g = (g ^ U(buf[i])) * FNV_PRIME
+                while i < end and not closes(byte(buf, i)) and byte(buf, i) != COLON:
+                    g = (g ^ U(byte(buf, i))) * FNV_PRIME
                     i += 1
                 b = i
                 if a == b:
                     wrong = NAMELESS
                     break
                 data[n] = scale
-                if buf[i] == COLON and i < end:
+                if byte(buf, i) == COLON and i < end:
                     v, j, good = number(buf, i + 1)
                     i += 1
-                    if good and (closes(buf[j]) or j >= end):
+                    if good and (closes(byte(buf, j)) or j >= end):
                         data[n] = v * scale
                     else:
                         j = i
-                        while j < end and not closes(buf[j]):
+                        while j < end and not closes(byte(buf, j)):
                             j += 1
                         slow[slows, 0], slow[slows, 1], slow[slows, 2], slow[slows, 3] = r, n, i, j
                         slows += 1
@@ -782,14 +827,14 @@ def wabbit(buf, i, end, final, line, keys, data, indices, indptr, y, weight, row
             break
         if wrong >= 0:
             b = a
-            while b < end and not blank(buf[b]) and not over(buf[b]):
+            while b < end and not blank(byte(buf, b)) and not over(byte(buf, b)):
                 b += 1
         i = rest_of_line(buf, i, end)
         if i >= end and not final:
             i, n, slows = first, start, began
             break
         stop = i
-        while stop > first and over(buf[stop - 1]):
+        while stop > first and over(byte(buf, stop - 1)):
             stop -= 1
         if wrong >= 0:
             bad[bads, 0], bad[bads, 1], bad[bads, 2], bad[bads, 3], bad[bads, 4], bad[bads, 5] = (

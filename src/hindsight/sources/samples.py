@@ -9,12 +9,14 @@ import io
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .base import SourceError
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 @dataclass(frozen=True)
@@ -28,10 +30,6 @@ class Table:
     about: str
 
 
-class SourceError(ValueError):
-    """Data that cannot be read, with the place and the value."""
-
-
 def read(source: str, target: str | None) -> Table:
     """The table in a CSV file, or the sample `sample:NAME`."""
     if source.startswith("sample:"):
@@ -42,28 +40,88 @@ def read(source: str, target: str | None) -> Table:
 
 
 def columns(source: str, names: Sequence[str]) -> dict[str, np.ndarray]:
-    """Whole columns of a CSV file by name, as text, in the order of the rows."""
-    path = Path(source)
+    """Whole columns of a table by name, in the order of the rows: numbers where all values are, else text."""
+    from . import ending, files_of
+
+    found: dict[str, list[Any]] = {name: [] for name in names}
+    for path in files_of(source, None):
+        form = ending(path) or "csv"
+        for name, values in (_typed if form in ("parquet", "arrow") else _texts)(path, form, names):
+            found[name].append(values)
+    whole = {name: np.concatenate(parts) for name, parts in found.items()}
+    if any(len(values) == 0 for values in whole.values()):
+        raise SourceError(f"{source}: there is a header but no row")
+    return {name: _numbers(values) for name, values in whole.items()}
+
+
+def _numbers(values: np.ndarray) -> np.ndarray:
+    """Numbers where all are."""
+    if values.dtype.kind == "U":
+        try:
+            return np.array([float(value) for value in values.tolist()])
+        except ValueError:
+            return values
+    return values.astype(np.float64)
+
+
+def _typed(path: str, form: str, names: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
+    """Columns of a Parquet or Arrow file."""
+    from .base import Options
+    from .tables import Arrow, Parquet
+
+    file = (Parquet if form == "parquet" else Arrow)([path], Options(), check=False)
+    for name in names:
+        _place(name, file.schema.names, path)
+        file.used = [name]
+        values: list[Any] = [v for batch in file._batches(0, 0, 1 << 16) for v in batch.column(0).to_pylist()]
+        if None in values:
+            raise SourceError(f"{path}, row {values.index(None)}, column {name!r}: the value is missing")
+        yield name, np.array(values) if values else np.zeros(0)
+
+
+def _texts(path: str, form: str, names: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
+    """Columns of a CSV, TSV or JSON lines file."""
+    from .streams import Stream
+
+    found: list[list[str]] = [[] for _ in names]
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = _lines(csv.reader(file), source)
-            _, header = next(lines)
-            header = [name.strip() for name in header]
-            places = [_place(name, header, source) for name in names]
-            found: list[list[str]] = [[] for _ in names]
-            for line, record in lines:
-                if len(record) != len(header):
-                    raise SourceError(f"{path}, line {line}: {len(record)} fields, but the header has {len(header)}")
-                for column, j in zip(found, places, strict=True):
-                    column.append(record[j].strip())
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise SourceError(f"{path}: {reason}") from None
+        with Stream(path) as stream, io.TextIOWrapper(io.BufferedReader(stream), "utf-8-sig", newline="") as file:
+            if form == "jsonl":
+                _objects(file, path, names, found)
+            else:
+                _records(csv.reader(file, delimiter="\t" if form == "tsv" else ","), path, names, found)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise SourceError(f"{path}: {error}") from None
     except StopIteration:
         raise SourceError(f"{path}: the file is empty") from None
-    if not found or not found[0]:
-        raise SourceError(f"{path}: there is a header but no row")
-    return dict(zip(names, map(np.array, found), strict=True))
+    yield from zip(names, map(np.array, found), strict=True)
+
+
+def _records(reader: Iterator[list[str]], path: str, names: Sequence[str], found: list[list[str]]) -> None:
+    lines = _lines(reader, path)
+    _, header = next(lines)
+    header = [name.strip() for name in header]
+    places = [_place(name, header, path) for name in names]
+    for line, record in lines:
+        if len(record) != len(header):
+            raise SourceError(f"{path}, line {line}: {len(record)} fields, but the header has {len(header)}")
+        for column, j in zip(found, places, strict=True):
+            column.append(record[j].strip())
+
+
+def _objects(file: Iterable[str], path: str, names: Sequence[str], found: list[list[str]]) -> None:
+    from .records import Faulty, parse
+
+    for line, text in enumerate(file, 1):
+        if text.strip():
+            try:
+                row = parse(text.encode())
+            except Faulty as fault:
+                raise SourceError(f"{path}, line {line}: {fault.args[1]}") from None
+            for column, name in zip(found, names, strict=True):
+                if row.get(name) is None:
+                    raise SourceError(f"{path}, line {line}: there is no value of {name!r}")
+                column.append(str(row[name]))
 
 
 def _place(name: str, names: list[str], where: str) -> int:

@@ -123,16 +123,53 @@ class Wabbit(Sparse):
 
 
 class Chosen:
-    """Some of the features, by name, in the order of their first sight or as given."""
+    """Some of the features: those given, in that order, or all but those ignored, in order of first sight."""
 
     def __init__(self, keys: Any, options: Options) -> None:
-        raise SourceError("features and ignore are not yet read here")
+        if isinstance(keys, Buckets):
+            raise SourceError("features and ignore need names, which a hash does not keep")
+        self.keys, self.ignored = keys, frozenset(options.ignore)
+        self.wanted = None
+        if options.features is not None:
+            self.wanted = [name for name in options.features if name not in self.ignored]
+            self.place = {name: j for j, name in enumerate(self.wanted)}
+        self.map = np.zeros(0, np.int64)
+
+    def _update(self, width: int) -> None:
+        """Say of every column so far where it goes; -1 is nowhere."""
+        known = len(self.map)
+        if width <= known:
+            return
+        names = self.keys.names(width)
+        if self.wanted is not None:
+            more = [self.place.get(names[k], -1) for k in range(known, width)]
+        else:
+            next_one, more = int(self.map.max(initial=-1)) + 1, []
+            for k in range(known, width):
+                more.append(-1 if names[k] in self.ignored else next_one)
+                next_one += more[-1] >= 0
+        self.map = np.concatenate([self.map, np.array(more, np.int64)])
 
     def names(self, width: int) -> Sequence[str]:
-        return []
+        """The chosen names among the first columns."""
+        if self.wanted is not None:
+            return self.wanted
+        self._update(width)
+        names = self.keys.names(width)
+        return [names[k] for k in range(width) if self.map[k] >= 0]
 
     def take(self, X: Any, width: int) -> Any:
-        return X
+        """The chosen columns."""
+        from scipy.sparse import csr_matrix
+
+        self._update(width)
+        columns = self.map[X.indices]
+        keep = columns >= 0
+        indptr = np.concatenate([[0], np.cumsum(keep)])[X.indptr].astype(np.int32)
+        data, indices = X.data[keep], columns[keep].astype(np.int32)
+        n = parsers.settle(data, indices, indptr, X.shape[0], np.empty_like(data), np.empty_like(indices))
+        count = len(self.wanted) if self.wanted is not None else int(self.map[:width].max(initial=-1)) + 1
+        return csr_matrix((data[:n], indices[:n], indptr), shape=(X.shape[0], count))
 
 
 class Raw:

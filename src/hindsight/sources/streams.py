@@ -7,22 +7,19 @@ refused as a bomb.
 from __future__ import annotations
 
 import gzip
-import os
+import io
 import sys
 import zlib
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any
 
 from .base import SourceError
 
-if TYPE_CHECKING:
-    from types import TracebackType
-
 FREE = 1 << 28
-RATIO = 200
+RATIO = 1000
 SKIP = 1 << 20
 
 
-class Stream:
+class Stream(io.RawIOBase):
     """The bytes of a file, or of standard input for "-"."""
 
     def __init__(self, path: str) -> None:
@@ -32,8 +29,6 @@ class Stream:
             if path == "-":
                 head = self.raw.peek(4)[:4] if hasattr(self.raw, "peek") else b""
             else:
-                if os.path.isdir(path):
-                    raise IsADirectoryError(21, "this is a folder")
                 head = self.raw.read(4)
                 self.raw.seek(0)
         except OSError as error:
@@ -57,13 +52,16 @@ class Stream:
         return "standard input" if self.path == "-" else self.path
 
     @property
-    def read(self) -> int:
+    def consumed(self) -> int:
         """Bytes read of the file as it lies on the disk."""
         return self.counted.count if self.packed else self.given
 
-    def readinto(self, view: memoryview) -> int:
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, view: Any) -> int:
         """Fill the view as far as there are bytes; 0 at the end."""
-        filled = 0
+        filled, view = 0, memoryview(view)
         try:
             while filled < len(view):
                 n = self.file.readinto(view[filled:])
@@ -99,17 +97,12 @@ class Stream:
             if hasher is not None:
                 hasher.update(view[:n])
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
     def close(self) -> None:
         """Close the file; standard input stays open."""
-        if self.path != "-":
+        if self.path != "-" and not self.closed:
             self.file.close()
             self.raw.close()
+        super().close()
 
 
 class Counted:

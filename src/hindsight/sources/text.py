@@ -20,7 +20,7 @@ LONGEST = 1 << 28  # bytes of one record; a longer one is refused
 SHOWN = 120  # characters of a raw row in an error
 
 
-class Bad(Exception):
+class Bad(Exception):  # noqa: N818
     """A row that cannot be taken: its first byte, end and line, the column, and what is wrong."""
 
     def __init__(self, row: Sequence[int], column: str, reason: str) -> None:
@@ -54,11 +54,21 @@ class Text(Source):
         except OSError as error:
             raise SourceError(f"{error.filename}: {error.strerror}") from None
         self.width = 0
-        self._opened: Reading | None = Reading(paths[0], options.chunk)
-        self._head(self._opened)
+        self._opened: Reading | None = self._start(0)
         if self.reread:
             self._opened.stream.close()
             self._opened = None
+
+    def _start(self, k: int) -> Reading:
+        """File k, read up to its rows."""
+        stream = Stream(self.paths[k])
+        try:
+            reading = Reading(stream, self.options.chunk)
+            self._head(reading)
+        except BaseException:
+            stream.close()
+            raise
+        return reading
 
     def _head(self, reading: Reading) -> None:
         """Take what stands before the rows of a file."""
@@ -75,20 +85,18 @@ class Text(Source):
         hasher = hashlib.sha256() if self.options.digest else None
         at = {"file": 0, "offset": 0, "line": 1, "row": 0, "rejected": 0, "width": 0, "digest": None, "read": 0}
         if start is not None:
-            if not self.reread:
-                raise SourceError("standard input cannot be read again from where it stopped")
             at |= start
             self._verify(start, hasher)
         for k in range(at["file"], len(self.paths)):
             reading, self._opened = self._opened, None
-            if reading is None:
-                reading = Reading(self.paths[k], self.options.chunk)
-                self._head(reading)
-            with reading.stream:
-                if start is not None and k == start["file"]:
-                    reading.seek(at["offset"], at["line"])
-                elif hasher is not None:
+            if start is not None and k == start["file"]:
+                self._start(k).stream.close()
+                reading = Reading(Stream(self.paths[k]), self.options.chunk, at["offset"], at["line"])
+            else:
+                reading = self._start(k) if reading is None else reading
+                if hasher is not None:
                     hasher.update(reading.taken)
+            with reading.stream:
                 at |= {"file": k}
                 yield from self._rows(reading, hasher, at)
         if at["row"] == 0 and at["rejected"] == 0:
@@ -120,7 +128,7 @@ class Text(Source):
                 at["row"] += len(batch.rows)
                 at["rejected"] += len(rejects)
                 at |= {"offset": reading.offset, "line": reading.line, "width": batch.width}
-                at |= {"read": reading.stream.read, "digest": hasher.hexdigest() if hasher else None}
+                at |= {"read": reading.stream.consumed, "digest": hasher.hexdigest() if hasher else None}
                 del base
                 if len(batch.rows) or rejects:
                     place, raw = _place(batch.rows, where), _raw(batch.rows, buf)
@@ -155,12 +163,14 @@ def text_of(buf: np.ndarray, begin: int, end: int) -> str:
 class Reading:
     """A stream as it is read: the block, the place in it, the offset and the line there."""
 
-    def __init__(self, path: str, chunk: int) -> None:
-        self.stream = Stream(path)
+    def __init__(self, stream: Stream, chunk: int, offset: int = 0, line: int = 1) -> None:
+        self.stream = stream
         self.chunk = self.more = chunk
         self.buf, self.begin, self.end, self.final = np.zeros(PAD, np.uint8), 0, 0, False
-        self.offset, self.line = 0, 1
+        self.offset, self.line = offset, line
         self.taken = b""
+        if offset:
+            stream.skip(offset, None)
         self.fill()
 
     def fill(self) -> None:
@@ -179,13 +189,6 @@ class Reading:
         """Go on after the byte before `stop`."""
         self.offset += stop - self.begin
         self.begin, self.line = stop, line
-
-    def seek(self, offset: int, line: int) -> None:
-        """Go on from an offset."""
-        self.stream.skip(offset, None)
-        self.offset, self.line = offset, line
-        self.begin = self.end = 0
-        self.fill()
 
     def bom(self) -> None:
         """Pass over a byte order mark."""

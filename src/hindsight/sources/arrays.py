@@ -1,0 +1,252 @@
+"""Arrays: numpy and scipy in memory, .npy and .npz files. Columns without names are "1", "2", ..."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .base import Chunk, Options, Position, Reject, Source, SourceError, nearest
+from .columns import label_text
+from .names import Spelled
+from .streams import FREE, RATIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+class Arrays(Source):
+    """Rows of a 2-D array or CSR matrix, with targets and weights beside them or in its columns."""
+
+    def __init__(
+        self, X: Any, y: Any, weight: Any, options: Options, where: str = "data", names: Sequence[str] | None = None
+    ) -> None:
+        super().__init__(where, options)
+        if options.hash_bits is not None or options.categorical:
+            raise SourceError(f"{where}: hash_bits and categorical are for names and text; this is an array")
+        self.sparse = not isinstance(X, np.ndarray)
+        if self.sparse:
+            self.kind = "sparse"
+            X = _csr(X, where)
+        if X.ndim != 2:
+            raise SourceError(f"{where}: rows must be a 2-D array, got shape {X.shape}")
+        if X.dtype.kind not in "fiub":
+            raise SourceError(f"{where}: the values are {X.dtype}, not numbers")
+        self.X, self.m = X, X.shape[0]
+        self.all: Sequence[str] = Spelled(1, X.shape[1]) if names is None else list(names)
+        beside = y is not None
+        self.y = _vector(y, self.m, "targets", where)
+        self.weight = _vector(weight, self.m, "weights", where)
+        inside = [] if beside or options.target is None else [options.target]
+        if weight is None and options.weight is not None:
+            inside.append(options.weight)
+        wanted = [*inside, *(options.features or ()), *options.ignore]
+        place = {name: j for j, name in enumerate(self.all)} if wanted else {}
+        for name in wanted:
+            if name not in place:
+                raise SourceError(f"{where}: there is no column {name!r}{nearest(name, list(self.all[:100]))}")
+        self.target_column = place[options.target] if not beside and options.target is not None else None
+        self.weight_column = place[options.weight] if weight is None and options.weight is not None else None
+        self.taken: np.ndarray | None = None
+        if wanted:
+            chosen = self.all if options.features is None else options.features
+            out = {*options.ignore, *inside}
+            kept = [name for name in chosen if name not in out]
+            if not kept:
+                raise SourceError(f"{where}: there is no column beside the target {options.target!r}")
+            self.taken = np.array([place[name] for name in kept])
+            self.all = kept
+        self.size = int(X.data.nbytes if self.sparse else X.nbytes)
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self.all
+
+    def state(self) -> dict[str, Any]:
+        return {"columns": len(self.all)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        if state["columns"] != len(self.all):
+            raise SourceError(f"{self.where}: has {len(self.all)} features, not {state['columns']} as before")
+
+    def _chunks(self, start: Position | None) -> Iterator[Chunk]:
+        at: Position = {"offset": 0, "row": 0, "rejected": 0, "width": len(self.all), "digest": None} | (start or {})
+        hasher = hashlib.sha256() if self.options.digest else None
+        each = (self.X.nnz * 12 + self.m * 8) // max(1, self.m) if self.sparse else 8 * self.X.shape[1]
+        size = max(1, self.options.chunk // max(1, each))
+        if hasher is not None and start is not None:
+            for a in range(0, start["offset"], size):
+                self._hash(hasher, a, min(a + size, start["offset"]))
+            if start["digest"] is not None and hasher.hexdigest() != start["digest"]:
+                raise SourceError(f"{self.where}: has changed since it was read")
+        if self.m == 0:
+            raise SourceError(f"{self.where}: there is no row")
+        for a in range(at["offset"], self.m, size):
+            b = min(self.m, a + size)
+            if hasher is not None:
+                self._hash(hasher, a, b)
+            yield self._chunk(a, b, at, hasher)
+
+    def _hash(self, hasher: Any, a: int, b: int) -> None:
+        rows = self.X[a:b]
+        for part in (rows.data, rows.indices, np.diff(rows.indptr)) if self.sparse else (rows,):
+            hasher.update(np.ascontiguousarray(part))
+        for vector in (self.y, self.weight):
+            if vector is not None:
+                hasher.update(np.ascontiguousarray(vector[a:b]))
+
+    def _chunk(self, a: int, b: int, at: Position, hasher: Any) -> Chunk:
+        options, rows = self.options, self.X[a:b]
+        y = None if self.y is None or options.target is None else self.y[a:b]
+        weight = None if self.weight is None else self.weight[a:b]
+        y = _column(rows, self.target_column) if self.target_column is not None else y
+        weight = _column(rows, self.weight_column) if self.weight_column is not None else weight
+        X = rows if self.taken is None else rows[:, self.taken]
+        if self.sparse:
+            X.sort_indices()
+            values = X.data
+        else:
+            X = np.ascontiguousarray(X, X.dtype if X.dtype in (np.float32, np.float64) else np.float64)
+            values = X
+        faults = {} if np.isfinite(values).all() else self._faults(X, a)
+        if y is not None and y.dtype.kind in "fiub":
+            y = y.astype(np.float64)
+            for t in np.flatnonzero(~np.isfinite(y)).tolist():
+                faults.setdefault(t, (options.target or "y", f"the target {float(y[t])!r} is not finite"))
+            y = label_text(y) if options.labels else y
+        elif y is not None and options.labels is False:
+            raise SourceError(f"{self.where}: the targets are {y.dtype}, not numbers")
+        elif y is not None:
+            y = y.astype(str)
+        if weight is not None:
+            weight = weight.astype(np.float64)
+            for t in np.flatnonzero(~((weight >= 0.0) & (weight < np.inf))).tolist():
+                faults.setdefault(t, (options.weight or "weight", f"weight {float(weight[t])!r} must be at least 0"))
+        rejects = []
+        numbers = np.arange(a, b)
+        if faults:
+            left = {t for t, (_, why) in faults.items() if options.missing == "skip" and why == "the value is missing"}
+            for t in sorted(faults.keys() - left):
+                column, reason = faults[t]
+                if not options.rejects:
+                    raise SourceError(f"{self.where}, row {a + t}, column {column!r}: {reason}")
+                rejects.append(Reject(self.where, a + t, column, reason, self._raw(a + t)))
+            keep = np.ones(b - a, bool)
+            keep[list(faults)] = False
+            X, numbers = X[keep], numbers[keep]
+            y = None if y is None else y[keep]
+            weight = None if weight is None else weight[keep]
+        first = at["row"]
+        at["offset"] = b
+        at["row"] += len(numbers)
+        at["rejected"] += len(rejects)
+        at["digest"] = hasher.hexdigest() if hasher else None
+        read = (self.size or 0) * b // self.m
+        place = lambda i: f"{self.where}, row {numbers[i]}"  # noqa: E731
+        return Chunk(X, y, weight, first, dict(at), read, place, lambda i: self._raw(int(numbers[i])), rejects)
+
+    def _faults(self, X: Any, a: int) -> dict[int, tuple[str, str]]:
+        """Rows with values that are not finite; where those missing are to be 0, they become so."""
+        faults: dict[int, tuple[str, str]] = {}
+        values = X.data if self.sparse else X
+        if self.options.missing == "zero" and np.isnan(values).any():
+            values[np.isnan(values)] = 0.0
+        if self.sparse:
+            bad = np.flatnonzero(~np.isfinite(values))
+            cells = zip(np.searchsorted(X.indptr, bad, "right") - 1, X.indices[bad], values[bad], strict=True)
+        else:
+            t, j = np.nonzero(~np.isfinite(values))
+            cells = zip(t, j, values[t, j], strict=True)
+        for t, j, v in cells:
+            faults.setdefault(
+                int(t), (self.all[int(j)], "the value is missing" if np.isnan(v) else f"'{v}' is not finite")
+            )
+        return faults
+
+    def _raw(self, t: int) -> str:
+        row = self.X[t : t + 1]
+        if not self.sparse:
+            return ",".join(str(v) for v in row[0].tolist())
+        return " ".join(f"{j + 1}:{v}" for j, v in zip(row.indices.tolist(), row.data.tolist(), strict=True))
+
+
+def _column(rows: Any, j: int) -> np.ndarray:
+    column = rows[:, j]
+    return np.asarray(column.toarray()[:, 0] if hasattr(column, "toarray") else column)
+
+
+def _csr(X: Any, where: str) -> Any:
+    from scipy import sparse
+
+    if not sparse.issparse(X):
+        raise SourceError(f"{where}: {type(X).__name__} is not something rows can be read from")
+    X = sparse.csr_matrix(X)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+
+
+def _vector(values: Any, m: int, what: str, where: str) -> np.ndarray | None:
+    if values is None:
+        return None
+    values = np.asarray(values)
+    if values.shape != (m,):
+        raise SourceError(f"{where}: there are {m} rows, but the {what} have shape {values.shape}")
+    return values
+
+
+def npy(path: str, options: Options) -> Source:
+    """The rows of a .npy file, mapped, not read whole; the fields of a structured array name the columns."""
+    try:
+        X = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise SourceError(f"{path}: {getattr(error, 'strerror', None) or _why(error)}") from None
+    if X.dtype.names is not None:
+        import pyarrow as pa
+
+        from .tables import Frame
+
+        frame = Frame(pa.table({name: np.ascontiguousarray(X[name]) for name in X.dtype.names}), options)
+        frame.where = path
+        return frame
+    return Arrays(X, None, None, options, path)
+
+
+def npz(path: str, options: Options) -> Source:
+    """Arrays X, the target's and the weight's by their names, or a matrix as scipy saves it; read whole."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            held = sum(info.file_size for info in archive.infolist())
+            packed = sum(info.compress_size for info in archive.infolist())
+        if held > max(FREE, RATIO * packed):
+            raise SourceError(f"{path}: expands to more than {RATIO} times its size (beyond {FREE >> 20} MiB)")
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except SourceError:
+        raise
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise SourceError(f"{path}: {getattr(error, 'strerror', None) or _why(error)}") from None
+    if {"data", "indices", "indptr", "shape"} <= arrays.keys():
+        from scipy.sparse import csr_matrix
+
+        if str(arrays.get("format", np.array(b"csr")).item()) not in ("b'csr'", "csr"):
+            raise SourceError(f"{path}: the matrix is not saved as CSR")
+        X: Any = csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=tuple(arrays["shape"]))
+    elif "X" in arrays:
+        X = arrays["X"]
+    else:
+        raise SourceError(f"{path}: there is no array 'X' (arrays: {', '.join(arrays)})")
+    beside: list[np.ndarray | None] = []
+    for name in (options.target, options.weight):
+        if name is not None and name not in arrays:
+            raise SourceError(f"{path}: there is no array {name!r}{nearest(name, list(arrays))}")
+        beside.append(None if name is None else arrays[name])
+    return Arrays(X, beside[0], beside[1], options, path)
+
+
+def _why(error: Exception) -> str:
+    text = str(error).splitlines()[0] if str(error) else "cannot be read"
+    return "it holds Python objects, which are never unpickled" if "allow_pickle" in text else text
