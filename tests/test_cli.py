@@ -27,17 +27,19 @@ def file(tmp_path):
 
 
 def test_learn_prints_settings_doubling_rows_and_a_summary(file):
-    code, out, _ = run("learn", file, "--target", "y", "--eta", "0.5", "--no-intercept")
+    code, out, err = run("learn", file, "--target", "y", "--eta", "0.5", "--no-intercept")
     assert code == 0
-    assert "widrow-hoff, implicit step, η = 0.5, rule square(1), geometry euclidean" in out
-    assert "intercept no, 1 pass" in out
-    table = [line.split() for line in out.splitlines() if line.strip()[:1].isdigit() and "rounds:" not in line][:3]
+    assert "widrow-hoff, implicit step, η = 0.5, rule square(1), geometry euclidean" in err
+    assert "intercept no, 1 pass" in err
+    table = [line.split() for line in err.splitlines() if line.strip()[:1].isdigit()]
     model = hindsight.WidrowHoffRegressor(0.5, fit_intercept=False, keep_margins=True)
     model.fit([[1, 0], [0, 1], [0.5, 0.5]], [1.0, -1.0, 0.25])
     losses = (model.margins_ - [1.0, -1.0, 0.25]) ** 2
     assert [int(row[0]) for row in table] == [1, 2, 3]
     np.testing.assert_allclose([float(row[1]) for row in table], np.cumsum(losses) / [1, 2, 3], rtol=1e-5)
     np.testing.assert_allclose([float(row[2]) for row in table], losses, rtol=1e-5)
+    assert out.splitlines()[0] == "3 rows × 2 features"
+    assert f"squared error {losses.sum():.6g}, mean {losses.mean():.6g}" in out
 
 
 def test_learners_lists_the_table():
@@ -58,27 +60,28 @@ def test_learners_lists_the_table():
 )
 def test_samples(args):
     code, out, err = run("learn", *args)
-    assert (code, err) == (0, "")
-    assert "rounds: " in out
+    assert code == 0
+    assert f"{args[0]}  target" in err
+    assert ", mean " in out
 
 
 @pytest.mark.parametrize(
     ("text", "args", "message"),
     [
         ("", (), "the file is empty"),
-        ("x,y\n", (), "there is a header but no row"),
+        ("x,y\n", (), "bad.csv: there is no row"),
         ("x,y\n1,2\nred,3\n", (), "line 3, column 'x': 'red' is not a number"),
-        ("x,y\n1\n", (), "line 2: 1 fields, but the header has 2"),
+        ("x,y\n1\n", (), "line 2: 1 field, but there are 2 columns (row: '1')"),
         ("x,x,y\n1,2,3\n", (), "column 'x' appears twice in the header"),
         ("y\n1\n", (), "there is no column beside the target 'y'"),
         ("x,Y\n1,2\n", (), "there is no column 'y'"),
         ("x,y\n1,2\n", ("--learner", "widrow"), "--learner must be one of"),
         ("x,y\n1,2\n", ("--margin", "0.5"), "--margin is not an option of widrow-hoff"),
         ("x,y\n1,2\n", ("--eta", "0"), "eta must be a number above 0, got 0.0"),
-        ("x,y\n1,no\n", (), "target 'no' is not a number"),
+        ("x,y\n1,no\n", (), "line 2, column 'y': 'no' is not a number"),
         ("x,y\n1,no\n2,no\n", ("--learner", "perceptron"), "the target has one value only: 'no'"),
-        ("x,y\n1,2\nnan,3\n", (), "bad.csv, line 3, column 0 ('x'): value NaN is not finite"),
-        ("x,y\n1,2\n1,inf\n", (), "bad.csv, line 3: target inf must be finite"),
+        ("x,y\n1,2\nnan,3\n", (), "bad.csv, line 3, column 'x': the value is missing (row: 'nan,3')"),
+        ("x,y\n1,2\n1,inf\n", (), "bad.csv, line 3, column 'y': 'inf' is not finite (row: '1,inf')"),
     ],
 )
 def test_bad_input_is_one_line(tmp_path, text, args, message):
@@ -130,10 +133,10 @@ def test_a_page_that_cannot_be_written_is_one_line(file, tmp_path):
 
 def test_missing_file_directory_and_bytes(tmp_path):
     assert "No such file" in run("learn", tmp_path / "none.csv", "--target", "y")[2]
-    assert "Is a directory" in run("learn", tmp_path, "--target", "y")[2]
+    assert "a folder without data files" in run("learn", tmp_path, "--target", "y")[2]
     path = tmp_path / "bytes.csv"
     path.write_bytes(b"x,y\n\xff,1\n")
-    assert "decode" in run("learn", path, "--target", "y")[2]
+    assert "line 2, column 'x'" in run("learn", path, "--target", "y")[2]
     assert "--target COLUMN" in run("learn", path)[2]
     assert "there is no sample 'iris'" in run("learn", "sample:iris")[2]
 

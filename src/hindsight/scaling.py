@@ -61,8 +61,6 @@ class Measure:
 
 def scaled(X: Any, scale: dict[str, Any] | None) -> Any:
     """The rows as played: row-unit divides each by its norm (rows of zeros stay), other kinds are (x - shift) / by."""
-    from scipy.sparse import csr_matrix
-
     if not scale or scale["kind"] == "none":
         return X
     sparse = not isinstance(X, np.ndarray)
@@ -78,4 +76,4 @@ def scaled(X: Any, scale: dict[str, Any] | None) -> Any:
             values = values - scale["shift"]
         by = np.asarray(scale["by"], np.float64)
         values = values / (by[X.indices] if sparse and by.ndim else by)
-    return csr_matrix((values, X.indices, X.indptr), X.shape) if sparse else values
+    return type(X)((values, X.indices, X.indptr), X.shape) if sparse else values

@@ -20,7 +20,7 @@ from .run import RowError, Run, play
 from .scaling import SCALES, Measure, scaled
 from .sources import Chunk, Reject, Source, SourceError, ending, open_source, sample
 from .sources.base import Options
-from .sources.columns import label_text
+from .sources.plan import label_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

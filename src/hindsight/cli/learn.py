@@ -196,6 +196,7 @@ class Work:
         self.predictions, self.rejects, self.checkpoint, self.every = predictions, rejects, checkpoint, every
         self.titles = [title(made) for made in plan.make()]
         self.stopped, self.quiet = 0, False
+        self.notes: list[str] = []
         once = plan.data == "-"
         if resume and checkpoint is None:
             raise ValueError("--resume goes on from a checkpoint: say which with --checkpoint DIR")
@@ -226,10 +227,9 @@ class Work:
         from ..stream import Course, NewLabelError, begin
         from .results import result, summary
 
-        self.quiet = show == "none"
-        course = Course.going_on(self.plan, self.kept["course"]) if self.kept else begin(self.plan, self.say)
-        for line in self.settings(course):
-            self.say(line)
+        self.quiet = show in ("none", "json")
+        tell = self.notes.append
+        course = Course.going_on(self.plan, self.kept["course"]) if self.kept else begin(self.plan, tell)
         began = time.perf_counter()
         try:
             self.learn(course, show)
@@ -237,8 +237,8 @@ class Work:
             if self.plan.labels is not None or self.plan.data == "-":
                 raise
             self.say(f"{error}: starting again with all labels")
-            self.kept = None
-            course = begin(self.plan, self.say, all_labels=True)
+            self.kept, self.notes = None, []
+            course = begin(self.plan, self.notes.append, all_labels=True)
             self.learn(course, show)
         if self.stopped:
             where = f"resume with --checkpoint {self.checkpoint} --resume" if self.checkpoint else "nothing was kept"
@@ -279,6 +279,7 @@ class Work:
             yield f"  labels: {course.labels[0]} is −1, {course.labels[1]} is +1"
         elif course.labels is not None:
             yield f"  labels: {len(course.labels)} classes, each against the rest: {', '.join(course.labels)}"
+        yield from (f"  {note}" for note in self.notes)
         if self.kept:
             yield f"  going on after {course.done:,} rows"
 
@@ -289,7 +290,7 @@ class Work:
         from .progress import Progress
 
         outputs = Outputs(course, self.titles, self.predictions, self.rejects, self.kept and self.kept["lengths"])
-        progress = Progress(show, course, self.titles)
+        progress = Progress(show, course, self.titles, list(self.settings(course)))
         due = course.done + self.every
         handlers = {s: signal.signal(s, self._stop) for s in (signal.SIGINT, signal.SIGTERM)}
         try:

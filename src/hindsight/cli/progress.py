@@ -14,9 +14,9 @@ SHOWS = ("auto", "table", "json", "none")
 
 
 class Progress:
-    """Rows of the table at 1, 2, 4, 8, ... rows learnt and at the end."""
+    """Rows of the table at 1, 2, 4, 8, ... rows learnt and at the end; `preface` stands before the first."""
 
-    def __init__(self, show: str, course: Course, titles: list[str]) -> None:
+    def __init__(self, show: str, course: Course, titles: list[str], preface: list[str]) -> None:
         self.show = "table" if show == "auto" else show
         self.titles, self.began = titles, time.perf_counter()
         self.before, self.last = [0.0] * len(titles), course.done
@@ -27,8 +27,7 @@ class Progress:
         self.task: Any = None
         if show == "auto" and sys.stderr.isatty():
             self._bar()
-        if self.show == "table":
-            self._head(course)
+        self.preface: list[str] | None = preface
 
     def _bar(self) -> None:
         from rich.console import Console
@@ -45,6 +44,9 @@ class Progress:
 
     def step(self, course: Course) -> None:
         """Some rows were learnt."""
+        if self.preface is not None:
+            self._head(course, self.preface)
+            self.preface = None
         if self.bar is not None:
             size = course.source.size if course.source is not None else None
             total = None if size is None else size * course.plan.passes
@@ -70,7 +72,12 @@ class Progress:
         else:
             print(line, file=sys.stderr, flush=True)
 
-    def _head(self, course: Course) -> None:
+    def _head(self, course: Course, preface: list[str]) -> None:
+        for line in preface:
+            if self.show == "table":
+                self._print(line)
+        if self.show != "table":
+            return
         mistakes = f" {'mistakes':>10}" if course.labels else ""
         if len(self.titles) == 1:
             self._print(f"{'rows':>12} {'mean loss':>12} {'since last':>12}{mistakes} {'constant':>12} {'rows/s':>10}")
