@@ -92,7 +92,8 @@ def check_link(link: Link, z: Floats, mean: Floats) -> None:
     """Refuse a user's link that falls, rises faster than declared, or is not finite at the margins seen."""
     if mean.shape != z.shape or not np.isfinite(mean).all():
         bad = int((~np.isfinite(mean)).argmax()) if mean.shape == z.shape else 0
-        raise ValueError(f"link {link.name!r} gives {mean.flat[bad]!r} at z = {float(z[bad])!r}, which is not finite")
+        seen = float(mean.flat[bad])
+        raise ValueError(f"link {link.name!r} gives {seen!r} at z = {float(z[bad])!r}, which is not finite")
     order = argsort(z)
     z, mean = taken(z, order), taken(mean, order)
     rise, run = np.diff(mean), np.diff(z)
@@ -203,6 +204,10 @@ class Sweep:
         in_two(work, len(self.parts))
         return out
 
+    def mean(self, values: Floats) -> float:
+        """The mean over the rows, by their weights."""
+        return float(pooling.weighted(self.share, values))
+
     def combine(self, r: Floats) -> Floats:
         """Sigma r x."""
         sums = np.zeros((len(self.parts), self.width))
@@ -243,7 +248,7 @@ class History:
         """The facts: a round is a pass, its loss the mean over the rows (squared error, or the matching loss)."""
         rounds, eta, total = len(self.loss), sweep.eta, float(self.loss.sum())
         loss = float(self.match.sum()) if np.isfinite(self.match).all() else total
-        target = float(sweep.share @ sweep.y**2)
+        target = sweep.mean(sweep.y**2)
         gradient, x2, xinf = float(self.gradient.sum()), sweep.x2, sweep.xinf
         return Facts(
             rounds=rounds, weight=float(rounds), loss=loss, square=total, target=rounds * target, gradient=gradient,
@@ -267,22 +272,21 @@ def play_rounds(
     first = w.copy()
     loss, match, gradient, along = (np.full(rounds, math.nan) for _ in range(4))
     other = None if held is None else np.empty(rounds)
-    best, best_w, best_link = -1, w, None
+    best, best_w, best_link, residual = -1, w, None, np.empty(sweep.y.size)
     integral = sweep.part.link.integral if isinstance(sweep.part, Known) else None
     for t in range(rounds):
         z = sweep.margins(w)
         mean, link = sweep.part.fit(z, sweep.y, sweep.c)
-        error = sweep.y - mean
-        loss[t] = float(sweep.share @ (error * error))
+        loss[t] = pooling.residuals(sweep.y, mean, sweep.share, residual)
         if integral is not None:
-            match[t] = float(sweep.share @ (integral(z) - sweep.y * z))
-        g = sweep.combine(sweep.share * error)
+            match[t] = sweep.mean(integral(z) - sweep.y * z)
+        g = sweep.combine(residual)
         gradient[t] = float(g @ g)
         if watch is not None:
             along[t] = float(g @ (watch - w))
         if held is not None and other is not None:
             miss = held.y - sweep.part.at(link, held.margins(w * (held.scale / sweep.scale)))
-            other[t] = float(held.share @ (miss * miss))
+            other[t] = held.mean(miss * miss)
         by = loss if other is None else other
         if best < 0 or by[t] < by[best]:
             best, best_w, best_link = t, w, link

@@ -70,7 +70,7 @@ def certify_sweep(
         case = _nothing(sweep, _again(sweep, history, None))
     total = float(case.measured.sum())
     bound = float(case.bound[-1])
-    scale = float(len(case.measured) * (sweep.share @ sweep.y**2))
+    scale = len(case.measured) * sweep.mean(sweep.y**2)
     found, equality = theorems.verdict(total, bound, scale + 1e9 * case.off)
     broken = None
     if any(need.met is False for need in case.assumptions):
@@ -130,7 +130,7 @@ def _planted(sweep: Sweep, history: History, w: Floats, glm: bool) -> Case:
     bound = theorems.glm_tron(eta, x2, constant, distance)
     change = eta**2 * history.gradient - 2.0 * eta * history.along
     allowed = -eta * (2.0 / constant - eta * x2) * history.loss
-    own = float(sweep.share @ (sweep.y - mean) ** 2)
+    own = sweep.mean((sweep.y - mean) ** 2)
     rounds = len(history.loss)
     # With y = u(w*.x) + e the inner product of the lemma is off by at most |e| (spread of w*.x + 2 |y - yhat|/lambda).
     reach = float(np.abs(sweep.y[keep]).max()) + float(np.abs(mean[keep]).max()) + 1.0
@@ -193,7 +193,7 @@ def _match(sweep: Sweep, link: Link, u: Floats) -> tuple[float, Floats]:
     """F(u) and its gradient."""
     assert link.integral is not None
     z = sweep.margins(u)
-    value = float(sweep.share @ (link.integral(z) - sweep.y * z))
+    value = sweep.mean(link.integral(z) - sweep.y * z)
     return value, sweep.combine(sweep.share * (link.u(z) - sweep.y))
 
 
@@ -214,8 +214,8 @@ def _rival(sweep: Sweep, link: Link, kappa: float, start: Floats) -> tuple[Float
 def _nothing(sweep: Sweep, history: History) -> Case:
     """No w* was declared: the loss is measured, nothing is promised."""
     rounds = len(history.loss)
-    mean = float(sweep.share @ sweep.y)
-    own = float(sweep.share @ (sweep.y - mean) ** 2)
+    mean = sweep.mean(sweep.y)
+    own = sweep.mean((sweep.y - mean) ** 2)
     if isinstance(sweep.part, Known):
         text, theorem = "y = u(w*·x) for some w*: none was declared, and the integral of the link is unknown", GLM_TRON
     else:

@@ -7,8 +7,11 @@ place of the point. Where those bits tie, z itself decides.
 import math
 
 import numpy as np
+from numba import njit
 
-from .kernels import inlined, kernel
+from .kernels import BARE, inlined, kernel
+
+summing = njit(cache=True, nogil=True, fastmath={"reassoc", "contract"}, **BARE)  # sums in any order, to vectorise
 
 ZERO, ONE, BLOCK = np.uint64(0), np.uint64(1), np.uint64(4096)
 ABS = np.int64(0x7FFFFFFFFFFFFFFF)
@@ -291,3 +294,23 @@ def ranks(a, order, out):
         for k in range(i, j):
             out[order[k]] = 0.5 * (i + j - m)
         i = j
+
+
+@summing
+def residuals(y, mean, share, out):
+    """share (y - mean) into out, and Sigma share (y - mean)^2. BLAS would start threads for it, and wait for them."""
+    total = 0.0
+    for i in range(y.size):
+        error = y[i] - mean[i]
+        out[i] = share[i] * error
+        total += out[i] * error
+    return total
+
+
+@summing
+def weighted(share, values):
+    """Sigma share values."""
+    total = 0.0
+    for i in range(values.size):
+        total += share[i] * values[i]
+    return total

@@ -99,7 +99,9 @@ class SweepEstimator(FitMixin, BaseEstimator):  # type: ignore[misc]
     def _weight(self, X: Any, sample_weight: Any) -> np.ndarray | None:
         if sample_weight is None:
             return None
-        weight: np.ndarray = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=False)
+        weight: np.ndarray = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=False, allow_all_zero_weights=True
+        )
         check_weights(weight)
         return weight
 
