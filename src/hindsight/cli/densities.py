@@ -1,0 +1,225 @@
+"""`hindsight density` and `hindsight duel`."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from .app import app, one_line_errors
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..estimators.duel import Curve
+
+
+@app.command()
+def density(
+    source: Annotated[str, typer.Argument(metavar="FILE", help="A table with named columns, or sample:NAME.")],
+    columns: Annotated[
+        str,
+        typer.Option(
+            help="name:family, several with commas; a+b:gaussian models columns together. Families: gaussian, "
+            "categorical, categorical(24), categorical(red|green), bernoulli, poisson, exponential, gamma(2), "
+            "histogram(low|high|bins), ngram(3)."
+        ),
+    ],
+    key: Annotated[str | None, typer.Option(help="One density for each value of this column.")] = None,
+    forget: Annotated[float, typer.Option(help="Factor in (0, 1] by which what was learnt fades at each row.")] = 1.0,
+    score: Annotated[
+        str | None, typer.Option(metavar="OUT.csv", help="Write the rows with a column log_density (nats).")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the certificate as JSON alone.")] = False,
+) -> None:
+    """Model the distribution of columns; every row is predicted before it is learnt, and the log loss is certified.
+
+    Prints what was learnt, the log loss in nats and bits a row, and how much more that is than the best fixed
+    distribution in hindsight pays. A low log density in --score is an unusual row. The exit status is 1 only if a bound
+    is BROKEN.
+    """
+    with one_line_errors():
+        broken = _density(source, columns, key, forget, score, json)
+    if broken:
+        raise typer.Exit(1)
+
+
+def _density(source: str, text: str, key: str | None, forget: float, score: str | None, json: bool) -> bool:
+    from ..density import Keyed
+    from ..density.spec import parse, texts
+    from ..run import RowError
+    from ..theorems import Verdict
+
+    product = parse(text, forget)
+    names = [name for k in product.densities for name in (k if isinstance(k, tuple) else (k,))]
+    if key in names:
+        raise ValueError(f"--key {key}: the key cannot be modelled too")
+    if score is not None and Path(score).exists() and Path(source).exists() and Path(score).samefile(source):
+        raise ValueError(f"--score {score}: that is the file itself")
+    data = table(source, [*names, *([] if key is None else [key])])
+    for k, part in product.densities.items():
+        if not isinstance(k, tuple):
+            data[k] = texts(part, data[k])
+    model: Any = product if key is None else Keyed(product, key)
+    try:
+        scores = model.progressive(data)
+    except RowError as error:
+        raise ValueError(f"{place(source, error.row)}{error.message}") from None
+    certificate = None if key is not None and forget < 1.0 else model.certificate()
+    console = Console()
+    if json:
+        import json as written
+
+        plain = {"loss": model.loss, "bits_per_row": model.bits_per_row, "certificate": certificate}
+        plain["certificate"] = None if certificate is None else certificate.to_dict()
+        print(written.dumps(plain))
+    else:
+        console.print(f"[bold]{source}[/]  {model.rows:,} rows", highlight=False)
+        for line in model.describe().split("; ") if key is None else [model.describe()]:
+            console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
+        console.print(
+            f"log loss {model.loss:.6g} nats, {model.bits_per_row:.6g} bits a row, each predicted before it was learnt",
+            highlight=False,
+            soft_wrap=True,
+        )
+        console.print()
+        lines = (
+            certificate.lines() if certificate is not None else ["VOID: old rows of each key fade, nothing is promised"]
+        )
+        for line in lines:
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
+    if score is not None:
+        write_scores(source, score, data, scores)
+        if not json:
+            console.print(f"scores: {score}", highlight=False)
+    return certificate is not None and certificate.verdict is Verdict.BROKEN
+
+
+def table(source: str, names: list[str]) -> dict[str, Any]:
+    """The columns by name."""
+    from ..sources import columns, sample
+
+    if not source.startswith("sample:"):
+        return dict(columns(source, names))
+    rows = sample(source.removeprefix("sample:"), None)
+    for name in names:
+        if name not in rows.names:
+            raise ValueError(f"{source}: there is no column {name!r} (columns: {', '.join(rows.names)})")
+    return {name: rows.X[:, rows.names.index(name)] for name in names}
+
+
+def place(source: str, row: int) -> str:
+    """Where a row stands: the line of a CSV file, otherwise the row."""
+    if Path(source).suffix == ".csv":
+        with Path(source).open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file)
+            records = (reader.line_num for record in reader if record)
+            for count, line in enumerate(records):
+                if count == row + 1:
+                    return f"{source}, line {line}"
+    return f"{source}, row {row}"
+
+
+def write_scores(source: str, out: str, data: dict[str, Any], scores: np.ndarray) -> None:
+    """The rows of a CSV file as they stand, or the columns that were read, and their log densities."""
+    import numpy as np
+
+    try:
+        with Path(out).open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            if Path(source).suffix == ".csv":
+                with Path(source).open(encoding="utf-8-sig", newline="") as given:
+                    records = (record for record in csv.reader(given) if record)
+                    writer.writerow([*next(records), "log_density"])
+                    writer.writerows([*r, repr(float(p))] for r, p in zip(records, scores, strict=True))
+            else:
+                writer.writerow([*data, "log_density"])
+                columns = [np.asarray(values).tolist() for values in data.values()]
+                writer.writerows(zip(*columns, map(float, scores), strict=True))
+    except OSError as error:
+        raise ValueError(f"{out}: {error.strerror}") from None
+
+
+@app.command()
+def duel(
+    source: Annotated[str, typer.Argument(metavar="FILE", help="A table, or sample:breast-cancer|digits.")],
+    target: Annotated[str | None, typer.Option(help="The column to predict: a label.")] = None,
+    family: Annotated[
+        str, typer.Option("--density", help="Of each class: gaussian, full, bernoulli, poisson or exponential.")
+    ] = "gaussian",
+    eta: Annotated[float, typer.Option(help="The rate η of logistic regression, above 0; it falls as η/√t.")] = 0.5,
+    shuffle: Annotated[int | None, typer.Option(help="Shuffle the rows by this seed (files are often sorted).")] = None,
+    chart: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the curves: .png, .svg or .html.")] = None,
+) -> None:
+    """Generative against discriminative: Bayes' rule with a density a class, and logistic regression, on one stream.
+
+    Both predict every row before they learn it. The notes say that the generative way needs fewer rows if its
+    assumption on the distribution is right: see who leads after 10, 100, 1,000, ... rows.
+    """
+    with one_line_errors():
+        _duel(source, target, family, eta, shuffle, chart)
+
+
+def _duel(source: str, target: str | None, family: str, eta: float, shuffle: int | None, chart: str | None) -> None:
+    import numpy as np
+
+    from ..density import charts
+    from ..estimators.duel import check, duel, stations
+    from ..run import RowError
+    from ..sources import read
+
+    check(family)
+    if chart is not None:
+        charts.check(chart)
+    rows = read(source, target)
+    X, y, places = np.ascontiguousarray(rows.X, np.float64), rows.y, list(rows.places)
+    if shuffle is not None:
+        order = np.random.default_rng(shuffle).permutation(len(X))
+        X, y, places = X[order], y[order], [places[k] for k in order]
+    if len(np.unique(y)) > 100:
+        raise ValueError(f"{source}: the target has {len(np.unique(y)):,} different values: a duel needs labels")
+    try:
+        first, second = duel(X, y, family, eta)
+    except RowError as error:
+        raise ValueError(f"{places[error.row]}{error.message}") from None
+    console = Console()
+    told: dict[str, Any] = {"highlight": False, "soft_wrap": True}
+    console.print(f"[bold]{source}[/]  {rows.about}", **told)
+    console.print(
+        f"  generative: Bayes' rule, {family} densities; discriminative: logistic regression, η = {eta:g}/√t", **told
+    )
+    console.print(f"{'':>10}  {'generative':>24}  {'discriminative':>24}  {'leads':>14}  {'leads':<14}", **told)
+    parts = f"{'log loss':>14}{'mistakes':>10}"
+    console.print(f"{'rows':>10}  {parts}  {parts}  {'by log loss':>14}  {'by mistakes':<14}", style="bold", **told)
+    for t in stations(len(X)):
+        cells = [f"{curve.mean(t):>14.4f}{curve.errors(t):>10,}" for curve in (first, second)]
+        by_loss, by_mistakes = leads(first.mean(t), second.mean(t)), leads(first.errors(t), second.errors(t))
+        console.print(f"{t:>10,}  {cells[0]}  {cells[1]}  {by_loss:>14}  {by_mistakes:<14}", **told)
+    if chart is not None:
+        charts.write(picture(first, second, source, family), chart)
+        console.print(f"chart: {chart}", highlight=False)
+
+
+def leads(first: float, second: float) -> str:
+    """Who has less."""
+    return "even" if first == second else ("generative" if first < second else "discriminative")
+
+
+def picture(first: Curve, second: Curve, source: str, family: str) -> Any:
+    """Mean log loss and share of mistakes so far, over the rows seen."""
+    import numpy as np
+
+    from ..density import charts
+
+    last = len(first.losses)
+    stops = np.unique(np.geomspace(min(5, last), last, 200).astype(int)).tolist()
+
+    def panel(title: str, value: str, what: str) -> Any:
+        curves = {c.name: [(t, getattr(c, value)[:t].mean().item()) for t in stops] for c in (first, second)}
+        return charts.learning_curves(curves, title, f"{source}, {family} densities against logistic regression", what)
+
+    losses = panel("Log loss so far", "losses", "mean log loss (nats)")
+    return losses | panel("Mistakes so far", "mistakes", "share of mistakes")

@@ -1,0 +1,92 @@
+"""Densities named in words: ``hour:categorical(24),minutes:exponential,x+y:gaussian``."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from .counts import Bernoulli, Categorical, Histogram, Poisson
+from .durations import Exponential, Gamma
+from .gaussian import FullGaussian, Gaussian
+from .ngram import NGram
+from .product import Product
+
+FAMILIES = (
+    "gaussian (several columns a+b: with their covariance), categorical or categorical(k) or categorical(x|y|z), "
+    "bernoulli, poisson, exponential, gamma(shape), histogram(low|high|bins), ngram(order)"
+)
+ITEM = re.compile(r"\s*([^:,]+?)\s*:\s*([a-z]+)\s*(?:\(([^)]*)\))?\s*(?:,|$)")
+
+
+def parse(text: str, forget: float = 1.0) -> Product:
+    """The product that a specification names; symbols are texts, or 0..k−1 for a number k."""
+    densities: dict[Any, Any] = {}
+    place = 0
+    while place < len(text):
+        found = ITEM.match(text, place)
+        if found is None:
+            raise ValueError(f"--columns: cannot read {text[place:]!r}; write name:family, where family is {FAMILIES}")
+        names, family, inside = found.groups()
+        key: Any = tuple(name.strip() for name in names.split("+")) if "+" in names else names
+        if key in densities:
+            raise ValueError(f"--columns: column {names!r} appears twice")
+        densities[key] = make(names, family, inside, len(key) if isinstance(key, tuple) else 1, forget)
+        place = found.end()
+    if not densities:
+        raise ValueError(f"--columns: name at least one column: name:family, where family is {FAMILIES}")
+    return Product(densities)
+
+
+def make(names: str, family: str, inside: str | None, columns: int, forget: float) -> Any:
+    """One density."""
+    args = [] if inside is None else [part.strip() for part in inside.split("|")]
+    if columns > 1:
+        if family != "gaussian" or args:
+            raise ValueError(f"--columns: {names}: several columns at once take gaussian alone, not {family}")
+        return FullGaussian(columns, forget=forget)
+    if family == "categorical":
+        if len(args) == 1 and args[0].isdigit():
+            return Categorical(int(args[0]), forget=forget)
+        return Categorical(args or None, forget=forget)
+    if family == "ngram":
+        if forget < 1.0:
+            raise ValueError(f"--columns: {names}: n-grams do not fade, so --forget must be 1")
+        order = numbers(names, family, args, (0, 1))
+        return NGram(int(order[0])) if order else NGram()
+    if family == "histogram":
+        low, high, *bins = numbers(names, family, args, (2, 3))
+        return Histogram(low, high, int(bins[0]) if bins else 20, forget=forget)
+    simple: dict[str, Any] = {
+        "gaussian": Gaussian,
+        "bernoulli": Bernoulli,
+        "poisson": Poisson,
+        "exponential": Exponential,
+    }
+    if family == "gamma":
+        return Gamma(*numbers(names, family, args, (0, 1)), forget=forget)
+    if family not in simple:
+        raise ValueError(f"--columns: {names}: there is no family {family!r}; there are {FAMILIES}")
+    numbers(names, family, args, (0, 0))
+    return simple[family](forget=forget)
+
+
+def numbers(names: str, family: str, args: list[str], count: tuple[int, int]) -> list[float]:
+    """The numbers in brackets, if there are as many as the family takes."""
+    try:
+        values = [float(arg) for arg in args]
+    except ValueError:
+        raise ValueError(f"--columns: {names}: {family}({'|'.join(args)}): numbers are needed there") from None
+    if not count[0] <= len(values) <= count[1]:
+        wanted = " or ".join(map(str, sorted(set(count))))
+        raise ValueError(f"--columns: {names}: {family} takes {wanted} numbers in brackets, got {len(values)}")
+    return values
+
+
+def texts(density: Any, values: Any) -> Any:
+    """A column as its density takes it: declared symbols are texts, so numbers become the shortest texts of them."""
+    values = np.asarray(values)
+    if isinstance(density, Categorical) and density._place is not None and values.dtype.kind in "fiub":
+        return np.array([f"{v:g}" if isinstance(v, float) else str(v) for v in values.tolist()])
+    return values

@@ -1,0 +1,253 @@
+"""`hindsight density` and `hindsight duel`, as a user types them."""
+
+import csv
+import json
+import math
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import hindsight.cli.densities  # registers the verbs
+from hindsight.cli import app
+from hindsight.density import Categorical, Exponential, FullGaussian, Gaussian, Histogram, Keyed, NGram, Product
+from hindsight.density.spec import parse
+from hindsight.estimators.duel import duel, scaled, stations
+
+
+def run(*args):
+    result = CliRunner().invoke(app, [str(a) for a in args], env={"COLUMNS": "200", "NO_COLOR": "1"})
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.fixture
+def calls(tmp_path):
+    rng = np.random.default_rng(0)
+    path = tmp_path / "calls.csv"
+    with path.open("w") as file:
+        file.write("customer,hour,minutes,place\n")
+        for _ in range(300):
+            place = rng.choice(["home", "abroad"])
+            file.write(f"c{rng.integers(0, 9)},{rng.integers(0, 24)},{rng.exponential(3.0):.3f},{place}\n")
+    return path
+
+
+def columns(path):
+    with path.open() as file:
+        rows = list(csv.DictReader(file))
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+def test_density_prints_model_loss_bits_and_certificate(calls):
+    code, out, err = run("density", calls, "--columns", "hour:categorical(24), minutes:exponential")
+    assert (code, err) == (0, "")
+    product = Product({"hour": Categorical(24), "minutes": Exponential()}).update(columns(calls))
+    assert f"log loss {product.loss:.6g} nats, {product.bits_per_row:.6g} bits a row" in out
+    assert "hour: HOLDS: add-½ (KT) over k declared symbols" in out
+    assert "minutes: UNCHECKABLE" in out
+    assert "all columns: UNCHECKABLE" in out
+    assert f"minutes: exponential {product.densities['minutes'].describe()}" in out
+    for line in str(product.certificate()).splitlines():
+        assert line in out
+
+
+def test_declared_symbols_hold_and_growing_ones_are_void(calls):
+    assert "place: HOLDS" in run("density", calls, "--columns", "place:categorical(home|abroad)")[1]
+    code, out, _ = run("density", calls, "--columns", "place:categorical")
+    assert code == 0
+    assert "place: VOID" in out
+    assert "the alphabet grew to 2 symbols" in out
+    code, out, _ = run("density", calls, "--columns", "place:categorical(home|abroad)", "--forget", "0.9")
+    assert "forget = 0.9, which must be 1" in out
+
+
+def test_score_adds_a_column_of_log_densities(calls, tmp_path):
+    out = tmp_path / "scored.csv"
+    code, told, _ = run("density", calls, "--columns", "hour:categorical(24),minutes:exponential", "--score", out)
+    assert code == 0
+    assert f"scores: {out}" in told
+    before, after = columns(calls), columns(out)
+    assert list(after) == [*before, "log_density"]
+    for name, values in before.items():
+        assert after[name].tolist() == values.tolist()
+    product = Product({"hour": Categorical(24), "minutes": Exponential()})
+    assert [float(v) for v in after["log_density"]] == product.progressive(before).tolist()
+    code, _, err = run("density", calls, "--columns", "hour:poisson", "--score", calls)
+    assert code == 2
+    assert "that is the file itself" in err
+    assert run("density", calls, "--columns", "hour:poisson", "--score", tmp_path / "no" / "x.csv")[0] == 2
+
+
+def test_a_density_a_key(calls):
+    code, out, _ = run("density", calls, "--columns", "minutes:exponential", "--key", "customer")
+    assert code == 0
+    keyed = Keyed(Product({"minutes": Exponential()}), "customer").update(
+        {k: v for k, v in columns(calls).items() if k in ("customer", "minutes")}
+    )
+    assert f"log loss {keyed.loss:.6g} nats" in out
+    assert "9 keys" in out
+    code, out, _ = run("density", calls, "--columns", "minutes:exponential", "--key", "customer", "--forget", "0.9")
+    assert code == 0
+    assert "VOID" in out
+    assert "cannot be modelled too" in run("density", calls, "--columns", "hour:poisson", "--key", "hour")[2]
+
+
+def test_json_is_json(calls):
+    code, out, _ = run("density", calls, "--columns", "hour:categorical(24)", "--json")
+    assert code == 0
+    told = json.loads(out)
+    assert told["certificate"]["verdict"] == "HOLDS"
+    assert told["loss"] == pytest.approx(told["certificate"]["nats"]["measured"])
+    assert told["certificate"]["bits"]["bound"] == pytest.approx(told["certificate"]["nats"]["bound"] / math.log(2))
+
+
+def test_samples_and_several_columns_at_once():
+    code, out, _ = run("density", "sample:diabetes", "--columns", "bmi+bp:gaussian,age:gaussian")
+    assert code == 0
+    assert "bmi + bp: full gaussian" in out
+    assert "correlations" in out
+    assert "there is no column 'mass'" in run("density", "sample:diabetes", "--columns", "mass:gaussian")[2]
+
+
+def test_sentences(tmp_path):
+    path = tmp_path / "text.csv"
+    path.write_text("text\nI sat on a chair\nthe cat sat\n")
+    code, out, _ = run("density", path, "--columns", "text:ngram(2)")
+    assert code == 0
+    assert f"log loss {NGram(2).update(['I sat on a chair', 'the cat sat']).loss:.6g} nats" in out
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("", "name at least one column"),
+        ("hour", "cannot read 'hour'"),
+        ("hour:student", "there is no family 'student'"),
+        ("hour:poisson,hour:poisson", "column 'hour' appears twice"),
+        ("hour:poisson(3)", "poisson takes 0 numbers in brackets, got 1"),
+        ("hour:histogram", "histogram takes 2 or 3 numbers in brackets, got 0"),
+        ("hour:gamma(x)", "numbers are needed there"),
+        ("hour+minutes:poisson", "several columns at once take gaussian alone"),
+        ("hours:poisson", "did you mean 'hour'?"),
+        ("hour:histogram(5|1)", "finite low < high"),
+    ],
+)
+def test_bad_specifications_are_one_line(calls, spec, message):
+    code, out, err = run("density", calls, "--columns", spec)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_specifications():
+    product = parse("a:gaussian, b+c:gaussian,d:histogram(0|10|4),e:gamma(3),f:ngram,g:categorical(x|y)", 1.0)
+    kinds = [type(d).__name__ for d in product.densities.values()]
+    assert kinds == ["Gaussian", "FullGaussian", "Histogram", "Gamma", "NGram", "Categorical"]
+    assert isinstance(product.densities[("b", "c")], FullGaussian)
+    assert isinstance(product.densities["d"], Histogram)
+    assert isinstance(parse("a:gaussian", 0.5).densities["a"], Gaussian)
+    with pytest.raises(ValueError, match="n-grams do not fade"):
+        parse("a:ngram", 0.5)
+
+
+def test_bad_values_name_file_line_column_and_value(calls):
+    lines = calls.read_text().splitlines()
+    lines[6] = "c1,7,-2.5,home"
+    lines.insert(3, "")
+    calls.write_text("\n".join(lines) + "\n")
+    code, _, err = run("density", calls, "--columns", "minutes:exponential")
+    assert code == 2
+    assert f"{calls}, line 8, column 'minutes': value -2.5 is not a duration (a finite number, at least 0)" in err
+    calls.write_text(calls.read_text().replace("-2.5", "long"))
+    assert (
+        "line 8, column 'minutes': value 'long' is not a number"
+        in run("density", calls, "--columns", "minutes:poisson")[2]
+    )
+    assert "'home' is not one of" in run("density", calls, "--columns", "place:categorical(abroad)")[2]
+
+
+def test_a_broken_bound_exits_with_1(calls, monkeypatch):
+    import hindsight.density.certificate as certificate
+    from hindsight import Verdict
+
+    monkeypatch.setattr(certificate, "verdict", lambda *_: (Verdict.BROKEN, False))
+    code, out, _ = run("density", calls, "--columns", "hour:categorical(24)")
+    assert code == 1
+    assert "BROKEN" in out
+
+
+# ---------------------------------------------------------------- duel
+
+
+def test_duel_tells_who_leads_and_draws(tmp_path):
+    for suffix in ("png", "svg", "html"):
+        chart = tmp_path / f"duel.{suffix}"
+        code, out, err = run("duel", "sample:breast-cancer", "--shuffle", "1", "--chart", chart)
+        assert (code, err) == (0, "")
+        assert chart.stat().st_size > 10_000
+    rows = [line.split() for line in out.splitlines() if line.strip()[:1].isdigit()]
+    assert [row[0] for row in rows] == ["10", "100", "569"]
+    assert {row[5] for row in rows} <= {"generative", "discriminative", "even"}
+    text = (tmp_path / "duel.html").read_text()
+    assert "<script src=" not in text  # the page carries all it needs
+
+
+def test_duel_agrees_with_the_curves(tmp_path):
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 3, 150)
+    X = rng.normal(size=(150, 2)) + y[:, None]
+    path = tmp_path / "data.csv"
+    rows = [f"{a!r},{b!r},k{c}" for (a, b), c in zip(X.tolist(), y, strict=True)]
+    path.write_text("\n".join(["a,b,label", *rows]) + "\n")
+    code, out, _ = run("duel", path, "--target", "label")
+    assert code == 0
+    first, second = duel(X, y)
+    last = next(line for line in out.splitlines() if line.strip().startswith("150 ")).split()
+    want = [f"{first.mean(150):.4f}", str(first.errors(150)), f"{second.mean(150):.4f}", str(second.errors(150))]
+    assert last[1:5] == want
+
+
+def test_the_generative_way_leads_early_where_its_assumption_is_right():
+    """Two spheres of unequal spread: the notes' claim, over twenty streams."""
+    ahead = {30: 0, 100: 0}
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        y = rng.integers(0, 2, 100)
+        X = rng.normal(size=(100, 5)) * np.where(y == 1, 2.0, 1.0)[:, None] + 0.5 * y[:, None]
+        first, second = duel(X, y)
+        for rows in ahead:
+            ahead[rows] += first.errors(rows) < second.errors(rows)
+    assert ahead[30] >= 13
+    assert ahead[100] >= 17
+
+
+def test_scaled_rows_know_only_the_rows_before():
+    X = np.random.default_rng(2).normal(5.0, 3.0, (50, 2))
+    Z = scaled(X)
+    for t in range(2, 50):
+        np.testing.assert_allclose(Z[t], (X[t] - X[:t].mean(axis=0)) / X[:t].std(axis=0), rtol=1e-9)
+    assert (Z[:2] == 0.0).all()
+    assert (scaled(np.full((5, 1), 7.0)) == 0.0).all()
+    assert stations(5) == [5]
+    assert stations(1000) == [10, 100, 1000]
+
+
+def test_bad_duels_are_one_line(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("x,y\n1,a\n2,a\n")
+    for args, message in [
+        (("--target", "y"), "two classes at least"),
+        (("--target", "z"), "there is no column 'z'"),
+        (("--target", "y", "--density", "student"), "density"),
+        (("--target", "y", "--chart", "curve.pdf"), "ends with .png, .svg, .html"),
+    ]:
+        code, _, err = run("duel", path, *args)
+        assert code == 2
+        assert message in err
+    path.write_text("x,y\n1,a\n-2,b\n")
+    code, _, err = run("duel", path, "--target", "y", "--density", "poisson")
+    assert code == 2
+    assert f"{path}, line 3: value -2.0 is not a count" in err
+    path.write_text("x,y\n" + "".join(f"{k},{k}\n" for k in range(200)))
+    assert "a duel needs labels" in run("duel", path, "--target", "y")[2]
+    assert hindsight.cli.densities.leads(1, 1) == "even"
