@@ -26,13 +26,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from .base import CHUNK, MISSING, Chunk, Options, Reject, Source, SourceError, nearest
+from .base import CHUNK, MISSING, Chunk, Options, Reject, Source, SourceError, label_text, nearest
 from .samples import Table, columns, read, sample
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Chunk", "Reject", "Source", "SourceError", "Table", "columns", "open_source", "read", "sample"]
+__all__ = ["Chunk", "Reject", "Source", "SourceError", "Table", "columns", "label_text", "open_source", "read", "sample"]
 
 
 def open_source(

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .base import Chunk, Options, Position, Reject, Source, SourceError, nearest
-from .columns import label_text
+from .base import Chunk, Options, Position, Reject, Source, SourceError, label_text, nearest
 from .names import Spelled
 from .streams import FREE, RATIO
 

@@ -167,3 +167,12 @@ def nearest(name: str, names: Sequence[str]) -> str:
     if near:
         return f"; did you mean {near[0]!r}?"
     return f" (columns: {', '.join(names[:20])}{', ...' if len(names) > 20 else ''})"
+
+
+def label_text(y: np.ndarray) -> np.ndarray:
+    """Targets as text; numbers the shortest way, whole ones without a point."""
+    if y.dtype.kind not in "fiub":
+        return y.astype(str)
+    values, back = np.unique(y, return_inverse=True)
+    texts = [str(int(v)) if float(v).is_integer() and abs(v) < 1e16 else repr(float(v)) for v in values]
+    return np.array(texts or [""])[back] if len(values) else np.array([], "<U1")

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import parsers
 from .base import Options, SourceError
-from .columns import Plan, Rough, is_number
+from .plan import Plan, Rough, is_number
 from .text import Bad, Batch, Reading, Text, text_of
 
 if TYPE_CHECKING:

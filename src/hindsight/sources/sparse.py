@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import parsers
-from .base import Options, SourceError
-from .columns import label_text
+from .base import Options, SourceError, label_text
 from .names import Buckets, Dictionary, Numbers
 from .text import Bad, Batch, Text, text_of
 

@@ -27,7 +27,9 @@ class Stream(io.RawIOBase):
         try:
             self.raw: Any = sys.stdin.buffer if path == "-" else open(path, "rb", buffering=0)  # noqa: SIM115
             if path == "-":
-                head = self.raw.peek(4)[:4] if hasattr(self.raw, "peek") else b""
+                if not hasattr(self.raw, "peek"):
+                    self.raw = io.BufferedReader(self.raw)
+                head = self.raw.peek(4)[:4]
             else:
                 head = self.raw.read(4)
                 self.raw.seek(0)

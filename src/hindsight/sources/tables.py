@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import parsers
-from .base import Chunk, Options, Position, Reject, Source, SourceError
-from .columns import Plan, Rough, label_text
+from .base import Chunk, Options, Position, Reject, Source, SourceError, label_text
+from .plan import Plan, Rough
 from .streams import FREE
 
 if TYPE_CHECKING:
