@@ -5,10 +5,10 @@ every row has been right since the last update. With u such that y (u.x) >= 1 on
 updates, R = max |x|; on rows that no w separates it never ends by itself.
 
 **The pocket** keeps the hypothesis with the fewest training errors. Its errors are always counted over all rows. A
-hypothesis is counted when it meets the row that ends it, rows that have often been wrong first, and only until it has
-as many errors as the pocket. So on rows that are nearly separable every hypothesis can be counted; on noisy ones that
-alone would cost hundreds of scans a scan, as at least as many rows must be read as the pocket has errors. The rows read
-are therefore kept within `effort` a row scanned (and FREE beside). While that lasts the pocket is the best of *all*
+hypothesis is counted when it meets the row that ends it, those rows first that were most wrong lately, and only until
+it has as many errors as the pocket. That takes at least as many rows as the pocket has errors, for every update: cheap
+where rows are nearly separable, hundreds of scans a scan where they are noisy. The rows read to count are therefore
+kept within `effort` for each row scanned (and FREE beside). While that lasts the pocket is the best of *all*
 hypotheses; once it does not, `every` is False and only those are counted that stayed right for longer than the pocket
 did (Gallant's ratchet).
 """
@@ -40,6 +40,7 @@ Floats = NDArray[np.float64]
 
 FREE = 5e7  # numbers that counting may read in any case: some hundredths of a second
 SLICE = 1 << 27  # numbers that are read between two looks at the clock
+SORT = 8  # times the rows are read to count errors before they are put in order again
 STAMP = os.stat(kernels.__file__).st_mtime_ns  # an edit of the parts there compiles the loops here again (see rivals)
 SMALL = 4_000_000  # numbers in the rows up to which a certificate seeks the hard margin
 
@@ -88,9 +89,8 @@ def _loops(stamp: int) -> tuple[Any, ...]:
                 s[EVERY] = 0
 
     @kernel
-    def scan(rows, y, q, v, pocket, order, place, s, f, enough, visits, updates, spare, effort):  # type: ignore[no-untyped-def]
-        """Scan until `enough` rows were right, or to these totals of visits and updates. A row's place, or -1: a margin
-        there is not finite."""
+    def scan(rows, y, q, v, pocket, order, s, f, enough, visits, updates, reads, spare, effort):  # type: ignore[no-untyped-def]
+        """Scan until `enough` rows were right, or to these totals; a row whose margin is not finite, or -1."""
         stamp  # noqa: B018
         m = y.size
         at, right = s[AT], s[RIGHT]
@@ -116,10 +116,8 @@ def _loops(stamp: int) -> tuple[Any, ...]:
             f[NORM] += q[i]
             if z == 0.0:
                 s[ZEROS] += 1
-            here = place[i]  # a row that errs changes places with the one half way to the front
-            half = here // 2
-            other = order[half]
-            order[half], order[here], place[i], place[other] = i, other, half, here
+            if s[READ] >= reads:
+                break
         s[AT], s[RIGHT], s[VISITS] = at, right, seen
         s[RUN] += seen - since
         return -1
@@ -206,7 +204,6 @@ class Halfspace:
         rows, q = sound(data, X, names)
         m, s = data.rounds, self.s
         order = np.arange(m)
-        place = order.copy()
         if s[AT] >= m:
             s[AT] = 0
         s[RIGHT], s[EVERY] = 0, 1
@@ -216,16 +213,22 @@ class Halfspace:
         most = s[UPDATES] + updates if updates is not None else np.iinfo(np.int64).max
         spare = math.inf if math.isinf(effort) else FREE / data.width + float(s[READ]) - effort * float(s[VISITS])
         step = max(m, SLICE // data.width)
+        gain = 0.0 if math.isinf(effort) else effort
+        again = s[READ] + SORT * m
         while True:
             part = min(int(last), int(s[VISITS]) + step)
             row = _scan(
-                rows, data.y, q, self.v, self.pocket, order, place, s, self.f, m, part, most, spare,
-                0.0 if math.isinf(effort) else effort,
+                rows, data.y, q, self.v, self.pocket, order, s, self.f, m, part, most, again, spare, gain
             )  # fmt: skip
             if row >= 0:
                 raise ValueError(f"row {row}: the margin w.x overflows (|x|^2 = {q[row]:g}); scale the features")
             if s[RIGHT] >= m or s[VISITS] >= last or s[UPDATES] >= most:
                 break
+            if s[READ] >= again:
+                if self.every and spare + gain * s[VISITS] - s[READ] >= m:
+                    order[:] = self._worst_first(data, q)
+                    s[READ] += m
+                again = s[READ] + SORT * m
             if tell is not None:
                 tell(self)
         self.converged = bool(s[RIGHT] >= m)
@@ -235,6 +238,12 @@ class Halfspace:
         if tell is not None:
             tell(self)
 
+    def _worst_first(self, data: Data, q: Floats) -> NDArray[np.int64]:
+        """The rows by their margins under the weights now, roughly: as many as the pocket errs on, twice that, ..."""
+        margins = data.y * data.margins(self.v[0]) / np.sqrt(np.maximum(q, np.finfo(np.float64).tiny))
+        marks = [k for k in (self.errors << np.arange(4)).tolist() if k < data.rounds]
+        return np.argpartition(margins, marks) if marks else np.arange(data.rounds)
+
     def replay(self, data: Data) -> None:
         """Go through as many rows again, from 0: an error where that does not give these weights and updates."""
         again = Halfspace.fresh(self.v.shape[1])
@@ -243,7 +252,7 @@ class Halfspace:
         rows, q = sound(data, None, None)
         order, most = np.arange(data.rounds), np.iinfo(np.int64).max
         _scan(
-            rows, data.y, q, again.v, again.pocket, order, order.copy(), again.s, again.f, most, self.visits, most,
+            rows, data.y, q, again.v, again.pocket, order, again.s, again.f, most, self.visits, most, most,
             -math.inf, 0.0,
         )  # fmt: skip
         far = float(np.abs(again.v - self.v).max())
