@@ -171,6 +171,6 @@ def test_a_run_goes_on_from_its_checkpoint_bit_for_bit(tmp_path):
 
 def test_a_few_kills_at_random():
     """The short form of `tests/torture.py`."""
-    script = Path(__file__).parent / "torture.py"
-    done = subprocess.run([sys.executable, script, "--kills", "20"], capture_output=True, text=True, timeout=300)
+    args = [sys.executable, Path(__file__).parent / "torture.py", "--bare", "--kills", "20"]
+    done = subprocess.run(args, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -24,7 +24,7 @@ from hindsight.certificate import Certificates
 from hindsight.files import ModelError
 from hindsight.model import Model, load, save_estimator
 from hindsight.run import RowError, Run, play
-from hindsight.state import HOMES, decode, encode, kind_of
+from hindsight.state import HOMES, PARTS, decode, encode, kind_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::hindsight.AssumptionWarning")
 ESTIMATORS = {
@@ -362,6 +362,13 @@ def test_every_estimator_comes_back_and_goes_on(tmp_path, all_public, name):
 def test_every_class_that_a_document_may_name_is_there():
     for name, home in HOMES.items():
         assert kind_of(name).__module__ == home and kind_of(name).__name__ == name
+
+
+def test_every_part_of_every_learner_is_known():
+    rules = [*learners.LOSSES.values(), *(link.rule for link in learners.LINKS.values())]
+    assert {type(rule).__name__ for rule in rules} == set(PARTS["rule"])
+    assert {type(update).__name__ for update in learners.UPDATES.values()} == set(PARTS["update"])
+    assert {type(learners.space(name, 1.0)).__name__ for name in learners.GEOMETRIES} == set(PARTS["geometry"])
 
 
 def test_densities_come_back(all_public):

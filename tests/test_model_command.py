@@ -15,6 +15,7 @@ import hindsight.cli.models as command
 from hindsight import learners
 from hindsight.model import Model, save_estimator
 from hindsight.run import Run, play
+from hindsight.scaling import scaled
 from test_cli import run
 
 pytestmark = pytest.mark.filterwarnings("ignore::hindsight.AssumptionWarning")
@@ -211,14 +212,14 @@ def test_unknown_features_weigh_nothing():
 def test_rows_are_scaled_as_for_learning():
     X = np.array([[3.0, 4.0], [0.0, 0.0], [0.0, -2.0]])
     unit = np.array([[0.6, 0.8], [0.0, 0.0], [0.0, -1.0]])
-    assert command.scaled(X, None) is X and command.scaled(X, {"kind": "none"}) is X
+    assert scaled(X, None) is X and scaled(X, {"kind": "none"}) is X
     for rows in (X, sp.csr_matrix(X), X.astype(np.float32)):
         kinds = {"row-unit": None, "global-unit": 5.0, "max-abs": np.array([3.0, 4.0])}
-        found = {kind: command.scaled(rows, {"kind": kind, "by": by}) for kind, by in kinds.items()}
+        found = {kind: scaled(rows, {"kind": kind, "by": by}) for kind, by in kinds.items()}
         dense = {k: v.toarray() if sp.issparse(v) else v for k, v in found.items()}
         assert np.array_equal(dense["row-unit"], unit)
         assert np.array_equal(dense["global-unit"], X / 5.0) and np.array_equal(dense["max-abs"], X / [3.0, 4.0])
     standard = {"kind": "standard", "shift": np.array([1.0, 1.0]), "by": np.array([2.0, 2.0])}
-    assert np.array_equal(command.scaled(X, standard), (X - 1) / 2)
+    assert np.array_equal(scaled(X, standard), (X - 1) / 2)
     with pytest.raises(ValueError, match="a shift would fill them"):
-        command.scaled(sp.csr_matrix(X), standard)
+        scaled(sp.csr_matrix(X), standard)

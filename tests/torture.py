@@ -1,7 +1,8 @@
 """Kill a run with checkpoints again and again, and go on; the end must be that of a run left in peace, bit for bit.
 
-    python tests/torture.py --kills 1000
-    python tests/torture.py --strace      a kill at every system call of a save, by strace
+    python tests/torture.py --kills 1000        `hindsight learn` over CSV, svmlight and VW text, models and predictions
+    python tests/torture.py --bare --kills 200  runs and checkpoints alone, without the command
+    python tests/torture.py --strace            a kill at every system call of a save, by strace
 
 Each life of the run is a forked process that goes on from the newest checkpoint and is sent SIGKILL at a random moment,
 often while it writes. Lives go on until as many kills as asked for have struck; then the run is left to end.
@@ -58,57 +59,155 @@ def live(folder: str, target: str, chunks: int) -> None:
         Model([run], average="before", preparation=kept).save(f"{target}{k}")
 
 
-def born(folder: str, target: str, chunks: int) -> int:
+def born(life, *args) -> int:
+    """A process that lives this life."""
     child = os.fork()
     if child == 0:
-        good = False
+        code = 1
         try:
-            live(folder, target, chunks)
-            good = True
+            code = life(*args) or 0
+        except SystemExit as end:
+            code = end.code or 0
         finally:
-            os._exit(0 if good else 1)
+            os._exit(code)
     return child
+
+
+def at_home(life, *args) -> None:
+    """Live in this process."""
+    kept = [os.dup(number) for number in (1, 2)]
+    try:
+        life(*args)
+    except SystemExit as end:
+        if end.code:
+            sys.exit("the run left in peace failed")
+    finally:
+        for number, copy in zip((1, 2), kept, strict=True):
+            os.dup2(copy, number)
+            os.close(copy)
 
 
 def ended(child: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def torture(kills: int, seed: int) -> None:
+def torture(kills: int, seed: int, life, results, check) -> str:
+    """Strike `kills` times.
+
+    `life(folder)` starts afresh, or goes on from the checkpoints in the folder, and leaves its results there:
+    `results(folder)` reads them. `check(folder)` looks at what a kill has left.
+    """
     rng = np.random.default_rng(seed)
     base = Path(tempfile.mkdtemp())
-    chunks, struck, lives, runs, pace = 120, 0, 0, 0, 0.05
-    live(str(base / "warm"), str(base / "warm-"), 4)  # compile before the first fork
+    for name in ("warm", "peace"):
+        (base / name).mkdir()
+    at_home(life, base / "warm")  # what is imported and compiled here need not be in every life
     began = time.perf_counter()
-    if ended(born(str(base / "peace"), str(base / "peace-"), chunks)):
+    if ended(born(life, base / "peace")):
         sys.exit("the run left in peace failed")
     pace = time.perf_counter() - began
-    peace = [(base / f"peace-{k}").read_bytes() for k in range(2)]
+    peace = results(base / "peace")
+    struck, lives, runs = 0, 0, 0
     while struck < kills:
         runs += 1
-        folder, target = str(base / f"{runs}"), str(base / f"{runs}-")
+        folder = base / f"{runs}"
+        folder.mkdir()
         while True:
-            child = born(folder, target, chunks)
+            child = born(life, folder)
             lives += 1
             if struck < kills:
-                time.sleep(rng.exponential(pace / 6))
+                time.sleep(rng.exponential(pace / 3))
                 os.kill(child, signal.SIGKILL)
             code = ended(child)
             if code == 0:
                 break
             if code != -signal.SIGKILL:
-                sys.exit(f"life {lives} (seed {seed}) ended by itself with status {code}")
+                sys.exit(f"life {lives} (seed {seed}) in {folder} ended by itself with status {code}")
             struck += 1
-            checkpoint.latest(folder)  # whole, or none yet
-            for k in range(2):
-                if os.path.exists(f"{target}{k}"):
-                    load(f"{target}{k}")
-        for k in range(2):
-            if Path(f"{target}{k}").read_bytes() != peace[k]:
-                sys.exit(f"run {runs} (seed {seed}) after {lives} lives ended with another model")
+            check(folder)
+        if results(folder) != peace:
+            sys.exit(f"run {runs} (seed {seed}) in {folder} ended, after {lives} lives in all, with other results")
         shutil.rmtree(folder)
     shutil.rmtree(base)
-    print(f"{struck} kills in {runs} runs: each ended with the model of the run left in peace, bit for bit")
+    return f"{struck} kills in {runs} runs ({pace:.2f} s each in peace): each ended as the run in peace, bit for bit"
+
+
+# ---------------------------------------------------------------- runs and checkpoints alone
+
+CHUNKS = 120
+
+
+def bare(folder: Path) -> None:
+    live(str(folder / "kept"), str(folder / "model-"), CHUNKS)
+
+
+def models(folder: Path) -> list[bytes]:
+    return [(folder / f"model-{k}").read_bytes() for k in range(2)]
+
+
+def sound(folder: Path) -> None:
+    """Checkpoints are whole, or there is none yet; and so are the models."""
+    checkpoint.latest(folder / "kept")
+    for path in folder.glob("model-*"):
+        load(path)
+
+
+# ---------------------------------------------------------------- the command
+
+
+def streams(folder: Path) -> dict[str, list[str]]:
+    """Files, and how to learn from them."""
+    rng = np.random.default_rng(7)
+    m = 30_000
+    X, colour = np.round(rng.normal(size=(m, 8)), 4), rng.choice(["red", "green", "blue"], m)
+    y = np.round(X @ np.linspace(-1, 1, 8) + rng.normal(size=m), 3)
+    label = np.where(y > 1, "high", np.where(y < -1, "low", "mid"))
+    head = ",".join(f"x{j}" for j in range(8))
+    rows = [",".join(map(str, row)) for row in X.tolist()]
+    (folder / "numbers.csv").write_text(
+        f"{head},y\n" + "".join(f"{row},{v}\n" for row, v in zip(rows, y.tolist(), strict=True))
+    )
+    (folder / "labels.csv").write_text(
+        f"{head},colour,label\n" + "".join(f"{a},{b},{c}\n" for a, b, c in zip(rows, colour, label, strict=True))
+    )
+    picks = rng.integers(1, 5000, (m, 12))
+    words = [
+        " ".join(f"{j}:{v}" for j, v in zip(sorted(set(p)), X[k].tolist(), strict=False)) for k, p in enumerate(picks)
+    ]
+    (folder / "rows.svm").write_text("".join(f"{v} {w}\n" for v, w in zip(y.tolist(), words, strict=True)))
+    named = [" ".join(f"n{j}:{v}" for j, v in zip(p, X[k].tolist(), strict=False)) for k, p in enumerate(picks)]
+    (folder / "rows.vw").write_text(
+        "".join(f"{1 if v > 0 else -1} | {w}\n" for v, w in zip(y.tolist(), named, strict=True))
+    )
+    return {
+        "numbers.csv": ["--target", "y", "--learner", "eg", "--eta", "0.01", "--passes", "2"],
+        "labels.csv": ["--target", "label", "--learner", "perceptron", "--categorical", "colour", "--scale", "max-abs"],
+        "rows.svm": ["--target", "y", "--learner", "widrow-hoff", "--eta", "0.1"],
+        "rows.vw": ["--target", "y", "--learner", "perceptron"],
+    }
+
+
+def command(data: Path, options: list[str]):
+    """A life of `hindsight learn`."""
+
+    def life(folder: Path) -> None:
+        from hindsight.__main__ import main
+
+        kept = folder / "kept"
+        args = ["learn", str(data), *options, "--save", str(folder / "model-0"), "--predictions", str(folder / "told")]
+        args += ["--checkpoint", str(kept), "--every", "1", "--json", "--progress", "none"]
+        sys.argv = ["hindsight", *args, *(["--resume"] if checkpoint.generations(kept) else [])]
+        for number, path in ((1, folder / "out"), (2, folder / "err")):
+            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        main()
+
+    return life
+
+
+def told(folder: Path) -> list[bytes]:
+    """The model, the predictions, and what was printed but for the time it took."""
+    out = re.sub(rb'"(seconds|rows_per_second)": [^,}]*', b"", (folder / "out").read_bytes())
+    return [(folder / "model-0").read_bytes(), (folder / "told").read_bytes(), out]
 
 
 SAVE = "import sys; from hindsight import files; files.write(sys.argv[1], 'model', sys.argv[2] * 3000000, {})"
@@ -146,11 +245,17 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=None, help="taken from the clock, and printed, where not given")
-    parser.add_argument("--strace", action="store_true")
+    parser.add_argument("--bare", action="store_true", help="runs and checkpoints alone, without the command")
+    parser.add_argument("--strace", action="store_true", help="a kill at every system call of a save")
     options = parser.parse_args()
+    seed = time.time_ns() % 1_000_000 if options.seed is None else options.seed
     if options.strace:
         strace()
+    elif options.bare:
+        print(f"seed {seed}: {torture(options.kills, seed, bare, models, sound)}")
     else:
-        seed = time.time_ns() % 1_000_000 if options.seed is None else options.seed
-        print(f"seed {seed}")
-        torture(options.kills, seed)
+        place = Path(tempfile.mkdtemp())
+        for name, given in streams(place).items():
+            done = torture(-(-options.kills // 4), seed, command(place / name, given), told, sound)
+            print(f"{name}, seed {seed}: {done}", flush=True)
+        shutil.rmtree(place)

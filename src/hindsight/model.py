@@ -65,6 +65,7 @@ class Model:
     versions: dict[str, str] = field(default_factory=versions)
 
     def __post_init__(self) -> None:
+        self.names, self.labels = (None if v is None else list(v) for v in (self.names, self.labels))
         runs, labels = self.runs, self.labels
         if not isinstance(runs, list) or not runs or not all(isinstance(run, Run) for run in runs):
             raise ValueError("a model has at least one run")

@@ -24,9 +24,15 @@ from .learners import Learner
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+RULES = ("Square", "Absolute", "Logistic", "Tanh", "Probit", "Hinge", "Clipped")
+PARTS = {
+    "rule": RULES,
+    "update": ("Explicit", "Implicit"),
+    "geometry": ("Euclidean", "Simplex", "Balanced"),
+    "step": ("Step",),
+}
 KINDS = {  # the classes of ours that a document may name, by module
-    "kernels": ("Square", "Absolute", "Logistic", "Hinge", "Clipped", "Explicit", "Implicit", "Euclidean", "Simplex",
-                "Balanced", "Step"),
+    "kernels": tuple(name for names in PARTS.values() for name in names),
     "learners": ("Learner",),
     "run": ("Run",),
     "facts": ("Facts",),
@@ -348,8 +354,7 @@ def _part(kind: Any, found: dict[str, Any]) -> None:
 
 
 def _learner(found: dict[str, Any]) -> None:
-    parts = {"rule": KINDS["kernels"][:5], "update": KINDS["kernels"][5:7], "geometry": KINDS["kernels"][7:10]}
-    for name, kinds in {**parts, "step": ("Step",)}.items():
+    for name, kinds in PARTS.items():
         _want(type(found[name]).__name__ in kinds, f"a learner whose {name} is no {name}")
     _want(isinstance(found["name"], str), "a learner without a name")
     _want(found["targets"] in ("real", "sign", "unit") and found["score"] in ("loss", "square"), "an unknown score")

@@ -176,6 +176,7 @@ READING = ("features", "ignore", "header", "separator", "categorical", "missing"
 
 def rows(model: Model, data: str, form: str | None) -> Iterator[tuple[Any, Any]]:
     """The rows of a file as the model takes them, a chunk at a time, and where each stands."""
+    from ..scaling import scaled
     from ..sources import open_source
 
     known = model.preparation.get("source", {})
@@ -186,7 +187,7 @@ def rows(model: Model, data: str, form: str | None) -> Iterator[tuple[Any, Any]]
         options["features"] = model.names
     source = open_source(data, None, format=form, **options)
     if source.kind == "sparse" and model.names is not None:
-        source.restore({"names": model.names})
+        source.restore({"names": model.names, "columns": model.features})
     for chunk in source.chunks():
         yield scaled(fitted(chunk.X, model.features), model.preparation.get("scale")), chunk.place
 
@@ -202,32 +203,6 @@ def fitted(X: Any, features: int) -> Any:
     known = X.indices < features
     ends = np.concatenate([[0], np.cumsum(known)])[X.indptr]
     return csr_matrix((X.data[known], X.indices[known], ends), shape=(X.shape[0], features))
-
-
-def scaled(X: Any, scale: dict[str, Any] | None) -> Any:
-    """The rows as they were scaled for learning: `{"kind": "row-unit"}` divides each row by its norm (a row of zeros
-    stays), any other kind is (x - shift) / by, with `by` and `shift` (dense rows only; may be missing) as found then.
-    """
-    import numpy as np
-    from scipy.sparse import csr_matrix, issparse
-
-    if not scale or scale["kind"] == "none":
-        return X
-    sparse = issparse(X)
-    values = np.asarray(X.data if sparse else X, np.float64)
-    if scale["kind"] == "row-unit":
-        squares = csr_matrix((values * values, X.indices, X.indptr), X.shape) if sparse else values * values
-        norms = np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
-        norms[norms == 0.0] = 1.0
-        values = values / (np.repeat(norms, np.diff(X.indptr)) if sparse else norms[:, None])
-    else:
-        if scale.get("shift") is not None:
-            if sparse:
-                raise ValueError(f"sparse rows cannot be scaled by {scale['kind']!r}: a shift would fill them")
-            values = values - scale["shift"]
-        by = np.asarray(scale["by"], np.float64)
-        values = values / (by[X.indices] if sparse and by.ndim else by)
-    return csr_matrix((values, X.indices, X.indptr), X.shape) if sparse else values
 
 
 # ---------------------------------------------------------------- inspect and export
@@ -278,8 +253,7 @@ def card(path: str, model: Model, top: int) -> list[str]:
     elif model.labels is not None:
         out.append(f"  labels: {len(model.labels)} classes, each against the rest: {', '.join(model.labels)}")
     for title, values in (("settings", model.settings), ("rows", model.preparation)):
-        shown = ", ".join(f"{k} {short(v)}" for k, v in values.items() if v is not None)
-        out += [f"  {title}: {shown}"] if shown else []
+        out += [f"  {title}: {', '.join(named(values))}"] if named(values) else []
     out += [*facts_of(model), *weights_of(model, top)]
     if model.certificate is None:
         out.append("certificate: none was made")
@@ -325,12 +299,18 @@ def short(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, dict):
-        parts, ends = [f"{k} {short(v)}" for k, v in list(value.items())[:8]], "{}"
+        parts, ends = named(value), "{}"
     elif isinstance(value, (list, tuple)):
-        parts, ends = [short(v) for v in value[:8]], "[]"
+        parts, ends = [short(v) for v in value[:8]] + ["…"] * (len(value) > 8), "[]"
     else:
         return str(value)
-    return ends[0] + ", ".join(parts + ["…"] * (len(value) > 8)) + ends[1]
+    return ends[0] + ", ".join(parts) + ends[1]
+
+
+def named(values: dict[str, Any]) -> list[str]:
+    """Settings with their names; those that are None or empty were not given."""
+    given = {k: v for k, v in values.items() if v is not None and not (isinstance(v, (list, tuple, dict)) and not v)}
+    return [f"{k} {short(v)}" for k, v in given.items()]
 
 
 def summary(model: Model, top: int) -> dict[str, Any]:
@@ -355,14 +335,14 @@ def summary(model: Model, top: int) -> dict[str, Any]:
     return dict(_plain(found))
 
 
-LINKS = {"Logistic": "logistic", "Clipped": "clipped"}
+LINKS = ("Logistic", "Clipped", "Tanh", "Probit")  # rules that predict through a link of that name
 
 
 def plain(model: Model) -> dict[str, Any]:
     """The model for use elsewhere: prediction = link(weights . x + intercept), or a label by its margin."""
     from ..certificate import _plain
 
-    decide = "value"
+    decide, rule = "value", type(model.learner.rule).__name__
     if model.labels is not None:
         decide = "sign" if len(model.runs) == 1 else "argmax"
     outputs = []
@@ -379,7 +359,7 @@ def plain(model: Model) -> dict[str, Any]:
         "version": 1,
         "learner": model.learner.name,
         "features": model.features,
-        "link": LINKS.get(type(model.learner.rule).__name__, "identity"),
+        "link": rule.lower() if rule in LINKS else "identity",
         "decide": decide,
         "labels": model.labels,
         "outputs": outputs,
