@@ -132,7 +132,7 @@ def test_forecasts_come_in_any_form(kind):
     elif kind == "dict":
         given = {k: v.tolist() for k, v in reversed(h.items())}
     else:
-        given = getattr(pytest.importorskip(kind), "DataFrame")({"other": y, **h})
+        given = pytest.importorskip(kind).DataFrame({"other": y, **h})
     assert Scores("AB").update(y.astype(bool), given).sums.tobytes() == want.tobytes()
 
 
@@ -143,18 +143,23 @@ def test_text_is_read_as_numbers():
 
 
 BAD = [
-    (dict(A=[0.1, 1.5, 0.3]), [0, 1, 0], None, r"row 1, column 'A': 1\.5 is not a probability: it must lie in \[0, 1\]"),
-    (dict(A=[0.1, math.nan, 0.3]), [0, 1, 0], None, "row 1, column 'A': nan is not a probability"),
-    (dict(A=[0.1, 0.2, -1e-9]), [0, 1, 0], None, "row 2, column 'A': -1e-09 is not"),
-    (dict(A=[0.1, 0.2, 0.3]), [0, 1, 2], None, "row 2, column 'outcome': 2.0 must be 0 or 1"),
-    (dict(A=[0.1, 0.2, 0.3]), [0, 1, math.nan], None, "row 2, column 'outcome': nan must be 0 or 1"),
-    (dict(A=[0.1, 0.2]), [0, 1, 1], None, "column 'A' has 2 rows, but there are 3 outcomes"),
-    (dict(A=["0.1", "wet", "0.3"]), [0, 1, 1], None, "row 1, column 'A': 'wet' is not a number"),
-    (dict(A=[0.1, 0.2, 0.3]), [0, 1, 1], [1, -1, 1], "row 1: weight -1.0"),
-    (dict(A=[0.1, 0.2, 0.3]), [0, 1, 1], [1, math.inf, 1], "row 1: weight inf"),
-    (dict(A=[0.1, 0.2, 0.3]), [0, 1, 1], [1, 1], "column 'weight' has 2 rows"),
-    (dict(A=[[0.1], [0.2], [0.3]]), [0, 1, 1], None, "column 'A' must have one dimension"),
-    (dict(B=[0.1, 0.2, 0.3]), [0, 1, 1], None, "there is no forecast 'A'"),
+    (
+        {"A": [0.1, 1.5, 0.3]},
+        [0, 1, 0],
+        None,
+        r"row 1, column 'A': 1\.5 is not a probability: it must lie in \[0, 1\]",
+    ),
+    ({"A": [0.1, math.nan, 0.3]}, [0, 1, 0], None, "row 1, column 'A': nan is not a probability"),
+    ({"A": [0.1, 0.2, -1e-9]}, [0, 1, 0], None, "row 2, column 'A': -1e-09 is not"),
+    ({"A": [0.1, 0.2, 0.3]}, [0, 1, 2], None, "row 2, column 'outcome': 2.0 must be 0 or 1"),
+    ({"A": [0.1, 0.2, 0.3]}, [0, 1, math.nan], None, "row 2, column 'outcome': nan must be 0 or 1"),
+    ({"A": [0.1, 0.2]}, [0, 1, 1], None, "column 'A' has 2 rows, but there are 3 outcomes"),
+    ({"A": ["0.1", "wet", "0.3"]}, [0, 1, 1], None, "row 1, column 'A': 'wet' is not a number"),
+    ({"A": [0.1, 0.2, 0.3]}, [0, 1, 1], [1, -1, 1], "row 1: weight -1.0"),
+    ({"A": [0.1, 0.2, 0.3]}, [0, 1, 1], [1, math.inf, 1], "row 1: weight inf"),
+    ({"A": [0.1, 0.2, 0.3]}, [0, 1, 1], [1, 1], "column 'weight' has 2 rows"),
+    ({"A": [[0.1], [0.2], [0.3]]}, [0, 1, 1], None, "column 'A' must have one dimension"),
+    ({"B": [0.1, 0.2, 0.3]}, [0, 1, 1], None, "there is no forecast 'A'"),
 ]
 
 
@@ -169,12 +174,12 @@ def test_bad_input_is_named_and_changes_nothing(forecasts, y, c, message):
 
 def test_bad_parameters_are_named():
     for options, message in (
-        (dict(loss="brier"), "loss must be one of"),
-        (dict(loss="square", epsilon=0.1), "epsilon belongs to loss='log'"),
-        (dict(loss="log", epsilon=0.5), "epsilon must lie between 0 and 1/2"),
-        (dict(loss="quadratic", bounds=(1, 1)), "low < high"),
-        (dict(loss="quadratic", bounds=3), r"bounds must be \(low, high\)"),
-        (dict(loss="square", bounds=(0, 1)), "bounds belong to loss='quadratic'"),
+        ({"loss": "brier"}, "loss must be one of"),
+        ({"loss": "square", "epsilon": 0.1}, "epsilon belongs to loss='log'"),
+        ({"loss": "log", "epsilon": 0.5}, "epsilon must lie between 0 and 1/2"),
+        ({"loss": "quadratic", "bounds": (1, 1)}, "low < high"),
+        ({"loss": "quadratic", "bounds": 3}, r"bounds must be \(low, high\)"),
+        ({"loss": "square", "bounds": (0, 1)}, "bounds belong to loss='quadratic'"),
     ):
         with pytest.raises(ValueError, match=message):
             Scores(["A", "B"], **options)

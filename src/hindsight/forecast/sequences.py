@@ -58,7 +58,7 @@ def boundary(v: Any, alpha: float, tunes: Sequence[float] = (TUNE,)) -> np.ndarr
     >>> boundary([0.0, 10.0, 1000.0], 0.025).round(2)
     array([  5.08,  13.12, 120.62])
     """
-    from scipy.special import gammainc, gammaln, logsumexp
+    from scipy.special import gammainc, gammaln
 
     level = 2.0 * math.log(1.0 / alpha)
     v = np.asarray(v, np.float64)
@@ -69,7 +69,7 @@ def boundary(v: Any, alpha: float, tunes: Sequence[float] = (TUNE,)) -> np.ndarr
 
     def excess(s: np.ndarray) -> np.ndarray:
         each = fixed + s + np.log(gammainc(a, s + a)) - a * np.log1p(s / a)
-        return np.asarray(logsumexp(each, axis=0) + math.log(alpha / len(tunes)))
+        return np.asarray(np.logaddexp.reduce(each) + math.log(alpha / len(tunes)))
 
     low, high = np.zeros_like(v), np.ones_like(v)
     while (short := excess(high) < 0.0).any():
