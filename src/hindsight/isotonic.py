@@ -102,19 +102,20 @@ def fit_pools(
         if whole:
             fit[keep], fit[~keep] = kept, read(*pools.knots(), np.ascontiguousarray(z[~keep]))
         return fit, pools
-    order = None if pooling.ascends(z) else argsort(z)
+    ascends, strictly = pooling.survey(z)
+    order = None if ascends else argsort(z)
     if order is not None:
         z, y, w = taken(z, order), taken(y, order), None if w is None else taken(w, order)
     weights = np.broadcast_to(1.0, z.shape) if w is None else w
-    fit, weight, start = np.empty(z.size), np.empty(z.size), np.empty(z.size + 1, np.int64)
+    fit, weight, start = np.empty(z.size), np.empty(z.size), np.empty(z.size + 1, np.uint64)
     if constant == math.inf:
-        count = pooling.pav(z, y, weights, sign, fit, weight, start)
+        count = pooling.pav(z[:0] if strictly else z, y, weights, sign, fit, weight, start)
     else:
         at = np.empty(z.size)
         count = pooling.points(z, y, weights, sign, at, fit, weight, start)
         fit[:count] = lipschitz_fit(at[:count], fit[:count], weight[:count], constant)
         count = pooling.join(fit, weight, start, count)
-    first = start[: count + 1].copy()
+    first = start[: count + 1].astype(np.int64)
     pools = Pools(z[first[:-1]], z[first[1:] - 1], sign * fit[:count], weight[:count].copy(), np.diff(first))
     if not whole:
         return np.empty(0), pools
@@ -195,10 +196,10 @@ def in_two(work: Callable[[int], Any], parts: int) -> None:
 
 def check_points(z: ArrayLike, y: ArrayLike, weight: ArrayLike | None) -> tuple[Floats, Floats, Floats | None]:
     """z, y and weights as float64, or one clear error."""
-    zs, ys = _numbers("z", z), _numbers("y", y)
+    (zs, _), (ys, far) = _numbers("z", z), _numbers("y", y)
     if ys.shape != zs.shape:
         raise ValueError(f"z and y must have as many numbers each, got {zs.size} and {ys.size}")
-    ws = None if weight is None else _numbers("weight", weight)
+    ws = None if weight is None else _numbers("weight", weight)[0]
     if ws is not None:
         if ws.shape != zs.shape:
             raise ValueError(f"weight must have one number a point: {zs.size} points, got {ws.size}")
@@ -207,24 +208,24 @@ def check_points(z: ArrayLike, y: ArrayLike, weight: ArrayLike | None) -> tuple[
             raise ValueError(f"weight[{bad}] = {float(ws[bad])!r} must be at least 0")
         if not ws.any():
             raise ValueError("all weights are zero: there is nothing to fit")
-    with np.errstate(over="ignore"):
-        heavy = float(zs.size if ws is None else ws.sum())
-        far = float(max(ys.max(), -ys.min()))
-        if not heavy * far < 1e300:
-            raise ValueError(f"total weight {heavy:g} times max |y| {far:g} overflows: scale weight or y")
+    heavy = float(zs.size) if ws is None else float(pooling.weighted(np.broadcast_to(1.0, ws.shape), ws))
+    if not heavy * far < 1e300:
+        raise ValueError(f"total weight {heavy:g} times max |y| {far:g} overflows: scale weight or y")
     return zs, ys, ws
 
 
-def _numbers(name: str, values: ArrayLike) -> Floats:
+def _numbers(name: str, values: ArrayLike) -> tuple[Floats, float]:
+    """One dimension of finite float64 numbers, and the largest absolute value."""
     out: Floats = np.ascontiguousarray(values, np.float64)
     if out.ndim != 1 or np.ndim(values) != 1:
         raise ValueError(f"{name} must be one-dimensional, got {np.ndim(values)} dimensions")
     if out.size == 0:
         raise ValueError(f"{name} is empty: give at least one point")
-    if not pooling.finite(out):
+    top = float(pooling.largest(out))
+    if not top < math.inf:
         bad = int((~np.isfinite(out)).argmax())
         raise ValueError(f"{name}[{bad}] = {float(out[bad])!r} is not finite")
-    return out
+    return out, top
 
 
 def check_lipschitz(value: Any) -> float:

@@ -183,7 +183,7 @@ class Sweep:
         self.share = whole / whole.sum()
         self.width = self.parts[0].width
         norms, tops = (np.concatenate([f(d) for d in self.parts]) for f in (Data.row_norms2, Data.row_tops))
-        if not pooling.finite(norms):
+        if not pooling.largest(norms) < math.inf:
             row = int((~np.isfinite(norms)).argmax())
             explain(X, row, float(y[row]), 0.0, float(norms[row]), X.shape[1], names)
         counted = whole > 0.0

@@ -26,26 +26,28 @@ def key(z):
 
 
 @kernel
-def finite(a):
-    """Whether no number is NaN or infinite."""
+def largest(a):
+    """The largest |a|; NaN or infinity where there is one."""
     top = np.int64(0)
     for i in range(a.size):
         top = max(top, np.float64(a[i]).view(np.int64) & ABS)
-    return np.int64(top).view(np.float64) < np.inf
+    return np.int64(top).view(np.float64)
 
 
 @kernel
-def ascends(z):
-    """Whether no z is below the one before it; blocks without a branch, which vectorise."""
-    a, end = ONE, np.uint64(z.size)
+def survey(z):
+    """Whether no z is below the one before it, and whether then none is equal to it; in blocks, which vectorise."""
+    a, end, ties = ONE, np.uint64(z.size), False
     while a < end:
         falls, b = False, min(end, a + BLOCK)
         for i in range(a, b):
             falls |= z[i] < z[i - ONE]
         if falls:
-            return False
+            return False, False
+        for i in range(a, b):
+            ties |= z[i] == z[i - ONE]
         a = b
-    return True
+    return True, not ties
 
 
 @kernel
@@ -143,11 +145,11 @@ def tie(z, y, w, i, sign):
 
     Sums are the same for every order of the points: each number is cut at the same powers of two.
     """
-    j, least, most, heavy, top = i + 1, y[i], y[i], w[i], abs(w[i] * y[i])
-    while j < z.size and z[j] == z[i]:
+    j, least, most, heavy, top = i + ONE, y[i], y[i], w[i], abs(w[i] * y[i])
+    while j < np.uint64(z.size) and z[j] == z[i]:
         least, most = min(least, y[j]), max(most, y[j])
         heavy, top = max(heavy, w[j]), max(top, abs(w[j] * y[j]))
-        j += 1
+        j += ONE
     w1, w2, w3 = cuts(heavy, j - i)
     y1, y2, y3 = cuts(top, j - i)
     c1, c2, c3, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -173,21 +175,21 @@ def tie(z, y, w, i, sign):
 
 @inlined
 def point(z, y, w, i, sign):
-    """The value and weight at the z of point i, and the place of the next z."""
-    if i + 1 < z.size and z[i + 1] == z[i]:
+    """The value and weight at the z of point i, and the place of the next z; z may be empty if no two are equal."""
+    if i + ONE < np.uint64(z.size) and z[i + ONE] == z[i]:
         return tie(z, y, w, i, sign)
-    return sign * y[i], w[i], i + 1
+    return sign * y[i], w[i], i + ONE
 
 
 @kernel
 def points(z, y, w, sign, at, value, weight, start):
     """The points of different z, ties pooled; how many there are."""
-    b, i = 0, 0
-    while i < z.size:
+    b, i, m = ZERO, ZERO, np.uint64(z.size)
+    while i < m:
         x, c, j = point(z, y, w, i, sign)
         at[b], value[b], weight[b], start[b] = z[i], x, c, i
-        b, i = b + 1, j
-    start[b] = z.size
+        b, i = b + ONE, j
+    start[b] = m
     return b
 
 
@@ -197,8 +199,8 @@ def pav(z, y, w, sign, value, weight, start):
 
     Equal neighbours join without arithmetic, so a fit is its own fit, bit for bit.
     """
-    m, b, i = z.size, 0, 0
-    x, c, j = point(z, y, w, 0, sign)  # the next point, at i..j
+    m, b, i = np.uint64(y.size), ZERO, ZERO
+    x, c, j = point(z, y, w, i, sign)  # the next point, at i..j
     while i < m:
         at, v, mass, i = i, x, c, j
         if i < m:
@@ -207,7 +209,7 @@ def pav(z, y, w, sign, value, weight, start):
             mass, i = mass + c, j
             if i < m:
                 x, c, j = point(z, y, w, i, sign)
-        if (i < m and x < v) or (b > 0 and value[b - 1] >= v):
+        if (i < m and x < v) or (b > ZERO and value[b - ONE] >= v):
             total = v * mass
             while True:
                 while i < m and x * mass <= total:
@@ -215,14 +217,14 @@ def pav(z, y, w, sign, value, weight, start):
                     if i < m:
                         x, c, j = point(z, y, w, i, sign)
                 v = total / mass
-                if b == 0 or value[b - 1] < v:
+                if b == ZERO or value[b - ONE] < v:
                     break
-                while b > 0 and value[b - 1] >= v:
-                    b -= 1
+                while b > ZERO and value[b - ONE] >= v:
+                    b -= ONE
                     total, mass, at = total + value[b] * weight[b], mass + weight[b], start[b]
                     v = total / mass
         value[b], weight[b], start[b] = v, mass, at
-        b += 1
+        b += ONE
     start[b] = m
     return b
 
