@@ -239,6 +239,11 @@ def test_a_full_batch_reads_chunks_and_strides_to_the_same_bits():
     certificate = want.certify(lambda: iter([(X[:7], y[:7], None), (X[7:], y[7:], None)]))
     assert certificate.verdict is Verdict.HOLDS
     assert certificate.measured == want.certify(X, y).measured
+    fitted = GradientDescentRegressor(rounds=20).fit(X, y, certify=True).certificate_
+    assert fitted.bound == want.certify(X, y).bound == pytest.approx(certificate.bound, rel=1e-12)
+    drawn = GradientDescentRegressor(rounds=20, batch=1, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="rows drawn at random are looked up in memory"):
+        drawn.certify(lambda: iter([(X[:7], y[:7], None), (X[7:], y[7:], None)]))
 
 
 def test_one_vs_rest_is_one_descent_a_class():
@@ -371,6 +376,8 @@ def test_a_certificate_over_other_rows_is_refused():
     drawn = GradientDescentRegressor(batch=1, random_state=0).fit(X, y)
     with pytest.raises(MismatchError, match="not trained on these rows"):
         drawn.certify(X[::-1], y[::-1])
+    with pytest.raises(MismatchError, match="these are not the rows of the run"):  # on which it would have diverged
+        model.certify(1e5 * X, y)
     for part in (slice(0, 15), slice(15, 30)):
         model.set_params(warm_start=True).fit(X[part], y[part])
     with pytest.raises(MismatchError):

@@ -285,8 +285,8 @@ def certify_sweep(
     """
     if sweep.rounds == 0:
         raise MismatchError("the model has played no round yet")
-    marks = _replay(sweep, data)
-    facts, learner, start = sweep.facts, sweep.learner, sweep.first
+    facts, marks = _replay(sweep, data)
+    learner, start = sweep.learner, sweep.first
     kappa = 1.0 / facts.rate
     factors, pull = data.c / data.c.sum(), sweep.l2 + kappa
     middle = start * (kappa / pull)
@@ -343,8 +343,8 @@ class Mark:
         self.rate, self.rate_gradient, self.best = float(sweep.f[9]), float(sweep.f[11]), min(sweep.values)
 
 
-def _replay(sweep: Sweep, data: Data) -> list[Mark]:
-    """Play the sweep again, check that it is the same, and note it after 1, 2, 4, ... rounds of a full batch."""
+def _replay(sweep: Sweep, data: Data) -> tuple[Facts, list[Mark]]:
+    """Play the sweep again and check that it is the same; its facts, and for full batches marks at 1, 2, 4, ..."""
     if data.width != sweep.v.shape[1]:
         raise MismatchError(f"the model has {sweep.v.shape[1]} coordinates, these rows have {data.width}")
     again, marks = sweep.fresh(), []
@@ -356,7 +356,7 @@ def _replay(sweep: Sweep, data: Data) -> list[Mark]:
 
     try:
         again.play(data, sweep.rounds, tell=tell)
-    except RowError as error:
+    except ValueError as error:
         raise MismatchError(f"{error}: these are not the rows of the run") from error
     far = max(float(np.abs(a - b).max()) for a, b in ((sweep.weights, again.weights), (sweep.mean, again.mean)))
     size = max(np.abs(sweep.weights).max(), np.abs(sweep.mean).max(), np.abs(sweep.first).max())
@@ -365,7 +365,7 @@ def _replay(sweep: Sweep, data: Data) -> list[Mark]:
             "the model was not trained on these rows: the sum of f along its iterates was "
             f"{sweep.facts.loss:.9g}, here it is {again.facts.loss:.9g}, and weights differ by {far:.3g}"
         )
-    return marks
+    return again.facts, marks
 
 
 def _checkpoint(

@@ -266,6 +266,8 @@ class GradientDescent(BaseEstimator):  # type: ignore[misc]
         from ..certificate import Certificates
 
         check_is_fitted(self)
+        if callable(X) and self.batch != "full":
+            raise ValueError("rows drawn at random are looked up in memory: give an array or a CSR matrix")
         labels = self._run_labels()
         each = tuple(
             self._promise(
