@@ -30,7 +30,7 @@ from .facts import Facts
 from .kernels import add, inner, kernel
 from .rivals import Data, hard_margin
 from .run import explain
-from .separability import Separation, separate
+from .separability import Separation, rounding, separate
 from .theorems import Theorem, Verdict
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-FREE = 5e7  # numbers that counting may read in any case: some hundredths of a second
+FREE = 3e7  # numbers that counting may read in any case: some hundredths of a second
 SLICE = 1 << 27  # numbers that are read between two looks at the clock
-SORT = 8  # times the rows are read to count errors before they are put in order again
+SORT = 8, 50_000  # rows are put in order after so many times, and at least so many, were read to count errors
 STAMP = os.stat(kernels.__file__).st_mtime_ns  # an edit of the parts there compiles the loops here again (see rivals)
 SMALL = 4_000_000  # numbers in the rows up to which a certificate seeks the hard margin
 
@@ -214,7 +214,8 @@ class Halfspace:
         spare = math.inf if math.isinf(effort) else FREE / data.width + float(s[READ]) - effort * float(s[VISITS])
         step = max(m, SLICE // data.width)
         gain = 0.0 if math.isinf(effort) else effort
-        again = s[READ] + SORT * m
+        often = max(SORT[0] * m, SORT[1])
+        again = s[READ] + often
         while True:
             part = min(int(last), int(s[VISITS]) + step)
             row = _scan(
@@ -228,7 +229,7 @@ class Halfspace:
                 if self.every and spare + gain * s[VISITS] - s[READ] >= m:
                     order[:] = self._worst_first(data, q)
                     s[READ] += m
-                again = s[READ] + SORT * m
+                again = s[READ] + often
             if tell is not None:
                 tell(self)
         self.converged = bool(s[RIGHT] >= m)
@@ -324,9 +325,9 @@ def _separator(half: Halfspace, data: Data) -> tuple[Floats | None, float, str, 
             known.append((shown.w, "of the linear program"))
     fit = []
     for w, found in known:
-        least = float((data.y * data.margins(w)).min())
-        if least > 0.0:
-            u = w if least >= 1.0 and found == "of largest margin" else w * ((1.0 + 1e-14) / least)
+        least, error = float((data.y * data.margins(w)).min()), float(rounding(data, w).max())
+        if least > 2.0 * error:  # scaled so that rounding keeps the least margin at 1 or more
+            u = w if least >= 1.0 and found == "of largest margin" else w * ((1.0 + 4.0 * error / least) / least)
             fit.append((float(np.linalg.norm(u)), u, found))
     if not fit:
         return None, 0.0, "", shown
