@@ -5,6 +5,8 @@ import io
 import json
 import math
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ import scipy.sparse as sp
 import hindsight
 import hindsight.cli.models as command
 from hindsight import learners
-from hindsight.model import Model, save_estimator
+from hindsight.model import Model, load, save_estimator
 from hindsight.run import Run, play
 from hindsight.scaling import scaled
 from test_cli import run
@@ -223,3 +225,82 @@ def test_rows_are_scaled_as_for_learning():
     assert np.array_equal(scaled(X, standard), (X - 1) / 2)
     with pytest.raises(ValueError, match="a shift would fill them"):
         scaled(sp.csr_matrix(X), standard)
+
+
+# ---------------------------------------------------------------- from `learn --save` to predictions
+
+
+def learnt(tmp_path, file, *options):
+    code, _, err = run("learn", file, "--save", tmp_path / "model", "--progress", "none", *options)
+    assert code == 0, err
+    return load(tmp_path / "model")
+
+
+def told(tmp_path, file, *options):
+    code, out, err = run("predict", tmp_path / "model", file, "--margins", *options)
+    assert code == 0, err
+    return [[float(v) if k else v for k, v in enumerate(row)] for row in list(csv.reader(io.StringIO(out)))[1:]]
+
+
+@pytest.mark.parametrize("scale", ["none", "row-unit", "global-unit", "max-abs", "standard"])
+def test_rows_of_a_table_are_prepared_again(tmp_path, scale):
+    X = data()
+    y = X @ [1.0, -2.0, 0.5]
+    file = table(tmp_path / "rows.csv", np.column_stack([y, X]), ["y", *COLUMNS])
+    model = learnt(tmp_path, file, "--target", "y", "--learner", "widrow-hoff", "--scale", scale)
+    other = table(tmp_path / "other.csv", X[:, ::-1], COLUMNS[::-1])
+    played = {
+        "none": X,
+        "row-unit": X / np.sqrt((X * X).sum(axis=1))[:, None],
+        "global-unit": X / np.sqrt((X * X).sum(axis=1)).max(),
+        "max-abs": X / np.abs(X).max(axis=0),
+        "standard": (X - X.mean(axis=0)) / X.std(axis=0),
+    }[scale]
+    z = [row[1] for row in told(tmp_path, other)]
+    assert z == [row[1] for row in told(tmp_path, file)]
+    np.testing.assert_allclose(z, played @ model.weights[0, :3] + model.weights[0, 3], rtol=1e-12, atol=1e-12)
+
+
+def test_categories_and_unknown_ones(tmp_path):
+    rng = np.random.default_rng(1)
+    rows = [(rng.normal(), rng.choice(["red", "green"]).item(), rng.choice(["no", "yes"]).item()) for _ in range(40)]
+    (tmp_path / "rows.csv").write_text("x,colour,label\n" + "".join(f"{x:.3f},{c},{y}\n" for x, c, y in rows))
+    model = learnt(
+        tmp_path, tmp_path / "rows.csv", "--target", "label", "--learner", "perceptron", "--categorical", "colour"
+    )
+    w = dict(zip([*model.names, "1"], model.weights[0].tolist(), strict=True))
+    (tmp_path / "new.csv").write_text("colour,x\nred,0.5\nviolet,0.5\ngreen,-1\n")
+    found = [row[1] for row in told(tmp_path, tmp_path / "new.csv")]
+    want = [0.5 * w["x"] + w["colour=red"], 0.5 * w["x"], -w["x"] + w["colour=green"]]
+    np.testing.assert_allclose(found, [v + w["1"] for v in want], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("form", ["svm", "vw"])
+def test_sparse_rows_with_unknown_features(tmp_path, form):
+    rng = np.random.default_rng(2)
+    picks = [sorted(rng.choice(range(1, 9), 3, replace=False).tolist()) for _ in range(40)]
+    rows = [([(j, round(rng.normal(), 2)) for j in pick], round(rng.normal(), 2)) for pick in picks]
+
+    def text(rows):
+        mark = " |" if form == "vw" else ""
+        return "".join(f"{y}{mark} {' '.join(f'{j}:{v}' for j, v in pairs)}\n" for pairs, y in rows)
+
+    file = tmp_path / f"rows.{'svmlight' if form == 'svm' else 'vw'}"
+    file.write_text(text(rows))
+    model = learnt(tmp_path, file, "--target", "y", "--learner", "widrow-hoff")
+    w = dict(zip(model.names, model.weights[0].tolist(), strict=False))
+    new = [([(1, 0.5), (99, 7.0)], 0), ([(8, 1.0)], 0), ([(3, 1.0), (5, 2.0)], 0)]
+    file.write_text(text(new))
+    found = [row[1] for row in told(tmp_path, file)]
+    want = [sum(w.get(str(j), 0.0) * v for j, v in pairs) + model.weights[0, -1] for pairs, _ in new]
+    np.testing.assert_allclose(found, want, rtol=1e-12, atol=1e-12)
+
+
+def test_predictions_of_a_pipe(tmp_path):
+    _, X = regression(tmp_path)
+    file = table(tmp_path / "rows.csv", X, COLUMNS)
+    done = subprocess.run(
+        [sys.executable, "-m", "hindsight", "predict", tmp_path / "model", "-", "--format", "csv"],
+        input=file.read_bytes(), capture_output=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.decode() == run("predict", tmp_path / "model", file)[1] and done.stderr == b""
