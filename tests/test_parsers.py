@@ -67,7 +67,7 @@ def test_numbers_equal_pythons_bit_for_bit():
     r = random.Random(0)
     agrees([repr(struct.unpack("d", struct.pack("Q", r.getrandbits(64)))[0]) for _ in range(20000)], 0.01)
     agrees([repr(r.gauss(0, 1) * 10 ** r.randint(-5, 5)) for _ in range(20000)], 0.0)
-    agrees([f"{r.gauss(0, 9):.{r.randint(0, 18)}f}" for _ in range(20000)], 0.0)
+    agrees([f"{r.gauss(0, 9):.{r.randint(0, 17)}f}" for _ in range(20000)], 0.0)
     agrees([f"{r.choice('+-')}{r.getrandbits(r.randint(1, 64))}e{r.randint(-330, 309)}" for _ in range(20000)], 0.2)
     halves = []
     for _ in range(20000):  # halfway between two floats: ties to even

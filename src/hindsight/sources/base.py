@@ -166,7 +166,8 @@ def nearest(name: str, names: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, names, 1)
     if near:
         return f"; did you mean {near[0]!r}?"
-    return f" (columns: {', '.join(names[:20])}{', ...' if len(names) > 20 else ''})"
+    shown = [known if known.isprintable() else repr(known) for known in names[:20]]
+    return f" (columns: {', '.join(shown)}{', ...' if len(names) > 20 else ''})"
 
 
 def label_text(y: np.ndarray) -> np.ndarray:

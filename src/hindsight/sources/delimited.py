@@ -127,7 +127,8 @@ class Delimited(Text):
         faults = [self._fault(fault) for fault in bad[: out[parsers.BADS]]]
         rough = Rough(plan, X[:r], y[:r], weight[:r], ids[:r])
         for t, c, a, b in slow[: out[parsers.SLOWS]].tolist():
-            rough.field(t, c, text_of(buf, a, b))
+            text = text_of(buf, a, b)
+            rough.field(t, c, text.replace('""', '"') if a and buf[a - 1] == parsers.QUOTE else text)
         X, y, weight, rows, more = rough.finish(rows[:r], int(out[parsers.WIDTH]))
         faults = sorted(faults + more, key=lambda fault: fault.row[0])
         return Batch(

@@ -106,11 +106,8 @@ class Rough:
             value = float(text)
         except ValueError:
             value = math.nan
-        if (
-            target
-            and text
-            and (options.labels or (options.labels is None and not is_number(text) and text not in GONE))
-        ):
+        wanted = text not in GONE if options.labels is None else options.labels
+        if target and text and wanted and not is_number(text):
             self.labels[t] = text
         elif math.isfinite(value):
             self._set(t, c, value)
