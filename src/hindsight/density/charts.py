@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -29,8 +31,8 @@ def altair() -> Any:
     return altair
 
 
-def write(chart: Any, path: str) -> None:
-    """Write it; a page needs nothing from outside."""
+def write(chart: Any, path: str, words: str = "") -> None:
+    """Write it; a page has the words above the chart, and needs nothing from outside."""
     check(path)
     chart = chart.configure(padding={"left": 10, "right": 20, "top": 10, "bottom": 10}, background="white")
     chart = chart.configure_view(stroke=None).configure_axis(
@@ -48,6 +50,12 @@ def write(chart: Any, path: str) -> None:
         options["scale_factor"] = 2
     try:
         chart.save(path, **options)
+        if words and path.endswith(".html"):
+            page = Path(path).read_text(encoding="utf-8")
+            style = f"font: 15px/1.5 {FONT}; max-width: 60em; margin: 2em 1em; white-space: pre-wrap"
+            told = f'<body>\n<pre style="{style}">{html.escape(words)}</pre>'
+            before, _, after = page.rpartition("<body>")  # the script in the head has one too
+            Path(path).write_text(before + told + after, encoding="utf-8")
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from None
 
