@@ -87,8 +87,15 @@ def draw_all(digits, state, half, masks, square, drawn):  # type: ignore[no-unty
 
 
 @kernel
-def fit(words, starts, sure, total, weight, at, place, sums, masses, out):  # type: ignore[no-untyped-def]
-    """The isotonic fit of one vector at the rows `at`, which ascend.
+def fit_all(drawn, starts, sure, total, weight, at, place, sums, masses, out):  # type: ignore[no-untyped-def]
+    """The isotonic fit of each vector, as many as there is room for in `out`."""
+    for r in range(out.shape[0]):
+        fit(drawn, r, starts, sure, total, weight, at, place, sums, masses, out)
+
+
+@kernel
+def fit(drawn, r, starts, sure, total, weight, at, place, sums, masses, out):  # type: ignore[no-untyped-def]
+    """The isotonic fit of vector r at the rows `at`, which ascend.
 
     `starts` marks the first rows of ties (a row alone is one) and `sure` those at which a rise is possible whatever the
     outcomes are; `total` is Sigma c before each row and at the end, `weight` is c, or empty where every c is 1.
@@ -97,9 +104,9 @@ def fit(words, starts, sure, total, weight, at, place, sums, masses, out):  # ty
     m, top, before = total.size - 1, 0, ZERO
     place[0], sums[0], masses[0] = 0, -1.0, 0.0  # below every pool
     begin, s = 0, 0.0  # the segment that is open, and its sum of c y
-    for b in range(words.size + 1):
-        word = words[b] if b < words.size else ZERO
-        if b < words.size:
+    for b in range(starts.size + 1):
+        word = drawn[r, b] if b < starts.size else ZERO
+        if b < starts.size:
             rises = starts[b] & (sure[b] | (word & ~((word << ONE) | before)))
             if b == 0:
                 rises &= ~ONE
@@ -126,7 +133,7 @@ def fit(words, starts, sure, total, weight, at, place, sums, masses, out):  # ty
     for j in range(at.size):
         while k < top and place[k + 1] <= at[j]:
             k += 1
-        out[j] = sums[k] / masses[k]
+        out[r, j] = sums[k] / masses[k]
 
 
 @inlined
@@ -169,8 +176,7 @@ def resampled(z: np.ndarray, p: np.ndarray, c: np.ndarray, at: np.ndarray, times
     fits = np.empty((times, at.size))
     for first in range(0, times, 64):
         draw_all(digits, state, half, masks, square, drawn)
-        for words, out in zip(drawn, fits[first : first + 64], strict=False):
-            fit(words, *fixed, *room, out)
+        fit_all(drawn, *fixed, *room, fits[first : first + 64])
     return fits
 
 
