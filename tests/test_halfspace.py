@@ -203,6 +203,15 @@ def test_updates_never_exceed_the_bound_on_separable_rows():
         assert (y * (rows @ found.rival.u)).min() >= 1 - 1e-12
 
 
+def test_dataframes_keep_their_names_and_are_certified():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    model = BatchPerceptronClassifier().fit(X, y == 0, certify=True)
+    assert model.feature_names_in_.tolist() == list(X.columns)
+    assert model.certificate_.verdict.value == "HOLDS" and model.converged_
+    np.testing.assert_array_equal(model.predict(X), y == 0)
+    np.testing.assert_array_equal(model.coef_, BatchPerceptronClassifier().fit(X.to_numpy(), y == 0).coef_)
+
+
 def test_the_bound_is_attained():
     found = BatchPerceptronClassifier(fit_intercept=False).fit([[2.0], [-2.0]], [1, 0], certify=True).certificate_
     assert found.verdict.value == "HOLDS" and found.equality
@@ -447,6 +456,9 @@ def test_a_failed_fit_names_row_and_column_and_changes_nothing():
         model.fit(np.where(np.arange(8)[:, None] == 3, 1e200, X), y)
     with pytest.raises(ValueError, match="features"):
         model.fit(X[:, :2], y)
+    with pytest.raises(ValueError, match="fit_intercept must stay"):
+        model.set_params(fit_intercept=False).fit(X, y)
+    model.set_params(fit_intercept=True)
     np.testing.assert_array_equal(model.coef_, before)
     np.testing.assert_array_equal(model.halfspaces_[0].s, state)
 

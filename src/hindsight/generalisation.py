@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .rivals import Data
 
 ONLINE_TO_BATCH = Theorem(
-    "online to batch", "N0; THEORY 9", "with probability 1 − δ: R_v ≤ L_A/m + c·√(ln(1/δ)/(2m)), v = (w₁ + … + w_m)/m"
+    "online to batch", "N0", "with probability 1 − δ: R_v ≤ L_A/m + c·√(ln(1/δ)/(2m)), v = (w₁ + … + w_m)/m"
 )
 
 

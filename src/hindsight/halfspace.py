@@ -44,7 +44,7 @@ SORT = 8, 50_000  # rows are put in order after so many times, and at least so m
 STAMP = os.stat(kernels.__file__).st_mtime_ns  # an edit of the parts there compiles the loops here again (see rivals)
 SMALL = 4_000_000  # numbers in the rows up to which a certificate seeks the hard margin
 
-BATCH = Theorem("batch perceptron", "N2's proposition; THEORY 8", "updates ≤ (R|u|)² if y(u·x) ≥ 1 on every row")
+BATCH = Theorem("batch perceptron", "N2", "updates ≤ (R|u|)² if y(u·x) ≥ 1 on every row")
 
 # What the scan keeps: its place, rows right in this call and in this hypothesis's life since the last update, the life
 # of the pocket, updates, rows scanned, the pocket's errors, rows read to count, whether all were counted, zero margins.

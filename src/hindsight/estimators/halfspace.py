@@ -109,16 +109,19 @@ class BatchPerceptronClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         kept = dict(self.__dict__)
         try:
             going = self.warm_start and self.__sklearn_is_fitted__()
-            X, targets = self._rows(X, y, reset=not going)
+            given, (X, targets) = X, self._rows(X, y, reset=not going)
             old = self.halfspaces_ if going else [Halfspace.fresh(X.shape[1] + self.fit_intercept)] * len(targets)
+            if old[0].v.shape[1] != X.shape[1] + self.fit_intercept:
+                raise ValueError("fit_intercept must stay as it was for a warm start")
             new = [half.copy() for half in old]
             names = getattr(self, "feature_names_in_", None)
             for k, half in enumerate(new):
                 with _progress(self.verbose, self._labels_of(len(new))[k], caps, half, X.shape[0]) as tell:
                     half.train(self._data(X, targets[k]), X, effort=float(self.effort), tell=tell, names=names, **caps)
             self.halfspaces_ = new
+            self.__dict__.pop("certificate_", None)
             if certify:
-                self.certificate_ = self.certify(X, y)
+                self.certificate_ = self.certify(given, y)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(kept)
