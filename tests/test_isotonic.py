@@ -1,6 +1,8 @@
 """Isotonic regression: against its definition, scipy, quadratic programming, exact arithmetic and its own laws."""
 
 import pickle
+import subprocess
+import sys
 import time
 from fractions import Fraction
 
@@ -14,9 +16,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.isotonic import IsotonicRegression
 from sklearn.utils.estimator_checks import check_estimator
 
-from hindsight import isotonic as module
+import hindsight
 from hindsight.estimators.isotonic import IsotonicRegressor
 from hindsight.isotonic import argsort, isotonic
+
+module = sys.modules["hindsight.isotonic"]  # the package's name `isotonic` may be the function
 
 # ---------------------------------------------------------------- slow versions, straight from the definitions
 
@@ -218,7 +222,9 @@ def spreads(m, rng):
     yield "ties", rng.integers(0, 5, m) * 1.0
     yield "equal", np.full(m, 7.0)
     yield "subnormal", rng.integers(-3, 4, m) * 5e-324
-    for size in sorted({min(7, m), min(20, m), m - 2}):  # the same leading bits, put in order by z itself, one by one or by another sort
+    for size in sorted(
+        {min(7, m), min(20, m), m - 2}
+    ):  # the same leading bits, put in order by z itself, one by one or by another sort
         z = rng.permutation(tiny)
         z[size:] = rng.standard_normal(m - size) * 1e300
         yield f"{size} within rounding", rng.permutation(z)
@@ -248,21 +254,23 @@ def test_two_threads_give_the_same_bits_as_one(m, monkeypatch):
 # ---------------------------------------------------------------- Lipschitz
 
 
-def test_the_lipschitz_fit_is_the_solvers():
-    rng = np.random.default_rng(0)
-    for _ in range(300):
+def as_the_solver(cases, seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(cases):
         m = rng.integers(2, 40)
         z, y, w = case(rng, m, ties=False)
         constant = rng.choice([0.05, 1.0, 20.0])
-        got = isotonic(z, y, w, lipschitz=constant).fit
-        np.testing.assert_allclose(got, programme(z, y, w, constant), rtol=0, atol=1e-12)
+        got, want = isotonic(z, y, w, lipschitz=constant).fit, programme(z, y, w, constant)
+        if np.isnan(want).any():  # the solver gave up
+            want = naive_lipschitz(z, y, w, constant)
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-12)
         down = isotonic(z, y, w, increasing=False, lipschitz=constant).fit
         np.testing.assert_array_equal(down, -isotonic(z, -y, w, lipschitz=constant).fit)
 
 
-def test_the_lipschitz_fit_in_exact_arithmetic_at_extreme_weights_and_gaps():
-    rng = np.random.default_rng(0)
-    for k in range(300):
+def as_exact_arithmetic(cases, seed):
+    rng = np.random.default_rng(seed)
+    for k in range(cases):
         m = rng.integers(2, 14)
         z = np.cumsum(10.0 ** rng.uniform(-18, 2, m)) if k % 2 else np.cumsum(rng.random(m) + 1e-3)
         z = np.unique(z)
@@ -271,7 +279,15 @@ def test_the_lipschitz_fit_in_exact_arithmetic_at_extreme_weights_and_gaps():
         got = isotonic(z, y, w, lipschitz=constant).fit
         np.testing.assert_allclose(got, naive_lipschitz(z, y, w, constant), rtol=0, atol=1e-12)
         assert np.diff(got).min(initial=0.0) >= 0.0
-        assert (np.diff(got) - constant * np.diff(z)).max(initial=0.0) <= 1e-15 * np.abs(y).max() * 4
+        assert (np.diff(got) - constant * np.diff(z)).max(initial=0.0) <= 4e-15 * np.abs(y).max()
+
+
+def test_the_lipschitz_fit_is_the_solvers():
+    as_the_solver(300, seed=0)
+
+
+def test_the_lipschitz_fit_in_exact_arithmetic_at_extreme_weights_and_gaps():
+    as_exact_arithmetic(300, seed=0)
 
 
 @pytest.mark.parametrize("kind", ["bernoulli", "normal", "decreasing", "alternating", "growing weights"])
@@ -435,3 +451,19 @@ def test_one_point_and_all_z_equal(constant):
     np.testing.assert_array_equal(same.fit, [3.0] * 4)
     assert len(same.pools.value) == 1 and same.pools.left[0] == same.pools.right[0] == 3.0
     assert same.pools.knots()[0].tolist() == [3.0]
+
+
+def test_the_name_in_the_package_can_be_called_whatever_was_imported_first():
+    for first in ("hindsight.isotonic", "hindsight.estimators.isotonic", "math"):
+        code = f"import hindsight, {first}; print(hindsight.isotonic([0, 1], [1.0, 0.0]).fit)"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        if first == "math" and "isotonic" not in hindsight.__all__:
+            continue
+        assert done.stdout == "[0.5 0.5]\n", done.stderr
+
+
+if __name__ == "__main__":  # thousands of cases: python tests/test_isotonic.py 5000
+    count = int(sys.argv[1])
+    as_the_solver(count, seed=1)
+    as_exact_arithmetic(count, seed=1)
+    print(f"{count} cases of each: as the solver of bounded least squares, and as exact arithmetic")
