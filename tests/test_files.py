@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import re
+import resource
 import shutil
 import signal
 import stat
@@ -402,6 +403,23 @@ def test_short_writes_are_gone_on_with(tmp_path, monkeypatch, small):
     with pytest.raises(ModelError, match="nothing could be written"):
         through(monkeypatch, lambda k, name, real, args: 0 if name == "write" else real(), tmp_path / "m", [NEW])
     assert (tmp_path / "m").read_bytes() == NEW
+
+
+def test_a_limit_of_the_system_on_the_size_of_files(tmp_path):
+    """A write that the kernel itself cuts short, and then refuses."""
+    path = tmp_path / "m"
+    path.write_bytes(OLD)
+    child = fork()
+    if child == 0:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (450, 450))
+        message = ""
+        try:
+            replace(str(path), [NEW])
+        except ModelError as error:
+            message = str(error)
+        os._exit(0 if message == f"{path}: cannot be written: {os.strerror(errno.EFBIG)}" else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert path.read_bytes() == OLD and os.listdir(tmp_path) == ["m"]
 
 
 class Disk:

@@ -158,7 +158,7 @@ def sound(folder: Path) -> None:
 def streams(folder: Path) -> dict[str, list[str]]:
     """Files, and how to learn from them."""
     rng = np.random.default_rng(7)
-    m = 30_000
+    m = 12_000
     X, colour = np.round(rng.normal(size=(m, 8)), 4), rng.choice(["red", "green", "blue"], m)
     y = np.round(X @ np.linspace(-1, 1, 8) + rng.normal(size=m), 3)
     label = np.where(y > 1, "high", np.where(y < -1, "low", "mid"))
@@ -192,7 +192,9 @@ def command(data: Path, options: list[str]):
 
     def life(folder: Path) -> None:
         from hindsight.__main__ import main
+        from hindsight.sources import open_source
 
+        open_source.__kwdefaults__["chunk"] = 1 << 16  # many chunks, and a checkpoint after each
         kept = folder / "kept"
         args = ["learn", str(data), *options, "--save", str(folder / "model-0"), "--predictions", str(folder / "told")]
         args += ["--checkpoint", str(kept), "--every", "1", "--json", "--progress", "none"]
