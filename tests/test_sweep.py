@@ -20,6 +20,7 @@ from hindsight.sweep import Sweep, certify_sweep
 from hindsight.theorems import Verdict
 
 RULES = ("square", "absolute", "logistic", "hinge", "perceptron")
+SPARSE = ("square", "hinge")  # the rules that are played on CSR rows too: each pair takes seconds to compile
 
 
 # --- the slow version -------------------------------------------------------------------------------------------------
@@ -128,9 +129,11 @@ def near(a, b, size, tolerance=1e-10):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("batch", [None, 1, 4])
 def test_sweeps_are_the_naive_loop(batch, sparse):
-    for seed in range(40):
+    for seed in range(60):
         problem = draw(seed)
         _, rule, X, y, c, bias, l2, rounds = problem[:8]
+        if sparse and rule not in SPARSE:
+            continue
         rates, start = rates_of(problem), start_of(problem)
         sweep, data = played(problem, batch, sparse, seed=seed)
         draws = None
@@ -270,7 +273,7 @@ def test_no_stream_breaks_the_theorem():
         problem = draw(seed)
         rng, rule, X, y, c, bias, l2 = problem[:7]
         rates, start = rates_of(problem), start_of(problem)
-        sweep, data = played(problem, sparse=bool(seed % 2))
+        sweep, data = played(problem, sparse=rule in SPARSE and bool(seed % 2))
         iterates, met, _ = naive_sweep(rule, X, y, c, bias, l2, rates, start)
         rows = [naive.row(x, bias) for x in X]
         scale = float(c @ y**2 / c.sum())
