@@ -45,7 +45,9 @@ class Case:
 
     @property
     def targets(self) -> str:
-        return {"hinge": "sign", "perceptron": "sign", "logistic": "unit", "clipped": "unit"}.get(self.rule, "real")
+        if self.rule in ("logistic", "clipped", "probit", "tanh"):
+            return "unit"
+        return "sign" if self.rule in ("hinge", "perceptron") else "real"
 
     def __str__(self) -> str:
         return self.name
@@ -83,6 +85,8 @@ NAMED = (
     Case("glm-tron-identity", partial(learners.glm_tron, "identity"), 0.2, "widrow-hoff"),
     Case("glm-tron-logistic", partial(learners.glm_tron, "logistic"), 1.0, "logistic"),
     Case("glm-tron-clipped", partial(learners.glm_tron, "clipped"), 0.3, "clipped"),
+    Case("glm-tron-probit", partial(learners.glm_tron, "probit"), 0.8, "probit"),
+    Case("glm-tron-tanh", partial(learners.glm_tron, "tanh"), 0.5, "tanh"),
 )
 CASES = (*NAMED, *_descents())
 BY_NAME = {case.name: case for case in CASES}

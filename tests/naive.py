@@ -31,6 +31,14 @@ def clip(z: float) -> float:
     return min(max(z, 0.0), 1.0)
 
 
+LINKED = ("logistic", "clipped", "probit", "tanh")
+
+
+def Phi(z: float) -> float:
+    """The normal distribution function."""
+    return 0.5 * math.erfc(-z / math.sqrt(2.0))
+
+
 def slope(rule: str, z: float, y: float) -> float:
     """The number that multiplies x_t (THEORY.md, second table); a zero margin is a mistake."""
     match rule:
@@ -48,6 +56,10 @@ def slope(rule: str, z: float, y: float) -> float:
             return -y if y * z <= 0.0 else 0.0
         case "clipped":
             return clip(z) - y
+        case "probit":
+            return Phi(z) - y
+        case "tanh":
+            return sigmoid(2.0 * z) - y  # (1 + tanh z)/2, without its cancellation
     raise ValueError(f"unknown rule {rule!r}")
 
 
@@ -69,12 +81,17 @@ def loss(rule: str, z: float, y: float) -> float:
         case "clipped":
             area = 0.0 if z <= 0.0 else 0.5 * z * z if z <= 1.0 else z - 0.5
             return area - y * z
+        case "probit":
+            return z * Phi(z) + math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi) - y * z
+        case "tanh":
+            return 0.5 * (z + abs(z) + math.log1p(math.exp(-2.0 * abs(z)))) - y * z
     raise ValueError(f"unknown rule {rule!r}")
 
 
 def mean(rule: str, z: float) -> float:
-    """The prediction link(z): sigmoid, clipped line, or z itself."""
-    return sigmoid(z) if rule == "logistic" else clip(z) if rule == "clipped" else z
+    """The prediction link(z): sigmoid, clipped line, the normal distribution, (1 + tanh z)/2, or z itself."""
+    links = {"logistic": sigmoid, "clipped": clip, "probit": Phi, "tanh": lambda z: sigmoid(2.0 * z)}
+    return links[rule](z) if rule in links else z
 
 
 # --- vectors and geometries (THEORY.md, first table) ------------------------------------------------------------------
@@ -571,7 +588,14 @@ def glm_tron(
     sum c (y - link(z))^2 <= |u - w_1|^2/(eta (2/lip - eta X2^2)), X2^2 = max c|x|^2, lip the link's Lipschitz constant.
     """
     run, eta = list(rounds(X, y, played, weight, bias)), constant(played)
-    lip = {"logistic": 0.25, "clipped": 1.0, "widrow-hoff": 1.0}[rule]
+    steepest = {
+        "logistic": 0.25,
+        "clipped": 1.0,
+        "widrow-hoff": 1.0,
+        "tanh": 0.5,
+        "probit": 1.0 / math.sqrt(2 * math.pi),
+    }
+    lip = steepest[rule]
     measured = math.fsum(r.c * (r.y - mean(rule, r.z)) ** 2 for r in run)
     below = eta * (2.0 / lip - eta * max(r.c * square(r.x) for r in run))
     planted = all(abs(r.y - mean(rule, dot(u, r.x))) <= 1e-12 for r in run)
@@ -595,7 +619,7 @@ def draw_target(rng: random.Random, rule: str, z: float) -> float:
     noisy = z + rng.choice([0.0, 0.3, 2.0]) * rng.gauss(0.0, 1.0)
     if rule in ("hinge", "perceptron"):
         return 1.0 if noisy > 0 else -1.0
-    return rng.choice([mean(rule, noisy), float(noisy > 0)]) if rule in ("logistic", "clipped") else noisy
+    return rng.choice([mean(rule, noisy), float(noisy > 0)]) if rule in LINKED else noisy
 
 
 class Check:
@@ -617,7 +641,7 @@ class Check:
 
 def random_stream(rng: random.Random, check: Check) -> None:
     """One random stream per learner through the bounds that cover it, for a handful of comparators."""
-    rules = ["widrow-hoff", "square", "absolute", "logistic", "hinge", "perceptron", "clipped"]
+    rules = ["widrow-hoff", "square", "absolute", "logistic", "hinge", "perceptron", "clipped", "probit", "tanh"]
     n, rows, size = rng.randint(1, 5), rng.randint(1, 25), rng.choice([0.3, 1.0, 3.0])
     bias = rng.choice([0.0, 0.0, 1.0, 0.5])
     width = n + (1 if bias else 0)
@@ -684,7 +708,7 @@ def random_stream(rng: random.Random, check: Check) -> None:
         check("5 perceptron", perceptron(X, y, played, u, **data))
         check("5 perceptron_sharp", perceptron_sharp(X, y, played, u, **data))
 
-    rule = rng.choice(["logistic", "clipped", "widrow-hoff"])
+    rule = rng.choice([*LINKED, "widrow-hoff"])
     planted = [rng.gauss(0.0, 1.0) for _ in range(width)]
     y = [mean(rule, dot(planted, x)) for x in seen]
     start = rng.choice([None, draw_set(rng, width, "euclidean", 1.0)])

@@ -207,7 +207,7 @@ def test_winnow_margin_sets_the_notes_rate():
         (lambda: h.WidrowHoffRegressor(passes=0), "passes must be a whole number, at least 1; got 0"),
         (lambda: h.EGRegressor(radius=-1.0), "radius must be a number above 0, got -1.0"),
         (lambda: h.DescentRegressor("hinge"), "loss 'hinge' is for labels: use DescentClassifier"),
-        (lambda: h.GLMtronRegressor("probit"), "link must be one of 'identity', 'logistic', 'clipped'; got 'probit'"),
+        (lambda: h.GLMtronRegressor("cauchit"), "link must be one of 'identity', 'logistic', 'clipped', 'probit', 'tanh'; got"),
         (lambda: h.WidrowHoffRegressor(start=[1.0]), r"start must have 3 numbers \(the intercept's last\)"),
         (lambda: h.EGRegressor(radius=None, start=[0.5, 0.4, 0.0]), "start must lie on the simplex"),
         (lambda: h.EGRegressor(start=[0.5, 0.5, 0.1]), r"start must have \|w\|_1 below the radius 1, got 1.1"),

@@ -24,6 +24,8 @@ RULES = {
     "hinge": kernels.Hinge(1.0),
     "perceptron": kernels.Hinge(0.0),
     "clipped": kernels.Clipped(1.0),
+    "probit": kernels.Probit(1.0),
+    "tanh": kernels.Tanh(1.0),
 }
 rules = pytest.mark.parametrize("name", RULES)
 # The oracle's bisection stops at 1e-300, so margins are 0 or well above that.
@@ -37,7 +39,7 @@ def label(name, share):
     """A target that the rule takes, from a number in [0, 1]."""
     if name in ("hinge", "perceptron"):
         return 1.0 if share > 0.5 else -1.0
-    return share if name in ("logistic", "clipped") else 20.0 * share - 10.0
+    return share if name in naive.LINKED else 20.0 * share - 10.0
 
 
 @rules

@@ -37,8 +37,8 @@ from hindsight.run import Run, play
 from hindsight.theorems import Verdict
 
 EQUAL = 1e-9  # relative; what the bounds of two programs may differ by, and the band of a verdict
-LIPSCHITZ = {"identity": 1.0, "logistic": 0.25, "clipped": 1.0}
-LINK_RULES = {"identity": "widrow-hoff", "logistic": "logistic", "clipped": "clipped"}
+LIPSCHITZ = {"identity": 1.0, "logistic": 0.25, "clipped": 1.0, "probit": 1.0 / math.sqrt(2.0 * math.pi), "tanh": 0.5}
+LINK_RULES = {link: "widrow-hoff" if link == "identity" else link for link in LIPSCHITZ}
 
 
 def _remembered(double: Callable[..., list[float]]) -> Callable[..., list[float]]:

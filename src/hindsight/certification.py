@@ -14,7 +14,8 @@ import numpy as np
 
 from . import kernels, rivals, theorems
 from .certificate import Assumption, Certificate, Checkpoint, Opponent
-from .kernels import REACH, ROUNDS, Clipped, Euclidean, Explicit, Hinge, Logistic, Simplex, Square
+from .kernels import REACH, ROUNDS, Clipped, Euclidean, Explicit, Hinge, Logistic, Probit, Simplex, Square, Tanh
+from .learners import LINKS
 from .run import Run
 from .theorems import Theorem, Verdict
 
@@ -336,6 +337,8 @@ LOSS_NAMES = {
     Logistic: "logistic",
     Hinge: "hinge",
     Clipped: "matching",
+    Probit: "matching",
+    Tanh: "matching",
 }
 
 
@@ -484,7 +487,7 @@ def _planted(run: Run, data: Data, t: Rounds, planted: Any, fixed: bool) -> Case
     kernels.means(rule, z, want)
     kernels.means(rule, t.z, mean)
     far = float(np.abs(want - t.y).max())
-    lipschitz = rule.scale * (0.25 if isinstance(rule, Logistic) else 1.0)
+    lipschitz = rule.scale * next(link.lipschitz for link in LINKS.values() if type(link.rule) is type(rule))
     eta, x2 = float(t.eta[0]), float((t.c * t.q).max())
     distance = float((w - run.first) @ (w - run.first))
     bound = theorems.glm_tron(eta, x2, lipschitz, distance)

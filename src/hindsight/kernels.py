@@ -30,6 +30,7 @@ ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to the nearest intege
 ABS = 0x7FFFFFFFFFFFFFFF
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
+ROOT_HALF, BELL = 0.7071067811865476, 0.3989422804014327  # 1/sqrt(2) and 1/sqrt(2 pi)
 LINE, AHEAD = 64, 2048  # bytes of a cache line, and how far ahead dense rows are asked for
 
 # Scalars of a learner's state. `v` holds its vectors, a row each (the intercept in the last column):
@@ -53,6 +54,7 @@ METHODS = {
     "mean": "self, z",
     "error": "self, z, y",
     "wrong": "self, z, y",
+    "bend": "self, z",
     "implicit": "self, z, y, a",
     # updates and steps
     "pull": "self, rule, geometry, v, s, rows, t, z, q, y, a",
@@ -150,8 +152,65 @@ class Logistic(NamedTuple):
     def wrong(self, z, y):
         return (y - 0.5) * z <= 0.0
 
+    def bend(self, z):
+        return self.scale * sigmoid(z) * sigmoid(-z)
+
     def implicit(self, z, y, a):
-        return implicit_logistic(self.scale, z, y, a)
+        return implicit_smooth(self, z, y, a)
+
+
+class Tanh(NamedTuple):
+    """The matching loss of the link u(z) = (1 + tanh z)/2, the logistic one twice as steep, for y in [0, 1]."""
+
+    scale: float
+
+    def slope(self, z, y):
+        return self.scale * logit_slope(2.0 * z, y)
+
+    def loss(self, z, y):
+        return self.scale * (max(z, 0.0) - y * z + 0.5 * math.log1p(math.exp(-2.0 * abs(z))))
+
+    def mean(self, z):
+        return sigmoid(2.0 * z)
+
+    def error(self, z, y):
+        return logit_slope(2.0 * z, y)
+
+    def wrong(self, z, y):
+        return (y - 0.5) * z <= 0.0
+
+    def bend(self, z):
+        return self.scale * 2.0 * sigmoid(2.0 * z) * sigmoid(-2.0 * z)
+
+    def implicit(self, z, y, a):
+        return implicit_smooth(self, z, y, a)
+
+
+class Probit(NamedTuple):
+    """The matching loss of the link u(z) = Phi(z), the normal distribution function, for y in [0, 1]."""
+
+    scale: float
+
+    def slope(self, z, y):
+        return self.scale * ((1.0 - y) * normal(z) - y * normal(-z))
+
+    def loss(self, z, y):
+        return self.scale * (max(z, 0.0) - y * z + bell(z) - abs(z) * normal(-abs(z)))
+
+    def mean(self, z):
+        return normal(z)
+
+    def error(self, z, y):
+        return (1.0 - y) * normal(z) - y * normal(-z)
+
+    def wrong(self, z, y):
+        return (y - 0.5) * z <= 0.0
+
+    def bend(self, z):
+        return self.scale * bell(z)
+
+    def implicit(self, z, y, a):
+        return implicit_smooth(self, z, y, a)
 
 
 class Hinge(NamedTuple):
@@ -221,20 +280,31 @@ def logit_slope(z, y):
     return (1.0 - y) * sigmoid(z) - y * sigmoid(-z)
 
 
+@inlined
+def normal(z):
+    """The normal distribution function, exact far out on either side."""
+    return 0.5 * math.erfc(-z * ROOT_HALF)
+
+
+@inlined
+def bell(z):
+    """The normal density."""
+    return BELL * math.exp(-0.5 * z * z)
+
+
 @kernel
-def implicit_logistic(scale, z, y, a):
-    """The slope g = scale (sigmoid(z - a g) - y): Newton's steps, or bisection where they do not halve the bracket."""
-    g = scale * logit_slope(z, y)
+def implicit_smooth(rule, z, y, a):
+    """The slope g = slope(z - a g): Newton's steps, or bisection where they do not halve the bracket."""
+    g = rule.slope(z, y)
     lo, hi = min(g, 0.0), max(g, 0.0)
     width = hi - lo
     for _ in range(200):
-        p = sigmoid(z - a * g)
-        f = g - scale * logit_slope(z - a * g, y)
+        f = g - rule.slope(z - a * g, y)
         if f > 0.0:
             hi = g
         else:
             lo = g
-        new = g - f / (1.0 + scale * a * p * (1.0 - p))
+        new = g - f / (1.0 + a * rule.bend(z - a * g))
         if not lo < new < hi or hi - lo > 0.5 * width:
             new = 0.5 * (lo + hi)
         width = hi - lo

@@ -12,7 +12,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .kernels import Absolute, Balanced, Clipped, Euclidean, Explicit, Hinge, Implicit, Logistic, Simplex, Square, Step
+from .kernels import (
+    BELL,
+    Absolute,
+    Balanced,
+    Clipped,
+    Euclidean,
+    Explicit,
+    Hinge,
+    Implicit,
+    Logistic,
+    Probit,
+    Simplex,
+    Square,
+    Step,
+    Tanh,
+)
 
 LOSSES: dict[str, Any] = {
     "square": Square(2.0),
@@ -34,6 +49,8 @@ LINKS = {
     "identity": Link(Square(1.0), 1.0),
     "logistic": Link(Logistic(1.0), 0.25),
     "clipped": Link(Clipped(1.0), 1.0),
+    "probit": Link(Probit(1.0), BELL),
+    "tanh": Link(Tanh(1.0), 0.5),
 }
 UPDATES = {"explicit": Explicit(1.0), "implicit": Implicit(1.0)}
 GEOMETRIES = ("euclidean", "simplex", "balanced")

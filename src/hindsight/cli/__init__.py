@@ -1,6 +1,8 @@
 """The command `hindsight`: each module here adds its verbs to one application."""
 
 from . import certify as certify
+from . import densities as densities
+from . import forecasts as forecasts
 from . import learn as learn
 from . import models as models
 from .app import app as app

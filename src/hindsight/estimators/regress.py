@@ -273,7 +273,7 @@ class GLMtronRegressor(OnlineRegressor):
 
     Parameters
     ----------
-    link : "identity", "logistic" or "clipped" (linear, clipped to [0, 1]).
+    link : "identity", "logistic", "clipped" (linear, clipped to [0, 1]), "probit", or "tanh" ((1 + tanh z)/2).
     eta : rate; None is 1/lambda, the notes' choice for |x|_2 <= 1 (lambda = 1, 1/4 and 1).
 
     Examples
