@@ -121,7 +121,7 @@ def test_sums_are_the_naive_ones_and_weight_0_is_no_row():
     assert without.sums.tobytes() == Scores("ABC").update(y, h, c).sums.tobytes()
 
 
-@pytest.mark.parametrize("kind", ["dict", "array", "pandas", "polars", "list"])
+@pytest.mark.parametrize("kind", ["dict", "array", "pandas", "polars", "pyarrow", "list"])
 def test_forecasts_come_in_any_form(kind):
     y, h, _ = table(50, 2)
     want = Scores("AB").update(y, h).sums
@@ -132,7 +132,8 @@ def test_forecasts_come_in_any_form(kind):
     elif kind == "dict":
         given = {k: v.tolist() for k, v in reversed(h.items())}
     else:
-        given = pytest.importorskip(kind).DataFrame({"other": y, **h})
+        make = {"pyarrow": "table"}.get(kind, "DataFrame")
+        given = getattr(pytest.importorskip(kind), make)({"other": y, **h})
     assert Scores("AB").update(y.astype(bool), given).sums.tobytes() == want.tobytes()
 
 

@@ -63,9 +63,10 @@ def difference(comparison: Comparison, pair: int = 0) -> Any:
     alt = altair()
     two, path = comparison.pairs[pair], comparison.path(pair)
     promised = np.isfinite(path.low)
-    top = 3.0 * np.abs(path.difference[path.rounds >= path.rounds[-1] / 50]).max(initial=0.0)
-    wide = (path.high - path.low)[promised & (path.rounds >= path.rounds[-1] / 20)].max(initial=0.0)
-    top = max(top, wide) or 1.0  # the first rounds are as wide as the scale, and would hide the rest
+    late = path.rounds >= path.rounds[-1] / 10  # the first rounds are as wide as can be, and would hide the rest
+    top = (
+        max(1.5 * np.abs(path.difference[late]).max(), (path.high - path.low)[promised & late].max(initial=0.0)) or 1.0
+    )
     columns = {"rounds": path.rounds, "difference": path.difference, "low": path.low, "high": path.high}
     values = [{k: _plain(column[i]) for k, column in columns.items()} for i in range(path.rounds.size)]
     logs = path.rounds[-1] >= 50

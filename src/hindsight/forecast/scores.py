@@ -8,9 +8,11 @@ for every h.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 
 from ..learners import choice, number
@@ -178,8 +180,11 @@ def columns(forecasts: Any, names: list[str] | None = None) -> dict[str, Any]:
 
     `names` are those of the columns where they carry none, and those wanted where they do.
     """
-    if hasattr(forecasts, "columns") or hasattr(forecasts, "keys"):
-        found = {str(k): forecasts[k] for k in (forecasts.columns if hasattr(forecasts, "columns") else forecasts)}
+    frame = nw.from_native(forecasts, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        forecasts = {name: frame[name].to_numpy() for name in frame.columns}
+    if isinstance(forecasts, Mapping):
+        found = {str(name): values for name, values in forecasts.items()}
         lost = [name for name in names or [] if name not in found]
         if lost:
             raise ValueError(f"there is no forecast {lost[0]!r} (there are: {', '.join(found)})")
