@@ -85,7 +85,25 @@ def test_short_numbers_take_the_short_way():
         assert decided and end == len(text) and bits(value) == bits(float(text))
 
 
-PIECES = ["", "0", "1", "-2.5", "+3e2", ".5", "5.", "1e400", "nan", "inf", "x", "1_0", " 7 ", "--1", "1e", "é", "12345678901234567890123"]
+PIECES = [
+    "",
+    "0",
+    "1",
+    "-2.5",
+    "+3e2",
+    ".5",
+    "5.",
+    "1e400",
+    "nan",
+    "inf",
+    "x",
+    "1_0",
+    " 7 ",
+    "--1",
+    "1e",
+    "é",
+    "12345678901234567890123",
+]
 
 
 def finite(text):
@@ -101,7 +119,12 @@ FIELD = st.one_of(st.sampled_from([*PIECES, 'a"b', "a,b", "two\nlines", 'q""q'])
 
 
 @QUICK
-@given(st.lists(st.lists(FIELD, min_size=3, max_size=3), max_size=8), st.integers(1, 60), st.booleans(), st.sampled_from(["\n", "\r\n"]))
+@given(
+    st.lists(st.lists(FIELD, min_size=3, max_size=3), max_size=8),
+    st.integers(1, 60),
+    st.booleans(),
+    st.sampled_from(["\n", "\r\n"]),
+)
 def test_csv_is_read_as_pythons_csv_reads_it(tmp_path, rows, chunk, quote, end):
     out = io.StringIO()
     writer = csv.writer(out, lineterminator=end, quoting=csv.QUOTE_ALL if quote else csv.QUOTE_MINIMAL)
@@ -189,7 +212,9 @@ def test_scikit_learn_agrees(tmp_path, zero_based):
         y = rng.choice([-1.0, 1.0, 3.25], len(X))
         path = tmp_path / f"{k}.svm"
         comment = "made\nup" if k % 2 else None
-        dump_svmlight_file(X, y, str(path), zero_based=zero_based, comment=comment, query_id=np.arange(len(X)) if k % 3 else None)
+        dump_svmlight_file(
+            X, y, str(path), zero_based=zero_based, comment=comment, query_id=np.arange(len(X)) if k % 3 else None
+        )
         want, labels = load_svmlight_file(str(path), zero_based=zero_based)
         chunks = list(open_source(path, "y", zero_based=zero_based, chunk=int(rng.integers(1, 3000))).chunks())
         assert np.concatenate([c.y for c in chunks]).tobytes() == labels.tobytes()
@@ -274,7 +299,9 @@ VW_SPACE = st.tuples(
     st.sampled_from(["", "n", "space", "n:2", "m:-0.5e1", "n:x", ":2", "ü"]), st.lists(VW_FIELD, max_size=4)
 ).map(lambda p: " ".join([p[0], *p[1]]))
 VW_ROW = st.tuples(
-    st.sampled_from(["1 ", "-1 2 ", "0.5 'tag ", "1 2 tag", "1", "", " 3  0.25  ", "1 2 3 ", "x ", "1 -1 ", "'t ", "1 't x "]),
+    st.sampled_from(
+        ["1 ", "-1 2 ", "0.5 'tag ", "1 2 tag", "1", "", " 3  0.25  ", "1 2 3 ", "x ", "1 -1 ", "'t ", "1 't x "]
+    ),
     st.lists(VW_SPACE, max_size=3),
 ).map(lambda p: "|".join([p[0], *p[1]]))
 
@@ -297,7 +324,9 @@ def test_vowpal_wabbit_agrees(tmp_path):
     number = lambda: r.choice(["1", "-2", "0.5", "3e2", ".25", "7.", "-1e-3", "+4", repr(r.gauss(0, 1))])  # noqa: E731
     lines = []
     for _ in range(300):
-        head = number() + r.choice([" ", f" {abs(float(number()))} ", " 'tag ", f" {abs(float(number()))} 'tag", " tag"])
+        head = number() + r.choice(
+            [" ", f" {abs(float(number()))} ", " 'tag ", f" {abs(float(number()))} 'tag", " tag"]
+        )
         spaces = []
         for _ in range(r.randint(1, 3)):
             name = r.choice(["", "n", "other", f"n:{number()}"])
@@ -342,7 +371,9 @@ def test_a_dictionary_grows_beyond_its_first_room(tmp_path):
         X = chunk.X
         for t in range(len(chunk)):
             k = chunk.first + t
-            row = dict(zip(X.indices[X.indptr[t] : X.indptr[t + 1]], X.data[X.indptr[t] : X.indptr[t + 1]], strict=True))
+            row = dict(
+                zip(X.indices[X.indptr[t] : X.indptr[t + 1]], X.data[X.indptr[t] : X.indptr[t + 1]], strict=True)
+            )
             texts = {f"space^name-{k}": float(k), f"space^name-{k // 2}": 1.0}
             if k == 0:
                 texts = {"space^name-0": 1.0}
@@ -361,7 +392,7 @@ def test_rows_are_put_in_order_and_repeats_added_up(rows):
     data = np.array([v for row in rows for _, v in row], float)
     indices = np.array([j for row in rows for j, _ in row], np.int32)
     indptr = np.cumsum([0, *map(len, rows)]).astype(np.int32)
-    n = parsers.settle(data, indices, indptr, len(rows), np.empty_like(data), np.empty_like(indices))
+    n = parsers.settle(data, indices, indptr, len(rows), np.empty_like(data), np.empty((2, data.size), np.int64))
     assert n == indptr[-1]
     for t, row in enumerate(rows):
         want = {}

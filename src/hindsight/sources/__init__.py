@@ -32,7 +32,18 @@ from .samples import Table, columns, read, sample
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Chunk", "Reject", "Source", "SourceError", "Table", "columns", "label_text", "open_source", "read", "sample"]
+__all__ = [
+    "Chunk",
+    "Reject",
+    "Source",
+    "SourceError",
+    "Table",
+    "columns",
+    "label_text",
+    "open_source",
+    "read",
+    "sample",
+]
 
 
 def open_source(

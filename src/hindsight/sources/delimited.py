@@ -99,9 +99,11 @@ class Delimited(Text):
     def names(self) -> list[str]:
         return self.plan.names(self.width)
 
+    def state(self) -> dict[str, Any]:
+        return self.plan.state(self.width)
+
     def restore(self, state: dict[str, Any]) -> None:
-        self.plan.restore(state["names"])
-        self.width = len(state["names"])
+        self.width = self.plan.restore(state)
 
     def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int) -> Batch:
         plan, size = self.plan, end - begin
@@ -114,11 +116,11 @@ class Delimited(Text):
             np.empty((1024, 5), np.int64),
             np.empty(7, np.int64),
         )
-        scratch = np.empty(size if plan.categories else 1, np.uint8)
+        scratch = np.empty(size + 8 if plan.categories else 8, np.uint8)
         while True:
             parsers.table(
                 buf, begin, end, final, line, ord(self.separator), plan.kinds, plan.dest, plan.dictionary.keys,
-                plan.prefix, plan.prefixes, plan.starts, scratch, X, y, weight, ids, rows, slow, bad, out,
+                scratch, X, y, weight, ids, rows, slow, bad, out,
             )  # fmt: skip
             if out[parsers.STATUS] != parsers.CROWDED or out[parsers.STOP] > begin:
                 break

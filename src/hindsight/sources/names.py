@@ -15,46 +15,61 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def fnv1a(data: bytes) -> int:
-    """FNV-1a, 64 bits."""
-    h = int(parsers.FNV_START)
-    for byte in data:
-        h = (h ^ byte) * int(parsers.FNV_PRIME) & 0xFFFFFFFFFFFFFFFF
-    return h
+def padded(data: bytes) -> np.ndarray:
+    """Bytes, and zeros after them, as the parsers want them."""
+    return np.frombuffer(data + b"\0" * 8, np.uint8)
 
 
 class Dictionary:
-    """Names numbered in order of first sight; compiled parsers look names up and enter new ones in `keys`."""
+    """Names numbered in order of first sight; compiled parsers look names up and enter new ones in `keys`.
 
-    def __init__(self, names: Iterable[str] = ()) -> None:
-        self._room(1024, 1 << 14)
+    A name in a space (of Vowpal Wabbit, or a column with categories) is written space, `link`, name.
+    """
+
+    def __init__(self, names: Iterable[str] = (), spaces: Iterable[str] = (), link: str = "^") -> None:
+        self.link = link
         self.known: list[str] = []
+        self._room(1024, 1 << 14, 64, 1 << 10)
+        self.space("")
+        for space in spaces:
+            self.space(space)
         for name in names:
             self.add(name)
 
-    def _room(self, count: int, size: int) -> None:
+    def _room(self, count: int, size: int, spaces: int, space_size: int) -> None:
         self.keys = parsers.Names(
-            np.zeros(2 * count, np.int64),
+            np.zeros((2 * count, 2), np.uint64),
+            np.zeros(count, np.uint64),
             np.zeros(count, np.uint64),
             np.zeros(count + 1, np.int64),
-            np.zeros(size, np.uint8),
-            np.zeros(1, np.int64),
+            np.zeros(size + 8, np.uint8),
+            np.zeros(spaces + 1, np.int64),
+            np.zeros(space_size, np.uint8),
+            np.zeros(2, np.int64),
         )
 
     def grow(self) -> None:
         """Twice the room."""
-        old, n = self.keys, int(self.keys.used[0])
-        self._room(2 * old.hashes.size, 2 * old.text.size)
-        new = self.keys
-        new.hashes[:n], new.ends[: n + 1], new.text[: old.text.size] = old.hashes[:n], old.ends[: n + 1], old.text
-        new.used[0] = n
-        parsers.rehash(new)
+        old = self.keys
+        self._room(2 * old.hashes.size, 2 * old.text.size, 2 * old.space_ends.size, 2 * old.space_text.size)
+        for was, now in zip(old[1:], self.keys[1:], strict=True):
+            now[: was.size] = was
+        parsers.rehash(self.keys)
 
-    def add(self, name: str) -> int:
-        """The number of a name, entered if it is new."""
-        data = np.frombuffer(name.encode("utf-8", "surrogateescape"), np.uint8)
+    def space(self, name: str) -> int:
+        """The number of a space, entered if it is new."""
+        data = name.encode("utf-8", "surrogateescape")
         while True:
-            k = parsers.enter(self.keys, np.uint64(fnv1a(data.tobytes())), data)
+            k = parsers.enter_space(self.keys, padded(data), len(data))
+            if k >= 0:
+                return int(k)
+            self.grow()
+
+    def add(self, name: str, space: int = 0) -> int:
+        """The number of a name, entered if it is new."""
+        data = name.encode("utf-8", "surrogateescape")
+        while True:
+            k = parsers.enter(self.keys, space, padded(data), len(data))
             if k >= 0:
                 return int(k)
             self.grow()
@@ -62,20 +77,37 @@ class Dictionary:
     def __len__(self) -> int:
         return int(self.keys.used[0])
 
-    def state(self, count: int) -> dict[str, Any]:
-        """The first so many names, for `restore`."""
-        return {"names": self.names(count)}
+    def _spaces(self) -> list[str]:
+        ends, text = self.keys.space_ends, self.keys.space_text
+        return [_text(text, ends[k], ends[k + 1]) for k in range(int(self.keys.used[1]))]
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """The names of a state."""
-        self.__init__(state["names"])  # type: ignore[misc]
+    def _space_of(self, count: int) -> np.ndarray:
+        return (self.keys.marks[:count] >> np.uint64(40)).astype(np.int64)
 
     def names(self, count: int) -> Sequence[str]:
         """The first so many names."""
-        ends, text = self.keys.ends, self.keys.text
-        for k in range(len(self.known), count):
-            self.known.append(text[ends[k] : ends[k + 1]].tobytes().decode("utf-8", "surrogateescape"))
+        first = len(self.known)
+        if count > first:
+            ends, text = self.keys.ends, self.keys.text
+            stems = ["" if k == 0 else space + self.link for k, space in enumerate(self._spaces())]
+            spaces = self._space_of(count)
+            self.known += [stems[spaces[k]] + _text(text, ends[k], ends[k + 1]) for k in range(first, count)]
         return self.known[:count]
+
+    def state(self, count: int) -> dict[str, Any]:
+        """The first so many names, for `restore`."""
+        return {"names": self.names(count), "spaces": self._spaces()[1:], "space": self._space_of(count).tolist()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """The names of a state."""
+        spaces = state["spaces"]
+        self.__init__((), spaces, self.link)  # type: ignore[misc]
+        for name, k in zip(state["names"], state["space"], strict=True):
+            self.add(name[len(spaces[k - 1]) + len(self.link) :] if k else name, k)
+
+
+def _text(data: np.ndarray, a: int, b: int) -> str:
+    return data[a:b].tobytes().decode("utf-8", "surrogateescape")
 
 
 class Spelled(Sequence[str]):
@@ -128,8 +160,8 @@ class Buckets:
 
     def add(self, name: str) -> int:
         """The column of a name."""
-        data = np.frombuffer(name.encode("utf-8", "surrogateescape"), np.uint8)
-        return int(parsers.enter(self.keys, np.uint64(fnv1a(data.tobytes())), data))
+        data = name.encode("utf-8", "surrogateescape")
+        return int(parsers.enter(self.keys, 0, padded(data), len(data)))
 
     def names(self, count: int) -> Sequence[str]:
         """Names of the columns, by number: the names of the features are not kept."""

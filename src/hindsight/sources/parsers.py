@@ -16,18 +16,21 @@ from numba.extending import intrinsic, overload, overload_method
 
 PAD = 32
 LF, CR, TAB, SPACE, QUOTE, HASH, PLUS, MINUS, DOT, ZERO, COLON, BAR, E = (ord(c) for c in '\n\r\t "#+-.0:|e')
-APOSTROPHE, CARET, EQUALS, NINE, QUERY, QUERY_2, QUERY_3 = (ord(c) for c in "'^=9qid")
+APOSTROPHE, CARET, NINE, QUERY, QUERY_2, QUERY_3 = (ord(c) for c in "'^9qid")
 
 U = np.uint64
 ZEROS, CARRY, HIGH = U(0x3030303030303030), U(0x7676767676767676), U(0x8080808080808080)
 PAIRS, HUNDREDS, TENS = U(0x000000FF000000FF), U(0x000F424000000064), U(0x0000271000000001)
 ONE, TWO, THREE, EIGHT, TEN, B16, B32, B63 = (U(v) for v in (1, 2, 3, 8, 10, 16, 32, 63))
+COLONS, BARS, LOWS, ONES = (U(0x0101010101010101 * v) for v in (COLON, BAR, 0x21, 1))
 NONE, ALL = U(0), U(0xFFFFFFFFFFFFFFFF)
-LOW32 = U(0xFFFFFFFF)
+LOW32, UPPER = U(0xFFFFFFFF), U(0xFFFFFFFF00000000)
+SPREAD = U(0x9E3779B97F4A7C15)
 EXACT = U(1 << 53)
 ROUNDED = U(0x1FF)  # bits of the product that decide the rounding
 HIDDEN, FULL53 = U(1 << 52), U(1 << 53)
 SHARED = 0xFFFE
+RUN, PLACE = 12, 0xFFFFFFFF
 FNV_START, FNV_PRIME = U(0xCBF29CE484222325), U(0x100000001B3)
 
 POWERS = 10.0 ** np.arange(23)  # exact
@@ -281,7 +284,11 @@ def number(buf, i):
 
 # ---------------------------------------------------------------- names
 
-for _name, _args in {"entry": "self, h, prefix, p, q, link, buf, a, b", "column": "self, index, buf, a, b"}.items():
+for _name, _args in {
+    "entry": "self, space, h, buf, a, b",
+    "space": "self, buf, a, b",
+    "column": "self, index, buf, a, b",
+}.items():
     overload_method(BaseNamedTuple, _name, jit_options={"forceinline": True})(
         eval(f"lambda {_args}: self.instance_class.{_name}")
     )
@@ -291,68 +298,98 @@ for _name, _args in {"entry": "self, h, prefix, p, q, link, buf, a, b", "column"
 def fnv(h, buf, a, b):
     """FNV-1a, 64 bits, of what was hashed to h and these bytes."""
     for i in range(a, b):
-        h = (h ^ U(buf[i])) * FNV_PRIME
+        h = (h ^ U(byte(buf, i))) * FNV_PRIME
     return h
 
 
 @inlined
-def same(names, k, prefix, p, q, link, buf, a, b):
-    """Whether name k is the prefix, the byte `link` if it is not 0, and then these bytes."""
-    i = names.ends[k]
-    if names.ends[k + 1] - i != q - p + (link != 0) + b - a:
+def first_word(buf, a, b):
+    """The first eight of some bytes, zeros after their end."""
+    if b - a >= 8:
+        return word(buf, a)
+    return word(buf, a) & (ALL >> U((64 - 8 * (b - a)) & 63)) if b > a else NONE
+
+
+@inlined
+def scatter(space, buf, a, b):
+    """A hash of bytes in a space, eight bytes at a time; only the dictionary knows it."""
+    h = (first_word(buf, a, b) ^ (U(space) * SPREAD) ^ U(b - a)) * SPREAD
+    i = a + 8
+    while i < b:
+        h = (h ^ (h >> B32) ^ first_word(buf, i, b)) * SPREAD
+        i += 8
+    return h ^ (h >> B32)
+
+
+@compiled
+def same(ends, text, k, buf, a, b):
+    """Whether item k of the text is these bytes."""
+    i = ends[k]
+    if ends[k + 1] - i != b - a:
         return False
-    for j in range(p, q):
-        if names.text[i] != prefix[j]:
-            return False
-        i += 1
-    if link != 0:
-        if names.text[i] != link:
-            return False
-        i += 1
     for j in range(a, b):
-        if names.text[i] != buf[j]:
+        if text[i] != byte(buf, j):
             return False
         i += 1
     return True
 
 
 class Names(NamedTuple):
-    """A dictionary of names, numbered in order of first sight: open addressing over FNV-1a hashes.
+    """A dictionary of names within spaces (namespaces, columns), numbered in order of first sight.
 
-    `slots` has the number of a name plus 1, or 0; `text` has the names one after another, name k from `ends[k]` to
-    `ends[k + 1]`; `used` has the count of names.
+    A slot has the first eight bytes of a name and its mark: the space, the length and the number plus 1 (24, 8 and 32
+    bits); 0 is empty. `text` has the names one after another, name k from `ends[k]` to `ends[k + 1]`; likewise the
+    spaces, of which number 0 is empty and stands for none. `used` has the counts of names and of spaces.
     """
 
     slots: np.ndarray
     hashes: np.ndarray
+    marks: np.ndarray
     ends: np.ndarray
     text: np.ndarray
+    space_ends: np.ndarray
+    space_text: np.ndarray
     used: np.ndarray
 
-    def entry(self, h, prefix, p, q, link, buf, a, b):
-        """The column of the name prefix[p:q] + link + buf[a:b] of hash h, entered if new; -1 where there is no room."""
-        mask = self.slots.size - 1
-        slot = np.int64((h ^ (h >> B32)) & U(mask))
-        k = self.slots[slot] - 1
-        while k >= 0:
-            if self.hashes[k] == h and same(self, k, prefix, p, q, link, buf, a, b):
+    def space(self, buf, a, b):
+        """The number of a space, entered if it is new; -1 where there is no room."""
+        n = self.used[1]
+        for k in range(n):
+            if same(self.space_ends, self.space_text, k, buf, a, b):
                 return k
+        i = self.space_ends[n]
+        if n + 1 >= self.space_ends.size or i + b - a > self.space_text.size:
+            return -1
+        for j in range(a, b):
+            self.space_text[i] = byte(buf, j)
+            i += 1
+        self.space_ends[n + 1], self.used[1] = i, n + 1
+        return n
+
+    def entry(self, space, h, buf, a, b):
+        """The column of the name buf[a:b] in a space, entered if it is new; -1 where there is no room."""
+        mask = self.slots.shape[0] - 1
+        key, g = first_word(buf, a, b), scatter(space, buf, a, b)
+        mark = (U(space) << U(40)) | (U(min(b - a, 255)) << B32)
+        slot = np.int64(g & U(mask))
+        seen = self.slots[slot, 1]
+        while seen != NONE:
+            if self.slots[slot, 0] == key and seen & UPPER == mark:
+                k = np.int64(seen & LOW32) - 1
+                if b - a <= 8 or same(self.ends, self.text, k, buf, a, b):
+                    return k
             slot = (slot + 1) & mask
-            k = self.slots[slot] - 1
+            seen = self.slots[slot, 1]
         n = self.used[0]
         i = self.ends[n]
-        if n >= self.hashes.size or i + (q - p) + 1 + (b - a) > self.text.size:
+        if n >= self.hashes.size or i + b - a > self.text.size:
             return -1
-        for j in range(p, q):
-            self.text[i] = prefix[j]
-            i += 1
-        if link != 0:
-            self.text[i] = link
-            i += 1
         for j in range(a, b):
-            self.text[i] = buf[j]
+            self.text[i] = byte(buf, j)
             i += 1
-        self.slots[slot], self.hashes[n], self.ends[n + 1], self.used[0] = n + 1, h, i, n + 1
+        mark = mark | U(n + 1)
+        self.slots[slot, 0], self.slots[slot, 1], self.hashes[n], self.marks[n] = key, mark, g, mark
+        self.ends[n + 1], self.used[0] = i, n + 1
         return n
 
 
@@ -366,8 +403,13 @@ class Hashed(NamedTuple):
     prints: np.ndarray
     used: np.ndarray
 
-    def entry(self, h, prefix, p, q, link, buf, a, b):
-        """The column of a name of hash h."""
+    def space(self, buf, a, b):
+        """Spaces are not told apart but by the hash."""
+        return 0
+
+    def entry(self, space, h, buf, a, b):
+        """The column of the name whose beginning was hashed to h and goes on with these bytes."""
+        h = fnv(h, buf, a, b)
         k = np.int64((h ^ (h >> B32)) & U(self.prints.size - 1))
         sign = (h >> U(40)) & U(0x7FFF) | ONE
         if self.prints[k] != sign:
@@ -383,7 +425,7 @@ class Hashed(NamedTuple):
         """The column of an index by its digits."""
         while a + 1 < b and buf[a] == ZERO:
             a += 1
-        return self.entry(fnv(FNV_START, buf, a, b), buf, a, a, 0, buf, a, b)
+        return self.entry(0, FNV_START, buf, a, b)
 
 
 class Indices(NamedTuple):
@@ -401,21 +443,27 @@ class Indices(NamedTuple):
 
 
 @compiled
-def enter(names, h, name):
-    """The number of a whole name."""
-    return names.entry(h, name, 0, 0, 0, name, 0, name.size)
+def enter(names, space, name, size):
+    """The column of a name; the array has zeros after it."""
+    return names.entry(space, FNV_START, name, 0, size)
+
+
+@compiled
+def enter_space(names, name, size):
+    """The number of a space; the array has zeros after it."""
+    return names.space(name, 0, size)
 
 
 @compiled
 def rehash(names):
     """Put every name into the emptied slots."""
-    mask = names.slots.size - 1
+    mask = names.slots.shape[0] - 1
     for k in range(names.used[0]):
-        h = names.hashes[k]
-        slot = np.int64((h ^ (h >> B32)) & U(mask))
-        while names.slots[slot]:
+        slot = np.int64(names.hashes[k] & U(mask))
+        while names.slots[slot, 1] != NONE:
             slot = (slot + 1) & mask
-        names.slots[slot] = k + 1
+        names.slots[slot, 0] = first_word(names.text, names.ends[k], names.ends[k + 1])
+        names.slots[slot, 1] = names.marks[k]
 
 
 # ---------------------------------------------------------------- CSV
@@ -427,12 +475,11 @@ FEW, MANY, OPEN, AFTER = range(4)  # what is wrong: fields too few or too many, 
 
 
 @compiled
-def table(buf, i, end, final, line, sep, kind, dest, names, prefix, prefixes, starts, scratch, X, y, weight, ids, rows,
-          slow, bad, out):  # fmt: skip
+def table(buf, i, end, final, line, sep, kind, dest, names, scratch, X, y, weight, ids, rows, slow, bad, out):
     """Whole records of separated fields from buf[i:end].
 
-    kind, dest : of each column, what it is and where it goes: of a feature the column of X, of a category that of ids.
-    prefix, prefixes, starts : the names of the categories, where each ends, and the hash of "name=".
+    kind, dest : of each column, what it is and where it goes: of a feature the column of X, of a category that of ids,
+    which is one below its space.
     rows : of each row its first byte, its end and its line. slow : row, column, first byte and end of fields that are
     no plain numbers, or empty. bad : first byte, end, line, what is wrong, and how many fields there are.
     """
@@ -501,13 +548,11 @@ def table(buf, i, end, final, line, sep, kind, dest, names, prefix, prefixes, st
                         scratch[m] = buf[k]
                         m += 1
                         k += 2 if buf[k] == QUOTE else 1
-                    p = dest[c]
-                    k = names.entry(
-                        fnv(starts[p], scratch, 0, m), prefix, prefixes[p], prefixes[p + 1], EQUALS, scratch, 0, m
-                    )
+                    for k in range(m, m + 8):
+                        scratch[k] = 0
+                    k = names.entry(dest[c] + 1, NONE, scratch, 0, m)
                 else:
-                    p = dest[c]
-                    k = names.entry(fnv(starts[p], buf, a, b), prefix, prefixes[p], prefixes[p + 1], EQUALS, buf, a, b)
+                    k = names.entry(dest[c] + 1, NONE, buf, a, b)
                 if k < 0 and a < b:
                     out[STATUS] = CROWDED
                     break
@@ -700,6 +745,22 @@ def closes(c):
     return blank(c) or over(c) or c == BAR
 
 
+@inlined
+def name_end(buf, i, end):
+    """Where a name that starts at i ends."""
+    while True:
+        w = word(buf, i)
+        x, y = w ^ COLONS, w ^ BARS
+        hits = (((w - LOWS) & ~w) | ((x - ONES) & ~x) | ((y - ONES) & ~y)) & HIGH
+        if hits == NONE:
+            i += 8
+            continue
+        i += trailing(hits) >> 3
+        if i >= end or closes(byte(buf, i)) or byte(buf, i) == COLON:
+            return min(i, end)
+        i += 1  # a control character
+
+
 @compiled
 def wabbit(buf, i, end, final, line, keys, data, indices, indptr, y, weight, rows, slow, bad, out):
     """Whole rows "label importance 'tag |namespace:value feature:value ... |..." from buf[i:end], unsorted.
@@ -772,6 +833,12 @@ def wabbit(buf, i, end, final, line, keys, data, indices, indptr, y, weight, row
                 i += 1
             q = i
             h, scale = FNV_START, 1.0
+            if i >= end and not final:
+                break  # the name may go on
+            space = keys.space(buf, p, q)
+            if space < 0:
+                crowded = True
+                break
             if q > p:
                 h = (fnv(h, buf, p, q) ^ U(CARET)) * FNV_PRIME
             if byte(buf, i) == COLON and i < end:
@@ -790,10 +857,7 @@ def wabbit(buf, i, end, final, line, keys, data, indices, indptr, y, weight, row
                 if i >= end or over(byte(buf, i)) or byte(buf, i) == BAR:
                     break
                 a = i
-                g = h
-                while i < end and not closes(byte(buf, i)) and byte(buf, i) != COLON:
-                    g = (g ^ U(byte(buf, i))) * FNV_PRIME
-                    i += 1
+                i = name_end(buf, i, end)
                 b = i
                 if a == b:
                     wrong = NAMELESS
@@ -813,7 +877,7 @@ def wabbit(buf, i, end, final, line, keys, data, indices, indptr, y, weight, row
                     i = j
                 if i >= end and not final:
                     break  # the name or the value may go on
-                k = keys.entry(g, buf, p, q, CARET if q > p else 0, buf, a, b)
+                k = keys.entry(space, h, buf, a, b)
                 if k < 0:
                     crowded = True
                     break
@@ -853,33 +917,45 @@ def wabbit(buf, i, end, final, line, keys, data, indices, indptr, y, weight, row
 
 
 @compiled
-def settle(data, indices, indptr, rows, value, index):
+def settle(data, indices, indptr, rows, value, key):
     """Put each row in ascending order of its columns and add up what has the same one, in place; the new size.
 
-    The sort is stable, so values are added in the order they stand in; `value` and `index` are work space.
+    Values are added in the order they stand in: the keys that are sorted are columns and, below them, places.
+    `value` and `key` are work space; key has two rows.
     """
     n, a = 0, indptr[0]
     for r in range(rows):
         b = indptr[r + 1]
-        sorted_already = True
+        in_order = True
         for k in range(a + 1, b):
-            sorted_already &= indices[k - 1] < indices[k]
-        if not sorted_already:
-            size = 1
-            while size < b - a:
-                for left in range(a, b, 2 * size):
-                    middle, right = min(left + size, b), min(left + 2 * size, b)
+            in_order &= indices[k - 1] < indices[k]
+        if not in_order:
+            size = b - a
+            for k in range(size):
+                value[k] = data[a + k]
+                key[0, k] = (np.int64(indices[a + k]) << 32) | k
+            for left in range(0, size, RUN):
+                for k in range(left + 1, min(left + RUN, size)):
+                    moved, j = key[0, k], k
+                    while j > left and key[0, j - 1] > moved:
+                        key[0, j] = key[0, j - 1]
+                        j -= 1
+                    key[0, j] = moved
+            width, here = RUN, 0
+            while width < size:
+                for left in range(0, size, 2 * width):
+                    middle, right = min(left + width, size), min(left + 2 * width, size)
                     j, k = left, middle
                     for m in range(left, right):
-                        if j < middle and (k >= right or indices[j] <= indices[k]):
-                            value[m], index[m] = data[j], indices[j]
+                        if j < middle and (k >= right or key[here, j] < key[here, k]):
+                            key[1 - here, m] = key[here, j]
                             j += 1
                         else:
-                            value[m], index[m] = data[k], indices[k]
+                            key[1 - here, m] = key[here, k]
                             k += 1
-                for k in range(a, b):
-                    data[k], indices[k] = value[k], index[k]
-                size *= 2
+                width, here = 2 * width, 1 - here
+            for k in range(size):
+                data[a + k], indices[a + k] = value[key[here, k] & PLACE], key[here, k] >> 32
         start = n
         for k in range(a, b):
             if n > start and indices[n - 1] == indices[k]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from . import parsers
 from .base import Options, SourceError, label_text, nearest
-from .names import Dictionary, fnv1a
+from .names import Dictionary
 from .text import Bad
 
 if TYPE_CHECKING:
@@ -63,11 +63,7 @@ class Plan:
             self._put(options.target, parsers.TARGET, 0)
         if options.weight is not None:
             self._put(options.weight, parsers.WEIGHT, 0)
-        stems = [name.encode() for name in self.categorical]
-        self.prefix = np.frombuffer(b"".join(stems) or b"-", np.uint8)
-        self.prefixes = np.cumsum([0, *map(len, stems)])
-        self.starts = np.array([fnv1a(stem + b"=") for stem in stems], np.uint64)
-        self.dictionary = Dictionary(self.numeric)
+        self.dictionary = Dictionary(self.numeric, self.categorical, "=")
 
     def _put(self, name: str, kind: int, dest: int) -> None:
         j = self.columns.index(name)
@@ -77,11 +73,16 @@ class Plan:
         """The features: numbers first, then indicators in order of first sight."""
         return self.dictionary.names(max(width, self.features))
 
-    def restore(self, names: Sequence[str]) -> None:
-        """Indicators as they were numbered before."""
-        if list(names[: self.features]) != self.numeric:
+    def state(self, width: int) -> dict[str, Any]:
+        """How the features are numbered, for `restore`."""
+        return self.dictionary.state(max(width, self.features))
+
+    def restore(self, state: dict[str, Any]) -> int:
+        """Number features as they were before; how many there are."""
+        if state["names"][: self.features] != self.numeric or state["spaces"] != self.categorical:
             raise SourceError(f"{self.where}: its features are not those read before")
-        self.dictionary = Dictionary(names)
+        self.dictionary.restore(state)
+        return len(state["names"])
 
 
 class Rough:

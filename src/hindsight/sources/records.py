@@ -114,7 +114,7 @@ class Rows:
 
         data, indices = np.array(self.data), np.array(self.indices, np.int32)
         indptr = np.array(self.ends, np.int32)
-        n = parsers.settle(data, indices, indptr, len(self.y), np.empty_like(data), np.empty_like(indices))
+        n = parsers.settle(data, indices, indptr, len(self.y), np.empty_like(data), np.empty((2, data.size), np.int64))
         width = int(self.keys.keys.used[0])
         X = csr_matrix((data[:n], indices[:n], indptr), shape=(len(self.y), width))
         if self.chosen is not None:

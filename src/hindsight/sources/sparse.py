@@ -166,7 +166,7 @@ class Chosen:
         keep = columns >= 0
         indptr = np.concatenate([[0], np.cumsum(keep)])[X.indptr].astype(np.int32)
         data, indices = X.data[keep], columns[keep].astype(np.int32)
-        n = parsers.settle(data, indices, indptr, X.shape[0], np.empty_like(data), np.empty_like(indices))
+        n = parsers.settle(data, indices, indptr, X.shape[0], np.empty_like(data), np.empty((2, data.size), np.int64))
         count = len(self.wanted) if self.wanted is not None else int(self.map[:width].max(initial=-1)) + 1
         return csr_matrix((data[:n], indices[:n], indptr), shape=(X.shape[0], count))
 
@@ -229,7 +229,7 @@ class Raw:
                 self.faults.setdefault(t, (-1, f"importance {float(self.weight[t])!r} must be at least 0"))
         if unsorted:
             n = parsers.settle(
-                self.data, self.indices, self.indptr, len(self.y), np.empty(n), np.empty(n, self.indices.dtype)
+                self.data, self.indices, self.indptr, len(self.y), np.empty(n), np.empty((2, n), np.int64)
             )
         X = csr_matrix((self.data[:n], self.indices[:n], self.indptr), shape=(len(self.y), width), copy=False)
         X.has_sorted_indices = X.has_canonical_format = True

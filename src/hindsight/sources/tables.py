@@ -56,11 +56,10 @@ class Columns(Source):
         return self.plan.names(self.width)
 
     def state(self) -> dict[str, Any]:
-        return {"names": list(self.names)}
+        return self.plan.state(self.width)
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.plan.restore(state["names"])
-        self.width = len(state["names"])
+        self.width = self.plan.restore(state)
 
     def _given(self, chunk: Chunk) -> None:
         self.width = chunk.position["width"]
@@ -156,9 +155,9 @@ class Columns(Source):
             found.append((c, values, codes))
             fresh += [(int(t), c, str(value)) for t, value in zip(where, values, strict=True) if value]
         for _, c, value in sorted(fresh):
-            plan.dictionary.add(f"{plan.columns[c]}={value}")
+            plan.dictionary.add(value, int(plan.dest[c]) + 1)
         for c, values, codes in found:
-            ids = np.array([plan.dictionary.add(f"{plan.columns[c]}={v}") if v else -1 for v in values], np.int64)
+            ids = np.array([plan.dictionary.add(str(v), int(plan.dest[c]) + 1) if v else -1 for v in values], np.int64)
             rough.ids[:, plan.dest[c]] = ids[codes]
             for t in np.flatnonzero(ids[codes] < 0).tolist():
                 rough.missing(t, c)
