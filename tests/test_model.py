@@ -141,6 +141,11 @@ def test_numbers_of_numpy_keep_their_type():
     assert encode(np.float64(0.1))[0] == '{"$scalar":["float64",{"$float":"0x1.999999999999ap-4"}]}'
 
 
+def test_long_texts_are_no_part_of_the_header():
+    for text in ("x" * 100_000, "ä\udc80" * 3000, "y" * 4096, "y" * 4097):
+        assert equal(back({"a": text}), {"a": text}) and len(encode({"a": text})[0]) < 5000
+
+
 def test_text_and_object_arrays_come_back():
     for made in (
         np.array(["a", "bcd", ""]),

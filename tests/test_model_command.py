@@ -204,11 +204,13 @@ def test_an_exported_model_predicts_the_same_elsewhere(tmp_path, labels):
         assert got == want or abs(got - want) < 1e-12
 
 
-def test_unknown_features_weigh_nothing():
+def test_features_are_found_by_name():
     X = sp.csr_matrix(np.array([[1.0, 0, 2, 7], [0, 0, 0, 5], [0, 3, 0, 0]]))
-    assert command.fitted(X, 3).toarray().tolist() == [[1, 0, 2], [0, 0, 0], [0, 3, 0]]
-    assert command.fitted(X, 6).toarray().tolist() == [[1, 0, 2, 7, 0, 0], [0, 0, 0, 5, 0, 0], [0, 3, 0, 0, 0, 0]]
-    assert command.fitted(X, 6).has_sorted_indices and command.fitted(X, 4) is X
+    found = command.renumbered(X, ["c", "a", "b", "new"], {"a": 0, "b": 1, "c": 2, "d": 3}, 4)
+    assert found.toarray().tolist() == [[0, 2, 1, 0], [0, 0, 0, 0], [3, 0, 0, 0]]
+    assert found.indices.tolist() == [1, 2, 0] and found.indptr.tolist() == [0, 2, 2, 3]
+    none = command.renumbered(sp.csr_matrix((2, 0)), [], {"a": 0}, 1)
+    assert none.shape == (2, 1) and none.nnz == 0
 
 
 def test_rows_are_scaled_as_for_learning():

@@ -6,6 +6,7 @@ Nothing in a file is run: estimators are looked up among our own public names, a
 from __future__ import annotations
 
 import platform
+import sys
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
@@ -30,9 +31,7 @@ def versions() -> dict[str, str]:
     """Of what computes: this package, Python, numpy and numba."""
     from importlib.metadata import version
 
-    from . import __version__
-
-    found = {"hindsight": __version__, "python": platform.python_version()}
+    found = {"hindsight": sys.modules[__package__].__version__, "python": platform.python_version()}
     return found | {name: version(name) for name in ("numpy", "numba")}
 
 

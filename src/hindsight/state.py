@@ -66,6 +66,7 @@ NUMPY = {
 }  # fmt: skip
 TAGS = (
     "$estimator",
+    "$string",
     "$scalar",
     "$float",
     "$tuple",
@@ -79,6 +80,7 @@ TAGS = (
     "$random",
 )
 TEMPORARY = ("_ones", "_row", "_places")  # attributes of estimators that are made again when needed
+WORDS = 4096  # characters of a text from which it becomes a tensor
 LONG = 32  # entries of a list from which it becomes a tensor
 TEXT = 1 << 26  # bytes of a fixed-width text array at most
 
@@ -102,8 +104,10 @@ class _Writer:
 
     def put(self, value: Any, where: str) -> Any:
         kind = type(value)
-        if value is None or kind in (bool, int, str):
+        if value is None or kind in (bool, int) or (kind is str and len(value) <= WORDS):
             return value
+        if kind is str:
+            return {"$string": self._tensor(np.frombuffer(value.encode("utf-8", "surrogatepass"), np.uint8))}
         if kind is float:
             return {"$float": value.hex()}
         if kind is list:
@@ -226,6 +230,9 @@ class _Reader:
         item = self.get(body[1])
         _want(type(item) in (bool, int, float, str), "a number that is none")
         return NUMPY[body[0]](item)
+
+    def _string(self, body: str) -> str:
+        return self.tensors[body].tobytes().decode("utf-8", "surrogatepass")
 
     def _tuple(self, body: list[Any]) -> tuple[Any, ...]:
         return tuple(self.get(list(body)))

@@ -13,7 +13,7 @@ import typer
 from .app import app, one_line_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ..model import Model
 
@@ -186,23 +186,26 @@ def rows(model: Model, data: str, form: str | None) -> Iterator[tuple[Any, Any]]
     if not options.get("categorical") and "features" not in options and model.preparation.get("kind") != "sparse":
         options["features"] = model.names
     source = open_source(data, None, format=form, **options)
-    if source.kind == "sparse" and model.names is not None:
-        source.restore({"names": model.names, "columns": model.features})
+    column = None if model.names is None else {name: j for j, name in enumerate(model.names)}
     for chunk in source.chunks():
-        yield scaled(fitted(chunk.X, model.features), model.preparation.get("scale")), chunk.place
+        X = chunk.X
+        if source.kind == "sparse" and column is not None:
+            X = renumbered(X, source.names, column, model.features)
+        yield scaled(X, model.preparation.get("scale")), chunk.place
 
 
-def fitted(X: Any, features: int) -> Any:
-    """Sparse rows with the columns that the model has; those of unknown names are left out."""
-    from scipy.sparse import csr_matrix, issparse
-
-    if not issparse(X) or X.shape[1] == features:
-        return X
+def renumbered(X: Any, names: Sequence[str], column: dict[str, int], features: int) -> Any:
+    """Sparse rows with the columns that the model gave these names; those of unknown names are left out."""
     import numpy as np
+    from scipy.sparse import csr_matrix
 
-    known = X.indices < features
+    met, where = np.unique(X.indices, return_inverse=True)
+    columns = np.array([column.get(names[k], -1) for k in met.tolist()], np.int32)[where]
+    known = columns >= 0
     ends = np.concatenate([[0], np.cumsum(known)])[X.indptr]
-    return csr_matrix((X.data[known], X.indices[known], ends), shape=(X.shape[0], features))
+    out = csr_matrix((X.data[known], columns[known], ends), shape=(X.shape[0], features))
+    out.sort_indices()  # as they stood for learning: the order of the sum is the same
+    return out
 
 
 # ---------------------------------------------------------------- inspect and export
