@@ -18,7 +18,7 @@ from hindsight.density import Categorical, Exponential, Keyed, Product, charts
 from hindsight.estimators.generative import GenerativeClassifier
 
 PLACES = ["home town", "same country", "Europe", "Asia", "Africa", "Americas"]
-CUSTOMERS = 400
+CUSTOMERS, CALLS = 400, 40_000
 
 
 def simulate(m: int, seed: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -51,8 +51,8 @@ def card() -> Product:
 def main(path: str = "calling_card.html") -> None:
     """Learn from labelled calls, judge new ones, and draw."""
     told = [str(__doc__)]
-    calls, labels = simulate(40_000, 1)
-    test, truth = simulate(20_000, 2)
+    calls, labels = simulate(CALLS, 1)
+    test, truth = simulate(CALLS // 2, 2)
     fine = labels == "fine"
     crowd = card().update({name: values[fine] for name, values in calls.items()})
     models: dict[str, Any] = {
@@ -109,7 +109,8 @@ def main(path: str = "calling_card.html") -> None:
         width=380,
         height=320,
         title=alt.TitleParams(
-            "Each customer's own calling card", subtitle=f"{CUSTOMERS} customers, 40,000 calls learnt, 20,000 judged"
+            "Each customer's own calling card",
+            subtitle=f"{CUSTOMERS} customers, {CALLS:,} calls learnt, {CALLS // 2:,} judged",
         ),
     )
     base = alt.Chart(alt.Data(values=bars)).encode(

@@ -1,8 +1,10 @@
 """`hindsight density` and `hindsight duel`, as a user types them."""
 
 import csv
+import importlib.util
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -176,11 +178,26 @@ def test_a_broken_bound_exits_with_1(calls, monkeypatch):
     assert "BROKEN" in out
 
 
+@pytest.mark.parametrize("name", ["heights", "calling_card", "sentences"])
+def test_the_examples_draw_what_they_tell(name, tmp_path, capsys):
+    file = Path(__file__).parents[1] / "examples" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, file)
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    example.SIZES, example.DRAWS, example.CALLS = [10, 100], 3, 4000
+    example.main(str(tmp_path / "picture.svg"))
+    assert (tmp_path / "picture.svg").read_text().startswith("<svg")
+    told = capsys.readouterr().out
+    assert {"heights": "male above", "calling_card": "area under the ROC", "sentences": "'I sat on a chair' rather"}[
+        name
+    ] in told
+
+
 # ---------------------------------------------------------------- duel
 
 
 def test_duel_tells_who_leads_and_draws(tmp_path):
-    for suffix in ("png", "svg", "html"):
+    for suffix in ("png", "html"):
         chart = tmp_path / f"duel.{suffix}"
         code, out, err = run("duel", "sample:breast-cancer", "--shuffle", "1", "--chart", chart)
         assert (code, err) == (0, "")

@@ -488,6 +488,7 @@ def test_no_fixed_parameter_does_better_than_the_rival(name):
         (Categorical(3), [0, 3], "row 1: value 3.0 is not one of the 3 symbols 0..2"),
         (Categorical(list("ab")), list("abz"), "row 2: 'z' is not one of the declared symbols 'a', 'b'"),
         (Categorical(), [1.0, math.nan], "row 1: value NaN is no symbol"),
+        (Categorical(), np.array(["a", None], object), "row 1: value None is no symbol"),
         (Bernoulli(), [0, 2], "row 1: value 2.0 is not 0 or 1"),
         (Histogram(0, 5, 5), [1.0, 7.0], "row 1: value 7.0 is not a number from 0 to 5"),
         (Histogram(0, 5, 5), [math.nan], "row 0: value NaN is not a number from 0 to 5"),
@@ -552,6 +553,25 @@ def test_shapes():
         Gaussian().update(np.array(["2020-01-01"], "M8[D]"))
     assert Gaussian().update(3.0).rows == 1
     assert Gaussian().update([]).rows == 0
+
+
+def test_no_rows_are_no_trouble():
+    for make, draw in CASES.values():
+        x = draw(rng(23), 5)
+        p = make().update(x)
+        before = p.loss
+        assert p.update(x[:0]).loss == before
+        assert p.progressive(x[:0]).shape == p.logp(x[:0]).shape == (0,)
+    keyed = Keyed(card(), "customer").update(calls(5))
+    none = {k: v[:0] for k, v in calls(5).items()}
+    assert keyed.progressive(none).shape == keyed.logp(none).shape == (0,)
+    assert keyed.rows == 5
+
+
+def test_many_rows_are_scored_as_few():
+    X = rng(24).standard_normal((700, 3000))
+    p = Gaussian(columns=3000).update(X[:20])
+    np.testing.assert_array_equal(p.logp(X), np.concatenate([p.logp(X[:1]), p.logp(X[1:300]), p.logp(X[300:])]))
 
 
 def test_text_numbers_are_read_as_numbers():

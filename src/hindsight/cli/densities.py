@@ -78,7 +78,9 @@ def _density(source: str, text: str, key: str | None, forget: float, score: str 
         print(written.dumps(plain))
     else:
         console.print(f"[bold]{source}[/]  {model.rows:,} rows", highlight=False)
-        for line in model.describe().split("; ") if key is None else [model.describe()]:
+        parts = zip(product.names, product.densities.values(), strict=True)
+        learnt = [f"{n}: {p.name} {p.describe()}" for n, p in parts] if key is None else [model.describe()]
+        for line in learnt:
             console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
         console.print(
             f"log loss {model.loss:.6g} nats, {model.bits_per_row:.6g} bits a row, each predicted before it was learnt",

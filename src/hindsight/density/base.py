@@ -191,14 +191,19 @@ class Density:
 
     def pooled(self) -> Self:
         """One slot of all."""
-        slots = []
-        for s in range(self.n.size):
-            slots.append(self.copy())
-            slots[s].n, slots[s].state = self.n[s : s + 1].copy(), self.state[s : s + 1].copy()
-        for slot in slots[1:]:
-            slots[0]._merged(slot, 1.0)
-            slots[0].n = slots[0].n + slot.n
-        return slots[0]
+        one = self.slot(0)
+        for s in range(1, self.n.size):
+            other = self.slot(s)
+            one._merged(other, 1.0)
+            one.n = one.n + other.n
+        return one
+
+    def slot(self, s: int) -> Self:
+        """One of the slots, to learn on its own."""
+        new = copy.copy(self)
+        new.n, new.state = self.n[s : s + 1].copy(), self.state[s : s + 1].copy()
+        new.rows = int(new.n[0])
+        return new
 
     # ---- predicting
 
@@ -215,7 +220,11 @@ class Density:
 
     def logp(self, x: Any) -> np.ndarray:
         """The log density of each row, as the next row is predicted."""
-        return self.terms(x).sum(axis=1)
+        x = np.asarray(x)
+        step = max(1, BLOCK * 16 // self.columns)  # many rows of many columns need not be held at once
+        if x.ndim < 2 or len(x) <= step:
+            return self.terms(x).sum(axis=1)
+        return np.concatenate([self.terms(x[a : a + step]).sum(axis=1) for a in range(0, len(x), step)])
 
     def sample(self, size: int, rng: np.random.Generator) -> np.ndarray:
         """Rows drawn from what is predicted next, each from the same predictive."""

@@ -28,7 +28,8 @@ class Categorical(Density):
     alpha = ½ (KT) pays at most (k−1)/2·ln T + ln k nats more than the best fixed distribution; alpha = 1 (Laplace) at
     most ln C(T+k−1, k−1). A declared symbol that was not seen yet has its pseudo-count; another one is refused.
     Without declared symbols the alphabet grows: p(i) = n_i/(n + alpha), and alpha/(n + alpha) for anything new (which
-    one it is goes unpaid), so that seen symbols and the unknown sum to 1. Then nothing is promised.
+    one it is goes unpaid; a sample has None there), so that seen symbols and the unknown sum to 1. Then nothing is
+    promised.
 
     Parameters
     ----------
@@ -84,11 +85,11 @@ class Categorical(Density):
         if self._place is None:
             return super()._numbers(x, grow)
         x = np.asarray(x)
-        if x.dtype.kind == "f" and np.isnan(x).any():
-            raise RowError(
-                int(np.flatnonzero(np.isnan(x.reshape(len(x), -1)).any(axis=1))[0]), ": value NaN is no symbol"
-            )
         place, values = self._place, x.reshape(-1).tolist()
+        if x.dtype.kind in "fO":
+            for k, value in enumerate(values):
+                if value is None or value != value:
+                    raise RowError(k // self.columns, f": value {'NaN' if value is not None else None} is no symbol")
         try:
             codes = [place[v] for v in values]
         except KeyError:

@@ -236,7 +236,7 @@ class Keyed:
             for part, block in zip(self._parts, blocks, strict=True):
                 kernels.play(part.part, slots, block[a:b], part.n, part.state, part.forget, p)
             out.append(p)
-        paid = np.concatenate(out)
+        paid = np.concatenate([np.zeros(0), *out])
         self._paid -= float(paid.sum())
         return paid
 
@@ -260,7 +260,7 @@ class Keyed:
                 kernels.terms(part.part, slots, block[a:b], part.n, part.state, p)
                 columns.append(p.sum(axis=1))
             out.append(np.stack(columns, axis=1))
-        return np.concatenate(out)
+        return np.concatenate([np.zeros((0, len(self._parts))), *out])
 
     def logp(self, x: Any) -> np.ndarray:
         """The log density of each row, given its key, as the next row is predicted."""
@@ -271,12 +271,7 @@ class Keyed:
     def of(self, key: Any) -> Any:
         """The density of one key, to learn on its own; the prior for a key never seen."""
         s = next(iter(self._segments(objects([key]), create=False)))[2][0]
-        each = []
-        for part in self._parts:
-            one = part.copy()
-            one.n, one.state = part.n[s : s + 1].copy(), part.state[s : s + 1].copy()
-            one.rows = int(one.n[0])
-            each.append(one)
+        each = [part.slot(s) for part in self._parts]
         if not isinstance(self.inner, Product):
             return each[0]
         product = Product(dict(zip(self.inner.densities, each, strict=True)))

@@ -231,13 +231,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         bank = self._bank
         if self._worth() > 0.0:
             bank = bank.given(bank.pooled().as_prior(self.crowd))
-        out = []
-        for k in range(len(self.classes_)):
-            one = bank.copy()
-            one.n, one.state = one.n[k : k + 1], one.state[k : k + 1]
-            one.rows = int(one.n[0])
-            out.append(one)
-        return out
+        return [bank.slot(k) for k in range(len(self.classes_))]
 
     def _worth(self) -> float:
         return float(self.crowd) if isinstance(self.density, str) else 0.0
