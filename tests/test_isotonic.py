@@ -424,6 +424,7 @@ BAD = {
     "increasing must be True, False or 'auto'; got 'up'": {"increasing": "up"},
     "one-dimensional, got 2": {"z": [[0.0, 1.0, 2.0]]},
     "is empty": {"z": [], "y": []},
+    "total weight 3e-300 is too small": {"weight": [1e-300, 1e-300, 1e-300]},
     "overflows": {"y": [1e300, 1.0, 1.0], "weight": [1e10, 1.0, 1.0]},
 }
 

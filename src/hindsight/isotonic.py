@@ -105,20 +105,26 @@ def fit_pools(
             fit[keep], fit[~keep] = kept, read(*pools.knots(), np.ascontiguousarray(z[~keep]))
         return fit, pools
     ascends, strictly = pooling.survey(z)
-    order = None if ascends else argsort(z)
-    if order is not None:
-        z, y, w = taken(z, order), taken(y, order), None if w is None else taken(w, order)
+    order, at = None, z
+    if not ascends:
+        order, strictly = ordered(z)
+        y, w = taken(y, order), None if w is None else taken(w, order)
+        if not strictly or constant < math.inf:  # otherwise z matters at the ends of pools alone
+            at = taken(z, order)
     weights = np.broadcast_to(1.0, z.shape) if w is None else w
     fit, weight, start = np.empty(z.size), np.empty(z.size), np.empty(z.size + 1, np.uint64)
     if constant == math.inf:
-        count = pooling.pav(z[:0] if strictly else z, y, weights, sign, fit, weight, start)
+        count = pooling.pav(at[:0] if strictly else at, y, weights, sign, fit, weight, start)
     else:
-        at = np.empty(z.size)
-        count = pooling.points(z, y, weights, sign, at, fit, weight, start)
-        fit[:count] = lipschitz_fit(at[:count], fit[:count], weight[:count], constant)
+        where = np.empty(z.size)
+        count = pooling.points(at, y, weights, sign, where, fit, weight, start)
+        fit[:count] = lipschitz_fit(where[:count], fit[:count], weight[:count], constant)
         count = pooling.join(fit, weight, start, count)
     first = start[: count + 1].astype(np.int64)
-    pools = Pools(z[first[:-1]], z[first[1:] - 1], sign * fit[:count], weight[:count].copy(), np.diff(first))
+    left, right = first[:-1], first[1:] - 1
+    if order is not None:
+        left, right = order[left], order[right]
+    pools = Pools(z[left], z[right], sign * fit[:count], weight[:count].copy(), np.diff(first))
     if not whole:
         return np.empty(0), pools
     pooling.spread(fit, first, count, sign, fit)
@@ -129,8 +135,16 @@ def fit_pools(
     return out, pools
 
 
-def argsort(z: Floats) -> NDArray[np.uint32] | NDArray[np.int64]:
-    """The stable order of z: one sort of 64-bit numbers, in two threads where that pays."""
+def argsort(z: Floats) -> NDArray[Any]:
+    """The stable order of z."""
+    return ordered(z)[0]
+
+
+def ordered(z: Floats) -> tuple[NDArray[Any], bool]:
+    """The stable order of z, and whether no two are known to be equal.
+
+    One sort of 64-bit numbers, in two threads where that pays: the leading bits of z above the place.
+    """
     m = z.size
     least, most = pooling.ends(z)
     places = (m - 1).bit_length()
@@ -148,10 +162,11 @@ def argsort(z: Floats) -> NDArray[np.uint32] | NDArray[np.int64]:
         packed = merged
     else:
         packed.sort()
-    order: Any = np.empty(m, np.uint32 if m < 1 << 32 else np.int64)
-    if pooling.settle(packed, z, shift, bits, order):
-        return order
-    return np.argsort(z, kind="stable").astype(order.dtype)  # many z agree in all leading bits, and yet differ
+    order: NDArray[Any] = np.empty(m, np.uint32 if m < 1 << 32 else np.int64)
+    settled, strictly = pooling.settle(packed, z, shift, bits, order)
+    if settled:
+        return order, strictly
+    return np.argsort(z, kind="stable").astype(order.dtype), False  # many z agree in all leading bits, and yet differ
 
 
 def taken(a: Floats, order: NDArray[Any]) -> Floats:
@@ -213,6 +228,8 @@ def check_points(z: ArrayLike, y: ArrayLike, weight: ArrayLike | None) -> tuple[
     heavy = float(zs.size) if ws is None else float(pooling.weighted(np.broadcast_to(1.0, ws.shape), ws))
     if not heavy * far < 1e300:
         raise ValueError(f"total weight {heavy:g} times max |y| {far:g} overflows: scale weight or y")
+    if heavy < 1e-290:
+        raise ValueError(f"total weight {heavy:g} is too small to divide by: scale weight")
     return zs, ys, ws
 
 

@@ -120,7 +120,7 @@ class Known(NamedTuple):
     link: Link
     lipschitz: float
 
-    def fit(self, z: Floats, y: Floats, c: Floats) -> tuple[Floats, Any]:
+    def fit(self, z: Floats, y: Floats, weight: Floats | None) -> tuple[Floats, Any]:
         """What the link predicts; nothing is learnt."""
         mean = self.link.u(z)
         if self.link.integral is None:
@@ -138,9 +138,9 @@ class Learnt(NamedTuple):
     constant: float
     lipschitz: float
 
-    def fit(self, z: Floats, y: Floats, c: Floats) -> tuple[Floats, Any]:
+    def fit(self, z: Floats, y: Floats, weight: Floats | None) -> tuple[Floats, Any]:
         """The fit at the margins, and its pools."""
-        return fit_pools(z, y, c, 1.0, self.constant)
+        return fit_pools(z, y, weight, 1.0, self.constant)
 
     def at(self, pools: Any, z: Floats) -> Floats:
         """The learnt link at other margins."""
@@ -179,7 +179,7 @@ class Sweep:
         whole = np.ones(m) if weight is None else weight
         spans = [(0, cut), (cut, m)] if cut < m else [(0, m)]
         self.parts = [Data(X[a:b], y[a:b], whole[a:b], bias) for a, b in spans]
-        self.part, self.y, self.c = part, y, whole
+        self.part, self.y, self.c, self.weight = part, y, whole, weight
         self.share = whole / whole.sum()
         self.width = self.parts[0].width
         norms, tops = (np.concatenate([f(d) for d in self.parts]) for f in (Data.row_norms2, Data.row_tops))
@@ -276,7 +276,7 @@ def play_rounds(
     integral = sweep.part.link.integral if isinstance(sweep.part, Known) else None
     for t in range(rounds):
         z = sweep.margins(w)
-        mean, link = sweep.part.fit(z, sweep.y, sweep.c)
+        mean, link = sweep.part.fit(z, sweep.y, sweep.weight)
         loss[t] = pooling.residuals(sweep.y, mean, sweep.share, residual)
         if integral is not None:
             match[t] = sweep.mean(integral(z) - sweep.y * z)

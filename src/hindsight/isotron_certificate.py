@@ -107,7 +107,7 @@ def _planted(sweep: Sweep, history: History, w: Floats, glm: bool) -> Case:
     eta, x2, constant = sweep.eta, sweep.x2**2, float(sweep.part.lipschitz)
     keep = sweep.c > 0.0
     z = sweep.margins(w)
-    mean, _ = sweep.part.fit(z, sweep.y, sweep.c)
+    mean, _ = sweep.part.fit(z, sweep.y, sweep.weight)
     spread = float(z[keep].max() - z[keep].min())
     step = eta * constant * x2
     needs = [Assumption(f"ηλX₂² = {step:.6g}, which must be below 2 (λ = {constant:g})", step < 2.0)]

@@ -287,8 +287,8 @@ def lipschitz_fit(z: np.ndarray, y: np.ndarray, w: np.ndarray, constant: float) 
     """
     least, most = float(y.min()), float(y.max())
     middle = 0.5 * least + 0.5 * most
-    scale = 2.0 ** -np.frexp(w.max())[1]
+    weight = np.ldexp(w, -np.frexp(w.max())[1])
     g, d = np.empty(z.size), np.empty(z.size)
-    programme(z, y - middle, w * scale, constant, most - least, tree(z.size), g, d)
+    programme(z, y - middle, weight, constant, most - least, tree(z.size), g, d)
     fit: np.ndarray = np.clip(g + middle, least, most)
     return fit

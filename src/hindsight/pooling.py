@@ -100,28 +100,29 @@ def part(a, b, count):
 
 @kernel
 def settle(packed, z, shift, places, order):
-    """The places in order of z; False where too many leading bits tied without their z doing so."""
+    """The places in order of z, and whether no two z are equal.
+
+    The first answer is False where too many leading bits tie without their z doing so.
+    """
     mask = (np.uint64(1) << places) - np.uint64(1)
-    m = packed.size
+    m, strictly, a = packed.size, True, 0
     for k in range(m):
         order[k] = packed[k] & mask
-    if shift == np.uint64(0):
-        return True
-    a = 0
     for k in range(1, m + 1):
         if k < m and packed[k] >> places == packed[a] >> places:
             continue
-        for i in range(a + 1, k):
-            place = order[i]
-            j = i - 1
-            while j >= a and z[order[j]] > z[place]:
-                if k - a > SHORT:
-                    return False
-                order[j + 1] = order[j]
-                j -= 1
-            order[j + 1] = place
+        for i in range(a + 1, k):  # the points a..k have the same leading bits
+            place, j = order[i], i - 1
+            if shift > ZERO:
+                while j >= a and z[order[j]] > z[place]:
+                    if k - a > SHORT:
+                        return False, False
+                    order[j + 1] = order[j]
+                    j -= 1
+                order[j + 1] = place
+            strictly &= not (j >= a and z[order[j]] == z[place])
         a = k
-    return True
+    return True, strictly
 
 
 @kernel
