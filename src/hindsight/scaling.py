@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from . import kernels
+from .kernels import kernel
 
 # kind -> whether it needs a pass over the rows first
 SCALES = {"none": False, "row-unit": False, "global-unit": True, "max-abs": True, "standard": True}
@@ -19,6 +19,17 @@ def norms(X: Any) -> np.ndarray:
     squares = np.asarray(X.data, np.float64) ** 2
     sums = np.add.reduceat(np.append(squares, 0.0), X.indptr[:-1]) if X.shape[0] else np.zeros(0)
     return np.sqrt(np.where(np.diff(X.indptr) > 0, sums, 0.0))
+
+
+@kernel  # type: ignore[untyped-decorator]
+def spread(X: Any, c: Any, s: Any) -> None:
+    """Add rows of weights c to s: for each column their weight, mean and squared distances from it; row by row."""
+    for t in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            s[0, j] += c[t]
+            away = X[t, j] - s[1, j]
+            s[1, j] += away * (c[t] / s[0, j])
+            s[2, j] += c[t] * away * (X[t, j] - s[1, j])
 
 
 class Measure:
@@ -47,7 +58,7 @@ class Measure:
                 raise ValueError("sparse rows cannot be scaled by 'standard': a shift would fill them; take max-abs")
             if not self.spread.size:
                 self.spread = np.zeros((3, n))
-            kernels.spread(X, self.spread)
+            spread(X, np.ones(m), self.spread)
 
     def scale(self, kind: str) -> dict[str, Any]:
         """What `scaled` needs; a column or a set of rows that is all zeros is left as it is."""

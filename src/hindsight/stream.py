@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import kernels
 from .kernels import Euclidean
 from .learners import BY_NAME, Learner
 from .run import RowError, Run, play
-from .scaling import SCALES, Measure, scaled
-from .sources import Chunk, Reject, Source, SourceError, ending, open_source, sample
+from .scaling import SCALES, Measure, scaled, spread
+from .sources import Chunk, Reject, Source, SourceError, ending, label_text, open_source, sample
 from .sources.base import Options
-from .sources.plan import label_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -173,8 +171,13 @@ class Course:
             for runs in self.runs
         ]
 
+    @property
+    def weight(self) -> float:
+        """Of the rows so far: how many they are, where weights are 1."""
+        return self.runs[0][0].facts.weight or 1.0
+
     def best_constant(self) -> float:
-        """What the best constant prediction in hindsight loses on the rows so far: squared error, or mistakes."""
+        """What the best constant in hindsight loses on the rows so far: squared error, or (weighted) mistakes."""
         return float(self.constant[2] if self.labels is None else self.constant.sum() - self.constant.max())
 
 
@@ -397,13 +400,15 @@ def targets_for(labels: list[str] | None, run: Run, raw: np.ndarray, codes: np.n
 
 
 def count(course: Course, z: np.ndarray, raw: np.ndarray, codes: np.ndarray | None, weight: np.ndarray | None) -> None:
-    """Mistakes, and what the best constant is judged by; rows of weight 0 are none, and others count once."""
-    played = slice(None) if weight is None else weight > 0.0
+    """Mistakes, and what the best constant is judged by; rows of weight 0 are none."""
+    if weight is not None and not weight.all():
+        played = weight > 0.0
+        z, raw, weight, codes = z[played], raw[played], weight[played], None if codes is None else codes[played]
+    c = np.ones(len(raw)) if weight is None else weight
     if codes is None:
-        kernels.spread(np.ascontiguousarray(raw[played])[:, None], course.constant[:, None])
+        spread(np.ascontiguousarray(raw)[:, None], c, course.constant[:, None])
         return
-    z, codes = z[played], codes[played]
-    course.constant += np.bincount(codes, minlength=course.constant.size)
+    np.add.at(course.constant, codes, c)  # one after another, so that the sizes of chunks change nothing
     each = len(course.runs[0])
     for k in range(len(course.runs)):
         course.wrong[k] += mistakes(z[:, k * each : (k + 1) * each], codes)

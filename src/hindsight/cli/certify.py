@@ -31,6 +31,8 @@ def certify(
     import json
 
     with one_line_errors():
+        import numpy as np
+
         from ..certificate import Certificates
         from ..certification import certify_run
         from ..model import Model, load
@@ -44,10 +46,8 @@ def certify(
         learners = tuple((name, options) for name, options in s.pop("learners"))
         labels = s.pop("labels")
         plan = Plan(**s | {"data": data, "learners": learners, "labels": None if labels is None else tuple(labels)})
-        state = {"names": found.names} if found.names is not None and found.preparation["kind"] == "sparse" else None
-        import numpy as np
-
-        course = Course(plan, [found.runs], found.labels, found.preparation["scale"], state, [0], np.zeros(0))
+        made = found.preparation
+        course = Course(plan, [found.runs], found.labels, made["scale"], made["state"], [0], np.zeros(0))
         names = found.labels if found.labels is not None and len(found.runs) > 1 else [None] * len(found.runs)
         rows = data_for(course, found.runs)
         each = [certify_run(run, d, label=name) for run, d, name in zip(found.runs, rows, names, strict=True)]

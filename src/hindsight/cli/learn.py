@@ -267,7 +267,8 @@ class Work:
         """Every setting, given or default."""
         plan, source = self.plan, course.source or self.plan.open()
         r = plan.reading
-        yield f"{plan.data}  target {plan.target!r}" + (f", weight {r['weight']!r}" if r["weight"] else "")
+        goal = "its own" if plan.target is None else repr(plan.target)
+        yield f"{plan.data}  target {goal}" + (f", weight {r['weight']!r}" if r["weight"] else "")
         for name in self.titles:
             yield f"  {name}"
         hashed = f", hashed to 2^{r['hash_bits']} columns" if r["hash_bits"] is not None else ""
@@ -354,7 +355,7 @@ class Work:
             if columns is not None:  # a table: its columns as they were sorted out
                 reading |= {"features": [*columns.numeric, *columns.categorical], "ignore": []}
                 reading["categorical"] = columns.categorical
-            preparation = {"kind": source.kind, "source": reading, "scale": course.scale}
+            preparation = {"kind": source.kind, "source": reading, "scale": course.scale, "state": course.state}
             Model(
                 course.runs[0],
                 course.names,

@@ -19,9 +19,9 @@ class Progress:
     def __init__(self, show: str, course: Course, titles: list[str], preface: list[str]) -> None:
         self.show = "table" if show == "auto" else show
         self.titles, self.began = titles, time.perf_counter()
-        self.before, self.last = [0.0] * len(titles), course.done
+        self.before, self.last, self.weight = [0.0] * len(titles), course.done, 0.0
         if course.done:
-            self.before = course.losses()
+            self.before, self.weight = course.losses(), course.weight
         self.next = 1 << course.done.bit_length() if course.done else 1
         self.bar: Any = None
         self.task: Any = None
@@ -89,9 +89,10 @@ class Progress:
 
     def _line(self, course: Course) -> None:
         done, losses = course.done, course.losses()
-        since = [(now - was) / (done - self.last) for now, was in zip(losses, self.before, strict=True)]
-        means = [loss / done for loss in losses]
-        constant, speed = course.best_constant() / done, done / (time.perf_counter() - self.began)
+        weight = course.weight
+        since = [(now - was) / ((weight - self.weight) or 1.0) for now, was in zip(losses, self.before, strict=True)]
+        means = [loss / weight for loss in losses]
+        constant, speed = course.best_constant() / weight, done / (time.perf_counter() - self.began)
         if self.show == "json":
             line: dict[str, Any] = {"rows": done, "read": course.read, "rows_per_second": round(speed)}
             line |= {"mean_loss": means, "since_last": since, "best_constant": constant}
@@ -101,4 +102,4 @@ class Progress:
             self._print(f"{done:>12,} {means[0]:>12.6g} {since[0]:>12.6g}{wrong} {constant:>12.6g} {speed:>10,.0f}")
         else:
             self._print(f"{done:>12,}" + "".join(f" {v:>12.6g}" for v in means) + f" {constant:>12.6g} {speed:>10,.0f}")
-        self.before, self.last, self.next = losses, done, 2 * self.next
+        self.before, self.last, self.weight, self.next = losses, done, weight, 2 * self.next

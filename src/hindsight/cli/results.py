@@ -38,7 +38,7 @@ def result(course: Course, titles: list[str], certificates: list[list[Certificat
 
     learners = []
     for k, (runs, loss) in enumerate(zip(course.runs, course.losses(), strict=True)):
-        mine: dict[str, Any] = {"learner": titles[k], "loss": loss, "mean_loss": loss / course.done}
+        mine: dict[str, Any] = {"learner": titles[k], "loss": loss, "mean_loss": loss / course.weight}
         mine |= {"mistakes": course.wrong[k]} if course.labels else {}
         mine["facts"] = [asdict(run.facts) for run in runs]
         if certificates:
@@ -64,7 +64,7 @@ def summary(course: Course, titles: list[str], certificates: list[list[Certifica
         wrong = f", {course.wrong[k]:,} mistakes" if course.labels else ""
         if len(titles) > 1:
             yield titles[k]
-        yield f"{what} {loss:.6g}, mean {loss / course.done:.6g}{wrong}"
+        yield f"{what} {loss:.6g}, mean {loss / course.weight:.6g}{wrong}"
         yield f"max |x|₂ = {facts.x2:.6g}, max |x|∞ = {facts.xinf:.6g}, Σ|g|² = {facts.gradient:.6g}"
         for doubt in doubts(runs[0]):
             yield f"warning: {doubt}"
