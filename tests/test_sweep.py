@@ -190,9 +190,9 @@ def test_one_draw_points_along_the_gradient_on_average(rule):
     for i in range(9):
         sweep = Sweep(descent(rule, eta=eta), 3, batch=1, l2=l2, intercept=False, start=w)
         _, rows, _ = next(iter(Data(X, y, c).blocks()))
-        factors, step = c * 9 / c.sum(), sweep.learner.step
+        pairs, step = np.stack((y, c * 9 / c.sum()), axis=1), sweep.learner.step
         sweep_kernels.descend(
-            rows, np.array([i]), y, factors, 1, LOSSES[rule], step, l2, sweep.v, sweep.s, sweep.f, np.empty(1)
+            rows, np.array([i]), pairs, 1, LOSSES[rule], step, l2, sweep.v, sweep.s, sweep.f, np.empty(1)
         )
         steps.append((w - sweep.weights) / eta)
     want = naive_gradient(rule, X.tolist(), y, c / c.sum(), l2, w.tolist())

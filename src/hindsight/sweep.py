@@ -221,7 +221,7 @@ class Sweep:
         if count < data.rounds:
             raise ValueError("rows are drawn at random: give them in memory, in one C-contiguous array or CSR matrix")
         on = np.flatnonzero(data.c)
-        factors, room = data.c * (on.size / data.c.sum()), np.empty(batch)
+        pairs, room = np.stack((data.y, data.c * (on.size / data.c.sum())), axis=1), np.empty(batch)
         everything, look = on.size == data.rounds, -(-on.size // batch)
         left = rounds
         while left > 0:
@@ -231,7 +231,7 @@ class Sweep:
             order = self.generator.integers(0, on.size, size * batch)
             order = order if everything else on[order]
             played = descend(
-                rows, order, data.y, factors, batch, self.learner.rule, self.learner.step, self.l2,
+                rows, order, pairs, batch, self.learner.rule, self.learner.step, self.l2,
                 self.v, self.s, self.f, room,
             )  # fmt: skip
             if played < size or not np.isfinite(self.v).all():

@@ -37,26 +37,24 @@ def _fetch(context, array, k):
     return types.void(array, types.intp), build
 
 
-def ahead(rows, y, a, t):
+def ahead(rows, pairs, t):
     """Ask for row t, its target and its factor, which will be played soon."""
 
 
 @overload(ahead, jit_options=INLINE)
-def _ahead(rows, y, a, t):
+def _ahead(rows, pairs, t):
     if issubclass(rows.instance_class, Dense):
 
-        def dense(rows, y, a, t):
-            _fetch(y, t)
-            _fetch(a, t)
+        def dense(rows, pairs, t):
+            _fetch(pairs, 2 * t)
             n = rows.values.shape[1]
             for k in range(0, n + 31, 32):  # the processor follows a run of lines once it has begun
                 _fetch(rows.values, t * n + min(k, n - 1))
 
         return dense
 
-    def sparse(rows, y, a, t):
-        _fetch(y, t)
-        _fetch(a, t)
+    def sparse(rows, pairs, t):
+        _fetch(pairs, 2 * t)
         first, last = np.int64(rows.indptr[t]), np.int64(rows.indptr[t + 1])
         for k in range(first, last, 32):
             _fetch(rows.data, k)
@@ -138,11 +136,12 @@ def _loops(stamp):
         s[SQUARE], s[TOUCHED] = s[SCALE] * s[SCALE] * total, 0.0
 
     @kernel
-    def descend(rows, order, y, a, batch, rule, step, l2, v, s, f, d):
+    def descend(rows, order, pairs, batch, rule, step, l2, v, s, f, d):
         """Play the rows of `order`, `batch` a round; every step costs O(values in its rows), also with l2 and the mean.
 
-        v holds theta, a workspace of zeros and the moment; d room for a slope a row of the batch. Returns the rounds
-        played, fewer than asked where a margin or a step was not finite.
+        `pairs` holds the target and the factor of each row, on one line of memory; v holds theta, a workspace of zeros
+        and the moment; d room for a slope a row of the batch. Returns the rounds played, fewer than asked where a
+        margin or a step was not finite.
         """
         stamp  # noqa: B018
         rounds = order.size // batch
@@ -152,13 +151,13 @@ def _loops(stamp):
             paid, along, square = 0.0, 0.0, 0.0
             for k in range(i * batch, (i + 1) * batch):
                 t = order[k]
-                ahead(rows, y, a, order[min(k + AHEAD, order.size - 1)])
+                ahead(rows, pairs, order[min(k + AHEAD, order.size - 1)])
                 dot, q, _ = inner(v, 0, rows, t)
                 z = s[SCALE] * dot
-                c = a[t] / batch
-                pull = c * rule.slope(z, y[t])
+                y, c = pairs[t, 0], pairs[t, 1] / batch
+                pull = c * rule.slope(z, y)
                 d[k - i * batch] = pull
-                paid += c * rule.loss(z, y[t])
+                paid += c * rule.loss(z, y)
                 along += pull * z
                 square += pull * pull * q
             drawn = order[i * batch : (i + 1) * batch]
