@@ -4,13 +4,13 @@ Rows are scanned in their order, over and over; each violated one, y (w.x) <= 0,
 every row has been right since the last update. With u such that y (u.x) >= 1 on all rows that takes at most (R|u|)^2
 updates, R = max |x|; on rows that no w separates it never ends by itself.
 
-**The pocket** keeps the hypothesis with the fewest training errors. Its errors are always counted over all rows. A
-hypothesis is counted when it meets the row that ends it, those rows first that were most wrong lately, and only until
-it has as many errors as the pocket. That takes at least as many rows as the pocket has errors, for every update: cheap
-where rows are nearly separable, hundreds of scans a scan where they are noisy. The rows read to count are therefore
-kept within `effort` for each row scanned (and FREE beside). While that lasts the pocket is the best of *all*
-hypotheses; once it does not, `every` is False and only those are counted that stayed right for longer than the pocket
-did (Gallant's ratchet).
+**The pocket** keeps the hypothesis with the fewest training errors, counted over all rows. A hypothesis is counted when
+it meets the row that ends it, those rows first that were most wrong lately, and only until it has as many errors as the
+pocket. That takes at least as many rows as the pocket has errors, for every update: cheap where rows are nearly
+separable, hundreds of scans a scan where they are noisy. The rows read to count are therefore kept within `effort` for
+each row scanned (and FREE beside). While that lasts the pocket is the best of *all* hypotheses. Once it does not,
+`every` is False, and from then on a hypothesis is counted as often as `effort` allows, over rows in a random order (of
+a fixed seed), given up as soon as its errors come faster than the pocket's.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ SMALL = 4_000_000  # numbers in the rows up to which a certificate seeks the har
 
 BATCH = Theorem("batch perceptron", "N2", "updates ≤ (R|u|)² if y(u·x) ≥ 1 on every row")
 
-# What the scan keeps: its place, rows right in this call and in this hypothesis's life since the last update, the life
-# of the pocket, updates, rows scanned, the pocket's errors, rows read to count, whether all were counted, zero margins.
-AT, RIGHT, RUN, KEPT_RUN, UPDATES, VISITS, ERRORS, READ, EVERY, ZEROS, COUNTERS = range(11)
+# What the scan keeps: its place, rows right since the last update (in this call), updates, rows scanned, the pocket's
+# errors, rows read to count errors, whether every hypothesis was counted, and updates at a margin of 0.
+AT, RIGHT, UPDATES, VISITS, ERRORS, READ, EVERY, ZEROS, COUNTERS = range(9)
 LOSS, NORM = range(2)  # sums over updates: -y (w.x), and |x|^2
 
 
@@ -67,34 +67,54 @@ def _loops(stamp: int) -> tuple[Any, ...]:
         return wrong, most
 
     @kernel
+    def glance(rows, y, v, mixed, limit):  # type: ignore[no-untyped-def]
+        """The same over rows in random order, given up early where errors come faster than the pocket's `limit`."""
+        stamp  # noqa: B018
+        wrong, look, rate = 0, 32, limit / y.size
+        for k in range(y.size):
+            i = mixed[k]
+            if not y[i] * inner(v, 0, rows, i)[0] > 0.0:
+                wrong += 1
+                if wrong >= limit:
+                    return wrong, k + 1
+            if k + 1 == look:
+                if wrong > rate * look:
+                    return limit, k + 1
+                look *= 2
+        return wrong, y.size
+
+    @kernel
     def keep(v, pocket, s, errors):  # type: ignore[no-untyped-def]
         for j in range(v.shape[1]):
             pocket[0, j] = v[0, j]
-        s[ERRORS], s[KEPT_RUN] = errors, s[RUN]
+        s[ERRORS] = errors
 
     @kernel
-    def judge(rows, y, v, pocket, order, s, spare):  # type: ignore[no-untyped-def]
+    def judge(rows, y, v, pocket, order, mixed, s, spare):  # type: ignore[no-untyped-def]
         """Put v in the pocket if it has fewer errors, as far as `spare` rows may be read to find out."""
         stamp  # noqa: B018
         m = y.size
-        if s[UPDATES] == 0 or not (s[EVERY] == 1 or (s[RUN] > s[KEPT_RUN] and spare >= m)):
-            return  # the first hypothesis is the pocket already
-        most = m if spare >= m else max(0, int(spare))
-        wrong, read = count(rows, y, v, order, s[ERRORS], most)
-        s[READ] += read
-        if wrong < s[ERRORS]:
-            if read == m:
-                keep(v, pocket, s, wrong)
-            else:
+        if s[UPDATES] == 0:  # the first hypothesis is the pocket already
+            return
+        if s[EVERY] == 1:
+            wrong, read = count(rows, y, v, order, s[ERRORS], m if spare >= m else max(0, int(spare)))
+            if wrong < s[ERRORS] and read < m:
                 s[EVERY] = 0
+        elif spare >= m:
+            wrong, read = glance(rows, y, v, mixed, s[ERRORS])
+        else:
+            return
+        s[READ] += read
+        if wrong < s[ERRORS] and read == m:
+            keep(v, pocket, s, wrong)
 
     @kernel
-    def scan(rows, y, q, v, pocket, order, s, f, enough, visits, updates, reads, spare, effort):  # type: ignore[no-untyped-def]
+    def scan(rows, y, q, v, pocket, order, mixed, s, f, enough, visits, updates, reads, spare, effort):  # type: ignore[no-untyped-def]
         """Scan until `enough` rows were right, or to these totals; a row whose margin is not finite, or -1."""
         stamp  # noqa: B018
         m = y.size
         at, right = s[AT], s[RIGHT]
-        seen, since = s[VISITS], s[VISITS]
+        seen = s[VISITS]
         while right < enough and seen < visits and s[UPDATES] < updates:
             z = inner(v, 0, rows, at)[0]
             if not abs(z) < np.inf:
@@ -105,12 +125,9 @@ def _loops(stamp: int) -> tuple[Any, ...]:
             if y[i] * z > 0.0:
                 right += 1
                 continue
-            s[RUN] += seen - 1 - since
-            since = seen
-            judge(rows, y, v, pocket, order, s, spare + effort * seen - s[READ])
+            judge(rows, y, v, pocket, order, mixed, s, spare + effort * seen - s[READ])
             add(v, 0, rows, i, y[i])
             s[UPDATES] += 1
-            s[RUN] = 0
             right = 0
             f[LOSS] += abs(z)
             f[NORM] += q[i]
@@ -119,7 +136,6 @@ def _loops(stamp: int) -> tuple[Any, ...]:
             if s[READ] >= reads:
                 break
         s[AT], s[RIGHT], s[VISITS] = at, right, seen
-        s[RUN] += seen - since
         return -1
 
     return scan, count, keep
@@ -203,7 +219,7 @@ class Halfspace:
         """
         rows, q = sound(data, X, names)
         m, s = data.rounds, self.s
-        order = np.arange(m)
+        order, mixed = np.arange(m), np.random.default_rng(0).permutation(m)
         if s[AT] >= m:
             s[AT] = 0
         s[RIGHT], s[EVERY] = 0, 1
@@ -219,7 +235,7 @@ class Halfspace:
         while True:
             part = min(int(last), int(s[VISITS]) + step)
             row = _scan(
-                rows, data.y, q, self.v, self.pocket, order, s, self.f, m, part, most, again, spare, gain
+                rows, data.y, q, self.v, self.pocket, order, mixed, s, self.f, m, part, most, again, spare, gain
             )  # fmt: skip
             if row >= 0:
                 raise ValueError(f"row {row}: the margin w.x overflows (|x|^2 = {q[row]:g}); scale the features")
@@ -253,7 +269,7 @@ class Halfspace:
         rows, q = sound(data, None, None)
         order, most = np.arange(data.rounds), np.iinfo(np.int64).max
         _scan(
-            rows, data.y, q, again.v, again.pocket, order, again.s, again.f, most, self.visits, most, most,
+            rows, data.y, q, again.v, again.pocket, order, order, again.s, again.f, most, self.visits, most, most,
             -math.inf, 0.0,
         )  # fmt: skip
         far = float(np.abs(again.v - self.v).max())

@@ -34,7 +34,7 @@ class BatchPerceptronClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     max_passes : scans of the rows in a call of `fit`, at most; None for no cap.
     max_updates : updates in a call of `fit`, at most, for each class; None for no cap. One of the two is needed.
     effort : rows that may be read to count errors for each row scanned (beside a first few hundredths of a second).
-        While that lasts every hypothesis is counted; then only those that stay right for longer than the pocket's did.
+        While that lasts every hypothesis is counted; then as many as it allows, the rest being passed over.
         ``math.inf`` counts every hypothesis, whatever that costs.
     fit_intercept : a constant coordinate 1, which counts in the norms.
     warm_start : go on from the weights, the pocket and the counters of the last `fit`.
