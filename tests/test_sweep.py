@@ -363,6 +363,7 @@ def test_the_rate_of_theory_keeps_its_promise(loss):
     c[0] = 5.0
     drawn = make(loss, eta="theory", B=B, rounds=T, batch=1, random_state=0).fit(X, label, c)
     norms = np.sqrt((X**2).sum(axis=1) + 1.0)
+    assert "as planned, in expectation: f − f(u) ≤" in str(drawn.certify(X, label, c))
     assert drawn.rho_ == pytest.approx((c * norms).max() * 80 / c.sum())
 
 

@@ -316,7 +316,7 @@ def certify_sweep(
         needs = (
             Assumption("rows drawn uniformly with replacement: a bound on the mean over all draws, not on one", None),
         )
-        notes = (*notes, f"in expectation over the draws: f ≤ {bound:.6g}, beside the measured {measured:.6g}")
+        notes = (*notes, f"in expectation, with the |vₜ|² of these draws: f ≤ {bound:.6g}; measured {measured:.6g}")
     fixed = facts.rate_max == facts.rate_min
     best_eta = math.nan
     if fixed and math.isfinite(bound) and facts.gradient > 0.0:

@@ -284,7 +284,8 @@ class GradientDescent(BaseEstimator):  # type: ignore[misc]
         eta = run.learner.step.eta
         promise = self.B**2 / (2.0 * eta * run.rounds) + 0.5 * eta * self.rho_**2
         where = f"for all |u| ≤ B = {self.B:g} (ρ = {self.rho_:.6g})"
-        note = f"as planned: f − f(u) ≤ B²/(2ηT) + ηρ²/2 = {promise:.6g} {where}"
+        planned = "as planned" if run.batch is None else "as planned, in expectation"
+        note = f"{planned}: f − f(u) ≤ B²/(2ηT) + ηρ²/2 = {promise:.6g} {where}"
         return replace(certificate, notes=(*certificate.notes, note))
 
 
