@@ -43,6 +43,8 @@ def certify(
         if not isinstance(found, Model):
             raise ValueError(f"{model}: holds an estimator: certify it in Python, with its own certify(X, y)")
         s = dict(found.settings)
+        if "learners" not in s:
+            raise ValueError(f"{model}: was not written by `learn --save`, so how its rows were read is not known")
         learners = tuple((name, options) for name, options in s.pop("learners"))
         labels = s.pop("labels")
         plan = Plan(**s | {"data": data, "learners": learners, "labels": None if labels is None else tuple(labels)})

@@ -31,7 +31,17 @@ class AssumptionWarning(UserWarning):
     """The data seen so far lies outside what a theorem, or the geometry, allows for."""
 
 
-class OnlineEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
+class SaveMixin:
+    """Saving to one file."""
+
+    def save(self, path: Any) -> None:
+        """Write the estimator to one file; `hindsight.load` gives back an equal one."""
+        from ..model import save_estimator
+
+        save_estimator(self, path)
+
+
+class OnlineEstimator(SaveMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
     """Base of the estimators; a concrete one has a constructor and `_learner`."""
 
     runs_: list[Run]
