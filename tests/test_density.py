@@ -572,6 +572,9 @@ def test_many_rows_are_scored_as_few():
     X = rng(24).standard_normal((700, 3000))
     p = Gaussian(columns=3000).update(X[:20])
     np.testing.assert_array_equal(p.logp(X), np.concatenate([p.logp(X[:1]), p.logp(X[1:300]), p.logp(X[300:])]))
+    X[650, 7] = math.nan
+    with pytest.raises(RowError, match="row 650, column 7: value NaN"):
+        p.logp(X)
 
 
 def test_text_numbers_are_read_as_numbers():

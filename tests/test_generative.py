@@ -310,6 +310,23 @@ def test_bad_named_rows_change_nothing():
         GenerativeClassifier(Keyed(card(), "customer", spill="x.sqlite")).fit(X, y)
 
 
+def test_named_columns_need_densities_that_know_names():
+    X, y = phone(50)
+    with pytest.raises(ValueError, match="need a Product or Keyed for every class, not <gaussian"):
+        GenerativeClassifier({"fine": card(), "fraud": Gaussian(columns=4)}).fit(X, y)
+    with pytest.raises(ValueError, match="takes one column beside the key, got hour, minutes, place"):
+        GenerativeClassifier(Keyed(Poisson(), "customer")).fit(X, y)
+
+
+def test_columns_that_repeat_are_named_as_the_trouble():
+    X, y = blobs(200)
+    twice = np.hstack([X, X[:, :1]]) * 1e6
+    with pytest.raises(ValueError, match="a column is a sum of others, or constant, at double precision"):
+        GenerativeClassifier("full").fit(twice, y).predict(twice)
+    steady = GenerativeClassifier(FullGaussian(4, scale=1e3)).fit(twice, y)
+    assert np.isfinite(steady.predict_log_proba(twice)).all()
+
+
 def test_keys_that_spill_predict_the_same(tmp_path):
     X, y = phone(400)
     small = Keyed(card(), "customer", capacity=3, spill=str(tmp_path / "keys.sqlite"))

@@ -224,7 +224,13 @@ class Density:
         step = max(1, BLOCK * 16 // self.columns)  # many rows of many columns need not be held at once
         if x.ndim < 2 or len(x) <= step:
             return self.terms(x).sum(axis=1)
-        return np.concatenate([self.terms(x[a : a + step]).sum(axis=1) for a in range(0, len(x), step)])
+        out = np.empty(len(x))
+        for a in range(0, len(x), step):
+            try:
+                out[a : a + step] = self.terms(x[a : a + step]).sum(axis=1)
+            except RowError as error:
+                raise RowError(a + error.row, error.message) from None
+        return out
 
     def sample(self, size: int, rng: np.random.Generator) -> np.ndarray:
         """Rows drawn from what is predicted next, each from the same predictive."""

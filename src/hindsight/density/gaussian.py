@@ -177,7 +177,10 @@ class FullGaussian:
             self._factor,
         )
         if not sound:
-            raise ValueError("full gaussian: the scatter is singular at double precision: give a larger scale")
+            raise ValueError(
+                "full gaussian: a column is a sum of others, or constant, at double precision: leave it out, "
+                f"or give FullGaussian({self.columns}, scale=...) a larger scale"
+            )
 
     def _numbers(self, x: Any) -> np.ndarray:
         X = np.ascontiguousarray(x, np.float64)
@@ -206,7 +209,7 @@ class FullGaussian:
         row = kernels.play_full(*prior, self.forget, X - first, *stats, work, v, out)
         if row >= 0:
             self.n, self._mean, self._scatter, self._factor = kept
-            raise RowError(row, f": the scatter is singular at double precision with {X[row].tolist()}")
+            raise RowError(row, f": with {X[row].tolist()} the scatter is singular at double precision")
         self._first = first.copy()
         if self.forget < 1.0:
             if self._whole is None:

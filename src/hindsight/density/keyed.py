@@ -95,6 +95,8 @@ class Keyed:
                 raise ValueError(f"there is no column {self.key!r} (columns: {', '.join(map(str, frame))})")
             keys = np.asarray(frame[self.key])
             rest = {name: values for name, values in frame.items() if name != self.key}
+            if not isinstance(self.inner, Product) and len(rest) != 1:
+                raise ValueError(f"{self.inner.name} takes one column beside the key, got {', '.join(map(str, rest))}")
             x = rest if isinstance(self.inner, Product) else next(iter(rest.values()))
         else:
             X = np.asarray(x)

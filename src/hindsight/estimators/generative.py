@@ -94,6 +94,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 self._declare(unique_labels(y if classes is None else classes))
             elif classes is not None and not np.array_equal(unique_labels(classes), self.classes_):
                 raise ValueError(f"classes={classes!r} is not the same as declared before: {self.classes_.tolist()}")
+            self._fits(X)
             codes = self._codes(y)
             done = do(X, codes)
             self.class_count_ = self.class_count_ + np.bincount(codes, minlength=len(self.classes_))
@@ -118,6 +119,12 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         elif count != self.n_features_in_:
             raise ValueError(f"X has {count} features, but the model is expecting {self.n_features_in_}")
         return X if columns is None else {name: np.asarray(values) for name, values in columns.items()}
+
+    def _fits(self, X: Any) -> None:
+        """Named columns need densities that know names."""
+        plain = [d for d in [self._bank, *self._each] if d is not None and not isinstance(d, (Product, Keyed))]
+        if isinstance(X, dict) and plain:
+            raise ValueError(f"rows with named columns need a Product or Keyed for every class, not {plain[0]!r}")
 
     def _named(self) -> bool:
         given = self.density.values() if isinstance(self.density, Mapping) else [self.density]
