@@ -96,7 +96,8 @@ def rows(form: str, data: bytes, **options: object) -> list[object]:
             found += chunk.rejects
         found.append((len(source.names), source.names[:50]))
     except SourceError as error:
-        assert "\n" not in str(error), (form, data)
+        if "\n" in str(error):
+            raise AssertionError(f"more than one line: {form} {data!r}") from None
         found.append(str(error))
     return sorted(found, key=repr)
 

@@ -307,7 +307,7 @@ def test_hash_is_the_stated_one_and_counts_collisions(tmp_path):
 )
 @pytest.mark.parametrize("digest", [False, True])
 def test_going_on_from_every_position(dense, form, digest):
-    X, y, w, folder, memory = dense
+    X, _, _, folder, memory = dense
     data = memory.get(form, folder / form)
     make = lambda: open_source(data, "y", weight="w", chunk=200, digest=digest)  # noqa: E731
     for chunk in make().chunks():
@@ -573,11 +573,10 @@ def test_rejects_are_listed_and_the_rest_is_read(tmp_path, chunk):
 
 def test_errors_come_after_the_rows_before_them(tmp_path):
     path = write(tmp_path / "t.csv", "x,y\n1,2\n3,4\nz,5\n")
-    seen = 0
+    seen = []
     with pytest.raises(SourceError, match="line 4"):
-        for chunk in open_source(path, "y", chunk=4).chunks():
-            seen += len(chunk)
-    assert seen == 2
+        seen.extend(len(chunk) for chunk in open_source(path, "y", chunk=4).chunks())
+    assert sum(seen) == 2
 
 
 def test_closing_early_stops_the_reader(tmp_path):

@@ -13,7 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-CHUNK = 1 << 20  # bytes of text, or of the values of a table, that make a chunk
+CHUNK = 1 << 19  # bytes of text, or of the values of a table, that make a chunk
 MISSING = ("error", "zero", "skip")
 Position = dict[str, Any]
 
@@ -58,9 +58,9 @@ class Options:
 class Chunk:
     """Some rows in the order of the source.
 
-    `X` is a C-contiguous float array or a scipy CSR matrix with ascending, unique indices; `y` is float64, or text where
-    not every target is a number; `weight` is float64 or None; `first` is the number of the first row, from 0, bad rows
-    not counted; `position` is where reading goes on after this chunk; `read` is how many bytes of the source that took.
+    `X` is a C-contiguous float array or a scipy CSR matrix with ascending, unique indices; `y` is float64, or text
+    where not every target is a number; `weight` is float64 or None; `first` is the number of the first row, from 0,
+    bad rows not counted; `position` is where reading goes on after this chunk; `read` is how many bytes that took.
     """
 
     X: Any
@@ -90,13 +90,13 @@ class Source:
         self.digest: str | None = None
 
     @property
-    def names(self) -> list[str]:
+    def names(self) -> Sequence[str]:
         """Names of the features, up to the last chunk given: fixed for a table, in order of first sight elsewhere."""
         raise NotImplementedError
 
     def state(self) -> dict[str, Any]:
         """What maps names to columns, up to the last chunk given; plain values for JSON."""
-        return {"names": self.names}
+        raise NotImplementedError
 
     def restore(self, state: dict[str, Any]) -> None:
         """Map names to columns as the source did that gave this state."""

@@ -96,7 +96,7 @@ class Delimited(Text):
         return (records[0] if records else []), stop, reading.line + lines
 
     @property
-    def names(self) -> list[str]:
+    def names(self) -> Sequence[str]:
         return self.plan.names(self.width)
 
     def state(self) -> dict[str, Any]:
@@ -131,11 +131,10 @@ class Delimited(Text):
         for t, c, a, b in slow[: out[parsers.SLOWS]].tolist():
             text = text_of(buf, a, b)
             rough.field(t, c, text.replace('""', '"') if a and buf[a - 1] == parsers.QUOTE else text)
-        X, y, weight, rows, more = rough.finish(rows[:r], int(out[parsers.WIDTH]))
+        matrix, targets, weights, rows, more = rough.finish(rows[:r], int(out[parsers.WIDTH]))
         faults = sorted(faults + more, key=lambda fault: fault.row[0])
-        return Batch(
-            X, y, weight, rows, int(out[parsers.STOP]), int(out[parsers.LINE]), int(out[parsers.WIDTH]), faults
-        )
+        stop, line, width = (int(out[k]) for k in (parsers.STOP, parsers.LINE, parsers.WIDTH))
+        return Batch(matrix, targets, weights, rows, stop, line, width, faults)
 
     def _fault(self, fault: np.ndarray) -> Bad:
         what, count = int(fault[3]), int(fault[4])
@@ -144,4 +143,4 @@ class Delimited(Text):
             parsers.OPEN: "a quote is opened but not closed",
             parsers.AFTER: "text follows a closing quote",
         }
-        return Bad(fault[:3], "", reasons.get(what, wants))
+        return Bad(fault[:3].tolist(), "", reasons.get(what, wants))

@@ -114,10 +114,10 @@ class Spelled(Sequence[str]):
     """Names that are numbers: "1", "2", ... from a first one on."""
 
     def __init__(self, first: int, count: int, form: str = "{}") -> None:
-        self.first, self.count, self.form = first, count, form
+        self.first, self.size, self.form = first, count, form
 
     def __len__(self) -> int:
-        return self.count
+        return self.size
 
     @overload
     def __getitem__(self, k: int) -> str: ...
@@ -125,10 +125,10 @@ class Spelled(Sequence[str]):
     def __getitem__(self, k: slice) -> list[str]: ...
     def __getitem__(self, k: int | slice) -> str | list[str]:
         if isinstance(k, slice):
-            return [self[j] for j in range(*k.indices(self.count))]
-        if not -self.count <= k < self.count:
+            return [self[j] for j in range(*k.indices(self.size))]
+        if not -self.size <= k < self.size:
             raise IndexError(k)
-        return self.form.format(self.first + k % self.count)
+        return self.form.format(self.first + k % self.size)
 
 
 class Numbers:

@@ -69,7 +69,7 @@ class Plan:
         j = self.columns.index(name)
         self.kinds[j], self.dest[j] = kind, dest
 
-    def names(self, width: int) -> list[str]:
+    def names(self, width: int) -> Sequence[str]:
         """The features: numbers first, then indicators in order of first sight."""
         return self.dictionary.names(max(width, self.features))
 

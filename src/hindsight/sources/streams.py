@@ -39,7 +39,7 @@ class Stream(io.RawIOBase):
         self.packed = True
         if head[:2] == b"\x1f\x8b":
             self.counted = Counted(self.raw)
-            self.file = gzip.GzipFile(fileobj=self.counted, mode="rb")
+            self.file = gzip.GzipFile(fileobj=self.counted, mode="rb")  # type: ignore[call-overload]
         elif head == b"\x28\xb5\x2f\xfd":
             import pyarrow as pa
 

@@ -83,7 +83,16 @@ class Text(Source):
 
     def _chunks(self, start: Position | None) -> Iterator[Chunk]:
         hasher = hashlib.sha256() if self.options.digest else None
-        at = {"file": 0, "offset": 0, "line": 1, "row": 0, "rejected": 0, "width": 0, "digest": None, "read": 0}
+        at: Position = {
+            "file": 0,
+            "offset": 0,
+            "line": 1,
+            "row": 0,
+            "rejected": 0,
+            "width": 0,
+            "digest": None,
+            "read": 0,
+        }
         if start is not None:
             at |= start
             self._verify(start, hasher)
@@ -180,7 +189,7 @@ class Reading:
             raise SourceError(f"{self.stream.where}, line {self.line}: longer than {LONGEST >> 20} MiB")
         buf = np.empty(rest + self.more + PAD, np.uint8)
         buf[:rest] = self.buf[self.begin : self.end]
-        n = self.stream.readinto(memoryview(buf)[rest:-PAD])
+        n = self.stream.readinto(buf[rest:-PAD].data)
         self.final = n < self.more
         self.buf, self.begin, self.end = buf, 0, rest + n
         buf[self.end : self.end + PAD] = 0
