@@ -402,6 +402,15 @@ def test_early_stop_is_by_the_gradient_alone_and_off_by_default():
     assert model.certify(X, y).verdict is Verdict.HOLDS
 
 
+def test_outputs_may_be_changed_after_the_fit_if_they_were_kept():
+    X, y = np.eye(3), np.arange(3.0)
+    model = GradientDescentRegressor(rounds=5).fit(X, y)
+    last = GradientDescentRegressor(rounds=5, output="last").fit(X, y)
+    np.testing.assert_array_equal(model.set_params(output="last").coef_, last.coef_)
+    with pytest.raises(ValueError, match="output 'best' was not kept: fit with it"):
+        model.set_params(output="best").predict(X)
+
+
 def test_a_bar_only_when_asked(capsys):
     X, y = np.eye(3), np.arange(3.0)
     GradientDescentRegressor(rounds=5).fit(X, y)

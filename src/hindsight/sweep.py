@@ -103,7 +103,11 @@ class Sweep:
         """The "mean", "last" or "best" weights."""
         if which == "mean":
             return self.mean
-        return self.best.copy() if which == "best" and self.best_value <= self.last_value else self.weights
+        if which == "last":
+            return self.weights
+        if which != "best" or not self.keeps_best:
+            raise ValueError(f"output {which!r} was not kept: fit with it")
+        return self.best.copy() if self.best_value <= self.last_value else self.weights
 
     def fresh(self) -> Sweep:
         """The same sweep before its first round."""
