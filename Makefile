@@ -4,7 +4,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: run test lint truth bench lock clean
+.PHONY: run test lint truth torture fuzz bench examples lock clean
 
 run: $(READY)
 	$(BIN)/hindsight learn sample:diabetes --learner widrow-hoff --eta 0.1 --update explicit --report report.html
@@ -27,9 +27,21 @@ truth: $(READY)
 	$(BIN)/python tests/truth.py --streams 10000
 	$(BIN)/python tests/mutants.py
 
+# A thousand kills of a run with checkpoints, and one at every system call of a save where strace is there.
+torture: $(READY)
+	$(BIN)/python tests/torture.py --kills 1000
+	$(BIN)/python tests/torture.py --strace
+
+# A million inputs for the parsers of text.
+fuzz: $(READY)
+	$(BIN)/python tests/fuzz_parsers.py 1000000
+
+BENCHMARKS := online certificates batch halfspace isotonic sources forecast density
 bench: $(READY) .venv/ready-bench
-	$(BIN)/python benchmarks/online.py --markdown
-	$(BIN)/python benchmarks/certificates.py --markdown
+	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py --markdown || exit 1; done
+
+examples: $(READY)
+	for file in examples/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 $(READY): requirements/dev.txt pyproject.toml
 	$(PYTHON) -m venv .venv || python3 -m venv .venv
