@@ -1,6 +1,7 @@
 """Isotron and GLM-tron over epochs: against loops written from the notes, their theorems, noise, and bad input."""
 
 import math
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -128,18 +129,19 @@ def test_identical_rows_tie(m, n):
     np.testing.assert_array_equal(got, got[first][group.ravel()])
 
 
-def test_two_halves_and_two_threads_change_no_bit(monkeypatch):
+@pytest.mark.parametrize("store", [np.asarray, sp.csr_matrix, np.asfortranarray])
+def test_two_halves_and_two_threads_change_no_bit(monkeypatch, store):
     rng = np.random.default_rng(3)
-    X, y = rows(rng, 101, 5), rng.random(101)
+    X, y, weight = store(rows(rng, 101, 5)), rng.random(101), rng.random(101)
     monkeypatch.setattr(module, "LARGE", 10)
     fits = []
     for threads in (1, 2):
-        monkeypatch.setattr("hindsight.isotonic._threads", lambda threads=threads: threads)
-        history = play_rounds(Sweep(X, y, None, PLAIN), 5)
+        monkeypatch.setattr(sys.modules["hindsight.isotonic"], "_threads", lambda threads=threads: threads)
+        history = play_rounds(Sweep(X, y, weight, PLAIN), 5)
         fits.append(history.last)
     np.testing.assert_array_equal(*fits)
     monkeypatch.setattr(module, "LARGE", 1 << 17)
-    np.testing.assert_allclose(play_rounds(Sweep(X, y, None, PLAIN), 5).last, fits[0], rtol=1e-12)
+    np.testing.assert_allclose(play_rounds(Sweep(X, y, weight, PLAIN), 5).last, fits[0], rtol=1e-12)
 
 
 # ---------------------------------------------------------------- the theorems
