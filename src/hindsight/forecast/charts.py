@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,8 +92,9 @@ def difference(comparison: Comparison, pair: int = 0) -> Any:
     level = f"{100 * (1 - comparison.alpha):g} % confidence sequence"
     many = f" (all {len(comparison.pairs)} pairs at once)" if len(comparison.pairs) > 1 else ""
     note = f"mean {comparison.loss} loss so far, with its {level}{many}" if promised.any() else two.words
-    words = two.words.split(": ")[0] if two.finding in (Finding.CLOSER, Finding.UNDECIDED) else two.finding.value
-    title = alt.Title(words, subtitle=note, anchor="start", fontSize=13, subtitleColor=GREY, subtitleFontSize=11)
+    words = "VOID: nothing is promised" if two.finding is Finding.VOID else two.words.split(": ")[0]
+    lines = textwrap.wrap(note.removeprefix("VOID: "), 75)
+    title = alt.Title(words, subtitle=lines, anchor="start", fontSize=13, subtitleColor=GREY, subtitleFontSize=11)
     return alt.layer(*layers).properties(width=360, height=220, title=title)
 
 
