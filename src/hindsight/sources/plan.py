@@ -117,13 +117,16 @@ class Rough:
         else:
             self.fault(t, name, f"{text!r} is not {'finite' if is_number(text) else 'a number'}")
 
-    def numbers(self, c: int, values: np.ndarray, given: np.ndarray) -> None:
-        """Column c has these values in the rows where they are given; NaN is missing."""
+    def numbers(self, c: int, values: np.ndarray, given: np.ndarray | None) -> None:
+        """Column c has these values in the rows where they are given (None: in all); NaN is missing."""
         kind, name = self.plan.kinds[c], self.plan.columns[c]
         place = self.X[:, self.plan.dest[c]] if kind == parsers.FEATURE else self.y
         place = self.weight if kind == parsers.WEIGHT else place
-        if given.all():
+        if given is None:
             place[:] = values
+            if np.isfinite(values).all():
+                return
+            given = np.ones(len(values), bool)
         else:
             place[given] = values[given]
         for t in np.flatnonzero(given & ~np.isfinite(values)).tolist():

@@ -75,7 +75,7 @@ class Columns(Source):
                 self._hash(hasher, k)
             if start["digest"] is not None and hasher.hexdigest() != start["digest"]:
                 raise SourceError(f"{self.where}: has changed since it was read")
-        size = max(1, self.options.chunk // (8 * max(1, len(self.used))))
+        size = max(1, self.options.chunk // max(1, len(self.used)))  # eight bytes a value: eight chunks of text
         first = at["file"]
         for k in range(first, len(self.parts)):
             schema = self.schema if k == 0 else self._schema(k)
@@ -142,9 +142,9 @@ class Columns(Source):
                 if value is not None:
                     rough.field(t, c, str(value))
             return
-        values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        given = np.ones(len(values), bool) if not column.null_count else _valid(column)
-        rough.numbers(c, values, given)
+        if column.type != pa.float64():
+            column = column.cast(pa.float64(), safe=False)
+        rough.numbers(c, column.to_numpy(zero_copy_only=False), _valid(column) if column.null_count else None)
 
     def _categories(self, rough: Rough, columns: list[tuple[int, Any]]) -> None:
         """Indicators numbered as a reader of rows would meet them."""
