@@ -65,9 +65,10 @@ def difference(comparison: Comparison, pair: int = 0) -> Any:
     two, path = comparison.pairs[pair], comparison.path(pair)
     promised = np.isfinite(path.low)
     late = path.rounds >= path.rounds[-1] / 10  # the first rounds are as wide as can be, and would hide the rest
-    top = (
-        max(1.5 * np.abs(path.difference[late]).max(), (path.high - path.low)[promised & late].max(initial=0.0)) or 1.0
-    )
+    wide = (path.high - path.low)[promised & late].max(initial=0.0)
+    top = max(1.5 * np.abs(path.difference[late]).max(), wide) or 1.0
+    if promised.any():
+        top = min(top, comparison.promise.span)
     columns = {"rounds": path.rounds, "difference": path.difference, "low": path.low, "high": path.high}
     values = [{k: _plain(column[i]) for k, column in columns.items()} for i in range(path.rounds.size)]
     logs = path.rounds[-1] >= 50
