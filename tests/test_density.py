@@ -229,6 +229,32 @@ def test_merging_is_learning_one_after_the_other(name, forget, cut):
     assert both.certificate().rival == pytest.approx(whole.certificate().rival, rel=1e-10)
 
 
+def test_certificates_of_merged_shards_say_what_the_loss_stands_for():
+    shards = [Categorical(3).update([0, 1]), Categorical(3).update([2]), Categorical(3)]
+    one, both = shards[0] + shards[2], shards[0] + shards[1] + shards[2]
+    assert "merged" not in str(one.certificate())
+    assert both.shards == 2
+    assert "merged from 2 shards: the loss is what one run over all their rows, in any order" in str(both.certificate())
+    assert both.loss != pytest.approx(shards[0].loss + shards[1].loss)
+    faded = Categorical(3, forget=0.5).update([0]) + Categorical(3, forget=0.5).update([1])
+    assert "merged from 2 shards: the loss is the sum of what each paid by itself" in str(faded.certificate())
+    words = NGram(2).update(["a b"]) + NGram(2).update(["b a"])
+    assert "merged from 2 shards: the loss is the sum" in str(words.certificate())
+    full = FullGaussian(2).update(np.eye(2)) + FullGaussian(2).update([[3.0, 1.0], [2.0, 5.0]])
+    assert "merged from 2 shards: the loss is what one run" in str(full.certificate())
+    keyed = Keyed(card(), "customer").update(calls(5)) + Keyed(card(), "customer").update(calls(7))
+    assert "merged from 2 shards" in str(keyed.certificate())
+
+
+def test_a_declared_symbol_that_was_not_seen_has_its_pseudo_count():
+    p = Categorical(["a", "b", "z"]).update(["a", "b"])
+    assert p.logpmf(["z"])[0] == pytest.approx(math.log(0.5 / 3.5))
+    assert np.exp(p.logpmf(["a", "b", "z"])).sum() == pytest.approx(1.0)
+    grown = Categorical(alpha=0.5).update(["a", "b"])
+    assert grown.logpmf(["never seen"])[0] == pytest.approx(math.log(0.5 / 2.5))
+    assert np.exp(grown.logpmf(["a", "b", "new"])).sum() == pytest.approx(1.0)
+
+
 @given(hs.integers(0, 10**6), hs.lists(hs.integers(1, 40), min_size=2, max_size=6))
 def test_any_shards_of_gaussians_add_up(seed, sizes):
     r = rng(seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,10 +12,7 @@ from ..certificate import Assumption
 from ..run import RowError
 from ..theorems import Theorem
 from . import kernels
-from .certificate import LN2, NONE, DensityCertificate, judge
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from .certificate import LN2, NONE, DensityCertificate, judge, merged
 
 BLOCK = 1 << 16
 FIRST = np.zeros(BLOCK, np.int32)  # the slots of rows that all go to slot 0
@@ -44,6 +41,7 @@ class Density:
         self.n = np.zeros(1)
         self.state = np.zeros((1, width, self.columns))
         self.rows = 0
+        self.shards = 1
         self._paid = 0.0
         self._whole: Any = None  # where old rows fade: all of them, unfaded, for the rival in hindsight
 
@@ -118,7 +116,7 @@ class Density:
             self.progressive(x)
             return self
         X = self._numbers(x, grow=True)
-        learn([self], self.part, None, X, self.n, self.state)
+        learn(self, None, X)
         self.rows += len(X)
         return self
 
@@ -148,6 +146,7 @@ class Density:
         keep = both.forget**other.rows
         both._merged(other, keep)
         both.n = keep * both.n + other.n
+        both.shards = max(1, self.shards * (self.rows > 0) + other.shards * (other.rows > 0))
         both.rows += other.rows
         both._paid += other._paid
         if both._whole is not None and other._whole is not None:
@@ -170,7 +169,7 @@ class Density:
         """The same prior, no rows."""
         new = self.copy()
         new.n[:], new.state[:] = 0.0, 0.0
-        new.rows, new._paid, new._whole = 0, 0.0, None
+        new.rows, new._paid, new._whole, new.shards = 0, 0.0, None, 1
         return new
 
     def as_prior(self, rows: float) -> Self:
@@ -253,33 +252,31 @@ class Density:
         """The regret against the best fixed distribution of the family in hindsight, and the bound if one is known."""
         theorem, bound, needs = self._theorem()
         if self.forget == 1.0:
-            return judge(theorem, self.loss, self._best(), bound, self.rows, needs)
+            return judge(theorem, self.loss, self._best(), bound, self.rows, needs, merged(self.shards, True))
         faded = Assumption(f"old rows fade: forget = {self.forget:g}, which must be 1", False)
         best = self._whole._best() if self._whole is not None else 0.0
-        return judge(theorem, self.loss, best, math.nan, self.rows, (*needs, faded))
+        return judge(theorem, self.loss, best, math.nan, self.rows, (*needs, faded), merged(self.shards, False))
 
     def __repr__(self) -> str:
         return f"<{self.name}, {self.rows:,} rows>"
 
 
-def learn(
-    owners: Sequence[Density], part: Any, slots: np.ndarray | None, X: np.ndarray, n: np.ndarray, state: np.ndarray
-) -> None:
+def learn(density: Density, slots: np.ndarray | None, X: np.ndarray) -> None:
     """Absorb rows, each in its slot (None: all in slot 0); on an error nothing has changed.
 
     A value that is not finite makes a Gaussian's squares so: no second read of the rows is needed to find none.
     """
-    late = isinstance(part, kernels.Normal)
-    if not late:
-        owners[0]._refuse(X)
+    if not isinstance(density.part, kernels.Normal):
+        density._refuse(X)
+    n, state = density.n, density.state
     kept = n.copy(), state.copy()
     for a in range(0, len(X), BLOCK):
         rows = X[a : a + BLOCK]
-        kernels.absorb(part, FIRST[: len(rows)] if slots is None else slots[a : a + BLOCK], rows, n, state)
+        kernels.absorb(density.part, FIRST[: len(rows)] if slots is None else slots[a : a + BLOCK], rows, n, state)
     if not np.isfinite(state).all():
         n[:], state[:] = kept
-        owners[0]._refuse(X)
-        raise ValueError(f"{owners[0].name}: the sums of values up to {np.abs(X).max():g} overflow")
+        density._refuse(X)
+        raise ValueError(f"{density.name}: the sums of values up to {np.abs(X).max():g} overflow")
 
 
 def parsed(x: np.ndarray) -> np.ndarray:

@@ -149,6 +149,17 @@ def judge(
     return DensityCertificate(found, theorem, measured, rival, bound, rows, needs, notes, equality=equality)
 
 
+def merged(shards: int, in_closed_form: bool) -> tuple[str, ...]:
+    """What the loss of merged shards stands for."""
+    if shards < 2:
+        return ()
+    if in_closed_form:
+        return (
+            f"merged from {shards} shards: the loss is what one run over all their rows, in any order, would have paid",
+        )
+    return (f"merged from {shards} shards: the loss is the sum of what each paid by itself",)
+
+
 def together(name: str, rows: int, parts: dict[str, DensityCertificate]) -> DensityCertificate:
     """Of independent columns: losses, rivals and bounds add, and the gravest verdict stands."""
     from dataclasses import replace

@@ -13,7 +13,7 @@ from ..certificate import Assumption
 from ..run import RowError
 from . import kernels
 from .base import Density, finite, positive
-from .certificate import LN2, NONE, DensityCertificate, judge
+from .certificate import LN2, NONE, DensityCertificate, judge, merged
 
 LN_2PI = math.log(2.0 * math.pi)
 
@@ -159,7 +159,7 @@ class FullGaussian:
         # the mean is less the first row, so that it is not rounded where rows differ by little far from 0
         self._first = self._prior_mean.copy()
         self.n, self._mean, self._scatter = np.zeros(1), np.zeros(d), np.zeros((d, d))
-        self.rows, self._paid = 0, 0.0
+        self.rows, self._paid, self.shards = 0, 0.0, 1
         self._whole: Any = None
         self._refactor()
 
@@ -243,6 +243,7 @@ class FullGaussian:
         both._scatter = keep * self._scatter + other._scatter + np.outer(apart, apart) * (n * share)
         both._mean = self._mean + apart * share
         both.n[0] = n + m
+        both.shards = max(1, self.shards * (self.rows > 0) + other.shards * (other.rows > 0))
         both.rows, both._paid = self.rows + other.rows, self._paid + other._paid
         if both._whole is not None and other._whole is not None:
             both._whole = both._whole + other._whole
@@ -333,10 +334,10 @@ class FullGaussian:
     def certificate(self) -> DensityCertificate:
         """The exact regret against the maximum-likelihood Gaussian; no bound is known."""
         if self.forget == 1.0:
-            return judge(NONE, self.loss, self._best(), math.nan, self.rows, ())
+            return judge(NONE, self.loss, self._best(), math.nan, self.rows, (), merged(self.shards, True))
         faded = Assumption(f"old rows fade: forget = {self.forget:g}, which must be 1", False)
         best = self._whole._best() if self._whole is not None else 0.0
-        return judge(NONE, self.loss, best, math.nan, self.rows, (faded,))
+        return judge(NONE, self.loss, best, math.nan, self.rows, (faded,), merged(self.shards, False))
 
     def describe(self) -> str:
         """What was learnt, in words."""

@@ -12,7 +12,7 @@ import numpy as np
 from ..run import RowError
 from . import kernels
 from .base import Density
-from .certificate import LN2, DensityCertificate, judge, together
+from .certificate import LN2, DensityCertificate, judge, merged, together
 from .product import Product, columns_of
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Keyed:
         if capacity < 1:
             raise ValueError(f"capacity must be at least 1 key, got {capacity!r}")
         self.key, self.capacity, self.spill = key, int(capacity), spill
-        self.rows = 0
+        self.rows, self.shards = 0, 1
         self._slot: OrderedDict[Any, int] = OrderedDict()  # the key least recently seen first
         # slot 0 is never written: the prior, for keys never seen
         self._parts: list[Density] = [part.copy() for part in parts_of(self.inner)]
@@ -296,6 +296,7 @@ class Keyed:
             moved.n[slots], moved.state[slots] = theirs.n[places], theirs.state[places]
             mine._merged(moved, 1.0)
             mine.n += moved.n
+        both.shards = max(1, self.shards * (self.rows > 0) + other.shards * (other.rows > 0))
         both.rows += other.rows
         both._paid += other._paid
         return both
@@ -306,7 +307,7 @@ class Keyed:
             raise ValueError("a density a key that spills to a file cannot be copied")
         new = type(self)(self.inner, self.key, capacity=self.capacity)
         new._slot, new._parts = self._slot.copy(), [part.copy() for part in self._parts]
-        new.rows, new._paid = self.rows, self._paid
+        new.rows, new._paid, new.shards = self.rows, self._paid, self.shards
         return new
 
     def fresh(self) -> Self:
@@ -357,7 +358,7 @@ class Keyed:
             theorem, _, needs = part._theorem()
             note = (f"one distribution for each of {len(self.keys):,} keys, the rival's too",)
             measured, rival, bound = sums[:, k].tolist()
-            parts[name] = judge(theorem, measured, rival, bound, self.rows, needs, note)
+            parts[name] = judge(theorem, measured, rival, bound, self.rows, needs, note + merged(self.shards, True))
         return together("product of independent columns, a density a key", self.rows, parts)
 
     def describe(self) -> str:

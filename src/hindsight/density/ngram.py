@@ -11,7 +11,7 @@ import numpy as np
 from ..certificate import Assumption
 from ..learners import choice
 from ..run import RowError
-from .certificate import LN2, NONE, DensityCertificate, judge
+from .certificate import LN2, NONE, DensityCertificate, judge, merged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -65,7 +65,7 @@ class NGram:
         self._words = dict.fromkeys([UNKNOWN, END, *(() if vocabulary is None else vocabulary)])
         self._after: dict[tuple[str, ...], Counter[str]] = {}
         self._total: Counter[tuple[str, ...]] = Counter()
-        self.rows, self.tokens, self.loss = 0, 0, 0.0
+        self.rows, self.tokens, self.loss, self.shards = 0, 0, 0.0, 1
 
     @property
     def vocabulary(self) -> list[str]:
@@ -183,6 +183,7 @@ class NGram:
         for history, after in other._after.items():
             both._after.setdefault(history, Counter()).update(after)
         both._total.update(other._total)
+        both.shards = max(1, self.shards * (self.rows > 0) + other.shards * (other.rows > 0))
         both.rows, both.tokens, both.loss = self.rows + other.rows, self.tokens + other.tokens, self.loss + other.loss
         return both
 
@@ -192,7 +193,7 @@ class NGram:
         new._words = dict(self._words)
         new._after = {history: Counter(after) for history, after in self._after.items()}
         new._total = Counter(self._total)
-        new.rows, new.tokens, new.loss = self.rows, self.tokens, self.loss
+        new.rows, new.tokens, new.loss, new.shards = self.rows, self.tokens, self.loss, self.shards
         return new
 
     def fresh(self) -> Self:
@@ -221,7 +222,7 @@ class NGram:
         grown = Assumption(f"the vocabulary grew to {len(self._words)} words: declare it", False)
         need = (grown,) if self.grows else ()
         note = ("the rival knows how often each word followed each history",)
-        return judge(NONE, self.loss, best, math.nan, self.rows, need, note)
+        return judge(NONE, self.loss, best, math.nan, self.rows, need, note + merged(self.shards, False))
 
     def describe(self) -> str:
         """What was learnt, in words."""

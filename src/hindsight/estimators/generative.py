@@ -174,7 +174,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def _learn(self, X: Any, codes: np.ndarray) -> None:
         if self._bank is not None:
             bank = self._bank.copy()
-            learn([bank], bank.part, codes, bank._numbers(X), bank.n, bank.state)
+            learn(bank, codes, bank._numbers(X))
             self._bank = bank
             return
         held = [np.flatnonzero(codes == k) for k in range(len(self._each))]
