@@ -485,6 +485,36 @@ def test_bad_rows_are_one_clear_error_and_change_nothing(message, model):
     np.testing.assert_array_equal(model.predict(X), before)
 
 
+def test_a_bad_row_is_named_by_its_place_in_the_call_though_some_are_held_out():
+    rng = np.random.default_rng(0)
+    X, y = rows(rng, 40, 2), rng.random(40)
+    for row in (3, 17, 31):
+        A = X.copy()
+        A[row, 1] = np.inf
+        with pytest.raises(ValueError, match=f"row {row}, column 1: value inf"):
+            IsotronRegressor(rounds=2, held_out=0.4, random_state=0).fit(A, y)
+
+
+def test_rows_of_weight_zero_are_absent_from_scales_and_norms():
+    rng = np.random.default_rng(0)
+    X, y, weight = rows(rng, 20, 2), rng.random(20), np.ones(20)
+    X[4], y[4], weight[4] = 100.0, -7.0, 0.0
+    keep = weight > 0
+    got = IsotronRegressor(1.0, rounds=5, scale_x=True, scale_y=True).fit(X, y, weight)
+    want = IsotronRegressor(1.0, rounds=5, scale_x=True, scale_y=True).fit(X[keep], y[keep])
+    assert (got.x_scale_, got.y_offset_, got.y_scale_) == (want.x_scale_, want.y_offset_, want.y_scale_)
+    np.testing.assert_allclose(got.predict(X), want.predict(X), rtol=1e-12)
+
+
+def test_weights_beyond_the_range_of_numbers_are_refused():
+    rng = np.random.default_rng(0)
+    X, y = rows(rng, 5, 2), rng.random(5)
+    with pytest.raises(ValueError, match="overflows: scale weight"):
+        IsotronRegressor(rounds=2).fit(X, y, np.full(5, 1e305))
+    with pytest.raises(ValueError, match="too small to divide by"):
+        IsotronRegressor(rounds=2).fit(X, y, np.full(5, 1e-300))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

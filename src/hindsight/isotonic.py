@@ -225,12 +225,21 @@ def check_points(z: ArrayLike, y: ArrayLike, weight: ArrayLike | None) -> tuple[
             raise ValueError(f"weight[{bad}] = {float(ws[bad])!r} must be at least 0")
         if not ws.any():
             raise ValueError("all weights are zero: there is nothing to fit")
-    heavy = float(zs.size) if ws is None else float(pooling.weighted(np.broadcast_to(1.0, ws.shape), ws))
-    if not heavy * far < 1e300:
+    check_size(zs.size if ws is None else total(ws), far)
+    return zs, ys, ws
+
+
+def total(w: Floats) -> float:
+    """The sum of weights."""
+    return float(pooling.weighted(np.broadcast_to(1.0, w.shape), w))
+
+
+def check_size(heavy: float, far: float) -> None:
+    """Refuse weights and values whose sums leave the range of numbers: total weight and largest |y|."""
+    if not heavy * max(1.0, far) < 1e300:
         raise ValueError(f"total weight {heavy:g} times max |y| {far:g} overflows: scale weight or y")
     if heavy < 1e-290:
         raise ValueError(f"total weight {heavy:g} is too small to divide by: scale weight")
-    return zs, ys, ws
 
 
 def _numbers(name: str, values: ArrayLike) -> tuple[Floats, float]:

@@ -21,7 +21,7 @@ from scipy.special import expit, ndtr
 
 from . import pooling
 from .facts import Facts
-from .isotonic import LARGE, argsort, fit_pools, in_two, read, taken
+from .isotonic import LARGE, argsort, check_size, fit_pools, in_two, read, taken, total
 from .rivals import Data
 from .run import explain
 
@@ -180,7 +180,9 @@ class Sweep:
         spans = [(0, cut), (cut, m)] if cut < m else [(0, m)]
         self.parts = [Data(X[a:b], y[a:b], whole[a:b], bias) for a, b in spans]
         self.part, self.y, self.c, self.weight = part, y, whole, weight
-        self.share = whole / whole.sum()
+        heavy = total(whole)
+        check_size(heavy, float(pooling.largest(y)))
+        self.share = whole / heavy
         self.width = self.parts[0].width
         norms, tops = (np.concatenate([f(d) for d in self.parts]) for f in (Data.row_norms2, Data.row_tops))
         if not pooling.largest(norms) < math.inf:
@@ -276,6 +278,8 @@ def play_rounds(
     integral = sweep.part.link.integral if isinstance(sweep.part, Known) else None
     for t in range(rounds):
         z = sweep.margins(w)
+        if not pooling.largest(z) < math.inf:
+            raise ValueError(f"round {t + 1}: a margin is not finite (eta = {sweep.eta:g}); take a smaller eta")
         mean, link = sweep.part.fit(z, sweep.y, sweep.weight)
         loss[t] = pooling.residuals(sweep.y, mean, sweep.share, residual)
         if integral is not None:

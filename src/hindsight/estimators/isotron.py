@@ -130,7 +130,7 @@ class IsotronClassifier(ClassifierMixin, SweepEstimator):  # type: ignore[misc]
     def _part(self) -> Learnt:
         return _learnt(self.lipschitz)
 
-    def _seen(self, X: Any, y: Any) -> list[np.ndarray]:
+    def _seen(self, X: Any, y: Any, weight: np.ndarray | None) -> list[np.ndarray]:
         y = self._labels(X, y)
         if not hasattr(self, "classes_"):
             self.classes_ = unique_labels(y)

@@ -14,7 +14,7 @@ from ..facts import Facts
 from ..isotron import History, Sweep, play_rounds
 from ..learners import number
 from ..rivals import Data
-from ..run import check_targets, check_weights
+from ..run import RowError, check_targets, check_weights
 from .base import FitMixin, OnlineEstimator
 from .regress import OnlineRegressor
 
@@ -62,7 +62,7 @@ class SweepEstimator(FitMixin, BaseEstimator):  # type: ignore[misc]
     def _part(self) -> Any:
         raise TypeError(f"{type(self).__name__} must say which link it has")
 
-    def _seen(self, X: Any, y: Any) -> list[np.ndarray]:
+    def _seen(self, X: Any, y: Any, weight: np.ndarray | None) -> list[np.ndarray]:
         raise TypeError(f"{type(self).__name__} must say what it learns")
 
     def _bias(self) -> float:
@@ -74,9 +74,9 @@ class SweepEstimator(FitMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(self.rounds, (int, np.integer)) or isinstance(self.rounds, bool) or self.rounds < 1:
             raise ValueError(f"rounds must be a whole number, at least 1; got {self.rounds!r}")
         X = self._read(X, reset=True, ensure_all_finite=False)
-        targets = self._seen(X, y)
-        self._rows = self._split(X.shape[0])
         weight = self._weight(X, sample_weight)
+        targets = self._seen(X, y, weight)
+        self._rows = self._split(X.shape[0])
         last = self.__dict__.get("_last") if self.warm_start else None
         self.histories_, self._facts = [], []
         for k, target in enumerate(targets):
@@ -117,15 +117,19 @@ class SweepEstimator(FitMixin, BaseEstimator):  # type: ignore[misc]
 
     def _sweep(self, X: Any, y: np.ndarray, weight: np.ndarray | None, which: int) -> Sweep:
         """The training rows (0) or the held-out ones (1) as played."""
-        if self._rows is not None:
-            rows = self._rows[which]
+        rows = None if self._rows is None else self._rows[which]
+        if rows is not None:
             X, y, weight = X[rows], y[rows], None if weight is None else weight[rows]
             if weight is not None:
                 check_weights(weight)
         eta = None if self.eta is None else number("eta", self.eta, 0)
         unit = bool(getattr(self, "scale_x", False))
         names = getattr(self, "feature_names_in_", None)
-        return Sweep(X, y, weight, self._part(), eta, bias=self._bias(), unit=unit, names=names)
+        try:
+            return Sweep(X, y, weight, self._part(), eta, bias=self._bias(), unit=unit, names=names)
+        except RowError as error:
+            row = error.row if rows is None else int(rows[error.row])
+            raise RowError(row, error.message) from None
 
     # ---- what was learnt
 
@@ -184,7 +188,7 @@ class SweepEstimator(FitMixin, BaseEstimator):  # type: ignore[misc]
         labels = self._labels_of_runs()
         each = tuple(
             certify_sweep(self._sweep(X, target, weight, 0), history, planted=planted, u=u, label=label)
-            for target, history, label in zip(self._seen(X, y), self.histories_, labels, strict=True)
+            for target, history, label in zip(self._seen(X, y, weight), self.histories_, labels, strict=True)
         )
         return each[0] if len(each) == 1 else Certificates(each)
 
@@ -204,14 +208,15 @@ class SweepRegressor(RegressorMixin, SweepEstimator):  # type: ignore[misc]
         tags.regressor_tags.poor_score = True  # a fixed number of rounds promises a bound, not a score
         return tags
 
-    def _seen(self, X: Any, y: Any) -> list[np.ndarray]:
+    def _seen(self, X: Any, y: Any, weight: np.ndarray | None) -> list[np.ndarray]:
         target = self._targets(X, y)[0]
         check_targets("real", target)
         if not hasattr(self, "y_offset_"):
             self.y_offset_, self.y_scale_ = 0.0, 1.0
             if getattr(self, "scale_y", False):
-                self.y_offset_ = float(target.min())
-                self.y_scale_ = float(target.max() - target.min()) or 1.0
+                counted = target if weight is None else target[weight > 0.0]
+                self.y_offset_ = float(counted.min())
+                self.y_scale_ = float(counted.max() - counted.min()) or 1.0
         return [(target - self.y_offset_) / self.y_scale_]
 
     @property
