@@ -94,7 +94,7 @@ def difference(comparison: Comparison, pair: int = 0) -> Any:
     many = f" (all {len(comparison.pairs)} pairs at once)" if len(comparison.pairs) > 1 else ""
     note = f"mean {comparison.loss} loss so far, with its {level}{many}" if promised.any() else two.words
     words = "VOID: nothing is promised" if two.finding is Finding.VOID else two.words.split(": ")[0]
-    lines = textwrap.wrap(note.removeprefix("VOID: "), 75)
+    lines = textwrap.wrap(note.removeprefix("VOID: "), 85)
     title = alt.Title(words, subtitle=lines, anchor="start", fontSize=13, subtitleColor=GREY, subtitleFontSize=11)
     return alt.layer(*layers).properties(width=360, height=220, title=title)
 
