@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .estimators.threshold import ThresholdClassifier
     from .facts import Facts
     from .files import ModelError
-    from .generalisation import risk_certificate
+    from .generalisation import RiskCertificate, risk_certificate
     from .halfspace import hard_halfspace
     from .isotonic import isotonic
     from .model import Model, load
@@ -63,6 +63,7 @@ _HOME = {
     "ModelError": "files",
     "PerceptronClassifier": "estimators",
     "RowError": "run",
+    "RiskCertificate": "generalisation",
     "SourceError": "sources",
     "ThresholdClassifier": "estimators.threshold",
     "Verdict": "theorems",
@@ -102,6 +103,7 @@ __all__ = [
     "Model",
     "ModelError",
     "PerceptronClassifier",
+    "RiskCertificate",
     "RowError",
     "SourceError",
     "ThresholdClassifier",

@@ -16,7 +16,7 @@ from ..learners import choice, descent, number
 from ..rivals import Data
 from ..run import RowError, check_targets
 from ..sweep import Sweep, certify_sweep, survey
-from .base import OnlineEstimator
+from .base import OnlineEstimator, SaveMixin
 from .classify import DescentClassifier, OnlineClassifier
 from .least_squares import LeastSquares, at_least_0, check_indices, progress, weights_of
 from .regress import OnlineRegressor
@@ -30,7 +30,7 @@ __all__ = ["GradientDescentClassifier", "GradientDescentRegressor", "LeastSquare
 LIPSCHITZ = ("absolute", "logistic", "hinge", "perceptron")  # losses whose slope is at most 1
 
 
-class GradientDescent(BaseEstimator):  # type: ignore[misc]
+class GradientDescent(SaveMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the two descents; see `sweep` for what is played. What is read and shown is as for online estimators."""
 
     runs_: list[Sweep]

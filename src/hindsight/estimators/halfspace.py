@@ -14,14 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 from ..halfspace import Halfspace, certify_halfspace
 from ..rivals import Data
 from ..run import RowError
-from .base import OnlineEstimator
+from .base import OnlineEstimator, SaveMixin
 from .classify import OnlineClassifier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-class BatchPerceptronClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BatchPerceptronClassifier(SaveMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """The batch perceptron (N2): w += y x for a row with y (w.x) <= 0 until there is none; the pocket keeps the best.
 
     Rows are scanned in their order, over and over, and each violated one is taken as it is met: `passes` scans take the

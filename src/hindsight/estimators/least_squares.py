@@ -15,7 +15,7 @@ from ..learners import number
 from ..rivals import Data
 from ..run import check_targets, check_weights, explain
 from ..squares import Factor, Solution, iterate, normal
-from .base import OnlineEstimator
+from .base import OnlineEstimator, SaveMixin
 from .regress import OnlineRegressor
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def weights_of(sample_weight: Any, X: Any) -> np.ndarray | None:
     return np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=False))
 
 
-class LeastSquares(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class LeastSquares(SaveMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Exact least squares (N1 1.1): the w and b that minimise Sigma c_t (w.x_t + b - y_t)^2 + l2 |w|^2.
 
     The solution is unique where the rows have full column rank; otherwise it is the shortest w (the pseudoinverse's).

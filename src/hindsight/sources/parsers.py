@@ -30,7 +30,7 @@ EXACT = U(1 << 53)
 ROUNDED = U(0x1FF)  # bits of the product that decide the rounding
 HIDDEN, FULL53 = U(1 << 52), U(1 << 53)
 SHARED = 0xFFFE
-RUN, PLACE = 12, 0xFFFFFFFF
+RUN, PLACE, SPARSEST = 12, 0xFFFFFFFF, 16
 FNV_START, FNV_PRIME = U(0xCBF29CE484222325), U(0x100000001B3)
 
 POWERS = 10.0 ** np.arange(23)  # exact
@@ -917,11 +917,12 @@ def wabbit(buf, i, end, final, line, keys, data, indices, indptr, y, weight, row
 
 
 @compiled
-def settle(data, indices, indptr, rows, value, key):
+def settle(data, indices, indptr, rows, value, key, bits, sums):
     """Put each row in ascending order of its columns and add up what has the same one, in place; the new size.
 
-    Values are added in the order they stand in: the keys that are sorted are columns and, below them, places.
-    `value` and `key` are work space; key has two rows.
+    Values are added in the order they stand in. Where rows are long for the number of columns, the columns of a row are
+    marked in `bits`, added up in `sums` and read off in order; else keys are sorted: columns and, below them, places.
+    `value`, `key` (two rows), `bits` (zeros, a bit a column, or empty to sort always) and `sums` are work space.
     """
     n, a = 0, indptr[0]
     for r in range(rows):
@@ -929,8 +930,30 @@ def settle(data, indices, indptr, rows, value, key):
         in_order = True
         for k in range(a + 1, b):
             in_order &= indices[k - 1] < indices[k]
+        size = b - a
+        if not in_order and 0 < bits.size <= SPARSEST * size:
+            low, top = bits.size, -1
+            for k in range(a, b):
+                j = np.int64(indices[k])
+                w, bit = j >> 6, ONE << U(j & 63)
+                if bits[w] & bit != NONE:
+                    sums[j] += data[k]
+                else:
+                    bits[w] |= bit
+                    sums[j] = data[k]
+                low, top = min(low, w), max(top, w)
+            for w in range(low, top + 1):
+                marked = bits[w]
+                bits[w] = NONE
+                while marked != NONE:
+                    j = 64 * w + trailing(marked)
+                    data[n], indices[n] = sums[j], j
+                    n += 1
+                    marked &= marked - ONE
+            indptr[r + 1] = n
+            a = b
+            continue
         if not in_order:
-            size = b - a
             for k in range(size):
                 value[k] = data[a + k]
                 key[0, k] = (np.int64(indices[a + k]) << 32) | k

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import parsers
 from .base import Chunk, Options, Position, Reject, Source, SourceError
 from .names import Buckets, Dictionary
-from .sparse import Chosen, targets
+from .sparse import Chosen, settle, targets
 from .text import Bad, Batch, Text
 
 if TYPE_CHECKING:
@@ -114,8 +113,8 @@ class Rows:
 
         data, indices = np.array(self.data), np.array(self.indices, np.int32)
         indptr = np.array(self.ends, np.int32)
-        n = parsers.settle(data, indices, indptr, len(self.y), np.empty_like(data), np.empty((2, data.size), np.int64))
         width = int(self.keys.keys.used[0])
+        n = settle(data, indices, indptr, width)
         X = csr_matrix((data[:n], indices[:n], indptr), shape=(len(self.y), width))
         if self.chosen is not None:
             X = self.chosen.take(X, width)

@@ -15,6 +15,7 @@ from .text import Bad, Batch, Text, text_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+MARKED = 1 << 20  # columns at most that are put in order by marks
 MOST = 2**31 - 1  # the largest index of svmlight; beyond it a hash is needed
 REASONS = {
     parsers.UNREADABLE: "{!r} is not index:value",
@@ -166,8 +167,8 @@ class Chosen:
         keep = columns >= 0
         indptr = np.concatenate([[0], np.cumsum(keep)])[X.indptr].astype(np.int32)
         data, indices = X.data[keep], columns[keep].astype(np.int32)
-        n = parsers.settle(data, indices, indptr, X.shape[0], np.empty_like(data), np.empty((2, data.size), np.int64))
         count = len(self.wanted) if self.wanted is not None else int(self.map[:width].max(initial=-1)) + 1
+        n = settle(data, indices, indptr, count)
         return csr_matrix((data[:n], indices[:n], indptr), shape=(X.shape[0], count))
 
 
@@ -228,9 +229,7 @@ class Raw:
             for t in np.flatnonzero(~(self.weight >= 0.0)).tolist():
                 self.faults.setdefault(t, (-1, f"importance {float(self.weight[t])!r} must be at least 0"))
         if unsorted:
-            n = parsers.settle(
-                self.data, self.indices, self.indptr, len(self.y), np.empty(n), np.empty((2, n), np.int64)
-            )
+            n = settle(self.data[:n], self.indices[:n], self.indptr, width)
         X = csr_matrix((self.data[:n], self.indices[:n], self.indptr), shape=(len(self.y), width), copy=False)
         X.has_sorted_indices = X.has_canonical_format = True
         y = targets(self.y, self.labels, self.options)
@@ -258,3 +257,13 @@ def targets(y: np.ndarray, labels: dict[int, str], options: Options) -> np.ndarr
         for t, text in labels.items():
             y[t] = text
     return y
+
+
+def settle(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, width: int) -> int:
+    """Put rows in ascending order of their columns and add up what has the same one, in place; the new size."""
+    n = data.size
+    few = width <= MARKED
+    bits, sums = np.zeros(-(-width // 64) if few else 0, np.uint64), np.empty(width if few else 0)
+    return int(
+        parsers.settle(data, indices, indptr, len(indptr) - 1, np.empty(n), np.empty((2, n), np.int64), bits, sums)
+    )
