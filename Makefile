@@ -41,7 +41,7 @@ bench: $(READY) .venv/ready-bench
 	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py --markdown || exit 1; done
 
 examples: $(READY)
-	for file in examples/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	cd examples && for file in *.py; do echo "== $$file"; ../$(BIN)/python $$file || exit 1; done
 
 $(READY): requirements/dev.txt pyproject.toml
 	$(PYTHON) -m venv .venv || python3 -m venv .venv
