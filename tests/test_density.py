@@ -786,6 +786,17 @@ def test_keys_have_densities_of_their_own_whatever_spills(tmp_path, capacity):
     keyed.close()
 
 
+def test_the_key_least_recently_seen_spills(tmp_path):
+    keyed = Keyed(Poisson(), "who", capacity=2, spill=str(tmp_path / "keys.sqlite"))
+    for who in "abac":
+        keyed.update({"who": [who], "calls": [1]})
+    assert (list(keyed._slot), keyed._away) == (["a", "c"], {"b"})
+    keyed.update({"who": list("cab"), "calls": [1, 1, 1]})
+    assert (list(keyed._slot), keyed._away) == (["a", "b"], {"c"})
+    assert [keyed.of(who).rows for who in "abc"] == [3, 2, 2]
+    keyed.close()
+
+
 def test_batches_of_keys_are_rows_of_keys():
     x = calls(500)
     whole, parts = Keyed(card(), "customer").update(x), Keyed(card(), "customer")
