@@ -49,9 +49,9 @@ def compare(
 ) -> None:
     """Which forecaster is closer to the truth that nobody sees: mean losses, differences, and a verdict.
 
-    Rows are in the order of time, and every forecast was fixed before its outcome. A difference estimates the mean of
-    E[difference | past] over the rounds; for the square loss that is exactly the difference of the mean squared
-    distances to the unknown probabilities.
+    Rows are in the order of time, and every forecast was fixed before its outcome. A difference estimates the mean over
+    the rounds of what each difference was expected to be, given the past; for the square loss that is exactly the
+    difference of the mean squared distances to the unknown probabilities.
     """
     with one_line_errors():
         _compare(source, outcome, split(forecasts), weight, loss, epsilon, bounds, alpha, anytime, chart, as_json)
