@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Floats = NDArray[np.float64]
+NONE, ALL = np.uint64(0), np.uint64(2**64 - 1)  # masks of the places of weights
 LARGE = 1 << 17  # points from which a second thread pays
 
 
@@ -111,13 +112,13 @@ def fit_pools(
         y, w = taken(y, order), None if w is None else taken(w, order)
         if not strictly or constant < math.inf:  # otherwise z matters at the ends of pools alone
             at = taken(z, order)
-    weights = np.broadcast_to(1.0, z.shape) if w is None else w
+    weights, mask = (np.ones(1), NONE) if w is None else (w, ALL)
     fit, weight, start = np.empty(z.size), np.empty(z.size), np.empty(z.size + 1, np.uint64)
     if constant == math.inf:
-        count = pooling.pav(at[:0] if strictly else at, y, weights, sign, fit, weight, start)
+        count = pooling.pav(at[:0] if strictly else at, y, weights, mask, sign, fit, weight, start)
     else:
         where = np.empty(z.size)
-        count = pooling.points(at, y, weights, sign, where, fit, weight, start)
+        count = pooling.points(at, y, weights, mask, sign, where, fit, weight, start)
         fit[:count] = lipschitz_fit(where[:count], fit[:count], weight[:count], constant)
         count = pooling.join(fit, weight, start, count)
     first = start[: count + 1].astype(np.int64)
@@ -231,7 +232,8 @@ def check_points(z: ArrayLike, y: ArrayLike, weight: ArrayLike | None) -> tuple[
 
 def total(w: Floats) -> float:
     """The sum of weights."""
-    return float(pooling.weighted(np.broadcast_to(1.0, w.shape), w))
+    with np.errstate(over="ignore"):
+        return float(w.sum())
 
 
 def check_size(heavy: float, far: float) -> None:
@@ -244,7 +246,7 @@ def check_size(heavy: float, far: float) -> None:
 
 def _numbers(name: str, values: ArrayLike) -> tuple[Floats, float]:
     """One dimension of finite float64 numbers, and the largest absolute value."""
-    out: Floats = np.ascontiguousarray(values, np.float64)
+    out: Floats = np.require(values, np.float64, ("C", "W"))  # read-only ones would compile every loop anew
     if out.ndim != 1 or np.ndim(values) != 1:
         raise ValueError(f"{name} must be one-dimensional, got {np.ndim(values)} dimensions")
     if out.size == 0:

@@ -141,28 +141,30 @@ def cuts(top, count):
 
 
 @kernel
-def tie(z, y, w, i, sign):
+def tie(z, y, w, mask, i, sign):
     """The points with the z of point i as one: their mean, their weight, and the place of the next z.
+
+    The weight of point i is w[i & mask]; mask 0 gives all the same.
 
     Sums are the same for every order of the points: each number is cut at the same powers of two.
     """
-    j, least, most, heavy, top = i + ONE, y[i], y[i], w[i], abs(w[i] * y[i])
+    j, least, most, heavy, top = i + ONE, y[i], y[i], w[i & mask], abs(w[i & mask] * y[i])
     while j < np.uint64(z.size) and z[j] == z[i]:
         least, most = min(least, y[j]), max(most, y[j])
-        heavy, top = max(heavy, w[j]), max(top, abs(w[j] * y[j]))
+        heavy, top = max(heavy, w[j & mask]), max(top, abs(w[j & mask] * y[j]))
         j += ONE
     w1, w2, w3 = cuts(heavy, j - i)
     y1, y2, y3 = cuts(top, j - i)
     c1, c2, c3, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for k in range(i, j):
-        x = w[k]
+        x = w[k & mask]
         piece = (w1 + x) - w1
         c1 += piece
         x -= piece
         piece = (w2 + x) - w2
         c2 += piece
         c3 += (w3 + (x - piece)) - w3
-        x = w[k] * y[k]
+        x = w[k & mask] * y[k]
         piece = (y1 + x) - y1
         s1 += piece
         x -= piece
@@ -175,19 +177,19 @@ def tie(z, y, w, i, sign):
 
 
 @inlined
-def point(z, y, w, i, sign):
+def point(z, y, w, mask, i, sign):
     """The value and weight at the z of point i, and the place of the next z; z may be empty if no two are equal."""
     if i + ONE < np.uint64(z.size) and z[i + ONE] == z[i]:
-        return tie(z, y, w, i, sign)
-    return sign * y[i], w[i], i + ONE
+        return tie(z, y, w, mask, i, sign)
+    return sign * y[i], w[i & mask], i + ONE
 
 
 @kernel
-def points(z, y, w, sign, at, value, weight, start):
+def points(z, y, w, mask, sign, at, value, weight, start):
     """The points of different z, ties pooled; how many there are."""
     b, i, m = ZERO, ZERO, np.uint64(z.size)
     while i < m:
-        x, c, j = point(z, y, w, i, sign)
+        x, c, j = point(z, y, w, mask, i, sign)
         at[b], value[b], weight[b], start[b] = z[i], x, c, i
         b, i = b + ONE, j
     start[b] = m
@@ -195,28 +197,28 @@ def points(z, y, w, sign, at, value, weight, start):
 
 
 @kernel
-def pav(z, y, w, sign, value, weight, start):
+def pav(z, y, w, mask, sign, value, weight, start):
     """Pool adjacent violators of ascending z: values, weights and first places of the pools; how many there are.
 
     Equal neighbours join without arithmetic, so a fit is its own fit, bit for bit.
     """
     m, b, i = np.uint64(y.size), ZERO, ZERO
-    x, c, j = point(z, y, w, i, sign)  # the next point, at i..j
+    x, c, j = point(z, y, w, mask, i, sign)  # the next point, at i..j
     while i < m:
         at, v, mass, i = i, x, c, j
         if i < m:
-            x, c, j = point(z, y, w, i, sign)
+            x, c, j = point(z, y, w, mask, i, sign)
         while i < m and x == v:
             mass, i = mass + c, j
             if i < m:
-                x, c, j = point(z, y, w, i, sign)
+                x, c, j = point(z, y, w, mask, i, sign)
         if (i < m and x < v) or (b > ZERO and value[b - ONE] >= v):
             total = v * mass
             while True:
                 while i < m and x * mass <= total:
                     total, mass, i = total + x * c, mass + c, j
                     if i < m:
-                        x, c, j = point(z, y, w, i, sign)
+                        x, c, j = point(z, y, w, mask, i, sign)
                 v = total / mass
                 if b == ZERO or value[b - ONE] < v:
                     break
