@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..certificate import Certificate
     from ..stream import Course, Plan
 
-NAMES = "perceptron, winnow, widrow-hoff, eg, descent or glm-tron"
+NAMES = "perceptron, winnow, widrow-hoff, eg, descent or glm-tron (or isotron, in batches)"
 ROWS, LEARNER, RESULTS = "Rows", "Learner", "Results"
 
 
@@ -82,7 +82,9 @@ def learn(
     radius: Annotated[float | None, option("eg, descent: L1 norm of signed weights.", LEARNER)] = None,
     margin: Annotated[float | None, option("winnow: a margin between 0 and 1 that sets η.", LEARNER)] = None,
     link: Annotated[str | None, option("glm-tron: identity, logistic, clipped, probit or tanh.", LEARNER)] = None,
-    intercept: Annotated[bool, option("A constant coordinate 1.", LEARNER)] = True,
+    intercept: Annotated[bool, option("A constant coordinate 1 (isotron has none).", LEARNER)] = True,
+    rounds: Annotated[int | None, option("isotron: passes over all rows (100 if not given).", LEARNER, min=1)] = None,
+    lipschitz: Annotated[float | None, option("isotron: the steepest its link may be.", LEARNER)] = None,
     certify: Annotated[bool, option("Print the certificate; reads the rows again.", RESULTS, "--certify")] = False,
     report: Annotated[str | None, option("Certify, and write an HTML page.", RESULTS, metavar="PAGE")] = None,
     save: Annotated[str | None, option("Write the model.", RESULTS, metavar="MODEL")] = None,
@@ -118,6 +120,23 @@ def learn(
         from .progress import SHOWS
 
         choice("--progress", progress, SHOWS)
+        if learner == "isotron":
+            for_streams = {"scale": scale != "none", "passes": passes > 1, "labels": labels, "report": report}
+            for_streams |= {"predictions": predictions, "rejects": rejects, "checkpoint": checkpoint, "resume": resume}
+            for name in [*options, *(name for name, value in for_streams.items() if value)]:
+                raise ValueError(f"--{name} is not an option of isotron, which learns from all rows at once")
+            from .isotron import learn_isotron
+
+            quiet = progress in ("none", "json")
+            status = learn_isotron(
+                data, target, reading, limit, rounds or 100, lipschitz, eta, certify, save, quiet, as_json
+            )
+            if status:
+                raise typer.Exit(status)
+            return
+        for name, value in (("rounds", rounds), ("lipschitz", lipschitz)):
+            if value is not None:
+                raise ValueError(f"--{name} is an option of isotron")
         plan = Plan(
             data, target, chosen(learner, eta, options), reading, intercept, passes, scale,
             None if labels is None else tuple(split(labels) or ()), limit,

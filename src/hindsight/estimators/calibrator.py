@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from ..forecast.scores import Score, numbers, same_length, weights
 from ..isotonic import isotonic, read
 from ..run import RowError
+from .base import SaveMixin
 
 Knots = tuple[np.ndarray, np.ndarray]
 
@@ -29,7 +30,7 @@ def _bare(estimator: Any) -> bool:
     return True
 
 
-class Calibrator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
+class Calibrator(SaveMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
     """Turn forecasts into calibrated ones: the isotonic fit of outcomes on forecasts (N4's PAV), ties pooled.
 
     Among all nondecreasing functions of the forecast it has the least loss on the rows it was fitted to, by every

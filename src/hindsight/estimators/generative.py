@@ -17,6 +17,7 @@ from ..density.base import Density, learn
 from ..density.product import columns_of
 from ..learners import choice
 from ..run import RowError
+from .base import SaveMixin
 
 NAMES: dict[str, Any] = {
     "gaussian": lambda d: Gaussian(columns=d),
@@ -27,7 +28,7 @@ NAMES: dict[str, Any] = {
 }
 
 
-class GenerativeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
+class GenerativeClassifier(SaveMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
     """A density for each class and Bayes' rule (N0): P(class | x) is proportional to P(class)·p(x | class).
 
     Everything stays in the log domain, so many columns don't underflow. Each class has its own parameters (unequal

@@ -11,10 +11,11 @@ from sklearn.utils.multiclass import type_of_target, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
 from ..run import RowError
+from .base import SaveMixin
 from .generative import labels, matrix
 
 
-class ThresholdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
+class ThresholdClassifier(SaveMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
     """The threshold on one feature that errs least on the rows given: exact empirical risk minimisation.
 
     Of the n features looked at, either side may be either class. On i.i.d. rows, with probability 1 − δ and for all
