@@ -1017,14 +1017,3 @@ def means(rule, z, out):
     """What each margin predicts."""
     for t in range(z.size):
         out[t] = rule.mean(z[t])
-
-
-@kernel
-def spread(X, s):
-    """Add rows to s: how many, and for each column the mean and the sum of squared distances from it; row by row."""
-    for t in range(X.shape[0]):
-        for j in range(X.shape[1]):
-            s[0, j] += 1.0
-            away = X[t, j] - s[1, j]
-            s[1, j] += away / s[0, j]
-            s[2, j] += away * (X[t, j] - s[1, j])
