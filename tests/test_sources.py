@@ -218,6 +218,11 @@ def test_categories_become_indicators_in_order_of_first_sight(tmp_path, chunk):
         ]
 
 
+def test_a_column_without_a_name_may_have_categories(tmp_path):
+    X, _, _, names, _ = read(write(tmp_path / "t.csv", ",x,y\nu,1,2\nv,3,4\n"), categorical=[""])
+    assert names == ["x", "=u", "=v"] and X.tolist() == [[1, 1, 0], [3, 0, 1]]
+
+
 def test_quoted_fields(tmp_path):
     path = write(tmp_path / "t.csv", 'k,y\r\n"a ""b""\nc",1\r\n\r\nd,"2"\r\n')
     source = open_source(path, "y", categorical=["k"])
@@ -472,6 +477,7 @@ BAD = {
     "name.vw": (b"1 | :3\n", "name.vw, line 1: ':3' has no name before the colon"),
     "weight.vw": (b"1 -2 | a\n", "weight.vw, line 1: importance -2.0 must be at least 0"),
     "base.vw": (b"1 1 0.5 | a\n", "base.vw, line 1: '0.5' is a third number before the '|'"),
+    "over.vw": (b"1 |n:2 a:1 b:1e308\n", "over.vw, line 1, column 'n^b': the value overflows"),
     "space.vw": (b"1 |n:x a\n", "space.vw, line 1: 'n:x': the value of a namespace is not a number"),
     "broken.jsonl": (b'{"x": 1, "y": 2}\n{"x": \n', "broken.jsonl, line 2: this is not JSON"),
     "list.jsonl": (b"[1]\n", "list.jsonl, line 1: this is not a JSON object (row: '[1]')"),

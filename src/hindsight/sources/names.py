@@ -30,9 +30,8 @@ class Dictionary:
         self.link = link
         self.known: list[str] = []
         self._room(1024, 1 << 14, 64, 1 << 10)
-        self.space("")
-        for space in spaces:
-            self.space(space)
+        for space in ("", *spaces):
+            self._space(space)
         for name in names:
             self.add(name)
 
@@ -56,14 +55,15 @@ class Dictionary:
             now[: was.size] = was
         parsers.rehash(self.keys)
 
-    def space(self, name: str) -> int:
-        """The number of a space, entered if it is new."""
-        data = name.encode("utf-8", "surrogateescape")
-        while True:
-            k = parsers.enter_space(self.keys, padded(data), len(data))
-            if k >= 0:
-                return int(k)
+    def _space(self, name: str) -> None:
+        """Enter a space, whatever its name: a column may have none."""
+        data = np.frombuffer(name.encode("utf-8", "surrogateescape"), np.uint8)
+        n = int(self.keys.used[1])
+        begin = int(self.keys.space_ends[n])
+        while n + 1 >= self.keys.space_ends.size or begin + data.size > self.keys.space_text.size:
             self.grow()
+        self.keys.space_text[begin : begin + data.size] = data
+        self.keys.space_ends[n + 1], self.keys.used[1] = begin + data.size, n + 1
 
     def add(self, name: str, space: int = 0) -> int:
         """The number of a name, entered if it is new."""

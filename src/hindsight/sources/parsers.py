@@ -449,12 +449,6 @@ def enter(names, space, name, size):
 
 
 @compiled
-def enter_space(names, name, size):
-    """The number of a space; the array has zeros after it."""
-    return names.space(name, 0, size)
-
-
-@compiled
 def rehash(names):
     """Put every name into the emptied slots."""
     mask = names.slots.shape[0] - 1
@@ -488,10 +482,10 @@ def table(buf, i, end, final, line, sep, kind, dest, names, scratch, X, y, weigh
     known = names.used[0]
     out[STATUS] = DONE
     while r < rows.shape[0] and slows + width <= slow.shape[0] and bads < bad.shape[0]:
-        while i < end and (buf[i] == LF or buf[i] == CR):
-            line += buf[i] == LF or (buf[i + 1] != LF and (i + 1 < end or final))
+        while i < end and (buf[i] == LF or buf[i] == CR) and (final or buf[i] == LF or i + 1 < end):
+            line += buf[i] == LF or buf[i + 1] != LF
             i += 1
-        if i >= end:
+        if i >= end or buf[i] == CR:  # a line feed may be yet to come
             break
         known = names.used[0]
         first, began, at, c, wrong = i, slows, line, 0, -1

@@ -230,6 +230,9 @@ class Raw:
                 self.faults.setdefault(t, (-1, f"importance {float(self.weight[t])!r} must be at least 0"))
         if unsorted:
             n = settle(self.data[:n], self.indices[:n], self.indptr, width)
+            for k in np.flatnonzero(~np.isfinite(self.data[:n])).tolist():  # a product or a sum
+                t = int(np.searchsorted(self.indptr, k, "right")) - 1
+                self.faults.setdefault(t, (int(self.indices[k]), "the value overflows"))
         X = csr_matrix((self.data[:n], self.indices[:n], self.indptr), shape=(len(self.y), width), copy=False)
         X.has_sorted_indices = X.has_canonical_format = True
         y = targets(self.y, self.labels, self.options)

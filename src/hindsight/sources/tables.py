@@ -89,10 +89,11 @@ class Columns(Source):
             for batch in self._batches(k, at["offset"], size):
                 if batch.num_rows == 0:
                     continue
+                known = at["width"]
                 chunk = self._chunk(batch, k, at)
                 at |= {"file": k, "digest": hasher.hexdigest() if hasher else None}
                 chunk.position = dict(at)
-                if len(chunk) or chunk.rejects:
+                if len(chunk) or chunk.rejects or at["width"] > known:
                     yield chunk
         if at["row"] == 0 and at["rejected"] == 0:
             raise SourceError(f"{self.where}: there is no row")

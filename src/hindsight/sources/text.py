@@ -125,7 +125,7 @@ class Text(Source):
         where = reading.stream.where
         for buf, end, final in reading.blocks():
             while reading.begin < end:
-                begin, base = reading.begin, reading.offset
+                begin = reading.begin
                 batch = self._parse(buf, begin, end, final, reading.line)
                 if batch.stop == begin:
                     break
@@ -133,13 +133,12 @@ class Text(Source):
                     hasher.update(buf[begin : batch.stop])
                 reading.take(batch.stop, batch.line)
                 rejects = [self._reject(bad, buf, where) for bad in batch.bad]
-                first = at["row"]
+                first, known = at["row"], at["width"]
                 at["row"] += len(batch.rows)
                 at["rejected"] += len(rejects)
                 at |= {"offset": reading.offset, "line": reading.line, "width": batch.width}
                 at |= {"read": reading.stream.consumed, "digest": hasher.hexdigest() if hasher else None}
-                del base
-                if len(batch.rows) or rejects:
+                if len(batch.rows) or rejects or batch.width > known:  # rows left out may have brought names
                     place, raw = _place(batch.rows, where), _raw(batch.rows, buf)
                     yield Chunk(batch.X, batch.y, batch.weight, first, dict(at), self._read(at), place, raw, rejects)
 
