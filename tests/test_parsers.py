@@ -3,8 +3,11 @@
 import csv
 import io
 import math
+import os
 import random
 import struct
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
+import fuzz_parsers
 from hindsight.sources import SourceError, open_source, parsers
 
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -405,3 +409,16 @@ def test_rows_are_put_in_order_and_repeats_added_up(rows, marks):
         a, b = indptr[t], indptr[t + 1]
         assert indices[a:b].tolist() == sorted(want)
         assert data[a:b].tobytes() == np.array([want[j] for j in sorted(want)], float).tobytes()
+
+
+# --- random text ------------------------------------------------------------------------------------------------------
+
+
+def test_random_text_gives_the_same_rows_in_blocks_of_any_size_and_as_plain_python(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", sys.stdin)  # the fuzzer replaces it
+    command = [sys.executable, fuzz_parsers.__file__, "40"]
+    plain = subprocess.run(
+        command, env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, capture_output=True, text=True, check=True
+    )
+    assert plain.stdout.strip() == fuzz_parsers.run(40, 0)
+    fuzz_parsers.run(600, 1)

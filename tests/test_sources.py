@@ -608,6 +608,37 @@ def test_columns_of_every_table(dense):
         )
 
 
+def test_rows_without_targets(tmp_path):
+    for name, body in (
+        ("t.vw", "| a:2 b\n1 | a:2 b\n"),
+        ("t.svm", "1:2 2:1\n1 1:2 2:1\n"),
+        ("t.jsonl", '{"a": 2, "b": 1}\n' * 2),
+    ):
+        X, y, *_ = read(write(tmp_path / name, body), None)
+        assert y is None and X.tolist() == [[2, 1], [2, 1]]
+
+
+def test_options_that_a_format_does_not_have(tmp_path):
+    table, rows = write(tmp_path / "t.csv", "x,y\n1,2\n"), write(tmp_path / "t.svm", "1 1:1\n")
+    for path, options, answer in (
+        (table, {"hash_bits": 3}, "hash_bits is for sparse text and JSON lines"),
+        (rows, {"weight": "w"}, "svmlight has no column of weights"),
+        (rows, {"categorical": ["x"]}, "categorical columns are those of a table"),
+        (rows, {"hash_bits": 3, "ignore": ["1"]}, "features and ignore need names"),
+        (table, {"missing": "mean"}, "missing must be one of error, zero, skip; got 'mean'"),
+        (table, {"hash_bits": 40}, "hash_bits must be between 1 and 31; got 40"),
+        (table, {"weight": "y"}, "column 'y' cannot be both target and weight"),
+    ):
+        with pytest.raises(SourceError, match=re.escape(answer)):
+            read(path, **options)
+
+
+def test_opening_the_package_is_quick():
+    code = "import hindsight.sources, sys; print(*sorted({'numba', 'pyarrow', 'scipy', 'sklearn'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
 def test_a_full_folder_listing_is_sorted(tmp_path):
     for k in (2, 0, 1):
         write(tmp_path / f"{k}.svm", f"{k} 1:{k}\n")

@@ -32,6 +32,8 @@ class Plan:
 
     def __init__(self, names: Sequence[str], options: Options, where: str, texts: Sequence[str]) -> None:
         self.columns, self.options, self.where = list(names), options, where
+        if options.hash_bits is not None:
+            raise SourceError(f"{where}: hash_bits is for sparse text and JSON lines; the columns of a table are fixed")
         for k, name in enumerate(names):
             if name in names[:k]:
                 raise SourceError(f"{where}: column {name!r} appears twice in the header")

@@ -100,6 +100,8 @@ class Svmlight(Sparse):
 
     def __init__(self, paths: Sequence[str], options: Options) -> None:
         self.base = 0 if options.zero_based else 1
+        if options.weight is not None:
+            raise SourceError(f"{paths[0]}: svmlight has no column of weights")
         super().__init__(paths, options, Buckets(options.hash_bits) if options.hash_bits else Numbers(self.base))
         self._unsorted, self._weighted = options.hash_bits is not None, False
 
