@@ -131,7 +131,7 @@ def encloses(t, level, first, last):
     return True
 
 
-@kernel
+@inlined
 def find(t, depth, total):
     """The zero of the polyline, whose slope beyond its ends is `total`; the way to it is kept."""
     x, y, level = t.nodes, t.leaf, depth
@@ -171,7 +171,7 @@ def find(t, depth, total):
     return min(p1, max(p0, at))
 
 
-@kernel
+@inlined
 def advance(t, depth, g, d, w, y):
     """Insert a level of length d at the zero g, move what is right of it by d, and add the line w (f - y)."""
     left, right, x = -w * y, w * d - w * y, t.leaf
