@@ -608,6 +608,27 @@ def test_columns_of_every_table(dense):
         )
 
 
+def test_chunks_that_are_kept_do_not_change(tmp_path):
+    rng = np.random.default_rng(0)
+    values = rng.random((4000, 3)).tolist()
+    bodies = {
+        "t.csv": "a,b,y\n" + "".join(f"{a},{b},{c}\n" for a, b, c in values),
+        "t.svm": "".join(f"{c} 1:{a} 2:{b}\n" for a, b, c in values),
+        "t.vw": "".join(f"{c} | b:{b} a:{a}\n" for a, b, c in values),
+    }
+    for name, body in bodies.items():
+        path = write(tmp_path / name, body)
+        kept, copies = [], []
+        for chunk in open_source(path, "y", chunk=5000).chunks():
+            parts = (chunk.X.data, chunk.X.indices, chunk.X.indptr) if name != "t.csv" else (chunk.X,)
+            kept.append((*parts, chunk.y, chunk.raw))
+            copies.append(([np.array(part) for part in (*parts, chunk.y)], chunk.raw(0)))
+            del chunk, parts
+        assert len(kept) > 10
+        for (*arrays, raw), (wanted, line) in zip(kept, copies, strict=True):
+            assert raw(0) == line and all((a == b).all() for a, b in zip(arrays, wanted, strict=True))
+
+
 def test_rows_without_targets(tmp_path):
     for name, body in (
         ("t.vw", "| a:2 b\n1 | a:2 b\n"),

@@ -109,14 +109,11 @@ class Delimited(Text):
         plan, size = self.plan, end - begin
         fields = len(plan.kinds)
         room = size // (2 * fields) + 2
-        X, y, weight = np.empty((room, plan.features)), np.empty(room), np.empty(room)
-        ids, rows = np.empty((room, plan.categories), np.int64), np.empty((room, 3), np.int64)
-        slow, bad, out = (
-            np.empty((room + 4096 + fields, 4), np.int64),
-            np.empty((1024, 5), np.int64),
-            np.empty(7, np.int64),
-        )
-        scratch = np.empty(size + 8 if plan.categories else 8, np.uint8)
+        take = self.pool.take
+        X, y, weight = take("X", (room, plan.features)), take("y", room), take("weight", room)
+        ids, rows = take("ids", (room, plan.categories), np.int64), take("rows", (room, 3), np.int64)
+        slow, bad = take("slow", (room + 4096 + fields, 4), np.int64), take("bad", (1024, 5), np.int64)
+        out, scratch = np.empty(7, np.int64), take("scratch", size + 8 if plan.categories else 8, np.uint8)
         while True:
             parsers.table(
                 buf, begin, end, final, line, ord(self.separator), plan.kinds, plan.dest, plan.dictionary.keys,

@@ -66,9 +66,10 @@ class Sparse(Text):
     def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int) -> Batch:
         size = end - begin
         room, lines = size // self.least_bytes + 16, size // 2 + 2
-        data, indices, indptr = np.empty(room), np.empty(room, np.int32), np.empty(lines + 1, np.int32)
-        y, weight, rows = np.empty(lines), np.empty(lines), np.empty((lines, 3), np.int64)
-        slow, bad, out = np.empty((room, 4), np.int64), np.empty((1024, 6), np.int64), np.empty(7, np.int64)
+        take = self.pool.take
+        data, indices, indptr = take("data", room), take("indices", room, np.int32), take("ends", lines + 1, np.int32)
+        y, weight, rows = take("y", lines), take("weight", lines), take("rows", (lines, 3), np.int64)
+        slow, bad, out = take("slow", (room, 4), np.int64), take("bad", (1024, 6), np.int64), np.empty(7, np.int64)
         indptr[0] = 0
         while True:
             self._call(buf, begin, end, final, line, data, indices, indptr, y, weight, rows, slow, bad, out)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .base import Chunk, Options, Position, Reject, Source, SourceError
+from .base import Chunk, Options, Pool, Position, Reject, Source, SourceError
 from .parsers import PAD
 from .streams import Stream
 
@@ -53,7 +53,7 @@ class Text(Source):
             self.size = sum(os.stat(path).st_size for path in paths) if self.reread else None
         except OSError as error:
             raise SourceError(f"{error.filename}: {error.strerror}") from None
-        self.width = 0
+        self.width, self.pool = 0, Pool()
         self._opened: Reading | None = self._start(0)
         if self.reread:
             self._opened.stream.close()
@@ -63,7 +63,7 @@ class Text(Source):
         """File k, read up to its rows."""
         stream = Stream(self.paths[k])
         try:
-            reading = Reading(stream, self.options.chunk)
+            reading = Reading(stream, self.options.chunk, self.pool)
             self._head(reading)
         except BaseException:
             stream.close()
@@ -100,7 +100,7 @@ class Text(Source):
             reading, self._opened = self._opened, None
             if start is not None and k == start["file"]:
                 self._start(k).stream.close()
-                reading = Reading(Stream(self.paths[k]), self.options.chunk, at["offset"], at["line"])
+                reading = Reading(Stream(self.paths[k]), self.options.chunk, self.pool, at["offset"], at["line"])
             else:
                 reading = self._start(k) if reading is None else reading
                 if hasher is not None:
@@ -171,8 +171,8 @@ def text_of(buf: np.ndarray, begin: int, end: int) -> str:
 class Reading:
     """A stream as it is read: the block, the place in it, the offset and the line there."""
 
-    def __init__(self, stream: Stream, chunk: int, offset: int = 0, line: int = 1) -> None:
-        self.stream = stream
+    def __init__(self, stream: Stream, chunk: int, pool: Pool, offset: int = 0, line: int = 1) -> None:
+        self.stream, self.pool = stream, pool
         self.chunk = self.more = chunk
         self.buf, self.begin, self.end, self.final = np.zeros(PAD, np.uint8), 0, 0, False
         self.offset, self.line = offset, line
@@ -186,7 +186,7 @@ class Reading:
         rest = self.end - self.begin
         if rest > LONGEST:
             raise SourceError(f"{self.stream.where}, line {self.line}: longer than {LONGEST >> 20} MiB")
-        buf = np.empty(rest + self.more + PAD, np.uint8)
+        buf = self.pool.take("text", rest + self.more + PAD, np.uint8)
         buf[:rest] = self.buf[self.begin : self.end]
         n = self.stream.readinto(buf[rest:-PAD].data)
         self.final = n < self.more
