@@ -267,6 +267,13 @@ def test_selection_and_order_of_features(dense):
         assert read(data, ignore=["b c", "w"])[3] == ["a", "d"]
 
 
+def test_carriage_returns_alone_end_records(tmp_path):
+    path = write(tmp_path / "t.csv", "x,y\n" + "".join(f"{k},{k}\r" for k in range(300)))
+    source = open_source(path, "y", chunk=64)
+    assert [len(chunk) for chunk in source.chunks()] and max(len(chunk) for chunk in source.chunks()) < 40
+    assert read(path, chunk=64)[1].tolist() == list(range(300))
+
+
 def test_without_a_header(tmp_path):
     path = write(tmp_path / "t.csv", "1,2,3\n4,5,6\n")
     X, y, _, names, _ = read(path, "3", header=False)

@@ -124,7 +124,7 @@ class Text(Source):
     def _rows(self, reading: Reading, hasher: Any, at: Position) -> Iterator[Chunk]:
         where = reading.stream.where
         for buf, end, final in reading.blocks():
-            while reading.begin < end:
+            while reading.begin < end and not (reading.begin and reading.torn()):
                 begin = reading.begin
                 batch = self._parse(buf, begin, end, final, reading.line)
                 if batch.stop == begin:
@@ -192,6 +192,11 @@ class Reading:
         self.final = n < self.more
         self.buf, self.begin, self.end = buf, 0, rest + n
         buf[self.end : self.end + PAD] = 0
+
+    def torn(self) -> bool:
+        """Whether what is left of the block is surely no whole record."""
+        rest = self.buf[self.begin : min(self.end, self.begin + self.chunk)].tobytes()
+        return not self.final and b"\n" not in rest and b"\r" not in rest
 
     def take(self, stop: int, line: int) -> None:
         """Go on after the byte before `stop`."""
