@@ -23,8 +23,8 @@ from scipy.optimize import isotonic_regression
 from sklearn.isotonic import IsotonicRegression
 
 from hindsight.estimators.isotonic import IsotonicRegressor
-from hindsight.isotonic import isotonic
 from hindsight.isotron import Learnt, Sweep, play_rounds
+from hindsight.monotone import isotonic
 
 SCIPY, SKLEARN = f"scipy {installed('scipy')}", f"scikit-learn {installed('scikit-learn')}"
 ROUNDS = 3  # timed together, after a few others

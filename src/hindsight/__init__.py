@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from .files import ModelError
     from .generalisation import RiskCertificate, risk_certificate
     from .halfspace import hard_halfspace
-    from .isotonic import isotonic
     from .model import Model, load
+    from .monotone import isotonic
     from .run import RowError
     from .separability import fewest_mistakes, separate
     from .sources import SourceError, open_source
@@ -71,7 +71,7 @@ _HOME = {
     "WinnowClassifier": "estimators",
     "fewest_mistakes": "separability",
     "hard_halfspace": "halfspace",
-    "isotonic": "isotonic",
+    "isotonic": "monotone",
     "load": "model",
     "open_source": "sources",
     "risk_certificate": "generalisation",

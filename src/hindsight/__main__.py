@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from typing import Any
 
 
 def main() -> None:
@@ -12,9 +14,15 @@ def main() -> None:
 
         print(f"hindsight {__version__}")
         return
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _leave)
     from .cli import app
 
     app(prog_name="hindsight")
+
+
+def _leave(number: int, frame: Any) -> None:
+    raise SystemExit(128 + number)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from scipy.special import expit, ndtr
 
 from . import pooling
 from .facts import Facts
-from .isotonic import LARGE, argsort, check_size, fit_pools, in_two, read, taken, total
+from .monotone import LARGE, argsort, check_size, fit_pools, in_two, read, taken, total
 from .rivals import Data
 from .run import explain
 

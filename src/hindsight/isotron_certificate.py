@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from . import theorems
 from .certificate import Assumption, Certificate, Checkpoint, Opponent
 from .certification import PLANTED, MismatchError, closeness
-from .isotonic import argsort, taken
 from .isotron import History, Known, Link, Sweep, play_rounds
+from .monotone import argsort, taken
 from .theorems import Theorem, Verdict
 
 Floats = NDArray[np.float64]

@@ -331,6 +331,8 @@ class Work:
                 signal.signal(s, handler)
 
     def _stop(self, number: int, frame: Any) -> None:
+        if self.plan.data == "-":  # nothing can be kept, and the next row may be long in coming
+            raise SystemExit(128 + number)
         self.stopped = number
 
     def _keep(self, course: Course, outputs: Any) -> None:

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, indexable
 
 from ..forecast.scores import Score, numbers, same_length, weights
-from ..isotonic import isotonic, read
+from ..monotone import isotonic, read
 from ..run import RowError
 from .base import SaveMixin
 

@@ -8,11 +8,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
-from ..isotonic import check_increasing, check_lipschitz, check_points, fit_pools, read
 from ..learners import choice
+from ..monotone import check_increasing, check_lipschitz, check_points, fit_pools, read
+from .base import SaveMixin
 
 
-class IsotonicRegressor(RegressorMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class IsotonicRegressor(SaveMixin, RegressorMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """The monotone function of one variable with the least weighted squared error (N4 §2), exactly.
 
     Pools of points that would break the order take their mean, so every level is calibrated: the mean of y where the

@@ -10,9 +10,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from ..isotonic import check_lipschitz
 from ..isotron import LINKS, Curve, Known, Learnt, own_link
 from ..learners import choice
+from ..monotone import check_lipschitz
 from .classify import OnlineClassifier
 from .rounds import ROUNDS, SweepEstimator, SweepRegressor
 

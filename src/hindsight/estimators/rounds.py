@@ -15,7 +15,7 @@ from ..isotron import History, Sweep, play_rounds
 from ..learners import number
 from ..rivals import Data
 from ..run import RowError, check_targets, check_weights
-from .base import FitMixin, OnlineEstimator
+from .base import FitMixin, OnlineEstimator, SaveMixin
 from .regress import OnlineRegressor
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ ROUNDS = """
 """
 
 
-class SweepEstimator(FitMixin, BaseEstimator):  # type: ignore[misc]
+class SweepEstimator(SaveMixin, FitMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators that learn in rounds over all rows; a concrete one has a constructor and `_part`."""
 
     rounds: int

@@ -8,10 +8,8 @@ constant L the fit also moves by at most L (z_j - z_i) between any two points: s
 from __future__ import annotations
 
 import math
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numba
@@ -285,13 +283,3 @@ def _ranks(a: Floats) -> Floats:
     out = np.empty(a.size)
     pooling.ranks(a, order, out)
     return out
-
-
-class _Module(ModuleType):
-    """`hindsight.isotonic` is this module as soon as it was imported, and the function before: both can be called."""
-
-    def __call__(self, *args: Any, **options: Any) -> Isotonic:
-        return isotonic(*args, **options)
-
-
-sys.modules[__name__].__class__ = _Module
