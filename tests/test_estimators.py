@@ -207,7 +207,7 @@ def test_winnow_margin_sets_the_notes_rate():
         (lambda: h.WidrowHoffRegressor(passes=0), "passes must be a whole number, at least 1; got 0"),
         (lambda: h.EGRegressor(radius=-1.0), "radius must be a number above 0, got -1.0"),
         (lambda: h.DescentRegressor("hinge"), "loss 'hinge' is for labels: use DescentClassifier"),
-        (lambda: h.GLMtronRegressor("cauchit"), "link must be one of 'identity', 'logistic', 'clipped', 'probit', 'tanh'"),
+        (
             lambda: h.GLMtronRegressor("cauchit"),
             "link must be one of 'identity', 'logistic', 'clipped', 'probit', 'tanh'; got",
         ),
