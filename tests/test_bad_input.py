@@ -284,7 +284,7 @@ PARAMETERS = [
     *[(DescentRegressor, "loss", v) for v in ("cubic", "hinge", 3)],
     (DescentClassifier, "loss", "cubic"),
     (DescentRegressor, "geometry", "round"),
-    (GLMtronRegressor, "link", "probit"),
+    (GLMtronRegressor, "link", "cauchit"),
     *[(WidrowHoffRegressor, "average", v) for v in ("mean", True)],
     *[(WidrowHoffRegressor, "passes", v) for v in (0, -1, 1.5, None)],
     *[(WidrowHoffRegressor, "start", v) for v in ([1.0], [1.0, 2.0, 3.0, 4.0, np.nan], np.zeros((2, 5)))],

@@ -60,6 +60,9 @@ inspect label.model
 predict label.model table.csv --margins
 export label.model
 certify label.model table.csv --json
+learn table.csv --target p --features x1,x2 --learner isotron --rounds 5 --certify
+learn table.csv --target label --features x1,x2 --learner isotron --rounds 5 --lipschitz 1
+learn table.csv --target p --features x1,x2 --learner isotron --passes 2
 learn rows.svm --learner perceptron
 learn rows.svm --learner winnow --certify
 learn rows.svm --learner perceptron --hash 4
@@ -95,6 +98,8 @@ predict none.model table.csv
 predict table.csv table.csv
 inspect table.csv
 certify table.csv table.csv
+certify vw.model rows.vw
+certify label.model other.csv
 compare table.csv --outcome happened --forecasts p,q
 compare table.csv --outcome happened --forecasts p,q --anytime
 compare table.csv --outcome happened --forecasts p,q --loss log
@@ -106,6 +111,7 @@ density table.csv --columns x1:gaussian,colour:categorical
 density table.csv --columns colour:categorical(blue|green|red)
 density table.csv --columns x1:poisson
 duel table.csv --target label
+duel sample:breast-cancer
 """.strip().splitlines()
 
 FILES = {
@@ -156,7 +162,7 @@ def told(command):
     if "--rejects" in arguments:
         out += Path("rejects.csv").read_text()
     out = re.sub(r"(?m)^\d+\.\d\d s.*$", "(time)", out)
-    out = re.sub(r"(?m)^(! +[\d,]+ .*?) +[\d,]+$", r"\1 (speed)", out)
+    out = re.sub(r"(?m)^(! +[\d,]+(?: +\S+){3,}) +[\d,]+$", r"\1 (speed)", out)
     out = re.sub(r'"(seconds|rows_per_second)": [\d.e-]+', r'"\1": 0', out)
     out = re.sub(r"(?m)^versions: .*$", "versions: (versions)", out)
     out = re.sub(r'"(hindsight|python|numpy|numba)": "[\d.]+"', r'"\1": "(version)"', out)

@@ -315,7 +315,7 @@ def pure(seen: Seen, run: Run, u: np.ndarray, want: tuple[float, float], out: Ou
             hinge = float((c * np.maximum(0.0, top - y * z))[wrong].sum())
             pair = facts.mistake_weight, theorems.winnow(eta, top, facts.weight_max, divergence, top, hinge)
         case "11" if s.planted is not None:
-            lipschitz = 0.25 if s.rule == "logistic" else 1.0
+            lipschitz = LIPSCHITZ.get(s.rule, 1.0)
             pair = facts.square, theorems.glm_tron(eta, x2, lipschitz, 2.0 * divergence)
             if any(abs(naive.mean(s.rule, a) - b) > 1e-12 for a, b, w in zip(z, y, c, strict=True) if w > 0.0):
                 pair = facts.square, math.inf
@@ -344,7 +344,7 @@ def at_the_edge(seen: Seen, width: float = 1e-12) -> bool:
     norms = np.tile(s.c * s.dual_squares(), s.passes)[np.tile(s.c > 0.0, s.passes)]
     reach = float((np.array(seen.at_scale().rates) * norms).max())
     if s.planted is not None:
-        reach *= 0.5 * (0.25 if s.rule == "logistic" else 1.0)
+        reach *= 0.5 * LIPSCHITZ.get(s.rule, 1.0)
     return abs(reach - 1.0) < width
 
 
