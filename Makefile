@@ -36,7 +36,7 @@ torture: $(READY)
 fuzz: $(READY)
 	$(BIN)/python tests/fuzz_parsers.py 1000000
 
-BENCHMARKS := online certificates batch halfspace isotonic sources forecast density
+BENCHMARKS := online certificates batch halfspace isotonic sources command forecast density
 bench: $(READY) .venv/ready-bench
 	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py --markdown || exit 1; done
 

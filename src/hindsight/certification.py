@@ -257,7 +257,8 @@ def _square(run: Run, data: Data, t: Rounds, u: Any, tol: float, explicit: bool,
     a = t.c * (eta if not fixed else 1.0) / shrink
     kappa = 2.0 / rate if fixed else 2.0
     u, divergence, gap, how, notes = _opponent(run, data, t, Square(2.0), kappa, a, u, tol)
-    miss = data.margins(u)[t.row] - t.y
+    theirs = data.margins(u)[t.row]
+    miss = theirs - t.y
     own, distance = t.c * miss**2, 2.0 * divergence
     measured = t.c * error**2 * (eta if not fixed else 1.0)
     start = distance / rate if fixed else distance
@@ -273,7 +274,7 @@ def _square(run: Run, data: Data, t: Rounds, u: Any, tol: float, explicit: bool,
             change, allowed = lemma(eta, t.c, q, error, miss)
     else:
         potential = divergence
-        change = t.drift + step * (miss + t.y)
+        change = t.drift + step * theirs
         allowed = -step * (error - miss) + 0.5 * step**2 * q
     if explicit:
         theorem = (theorems.WIDROW_HOFF if fixed else theorems.WIDROW_HOFF_RATES) if euclidean else theorems.EG
@@ -288,7 +289,7 @@ def _square(run: Run, data: Data, t: Rounds, u: Any, tol: float, explicit: bool,
     opponent = Opponent(u, float(rival.sum()), float(np.linalg.norm(u)), gap * grow, how)
     return Case(
         theorem, quantity, measured, rival, bound, opponent, needs, change, allowed, potential,
-        lambda: _size(step, q, t.z, miss + t.y, step * error, allowed, step * t.y),
+        lambda: _size(step, q, t.z, theirs, step * error, allowed, step * t.y),
         best_eta / learner.rule.scale, notes,
     )  # fmt: skip
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -341,6 +342,20 @@ def learn(course: Course, mark: Callable[[int], int | None] = lambda _: None) ->
             run.resize(max(1, len(course.names)))
 
 
+class Called(Sequence[Any]):
+    """The names of the features, spelled only where an error wants one."""
+
+    def __init__(self, course: Course) -> None:
+        self.course = course
+
+    def __len__(self) -> int:
+        return len(self.course.names or ())
+
+    def __getitem__(self, j: Any) -> Any:
+        names = self.course.names
+        return j if names is None else names[j]
+
+
 def pieces(course: Course, chunk: Chunk, mark: Callable[[int], int | None]) -> Iterator[Piece]:
     """A chunk, played up to each mark."""
     X, raw, m = scaled(chunk.X, course.scale), targets_of(chunk), len(chunk)
@@ -352,6 +367,7 @@ def pieces(course: Course, chunk: Chunk, mark: Callable[[int], int | None]) -> I
     codes = None if course.labels is None else coded(course.labels, chunk, raw)
     targets = [y for runs in course.runs for y in targets_for(course.labels, runs[0], raw, codes)]
     z = np.empty((m, len(runs)))
+    called = Called(course)
     rejects = chunk.rejects if course.turn == 0 else []
     course.rejected += len(rejects)
     a = 0
@@ -361,7 +377,7 @@ def pieces(course: Course, chunk: Chunk, mark: Callable[[int], int | None]) -> I
         weight = None if chunk.weight is None else chunk.weight[a:b]
         if b > a and (weight is None or weight.any()):
             try:
-                play(runs, X[a:b], [y[a:b] for y in targets], weight, z[a:b], course.names)
+                play(runs, X[a:b], [y[a:b] for y in targets], weight, z[a:b], called)
             except RowError as error:
                 raise ValueError(f"{chunk.place(a + error.row)}{error.message}") from None
         elif b > a:
