@@ -9,8 +9,8 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.multiclass import unique_labels
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ..density import Bernoulli, Exponential, FullGaussian, Gaussian, Keyed, Poisson, Product, kernels
 from ..density.base import Density, learn
@@ -18,6 +18,7 @@ from ..density.product import columns_of
 from ..learners import choice
 from ..run import RowError
 from .base import SaveMixin
+from .classify import OnlineClassifier
 
 NAMES: dict[str, Any] = {
     "gaussian": lambda d: Gaussian(columns=d),
@@ -90,7 +91,7 @@ class GenerativeClassifier(SaveMixin, ClassifierMixin, BaseEstimator):  # type: 
             fresh = not hasattr(self, "classes_")
             X = self._rows(X, reset=fresh)
             first = next(iter(X.values())) if isinstance(X, dict) else X
-            y = labels(self, first, y, known=not fresh or classes is not None)
+            y = OnlineClassifier._labels(self, first, y, known=not fresh or classes is not None)
             if fresh:
                 self._declare(unique_labels(y if classes is None else classes))
             elif classes is not None and not np.array_equal(unique_labels(classes), self.classes_):
@@ -323,20 +324,6 @@ class GenerativeClassifier(SaveMixin, ClassifierMixin, BaseEstimator):  # type: 
         columns: Any = getattr(self, "feature_names_in_", range(self.n_features_in_))
         terms = first.terms(X) - second.terms(X)
         return out | {str(name): terms[:, j] for j, name in enumerate(getattr(first, "names", columns))}
-
-
-def labels(estimator: Any, X: Any, y: Any, known: bool = False) -> np.ndarray:
-    """The labels as an array; with `known` classes, whether they are labels at all shows by itself."""
-    if y is None:
-        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
-    y = np.asarray(column_or_1d(y, warn=True))
-    check_consistent_length(X, y)
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        row = int(np.flatnonzero(~np.isfinite(y))[0])
-        raise RowError(row, f": label {y[row]} is not finite")
-    if not known:
-        check_classification_targets(y)
-    return y
 
 
 def taken(X: Any, rows: np.ndarray) -> Any:

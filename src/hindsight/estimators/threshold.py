@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..run import RowError
 from .base import SaveMixin
-from .generative import labels, matrix
+from .classify import OnlineClassifier
+from .generative import matrix
 
 
 class ThresholdClassifier(SaveMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
@@ -70,7 +71,7 @@ class ThresholdClassifier(SaveMixin, ClassifierMixin, BaseEstimator):  # type: i
             raise ValueError(f"delta must lie between 0 and 1, got {self.delta!r}")
         X = matrix(self, X, reset=True)
         finite(X)
-        y = labels(self, X, y)
+        y = OnlineClassifier._labels(self, X, y)
         self.classes_ = unique_labels(y)
         if len(self.classes_) > 2:
             kind = type_of_target(y, input_name="y")
