@@ -88,6 +88,7 @@ class Sample(Source):
         super().__init__(where, Options(target=target, ahead=False))
         self.table = sample(where.removeprefix("sample:"), target)
         self.numbers = labels is False
+        self.done_to_it = self.table.about.split("features, ")[1]
 
     @property
     def names(self) -> list[str]:

@@ -25,9 +25,12 @@ def title(learner: Learner) -> str:
 
 def about(course: Course) -> str:
     """The rows in a few words."""
+    from ..stream import Sample
+
     features = course.runs[0][0].v.shape[1] - course.plan.intercept
     scale = "" if course.scale is None else f", scaled by {course.scale['kind']}"
-    return f"{course.done:,} rows × {features:,} features{scale}"
+    more = f" ({course.source.done_to_it})" if isinstance(course.source, Sample) else ""
+    return f"{course.done:,} rows × {features:,} features{scale}{more}"
 
 
 def result(course: Course, titles: list[str], certificates: list[list[Certificate]], seconds: float) -> dict[str, Any]:
