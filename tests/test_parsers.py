@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
@@ -130,6 +130,7 @@ FIELD = st.one_of(st.sampled_from([*PIECES, 'a"b', "a,b", "two\nlines", 'q""q'])
     st.booleans(),
     st.sampled_from(["\n", "\r\n"]),
 )
+@example([["0", " 7 ", "0.0"]], 1, True, "\n")
 def test_csv_is_read_as_pythons_csv_reads_it(tmp_path, rows, chunk, quote, end):
     out = io.StringIO()
     writer = csv.writer(out, lineterminator=end, quoting=csv.QUOTE_ALL if quote else csv.QUOTE_MINIMAL)

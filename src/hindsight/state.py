@@ -43,7 +43,7 @@ KINDS = {  # the classes of ours that a document may name, by module
     "squares": ("Factor", "Solution"),
     "halfspace": ("Halfspace",),
     "separability": ("Separation", "FewestMistakes"),
-    "isotonic": ("Pools", "Isotonic"),
+    "monotone": ("Pools", "Isotonic"),
     "isotron": ("History",),
     "density.certificate": ("DensityCertificate",),
     "density.counts": ("Categorical", "Bernoulli", "Poisson", "Histogram"),

@@ -513,6 +513,10 @@ def table(buf, i, end, final, line, sep, kind, dest, names, scratch, X, y, weigh
                     if buf[i] != SPACE and buf[i] != blank:
                         wrong = AFTER
                     i += 1
+                while a < b and white(buf[a]):
+                    a += 1
+                while b > a and white(buf[b - 1]):
+                    b -= 1
                 if what != IGNORE and what != CATEGORY:
                     v, k, good = number(buf, a)
                     good = good if k == b else 0
@@ -602,6 +606,12 @@ def blank(c):
 def over(c):
     """Whether a byte ends a row."""
     return c == LF or c == CR
+
+
+@inlined
+def white(c):
+    """Whether a byte is a space of any kind."""
+    return blank(c) or over(c)
 
 
 @inlined
