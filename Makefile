@@ -15,6 +15,7 @@ test: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+	$(BIN)/python tests/torture.py --kills 200
 
 lint: $(READY)
 	$(BIN)/ruff check --fix .
