@@ -8,6 +8,7 @@ import random
 import struct
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 import fuzz_parsers
 from hindsight.sources import SourceError, open_source, parsers
+from hindsight.sources.names import Dictionary
 
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -423,3 +425,29 @@ def test_random_text_gives_the_same_rows_in_blocks_of_any_size_and_as_plain_pyth
     )
     assert plain.stdout.strip() == fuzz_parsers.run(40, 0)
     fuzz_parsers.run(600, 1)
+
+
+def test_names_can_be_read_while_a_thread_meets_more():
+    """The reader runs a chunk ahead: what it has given out must not move under whoever keeps it."""
+    for _ in range(8):
+        names = Dictionary()
+        wanted = [f"name {k}" for k in range(1500)]
+        done = threading.Event()
+
+        def meet(names=names, wanted=wanted, done=done):
+            space = 0
+            for k, name in enumerate(wanted):
+                if k == 100:
+                    names._space("space")
+                    space = 1
+                names.add(name, space)
+            done.set()
+
+        thread = threading.Thread(target=meet)
+        thread.start()
+        while not done.is_set():
+            count = len(names)
+            state = names.state(count)
+            assert state["names"] == [("space^" if k >= 100 else "") + name for k, name in enumerate(wanted[:count])]
+            assert state["space"] == [int(k >= 100) for k in range(count)]
+        thread.join()

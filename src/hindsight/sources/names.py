@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import threading
 import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
@@ -27,33 +28,22 @@ class Dictionary:
     """
 
     def __init__(self, names: Iterable[str] = (), spaces: Iterable[str] = (), link: str = "^") -> None:
-        self.link = link
+        self.link, self.lock = link, threading.Lock()
         self.known: list[str] = []
-        self._room(1024, 1 << 14, 64, 1 << 10)
+        self.keys = _room(1024, 1 << 14, 64, 1 << 10)
         for space in ("", *spaces):
             self._space(space)
         for name in names:
             self.add(name)
 
-    def _room(self, count: int, size: int, spaces: int, space_size: int) -> None:
-        self.keys = parsers.Names(
-            np.zeros((2 * count, 2), np.uint64),
-            np.zeros(count, np.uint64),
-            np.zeros(count, np.uint64),
-            np.zeros(count + 1, np.int64),
-            np.zeros(size + 8, np.uint8),
-            np.zeros(spaces + 1, np.int64),
-            np.zeros(space_size, np.uint8),
-            np.zeros(2, np.int64),
-        )
-
     def grow(self) -> None:
-        """Twice the room."""
+        """Twice the room. Another thread may be reading names already given out: it finds the old room or the new."""
         old = self.keys
-        self._room(2 * old.hashes.size, 2 * old.text.size, 2 * old.space_ends.size, 2 * old.space_text.size)
-        for was, now in zip(old[1:], self.keys[1:], strict=True):
+        new = _room(2 * old.hashes.size, 2 * old.text.size, 2 * old.space_ends.size, 2 * old.space_text.size)
+        for was, now in zip(old[1:], new[1:], strict=True):
             now[: was.size] = was
-        parsers.rehash(self.keys)
+        parsers.rehash(new)
+        self.keys = new
 
     def _space(self, name: str) -> None:
         """Enter a space, whatever its name: a column may have none."""
@@ -77,26 +67,21 @@ class Dictionary:
     def __len__(self) -> int:
         return int(self.keys.used[0])
 
-    def _spaces(self) -> list[str]:
-        ends, text = self.keys.space_ends, self.keys.space_text
-        return [_text(text, ends[k], ends[k + 1]) for k in range(int(self.keys.used[1]))]
-
-    def _space_of(self, count: int) -> np.ndarray:
-        return (self.keys.marks[:count] >> np.uint64(40)).astype(np.int64)
-
     def names(self, count: int) -> Sequence[str]:
         """The first so many names."""
-        first = len(self.known)
-        if count > first:
-            ends, text = self.keys.ends, self.keys.text
-            stems = ["" if k == 0 else space + self.link for k, space in enumerate(self._spaces())]
-            spaces = self._space_of(count)
-            self.known += [stems[spaces[k]] + _text(text, ends[k], ends[k + 1]) for k in range(first, count)]
-        return self.known[:count]
+        with self.lock:
+            first, keys = len(self.known), self.keys
+            if count > first:
+                ends, text = keys.ends, keys.text
+                stems = ["" if k == 0 else space + self.link for k, space in enumerate(_spaces(keys))]
+                spaces = _space_of(keys, count)
+                self.known += [stems[spaces[k]] + _text(text, ends[k], ends[k + 1]) for k in range(first, count)]
+            return self.known[:count]
 
     def state(self, count: int) -> dict[str, Any]:
         """The first so many names, for `restore`."""
-        return {"names": self.names(count), "spaces": self._spaces()[1:], "space": self._space_of(count).tolist()}
+        names, keys = self.names(count), self.keys
+        return {"names": names, "spaces": _spaces(keys)[1:], "space": _space_of(keys, count).tolist()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """The names of a state."""
@@ -104,6 +89,28 @@ class Dictionary:
         self.__init__((), spaces, self.link)  # type: ignore[misc]
         for name, k in zip(state["names"], state["space"], strict=True):
             self.add(name[len(spaces[k - 1]) + len(self.link) :] if k else name, k)
+
+
+def _room(count: int, size: int, spaces: int, space_size: int) -> parsers.Names:
+    return parsers.Names(
+        np.zeros((2 * count, 2), np.uint64),
+        np.zeros(count, np.uint64),
+        np.zeros(count, np.uint64),
+        np.zeros(count + 1, np.int64),
+        np.zeros(size + 8, np.uint8),
+        np.zeros(spaces + 1, np.int64),
+        np.zeros(space_size, np.uint8),
+        np.zeros(2, np.int64),
+    )
+
+
+def _spaces(keys: parsers.Names) -> list[str]:
+    ends, text = keys.space_ends, keys.space_text
+    return [_text(text, ends[k], ends[k + 1]) for k in range(int(keys.used[1]))]
+
+
+def _space_of(keys: parsers.Names, count: int) -> np.ndarray:
+    return (keys.marks[:count] >> np.uint64(40)).astype(np.int64)
 
 
 def _text(data: np.ndarray, a: int, b: int) -> str:
