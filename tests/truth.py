@@ -531,14 +531,15 @@ def path(seen: Seen, run: Run, c: Certificate, out: Outcome) -> None:
             if not p.measured <= p.bound + EQUAL * (abs(p.bound) + seen.size):
                 out.say("bound violated", f"at checkpoint {k}: {p}")
     w, first = run.weights, run.first
+    c_t = np.tile(s.c, s.passes)[np.tile(s.c > 0.0, s.passes)]
+    tops = np.tile(np.sqrt(s.dual_squares()), s.passes)[np.tile(s.c > 0.0, s.passes)]
+    moves = np.array(seen.played.rates) * c_t * np.abs(seen.played.slopes) * tops
     if s.geometry == "euclidean":
         distance, size = float(((c.rival.u - w) ** 2).sum()), float(first @ first + w @ w + c.rival.u @ c.rival.u)
+        size = max(size, 1e-6 * moves.size * float((moves**2).sum()))  # w may have been far away, and back
         if c.theorem in (theorems.CONVEX, theorems.CONVEX_RATES):
             distance *= 0.5
     else:
-        c_t = np.tile(s.c, s.passes)[np.tile(s.c > 0.0, s.passes)]
-        tops = np.tile(np.sqrt(s.dual_squares()), s.passes)[np.tile(s.c > 0.0, s.passes)]
-        moves = np.array(seen.played.rates) * c_t * np.abs(seen.played.slopes) * tops
         distance, size = entropy_to(c.rival.u, run, s), 1e-6 * moves.size * (1.0 + float(moves.sum()))
     if math.isfinite(distance) or math.isfinite(last.potential):
         size = max(size, *(abs(p.potential) for p in c.path))
