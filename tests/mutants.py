@@ -108,7 +108,7 @@ MUTANTS = (
     Mutant("facts: gradient without the weight", "kernels.tally", r"slope \* slope \*", "slope * slope / ci *", ("4 euclidean",)),
     Mutant("facts: loss without the weight", "kernels.tally", r"ci \* rule\.loss", "rule.loss", ("4 euclidean", "4'")),
     Mutant("facts: X^2 without the weight", "kernels.tally", r"\bci \* qi\b", "qi", ("1", "2")),
-    Mutant("facts: mistakes' norms without the weight", "kernels.tally", r"miss \* ci \* cq", "miss * qi", ("5 noisy",)),
+    Mutant("facts: mistakes' norms without the weight", "kernels.tally", r"miss \* ci \* \(ci \* qi\)", "miss * qi", ("5 noisy",)),
     # --- theorems
     Mutant("1: 1 - eta X^2 is 1", "theorems.widrow_hoff", r"\(1\.0 - eta \* x2\)", "1.0", ("1", "3 simplex")),
     Mutant("1: 1 - eta X^2 is 1 - eta X", "theorems.widrow_hoff", r"1\.0 - eta \* x2", "1.0 - eta * math.sqrt(x2)", ("1",)),
@@ -150,7 +150,7 @@ MUTANTS = (
     Mutant("winnow: X_inf instead of U X_inf", "certification._winnow", r"geometry\.radius \* float", "float", ("6 balanced",)),
     Mutant("winnow: c_max ignored", "certification._winnow", r"float\(t\.c\.max\(\)\)", "1.0", ("6 balanced", "6 simplex")),
     Mutant("winnow: H missing", "certification._winnow", r"eta \* np\.cumsum\(hinge\)", "0.0 * np.cumsum(hinge)", ("6 simplex",)),
-    Mutant("GLM-tron: lambda is 1", "certification._planted", r"0\.25 if", "1.0 if", ("11 planted",)),
+    Mutant("GLM-tron: lambda is 1", "certification._planted", r"next\(link\.lipschitz [^\n]*\)\n", "1.0\n", ("11 planted",)),
     Mutant("GLM-tron: anything counts as planted", "certification._planted", r"far <= PLANTED", "True", ("11 planted",)),
     Mutant("GLM-tron: distance halved", "certification._planted", r"distance = ", "distance = 0.5 * ", ("11 planted",)),
     Mutant("replay: one pass only", "certification.replay", r"range\(passes\)", "range(1)", ("1", "3 simplex")),
