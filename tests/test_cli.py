@@ -1,5 +1,6 @@
 """Whole commands, as a user types them."""
 
+import json
 import os
 import subprocess
 import sys
@@ -164,3 +165,45 @@ def test_a_csv_is_learnt_without_scikit_learn(file):
     code += "from hindsight.__main__ import main\ntry: main()\nexcept SystemExit as e: assert not e.code\n"
     code += "assert 'sklearn' not in sys.modules and 'scipy.sparse' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    ("form", "args"),
+    [
+        ("csv", ("--target", "y")),
+        ("csv", ("--target", "y", "--scale", "row-unit", "--learner", "eg")),
+        ("csv", ("--target", "label", "--ignore", "y", "--learner", "perceptron")),
+        ("svmlight", ()),
+        ("svmlight", ("--learner", "perceptron")),
+        ("vw", ("--learner", "perceptron", "--hash", "6")),
+    ],
+)
+def test_a_pipe_gives_what_the_file_gives(tmp_path, form, args):
+    """Rows enough for many blocks; what is learnt, to the last bit, does not depend on the medium."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(30_000, 3)).round(4)
+    sign = np.where(X @ [1.0, -2.0, 0.5] > 0, 1, -1).tolist()
+    path = tmp_path / {"csv": "rows.csv", "svmlight": "rows.svm", "vw": "rows.vw"}[form]
+    with path.open("w") as file:
+        if form == "csv":
+            file.write("a,b,c,label,y\n")
+        for x, s in zip(X.tolist(), sign, strict=True):
+            if form == "csv":
+                file.write(f"{x[0]},{x[1]},{x[2]},{s},{sum(x):.4f}\n")
+            else:
+                bar = "| " if form == "vw" else ""
+                file.write(f"{s} {bar}" + " ".join(f"{j}:{v}" for j, v in enumerate(x, 1)) + "\n")
+    args = [*args, "--format", form, "--json", "--progress", "none"]
+    if form == "csv" and "label" not in args:
+        args += ["--ignore", "label"]
+    told = []
+    for data in (str(path), "-"):
+        with path.open("rb") as file:
+            done = subprocess.run(
+                [sys.executable, "-m", "hindsight", "learn", data, *args], stdin=file, capture_output=True, text=True
+            )
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        told.append((found["rows"], found["learners"], found["best_constant"]))
+    assert told[0] == told[1]
+    assert told[0][0] == 30_000

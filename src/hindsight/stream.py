@@ -199,7 +199,7 @@ def begin(plan: Plan, tell: Callable[[str], None] = lambda _: None, all_labels: 
         raise SourceError(f"{ONCE}: take one pass")
     hashed = plan.reading.get("hash_bits") if source.kind == "sparse" else None
     labels = None if plan.labels is None or not classify else in_order(set(plan.labels))
-    waiting = None
+    waiting: Iterator[Chunk] | None = None
     if classify and labels is None and not all_labels:
         chunks = source.chunks()
         chunk = next((chunk for chunk in chunks if len(chunk)), None)
@@ -208,6 +208,8 @@ def begin(plan: Plan, tell: Callable[[str], None] = lambda _: None, all_labels: 
             labels = in_order(found)
         if not source.reread and chunk is not None:
             waiting = itertools.chain([chunk], chunks)
+    if not source.reread and waiting is None:
+        waiting = source.chunks()
     reasons = [f"scale {plan.scale!r}"] if SCALES[plan.scale] else []
     if classify and labels is None:
         reasons.append("finding the labels")
