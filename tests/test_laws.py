@@ -622,4 +622,4 @@ def test_any_chunks_of_any_stream(data, sizes, name):
         same_state(chunked, whole)
 
 
-assert TIGHT == 1e-12  # the figure; no test here may loosen it
+assert TIGHT == 1e-12  # no test here may loosen it
