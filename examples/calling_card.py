@@ -50,7 +50,7 @@ def card() -> Product:
 
 def main(path: str = "calling_card.html") -> None:
     """Learn from labelled calls, judge new ones, and draw."""
-    told = [str(__doc__)]
+    told = [str(__doc__).splitlines()[0], ""]
     calls, labels = simulate(CALLS, 1)
     test, truth = simulate(CALLS // 2, 2)
     fine = labels == "fine"

@@ -54,7 +54,7 @@ def risks() -> list[dict[str, object]]:
 
 def main(path: str = "heights.html") -> None:
     """Learn from 60 people, print what was learnt, and draw."""
-    told = [str(__doc__)]
+    told = [str(__doc__).splitlines()[0], ""]
     X, y = people(60, np.random.default_rng(0))
     bayes, threshold = GenerativeClassifier().fit(X, y), ThresholdClassifier(delta=0.05).fit(X, y)
     for label, density in zip(bayes.classes_, bayes.densities_, strict=True):

@@ -32,7 +32,7 @@ def text(sentences: int, rng: np.random.Generator) -> list[str]:
 
 def main(path: str = "sentences.html") -> None:
     """Learn, choose between sentences, and draw."""
-    told = [str(__doc__)]
+    told = [str(__doc__).splitlines()[0], ""]
     sentences = text(2000, np.random.default_rng(0))
     curve, models = [], {}
     for order in (1, 2, 3):

@@ -438,3 +438,36 @@ def mistakes(z: np.ndarray, codes: np.ndarray) -> int:
     if z.shape[1] == 1:
         return int((np.where(codes == 1, z[:, 0], -z[:, 0]) <= 0.0).sum())
     return int((z.argmax(axis=1) != codes).sum())
+
+
+# ---------------------------------------------------------------- all rows at once
+
+
+def everything(
+    data: str, target: str | None, reading: dict[str, Any] | None = None, limit: int | None = None
+) -> tuple[Any, np.ndarray, np.ndarray | None, list[str], Callable[[int], str]]:
+    """All rows, targets as they stand (numbers, or text if one is), weights, names, and where each row stands."""
+    plan = Plan(data, target, (("perceptron", {}),), reading or {}, limit=limit)  # one that takes any target
+    source = plan.open()
+    chunks = [chunk for chunk in limited(source.chunks(), limit, 0) if len(chunk)]
+    if not chunks:
+        raise SourceError(f"{data}: there is no row to learn from")
+    rows, targets = [chunk.X for chunk in chunks], [targets_of(chunk) for chunk in chunks]
+    if source.kind == "sparse":
+        from scipy.sparse import vstack
+
+        for X in rows:
+            X.resize((X.shape[0], rows[-1].shape[1]))
+        whole = vstack(rows, format="csr")
+    else:
+        whole = np.concatenate(rows)
+    if any(y.dtype.kind == "U" for y in targets):
+        targets = [label_text(y) if y.dtype.kind == "f" else y for y in targets]
+    weights = [chunk.weight for chunk in chunks if chunk.weight is not None]
+    firsts = np.cumsum([0, *map(len, chunks)])
+
+    def place(row: int) -> str:
+        k = int(np.searchsorted(firsts, row, "right")) - 1
+        return chunks[k].place(row - int(firsts[k]))
+
+    return whole, np.concatenate(targets), np.concatenate(weights) if weights else None, list(source.names), place

@@ -171,25 +171,28 @@ def _duel(source: str, target: str | None, family: str, eta: float, shuffle: int
     from ..density import charts
     from ..estimators.duel import check, duel, stations
     from ..run import RowError
-    from ..sources import read
+    from ..sources import label_text
+    from ..stream import everything
 
     check(family)
     if chart is not None:
         charts.check(chart)
-    rows = read(source, target)
-    X, y, places = np.ascontiguousarray(rows.X, np.float64), rows.y, list(rows.places)
+    X, y, _, _, place = everything(source, target)
+    if not isinstance(X, np.ndarray):
+        raise ValueError(f"{source}: these rows are sparse: a duel takes a table of numbers")
+    X, y, order = np.ascontiguousarray(X, np.float64), label_text(y), np.arange(len(X))
     if shuffle is not None:
         order = np.random.default_rng(shuffle).permutation(len(X))
-        X, y, places = X[order], y[order], [places[k] for k in order]
+        X, y = X[order], y[order]
     if len(np.unique(y)) > 100:
         raise ValueError(f"{source}: the target has {len(np.unique(y)):,} different values: a duel needs labels")
     try:
         first, second = duel(X, y, family, eta)
     except RowError as error:
-        raise ValueError(f"{places[error.row]}{error.message}") from None
+        raise ValueError(f"{place(int(order[error.row]))}{error.message}") from None
     console = Console()
     told: dict[str, Any] = {"highlight": False, "soft_wrap": True}
-    console.print(f"[bold]{source}[/]  {rows.about}", **told)
+    console.print(f"[bold]{source}[/]  {X.shape[0]:,} rows × {X.shape[1]:,} features", **told)
     console.print(
         f"  generative: Bayes' rule, {family} densities; discriminative: logistic regression, η = {eta:g}/√t", **told
     )

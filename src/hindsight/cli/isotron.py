@@ -22,9 +22,10 @@ def learn_isotron(
 ) -> int:
     """Read, fit, and print what came of it; the exit status."""
     from ..estimators.isotron import IsotronClassifier, IsotronRegressor
+    from ..stream import everything
     from ..theorems import Verdict
 
-    X, y, weight, names = everything(data, target, reading, limit)
+    X, y, weight, names, _ = everything(data, target, reading, limit)
     labels = y.dtype.kind == "U"
     try:
         step = None if eta is None else float(eta)
@@ -66,32 +67,3 @@ def learn_isotron(
 def tell(line: str) -> None:
     """Something that is no result."""
     print(line, file=sys.stderr, flush=True)
-
-
-def everything(data: str, target: str | None, reading: dict[str, Any], limit: int | None) -> tuple[Any, Any, Any, Any]:
-    """All rows, targets, weights and the names of the features."""
-    import numpy as np
-
-    from ..stream import Plan, limited, targets_of
-
-    plan = Plan(data, target, (("perceptron", {}),), reading, limit=limit)  # targets as they stand: numbers or labels
-    source = plan.open()
-    chunks = [chunk for chunk in limited(source.chunks(), limit, 0) if len(chunk)]
-    if not chunks:
-        raise ValueError(f"{data}: there is no row to learn from")
-    rows = [chunk.X for chunk in chunks]
-    if source.kind == "sparse":
-        from scipy.sparse import vstack
-
-        for X in rows:
-            X.resize((X.shape[0], rows[-1].shape[1]))
-        whole = vstack(rows, format="csr")
-    else:
-        whole = np.concatenate(rows)
-    targets = [targets_of(chunk) for chunk in chunks]
-    if any(y.dtype.kind == "U" for y in targets):
-        from ..sources import label_text
-
-        targets = [label_text(y) if y.dtype.kind == "f" else y for y in targets]
-    weights = None if chunks[0].weight is None else np.concatenate([chunk.weight for chunk in chunks])
-    return whole, np.concatenate(targets), weights, list(source.names)

@@ -27,7 +27,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from .base import CHUNK, MISSING, Chunk, Options, Reject, Source, SourceError, label_text, nearest
-from .samples import Table, columns, read, sample
+from .samples import Table, columns, sample
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +41,6 @@ __all__ = [
     "columns",
     "label_text",
     "open_source",
-    "read",
     "sample",
 ]
 

@@ -30,15 +30,6 @@ class Table:
     about: str
 
 
-def read(source: str, target: str | None) -> Table:
-    """The table in a CSV file, or the sample `sample:NAME`."""
-    if source.startswith("sample:"):
-        return sample(source.removeprefix("sample:"), target)
-    if target is None:
-        raise SourceError(f"{source}: say which column to predict: --target COLUMN")
-    return read_csv(Path(source), target)
-
-
 def columns(source: str, names: Sequence[str]) -> dict[str, np.ndarray]:
     """Whole columns of a table by name, in the order of the rows: numbers where all values are, else text."""
     from . import ending, files_of
@@ -133,60 +124,11 @@ def _place(name: str, names: list[str], where: str) -> int:
     return names.index(name)
 
 
-def read_csv(path: Path, target: str) -> Table:
-    """All columns but the target as numbers; the target as it stands."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = _lines(csv.reader(file), str(path))
-            _, names = next(lines)
-            return _table(lines, names, target, str(path))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise SourceError(f"{path}: {reason}") from None
-    except StopIteration:
-        raise SourceError(f"{path}: the file is empty") from None
-
-
 def _lines(reader: Iterator[list[str]], where: str) -> Iterator[tuple[int, list[str]]]:
     """Records with the number of the line each ends on; blank lines are passed over."""
     for record in reader:
         if record:
             yield reader.line_num, record  # type: ignore[attr-defined]
-
-
-def _table(lines: Iterator[tuple[int, list[str]]], names: list[str], target: str, where: str) -> Table:
-    names = [name.strip() for name in names]
-    goal = _place(target, names, where)
-    if len(set(names)) < len(names):
-        twice = next(name for k, name in enumerate(names) if name in names[:k])
-        raise SourceError(f"{where}: column {twice!r} appears twice in the header")
-    if len(names) < 2:
-        raise SourceError(f"{where}: there is no column beside the target {target!r}")
-    features = [name for name in names if name != target]
-    rows: list[list[float]] = []
-    y: list[str] = []
-    places: list[str] = []
-    for line, record in lines:
-        if len(record) != len(names):
-            raise SourceError(f"{where}, line {line}: {len(record)} fields, but the header has {len(names)}")
-        y.append(record.pop(goal).strip())
-        places.append(f"{where}, line {line}")
-        try:
-            rows.append([float(field) for field in record])
-        except ValueError:
-            name, field = next(pair for pair in zip(features, record, strict=True) if not _is_number(pair[1]))
-            raise SourceError(f"{where}, line {line}, column {name!r}: {field!r} is not a number") from None
-    if not rows:
-        raise SourceError(f"{where}: there is a header but no row")
-    return Table(np.array(rows), np.array(y), features, places, f"{len(rows):,} rows × {len(features)} features")
-
-
-def _is_number(field: str) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
 
 
 CELL = (
