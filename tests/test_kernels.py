@@ -113,8 +113,7 @@ def test_the_loop_runs_as_plain_python(name, storage):
     learner = plain.learner
     parts = (learner.rule, learner.update, learner.geometry, learner.step)
     z, q, top = np.empty(12), np.empty(12), np.empty(12)
-    done = kernels.play.py_func(rows_of(X, 1.0), 0, 12, y, weight, *parts, plain.v, plain.s, z, q, top)
-    kernels.tally.py_func(learner.rule, learner.geometry, learner.step, 0.0, z, q, top, y, weight, plain.f)
+    done = kernels.play.py_func(rows_of(X, 1.0), 0, 12, y, weight, *parts, plain.v, plain.s, z, q, top, plain.f)
     assert done == 12
     close(z, feed(compiled, X, y, weight))
     close(plain.weights, compiled.weights)

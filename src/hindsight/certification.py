@@ -14,7 +14,7 @@ import numpy as np
 
 from . import kernels, rivals, theorems
 from .certificate import Assumption, Certificate, Checkpoint, Opponent
-from .kernels import REACH, ROUNDS, Clipped, Euclidean, Explicit, Hinge, Logistic, Probit, Simplex, Square, Tanh
+from .kernels import REACH, Clipped, Euclidean, Explicit, Hinge, Logistic, Probit, Simplex, Square, Tanh
 from .learners import LINKS
 from .run import Run
 from .theorems import Theorem, Verdict
@@ -70,14 +70,10 @@ def replay(run: Run, data: Data) -> Rounds:
         for first, rows, count in data.blocks():
             y, c = data.y[first : first + count], data.c[first : first + count]
             z, q, top, drift = out[:, p, first : first + count]
-            before = again.s[ROUNDS]
-            if multiplicative:
-                played = kernels.trace(rows, 0, count, y, c, *parts, again.v, again.s, z, q, top, drift)
-            else:
-                played = kernels.play(rows, 0, count, y, c, *parts, again.v, again.s, z, q, top)
+            args = (rows, 0, count, y, c, *parts, again.v, again.s, z, q, top, again.f)
+            played = kernels.trace(*args, drift) if multiplicative else kernels.play(*args)
             if played < count:
                 raise MismatchError(f"row {first + played} cannot be played: these are not the rows of the run")
-            kernels.tally(learner.rule, learner.geometry, learner.step, before, z, q, top, y, c, again.f)
     mine, theirs = run.weights, again.weights
     far = float(np.abs(mine - theirs).max())
     if not np.allclose(again.f, run.f, rtol=1e-9, atol=1e-12) or not far <= 1e-9 * max(

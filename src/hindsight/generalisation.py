@@ -206,7 +206,7 @@ def _mean_weights(run: Run, data: Data) -> np.ndarray:
     while again.rounds < run.rounds:
         for first, rows, count in data.blocks():
             y, c = data.y[first : first + count], data.c[first : first + count]
-            kernels.play(rows, 0, count, y, c, *parts, again.v, again.s, *work[:, :count])
+            kernels.play(rows, 0, count, y, c, *parts, again.v, again.s, *work[:, :count], again.f)
     return again.mean("before")
 
 

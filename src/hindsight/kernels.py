@@ -10,28 +10,29 @@ predicts. An **update** says where the slope is taken (at the old or at the new 
 **geometry** turns theta into weights and takes the step. A **step** gives the rate of round t.
 Rows come as a fifth part. Parts are NamedTuples whose methods numba dispatches by type, so each
 combination compiles to one tight loop, is cached across processes, and also runs as plain Python
-(`play.py_func`). Parts and loop share this file: a part elsewhere would leave a stale cache behind.
+(`play.py_func`). Parts and loop share this file: a part elsewhere would leave a stale cache behind (`lanes`, the vector
+operations they are written in, hardly ever changes: save this file after it).
 """
 
 import math
 from typing import NamedTuple
 
 import numpy as np
-from llvmlite import ir
 from numba import njit
-from numba.core import cgutils, types
 from numba.core.types import BaseNamedTuple
-from numba.extending import intrinsic, overload, overload_method
+from numba.extending import overload_method
+
+from .lanes import ascend, fuse, load, load_some, lower, only, peak, plus, prefetch, spread, store, times, upper, wide
 
 LN2_HI = 0.693147180369123816490  # 33 significant bits, so that k * LN2_HI is exact
 LN2_LO = 1.90821492927058770002e-10
 LOG2_E = 1.4426950408889634
 ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to the nearest integer
 ABS = 0x7FFFFFFFFFFFFFFF
-ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+ONE, TWO, THREE, FOUR, EIGHT = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(8)
 
 ROOT_HALF, BELL = 0.7071067811865476, 0.3989422804014327  # 1/sqrt(2) and 1/sqrt(2 pi)
-LINE, AHEAD = 64, 2048  # bytes of a cache line, and how far ahead dense rows are asked for
+LINE, AHEAD = 64, 4096  # bytes of a cache line, and how far ahead dense rows are asked for
 
 # Scalars of a learner's state. `v` holds its vectors, a row each (the intercept in the last column):
 # theta (+ moments of it for averaging), and for the multiplicative geometries the numerators of w
@@ -64,7 +65,9 @@ METHODS = {
     "span": "self, t",
     "index": "self, k",
     "value": "self, t, k",
+    "line": "self, t",
     "inner": "self, v, i, t",
+    "add": "self, v, i, t, d",
     "move": "self, geometry, v, t, d, mass, shift",
     # geometries
     "dot": "self, v, s, rows, t",
@@ -355,28 +358,6 @@ class Step(NamedTuple):
 # reference counts in every round.
 
 
-def prefetch(array, offset):
-    """Ask for the cache line at this offset in bytes. A step waits for its margin, so loads do not run far ahead."""
-
-
-@overload(prefetch, jit_options=INLINE)
-def _prefetch(array, offset):
-    return lambda array, offset: _touch(array, offset)
-
-
-@intrinsic
-def _touch(typing, array, offset):
-    def emit(context, builder, signature, arguments):
-        at, code = ir.IntType(8).as_pointer(), ir.IntType(32)
-        data = builder.bitcast(context.make_array(signature.args[0])(context, builder, arguments[0]).data, at)
-        kind = ir.FunctionType(ir.VoidType(), [at, code, code, code])
-        touch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-        builder.call(touch, [builder.gep(data, [arguments[1]]), code(0), code(3), code(1)])
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64), emit
-
-
 @inlined
 def bits(x):
     return np.float64(x).view(np.int64)
@@ -387,34 +368,90 @@ def from_bits(k):
     return np.int64(k).view(np.float64)
 
 
-# Dense sums may run in any order and fuse multiply-adds, nothing more: NaN and infinity keep their meaning.
-# Over sparse rows that would make slow gathers, so there four sums stand in a row and none waits for another.
-any_order = njit(cache=True, fastmath={"reassoc", "contract"}, **INLINE)
+# A dense row is taken eight numbers at a time, in two lots; the sums are folded to one, and what is left of the row is
+# taken on the way. Over sparse rows the processor's own gathers are slow: there four sums stand in a row and none waits
+# for another, but norms still come from eight values at a time.
 
 
-@any_order
+@inlined
+def reckon(sums, x, a, v, b):
+    """Add the numbers from x[a] on, against those from v[b] on, to the sums for the dot, |x|_2^2 and |x|_inf."""
+    dot, q, top = sums
+    here = load(dot, x, a)
+    return fuse(here, load(dot, v, b), dot), fuse(here, here, q), peak(top, here)
+
+
+@inlined
+def merge(sums, more):
+    return plus(sums[0], more[0]), plus(sums[1], more[1]), peak(sums[2], more[2])
+
+
+@inlined
+def halve(sums):
+    dot, q, top = sums
+    return merge((lower(dot), lower(q), lower(top)), (upper(dot), upper(q), upper(top)))
+
+
+@inlined
 def inner_dense(rows, v, i, t):
-    """v[i] . x_t, |x_t|_2^2 and |x_t|_inf. The maximum runs over bit patterns: those vectorise, and keep a NaN."""
-    a, b = rows.span(t)
-    dot, q, top = 0.0, 0.0, 0
-    for k in range(a, b):
-        x = np.float64(rows.value(t, k))
-        dot += v[i, rows.index(k)] * x
-        q += x * x
-        top = max(top, bits(x) & ABS)
-    return dot, q, from_bits(top)
+    """v[i] . x_t, |x_t|_2^2 and |x_t|_inf."""
+    x, a, n = rows.line(t)
+    b, end = i * v.shape[1], a + n
+    none = spread(0.0)
+    sums, more = (none, none, none), (none, none, none)
+    while a + 16 <= end:
+        sums, more = reckon(sums, x, a, v, b), reckon(more, x, a + 8, v, b + 8)
+        a += 16
+        b += 16
+    sums = merge(sums, more)
+    if n & 8:
+        sums = reckon(sums, x, a, v, b)
+        a += 8
+        b += 8
+    sums = halve(sums)
+    if n & 4:
+        sums = reckon(sums, x, a, v, b)
+        a += 4
+        b += 4
+    sums = halve(sums)
+    if n & 2:
+        sums = reckon(sums, x, a, v, b)
+        a += 2
+        b += 2
+    sums = halve(sums)
+    if n & 1:
+        sums = reckon(sums, x, a, v, b)
+    return only(sums[0]), only(sums[1]), only(sums[2])
 
 
-@any_order
-def norms(rows, t):
-    """|x_t|_2^2 and |x_t|_inf."""
-    a, b = rows.span(t)
-    q, top = 0.0, 0
-    for k in range(a, b):
-        x = np.float64(rows.value(t, k))
-        q += x * x
-        top = max(top, bits(x) & ABS)
-    return q, from_bits(top)
+@inlined
+def advance(by, x, a, v, b):
+    """Add the numbers from x[a] on, times `by`, to those from v[b] on; twice rounded, so that -by takes it back."""
+    store(v, b, plus(load(by, v, b), times(by, load(by, x, a))))
+
+
+@inlined
+def add_dense(rows, v, i, t, d):
+    """v[i] += d x_t."""
+    x, a, n = rows.line(t)
+    b, end = i * v.shape[1], a + n
+    by = spread(d)
+    while a + 8 <= end:
+        advance(by, x, a, v, b)
+        a += 8
+        b += 8
+    by = lower(by)
+    if n & 4:
+        advance(by, x, a, v, b)
+        a += 4
+        b += 4
+    by = lower(by)
+    if n & 2:
+        advance(by, x, a, v, b)
+        a += 2
+        b += 2
+    if n & 1:
+        advance(lower(by), x, a, v, b)
 
 
 @inlined
@@ -422,17 +459,38 @@ def inner_sparse(rows, v, i, t):
     """v[i] . x_t in four sums, |x_t|_2^2 and |x_t|_inf."""
     a, b = rows.span(t)
     dot, dot1, dot2, dot3 = 0.0, 0.0, 0.0, 0.0
-    while a + FOUR <= b:
-        dot += v[i, rows.index(a)] * rows.value(t, a)
-        dot1 += v[i, rows.index(a + ONE)] * rows.value(t, a + ONE)
-        dot2 += v[i, rows.index(a + TWO)] * rows.value(t, a + TWO)
-        dot3 += v[i, rows.index(a + THREE)] * rows.value(t, a + THREE)
-        a += FOUR
+    none = spread(0.0)
+    q, top = none, none
+    while a + EIGHT <= b:
+        here = load(q, rows.data, a)
+        q, top = fuse(here, here, q), peak(top, here)
+        for _ in range(2):
+            dot = fuse(v[i, rows.index(a)], np.float64(rows.value(t, a)), dot)
+            dot1 = fuse(v[i, rows.index(a + ONE)], np.float64(rows.value(t, a + ONE)), dot1)
+            dot2 = fuse(v[i, rows.index(a + TWO)], np.float64(rows.value(t, a + TWO)), dot2)
+            dot3 = fuse(v[i, rows.index(a + THREE)], np.float64(rows.value(t, a + THREE)), dot3)
+            a += FOUR
+    if a < b:
+        here = load_some(q, rows.data, a, b - a)
+        q, top = fuse(here, here, q), peak(top, here)
     while a < b:
-        dot += v[i, rows.index(a)] * rows.value(t, a)
+        dot = fuse(v[i, rows.index(a)], np.float64(rows.value(t, a)), dot)
         a += ONE
-    q, top = norms(rows, t)
-    return (dot + dot1) + (dot2 + dot3), q, top
+    sums = halve(halve(halve((none, q, top))))
+    return (dot + dot1) + (dot2 + dot3), only(sums[1]), only(sums[2])
+
+
+@inlined
+def add_sparse(rows, v, i, t, d):
+    """v[i] += d x_t."""
+    a, b = rows.span(t)
+    for k in range(a, b):
+        v[i, rows.index(k)] += d * rows.value(t, k)
+
+
+# Sums over all coordinates may run in any order and fuse multiply-adds, nothing more: NaN and infinity keep their
+# meaning.
+any_order = njit(cache=True, fastmath={"reassoc", "contract"}, **INLINE)
 
 
 def _entropic_move(rows, geometry, v, t, d, shift):
@@ -469,6 +527,10 @@ class Dense(NamedTuple):
     def span(self, t):
         return 0, self.values.shape[1]
 
+    def line(self, t):
+        n = self.values.shape[1]
+        return self.values, t * n, n
+
     def index(self, k):
         return k
 
@@ -477,6 +539,9 @@ class Dense(NamedTuple):
 
     def inner(self, v, i, t):
         return inner_dense(self, v, i, t)
+
+    def add(self, v, i, t, d):
+        add_dense(self, v, i, t, d)
 
     def move(self, geometry, v, t, d, mass, shift):
         old, new = move_dense(self, geometry, v, t, d, shift)
@@ -498,6 +563,9 @@ class Strided(NamedTuple):
     def span(self, t):
         return 0, self.scratch.size
 
+    def line(self, t):
+        return self.scratch, 0, self.scratch.size
+
     def index(self, k):
         return k
 
@@ -506,6 +574,9 @@ class Strided(NamedTuple):
 
     def inner(self, v, i, t):
         return inner_dense(self, v, i, t)
+
+    def add(self, v, i, t, d):
+        add_dense(self, v, i, t, d)
 
     def move(self, geometry, v, t, d, mass, shift):
         old, new = move_dense(self, geometry, v, t, d, shift)
@@ -522,10 +593,13 @@ class CSR(NamedTuple):
 
     def sound(self, t, width):
         a, b = self.indptr[t], self.indptr[t + 1]
-        good = a == b or self.indices[b - ONE] < width
-        for k in range(a + ONE, b):
-            good &= self.indices[k - ONE] < self.indices[k]
-        return good
+        if a == b:
+            return True
+        good = self.indices[b - ONE] < width
+        while a + EIGHT < b:
+            good &= ascend(self.indices, a, 8)
+            a += EIGHT
+        return good & ascend(self.indices, a, b - a - ONE)
 
     def span(self, t):
         return self.indptr[t], self.indptr[t + 1]
@@ -538,6 +612,9 @@ class CSR(NamedTuple):
 
     def inner(self, v, i, t):
         return inner_sparse(self, v, i, t)
+
+    def add(self, v, i, t, d):
+        add_sparse(self, v, i, t, d)
 
     def move(self, geometry, v, t, d, mass, shift):
         old, new = move_sparse(self, geometry, v, t, d, shift)
@@ -556,6 +633,13 @@ def inner(v, i, rows, t):
 
 
 # ---------------------------------------------------------------- geometries
+
+
+def aligned(rows: int, width: int) -> np.ndarray:
+    """Zeros that begin at a cache line, so that eight of them are never spread over two."""
+    room = np.zeros(rows * width + LINE // 8)
+    first = -room.ctypes.data % LINE // 8
+    return room[first : first + rows * width].reshape(rows, width)
 
 
 class Euclidean(NamedTuple):
@@ -587,7 +671,7 @@ class Euclidean(NamedTuple):
         return np.inf
 
     def begin(self, width: int, start: np.ndarray | None, average: bool) -> tuple[np.ndarray, np.ndarray]:
-        v, s = np.zeros((2 if average else 1, width)), np.zeros(SCALARS)
+        v, s = aligned(2 if average else 1, width), np.zeros(SCALARS)
         if start is not None:
             v[0] = start
         s[REACH] = np.abs(v[0]).max()
@@ -603,9 +687,7 @@ class Euclidean(NamedTuple):
 
 @inlined
 def add(v, i, rows, t, d):
-    a, b = rows.span(t)
-    for k in range(a, b):
-        v[i, rows.index(k)] += d * rows.value(t, k)
+    rows.add(v, i, t, d)
     if rows.bias != 0.0:
         v[i, v.shape[1] - 1] += d * rows.bias
 
@@ -778,7 +860,7 @@ def entropic_limit(self):
 
 
 def entropic_begin(self, width: int, start: np.ndarray | None, average: bool) -> tuple[np.ndarray, np.ndarray]:
-    v, s = np.zeros((4 if average else 2, width)), np.zeros(SCALARS)
+    v, s = aligned(4 if average else 2, width), np.zeros(SCALARS)
     if start is not None:
         v[0] = self.dual(start)
     s[REACH] = np.abs(v[0][np.isfinite(v[0])]).max()
@@ -861,25 +943,36 @@ def largest(v):
     return found
 
 
+FACTS = 22  # the size of the array of facts; `facts.Facts` names its places
+
+
 @kernel
-def play(rows, first, last, y, c, rule, update, geometry, step, v, s, z, q, top):
+def play(rows, first, last, y, c, rule, update, geometry, step, v, s, z, q, top, f):
     """Play rows first..last: for each, margin and norms into z, q = |x|_2^2 and top = |x|_inf, then the step.
 
     Returns how many were played: fewer than asked where a row or its step is not finite, or where its indices do
-    not ascend within the width; the state is then as it was before that row.
+    not ascend within the width; the state is then as it was before that row. The facts of the rounds are added to f:
+    plain sums in the order played, so that the sizes of chunks change nothing, and held in local names meanwhile.
     """
+    wide()
     width = v.shape[1] - (1 if rows.bias != 0.0 else 0)
+    constant = step.power == 0.0 and step.rates.size == 0
+    sums = (f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8], f[12], f[13], f[14], f[15], f[16], f[19])
+    played = last - first
     for i in range(last - first):
         t = first + i
         if not rows.sound(t, width):
-            return i
+            played = i
+            break
         zi, qi, ti = geometry.dot(v, s, rows, t)
         z[i], q[i], top[i] = zi, qi, ti
         if not abs(zi) + qi < np.inf:
-            return i
+            played = i
+            break
         if c[i] == 0.0:
             continue
-        a = step.rate(s[ROUNDS] + 1.0) * c[i]
+        eta = step.rate(s[ROUNDS] + 1.0)
+        a = eta * c[i]
         d = -a * update.pull(rule, geometry, v, s, rows, t, zi, qi, y[i], a)
         if d != 0.0:
             # REACH bounds the numbers of the state from above; it is made exact before a step is refused.
@@ -887,91 +980,71 @@ def play(rows, first, last, y, c, rule, update, geometry, step, v, s, z, q, top)
             if not reach + far < geometry.limit():
                 reach = largest(v)
                 if not reach + far < geometry.limit():
-                    return i
+                    played = i
+                    break
             s[REACH] = reach + far
         s[ROUNDS] += 1.0
         geometry.tick(s)
         if d != 0.0:
             geometry.step(v, s, rows, t, d)
-    return last - first
-
-
-FACTS = 22  # the size of the array that `tally` fills; `facts.Facts` names its places
-
-
-@kernel
-def tally(rule, geometry, step, first, z, q, top, y, c, f):
-    """Add rounds to the facts f: plain sums in the order played, so that the sizes of chunks change nothing.
-
-    `first` is the number of rounds before these. Local names keep the sums out of memory.
-    """
-    rounds, weight, total, square, wrong, wrong_c, wrong_q, target = f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7]
-    gradients, x2, xinf, cx2, cxinf, cmax, ymax = f[8], f[12], f[13], f[14], f[15], f[16], f[19]
-    for i in range(y.size):
-        ci, zi, yi, qi, ti = c[i], z[i], y[i], q[i], top[i]
-        if ci == 0.0:
-            continue
-        slope, error = ci * rule.slope(zi, yi), rule.error(zi, yi)
-        rounds += 1.0
-        weight += ci
-        total += ci * rule.loss(zi, yi)
-        square += ci * error * error
-        miss = 1.0 if rule.wrong(zi, yi) else 0.0  # no branch: it could not be foreseen
-        wrong += miss
-        wrong_c += miss * ci
-        wrong_q += miss * ci * (ci * qi)
-        target += ci * yi * yi
-        gradients += slope * slope * geometry.norm(qi, ti)
-        x2, xinf, cx2, cxinf = max(x2, qi), max(xinf, ti), max(cx2, ci * qi), max(cxinf, ci * ti * ti)
-        cmax, ymax = max(cmax, ci), max(ymax, abs(yi))
-    f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7] = rounds, weight, total, square, wrong, wrong_c, wrong_q, target
-    f[8], f[12], f[13], f[14], f[15], f[16], f[19] = gradients, x2, xinf, cx2, cxinf, cmax, ymax
-    if step.power != 0.0 or step.rates.size > 0:
-        tally_rates(rule, geometry, step, first, z, q, top, y, c, f)
-    elif rounds > 0.0:
+        sums = tally(rule, geometry, zi, qi, ti, y[i], c[i], sums)
+        if not constant:
+            tally_rate(rule, geometry, zi, qi, ti, y[i], c[i], eta, f)
+    f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8], f[12], f[13], f[14], f[15], f[16], f[19] = sums
+    if constant and f[0] > 0.0:
         eta = step.eta
-        f[9], f[10], f[11], f[17], f[18] = eta * rounds, eta * total, eta * eta * gradients, eta * cx2, eta * cxinf
+        f[9], f[10], f[11], f[17], f[18] = eta * f[0], eta * f[2], eta * eta * f[8], eta * f[14], eta * f[15]
         f[20], f[21] = eta, -eta
+    return played
 
 
-@kernel
-def tally_rates(rule, geometry, step, first, z, q, top, y, c, f):
+@inlined
+def tally(rule, geometry, zi, qi, ti, yi, ci, sums):
+    """The sums and maxima of the facts with one more round."""
+    rounds, weight, total, square, wrong, wrong_c, wrong_q, target, gradients = sums[:9]
+    x2, xinf, cx2, cxinf, cmax, ymax = sums[9:]
+    slope, error = ci * rule.slope(zi, yi), rule.error(zi, yi)
+    miss = 1.0 if rule.wrong(zi, yi) else 0.0  # no branch: it could not be foreseen
+    return (
+        rounds + 1.0,
+        weight + ci,
+        total + ci * rule.loss(zi, yi),
+        square + ci * error * error,
+        wrong + miss,
+        wrong_c + miss * ci,
+        wrong_q + miss * ci * (ci * qi),
+        target + ci * yi * yi,
+        gradients + slope * slope * geometry.norm(qi, ti),
+        max(x2, qi),
+        max(xinf, ti),
+        max(cx2, ci * qi),
+        max(cxinf, ci * ti * ti),
+        max(cmax, ci),
+        max(ymax, abs(yi)),
+    )
+
+
+@inlined
+def tally_rate(rule, geometry, zi, qi, ti, yi, ci, eta, f):
     """The facts in which the rate stands, where it changes from round to round."""
-    t = first
-    for i in range(y.size):
-        ci, zi, yi, qi, ti = c[i], z[i], y[i], q[i], top[i]
-        if ci == 0.0:
-            continue
-        t += 1.0
-        eta = step.rate(t)
-        slope = ci * rule.slope(zi, yi)
-        f[9] += eta
-        f[10] += eta * (ci * rule.loss(zi, yi))
-        f[11] += eta * eta * (slope * slope * geometry.norm(qi, ti))
-        f[17], f[18] = max(f[17], eta * (ci * qi)), max(f[18], eta * (ci * ti * ti))
-        f[20], f[21] = max(f[20], eta), max(f[21], -eta)
+    slope = ci * rule.slope(zi, yi)
+    f[9] += eta
+    f[10] += eta * (ci * rule.loss(zi, yi))
+    f[11] += eta * eta * (slope * slope * geometry.norm(qi, ti))
+    f[17], f[18] = max(f[17], eta * (ci * qi)), max(f[18], eta * (ci * ti * ti))
+    f[20], f[21] = max(f[20], eta), max(f[21], -eta)
 
 
 @kernel
-def trace(rows, first, last, y, c, rule, update, geometry, step, v, s, z, q, top, drift):
+def trace(rows, first, last, y, c, rule, update, geometry, step, v, s, z, q, top, f, drift):
     """`play`, noting how much each round changed ln Sigma_i e^theta_i, the normaliser of multiplicative weights."""
     for i in range(last - first):
         mass, shift, j, k = s[MASS], s[SHIFT], i + 1, first + i
-        done = play(rows, k, k + 1, y[i:j], c[i:j], rule, update, geometry, step, v, s, z[i:j], q[i:j], top[i:j])
+        done = play(rows, k, k + 1, y[i:j], c[i:j], rule, update, geometry, step, v, s, z[i:j], q[i:j], top[i:j], f)
         if done == 0:
             return i
         drift[i] = math.log(s[MASS] / mass) + (s[SHIFT] - shift) * (LN2_HI + LN2_LO)
     return last - first
-
-
-@kernel
-def play_one(rows, y, c, rule, update, geometry, step, v, s, z, q, top, f):
-    """Play and tally the one row of `rows`: a single call, for rows that come one at a time."""
-    first = s[ROUNDS]
-    played = play(rows, 0, 1, y, c, rule, update, geometry, step, v, s, z, q, top)
-    if played == 1:
-        tally(rule, geometry, step, first, z, q, top, y, c, f)
-    return played
 
 
 @kernel

@@ -139,12 +139,13 @@ def margins(weights: np.ndarray, X: Any, bias: float, names: Sequence[Any] | Non
     z, work, nothing = np.empty((m, len(weights))), np.empty((3, min(m, BLOCK))), np.zeros(min(m, BLOCK))
     rows = rows_of(X, bias)
     parts = Square(1.0), Explicit(1.0), Euclidean(1.0), Step(1.0, 0.0, np.zeros(0))
+    facts = np.zeros(kernels.FACTS)
     for a in range(0, m, BLOCK):
         size = min(m - a, BLOCK)
         rest = nothing[:size]  # rows of weight 0: nothing is learnt
         for k, w in enumerate(weights):
             v, s, (mine, q, top) = w[None].copy(), np.zeros(kernels.SCALARS), work[:, :size]
-            played = kernels.play(rows, a, a + size, rest, rest, *parts, v, s, mine, q, top)
+            played = kernels.play(rows, a, a + size, rest, rest, *parts, v, s, mine, q, top, facts)
             if played < size:
                 explain(X, a + played, 0.0, mine[played], q[played], w.size - bool(bias), names)
             z[a : a + size, k] = mine

@@ -121,8 +121,8 @@ class One:
         self.y, self.c, self.z, self.q, self.top = np.zeros(1), np.ones(1), np.zeros(1), np.zeros(1), np.zeros(1)
         self.rates = learner.step.rates.size
         parts = (learner.rule, learner.update, learner.geometry, learner.step)
-        self.args = (row.rows, self.y, self.c, *parts, run.v, run.s, self.z, self.q, self.top, run.f)
-        self.play = compiled(kernels.play_one, self.args)
+        self.args = (row.rows, 0, 1, self.y, self.c, *parts, run.v, run.s, self.z, self.q, self.top, run.f)
+        self.play = compiled(kernels.play, self.args)
         self.glance = (row.rows, learner.geometry, run.v, run.s)
         self.look = compiled(kernels.look, self.glance)
 

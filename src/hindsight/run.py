@@ -224,11 +224,9 @@ def _block(
 ) -> None:
     rule, update, geometry, step = run.learner.rule, run.learner.update, run.learner.geometry, run.learner.step
     z, q, top = work
-    first = run.s[ROUNDS]
-    played = kernels.play(rows, a, b, y, c, rule, update, geometry, step, run.v, run.s, z, q, top)
+    played = kernels.play(rows, a, b, y, c, rule, update, geometry, step, run.v, run.s, z, q, top, run.f)
     if played < b - a:
         explain(X, a + played, y[played], z[played], q[played], run.v.shape[1] - bool(run.bias), names)
-    kernels.tally(rule, geometry, step, first, z, q, top, y, c, run.f)
 
 
 def explain(X: Any, row: int, y: float, z: float, q: float, width: int, names: Sequence[Any] | None) -> NoReturn:

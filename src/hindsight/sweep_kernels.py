@@ -6,12 +6,10 @@ The rules, rows and steps are those of `kernels`.
 # numba infers the types of parts from those they are called with
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic, overload
+from numba.extending import overload
 
 from .kernels import INLINE, Dense, add, inner, kernel
+from .lanes import prefetch
 from .rivals.data import STAMP
 
 AHEAD = 8  # draws that a row is fetched before it is played
@@ -19,22 +17,6 @@ DECAY = 2.0**-10  # the scale of lazily decayed weights at which they are writte
 
 # Scalars of a sweep: w = SCALE theta, Sigma eta w = SUM theta - moment, and, where drawn rows meet l2, |w|^2.
 ROUNDS, SCALE, SUM, SQUARE, TOUCHED, SCALARS = range(6)
-
-
-@intrinsic
-def _fetch(context, array, k):
-    """Ask for the cache line of an array's k-th number, counted from its first."""
-
-    def build(context, builder, signature, args):
-        view = context.make_array(signature.args[0])(context, builder, args[0])
-        place = builder.bitcast(builder.gep(view.data, [args[1]]), ir.IntType(8).as_pointer())
-        word = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [place.type, word, word, word])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(function, [place, word(0), word(3), word(1)])
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp), build
 
 
 def ahead(rows, pairs, t):
@@ -46,19 +28,19 @@ def _ahead(rows, pairs, t):
     if issubclass(rows.instance_class, Dense):
 
         def dense(rows, pairs, t):
-            _fetch(pairs, 2 * t)
-            n = rows.values.shape[1]
+            prefetch(pairs, 16 * t)
+            n, size = rows.values.shape[1], rows.values.itemsize
             for k in range(0, n + 31, 32):  # the processor follows a run of lines once it has begun
-                _fetch(rows.values, t * n + min(k, n - 1))
+                prefetch(rows.values, (t * n + min(k, n - 1)) * size)
 
         return dense
 
     def sparse(rows, pairs, t):
-        _fetch(pairs, 2 * t)
+        prefetch(pairs, 16 * t)
         first, last = np.int64(rows.indptr[t]), np.int64(rows.indptr[t + 1])
         for k in range(first, last, 32):
-            _fetch(rows.data, k)
-            _fetch(rows.indices, k)
+            prefetch(rows.data, k * rows.data.itemsize)
+            prefetch(rows.indices, k * rows.indices.itemsize)
 
     return sparse
 

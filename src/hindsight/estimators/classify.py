@@ -42,7 +42,7 @@ class OnlineClassifier(FitMixin, ClassifierMixin, OnlineEstimator):  # type: ign
         """For each run, its labels as the rule takes them."""
         low = 0.0 if self.runs_[0].learner.targets == "unit" else -1.0
         ours = self.classes_[1:] if len(self.runs_) == 1 else self.classes_
-        return [np.where(y == label, 1.0, low) for label in ours]
+        return [(1.0 - low) * (y == label) + low for label in ours]
 
     def _seen(self, X: Any, y: Any) -> list[np.ndarray]:
         return self._targets(self._labels(X, y))

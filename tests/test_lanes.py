@@ -1,0 +1,111 @@
+"""The vector operations: compiled and in plain Python they give the same, and the kernels made of them are right."""
+
+from __future__ import annotations
+
+import mmap
+
+import numpy as np
+import pytest
+from numba import njit
+
+from hindsight import kernels, lanes
+from hindsight.run import rows_of
+
+
+@njit
+def half_sums(x, at):
+    a = lanes.load(lanes.spread(0.0), x, at)
+    return lanes.only(lanes.lower(lanes.lower(lanes.plus(lanes.lower(a), lanes.upper(a)))))
+
+
+@njit
+def through(x, w, at, out):
+    a, b = lanes.load(lanes.spread(0.0), x, at), lanes.load(lanes.spread(0.0), w, at)
+    top = lanes.peak(lanes.spread(0.25), a)
+    lanes.store(out, 0, lanes.plus(lanes.times(lanes.spread(2.0), a), top))
+    lanes.store(out, 8, lanes.fuse(a, b, top))
+    lanes.store(out, 16, lanes.upper(a))
+    return lanes.only(lanes.upper(lanes.upper(lanes.upper(b))))
+
+
+@njit
+def some(x, at, count, out):
+    lanes.store(out, 0, lanes.load_some(lanes.spread(0.0), x, at, count))
+
+
+@njit
+def ascends(x, at, count):
+    return lanes.ascend(x, at, count)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_compiled_operations_are_those_of_plain_python(dtype):
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        x, w = rng.standard_normal(40).astype(dtype), rng.standard_normal(40)
+        at = int(rng.integers(0, 32))
+        assert half_sums(x, at) == half_sums.py_func(x, at)
+        out, want = np.zeros(20), np.zeros(20)
+        assert through(x, w, at, out) == through.py_func(x, w, at, want)
+        np.testing.assert_array_equal(out[:8], want[:8])
+        np.testing.assert_allclose(out[8:16], want[8:16], rtol=0, atol=1e-15)  # rounded once, not twice
+        np.testing.assert_array_equal(out[16:], want[16:])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("count", range(9))
+def test_lanes_beyond_the_count_are_zero_and_their_memory_is_not_read(dtype, count):
+    size = np.dtype(dtype).itemsize
+    page = np.frombuffer(mmap.mmap(-1, mmap.PAGESIZE), dtype)  # what lies after it belongs to nobody
+    page[-8:] = np.arange(1.0, 9.0)
+    for room in range(count, 9):
+        out, want = np.full(8, np.nan), np.zeros(8)
+        at = mmap.PAGESIZE // size - room
+        want[:count] = page[at : at + count]
+        some(page, at, count, out)
+        np.testing.assert_array_equal(out, want)
+        some.py_func(page, at, count, out)
+        np.testing.assert_array_equal(out, want)
+
+
+@pytest.mark.parametrize("dtype", ["uint32", "uint64"])
+def test_ascending_is_seen_wherever_it_fails(dtype):
+    top = np.iinfo(dtype).max
+    for count in range(9):
+        good = (np.arange(10, dtype=dtype) + 1) * (top // 11)
+        assert ascends(good, 1, count) is ascends.py_func(good, 1, count) is True
+        for place in range(10):
+            for bad in (0, 1):
+                x = good.copy()
+                x[place] = good[place - 1] if bad and place else 0  # a repetition, or a fall
+                assert ascends(x, 1, count) is ascends.py_func(x, 1, count), (count, place)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("width", [*range(41), 100, 1000])
+def test_rows_of_every_width(width, dtype):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3, width)).astype(dtype)
+    w = rng.standard_normal((2, width + 1))
+    for bias in (0.0, 1.0):
+        v = w.copy()[:, : width + int(bias)].copy()
+        rows = rows_of(X, bias)
+        for t in range(3):
+            x = np.append(X[t].astype(float), [1.0] * int(bias))
+            dot, q, top = dense(rows, v, 1, t)
+            np.testing.assert_allclose([dot, q], [v[1] @ x, x @ x], rtol=1e-13, atol=1e-13)
+            assert top == np.abs(x).max(initial=0.0)
+            want = v[1] + -0.3 * x
+            move(rows, v, 1, t, -0.3)
+            np.testing.assert_array_equal(v[1], want)
+        np.testing.assert_array_equal(v[0], w[0, : width + int(bias)])  # its neighbour is left alone
+
+
+@njit
+def dense(rows, v, i, t):
+    return kernels.inner(v, i, rows, t)
+
+
+@njit
+def move(rows, v, i, t, d):
+    kernels.add(v, i, rows, t, d)
