@@ -1048,22 +1048,6 @@ def trace(rows, first, last, y, c, rule, update, geometry, step, v, s, z, q, top
 
 
 @kernel
-def sort_row(data, indices, count):
-    """Put a row's first `count` entries in ascending index; True where they stood so already."""
-    gap, sorted_already = count, True
-    while gap > 0:  # Shell's sort: rows are short, and mostly almost in order
-        gap = gap // 2 if gap != 2 else 1
-        for i in range(gap, count if gap > 0 else 0):
-            j, x, k = indices[i], data[i], i
-            while k >= gap and indices[k - gap] > j:
-                indices[k], data[k] = indices[k - gap], data[k - gap]
-                k -= gap
-                sorted_already = False
-            indices[k], data[k] = j, x
-    return sorted_already
-
-
-@kernel
 def look(rows, geometry, v, s):
     """The margin of the one row of `rows`."""
     if not rows.sound(0, v.shape[1] - (1 if rows.bias != 0.0 else 0)):

@@ -6,13 +6,15 @@ the compiled function itself.
 
 from __future__ import annotations
 
-import struct
+from array import array
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import typeof
 
-from . import kernels
+from . import dicts, kernels
+from .dicts import DONE
 from .kernels import CSR, Dense
 from .run import RowError, explain
 
@@ -22,11 +24,23 @@ if TYPE_CHECKING:
     from .run import Run
 
 
+PLAIN = (dict, defaultdict, Counter)  # dicts whose items come in the order in which they are stored
+
+
 def compiled(function: Any, args: tuple[Any, ...]) -> Any:
     """The compiled form of a kernel for arguments of these types."""
     types = tuple(typeof(a) for a in args)  # type: ignore[no-untyped-call]
     function.compile(types)
     return function.overloads[types].entry_point
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number that float64 can hold."""
+    try:
+        array("d", [value])
+    except (TypeError, OverflowError):
+        return False
+    return True
 
 
 class Arrays:
@@ -49,60 +63,54 @@ class Arrays:
 class Dicts:
     """The row of the last dict given. Names get their column at first sight; rows are played in ascending column.
 
-    `column` maps each name to its column, and is shared with whoever gave it.
+    `column` maps each name to its column, and is shared with whoever gave it; `forget` tells that names left it.
     """
 
     def __init__(self, column: dict[Hashable, int], bias: float) -> None:
         self.column, self.bias = column, bias
-        self.keys: tuple[Hashable, ...] | None = None  # of the last row looked up, and their columns
-        self.columns: list[Any] = []
-        self.known = False  # whether all of them have one
-        self.ordered = False  # whether they ascend
-        self.packers: dict[int, tuple[Any, Any]] = {}
         self._room(16)
+        self.lay = compiled(dicts.lay, (0, 0, False, *self.work))
 
     def _room(self, size: int) -> None:
+        """Room for rows of so many values."""
         self.data, self.indices, self.indptr = np.zeros(size), np.zeros(size, np.uint32), np.zeros(2, np.uint64)
-        self.buffers = self.data.data, self.indices.data
         self.rows = CSR(self.data, self.indices, self.indptr, self.bias)
-        self.sort = compiled(kernels.sort_row, (self.data, self.indices, 0))
+        self.forget()
 
-    def find(self, x: Mapping[Hashable, float]) -> bool:
-        """Look the names up; whether each has a column."""
-        keys = tuple(x)
-        if keys != self.keys:  # looking 75 names up takes longer than all the rest
-            self.columns = list(map(self.column.get, keys))
-            self.keys, self.known, self.ordered = keys, None not in self.columns, False
-        return self.known
+    def forget(self) -> None:
+        """Read the names and their columns anew."""
+        table, size = np.zeros((4 << max(4, len(self.column).bit_length()), 3), np.int64), self.data.size
+        self.cursor = np.zeros(4, np.int64)
+        self.plain = dicts.fill(id(self.column), dicts.KINDS, self.cursor, table)
+        work = self.cursor, np.zeros((4, size), np.int64), np.zeros(size), np.zeros(size, np.int64)
+        self.work = (dicts.KINDS, *work, table, self.data, self.indices, self.indptr)
 
     def put(self, x: Mapping[Hashable, float], grow: bool = False) -> None:
         """Lay the row out. A name without a column gets the next one with `grow`, and is left out without."""
-        if self.find(x):
-            columns, values = self.columns, x.values()
-        elif grow:
-            column = self.column
-            pairs = zip(x, self.columns, strict=True)
-            self.columns = [column.setdefault(k, len(column)) if j is None else j for k, j in pairs]
-            self.known = True
-            columns, values = self.columns, x.values()
-        else:
-            columns = [j for j in self.columns if j is not None]
-            values = [v for j, v in zip(self.columns, x.values(), strict=True) if j is not None]  # type: ignore[assignment]
-        count = len(columns)
-        if count > self.data.size:
-            self._room(2 * count)
-        if count not in self.packers:
-            self.packers[count] = struct.Struct(f"{count}d").pack_into, struct.Struct(f"{count}I").pack_into
-        pack, pack_columns = self.packers[count]
+        if type(x) in PLAIN and self.plain and self.lay(id(x), id(self.column), grow, *self.work) == DONE:
+            return
+        self._put(x, grow)
+
+    def _put(self, x: Mapping[Hashable, float], grow: bool) -> None:
+        """The same for names and numbers of any type."""
+        column = self.column
+        if grow:
+            for name in x:
+                column.setdefault(name, len(column))
+        found = [(column[name], value) for name, value in x.items() if name in column]
         try:
-            pack(self.buffers[0], 0, *values)
-        except struct.error:
-            name, value = next((k, v) for k, v in x.items() if not isinstance(v, (int, float, np.number)))
-            raise ValueError(f"feature {name!r}: value {value!r} is not a number") from None
-        self.indptr[1] = count
-        if not self.ordered:
-            pack_columns(self.buffers[1], 0, *columns)
-            self.ordered = self.sort(self.data, self.indices, count) and self.known
+            values = np.array(array("d", [value for _, value in found]))
+        except (TypeError, OverflowError):
+            name, value = next((k, v) for k, v in x.items() if not is_number(v))
+            raise ValueError(f"feature {name!r}: value {value!r} is not a number, or too large") from None
+        if len(found) > self.data.size:
+            self._room(2 * len(found))
+        elif self.cursor[3] != len(column):
+            self.forget()
+        columns = np.array([j for j, _ in found], np.uint32)
+        order = np.argsort(columns)
+        self.data[: len(found)], self.indices[: len(found)] = values[order], columns[order]
+        self.indptr[1] = len(found)
 
     def matrix(self) -> Any:
         from scipy.sparse import csr_matrix
@@ -115,24 +123,42 @@ class Dicts:
 class One:
     """One run on rows of one kind."""
 
-    def __init__(self, run: Run, row: Arrays | Dicts) -> None:
+    play: Any
+    look: Any
+
+    def __init__(self, runs: list[Run], which: int, row: Arrays | Dicts, old: One | None = None) -> None:
+        run = runs[which]
         learner = run.learner
-        self.run, self.row, self.v, self.rows = run, row, run.v, row.rows
+        self.runs, self.run, self.row, self.v, self.rows = runs, run, row, run.v, row.rows
+        self.targets = learner.targets
         self.y, self.c, self.z, self.q, self.top = np.zeros(1), np.ones(1), np.zeros(1), np.zeros(1), np.zeros(1)
-        self.rates = learner.step.rates.size
         parts = (learner.rule, learner.update, learner.geometry, learner.step)
         self.args = (row.rows, 0, 1, self.y, self.c, *parts, run.v, run.s, self.z, self.q, self.top, run.f)
-        self.play = compiled(kernels.play, self.args)
         self.glance = (row.rows, learner.geometry, run.v, run.s)
-        self.look = compiled(kernels.look, self.glance)
+        if old is not None and type(old.row) is type(row) and old.run is run:  # with other arrays of the same types
+            self.play, self.look = old.play, old.look
+        else:
+            self.play, self.look = compiled(kernels.play, self.args), compiled(kernels.look, self.glance)
 
     def stale(self) -> bool:
         """Whether the arrays it was made for have been replaced."""
         return self.v is not self.run.v or self.rows is not self.row.rows
 
-    def spent(self) -> bool:
-        """Whether rates were given and all are used up."""
-        return 0 < self.rates <= self.run.s[0]
+    def swift(self) -> bool:
+        """Whether it is the only run, on dicts, and no count of rates limits it."""
+        return len(self.runs) == 1 and isinstance(self.row, Dicts) and not self.run.learner.step.rates.size
+
+    def lay(self, runs: list[Run], x: Any, grow: bool) -> bool:
+        """Lay out a dict where compiled code can and all is as when this was made; whether it did."""
+        row: Any = self.row
+        return (
+            type(x) in PLAIN
+            and row.plain
+            and self.runs is runs
+            and self.v is self.run.v
+            and self.rows is row.rows
+            and row.lay(id(x), id(row.column), grow, *row.work) == DONE
+        )
 
     def learn(self, y: float, weight: float) -> None:
         """Play the row that was put, or raise and leave the run as it was."""

@@ -47,6 +47,7 @@ class OnlineEstimator(SaveMixin, BaseEstimator):  # type: ignore[misc]  # scikit
     runs_: list[Run]
     n_features_in_: int
     _ones: dict[int, One]  # each run bound to that row
+    _swift: One | None  # the only one there is, if rows are dicts
     _row: Any  # where single rows are laid out
     _column: dict[Hashable, int]  # of each name that dicts have used
 
@@ -62,7 +63,7 @@ class OnlineEstimator(SaveMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in super().__getstate__().items() if k not in ("_ones", "_row")}
+        return {k: v for k, v in super().__getstate__().items() if k not in ("_ones", "_row", "_swift")}
 
     # ---- what was learnt
 
@@ -221,19 +222,19 @@ class OnlineEstimator(SaveMixin, BaseEstimator):  # type: ignore[misc]  # scikit
     def _put(self, x: Any, grow: bool) -> None:
         """Lay the row where the kernel reads it; with `grow`, new names get a column."""
         row = self.__dict__.get("_row")
-        if not isinstance(x, dict):
-            if not isinstance(row, Arrays):
+        if isinstance(x, dict):
+            if type(row) is not Dicts:
+                if "_column" not in self.__dict__:
+                    names = getattr(self, "feature_names_in_", None)
+                    self._column = {k: j for j, k in enumerate(range(self.n_features_in_) if names is None else names)}
+                row = self._row = Dicts(self._column, self.runs_[0].bias)
+            row.put(x, grow)
+            if len(row.column) > self.n_features_in_:
+                self._meet()
+        else:
+            if type(row) is not Arrays:
                 row = self._row = Arrays(self.n_features_in_, self.runs_[0].bias)
             row.put(x)
-            return
-        if not isinstance(row, Dicts):
-            if "_column" not in self.__dict__:
-                names = getattr(self, "feature_names_in_", None)
-                self._column = {k: j for j, k in enumerate(range(self.n_features_in_) if names is None else names)}
-            row = self._row = Dicts(self._column, self.runs_[0].bias)
-        row.put(x, grow)
-        if len(self._column) > self.n_features_in_:
-            self._meet()
 
     def _meet(self) -> None:
         """Make room for names that just got a column, where the geometry allows it."""
@@ -266,27 +267,15 @@ class OnlineEstimator(SaveMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         self.n_features_in_ = known
         if hasattr(self, "feature_names_in_"):
             self.feature_names_in_ = self.feature_names_in_[:known]
-        self._row.keys = None
-
-    def _known(self, x: Any) -> bool:
-        """Lay the row out if every run stands ready for rows like it, with names all known; otherwise do nothing."""
-        ones, row = self.__dict__.get("_ones"), self.__dict__.get("_row")
-        if not ones or type(x) is not dict or type(row) is not Dicts or len(ones) != len(self.runs_):
-            return False
-        if not row.find(x):
-            return False
-        row.put(x)
-        ready = True
-        for k, one in ones.items():
-            ready &= one.run is self.runs_[k] and one.row is row and not one.stale()
-        return ready
+        self._row.forget()
 
     def _ready(self, k: int) -> One:
         """Run k bound to the row that was put."""
         ones = self.__dict__.setdefault("_ones", {})
         one: One | None = ones.get(k)
         if one is None or one.run is not self.runs_[k] or one.row is not self._row or one.stale():
-            one = ones[k] = One(self.runs_[k], self._row)
+            one = ones[k] = One(self.runs_, k, self._row, one)
+            self._swift = one if one.swift() else None
         return one
 
     def _first_row(self, x: Any, count: int) -> None:
@@ -305,43 +294,51 @@ class OnlineEstimator(SaveMixin, BaseEstimator):  # type: ignore[misc]  # scikit
 
     def _learn_one(self, x: Any, targets: list[float], weight: float) -> None:
         """Play one row with every run; on an error each is as it was, and so are the names."""
-        if weight == 1.0 and len(targets) == 1 and self._known(x):  # the common case, at least cost
-            one = self._ones[0]
-            if check_target(one.run.learner.targets, targets[0]) and not one.spent():
+        runs = self.runs_
+        one, laid = self.__dict__.get("_swift"), False
+        if one is not None and weight == 1.0 and check_target(one.targets, targets[0]) and one.lay(runs, x, True):
+            if len(self._column) == self.n_features_in_:  # the common case, at least cost
                 one.learn(targets[0], 1.0)
                 return
+            laid = True
         if not 0.0 < weight < math.inf:
             check_weights(np.array([weight, 1.0], np.float64))
-        for run, y in zip(self.runs_, targets, strict=True):
-            if not check_target(run.learner.targets, y):
-                check_targets(run.learner.targets, np.array([y], np.float64))
-        rates = self.runs_[0].learner.step.rates.size
-        if rates and weight > 0.0 and self.runs_[0].rounds >= rates:
+        learner = runs[0].learner  # they differ in nothing that matters here
+        for y in targets:
+            if not check_target(learner.targets, y):
+                check_targets(learner.targets, np.array([y], np.float64))
+        rates = learner.step.rates.size
+        if rates and weight > 0.0 and runs[0].rounds >= rates:
             raise ValueError(f"{rates} rates were given, but there are more rounds than that")
-        known, room = self.n_features_in_, self.runs_[0].v.shape[1] - self.fit_intercept
+        known, room = self.n_features_in_, runs[0].v.shape[1] - self.fit_intercept
+        before: list[Any] = []
         try:
-            self._put(x, grow=True)
-            before = [run.snapshot() for run in self.runs_[:-1]] if len(self.runs_) > 1 else []
-            try:
-                for k, y in enumerate(targets):
-                    self._ready(k).learn(y, weight)
-            except ValueError:
-                for run, state in zip(self.runs_, before, strict=False):
-                    run.restore(state)
-                raise
+            if laid:
+                self._meet()
+            else:
+                self._put(x, True)
+            for k, y in enumerate(targets):
+                if k > 0:
+                    before.append(runs[k - 1].snapshot())
+                self._ready(k).learn(y, weight)
         except ValueError:
+            for run, state in zip(runs, before, strict=False):
+                run.restore(state)
             if "_column" in self.__dict__ and len(self._column) > known:
                 self._forget(known, room)
             raise
 
     def _margins_one(self, x: Any) -> list[float]:
         """The margin of one row for every run."""
-        if self.average is None and self._known(x):
-            return [one.margin() for one in self._ones.values()]
-        if not self.__sklearn_is_fitted__():
+        if "runs_" not in self.__dict__:
             check_is_fitted(self)
-        self._put(x, grow=False)
+        one = self.__dict__.get("_swift")
+        if one is not None and self.average is None and one.lay(self.runs_, x, False):
+            return [one.margin()]
+        self._put(x, False)
         if self.average is None:
+            if len(self.runs_) == 1:
+                return [self._ready(0).margin()]
             return [self._ready(k).margin() for k in range(len(self.runs_))]
         w = self._weights()[:, : self.n_features_in_]
         margins: np.ndarray = np.asarray(self._row.matrix() @ w.T)[0] + self.intercept_
@@ -364,7 +361,7 @@ class FitMixin:
         certify : also make the certificate, as `certificate_`.
         """
         kept = self._kept()  # type: ignore[attr-defined]
-        for name in [k for k in vars(self) if k.endswith("_") or k in ("_ones", "_row", "_column")]:
+        for name in [k for k in vars(self) if k.endswith("_") or k in ("_ones", "_row", "_swift", "_column")]:
             delattr(self, name)
         try:
             self._fit(X, y, sample_weight)  # type: ignore[attr-defined]

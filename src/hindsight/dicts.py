@@ -1,0 +1,265 @@
+"""Dicts from names to numbers, read by compiled code through Python's own C functions.
+
+Looking 75 names up one by one takes Python longer than learning from them. Here one compiled call walks the dict, looks
+each name up in the dict of columns, and lays the row out in ascending columns.
+"""
+# mypy: ignore-errors
+# numba infers the types
+
+import ctypes
+
+import numpy as np
+from llvmlite import ir
+from numba import njit
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from .kernels import BARE
+
+held = njit(cache=True, **BARE)  # with the interpreter's lock, which its functions need
+
+DONE, FALLBACK = range(2)
+POSITION = 32  # bits of a place in a row, below those of its column
+
+# Types whose values and hashes come from C code alone: nothing they do can change the dict that is being walked.
+NUMBERS = (float, int, bool, np.float64, np.float32, np.int64, np.int32)
+NAMES = (str, int)
+OFFSET = next(k for k in range(8, 64, 8) if ctypes.c_size_t.from_address(id(1.5) + k).value == id(float))
+KINDS = np.array([OFFSET, *(id(kind) for kind in (*NAMES, *NUMBERS))])
+
+# Python's functions, on addresses as 64-bit words: result and arguments.
+VOID, WORD, REAL, TRUTH = ir.VoidType(), ir.IntType(64), ir.DoubleType(), ir.IntType(32)
+FUNCTIONS = {
+    "PyDict_Next": (TRUTH, [WORD] * 4),
+    "PyDict_Size": (WORD, [WORD]),
+    "PyDict_SetItem": (TRUTH, [WORD] * 3),
+    "PyObject_Hash": (WORD, [WORD]),
+    "PyObject_RichCompareBool": (TRUTH, [WORD, WORD, TRUTH]),
+    "PyLong_FromLongLong": (WORD, [WORD]),
+    "PyFloat_AsDouble": (REAL, [WORD]),
+    "PyErr_Occurred": (WORD, []),
+    "PyErr_Clear": (VOID, []),
+    "Py_DecRef": (VOID, [WORD]),
+}
+
+
+def call(builder, name, *arguments):
+    kind = ir.FunctionType(*FUNCTIONS[name])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
+
+
+@intrinsic
+def advance(typing, mapping, cursor):
+    """Whether a dict has a next item; cursor[0] moves past it, and cursor[1] and cursor[2] are its key and value."""
+
+    def build(context, builder, signature, arguments):
+        data = context.make_array(signature.args[1])(context, builder, arguments[1]).data
+        places = [builder.ptrtoint(builder.gep(data, [WORD(k)]), WORD) for k in range(3)]
+        return builder.icmp_signed("!=", call(builder, "PyDict_Next", arguments[0], *places), TRUTH(0))
+
+    return types.boolean(types.int64, cursor), build
+
+
+@intrinsic
+def kind_of(typing, thing, kinds):
+    """The address of an object's type, which it has at an offset that is the first number of `kinds`."""
+
+    def build(context, builder, signature, arguments):
+        offset = builder.load(context.make_array(signature.args[1])(context, builder, arguments[1]).data)
+        return builder.load(builder.inttoptr(builder.add(arguments[0], offset), WORD.as_pointer()))
+
+    return types.int64(types.int64, kinds), build
+
+
+@intrinsic
+def fetch(typing, thing):
+    """Ask for the cache line at an address."""
+
+    def build(context, builder, signature, arguments):
+        place = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+        kind = ir.FunctionType(VOID, [place.type, TRUTH, TRUTH, TRUTH])
+        touch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(touch, [place, TRUTH(0), TRUTH(3), TRUTH(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), build
+
+
+@intrinsic
+def address(typing, array):
+    """Where an array's memory begins."""
+
+    def build(context, builder, signature, arguments):
+        return builder.ptrtoint(context.make_array(signature.args[0])(context, builder, arguments[0]).data, WORD)
+
+    return types.int64(array), build
+
+
+@intrinsic
+def number_of(typing, thing):
+    """A Python number as a float64."""
+
+    def build(context, builder, signature, arguments):
+        return call(builder, "PyFloat_AsDouble", *arguments)
+
+    return types.float64(types.int64), build
+
+
+@intrinsic
+def hash_of(typing, thing):
+    """The hash of a name."""
+
+    def build(context, builder, signature, arguments):
+        return call(builder, "PyObject_Hash", *arguments)
+
+    return types.int64(types.int64), build
+
+
+@intrinsic
+def equal(typing, one, other):
+    """Whether two names are equal."""
+
+    def build(context, builder, signature, arguments):
+        return builder.icmp_signed("==", call(builder, "PyObject_RichCompareBool", *arguments, TRUTH(2)), TRUTH(1))
+
+    return types.boolean(types.int64, types.int64), build
+
+
+@intrinsic
+def length(typing, mapping):
+    """How many items a dict has."""
+
+    def build(context, builder, signature, arguments):
+        return call(builder, "PyDict_Size", *arguments)
+
+    return types.int64(types.int64), build
+
+
+@intrinsic
+def join(typing, column, name):
+    """Give a name the next column, and return it."""
+
+    def build(context, builder, signature, arguments):
+        place = call(builder, "PyDict_Size", arguments[0])
+        boxed = call(builder, "PyLong_FromLongLong", place)
+        call(builder, "PyDict_SetItem", *arguments, boxed)
+        call(builder, "Py_DecRef", boxed)
+        return place
+
+    return types.int64(types.int64, types.int64), build
+
+
+@intrinsic
+def failed(typing):
+    """Whether one of Python's functions raised an exception, which is forgotten."""
+
+    def build(context, builder, signature, arguments):
+        raised = builder.icmp_unsigned("!=", call(builder, "PyErr_Occurred"), WORD(0))
+        with builder.if_then(raised):
+            call(builder, "PyErr_Clear")
+        return raised
+
+    return types.boolean(), build
+
+
+@held
+def fill(column, kinds, cursor, table):
+    """Note hash, address and column of every name of the dict at address `column`; False where one is not plain."""
+    mask = len(table) - 1
+    cursor[0], cursor[3] = 0, length(column)
+    while advance(column, cursor):
+        name = cursor[1]
+        kind = kind_of(name, kinds)
+        if kind != kinds[1] and kind != kinds[2]:
+            return False
+        k = hash_of(name) & mask
+        while table[k, 1] != 0:
+            k = (k + 1) & mask
+        table[k, 0], table[k, 1], table[k, 2] = hash_of(name), name, np.int64(number_of(cursor[2]))
+    return True
+
+
+@held
+def lay(x, column, grow, kinds, cursor, items, numbers, order, table, data, indices, indptr):
+    """Lay the dict at address x out as a row, values in data and their columns in indices, ascending.
+
+    `table` has the hash, address and column of every name in the dict at address `column`, cursor[3] of them. A name it
+    lacks joins both with `grow`, and is left out without. Returns DONE, or FALLBACK where there is no room here for the
+    row or its new names, a name is neither str nor int, or a value no plain number: then nothing is changed but names.
+
+    What it needs lies scattered over memory, and waiting for each in turn is most of the work. So every loop asks for
+    what the next one will need.
+    """
+    if cursor[3] != length(column):
+        return FALLBACK
+    size = cursor[0] = 0
+    while advance(x, cursor):
+        if size == order.size:
+            return FALLBACK
+        items[0, size], items[1, size] = cursor[1], cursor[2]
+        fetch(cursor[1])
+        fetch(cursor[2])
+        size += 1
+    mask = len(table) - 1
+    first = address(table)
+    for i in range(size):
+        name, value = items[0, i], items[1, i]
+        kind = kind_of(name, kinds)
+        if kind != kinds[1] and kind != kinds[2]:
+            return FALLBACK
+        kind = kind_of(value, kinds)
+        if kind != kinds[3]:
+            plain = False
+            for k in range(4, kinds.size):
+                plain |= kind == kinds[k]
+            if not plain:
+                return FALLBACK
+        numbers[i] = number_of(value)
+        if numbers[i] == -1.0 and failed():
+            return FALLBACK
+        items[2, i] = hash_of(name)
+        fetch(first + 24 * (items[2, i] & mask))
+    for i in range(size):
+        k = items[2, i] & mask
+        while table[k, 1] != 0 and table[k, 0] != items[2, i]:
+            k = (k + 1) & mask
+        items[3, i] = k
+        if table[k, 1] != 0:
+            fetch(table[k, 1])
+    count = 0
+    for i in range(size):
+        name, k = items[0, i], items[3, i]
+        while table[k, 1] != 0 and not (table[k, 0] == items[2, i] and equal(table[k, 1], name)):
+            k = (k + 1) & mask
+        if table[k, 1] == 0:
+            if not grow:
+                continue
+            if 2 * cursor[3] > mask:
+                return FALLBACK
+            place = join(column, name)
+            if failed():
+                return FALLBACK
+            cursor[3] += 1
+            table[k, 0], table[k, 1], table[k, 2] = items[2, i], name, place
+        order[count] = table[k, 2] << POSITION | i
+        count += 1
+    sort(order, count)
+    for k in range(count):
+        i = order[k] & ((1 << POSITION) - 1)
+        data[k], indices[k] = numbers[i], order[k] >> POSITION
+    indptr[1] = count
+    return DONE
+
+
+@held
+def sort(keys, count):
+    """Put the first `count` keys in ascending order: Shell's sort, for they are few and mostly almost in order."""
+    gap = count
+    while gap > 0:
+        gap = gap // 2 if gap != 2 else 1
+        for i in range(gap, count if gap > 0 else 0):
+            key, k = keys[i], i
+            while k >= gap and keys[k - gap] > key:
+                keys[k] = keys[k - gap]
+                k -= gap
+            keys[k] = key
