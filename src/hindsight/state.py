@@ -79,7 +79,7 @@ TAGS = (
     "$objects",
     "$random",
 )
-TEMPORARY = ("_ones", "_row", "_places")  # attributes of estimators that are made again when needed
+TEMPORARY = ("_ones", "_row", "_swift", "_places")  # attributes of estimators that are made again when needed
 WORDS = 4096  # characters of a text from which it becomes a tensor
 LONG = 32  # entries of a list from which it becomes a tensor
 TEXT = 1 << 26  # bytes of a fixed-width text array at most
