@@ -227,12 +227,13 @@ def hard_margin(data: Data, tol: float = 1e-3, max_passes: int = 300) -> HardMar
 
 
 def _feasible(data: Data, u: Floats) -> tuple[Floats | None, float, Floats]:
-    """u scaled to least margin 1 (a hair more, so that rounding keeps it), its norm, and the margins."""
+    """u scaled so that the least margin is at least 1 whichever way the sums are rounded, its norm, and the margins."""
     m = data.y * data.margins(u)
-    least = float(m.min())
+    rounding = (data.width + 8) * np.finfo(np.float64).eps * float(np.linalg.norm(u))
+    least = float((m - rounding * np.sqrt(data.row_norms2())).min())
     if least <= 0.0:
         return None, np.inf, m
-    u = u * ((1.0 + 1e-14) / least)
+    u = u / least
     return u, float(np.linalg.norm(u)), m
 
 
