@@ -48,6 +48,7 @@ $(READY): requirements/dev.txt pyproject.toml
 	$(PYTHON) -m venv .venv || python3 -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m compileall -q src
 	touch $@
 
 .venv/ready-bench: requirements/bench.txt $(READY)

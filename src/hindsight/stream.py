@@ -380,7 +380,8 @@ def pieces(course: Course, chunk: Chunk, mark: Callable[[int], int | None]) -> I
         weight = None if chunk.weight is None else chunk.weight[a:b]
         if b > a and (weight is None or weight.any()):
             try:
-                play(runs, X[a:b], [y[a:b] for y in targets], weight, z[a:b], called)
+                rows = X if b - a == m else X[a:b]  # scipy would copy them
+                play(runs, rows, [y[a:b] for y in targets], weight, z[a:b], called)
             except RowError as error:
                 raise ValueError(f"{chunk.place(a + error.row)}{error.message}") from None
         elif b > a:
@@ -400,9 +401,9 @@ def coded(labels: list[str], chunk: Chunk, raw: np.ndarray) -> np.ndarray:
     codes = np.full(len(raw), -1)
     for k, label in enumerate(labels):
         if raw.dtype.kind != "f":
-            codes[raw == label] = k
+            np.copyto(codes, k, where=raw == label)
         elif number(label):
-            codes[raw == float(label)] = k
+            np.copyto(codes, k, where=raw == float(label))
     if len(codes) and codes.min() < 0:
         row = int(codes.argmin())
         text = next(iter(labels_in(raw[row : row + 1])))
@@ -415,7 +416,7 @@ def targets_for(labels: list[str] | None, run: Run, raw: np.ndarray, codes: np.n
     if labels is None or codes is None:
         return [raw]
     low = 0.0 if run.learner.targets == "unit" else -1.0
-    return [np.where(codes == k, 1.0, low) for k in (range(1, 2) if len(labels) == 2 else range(len(labels)))]
+    return [(1.0 - low) * (codes == k) + low for k in (range(1, 2) if len(labels) == 2 else range(len(labels)))]
 
 
 def count(course: Course, z: np.ndarray, raw: np.ndarray, codes: np.ndarray | None, weight: np.ndarray | None) -> None:

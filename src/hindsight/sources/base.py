@@ -15,7 +15,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-CHUNK = 1 << 19  # bytes of text, or of the values of a table, that make a chunk
+CHUNK = 1 << 20  # bytes of text, or of the values of a table, that make a chunk
 MISSING = ("error", "zero", "skip")
 Position = dict[str, Any]
 

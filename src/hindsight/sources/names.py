@@ -13,7 +13,7 @@ import numpy as np
 from . import parsers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 
 def padded(data: bytes) -> np.ndarray:
@@ -125,6 +125,9 @@ class Spelled(Sequence[str]):
 
     def __len__(self) -> int:
         return self.size
+
+    def __iter__(self) -> Iterator[str]:
+        return map(self.form.format, range(self.first, self.first + self.size))
 
     @overload
     def __getitem__(self, k: int) -> str: ...
