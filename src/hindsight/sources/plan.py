@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 GONE = frozenset(("", "NA", "N/A", "na", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None", "?"))  # missing numbers
+TURN = 1024  # rows that columns are turned into at a time, so that they stay in cache
 
 
 def is_number(text: str) -> bool:
@@ -95,6 +96,7 @@ class Rough:
         self.faults: dict[int, tuple[str, str]] = {}  # of a row: column and reason
         self.left: set[int] = set()  # rows to leave out without a word
         self.labels: dict[int, str] = {}  # of a row: its target, where it is text
+        self.whole: list[tuple[int, np.ndarray]] = []  # columns of X that are sound throughout
 
     def fault(self, t: int, column: str, reason: str) -> None:
         """A row is bad; what was said first stays."""
@@ -125,9 +127,10 @@ class Rough:
         place = self.X[:, self.plan.dest[c]] if kind == parsers.FEATURE else self.y
         place = self.weight if kind == parsers.WEIGHT else place
         if given is None:
-            place[:] = values
-            if np.isfinite(values).all():
+            if np.isfinite(values).all() and kind == parsers.FEATURE:
+                self.whole.append((int(self.plan.dest[c]), values))
                 return
+            place[:] = values
             given = np.ones(len(values), bool)
         else:
             place[given] = values[given]
@@ -164,6 +167,9 @@ class Rough:
     ) -> tuple[Any, np.ndarray | None, np.ndarray | None, np.ndarray, list[Bad]]:
         """Rows, targets and weights without the bad rows, and those."""
         plan, options = self.plan, self.plan.options
+        for a in range(0, len(self.X), TURN if self.whole else len(self.X) or 1):
+            for j, values in self.whole:
+                self.X[a : a + TURN, j] = values[a : a + TURN]
         if options.weight is not None:
             for t in np.flatnonzero(~(self.weight >= 0.0)).tolist():
                 self.fault(t, options.weight, f"weight {float(self.weight[t])!r} must be at least 0")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import parsers
-from .base import Chunk, Options, Position, Reject, Source, SourceError, label_text
+from .base import Chunk, Options, Pool, Position, Reject, Source, SourceError, label_text
 from .plan import Plan, Rough
 from .streams import FREE
 
@@ -25,7 +25,7 @@ class Columns(Source):
 
     def __init__(self, where: str, parts: Sequence[Any], options: Options, check: bool = True) -> None:
         super().__init__(where, options)
-        self.parts = parts
+        self.parts, self.pool = parts, Pool()
         self.width = 0
         self.schema = schema = self._schema(0)
         if not check:
@@ -75,7 +75,7 @@ class Columns(Source):
                 self._hash(hasher, k)
             if start["digest"] is not None and hasher.hexdigest() != start["digest"]:
                 raise SourceError(f"{self.where}: has changed since it was read")
-        size = max(1, self.options.chunk // max(1, len(self.used)))  # eight bytes a value: eight chunks of text
+        size = max(1, self.options.chunk // (4 * max(1, len(self.used))))  # eight bytes a value: twice a chunk of text
         first = at["file"]
         for k in range(first, len(self.parts)):
             schema = self.schema if k == 0 else self._schema(k)
@@ -100,7 +100,8 @@ class Columns(Source):
 
     def _chunk(self, batch: Any, k: int, at: Position) -> Chunk:
         plan, n, base, where = self.plan, batch.num_rows, at["offset"], self._where(k)
-        rough = Rough(plan, np.empty((n, plan.features)), np.zeros(n), np.zeros(n), np.full((n, plan.categories), -1))
+        X = self.pool.take("X", (n, plan.features))
+        rough = Rough(plan, X, np.zeros(n), np.zeros(n), np.full((n, plan.categories), -1))
         columns = [(c, plan.kinds[c]) for c in range(len(plan.columns)) if plan.kinds[c] != parsers.IGNORE]
         for c, kind in columns:
             column = batch.column(plan.columns[c])
@@ -303,7 +304,7 @@ class Parquet(Files):
                 if done + count <= row:
                     done += count
                     continue
-                for batch in file.iter_batches(size, row_groups=[g], columns=self.used, use_threads=False):
+                for batch in file.iter_batches(size, row_groups=[g], columns=self.used):
                     if done + batch.num_rows > row:
                         self._part = self.sizes[k] * (done + batch.num_rows) // total
                         yield batch.slice(max(0, row - done))
