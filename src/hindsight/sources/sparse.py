@@ -236,7 +236,8 @@ class Raw:
             for k in np.flatnonzero(~np.isfinite(self.data[:n])).tolist():  # a product or a sum
                 t = int(np.searchsorted(self.indptr, k, "right")) - 1
                 self.faults.setdefault(t, (int(self.indices[k]), "the value overflows"))
-        X = csr_matrix((self.data[:n], self.indices[:n], self.indptr), shape=(len(self.y), width), copy=False)
+        X = csr_matrix((len(self.y), width))  # given its arrays, it would check them and copy parts of larger ones
+        X.data, X.indices, X.indptr = self.data[:n], self.indices[:n], self.indptr
         X.has_sorted_indices = X.has_canonical_format = True
         y = targets(self.y, self.labels, self.options)
         weight, rows = self.weight if weighted else None, self.rows
