@@ -395,13 +395,20 @@ def test_a_dictionary_grows_beyond_its_first_room(tmp_path):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.lists(st.tuples(st.integers(0, 12), st.floats(-1e9, 1e9)), max_size=40), max_size=5), st.booleans())
-def test_rows_are_put_in_order_and_repeats_added_up(rows, marks):
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 12), st.floats(-1e9, 1e9)), max_size=40), max_size=5),
+    st.booleans(),
+    st.sampled_from([1, 63, 64, 777, 4096]),
+)
+def test_rows_are_put_in_order_and_repeats_added_up(rows, marks, apart):
+    rows = [[(j * apart, v) for j, v in row] for row in rows]
+    width = 12 * apart + 1 if marks else 0
+    words = -(-width // 64)
     data = np.array([v for row in rows for _, v in row], float)
     indices = np.array([j for row in rows for j, _ in row], np.int32)
     indptr = np.cumsum([0, *map(len, rows)]).astype(np.int32)
-    bits = np.zeros(1 if marks else 0, np.uint64)
-    work = np.empty_like(data), np.empty((2, data.size), np.int64), bits, np.empty(13)
+    bits = np.zeros(words - (-words // 64), np.uint64)
+    work = np.empty_like(data), np.empty((2, data.size), np.int64), bits, np.empty(width)
     n = parsers.settle(data, indices, indptr, len(rows), *work)
     assert not bits.any()
     assert n == indptr[-1]

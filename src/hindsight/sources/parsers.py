@@ -924,19 +924,23 @@ def wabbit(buf, i, end, final, line, keys, data, indices, indptr, y, weight, row
 def settle(data, indices, indptr, rows, value, key, bits, sums):
     """Put each row in ascending order of its columns and add up what has the same one, in place; the new size.
 
-    Values are added in the order they stand in. Where rows are long for the number of columns, the columns of a row are
-    marked in `bits`, added up in `sums` and read off in order; else keys are sorted: columns and, below them, places.
-    `value`, `key` (two rows), `bits` (zeros, a bit a column, or empty to sort always) and `sums` are work space.
+    Values are added in the order they stand in. Where rows are not too short for the number of columns, the columns of
+    a row are marked in `bits`, added up in `sums` and read off in order; else keys are sorted: columns and, below them,
+    places. `value`, `key` (two rows), `bits` and `sums` are work space: `bits` is zeros, first a bit a column, then a
+    bit for each word of those; `sums` has a place a column, or none to sort always.
     """
-    n, a = 0, indptr[0]
+    n, a, words = 0, indptr[0], -(-sums.size // 64)
     for r in range(rows):
         b = indptr[r + 1]
         in_order = True
         for k in range(a + 1, b):
             in_order &= indices[k - 1] < indices[k]
         size = b - a
-        if not in_order and 0 < bits.size <= SPARSEST * size:
-            low, top = bits.size, -1
+        if in_order and n == a:  # it stands where it belongs
+            n = a = b
+            indptr[r + 1] = n
+            continue
+        if not in_order and 0 < bits.size - words <= SPARSEST * size:
             for k in range(a, b):
                 j = np.int64(indices[k])
                 w, bit = j >> 6, ONE << U(j & 63)
@@ -944,16 +948,21 @@ def settle(data, indices, indptr, rows, value, key, bits, sums):
                     sums[j] += data[k]
                 else:
                     bits[w] |= bit
+                    bits[words + (w >> 6)] |= ONE << U(w & 63)
                     sums[j] = data[k]
-                low, top = min(low, w), max(top, w)
-            for w in range(low, top + 1):
-                marked = bits[w]
-                bits[w] = NONE
-                while marked != NONE:
-                    j = 64 * w + trailing(marked)
-                    data[n], indices[n] = sums[j], j
-                    n += 1
-                    marked &= marked - ONE
+            for group in range(words, bits.size):
+                touched = bits[group]
+                bits[group] = NONE
+                while touched != NONE:
+                    w = 64 * (group - words) + trailing(touched)
+                    touched &= touched - ONE
+                    marked = bits[w]
+                    bits[w] = NONE
+                    while marked != NONE:
+                        j = 64 * w + trailing(marked)
+                        data[n], indices[n] = sums[j], j
+                        n += 1
+                        marked &= marked - ONE
             indptr[r + 1] = n
             a = b
             continue

@@ -270,7 +270,8 @@ def settle(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, width: int
     """Put rows in ascending order of their columns and add up what has the same one, in place; the new size."""
     n = data.size
     few = width <= MARKED
-    bits, sums = np.zeros(-(-width // 64) if few else 0, np.uint64), np.empty(width if few else 0)
+    words = -(-width // 64) if few else 0
+    bits, sums = np.zeros(words - (-words // 64), np.uint64), np.empty(width if few else 0)
     return int(
         parsers.settle(data, indices, indptr, len(indptr) - 1, np.empty(n), np.empty((2, n), np.int64), bits, sums)
     )
