@@ -164,3 +164,17 @@ def test_rows_of_any_types_learn_the_same():
         assert len({m.predict_one(x) for m in models}) == 1
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
     np.testing.assert_array_equal(models[0].coef_, models[2].coef_)
+
+
+def test_names_met_in_rows_of_odd_numbers_are_known_to_plain_rows():
+    column = {}
+    row = Dicts(column, 0.0)
+    for k in range(300):  # many times the room there was
+        row.put({f"odd {k}": np.float16(k), f"even {k // 2}": 1.0}, grow=True)
+        row.put({f"odd {k}": 2.0, "nobody": 1.0})
+        assert laid(row) == ([column[f"odd {k}"]], [2.0])
+    assert row.plain and row.cursor[3] == len(column) == 450
+    row.put({("a", "tuple"): 1.0}, grow=True)
+    assert not row.plain
+    row.put({"odd 7": 1.0, ("a", "tuple"): 2.0})
+    assert laid(row) == ([column["odd 7"], 450], [1.0, 2.0])

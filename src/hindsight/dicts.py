@@ -163,19 +163,26 @@ def failed(typing):
 
 
 @held
-def fill(column, kinds, cursor, table):
-    """Note hash, address and column of every name of the dict at address `column`; False where one is not plain."""
+def enter(name, place, cursor, table):
+    """Note the hash, address and column of a name; whoever calls sees that there is room."""
     mask = len(table) - 1
-    cursor[0], cursor[3] = 0, length(column)
+    code = hash_of(name)
+    k = code & mask
+    while table[k, 1] != 0:
+        k = (k + 1) & mask
+    table[k, 0], table[k, 1], table[k, 2] = code, name, place
+    cursor[3] += 1
+
+
+@held
+def fill(column, kinds, cursor, table):
+    """Enter every name of the dict at address `column`; False where one is not plain."""
+    cursor[0] = cursor[3] = 0
     while advance(column, cursor):
-        name = cursor[1]
-        kind = kind_of(name, kinds)
+        kind = kind_of(cursor[1], kinds)
         if kind != kinds[1] and kind != kinds[2]:
             return False
-        k = hash_of(name) & mask
-        while table[k, 1] != 0:
-            k = (k + 1) & mask
-        table[k, 0], table[k, 1], table[k, 2] = hash_of(name), name, np.int64(number_of(cursor[2]))
+        enter(cursor[1], np.int64(number_of(cursor[2])), cursor, table)
     return True
 
 

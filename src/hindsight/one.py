@@ -79,11 +79,11 @@ class Dicts:
 
     def forget(self) -> None:
         """Read the names and their columns anew."""
-        table, size = np.zeros((4 << max(4, len(self.column).bit_length()), 3), np.int64), self.data.size
-        self.cursor = np.zeros(4, np.int64)
-        self.plain = dicts.fill(id(self.column), dicts.KINDS, self.cursor, table)
+        self.table = np.zeros((4 << max(4, len(self.column).bit_length()), 3), np.int64)
+        self.cursor, size = np.zeros(4, np.int64), self.data.size
+        self.plain = dicts.fill(id(self.column), dicts.KINDS, self.cursor, self.table)
         work = self.cursor, np.zeros((4, size), np.int64), np.zeros(size), np.zeros(size, np.int64)
-        self.work = (dicts.KINDS, *work, table, self.data, self.indices, self.indptr)
+        self.work = (dicts.KINDS, *work, self.table, self.data, self.indices, self.indptr)
 
     def put(self, x: Mapping[Hashable, float], grow: bool = False) -> None:
         """Lay the row out. A name without a column gets the next one with `grow`, and is left out without."""
@@ -96,7 +96,9 @@ class Dicts:
         column = self.column
         if grow:
             for name in x:
-                column.setdefault(name, len(column))
+                if name not in column:
+                    column[name] = len(column)
+                    self._meet(name)
         found = [(column[name], value) for name, value in x.items() if name in column]
         try:
             values = np.array(array("d", [value for _, value in found]))
@@ -105,12 +107,19 @@ class Dicts:
             raise ValueError(f"feature {name!r}: value {value!r} is not a number, or too large") from None
         if len(found) > self.data.size:
             self._room(2 * len(found))
-        elif self.cursor[3] != len(column):
-            self.forget()
         columns = np.array([j for j, _ in found], np.uint32)
         order = np.argsort(columns)
         self.data[: len(found)], self.indices[: len(found)] = values[order], columns[order]
         self.indptr[1] = len(found)
+
+    def _meet(self, name: Hashable) -> None:
+        """Let compiled code know a name that just got its column."""
+        if type(name) not in dicts.NAMES:
+            self.plain = False
+        elif self.plain and 2 * len(self.column) > len(self.table):
+            self.forget()
+        elif self.plain:
+            dicts.enter(id(name), len(self.column) - 1, self.cursor, self.table)
 
     def matrix(self) -> Any:
         from scipy.sparse import csr_matrix
