@@ -462,6 +462,8 @@ def inner_sparse(rows, v, i, t):
     none = spread(0.0)
     q, top = none, none
     while a + EIGHT <= b:
+        prefetch(rows.data, np.int64(a) * rows.data.itemsize + AHEAD)
+        prefetch(rows.indices, np.int64(a) * rows.indices.itemsize + AHEAD // 2)
         here = load(q, rows.data, a)
         q, top = fuse(here, here, q), peak(top, here)
         for _ in range(2):

@@ -14,6 +14,8 @@ from numba import njit, types
 from numba.core.types import BaseNamedTuple
 from numba.extending import intrinsic, overload, overload_method
 
+from ..lanes import prefetch
+
 PAD = 32
 LF, CR, TAB, SPACE, QUOTE, HASH, PLUS, MINUS, DOT, ZERO, COLON, BAR, E = (ord(c) for c in '\n\r\t "#+-.0:|e')
 APOSTROPHE, CARET, NINE, QUERY, QUERY_2, QUERY_3 = (ord(c) for c in "'^9qid")
@@ -285,7 +287,8 @@ def number(buf, i):
 # ---------------------------------------------------------------- names
 
 for _name, _args in {
-    "entry": "self, space, h, buf, a, b",
+    "code": "self, space, h, buf, a, b",
+    "entry": "self, space, code, buf, a, b",
     "space": "self, buf, a, b",
     "column": "self, index, buf, a, b",
 }.items():
@@ -366,12 +369,18 @@ class Names(NamedTuple):
         self.space_ends[n + 1], self.used[1] = i, n + 1
         return n
 
-    def entry(self, space, h, buf, a, b):
-        """The column of the name buf[a:b] in a space, entered if it is new; -1 where there is no room."""
+    def code(self, space, h, buf, a, b):
+        """The hash of the name buf[a:b] in a space; its slot is asked for, so that it is there when `entry` looks."""
+        code = scatter(space, buf, a, b)
+        prefetch(self.slots, 16 * np.int64(code & U(self.slots.shape[0] - 1)))
+        return code
+
+    def entry(self, space, code, buf, a, b):
+        """The column of the name of this hash, entered if it is new; -1 where there is no room."""
         mask = self.slots.shape[0] - 1
-        key, g = first_word(buf, a, b), scatter(space, buf, a, b)
+        key = first_word(buf, a, b)
         mark = (U(space) << U(40)) | (U(min(b - a, 255)) << B32)
-        slot = np.int64(g & U(mask))
+        slot = np.int64(code & U(mask))
         seen = self.slots[slot, 1]
         while seen != NONE:
             if self.slots[slot, 0] == key and seen & UPPER == mark:
@@ -388,7 +397,7 @@ class Names(NamedTuple):
             self.text[i] = byte(buf, j)
             i += 1
         mark = mark | U(n + 1)
-        self.slots[slot, 0], self.slots[slot, 1], self.hashes[n], self.marks[n] = key, mark, g, mark
+        self.slots[slot, 0], self.slots[slot, 1], self.hashes[n], self.marks[n] = key, mark, code, mark
         self.ends[n + 1], self.used[0] = i, n + 1
         return n
 
@@ -407,11 +416,16 @@ class Hashed(NamedTuple):
         """Spaces are not told apart but by the hash."""
         return 0
 
-    def entry(self, space, h, buf, a, b):
-        """The column of the name whose beginning was hashed to h and goes on with these bytes."""
+    def code(self, space, h, buf, a, b):
+        """The hash of the name whose beginning was hashed to h and goes on with these bytes."""
         h = fnv(h, buf, a, b)
-        k = np.int64((h ^ (h >> B32)) & U(self.prints.size - 1))
-        sign = (h >> U(40)) & U(0x7FFF) | ONE
+        prefetch(self.prints, 2 * np.int64((h ^ (h >> B32)) & U(self.prints.size - 1)))
+        return h
+
+    def entry(self, space, code, buf, a, b):
+        """The column of the name of this hash."""
+        k = np.int64((code ^ (code >> B32)) & U(self.prints.size - 1))
+        sign = (code >> U(40)) & U(0x7FFF) | ONE
         if self.prints[k] != sign:
             if self.prints[k] == 0:
                 self.prints[k] = sign
@@ -425,7 +439,7 @@ class Hashed(NamedTuple):
         """The column of an index by its digits."""
         while a + 1 < b and buf[a] == ZERO:
             a += 1
-        return self.entry(0, FNV_START, buf, a, b)
+        return self.entry(0, fnv(FNV_START, buf, a, b), buf, a, b)
 
 
 class Indices(NamedTuple):
@@ -445,7 +459,7 @@ class Indices(NamedTuple):
 @compiled
 def enter(names, space, name, size):
     """The column of a name; the array has zeros after it."""
-    return names.entry(space, FNV_START, name, 0, size)
+    return names.entry(space, names.code(space, FNV_START, name, 0, size), name, 0, size)
 
 
 @compiled
@@ -548,9 +562,9 @@ def table(buf, i, end, final, line, sep, kind, dest, names, scratch, X, y, weigh
                         k += 2 if buf[k] == QUOTE else 1
                     for k in range(m, m + 8):
                         scratch[k] = 0
-                    k = names.entry(dest[c] + 1, NONE, scratch, 0, m)
+                    k = names.entry(dest[c] + 1, scatter(dest[c] + 1, scratch, 0, m), scratch, 0, m)
                 else:
-                    k = names.entry(dest[c] + 1, NONE, buf, a, b)
+                    k = names.entry(dest[c] + 1, scatter(dest[c] + 1, buf, a, b), buf, a, b)
                 if k < 0 and a < b:
                     out[STATUS] = CROWDED
                     break
@@ -766,11 +780,12 @@ def name_end(buf, i, end):
 
 
 @compiled
-def wabbit(buf, i, end, final, line, keys, data, indices, indptr, y, weight, rows, slow, bad, out):
+def wabbit(buf, i, end, final, line, keys, met, data, indices, indptr, y, weight, rows, slow, bad, out):
     """Whole rows "label importance 'tag |namespace:value feature:value ... |..." from buf[i:end], unsorted.
 
     A feature of a namespace is named namespace^feature. What stands before the first bar without a space between, or
-    starts with an apostrophe, is a tag. `slow` and `bad` are as in `svmlight`.
+    starts with an apostrophe, is a tag. `slow` and `bad` are as in `svmlight`. The names of a namespace are first met
+    all, and then looked up, by when memory has brought what that needs; `met` is room for them.
     """
     r, n, slows, bads, known = 0, 0, 0, 0, keys.used[0]
     room = data.size
@@ -855,6 +870,7 @@ def wabbit(buf, i, end, final, line, keys, data, indices, indptr, y, weight, row
                     wrong = SCALE
                     break
                 i = j
+            before = n
             while True:
                 while i < end and blank(byte(buf, i)):
                     i += 1
@@ -881,12 +897,15 @@ def wabbit(buf, i, end, final, line, keys, data, indices, indptr, y, weight, row
                     i = j
                 if i >= end and not final:
                     break  # the name or the value may go on
-                k = keys.entry(space, h, buf, a, b)
+                m = n - before
+                met[m, 0], met[m, 1], met[m, 2] = keys.code(space, h, buf, a, b), U(a), U(b)
+                n += 1
+            for m in range(n - before):
+                k = keys.entry(space, met[m, 0], buf, np.int64(met[m, 1]), np.int64(met[m, 2]))
                 if k < 0:
                     crowded = True
                     break
-                indices[n] = k
-                n += 1
+                indices[before + m] = k
             if crowded:
                 break
         if crowded:

@@ -122,7 +122,8 @@ class Wabbit(Sparse):
         super().__init__(paths, options, Buckets(options.hash_bits) if options.hash_bits else Dictionary())
 
     def _call(self, buf: Any, begin: int, end: int, final: bool, line: int, *rest: Any) -> None:
-        parsers.wabbit(buf, begin, end, final, line, self.keys.keys, *rest)
+        met = self.pool.take("met", ((end - begin) // 2 + 16, 3), np.uint64)
+        parsers.wabbit(buf, begin, end, final, line, self.keys.keys, met, *rest)
 
 
 class Chosen:
