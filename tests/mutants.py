@@ -98,10 +98,10 @@ MUTANTS = (
     Mutant("no normalisation", "kernels.entropic_dot", r" / s\[MASS\]", "", ENTROPIC),
     Mutant("radius missing from the margin", "kernels.entropic_dot", r"self\.radius \* ", "", ENTROPIC),
     Mutant("radius missing from the step", "kernels.entropic_step", r"d \*= self\.radius", "pass", ENTROPIC),
-    Mutant("multiplicative step: sign", "kernels._entropic_move", r"theta \+= d", "theta -= d", ENTROPIC),
+    Mutant("multiplicative step: sign", "kernels.entropic_step", r"d \*= self\.radius", "d *= -self.radius", ENTROPIC),
     Mutant("multiplicative step: only touched mass counts", "kernels.CSR.move", r"mass - old, new", "0.0, new", ENTROPIC),
-    Mutant("balanced: mass of one half only", "kernels.Balanced.share", r"up \+ down", "2.0 * up", ("3 balanced", "6 balanced")),
-    Mutant("balanced: minus half forgotten", "kernels.Balanced.share", r"up - down", "up", ("3 balanced", "6 balanced")),
+    Mutant("balanced: mass of one half only", "kernels.Balanced.share", r"plus\(up, down\)", "plus(up, up)", ("3 balanced", "6 balanced")),
+    Mutant("balanced: minus half forgotten", "kernels.Balanced.share", r"minus\(up, down\)", "up", ("3 balanced", "6 balanced")),
     Mutant("simplex: start read as its square root", "kernels.Simplex.dual", r"np\.log\(", "0.5 * np.log(", ("3 simplex", "6 simplex")),
     # --- facts
     Mutant("facts: gradient in the wrong dual norm", "kernels.entropic_norm", r"self\.radius \* top", "top", ("4 balanced", "4 simplex")),

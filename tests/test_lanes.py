@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 
 import numpy as np
@@ -29,6 +30,14 @@ def through(x, w, at, out):
 
 
 @njit
+def raised(m, k, out):
+    lanes.store(out, 0, lanes.doubled(lanes.load(lanes.spread(0.0), m, 0), lanes.load(lanes.spread(0.0), k, 0)))
+    lanes.store(out, 8, lanes.minus(lanes.alike(lanes.spread(0.0), 3), lanes.load(lanes.spread(0.0), m, 0)))
+    for i in range(8):
+        out[16 + i] = lanes.doubled(m[i], k[i])
+
+
+@njit
 def some(x, at, count, out):
     lanes.store(out, 0, lanes.load_some(lanes.spread(0.0), x, at, count))
 
@@ -50,6 +59,21 @@ def test_compiled_operations_are_those_of_plain_python(dtype):
         np.testing.assert_array_equal(out[:8], want[:8])
         np.testing.assert_allclose(out[8:16], want[8:16], rtol=0, atol=1e-15)  # rounded once, not twice
         np.testing.assert_array_equal(out[16:], want[16:])
+
+
+def test_powers_of_two_are_exact_and_end_in_zero_and_infinity():
+    rng = np.random.default_rng(0)
+    edges = [-math.inf, -(2.0**48), -1023, -1022, -1021, 0, 1022, 1023, 1024, 2.0**48, math.inf]
+    for _ in range(200):
+        m, k = rng.uniform(0.5, 2.0, 8), rng.choice([*edges, *range(-1100, 1100, 7)], 8)
+        m[rng.random(8) < 0.1] = np.nan  # as where k is infinite
+        m = np.where((k > -1022) & (k < 1023), np.nan_to_num(m, nan=1.0), m)
+        out, want = np.zeros(24), np.zeros(24)
+        raised(m, k, out)
+        raised.py_func(m, k, want)
+        np.testing.assert_array_equal(out, want)
+        exact = [0.0 if b <= -1022 else math.inf if b >= 1023 else math.ldexp(a, int(b)) for a, b in zip(m, k)]  # noqa: B905
+        np.testing.assert_array_equal(out[:8], exact)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

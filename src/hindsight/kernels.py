@@ -22,13 +22,30 @@ from numba import njit
 from numba.core.types import BaseNamedTuple
 from numba.extending import overload_method
 
-from .lanes import ascend, fuse, load, load_some, lower, only, peak, plus, prefetch, spread, store, times, upper, wide
+from .lanes import (
+    ROUND,
+    alike,
+    ascend,
+    doubled,
+    fuse,
+    load,
+    load_some,
+    lower,
+    minus,
+    only,
+    peak,
+    plus,
+    prefetch,
+    spread,
+    store,
+    times,
+    upper,
+    wide,
+)
 
 LN2_HI = 0.693147180369123816490  # 33 significant bits, so that k * LN2_HI is exact
 LN2_LO = 1.90821492927058770002e-10
 LOG2_E = 1.4426950408889634
-ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to the nearest integer
-ABS = 0x7FFFFFFFFFFFFFFF
 ONE, TWO, THREE, FOUR, EIGHT = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(8)
 
 ROOT_HALF, BELL = 0.7071067811865476, 0.3989422804014327  # 1/sqrt(2) and 1/sqrt(2 pi)
@@ -358,16 +375,6 @@ class Step(NamedTuple):
 # reference counts in every round.
 
 
-@inlined
-def bits(x):
-    return np.float64(x).view(np.int64)
-
-
-@inlined
-def from_bits(k):
-    return np.int64(k).view(np.float64)
-
-
 # A dense row is taken eight numbers at a time, in two lots; the sums are folded to one, and what is left of the row is
 # taken on the way. Over sparse rows the processor's own gathers are slow: there four sums stand in a row and none waits
 # for another, but norms still come from eight values at a time.
@@ -490,12 +497,44 @@ def add_sparse(rows, v, i, t, d):
         v[i, rows.index(k)] += d * rows.value(t, k)
 
 
-# Sums over all coordinates may run in any order and fuse multiply-adds, nothing more: NaN and infinity keep their
-# meaning.
-any_order = njit(cache=True, fastmath={"reassoc", "contract"}, **INLINE)
+@inlined
+def turn(geometry, v, b, x, a, by, shift):
+    """Add the numbers from x[a] on, times `by`, to the theta from v[b] on, and write their numerators; their mass."""
+    theta = plus(load(by, v, b), times(by, load(by, x, a)))
+    store(v, b, theta)
+    top, mass = geometry.share(theta, shift)
+    store(v, b + v.shape[1], top)
+    return mass
 
 
-def _entropic_move(rows, geometry, v, t, d, shift):
+@inlined
+def move_dense(rows, geometry, v, t, d, shift):
+    """theta += d x_t and the numerators anew; what all coordinates of the row weigh now."""
+    x, a, n = rows.line(t)
+    b, end = 0, a + n
+    by, mass = spread(d), spread(0.0)
+    while a + 8 <= end:
+        mass = plus(mass, turn(geometry, v, b, x, a, by, shift))
+        a += 8
+        b += 8
+    by, mass = lower(by), plus(lower(mass), upper(mass))
+    if n & 4:
+        mass = plus(mass, turn(geometry, v, b, x, a, by, shift))
+        a += 4
+        b += 4
+    by, mass = lower(by), plus(lower(mass), upper(mass))
+    if n & 2:
+        mass = plus(mass, turn(geometry, v, b, x, a, by, shift))
+        a += 2
+        b += 2
+    by, mass = lower(by), plus(lower(mass), upper(mass))
+    if n & 1:
+        mass = plus(mass, turn(geometry, v, b, x, a, by, shift))
+    return only(mass)
+
+
+@inlined
+def move_sparse(rows, geometry, v, t, d, shift):
     """theta += d x_t and the numerators anew; what the touched coordinates weighed before, and weigh now."""
     old, new = 0.0, 0.0
     a, b = rows.span(t)
@@ -509,9 +548,6 @@ def _entropic_move(rows, geometry, v, t, d, shift):
         v[1, j] = top
         new += mass
     return old, new
-
-
-move_dense, move_sparse = any_order(_entropic_move), inlined(_entropic_move)
 
 
 class Dense(NamedTuple):
@@ -546,8 +582,7 @@ class Dense(NamedTuple):
         add_dense(self, v, i, t, d)
 
     def move(self, geometry, v, t, d, mass, shift):
-        old, new = move_dense(self, geometry, v, t, d, shift)
-        return 0.0, new
+        return 0.0, move_dense(self, geometry, v, t, d, shift)
 
 
 class Strided(NamedTuple):
@@ -581,8 +616,7 @@ class Strided(NamedTuple):
         add_dense(self, v, i, t, d)
 
     def move(self, geometry, v, t, d, mass, shift):
-        old, new = move_dense(self, geometry, v, t, d, shift)
-        return 0.0, new
+        return 0.0, move_dense(self, geometry, v, t, d, shift)
 
 
 class CSR(NamedTuple):
@@ -695,37 +729,34 @@ def add(v, i, rows, t, d):
 
 
 @inlined
+def horner(a, x, c):
+    """a x + c for a constant c."""
+    return fuse(a, x, alike(a, c))
+
+
+@inlined
 def exponentials(theta, shift):
-    """e^theta / 2^shift and e^-theta / 2^shift: 0 far below 1, infinity far above; without branches, to vectorise.
+    """e^theta / 2^shift and e^-theta / 2^shift, of a number or of lanes: 0 far below 1, infinity far above.
 
     theta = k ln 2 + r; with e^r = even(r^2) + r odd(r^2), both signs share one polynomial.
     """
-    big = theta * LOG2_E + ROUND
-    k = big - ROUND
-    r = (theta - k * LN2_HI) - k * LN2_LO
-    x = r * r
-    even = 1 / 479001600
-    even = even * x + 1 / 3628800
-    even = even * x + 1 / 40320
-    even = even * x + 1 / 720
-    even = even * x + 1 / 24
-    even = even * x + 0.5
-    even = even * x + 1.0
-    odd = 1 / 6227020800
-    odd = odd * x + 1 / 39916800
-    odd = odd * x + 1 / 362880
-    odd = odd * x + 1 / 5040
-    odd = odd * x + 1 / 120
-    odd = odd * x + 1 / 6
-    odd = odd * x * r + r
-    n, c = bits(big) - bits(ROUND), np.int64(shift)
-    up = from_bits((n - c + 1023) << 52) * (even + odd)
-    down = from_bits((1023 - n - c) << 52) * (even - odd)
-    up = up if k - shift > -1022.0 else 0.0
-    up = up if k - shift < 1023.0 else np.inf
-    down = down if -k - shift > -1022.0 else 0.0
-    down = down if -k - shift < 1023.0 else np.inf
-    return up, down
+    k = minus(horner(theta, alike(theta, LOG2_E), ROUND), alike(theta, ROUND))
+    r = fuse(k, alike(theta, -LN2_LO), fuse(k, alike(theta, -LN2_HI), theta))
+    x = times(r, r)
+    even = horner(alike(theta, 1 / 479001600), x, 1 / 3628800)
+    even = horner(even, x, 1 / 40320)
+    even = horner(even, x, 1 / 720)
+    even = horner(even, x, 1 / 24)
+    even = horner(even, x, 0.5)
+    even = horner(even, x, 1.0)
+    odd = horner(alike(theta, 1 / 6227020800), x, 1 / 39916800)
+    odd = horner(odd, x, 1 / 362880)
+    odd = horner(odd, x, 1 / 5040)
+    odd = horner(odd, x, 1 / 120)
+    odd = horner(odd, x, 1 / 6)
+    odd = fuse(times(odd, x), r, r)
+    down = alike(theta, shift)
+    return doubled(plus(even, odd), minus(k, down)), doubled(minus(even, odd), minus(minus(alike(theta, 0.0), k), down))
 
 
 @inlined
@@ -909,7 +940,7 @@ class Balanced(NamedTuple):
 
     def share(self, theta, shift):
         up, down = exponentials(theta, shift)
-        return up - down, up + down
+        return minus(up, down), plus(up, down)
 
     def height(self, theta):
         return abs(theta)

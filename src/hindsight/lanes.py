@@ -7,6 +7,7 @@ the processor (LLVM splits lanes wider than its registers); in plain Python it i
 # numba infers the types of operations from those they are called with
 
 import inspect
+import math
 
 import numpy as np
 from llvmlite import ir
@@ -15,6 +16,7 @@ from numba.core.datamodel import models
 from numba.extending import lower_builtin, register_model, type_callable
 
 DOUBLE, INT, BYTE = ir.DoubleType(), ir.IntType(32), ir.IntType(8)
+ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to the nearest whole number
 FUSED = ("contract",)  # a multiplication and the addition after it may become one instruction, with one rounding
 
 
@@ -110,6 +112,17 @@ def _spread(context, builder, kinds, x):
     return copies(builder, x, 8)
 
 
+def alike(like, x):
+    """A number as `like` is: one, or as many lanes of it."""
+    return np.full(like.size, float(x)) if isinstance(like, np.ndarray) else float(x)
+
+
+@compiles(alike, lambda like, x: like)
+def _alike(context, builder, kinds, like, x):
+    x = builder.sitofp(x, DOUBLE) if isinstance(kinds[1], types.Integer) else x
+    return copies(builder, x, kinds[0].width) if isinstance(kinds[0], Lanes) else x
+
+
 def load(like, array, at):
     """As many numbers as `like` has, from place `at` of an array's memory on."""
     return array.reshape(-1)[at : at + like.size].astype(np.float64)
@@ -156,6 +169,29 @@ def _fuse(context, builder, kinds, a, b, c):
     return builder.fadd(builder.fmul(a, b, flags=FUSED), c, flags=FUSED)
 
 
+def doubled(a, times):
+    """a 2^times for whole `times`: 0 where that is -1022 or less, infinite where it is 1023 or more."""
+    with np.errstate(invalid="ignore"):
+        out = np.ldexp(a, np.clip(np.nan_to_num(times), -1022, 1023).astype(np.int64))
+    return np.where(times > -1022, np.where(times < 1023, out, np.inf), 0.0)[()]
+
+
+@compiles(doubled, lambda a, times: a)
+def _doubled(context, builder, kinds, a, times):
+    lanes, word = isinstance(kinds[0], Lanes), ir.IntType(64)
+
+    def constant(kind, x):
+        return each(kind, [x] * kinds[0].width) if lanes else kind(x)
+
+    whole = ir.VectorType(word, kinds[0].width) if lanes else word
+    # 1.5 * 2^52 + times has `times` in its low bits, and the bits of 2^times are (times + 1023) << 52
+    low = builder.bitcast(builder.fadd(times, constant(DOUBLE, ROUND)), whole)
+    power = builder.shl(builder.add(low, constant(word, 1023)), constant(word, 52))
+    out = builder.fmul(a, builder.bitcast(power, a.type))
+    out = builder.select(builder.fcmp_ordered(">", times, constant(DOUBLE, -1022.0)), out, constant(DOUBLE, 0.0))
+    return builder.select(builder.fcmp_ordered("<", times, constant(DOUBLE, 1023.0)), out, constant(DOUBLE, math.inf))
+
+
 def peak(a, x):
     """The larger of a and |x|, lane by lane; a NaN in x is passed over."""
     return np.where(np.abs(x) > a, np.abs(x), a)
@@ -175,6 +211,16 @@ def plus(a, b):
 @compiles(plus, lambda a, b: a)
 def _plus(context, builder, kinds, a, b):
     return builder.fadd(a, b)
+
+
+def minus(a, b):
+    """a - b."""
+    return a - b
+
+
+@compiles(minus, lambda a, b: a)
+def _minus(context, builder, kinds, a, b):
+    return builder.fsub(a, b)
 
 
 def times(a, b):
