@@ -178,3 +178,20 @@ def test_names_met_in_rows_of_odd_numbers_are_known_to_plain_rows():
     assert not row.plain
     row.put({"odd 7": 1.0, ("a", "tuple"): 2.0})
     assert laid(row) == ([column["odd 7"], 450], [1.0, 2.0])
+
+
+@pytest.mark.parametrize("average", [None, "before"])
+def test_dicts_and_arrays_may_take_turns(average):
+    draw = random.Random(3)
+    mixed, plain = (WidrowHoffRegressor(0.1, average=average) for _ in range(2))
+    for t in range(60):
+        x = {f"name {k}": draw.gauss(0, 1) for k in (t // 2, draw.randint(0, t))}
+        mixed.learn_one(x, 1.0)
+        plain.learn_one(x, 1.0)
+        if t % 3 == 0:
+            mixed.predict_one(np.ones(mixed.n_features_in_))
+        if t % 7 == 1:
+            with pytest.raises(ValueError, match="not finite"):
+                mixed.learn_one(np.full(mixed.n_features_in_, np.nan), 1.0)
+        assert mixed.predict_one(x) == plain.predict_one(x)
+        np.testing.assert_array_equal(mixed.coef_, plain.coef_)

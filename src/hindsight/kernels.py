@@ -49,7 +49,7 @@ LOG2_E = 1.4426950408889634
 ONE, TWO, THREE, FOUR, EIGHT = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(8)
 
 ROOT_HALF, BELL = 0.7071067811865476, 0.3989422804014327  # 1/sqrt(2) and 1/sqrt(2 pi)
-LINE, AHEAD = 64, 4096  # bytes of a cache line, and how far ahead dense rows are asked for
+LINE, AHEAD = 64, 4096  # bytes of a cache line, and how far ahead rows are asked for
 
 # Scalars of a learner's state. `v` holds its vectors, a row each (the intercept in the last column):
 # theta (+ moments of it for averaging), and for the multiplicative geometries the numerators of w

@@ -135,7 +135,7 @@ class One:
     play: Any
     look: Any
 
-    def __init__(self, runs: list[Run], which: int, row: Arrays | Dicts, old: One | None = None) -> None:
+    def __init__(self, runs: list[Run], which: int, row: Any, old: One | None = None) -> None:
         run = runs[which]
         learner = run.learner
         self.runs, self.run, self.row, self.v, self.rows = runs, run, row, run.v, row.rows
@@ -157,11 +157,11 @@ class One:
         """Whether it is the only run, on dicts, and no count of rates limits it."""
         return len(self.runs) == 1 and isinstance(self.row, Dicts) and not self.run.learner.step.rates.size
 
-    def lay(self, runs: list[Run], x: Any, grow: bool) -> bool:
+    def lay(self, runs: list[Run], row: Any, x: Any, grow: bool) -> bool:
         """Lay out a dict where compiled code can and all is as when this was made; whether it did."""
-        row: Any = self.row
         return (
             type(x) in PLAIN
+            and self.row is row
             and row.plain
             and self.runs is runs
             and self.v is self.run.v

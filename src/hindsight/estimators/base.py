@@ -296,7 +296,12 @@ class OnlineEstimator(SaveMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         """Play one row with every run; on an error each is as it was, and so are the names."""
         runs = self.runs_
         one, laid = self.__dict__.get("_swift"), False
-        if one is not None and weight == 1.0 and check_target(one.targets, targets[0]) and one.lay(runs, x, True):
+        if (
+            one is not None
+            and weight == 1.0
+            and check_target(one.targets, targets[0])
+            and one.lay(runs, self._row, x, True)
+        ):
             if len(self._column) == self.n_features_in_:  # the common case, at least cost
                 one.learn(targets[0], 1.0)
                 return
@@ -333,7 +338,7 @@ class OnlineEstimator(SaveMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         if "runs_" not in self.__dict__:
             check_is_fitted(self)
         one = self.__dict__.get("_swift")
-        if one is not None and self.average is None and one.lay(self.runs_, x, False):
+        if one is not None and self.average is None and one.lay(self.runs_, self._row, x, False):
             return [one.margin()]
         self._put(x, False)
         if self.average is None:
