@@ -100,7 +100,7 @@ class OnlineEstimator(SaveMixin, BaseEstimator):  # type: ignore[misc]  # scikit
 
     def _read(self, X: Any, reset: bool, **checks: Any) -> Any:
         checks |= {"accept_sparse": "csr", "dtype": FLOATS}
-        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        frame = X if isinstance(X, np.ndarray) else nw.from_native(X, eager_only=True, pass_through=True)
         if not isinstance(frame, nw.DataFrame):
             return validate_data(self, X, reset=reset, **checks)
         validate_data(self, X, reset=reset, skip_check_array=True)

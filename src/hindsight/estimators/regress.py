@@ -24,7 +24,8 @@ class OnlineRegressor(FitMixin, RegressorMixin, OnlineEstimator):  # type: ignor
     def _targets(self, X: Any, y: Any) -> list[np.ndarray]:
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False), warn=True)
+        if not (isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype == np.float64):  # nothing to check or turn
+            y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False), warn=True)
         check_consistent_length(X, y)
         return [np.ascontiguousarray(y)]
 
