@@ -1,7 +1,7 @@
 """Dicts from names to numbers, read by compiled code through Python's own C functions.
 
 Looking 75 names up one by one takes Python longer than learning from them. Here one compiled call walks the dict, looks
-each name up in the dict of columns, and lays the row out in ascending columns.
+each name up in a table of its own, and lays the row out in ascending columns.
 """
 # mypy: ignore-errors
 # numba infers the types
@@ -27,62 +27,19 @@ NAMES = (str, int)
 OFFSET = next(k for k in range(8, 64, 8) if ctypes.c_size_t.from_address(id(1.5) + k).value == id(float))
 KINDS = np.array([OFFSET, *(id(kind) for kind in (*NAMES, *NUMBERS))])
 
-# Python's functions, on addresses as 64-bit words: result and arguments.
-VOID, WORD, REAL, TRUTH = ir.VoidType(), ir.IntType(64), ir.DoubleType(), ir.IntType(32)
-FUNCTIONS = {
-    "PyDict_Next": (TRUTH, [WORD] * 4),
-    "PyDict_Size": (WORD, [WORD]),
-    "PyDict_SetItem": (TRUTH, [WORD] * 3),
-    "PyObject_Hash": (WORD, [WORD]),
-    "PyObject_RichCompareBool": (TRUTH, [WORD, WORD, TRUTH]),
-    "PyLong_FromLongLong": (WORD, [WORD]),
-    "PyFloat_AsDouble": (REAL, [WORD]),
-    "PyErr_Occurred": (WORD, []),
-    "PyErr_Clear": (VOID, []),
-    "Py_DecRef": (VOID, [WORD]),
-}
-
-
-def call(builder, name, *arguments):
-    kind = ir.FunctionType(*FUNCTIONS[name])
-    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
-
-
-@intrinsic
-def advance(typing, mapping, cursor):
-    """Whether a dict has a next item; cursor[0] moves past it, and cursor[1] and cursor[2] are its key and value."""
-
-    def build(context, builder, signature, arguments):
-        data = context.make_array(signature.args[1])(context, builder, arguments[1]).data
-        places = [builder.ptrtoint(builder.gep(data, [WORD(k)]), WORD) for k in range(3)]
-        return builder.icmp_signed("!=", call(builder, "PyDict_Next", arguments[0], *places), TRUTH(0))
-
-    return types.boolean(types.int64, cursor), build
-
-
-@intrinsic
-def kind_of(typing, thing, kinds):
-    """The address of an object's type, which it has at an offset that is the first number of `kinds`."""
-
-    def build(context, builder, signature, arguments):
-        offset = builder.load(context.make_array(signature.args[1])(context, builder, arguments[1]).data)
-        return builder.load(builder.inttoptr(builder.add(arguments[0], offset), WORD.as_pointer()))
-
-    return types.int64(types.int64, kinds), build
-
-
-@intrinsic
-def fetch(typing, thing):
-    """Ask for the cache line at an address."""
-
-    def build(context, builder, signature, arguments):
-        place = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
-        kind = ir.FunctionType(VOID, [place.type, TRUTH, TRUTH, TRUTH])
-        touch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(touch, [place, TRUTH(0), TRUTH(3), TRUTH(1)])
-        return context.get_dummy_value()
-
-    return types.void(types.int64), build
+# Python's functions, on addresses as whole numbers.
+WORD, REAL, TRUTH = types.int64, types.float64, types.int32
+PyDict_Next = types.ExternalFunction("PyDict_Next", TRUTH(WORD, WORD, WORD, WORD))
+PyDict_Size = types.ExternalFunction("PyDict_Size", WORD(WORD))
+PyDict_SetItem = types.ExternalFunction("PyDict_SetItem", TRUTH(WORD, WORD, WORD))
+PyObject_Hash = types.ExternalFunction("PyObject_Hash", WORD(WORD))
+PyObject_RichCompareBool = types.ExternalFunction("PyObject_RichCompareBool", TRUTH(WORD, WORD, TRUTH))
+PyLong_FromLongLong = types.ExternalFunction("PyLong_FromLongLong", WORD(WORD))
+PyFloat_AsDouble = types.ExternalFunction("PyFloat_AsDouble", REAL(WORD))
+PyErr_Occurred = types.ExternalFunction("PyErr_Occurred", WORD())
+PyErr_Clear = types.ExternalFunction("PyErr_Clear", types.void())
+Py_DecRef = types.ExternalFunction("Py_DecRef", types.void(WORD))
+EQUAL = np.int32(2)
 
 
 @intrinsic
@@ -90,83 +47,73 @@ def address(typing, array):
     """Where an array's memory begins."""
 
     def build(context, builder, signature, arguments):
-        return builder.ptrtoint(context.make_array(signature.args[0])(context, builder, arguments[0]).data, WORD)
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        return builder.ptrtoint(data, ir.IntType(64))
 
-    return types.int64(array), build
+    return WORD(array), build
 
 
 @intrinsic
-def number_of(typing, thing):
-    """A Python number as a float64."""
+def at(typing, place):
+    """The whole number at an address."""
 
     def build(context, builder, signature, arguments):
-        return call(builder, "PyFloat_AsDouble", *arguments)
+        return builder.load(builder.inttoptr(arguments[0], ir.IntType(64).as_pointer()))
 
-    return types.float64(types.int64), build
+    return WORD(WORD), build
 
 
 @intrinsic
-def hash_of(typing, thing):
-    """The hash of a name."""
+def fetch(typing, place):
+    """Ask for the cache line at an address."""
 
     def build(context, builder, signature, arguments):
-        return call(builder, "PyObject_Hash", *arguments)
+        line, code = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer()), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [line.type, code, code, code])
+        touch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(touch, [line, code(0), code(3), code(1)])
+        return context.get_dummy_value()
 
-    return types.int64(types.int64), build
+    return types.void(WORD), build
 
 
-@intrinsic
-def equal(typing, one, other):
+@held
+def advance(mapping, cursor):
+    """Whether a dict has a next item; cursor[0] moves past it, and cursor[1] and cursor[2] are its key and value."""
+    place = address(cursor)
+    return PyDict_Next(mapping, place, place + 8, place + 16) != 0
+
+
+@held
+def same(one, other):
     """Whether two names are equal."""
-
-    def build(context, builder, signature, arguments):
-        return builder.icmp_signed("==", call(builder, "PyObject_RichCompareBool", *arguments, TRUTH(2)), TRUTH(1))
-
-    return types.boolean(types.int64, types.int64), build
+    return PyObject_RichCompareBool(one, other, EQUAL) == 1
 
 
-@intrinsic
-def length(typing, mapping):
-    """How many items a dict has."""
-
-    def build(context, builder, signature, arguments):
-        return call(builder, "PyDict_Size", *arguments)
-
-    return types.int64(types.int64), build
-
-
-@intrinsic
-def join(typing, column, name):
+@held
+def join(column, name):
     """Give a name the next column, and return it."""
-
-    def build(context, builder, signature, arguments):
-        place = call(builder, "PyDict_Size", arguments[0])
-        boxed = call(builder, "PyLong_FromLongLong", place)
-        call(builder, "PyDict_SetItem", *arguments, boxed)
-        call(builder, "Py_DecRef", boxed)
-        return place
-
-    return types.int64(types.int64, types.int64), build
+    place = PyDict_Size(column)
+    boxed = PyLong_FromLongLong(place)
+    PyDict_SetItem(column, name, boxed)
+    Py_DecRef(boxed)
+    return place
 
 
-@intrinsic
-def failed(typing):
+@held
+def failed():
     """Whether one of Python's functions raised an exception, which is forgotten."""
-
-    def build(context, builder, signature, arguments):
-        raised = builder.icmp_unsigned("!=", call(builder, "PyErr_Occurred"), WORD(0))
-        with builder.if_then(raised):
-            call(builder, "PyErr_Clear")
-        return raised
-
-    return types.boolean(), build
+    if PyErr_Occurred() == 0:
+        return False
+    PyErr_Clear()
+    return True
 
 
 @held
 def enter(name, place, cursor, table):
     """Note the hash, address and column of a name; whoever calls sees that there is room."""
     mask = len(table) - 1
-    code = hash_of(name)
+    code = PyObject_Hash(name)
     k = code & mask
     while table[k, 1] != 0:
         k = (k + 1) & mask
@@ -179,10 +126,10 @@ def fill(column, kinds, cursor, table):
     """Enter every name of the dict at address `column`; False where one is not plain."""
     cursor[0] = cursor[3] = 0
     while advance(column, cursor):
-        kind = kind_of(cursor[1], kinds)
+        kind = at(cursor[1] + kinds[0])
         if kind != kinds[1] and kind != kinds[2]:
             return False
-        enter(cursor[1], np.int64(number_of(cursor[2])), cursor, table)
+        enter(cursor[1], np.int64(PyFloat_AsDouble(cursor[2])), cursor, table)
     return True
 
 
@@ -197,7 +144,7 @@ def lay(x, column, grow, kinds, cursor, items, numbers, order, table, data, indi
     What it needs lies scattered over memory, and waiting for each in turn is most of the work. So every loop asks for
     what the next one will need.
     """
-    if cursor[3] != length(column):
+    if cursor[3] != PyDict_Size(column):
         return FALLBACK
     size = cursor[0] = 0
     while advance(x, cursor):
@@ -211,20 +158,20 @@ def lay(x, column, grow, kinds, cursor, items, numbers, order, table, data, indi
     first = address(table)
     for i in range(size):
         name, value = items[0, i], items[1, i]
-        kind = kind_of(name, kinds)
+        kind = at(name + kinds[0])
         if kind != kinds[1] and kind != kinds[2]:
             return FALLBACK
-        kind = kind_of(value, kinds)
+        kind = at(value + kinds[0])
         if kind != kinds[3]:
             plain = False
             for k in range(4, kinds.size):
                 plain |= kind == kinds[k]
             if not plain:
                 return FALLBACK
-        numbers[i] = number_of(value)
+        numbers[i] = PyFloat_AsDouble(value)
         if numbers[i] == -1.0 and failed():
             return FALLBACK
-        items[2, i] = hash_of(name)
+        items[2, i] = PyObject_Hash(name)
         fetch(first + 24 * (items[2, i] & mask))
     for i in range(size):
         k = items[2, i] & mask
@@ -236,7 +183,7 @@ def lay(x, column, grow, kinds, cursor, items, numbers, order, table, data, indi
     count = 0
     for i in range(size):
         name, k = items[0, i], items[3, i]
-        while table[k, 1] != 0 and not (table[k, 0] == items[2, i] and equal(table[k, 1], name)):
+        while table[k, 1] != 0 and not (table[k, 0] == items[2, i] and same(table[k, 1], name)):
             k = (k + 1) & mask
         if table[k, 1] == 0:
             if not grow:
