@@ -190,3 +190,10 @@ def test_widened_is_as_wide_from_the_start(intercept, storage):
     close(run.mean("before"), wide.mean("before"))
     assert run.rounds == wide.rounds
     close(run.first, wide.first, scale=1.0)
+
+
+def test_targets_whose_sum_overflows_are_finite_all_the_same():
+    running.check_targets("real", np.array([1e308, 1e308, 1e308]))
+    for bad in (np.inf, -np.inf, np.nan):
+        with pytest.raises(running.RowError, match="row 2: target"):
+            running.check_targets("real", np.array([1e308, 1e308, bad, -np.inf]))
