@@ -72,7 +72,9 @@ def test_powers_of_two_are_exact_and_end_in_zero_and_infinity():
         raised(m, k, out)
         raised.py_func(m, k, want)
         np.testing.assert_array_equal(out, want)
-        exact = [0.0 if b <= -1022 else math.inf if b >= 1023 else math.ldexp(a, int(b)) for a, b in zip(m, k)]  # noqa: B905
+        exact = [
+            0.0 if b <= -1022 else math.inf if b >= 1023 else math.ldexp(a, int(b)) for a, b in zip(m, k, strict=True)
+        ]
         np.testing.assert_array_equal(out[:8], exact)
 
 

@@ -167,7 +167,7 @@ class Rough:
     ) -> tuple[Any, np.ndarray | None, np.ndarray | None, np.ndarray, list[Bad]]:
         """Rows, targets and weights without the bad rows, and those."""
         plan, options = self.plan, self.plan.options
-        for a in range(0, len(self.X), TURN if self.whole else len(self.X) or 1):
+        for a in range(0, len(self.X), TURN):
             for j, values in self.whole:
                 self.X[a : a + TURN, j] = values[a : a + TURN]
         if options.weight is not None:
