@@ -91,7 +91,7 @@ MUTANTS = (
     Mutant("a row of weight 0 is a round", "kernels.play", r"            continue\n", "            s[ROUNDS] += 1.0\n            continue\n", ("1'", "4'")),
     Mutant("intercept missing from |x|_2", "kernels.inner", r"q \+= rows\.bias \* rows\.bias", "pass", ("1", "2", "5 noisy")),
     Mutant("intercept missing from |x|_inf", "kernels.inner", r"top = max\(top, rows\.bias\)", "pass", ("3 balanced", "6 simplex")),
-    Mutant("intercept never learnt", "kernels.add", r"\+= d \* rows\.bias", "+= 0.0", ("1", "5 noisy")),
+    Mutant("intercept never learnt", "kernels.add", r"d, rows\.bias\)", "0.0, rows.bias)", ("1", "5 noisy")),
     Mutant("w_1 ignored (additive)", "kernels.Euclidean.begin", r"v\[0\] = start", "pass", ("1", "5 noisy")),
     Mutant("w_1 ignored (multiplicative)", "kernels.entropic_begin", r"v\[0\] = self\.dual\(start\)", "pass", ENTROPIC),
     # --- learners: geometries
@@ -105,10 +105,10 @@ MUTANTS = (
     Mutant("simplex: start read as its square root", "kernels.Simplex.dual", r"np\.log\(", "0.5 * np.log(", ("3 simplex", "6 simplex")),
     # --- facts
     Mutant("facts: gradient in the wrong dual norm", "kernels.entropic_norm", r"self\.radius \* top", "top", ("4 balanced", "4 simplex")),
-    Mutant("facts: gradient without the weight", "kernels.tally", r"slope \* slope \*", "slope * slope / ci *", ("4 euclidean",)),
-    Mutant("facts: loss without the weight", "kernels.tally", r"ci \* rule\.loss", "rule.loss", ("4 euclidean", "4'")),
+    Mutant("facts: gradient without the weight", "kernels.tally", r"slope \* slope, geometry", "slope * slope / ci, geometry", ("4 euclidean",)),
+    Mutant("facts: loss without the weight", "kernels.tally", r"fuse\(ci, rule\.loss", "fuse(1.0, rule.loss", ("4 euclidean", "4'")),
     Mutant("facts: X^2 without the weight", "kernels.tally", r"\bci \* qi\b", "qi", ("1", "2")),
-    Mutant("facts: mistakes' norms without the weight", "kernels.tally", r"miss \* ci \* \(ci \* qi\)", "miss * qi", ("5 noisy",)),
+    Mutant("facts: mistakes' norms without the weight", "kernels.tally", r"miss \* ci, ci \* qi", "miss, qi", ("5 noisy",)),
     # --- theorems
     Mutant("1: 1 - eta X^2 is 1", "theorems.widrow_hoff", r"\(1\.0 - eta \* x2\)", "1.0", ("1", "3 simplex")),
     Mutant("1: 1 - eta X^2 is 1 - eta X", "theorems.widrow_hoff", r"1\.0 - eta \* x2", "1.0 - eta * math.sqrt(x2)", ("1",)),

@@ -28,6 +28,8 @@ from .lanes import (
     ascend,
     doubled,
     fuse,
+    gather,
+    gather_some,
     load,
     load_some,
     lower,
@@ -49,7 +51,8 @@ LOG2_E = 1.4426950408889634
 ONE, TWO, THREE, FOUR, EIGHT = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(8)
 
 ROOT_HALF, BELL = 0.7071067811865476, 0.3989422804014327  # 1/sqrt(2) and 1/sqrt(2 pi)
-LINE, AHEAD = 64, 4096  # bytes of a cache line, and how far ahead rows are asked for
+LINE, PAGE, PAGES = 64, 4096, 8 * 4096  # bytes of a cache line, of a page, and of as many pages as are read at once
+SOON, AHEAD = 1600, 4096  # how far ahead memory is asked for, in bytes
 
 # Scalars of a learner's state. `v` holds its vectors, a row each (the intercept in the last column):
 # theta (+ moments of it for averaging), and for the multiplicative geometries the numerators of w
@@ -74,22 +77,23 @@ METHODS = {
     "wrong": "self, z, y",
     "bend": "self, z",
     "implicit": "self, z, y, a",
+    "moved": "self, w, d, x",
     # updates and steps
     "pull": "self, rule, geometry, v, s, rows, t, z, q, y, a",
     "rate": "self, t",
     # rows
-    "sound": "self, t, width",
+    "ready": "self, t",
     "span": "self, t",
     "index": "self, k",
     "value": "self, t, k",
     "line": "self, t",
     "inner": "self, v, i, t",
-    "add": "self, v, i, t, d",
+    "add": "self, rule, v, i, t, d",
     "move": "self, geometry, v, t, d, mass, shift",
     # geometries
     "dot": "self, v, s, rows, t",
     "tick": "self, s",
-    "step": "self, v, s, rows, t, d",
+    "step": "self, rule, v, s, rows, t, d",
     "solve": "self, rule, v, s, rows, t, z, q, y, a",
     "share": "self, theta, shift",
     "height": "self, theta",
@@ -102,6 +106,16 @@ for _name, _args in METHODS.items():
 
 
 # ---------------------------------------------------------------- rules
+
+
+def moved_once(self, w, d, x):
+    """w + d x, rounded once."""
+    return fuse(d, x, w)
+
+
+def moved_twice(self, w, d, x):
+    """w + d x, rounded twice: from 0, -d takes it back to 0, so that rules with a kink see the ties there are."""
+    return plus(w, times(d, x))
 
 
 class Square(NamedTuple):
@@ -127,6 +141,8 @@ class Square(NamedTuple):
     def implicit(self, z, y, a):
         return self.scale * (z - y) / (1.0 + self.scale * a)
 
+    moved = moved_once
+
 
 class Absolute(NamedTuple):
     """scale |z - y|, with slope 0 at z = y."""
@@ -150,6 +166,8 @@ class Absolute(NamedTuple):
 
     def implicit(self, z, y, a):
         return self.slope(z, y) if abs(z - y) >= self.scale * a else (z - y) / a
+
+    moved = moved_twice
 
 
 class Logistic(NamedTuple):
@@ -178,6 +196,8 @@ class Logistic(NamedTuple):
     def implicit(self, z, y, a):
         return implicit_smooth(self, z, y, a)
 
+    moved = moved_once
+
 
 class Tanh(NamedTuple):
     """The matching loss of the link u(z) = (1 + tanh z)/2, the logistic one twice as steep, for y in [0, 1]."""
@@ -204,6 +224,8 @@ class Tanh(NamedTuple):
 
     def implicit(self, z, y, a):
         return implicit_smooth(self, z, y, a)
+
+    moved = moved_once
 
 
 class Probit(NamedTuple):
@@ -232,6 +254,8 @@ class Probit(NamedTuple):
     def implicit(self, z, y, a):
         return implicit_smooth(self, z, y, a)
 
+    moved = moved_once
+
 
 class Hinge(NamedTuple):
     """max(0, margin - y z) for y = -1 or 1. Margin 0 is the perceptron's loss, whose slope at z = 0 is -y."""
@@ -256,6 +280,8 @@ class Hinge(NamedTuple):
     def implicit(self, z, y, a):
         short = self.margin - y * z
         return 0.0 if short < 0.0 else (-y if short >= a else -y * short / a)
+
+    moved = moved_twice
 
 
 class Clipped(NamedTuple):
@@ -286,6 +312,8 @@ class Clipped(NamedTuple):
         if z + b * (y - 1.0) >= 1.0:  # or where it is 1
             return self.scale * (1.0 - y)
         return self.scale * (z - y) / (1.0 + b)
+
+    moved = moved_twice
 
 
 @inlined
@@ -406,11 +434,17 @@ def inner_dense(rows, v, i, t):
     b, end = i * v.shape[1], a + n
     none = spread(0.0)
     sums, more = (none, none, none), (none, none, none)
-    while a + 16 <= end:
-        sums, more = reckon(sums, x, a, v, b), reckon(more, x, a + 8, v, b + 8)
-        a += 16
-        b += 16
-    sums = merge(sums, more)
+    if n >= 16:
+        while a + 32 <= end:
+            sums, more = reckon(sums, x, a, v, b), reckon(more, x, a + 8, v, b + 8)
+            sums, more = reckon(sums, x, a + 16, v, b + 16), reckon(more, x, a + 24, v, b + 24)
+            a += 32
+            b += 32
+        if n & 16:
+            sums, more = reckon(sums, x, a, v, b), reckon(more, x, a + 8, v, b + 8)
+            a += 16
+            b += 16
+        sums = merge(sums, more)
     if n & 8:
         sums = reckon(sums, x, a, v, b)
         a += 8
@@ -432,69 +466,72 @@ def inner_dense(rows, v, i, t):
 
 
 @inlined
-def advance(by, x, a, v, b):
-    """Add the numbers from x[a] on, times `by`, to those from v[b] on; twice rounded, so that -by takes it back."""
-    store(v, b, plus(load(by, v, b), times(by, load(by, x, a))))
+def advance(rule, by, x, a, v, b):
+    """Add the numbers from x[a] on, times `by`, to those from v[b] on."""
+    store(v, b, rule.moved(load(by, v, b), by, load(by, x, a)))
 
 
 @inlined
-def add_dense(rows, v, i, t, d):
+def add_dense(rows, rule, v, i, t, d):
     """v[i] += d x_t."""
     x, a, n = rows.line(t)
     b, end = i * v.shape[1], a + n
     by = spread(d)
+    while a + 32 <= end:
+        advance(rule, by, x, a, v, b)
+        advance(rule, by, x, a + 8, v, b + 8)
+        advance(rule, by, x, a + 16, v, b + 16)
+        advance(rule, by, x, a + 24, v, b + 24)
+        a += 32
+        b += 32
     while a + 8 <= end:
-        advance(by, x, a, v, b)
+        advance(rule, by, x, a, v, b)
         a += 8
         b += 8
     by = lower(by)
     if n & 4:
-        advance(by, x, a, v, b)
+        advance(rule, by, x, a, v, b)
         a += 4
         b += 4
     by = lower(by)
     if n & 2:
-        advance(by, x, a, v, b)
+        advance(rule, by, x, a, v, b)
         a += 2
         b += 2
     if n & 1:
-        advance(lower(by), x, a, v, b)
+        advance(rule, lower(by), x, a, v, b)
 
 
 @inlined
 def inner_sparse(rows, v, i, t):
-    """v[i] . x_t in four sums, |x_t|_2^2 and |x_t|_inf."""
+    """v[i] . x_t, |x_t|_2^2 and |x_t|_inf; the second is infinite where the indices do not ascend within the width."""
     a, b = rows.span(t)
-    dot, dot1, dot2, dot3 = 0.0, 0.0, 0.0, 0.0
-    none = spread(0.0)
-    q, top = none, none
-    while a + EIGHT <= b:
+    base, width = i * v.shape[1], v.shape[1] - (1 if rows.bias != 0.0 else 0)
+    dot, q, top = spread(0.0), spread(0.0), spread(0.0)
+    while a + EIGHT < b:
+        # Where nine ascend and the ninth lies within the width, so do the eight that are looked up now.
+        if not ascend(rows.indices, a, 8) or rows.index(a + EIGHT) >= width:
+            return 0.0, np.inf, 0.0
         prefetch(rows.data, np.int64(a) * rows.data.itemsize + AHEAD)
         prefetch(rows.indices, np.int64(a) * rows.indices.itemsize + AHEAD // 2)
         here = load(q, rows.data, a)
-        q, top = fuse(here, here, q), peak(top, here)
-        for _ in range(2):
-            dot = fuse(v[i, rows.index(a)], np.float64(rows.value(t, a)), dot)
-            dot1 = fuse(v[i, rows.index(a + ONE)], np.float64(rows.value(t, a + ONE)), dot1)
-            dot2 = fuse(v[i, rows.index(a + TWO)], np.float64(rows.value(t, a + TWO)), dot2)
-            dot3 = fuse(v[i, rows.index(a + THREE)], np.float64(rows.value(t, a + THREE)), dot3)
-            a += FOUR
-    if a < b:
-        here = load_some(q, rows.data, a, b - a)
-        q, top = fuse(here, here, q), peak(top, here)
-    while a < b:
-        dot = fuse(v[i, rows.index(a)], np.float64(rows.value(t, a)), dot)
-        a += ONE
-    sums = halve(halve(halve((none, q, top))))
-    return (dot + dot1) + (dot2 + dot3), only(sums[1]), only(sums[2])
+        dot, q, top = fuse(here, gather(q, v, base, rows.indices, a), dot), fuse(here, here, q), peak(top, here)
+        a += EIGHT
+    if a < b and (not ascend(rows.indices, a, b - a - ONE) or rows.index(b - ONE) >= width):
+        return 0.0, np.inf, 0.0
+    here = load_some(q, rows.data, a, b - a)
+    dot = fuse(here, gather_some(q, v, base, rows.indices, a, b - a), dot)
+    sums = halve(halve(halve((dot, fuse(here, here, q), peak(top, here)))))
+    return only(sums[0]), only(sums[1]), only(sums[2])
 
 
 @inlined
-def add_sparse(rows, v, i, t, d):
+def add_sparse(rows, rule, v, i, t, d):
     """v[i] += d x_t."""
     a, b = rows.span(t)
     for k in range(a, b):
-        v[i, rows.index(k)] += d * rows.value(t, k)
+        j = rows.index(k)
+        v[i, j] = rule.moved(v[i, j], d, np.float64(rows.value(t, k)))
 
 
 @inlined
@@ -550,17 +587,39 @@ def move_sparse(rows, geometry, v, t, d, shift):
     return old, new
 
 
+@inlined
+def foresee(values, here, size):
+    """Ask for memory ahead of a row of `size` bytes that begins at byte `here`.
+
+    One stream of lines does not fill the bus: a processor prefetches page by page, and not far. So each line read asks
+    for one of the next eight pages, its neighbour for one of the page after; each of the eight is met from its
+    start to its end. That much lies in the second cache, so lines are asked for once more soon before they are needed.
+    Rows of float32 leave the bus time enough as it is.
+    """
+    if values.itemsize == 4:
+        for k in range(here + AHEAD, here + size + AHEAD, LINE):
+            prefetch(values, k)
+        return
+    start, step = np.int64(values.ctypes.data), PAGE + LINE // 8  # eight steps are eight pages and a line
+    pages, place = (start + here & -PAGES) + PAGES - start, (start + here) // LINE * step
+    for k in range(0, size - LINE, 2 * LINE):
+        prefetch(values, pages + (place & PAGES - 1))
+        prefetch(values, pages + (place + step & PAGES - 1))
+        prefetch(values, here + k + SOON)
+        prefetch(values, here + k + LINE + SOON)
+        place += 2 * step
+    prefetch(values, pages + (place & PAGES - 1))
+    prefetch(values, here + size + SOON)
+
+
 class Dense(NamedTuple):
     """C-contiguous rows."""
 
     values: np.ndarray
     bias: float
 
-    def sound(self, t, width):
-        size = self.values.strides[0]
-        for k in range(t * size + AHEAD, (t + 1) * size + AHEAD, LINE):
-            prefetch(self.values, k)
-        return True
+    def ready(self, t):
+        foresee(self.values, t * self.values.strides[0], self.values.strides[0])
 
     def span(self, t):
         return 0, self.values.shape[1]
@@ -578,8 +637,8 @@ class Dense(NamedTuple):
     def inner(self, v, i, t):
         return inner_dense(self, v, i, t)
 
-    def add(self, v, i, t, d):
-        add_dense(self, v, i, t, d)
+    def add(self, rule, v, i, t, d):
+        add_dense(self, rule, v, i, t, d)
 
     def move(self, geometry, v, t, d, mass, shift):
         return 0.0, move_dense(self, geometry, v, t, d, shift)
@@ -592,10 +651,9 @@ class Strided(NamedTuple):
     scratch: np.ndarray
     bias: float
 
-    def sound(self, t, width):
+    def ready(self, t):
         for j in range(self.scratch.size):
             self.scratch[j] = self.values[t, j]
-        return True
 
     def span(self, t):
         return 0, self.scratch.size
@@ -612,8 +670,8 @@ class Strided(NamedTuple):
     def inner(self, v, i, t):
         return inner_dense(self, v, i, t)
 
-    def add(self, v, i, t, d):
-        add_dense(self, v, i, t, d)
+    def add(self, rule, v, i, t, d):
+        add_dense(self, rule, v, i, t, d)
 
     def move(self, geometry, v, t, d, mass, shift):
         return 0.0, move_dense(self, geometry, v, t, d, shift)
@@ -627,15 +685,8 @@ class CSR(NamedTuple):
     indptr: np.ndarray
     bias: float
 
-    def sound(self, t, width):
-        a, b = self.indptr[t], self.indptr[t + 1]
-        if a == b:
-            return True
-        good = self.indices[b - ONE] < width
-        while a + EIGHT < b:
-            good &= ascend(self.indices, a, 8)
-            a += EIGHT
-        return good & ascend(self.indices, a, b - a - ONE)
+    def ready(self, t):
+        pass
 
     def span(self, t):
         return self.indptr[t], self.indptr[t + 1]
@@ -649,8 +700,8 @@ class CSR(NamedTuple):
     def inner(self, v, i, t):
         return inner_sparse(self, v, i, t)
 
-    def add(self, v, i, t, d):
-        add_sparse(self, v, i, t, d)
+    def add(self, rule, v, i, t, d):
+        add_sparse(self, rule, v, i, t, d)
 
     def move(self, geometry, v, t, d, mass, shift):
         old, new = move_sparse(self, geometry, v, t, d, shift)
@@ -689,10 +740,10 @@ class Euclidean(NamedTuple):
     def tick(self, s):
         pass
 
-    def step(self, v, s, rows, t, d):
-        add(v, 0, rows, t, d)
+    def step(self, rule, v, s, rows, t, d):
+        add(rule, v, 0, rows, t, d)
         if v.shape[0] > 1:
-            add(v, 1, rows, t, d * s[ROUNDS])
+            add(rule, v, 1, rows, t, d * s[ROUNDS])
 
     def solve(self, rule, v, s, rows, t, z, q, y, a):
         return rule.implicit(z, y, a * q)
@@ -722,10 +773,10 @@ class Euclidean(NamedTuple):
 
 
 @inlined
-def add(v, i, rows, t, d):
-    rows.add(v, i, t, d)
+def add(rule, v, i, rows, t, d):
+    rows.add(rule, v, i, t, d)
     if rows.bias != 0.0:
-        v[i, v.shape[1] - 1] += d * rows.bias
+        v[i, v.shape[1] - 1] = rule.moved(v[i, v.shape[1] - 1], d, rows.bias)
 
 
 @inlined
@@ -797,7 +848,7 @@ def entropic_tick(self, s):
     s[CLOCK] += 1.0 / s[MASS]
 
 
-def entropic_step(self, v, s, rows, t, d):
+def entropic_step(self, rule, v, s, rows, t, d):
     """One multiplicative step in O(nnz).
 
     The mass is tracked by differences. It is recomputed after as many touched coordinates as there are, and
@@ -988,15 +1039,12 @@ def play(rows, first, last, y, c, rule, update, geometry, step, v, s, z, q, top,
     plain sums in the order played, so that the sizes of chunks change nothing, and held in local names meanwhile.
     """
     wide()
-    width = v.shape[1] - (1 if rows.bias != 0.0 else 0)
     constant = step.power == 0.0 and step.rates.size == 0
     sums = (f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8], f[12], f[13], f[14], f[15], f[16], f[19])
     played = last - first
     for i in range(last - first):
         t = first + i
-        if not rows.sound(t, width):
-            played = i
-            break
+        rows.ready(t)
         zi, qi, ti = geometry.dot(v, s, rows, t)
         z[i], q[i], top[i] = zi, qi, ti
         if not abs(zi) + qi < np.inf:
@@ -1019,7 +1067,7 @@ def play(rows, first, last, y, c, rule, update, geometry, step, v, s, z, q, top,
         s[ROUNDS] += 1.0
         geometry.tick(s)
         if d != 0.0:
-            geometry.step(v, s, rows, t, d)
+            geometry.step(rule, v, s, rows, t, d)
         sums = tally(rule, geometry, zi, qi, ti, y[i], c[i], sums)
         if not constant:
             tally_rate(rule, geometry, zi, qi, ti, y[i], c[i], eta, f)
@@ -1041,13 +1089,13 @@ def tally(rule, geometry, zi, qi, ti, yi, ci, sums):
     return (
         rounds + 1.0,
         weight + ci,
-        total + ci * rule.loss(zi, yi),
-        square + ci * error * error,
+        fuse(ci, rule.loss(zi, yi), total),
+        fuse(ci * error, error, square),
         wrong + miss,
-        wrong_c + miss * ci,
-        wrong_q + miss * ci * (ci * qi),
-        target + ci * yi * yi,
-        gradients + slope * slope * geometry.norm(qi, ti),
+        fuse(miss, ci, wrong_c),
+        fuse(miss * ci, ci * qi, wrong_q),
+        fuse(ci * yi, yi, target),
+        fuse(slope * slope, geometry.norm(qi, ti), gradients),
         max(x2, qi),
         max(xinf, ti),
         max(cx2, ci * qi),
@@ -1083,9 +1131,9 @@ def trace(rows, first, last, y, c, rule, update, geometry, step, v, s, z, q, top
 @kernel
 def look(rows, geometry, v, s):
     """The margin of the one row of `rows`."""
-    if not rows.sound(0, v.shape[1] - (1 if rows.bias != 0.0 else 0)):
-        return np.nan
-    return geometry.dot(v, s, rows, 0)[0]
+    rows.ready(0)
+    z, q, top = geometry.dot(v, s, rows, 0)
+    return z if q < np.inf else np.nan
 
 
 @kernel

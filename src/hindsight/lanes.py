@@ -15,7 +15,7 @@ from numba.core import cgutils, types
 from numba.core.datamodel import models
 from numba.extending import lower_builtin, register_model, type_callable
 
-DOUBLE, INT, BYTE = ir.DoubleType(), ir.IntType(32), ir.IntType(8)
+DOUBLE, WORD, INT, BYTE = ir.DoubleType(), ir.IntType(64), ir.IntType(32), ir.IntType(8)
 ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to the nearest whole number
 FUSED = ("contract",)  # a multiplication and the addition after it may become one instruction, with one rounding
 
@@ -148,6 +148,49 @@ def _load_some(context, builder, kinds, like, array, at, count):
     return widened(builder, fetch(builder, address(context, builder, kinds[1], array, at, kind), kind, count), like)
 
 
+def gather(like, array, base, indices, at):
+    """The numbers array[base + indices[at + k]], as many as `like` has."""
+    return array.reshape(-1)[base + indices[at : at + like.size].astype(np.int64)]
+
+
+@compiles(gather, lambda like, array, base, indices, at: like)
+def _gather(context, builder, kinds, like, array, base, indices, at):
+    kind = context.get_data_type(kinds[3].dtype)
+    first = address(context, builder, kinds[3], indices, at, kind)
+    places = []
+    if kind.width == 32:  # two of them are read at a time
+        for k in range(like.type.count // 2):
+            pair = builder.load(builder.gep(builder.bitcast(first, WORD.as_pointer()), [INT(k)]), align=4)
+            places += [builder.and_(pair, WORD(0xFFFFFFFF)), builder.lshr(pair, WORD(32))]
+    else:
+        places = [builder.load(builder.gep(first, [INT(k)])) for k in range(like.type.count)]
+    return collect(context, builder, kinds[1], array, base, places, like)
+
+
+def gather_some(like, array, base, indices, at, count):
+    """The same for the first `count` of them; the others are array[base], and their places are not looked at."""
+    places = np.zeros(like.size, np.int64)
+    places[:count] = indices[at : at + count]
+    return array.reshape(-1)[base + places]
+
+
+@compiles(gather_some, lambda like, array, base, indices, at, count: like)
+def _gather_some(context, builder, kinds, like, array, base, indices, at, count):
+    kind = ir.VectorType(context.get_data_type(kinds[3].dtype), kinds[0].width)
+    found = fetch(builder, address(context, builder, kinds[3], indices, at, kind), kind, count)
+    places = [builder.extract_element(found, INT(k)) for k in range(kind.count)]
+    places = [place if place.type == WORD else builder.zext(place, WORD) for place in places]
+    return collect(context, builder, kinds[1], array, base, places, like)
+
+
+def collect(context, builder, array, value, base, places, like):
+    """The numbers of an array at base + place, one by one: where a processor has an instruction for it, it is slow."""
+    for k, place in enumerate(places):
+        number = builder.load(address(context, builder, array, value, builder.add(base, place), DOUBLE))
+        like = builder.insert_element(like, number, INT(k))
+    return like
+
+
 def store(array, at, lanes):
     """Write the lanes to an array's memory from place `at` on."""
     array.reshape(-1)[at : at + lanes.size] = lanes
@@ -178,7 +221,7 @@ def doubled(a, times):
 
 @compiles(doubled, lambda a, times: a)
 def _doubled(context, builder, kinds, a, times):
-    lanes, word = isinstance(kinds[0], Lanes), ir.IntType(64)
+    lanes, word = isinstance(kinds[0], Lanes), WORD
 
     def constant(kind, x):
         return each(kind, [x] * kinds[0].width) if lanes else kind(x)
