@@ -39,10 +39,13 @@ class OnlineClassifier(FitMixin, ClassifierMixin, OnlineEstimator):  # type: ign
         return y
 
     def _targets(self, y: np.ndarray) -> list[np.ndarray]:
-        """For each run, its labels as the rule takes them."""
+        """For each run, its labels as the rule takes them; every label must be one of the classes."""
         low = 0.0 if self.runs_[0].learner.targets == "unit" else -1.0
-        ours = self.classes_[1:] if len(self.runs_) == 1 else self.classes_
-        return [(1.0 - low) * (y == label) + low for label in ours]
+        is_class = [y == label for label in self.classes_]
+        if not np.all(found := np.logical_or.reduce(is_class)):
+            row = int(np.flatnonzero(~found)[0])
+            raise RowError(row, f": class {y[row].item()!r} was not declared (classes={self.classes_.tolist()})")
+        return [(1.0 - low) * ours + low for ours in (is_class[1:] if len(self.runs_) == 1 else is_class)]
 
     def _seen(self, X: Any, y: Any) -> list[np.ndarray]:
         return self._targets(self._labels(X, y))
@@ -78,12 +81,6 @@ class OnlineClassifier(FitMixin, ClassifierMixin, OnlineEstimator):  # type: ign
                 self._declare(y if classes is None else classes, X.shape[1])
             elif classes is not None and not np.array_equal(unique_labels(classes), self.classes_):
                 raise ValueError(f"classes={classes!r} is not the same as declared before: {self.classes_.tolist()}")
-            old = y == self.classes_[0]
-            for label in self.classes_[1:]:
-                old |= y == label
-            if not np.all(old):
-                row = int(np.flatnonzero(~old)[0])
-                raise RowError(row, f": class {y[row].item()!r} was not declared (classes={self.classes_.tolist()})")
             self._play(X, self._targets(y), sample_weight, 1)
         except BaseException:
             self._restore(kept)
