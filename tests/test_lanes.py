@@ -31,11 +31,12 @@ def through(x, w, at, out):
 
 
 @njit
-def raised(m, k, out):
-    lanes.store(out, 0, lanes.doubled(lanes.load(lanes.spread(0.0), m, 0), lanes.load(lanes.spread(0.0), k, 0)))
-    lanes.store(out, 8, lanes.minus(lanes.alike(lanes.spread(0.0), 3), lanes.load(lanes.spread(0.0), m, 0)))
+def raised(m, k, shift, out):
+    a, b = lanes.load(lanes.spread(0.0), m, 0), lanes.load(lanes.spread(0.0), k, 0)
+    lanes.store(out, 0, lanes.doubled(a, b, shift))
+    lanes.store(out, 8, lanes.halved(a, b, shift))
     for i in range(8):
-        out[16 + i] = lanes.doubled(m[i], k[i])
+        out[16 + i], out[24 + i] = lanes.doubled(m[i], k[i], shift), lanes.halved(m[i], k[i], shift)
 
 
 @njit
@@ -71,19 +72,27 @@ def test_compiled_operations_are_those_of_plain_python(dtype):
 
 def test_powers_of_two_are_exact_and_end_in_zero_and_infinity():
     rng = np.random.default_rng(0)
-    edges = [-math.inf, -(2.0**48), -1023, -1022, -1021, 0, 1022, 1023, 1024, 2.0**48, math.inf]
-    for _ in range(200):
-        m, k = rng.uniform(0.5, 2.0, 8), rng.choice([*edges, *range(-1100, 1100, 7)], 8)
-        m[rng.random(8) < 0.1] = np.nan  # as where k is infinite
-        m = np.where((k > -1022) & (k < 1023), np.nan_to_num(m, nan=1.0), m)
-        out, want = np.zeros(24), np.zeros(24)
-        raised(m, k, out)
-        raised.py_func(m, k, want)
-        np.testing.assert_array_equal(out, want)
-        exact = [
-            0.0 if b <= -1022 else math.inf if b >= 1023 else math.ldexp(a, int(b)) for a, b in zip(m, k, strict=True)
-        ]
-        np.testing.assert_array_equal(out[:8], exact)
+    edges = [-math.inf, -(2.0**48), -1024, -1023, -1022, -1021, 0, 1021, 1022, 1023, 1024, 2.0**48]
+
+    def exact(a, power):
+        return 0.0 if power <= -1022 else math.inf if power >= 1024 else float(np.ldexp(a, int(power)))
+
+    for _ in range(300):
+        shift = float(rng.choice([-3, 0, 7, 900]))
+        m, k = rng.uniform(0.5, 1.99, 8), rng.choice([*edges, *range(-1100, 1100, 7)], 8) + shift
+        m[k == -math.inf] = np.nan  # as e^-inf is reckoned
+        out, want = np.zeros(32), np.zeros(32)
+        with np.errstate(over="ignore"):
+            raised(m, k, shift, out)
+            raised.py_func(m, k, shift, want)
+            up = [exact(a, b - shift) for a, b in zip(m, k, strict=True)]
+            down = [exact(a, -b - shift) for a, b in zip(m, k, strict=True)]
+        there = k != -math.inf
+        for found in (out, want):
+            for part in (found[:8], found[16:24]):
+                np.testing.assert_array_equal(part, up)
+            for part in (found[8:16], found[24:]):
+                np.testing.assert_array_equal(part[there], np.array(down)[there])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

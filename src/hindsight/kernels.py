@@ -30,6 +30,7 @@ from .lanes import (
     fuse,
     gather,
     gather_some,
+    halved,
     load,
     load_some,
     lower,
@@ -89,7 +90,7 @@ METHODS = {
     "line": "self, t",
     "inner": "self, v, i, t",
     "add": "self, rule, v, i, t, d",
-    "move": "self, geometry, v, t, d, mass, shift",
+    "move": "self, rule, geometry, v, t, d, mass, shift",
     # geometries
     "dot": "self, v, s, rows, t",
     "tick": "self, s",
@@ -535,9 +536,9 @@ def add_sparse(rows, rule, v, i, t, d):
 
 
 @inlined
-def turn(geometry, v, b, x, a, by, shift):
+def turn(rule, geometry, v, b, x, a, by, shift):
     """Add the numbers from x[a] on, times `by`, to the theta from v[b] on, and write their numerators; their mass."""
-    theta = plus(load(by, v, b), times(by, load(by, x, a)))
+    theta = rule.moved(load(by, v, b), by, load(by, x, a))
     store(v, b, theta)
     top, mass = geometry.share(theta, shift)
     store(v, b + v.shape[1], top)
@@ -545,33 +546,33 @@ def turn(geometry, v, b, x, a, by, shift):
 
 
 @inlined
-def move_dense(rows, geometry, v, t, d, shift):
+def move_dense(rows, rule, geometry, v, t, d, shift):
     """theta += d x_t and the numerators anew; what all coordinates of the row weigh now."""
     x, a, n = rows.line(t)
     b, end = 0, a + n
     by, mass = spread(d), spread(0.0)
     while a + 8 <= end:
-        mass = plus(mass, turn(geometry, v, b, x, a, by, shift))
+        mass = plus(mass, turn(rule, geometry, v, b, x, a, by, shift))
         a += 8
         b += 8
     by, mass = lower(by), plus(lower(mass), upper(mass))
     if n & 4:
-        mass = plus(mass, turn(geometry, v, b, x, a, by, shift))
+        mass = plus(mass, turn(rule, geometry, v, b, x, a, by, shift))
         a += 4
         b += 4
     by, mass = lower(by), plus(lower(mass), upper(mass))
     if n & 2:
-        mass = plus(mass, turn(geometry, v, b, x, a, by, shift))
+        mass = plus(mass, turn(rule, geometry, v, b, x, a, by, shift))
         a += 2
         b += 2
     by, mass = lower(by), plus(lower(mass), upper(mass))
     if n & 1:
-        mass = plus(mass, turn(geometry, v, b, x, a, by, shift))
+        mass = plus(mass, turn(rule, geometry, v, b, x, a, by, shift))
     return only(mass)
 
 
 @inlined
-def move_sparse(rows, geometry, v, t, d, shift):
+def move_sparse(rows, rule, geometry, v, t, d, shift):
     """theta += d x_t and the numerators anew; what the touched coordinates weighed before, and weigh now."""
     old, new = 0.0, 0.0
     a, b = rows.span(t)
@@ -579,7 +580,7 @@ def move_sparse(rows, geometry, v, t, d, shift):
         j = rows.index(k)
         theta = v[0, j]
         old += geometry.share(theta, shift)[1]
-        theta += d * rows.value(t, k)
+        theta = rule.moved(theta, d, np.float64(rows.value(t, k)))
         v[0, j] = theta
         top, mass = geometry.share(theta, shift)
         v[1, j] = top
@@ -640,8 +641,8 @@ class Dense(NamedTuple):
     def add(self, rule, v, i, t, d):
         add_dense(self, rule, v, i, t, d)
 
-    def move(self, geometry, v, t, d, mass, shift):
-        return 0.0, move_dense(self, geometry, v, t, d, shift)
+    def move(self, rule, geometry, v, t, d, mass, shift):
+        return 0.0, move_dense(self, rule, geometry, v, t, d, shift)
 
 
 class Strided(NamedTuple):
@@ -673,8 +674,8 @@ class Strided(NamedTuple):
     def add(self, rule, v, i, t, d):
         add_dense(self, rule, v, i, t, d)
 
-    def move(self, geometry, v, t, d, mass, shift):
-        return 0.0, move_dense(self, geometry, v, t, d, shift)
+    def move(self, rule, geometry, v, t, d, mass, shift):
+        return 0.0, move_dense(self, rule, geometry, v, t, d, shift)
 
 
 class CSR(NamedTuple):
@@ -703,8 +704,8 @@ class CSR(NamedTuple):
     def add(self, rule, v, i, t, d):
         add_sparse(self, rule, v, i, t, d)
 
-    def move(self, geometry, v, t, d, mass, shift):
-        old, new = move_sparse(self, geometry, v, t, d, shift)
+    def move(self, rule, geometry, v, t, d, mass, shift):
+        old, new = move_sparse(self, rule, geometry, v, t, d, shift)
         return mass - old, new
 
 
@@ -806,8 +807,7 @@ def exponentials(theta, shift):
     odd = horner(odd, x, 1 / 120)
     odd = horner(odd, x, 1 / 6)
     odd = fuse(times(odd, x), r, r)
-    down = alike(theta, shift)
-    return doubled(plus(even, odd), minus(k, down)), doubled(minus(even, odd), minus(minus(alike(theta, 0.0), k), down))
+    return doubled(plus(even, odd), k, float(shift)), halved(minus(even, odd), k, float(shift))
 
 
 @inlined
@@ -863,11 +863,11 @@ def entropic_step(self, rule, v, s, rows, t, d):
         if rows.bias != 0.0:
             catch_up(v, last, s[CLOCK])
     d *= self.radius
-    rest, new = rows.move(self, v, t, d, s[MASS], s[SHIFT])
+    rest, new = rows.move(rule, self, v, t, d, s[MASS], s[SHIFT])
     if rows.bias != 0.0:
         if rest != 0.0:
             rest -= self.share(v[0, last], s[SHIFT])[1]
-        v[0, last] += d * rows.bias
+        v[0, last] = rule.moved(v[0, last], d, rows.bias)
         v[1, last], mass = self.share(v[0, last], s[SHIFT])
         new += mass
     s[MASS] = rest + new

@@ -119,8 +119,7 @@ def alike(like, x):
 
 @compiles(alike, lambda like, x: like)
 def _alike(context, builder, kinds, like, x):
-    x = builder.sitofp(x, DOUBLE) if isinstance(kinds[1], types.Integer) else x
-    return copies(builder, x, kinds[0].width) if isinstance(kinds[0], Lanes) else x
+    return sized(builder, like, builder.sitofp(x, DOUBLE) if isinstance(kinds[1], types.Integer) else x)
 
 
 def load(like, array, at):
@@ -212,27 +211,47 @@ def _fuse(context, builder, kinds, a, b, c):
     return builder.fadd(builder.fmul(a, b, flags=FUSED), c, flags=FUSED)
 
 
-def doubled(a, times):
-    """a 2^times for whole `times`: 0 where that is -1022 or less, infinite where it is 1023 or more."""
-    with np.errstate(invalid="ignore"):
-        out = np.ldexp(a, np.clip(np.nan_to_num(times), -1022, 1023).astype(np.int64))
-    return np.where(times > -1022, np.where(times < 1023, out, np.inf), 0.0)[()]
+def doubled(a, k, shift):
+    """a 2^(k - shift) for whole k and shift: 0 where that is 2^-1022 or less, infinite where it is 2^1024 or more."""
+    return raised(a, k - shift)
 
 
-@compiles(doubled, lambda a, times: a)
-def _doubled(context, builder, kinds, a, times):
-    lanes, word = isinstance(kinds[0], Lanes), WORD
+def halved(a, k, shift):
+    """The same with -k."""
+    return raised(a, -k - shift)
 
-    def constant(kind, x):
-        return each(kind, [x] * kinds[0].width) if lanes else kind(x)
 
-    whole = ir.VectorType(word, kinds[0].width) if lanes else word
-    # 1.5 * 2^52 + times has `times` in its low bits, and the bits of 2^times are (times + 1023) << 52
-    low = builder.bitcast(builder.fadd(times, constant(DOUBLE, ROUND)), whole)
-    power = builder.shl(builder.add(low, constant(word, 1023)), constant(word, 52))
-    out = builder.fmul(a, builder.bitcast(power, a.type))
-    out = builder.select(builder.fcmp_ordered(">", times, constant(DOUBLE, -1022.0)), out, constant(DOUBLE, 0.0))
-    return builder.select(builder.fcmp_ordered("<", times, constant(DOUBLE, 1023.0)), out, constant(DOUBLE, math.inf))
+def raised(a, power):
+    out = np.ldexp(a, np.clip(power, -1023, 1023).astype(np.int64))
+    return np.where(power > -1022, np.where(power < 1024, out, np.inf), 0.0)[()]
+
+
+@compiles(doubled, lambda a, k, shift: a)
+def _doubled(context, builder, kinds, a, k, shift):
+    limit, low = builder.fadd(shift, DOUBLE(1024.0)), builder.fsub(shift, DOUBLE(1022.0))
+    limit, low, base = (sized(builder, a, x) for x in (limit, low, builder.fsub(DOUBLE(ROUND + 1023.0), shift)))
+    power = builder.fadd(builder.select(builder.fcmp_ordered("<", k, limit), k, limit), base)
+    return lifted(builder, a, power, builder.fcmp_ordered(">", k, low))
+
+
+@compiles(halved, lambda a, k, shift: a)
+def _halved(context, builder, kinds, a, k, shift):
+    limit, high = builder.fsub(DOUBLE(-1024.0), shift), builder.fsub(DOUBLE(1022.0), shift)
+    limit, high, base = (sized(builder, a, x) for x in (limit, high, builder.fsub(DOUBLE(ROUND + 1023.0), shift)))
+    power = builder.fsub(base, builder.select(builder.fcmp_ordered(">", k, limit), k, limit))
+    return lifted(builder, a, power, builder.fcmp_ordered("<", k, high))
+
+
+def sized(builder, a, x):
+    """A number as `a` is: one, or as many lanes of it."""
+    return copies(builder, x, a.type.count) if isinstance(a.type, ir.VectorType) else x
+
+
+def lifted(builder, a, power, here):
+    """a 2^n where `here` says so and 0 elsewhere, for `power` = ROUND + 1023 + n, which has 1023 + n in its low bits."""
+    word = ir.VectorType(WORD, a.type.count) if isinstance(a.type, ir.VectorType) else WORD
+    bits = builder.shl(builder.bitcast(power, word), sized(builder, a, WORD(52)))
+    return builder.select(here, builder.fmul(a, builder.bitcast(bits, a.type)), sized(builder, a, DOUBLE(0.0)))
 
 
 def peak(a, x):
