@@ -7,7 +7,6 @@ the processor (LLVM splits lanes wider than its registers); in plain Python it i
 # numba infers the types of operations from those they are called with
 
 import inspect
-import math
 
 import numpy as np
 from llvmlite import ir
@@ -248,7 +247,7 @@ def sized(builder, a, x):
 
 
 def lifted(builder, a, power, here):
-    """a 2^n where `here` says so and 0 elsewhere, for `power` = ROUND + 1023 + n, which has 1023 + n in its low bits."""
+    """a 2^n where `here` says so, else 0, for `power` = ROUND + 1023 + n: its low bits are 1023 + n."""
     word = ir.VectorType(WORD, a.type.count) if isinstance(a.type, ir.VectorType) else WORD
     bits = builder.shl(builder.bitcast(power, word), sized(builder, a, WORD(52)))
     return builder.select(here, builder.fmul(a, builder.bitcast(bits, a.type)), sized(builder, a, DOUBLE(0.0)))
