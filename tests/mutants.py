@@ -91,7 +91,7 @@ MUTANTS = (
     Mutant("a row of weight 0 is a round", "kernels.play", r"            continue\n", "            s[ROUNDS] += 1.0\n            continue\n", ("1'", "4'")),
     Mutant("intercept missing from |x|_2", "kernels.inner", r"q \+= rows\.bias \* rows\.bias", "pass", ("1", "2", "5 noisy")),
     Mutant("intercept missing from |x|_inf", "kernels.inner", r"top = max\(top, rows\.bias\)", "pass", ("3 balanced", "6 simplex")),
-    Mutant("intercept never learnt", "kernels.add", r"d, rows\.bias\)", "0.0, rows.bias)", ("1", "5 noisy")),
+    Mutant("intercept never learnt", "kernels.stride", r"d, rows\.bias\)", "0.0, rows.bias)", ("1", "5 noisy")),
     Mutant("w_1 ignored (additive)", "kernels.Euclidean.begin", r"v\[0\] = start", "pass", ("1", "5 noisy")),
     Mutant("w_1 ignored (multiplicative)", "kernels.entropic_begin", r"v\[0\] = self\.dual\(start\)", "pass", ENTROPIC),
     # --- learners: geometries

@@ -199,4 +199,4 @@ def dense(rows, v, i, t):
 
 @njit
 def move(rule, rows, v, i, t, d):
-    kernels.add(rule, v, i, rows, t, d)
+    kernels.stride(rule, v, i, rows, t, d)

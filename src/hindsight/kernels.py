@@ -119,6 +119,17 @@ def moved_twice(self, w, d, x):
     return plus(w, times(d, x))
 
 
+class Twice(NamedTuple):
+    """What a sum of rows takes for a rule."""
+
+    none: float
+
+    moved = moved_twice
+
+
+TWICE = Twice(0.0)
+
+
 class Square(NamedTuple):
     """scale/2 (z - y)^2. Scale 2 is the square loss; scale 1 drops the gradient's 2 as Widrow-Hoff and EG do."""
 
@@ -742,9 +753,9 @@ class Euclidean(NamedTuple):
         pass
 
     def step(self, rule, v, s, rows, t, d):
-        add(rule, v, 0, rows, t, d)
+        stride(rule, v, 0, rows, t, d)
         if v.shape[0] > 1:
-            add(rule, v, 1, rows, t, d * s[ROUNDS])
+            stride(rule, v, 1, rows, t, d * s[ROUNDS])
 
     def solve(self, rule, v, s, rows, t, z, q, y, a):
         return rule.implicit(z, y, a * q)
@@ -774,10 +785,17 @@ class Euclidean(NamedTuple):
 
 
 @inlined
-def add(rule, v, i, rows, t, d):
+def stride(rule, v, i, rows, t, d):
+    """v[i] += d x_t, with the intercept coordinate, rounded as the rule has it."""
     rows.add(rule, v, i, t, d)
     if rows.bias != 0.0:
         v[i, v.shape[1] - 1] = rule.moved(v[i, v.shape[1] - 1], d, rows.bias)
+
+
+@inlined
+def add(v, i, rows, t, d):
+    """The same, rounded twice."""
+    stride(TWICE, v, i, rows, t, d)
 
 
 @inlined

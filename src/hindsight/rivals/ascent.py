@@ -60,7 +60,7 @@ def _loop(stamp: int) -> Any:
             conjugate[t] = a[t] * rule.loss(z, y[t]) - new * z
             d = new - alpha[t]
             if d != 0.0:
-                geometry.step(v, s, rows, t, -d / kappa)
+                geometry.step(rule, v, s, rows, t, -d / kappa)
                 alpha[t] = new
 
     return ascend
