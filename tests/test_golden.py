@@ -41,6 +41,9 @@ learn table.csv --target y --features x1,x2 --weight w --certify
 learn table.csv --target y --features x1,x2 --eta 0.1 --update explicit --certify
 learn table.csv --target y --features x1,x2 --eta 2 --update explicit --certify
 learn table.csv --target y --features x1,x2 --limit 5
+learn table.csv --target y --features x1,x2 --sample 0.5 --seed 3 --certify
+learn table.csv --target y --features x1,x2 --sample 2
+learn table.csv --target y --features x1,x2 --seed 4
 learn table.csv --target y --features x1,x2 --scale row-unit
 learn table.csv --target y --features x1,x2 --scale global-unit --certify
 learn table.csv --target y --features x1,x2 --scale max-abs
@@ -153,7 +156,7 @@ def folder(tmp_path_factory):
 
 
 def told(command):
-    """What a command prints, without what changes from day to day: times, speeds and versions."""
+    """What a command prints, without what changes: times, speeds, versions, and digits that rounding decides."""
     arguments = shlex.split(command)
     done = CliRunner().invoke(app, arguments, env={"COLUMNS": "120", "NO_COLOR": "1", "TERM": "dumb"})
     out = done.stdout + "".join(f"! {line}\n" for line in done.stderr.splitlines())
@@ -166,6 +169,9 @@ def told(command):
     out = re.sub(r'"(seconds|rows_per_second)": [\d.e-]+', r'"\1": 0', out)
     out = re.sub(r"(?m)^versions: .*$", "versions: (versions)", out)
     out = re.sub(r'"(hindsight|python|numpy|numba)": "[\d.]+"', r'"\1": "(version)"', out)
+    out = re.sub(
+        r"\d+\.\d{12,}(?:e-?\d+)?", lambda found: f"{float(found[0]):.12g}", out
+    )  # with or without fused steps
     assert done.exception is None or isinstance(done.exception, SystemExit), (command, done.exception)
     return f"$ hindsight {command}\n{out}exit {done.exit_code}\n"
 

@@ -105,9 +105,51 @@ def test_labels(tmp_path, table, names, chunk):
     assert course.best_constant() == len(labels) - max(np.unique(labels, return_counts=True)[1])
 
 
+def drawn(count, part, seed):
+    return np.random.Generator(np.random.Philox(key=seed)).random(count) < part
+
+
+@pytest.mark.parametrize("chunk", [1 << 20, 300, 1111])
+def test_a_sample_is_the_run_over_its_rows(tmp_path, table, chunk):
+    X, y = table
+    c = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
+    path = csv(tmp_path / "a.csv", X, y, c)
+    reading = {"chunk": chunk, "weight": "w"}
+    for part, seed, limit in ((0.4, 0, None), (0.4, 9, None), (0.7, 0, 100), (1.0, 5, None)):
+        rows = np.flatnonzero(drawn(len(y), part, seed))[:limit]
+        assert len(rows) == limit or abs(len(rows) - part * len(y)) < 50
+        plan = Plan(path, "y", LEARNERS, reading, passes=2, limit=limit, sample=part, seed=seed)
+        some = csv(tmp_path / "some.csv", X[rows], y[rows], c[rows])
+        course, margins = finish(begin(plan))
+        want, theirs = finish(begin(Plan(some, "y", LEARNERS, reading, passes=2)))
+        np.testing.assert_array_equal(margins, theirs)
+        same(course, want)
+
+
+def test_a_sample_names_the_lines_of_the_file(tmp_path, table):
+    X, y = table
+    labels = np.where(y > 0, "yes", "no").astype(object)
+    taken = drawn(len(y), 0.3, 2)
+    late = int(np.flatnonzero(taken)[-3])
+    labels[late] = "perhaps"
+    left_out = int(np.flatnonzero(~taken)[-3])
+    labels[left_out] = "never"
+    path = csv(tmp_path / "a.csv", X, labels)
+    plan = Plan(path, "y", LABELLED[:1], {"chunk": 700}, labels=("no", "yes"), sample=0.3, seed=2)
+    with pytest.raises(ValueError, match=rf"a\.csv, line {late + 2}: label 'perhaps' is not one of no, yes"):
+        finish(begin(plan))
+
+
+@pytest.mark.parametrize("part", [0.0, -0.5, 1.5, float("nan")])
+def test_a_sample_is_a_part_of_the_rows(part):
+    with pytest.raises(ValueError, match="must be above 0 and at most 1"):
+        Plan("a.csv", "y", LEARNERS, sample=part)
+
+
+@pytest.mark.parametrize("part", [None, 0.5])
 @pytest.mark.parametrize("scale", ["none", "max-abs"])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_a_run_kept_anywhere_goes_on_to_the_same_bits(tmp_path, table, sparse, scale):
+def test_a_run_kept_anywhere_goes_on_to_the_same_bits(tmp_path, table, sparse, scale, part):
     from hindsight import checkpoint
 
     X, y = table
@@ -121,7 +163,8 @@ def test_a_run_kept_anywhere_goes_on_to_the_same_bits(tmp_path, table, sparse, s
     else:
         path, learners = tmp_path / "a.csv", LEARNERS
         csv(path, X, y)
-    plan = Plan(str(path), None if sparse else "y", learners, {"chunk": 900}, passes=2, scale=scale, digest=True)
+    options = {"passes": 2, "scale": scale, "sample": part, "seed": 3, "digest": True}
+    plan = Plan(str(path), None if sparse else "y", learners, {"chunk": 900}, **options)
     whole, margins = finish(begin(plan))
     stops = 0
     for stop in itertools.count():

@@ -109,14 +109,8 @@ for _name, _args in METHODS.items():
 # ---------------------------------------------------------------- rules
 
 
-def moved_once(self, w, d, x):
-    """w + d x, rounded once."""
-    return fuse(d, x, w)
-
-
-def moved_twice(self, w, d, x):
-    """w + d x, rounded twice: from 0, -d takes it back to 0, so that rules with a kink see the ties there are."""
-    return plus(w, times(d, x))
+# Smooth rules round a step once. Those with a kink round it twice: from 0, -d then takes d back to 0, so that the
+# ties there are stay ties.
 
 
 class Twice(NamedTuple):
@@ -124,7 +118,8 @@ class Twice(NamedTuple):
 
     none: float
 
-    moved = moved_twice
+    def moved(self, w, d, x):
+        return plus(w, times(d, x))
 
 
 TWICE = Twice(0.0)
@@ -153,7 +148,8 @@ class Square(NamedTuple):
     def implicit(self, z, y, a):
         return self.scale * (z - y) / (1.0 + self.scale * a)
 
-    moved = moved_once
+    def moved(self, w, d, x):
+        return fuse(d, x, w)
 
 
 class Absolute(NamedTuple):
@@ -179,7 +175,8 @@ class Absolute(NamedTuple):
     def implicit(self, z, y, a):
         return self.slope(z, y) if abs(z - y) >= self.scale * a else (z - y) / a
 
-    moved = moved_twice
+    def moved(self, w, d, x):
+        return plus(w, times(d, x))
 
 
 class Logistic(NamedTuple):
@@ -208,7 +205,8 @@ class Logistic(NamedTuple):
     def implicit(self, z, y, a):
         return implicit_smooth(self, z, y, a)
 
-    moved = moved_once
+    def moved(self, w, d, x):
+        return fuse(d, x, w)
 
 
 class Tanh(NamedTuple):
@@ -237,7 +235,8 @@ class Tanh(NamedTuple):
     def implicit(self, z, y, a):
         return implicit_smooth(self, z, y, a)
 
-    moved = moved_once
+    def moved(self, w, d, x):
+        return fuse(d, x, w)
 
 
 class Probit(NamedTuple):
@@ -266,7 +265,8 @@ class Probit(NamedTuple):
     def implicit(self, z, y, a):
         return implicit_smooth(self, z, y, a)
 
-    moved = moved_once
+    def moved(self, w, d, x):
+        return fuse(d, x, w)
 
 
 class Hinge(NamedTuple):
@@ -293,7 +293,8 @@ class Hinge(NamedTuple):
         short = self.margin - y * z
         return 0.0 if short < 0.0 else (-y if short >= a else -y * short / a)
 
-    moved = moved_twice
+    def moved(self, w, d, x):
+        return plus(w, times(d, x))
 
 
 class Clipped(NamedTuple):
@@ -325,7 +326,8 @@ class Clipped(NamedTuple):
             return self.scale * (1.0 - y)
         return self.scale * (z - y) / (1.0 + b)
 
-    moved = moved_twice
+    def moved(self, w, d, x):
+        return plus(w, times(d, x))
 
 
 @inlined

@@ -166,13 +166,13 @@ def check_targets(targets: str, y: np.ndarray) -> None:
         raise RowError(row, f": target {float(y[row])!r} must be {want}")
 
 
-def check_weights(c: np.ndarray) -> None:
-    """Refuse weights that are negative, not finite, or all zero."""
+def check_weights(c: np.ndarray, idle: bool = False) -> None:
+    """Refuse weights that are negative, not finite, or (unless that may be) all zero."""
     good = (c >= 0.0) & (c < np.inf)
     if not good.all():
         row = int(np.flatnonzero(~good)[0])
         raise RowError(row, f": weight {float(c[row])!r} must be a finite number, at least 0")
-    if c.size and not c.any():
+    if c.size and not idle and not c.any():
         raise ValueError("all weights are zero: there is nothing to learn")
 
 
@@ -183,6 +183,7 @@ def play(
     weight: np.ndarray | None = None,
     margins: np.ndarray | None = None,
     names: Sequence[Any] | None = None,
+    idle: bool = False,
 ) -> None:
     """Play all rows of X with every run, in order, or raise and leave every run as it was.
 
@@ -193,6 +194,7 @@ def play(
     weight : importance of each row; None is 1.
     margins : filled, if given, with the margin of every row before its update, a column a run.
     names : of the columns, for errors.
+    idle : whether all weights may be zero: then nothing is learnt, and the margins are still those of the rows.
     """
     m = X.shape[0]
     for run, y in zip(runs, targets, strict=True):
@@ -201,7 +203,7 @@ def play(
         if rates and run.rounds + (m if weight is None else np.count_nonzero(weight)) > rates:
             raise ValueError(f"{rates} rates were given, but there are more rounds than that")
     if weight is not None:
-        check_weights(weight)
+        check_weights(weight, idle)
     block = BLOCK
     if len(runs) > 1:
         block = max(1, min(BLOCK, SHARED * m // max(1, X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes)))

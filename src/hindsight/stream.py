@@ -41,7 +41,13 @@ class Plan:
     scale: str = "none"
     labels: tuple[str, ...] | None = None
     limit: int | None = None
+    sample: float | None = None
+    seed: int = 0
     digest: bool = False
+
+    def __post_init__(self) -> None:
+        if self.sample is not None and not 0.0 < self.sample <= 1.0:
+            raise ValueError(f"sample, the part of the rows to take, must be above 0 and at most 1; got {self.sample}")
 
     def settings(self) -> dict[str, Any]:
         """Everything that decides the result, as plain values."""
@@ -79,6 +85,10 @@ class Plan:
                 raise SourceError(f"{self.data}: say which column to predict: --target COLUMN")
             target = "label"  # such rows have a place of their own for it
         return open_source(self.data, target, labels=labels, digest=self.digest, **self.reading)
+
+    def chunks(self, source: Source, start: dict[str, Any] | None = None) -> Iterator[Chunk]:
+        """The rows of the source that are to be taken."""
+        return source.chunks(start) if self.sample is None else sampled(source.chunks(start), self.sample, self.seed)
 
 
 class Sample(Source):
@@ -201,7 +211,7 @@ def begin(plan: Plan, tell: Callable[[str], None] = lambda _: None, all_labels: 
     labels = None if plan.labels is None or not classify else in_order(set(plan.labels))
     waiting: Iterator[Chunk] | None = None
     if classify and labels is None and not all_labels:
-        chunks = source.chunks()
+        chunks = plan.chunks(source)
         chunk = next((chunk for chunk in chunks if len(chunk)), None)
         found = set() if chunk is None else labels_in(targets_of(chunk)[: plan.limit])
         if len(found) == 2 or not source.reread:
@@ -209,7 +219,7 @@ def begin(plan: Plan, tell: Callable[[str], None] = lambda _: None, all_labels: 
         if not source.reread and chunk is not None:
             waiting = itertools.chain([chunk], chunks)
     if not source.reread and waiting is None:
-        waiting = source.chunks()
+        waiting = plan.chunks(source)
     reasons = [f"scale {plan.scale!r}"] if SCALES[plan.scale] else []
     if classify and labels is None:
         reasons.append("finding the labels")
@@ -248,7 +258,7 @@ def survey(plan: Plan, source: Source) -> tuple[set[str], Measure]:
     """Labels and the sizes of columns and rows, from a pass over the rows."""
     labels: set[str] = set()
     measure, classify = Measure(), plan.classify()
-    for chunk in limited(source.chunks(), plan.limit, 0):
+    for chunk in limited(plan.chunks(source), plan.limit, 0):
         if classify:
             labels |= labels_in(targets_of(chunk))
             if len(labels) > MANY:
@@ -283,6 +293,27 @@ def check_labels(labels: list[str]) -> None:
         raise ValueError(f"the target has one value only: {labels[0]!r}" if labels else "there is no row to learn from")
     if len(labels) > MANY:
         raise ValueError(f"the target has more than {MANY} values: for numbers take --learner widrow-hoff")
+
+
+def sampled(chunks: Iterator[Chunk], part: float, seed: int) -> Iterator[Chunk]:
+    """Chunks with each row taken with probability `part`. What is drawn for a row depends on its number alone.
+
+    So the sizes of chunks, another pass or going on from a checkpoint change nothing.
+    """
+    for chunk in chunks:
+        skip = chunk.first % 4  # of the four numbers that the generator makes at a time
+        draws = np.random.Generator(np.random.Philox(key=seed).advance(chunk.first // 4)).random(skip + len(chunk))
+        taken = np.flatnonzero(draws[skip:] < part)
+        chunk.X = chunk.X[taken]
+        chunk.y = None if chunk.y is None else chunk.y[taken]
+        chunk.weight = None if chunk.weight is None else chunk.weight[taken]
+        chunk.place, chunk.raw = renumbered(chunk.place, taken), renumbered(chunk.raw, taken)
+        yield chunk
+
+
+def renumbered(tell: Callable[[int], str], rows: np.ndarray) -> Callable[[int], str]:
+    """The same of row rows[i]."""
+    return lambda i: tell(int(rows[i]))
 
 
 def limited(chunks: Iterator[Chunk], limit: int | None, row: int) -> Iterator[Chunk]:
@@ -328,12 +359,13 @@ def learn(course: Course, mark: Callable[[int], int | None] = lambda _: None) ->
             course.source = plan.open()
             if course.state is not None:
                 course.source.restore(course.state)
-            chunks = course.source.chunks(start=course.position)
+            chunks = plan.chunks(course.source, course.position)
         for chunk in limited(chunks, plan.limit, course.row):
             yield from pieces(course, chunk, mark)
         if course.done == 0:
             raise SourceError(
-                f"{plan.data}: there is no row to learn from" + (": all were rejected" if course.rejected else "")
+                f"{plan.data}: there is no row to learn from"
+                + (": all were rejected" if course.rejected else "" if plan.sample is None else ": none was drawn")
             )
         assert course.source is not None
         course.state = course.source.state()
@@ -378,14 +410,12 @@ def pieces(course: Course, chunk: Chunk, mark: Callable[[int], int | None]) -> I
         end = mark(course.done)
         b = m if end is None else min(m, a + end - course.done)
         weight = None if chunk.weight is None else chunk.weight[a:b]
-        if b > a and (weight is None or weight.any()):
+        if b > a:
             try:
                 rows = X if b - a == m else X[a:b]  # scipy would copy them
-                play(runs, rows, [y[a:b] for y in targets], weight, z[a:b], called)
+                play(runs, rows, [y[a:b] for y in targets], weight, z[a:b], called, idle=True)
             except RowError as error:
                 raise ValueError(f"{chunk.place(a + error.row)}{error.message}") from None
-        elif b > a:
-            z[a:b] = 0.0  # rows of weight 0 are no rounds
         count(course, z[a:b], raw[a:b], None if codes is None else codes[a:b], weight)
         course.done, course.row = course.done + b - a, course.row + b - a
         if b == m:
@@ -445,12 +475,15 @@ def mistakes(z: np.ndarray, codes: np.ndarray) -> int:
 
 
 def everything(
-    data: str, target: str | None, reading: dict[str, Any] | None = None, limit: int | None = None
+    data: str, target: str | None, reading: dict[str, Any] | None = None, **some: Any
 ) -> tuple[Any, np.ndarray, np.ndarray | None, list[str], Callable[[int], str]]:
-    """All rows, targets as they stand (numbers, or text if one is), weights, names, and where each row stands."""
-    plan = Plan(data, target, (("perceptron", {}),), reading or {}, limit=limit)  # one that takes any target
+    """All rows, targets as they stand (numbers, or text if one is), weights, names, and where each row stands.
+
+    `some` are `limit`, `sample` and `seed` of a plan.
+    """
+    plan = Plan(data, target, (("perceptron", {}),), reading or {}, **some)  # one that takes any target
     source = plan.open()
-    chunks = [chunk for chunk in limited(source.chunks(), limit, 0) if len(chunk)]
+    chunks = [chunk for chunk in limited(plan.chunks(source), plan.limit, 0) if len(chunk)]
     if not chunks:
         raise SourceError(f"{data}: there is no row to learn from")
     rows, targets = [chunk.X for chunk in chunks], [targets_of(chunk) for chunk in chunks]

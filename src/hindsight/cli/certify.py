@@ -98,7 +98,7 @@ def rows(course: Course, runs: list[Run]) -> Iterator[tuple[Any, list[Any], Any]
     if course.state is not None:
         source.restore(course.state)
     width = runs[0].v.shape[1] - bool(runs[0].bias)
-    for chunk in limited(source.chunks(), course.plan.limit, 0):
+    for chunk in limited(course.plan.chunks(source), course.plan.limit, 0):
         if not len(chunk):
             continue
         X, raw = scaled(chunk.X, course.scale), targets_of(chunk)

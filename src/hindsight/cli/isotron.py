@@ -11,7 +11,7 @@ def learn_isotron(
     data: str,
     target: str | None,
     reading: dict[str, Any],
-    limit: int | None,
+    some: dict[str, Any],
     rounds: int,
     lipschitz: float | None,
     eta: str | None,
@@ -25,7 +25,7 @@ def learn_isotron(
     from ..stream import everything
     from ..theorems import Verdict
 
-    X, y, weight, names, _ = everything(data, target, reading, limit)
+    X, y, weight, names, _ = everything(data, target, reading, **some)
     labels = y.dtype.kind == "U"
     try:
         step = None if eta is None else float(eta)

@@ -72,6 +72,10 @@ def learn(
     hash_bits: Annotated[int | None, option("Hash sparse features to 2^BITS columns.", ROWS, "--hash")] = None,
     scale: Annotated[str, option("none, row-unit, global-unit, max-abs or standard.", ROWS)] = "none",
     limit: Annotated[int | None, option("Take this many rows at most.", ROWS, min=1)] = None,
+    sample: Annotated[
+        float | None, option("Take each row with this probability, the same rows in every pass.", ROWS)
+    ] = None,
+    seed: Annotated[int, option("What --sample draws by.", ROWS, min=0)] = 0,
     passes: Annotated[int, option("Times through the rows.", ROWS, min=1)] = 1,
     learner: Annotated[str, option(f"{NAMES}; several: A,B.", LEARNER)] = "widrow-hoff",
     eta: Annotated[str | None, option("The rate η, above 0; several: 0.01,0.1.", LEARNER)] = None,
@@ -129,8 +133,9 @@ def learn(
 
             quiet = progress in ("none", "json")
             status = learn_isotron(
-                data, target, reading, limit, rounds or 100, lipschitz, eta, certify, save, quiet, as_json
-            )
+                data, target, reading, {"limit": limit, "sample": sample, "seed": seed}, rounds or 100, lipschitz, eta,
+                certify, save, quiet, as_json,
+            )  # fmt: skip
             if status:
                 raise typer.Exit(status)
             return
@@ -139,7 +144,7 @@ def learn(
                 raise ValueError(f"--{name} is an option of isotron")
         plan = Plan(
             data, target, chosen(learner, eta, options), reading, intercept, passes, scale,
-            None if labels is None else tuple(split(labels) or ()), limit,
+            None if labels is None else tuple(split(labels) or ()), limit, sample, seed,
             digest=save is not None or checkpoint is not None,
         )  # fmt: skip
         work = Work(plan, certify or report is not None, report, save, predictions, rejects, checkpoint, every, resume)
@@ -295,6 +300,10 @@ class Work:
             f"  intercept {'yes' if plan.intercept else 'no'}, {plan.passes} pass{'es' if plan.passes > 1 else ''}, "
             f"scale {plan.scale}, missing values: {r['missing']}, {source.kind} rows{hashed}"
         )
+        if plan.sample is not None:
+            yield f"  each row is taken with probability {plan.sample:g}, drawn by seed {plan.seed}"
+        elif plan.seed:
+            yield f"  seed {plan.seed}, but nothing is drawn without --sample"
         if course.labels is not None and len(course.labels) == 2:
             yield f"  labels: {course.labels[0]} is −1, {course.labels[1]} is +1"
         elif course.labels is not None:
