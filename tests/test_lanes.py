@@ -49,6 +49,7 @@ def looked_up(w, base, places, at, count, out):
     lanes.store(out, 0, lanes.gather_some(lanes.spread(0.0), w, base, places, at, count))
     if count == 8:
         lanes.store(out, 8, lanes.gather(lanes.spread(0.0), w, base, places, at))
+        lanes.scatter(out, 16, places, at, lanes.load(lanes.spread(0.0), out, 8))
 
 
 @njit
@@ -116,16 +117,16 @@ def test_lanes_beyond_the_count_are_zero_and_their_memory_is_not_read(dtype, cou
 def test_numbers_are_looked_up_one_by_one_and_no_place_beyond_the_count_is(dtype, count):
     w = np.arange(40.0).reshape(2, 20)
     places = np.frombuffer(mmap.mmap(-1, mmap.PAGESIZE), dtype)  # what lies after it belongs to nobody
-    places[-8:] = [3, 19, 0, 7, 7, 11, 5, 2]
+    places[-8:] = [3, 19, 0, 7, 6, 11, 5, 2]
     for room in range(count, 9):
         at = places.size - room
-        want = np.full(16, 20.0)
+        want = np.full(36, 20.0)
         want[8:] = np.nan
         want[:count] = w[1, places[at : at + count].astype(int)]
         if count == 8:
-            want[8:] = want[:8]
+            want[8:16] = want[16 + places[at:].astype(int)] = want[:8]
         for look_up in (looked_up, looked_up.py_func):
-            out = np.full(16, np.nan)
+            out = np.full(36, np.nan)
             look_up(w, 20, places, at, count, out)
             np.testing.assert_array_equal(out, want)
 
@@ -145,6 +146,13 @@ def test_sparse_rows_of_every_length(dtype, places):
         dot, q, top = dense(rows, w, 1, 0)
         np.testing.assert_allclose([dot, q], [w[1] @ x, x @ x], rtol=1e-13, atol=1e-13)
         assert top == np.abs(x).max()
+        for rule in (kernels.Square(1.0), kernels.Hinge(0.0)):
+            moved = w.copy()
+            move(rule, rows, moved, 1, 0, -0.3)
+            np.testing.assert_allclose(moved[1], w[1] + -0.3 * x, rtol=1e-15, atol=1e-15)
+            np.testing.assert_array_equal(moved[0], w[0])
+            if rule == kernels.Hinge(0.0):
+                np.testing.assert_array_equal(moved[1], w[1] + -0.3 * x)
         assert dense(rows, w[:, : columns.max(initial=0) + 2].copy(), 1, 0)[1] < np.inf  # just wide enough
         if length:
             assert dense(rows, w[:, : columns.max() + 1].copy(), 1, 0)[1] == np.inf

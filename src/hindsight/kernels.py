@@ -39,6 +39,7 @@ from .lanes import (
     peak,
     plus,
     prefetch,
+    scatter,
     spread,
     store,
     times,
@@ -543,6 +544,11 @@ def inner_sparse(rows, v, i, t):
 def add_sparse(rows, rule, v, i, t, d):
     """v[i] += d x_t."""
     a, b = rows.span(t)
+    base, by = i * v.shape[1], spread(d)
+    while a + EIGHT <= b:
+        w = gather(by, v, base, rows.indices, a)
+        scatter(v, base, rows.indices, a, rule.moved(w, by, load(by, rows.data, a)))
+        a += EIGHT
     for k in range(a, b):
         j = rows.index(k)
         v[i, j] = rule.moved(v[i, j], d, np.float64(rows.value(t, k)))

@@ -153,16 +153,20 @@ def gather(like, array, base, indices, at):
 
 @compiles(gather, lambda like, array, base, indices, at: like)
 def _gather(context, builder, kinds, like, array, base, indices, at):
-    kind = context.get_data_type(kinds[3].dtype)
-    first = address(context, builder, kinds[3], indices, at, kind)
-    places = []
-    if kind.width == 32:  # two of them are read at a time
-        for k in range(like.type.count // 2):
-            pair = builder.load(builder.gep(builder.bitcast(first, WORD.as_pointer()), [INT(k)]), align=4)
-            places += [builder.and_(pair, WORD(0xFFFFFFFF)), builder.lshr(pair, WORD(32))]
-    else:
-        places = [builder.load(builder.gep(first, [INT(k)])) for k in range(like.type.count)]
-    return collect(context, builder, kinds[1], array, base, places, like)
+    return collect(context, builder, kinds[1], array, base, places(context, builder, kinds[3], indices, at), like)
+
+
+def scatter(array, base, indices, at, lanes):
+    """Write the lanes to array[base + indices[at + k]]; these places must differ."""
+    array.reshape(-1)[base + indices[at : at + lanes.size].astype(np.int64)] = lanes
+
+
+@compiles(scatter, lambda array, base, indices, at, lanes: types.none)
+def _scatter(context, builder, kinds, array, base, indices, at, lanes):
+    for k, place in enumerate(places(context, builder, kinds[2], indices, at)):
+        number = builder.extract_element(lanes, INT(k))
+        builder.store(number, address(context, builder, kinds[0], array, builder.add(base, place), DOUBLE))
+    return context.get_dummy_value()
 
 
 def gather_some(like, array, base, indices, at, count):
@@ -179,6 +183,17 @@ def _gather_some(context, builder, kinds, like, array, base, indices, at, count)
     places = [builder.extract_element(found, INT(k)) for k in range(kind.count)]
     places = [place if place.type == WORD else builder.zext(place, WORD) for place in places]
     return collect(context, builder, kinds[1], array, base, places, like)
+
+
+def places(context, builder, array, value, at):
+    """Eight indices of an array; where they are of 32 bits, two of them are read at a time."""
+    kind = context.get_data_type(array.dtype)
+    first = address(context, builder, array, value, at, kind)
+    if kind.width == 64:
+        return [builder.load(builder.gep(first, [INT(k)])) for k in range(8)]
+    pairs = builder.bitcast(first, WORD.as_pointer())
+    found = [builder.load(builder.gep(pairs, [INT(k)]), align=4) for k in range(4)]
+    return [builder.lshr(x, WORD(32)) if odd else builder.and_(x, WORD(0xFFFFFFFF)) for x in found for odd in (0, 1)]
 
 
 def collect(context, builder, array, value, base, places, like):
