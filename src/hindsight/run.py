@@ -155,12 +155,12 @@ def check_targets(targets: str, y: np.ndarray) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
             if np.isfinite(y.sum()):  # one read of them; a sum that overflows is looked into
                 return
-    good = np.isfinite(y)
-    want = "finite"
     if targets == "sign":
         good, want = np.abs(y) == 1.0, "-1 or 1"
     elif targets == "unit":
         good, want = (y >= 0.0) & (y <= 1.0), "between 0 and 1"
+    else:
+        good, want = np.isfinite(y), "finite"
     if not good.all():
         row = int(np.flatnonzero(~good)[0])
         raise RowError(row, f": target {float(y[row])!r} must be {want}")

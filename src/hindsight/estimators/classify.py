@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any, Self
 
 import numpy as np
@@ -42,7 +44,8 @@ class OnlineClassifier(FitMixin, ClassifierMixin, OnlineEstimator):  # type: ign
         """For each run, its labels as the rule takes them; every label must be one of the classes."""
         low = 0.0 if self.runs_[0].learner.targets == "unit" else -1.0
         is_class = [y == label for label in self.classes_]
-        if not np.all(found := np.logical_or.reduce(is_class)):
+        found = functools.reduce(operator.or_, is_class)
+        if not np.all(found):
             row = int(np.flatnonzero(~found)[0])
             raise RowError(row, f": class {y[row].item()!r} was not declared (classes={self.classes_.tolist()})")
         return [(1.0 - low) * ours + low for ours in (is_class[1:] if len(self.runs_) == 1 else is_class)]

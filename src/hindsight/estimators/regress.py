@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 
 from .. import kernels
 from ..learners import Learner, descent, eg, glm_tron, widrow_hoff
-from .base import FitMixin, OnlineEstimator
+from .base import FLOATS, FitMixin, OnlineEstimator
 
 
 class OnlineRegressor(FitMixin, RegressorMixin, OnlineEstimator):  # type: ignore[misc]
@@ -24,10 +24,10 @@ class OnlineRegressor(FitMixin, RegressorMixin, OnlineEstimator):  # type: ignor
     def _targets(self, X: Any, y: Any) -> list[np.ndarray]:
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        if not (isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype == np.float64):  # nothing to check or turn
+        if not (isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype in FLOATS):  # those need no check
             y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False), warn=True)
         check_consistent_length(X, y)
-        return [np.ascontiguousarray(y)]
+        return [np.ascontiguousarray(y, np.float64)]
 
     def _seen(self, X: Any, y: Any) -> list[np.ndarray]:
         return self._targets(X, y)
