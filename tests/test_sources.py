@@ -381,6 +381,20 @@ def test_digest_is_the_sha_256_of_the_file(dense):
     assert source.digest == hashlib.sha256((folder / "t.csv").read_bytes()).hexdigest()
 
 
+@pytest.mark.parametrize("chunk", [20, 100, 1 << 20])
+def test_digest_of_a_folder_goes_through_its_files_in_order(tmp_path, chunk):
+    whole = hashlib.sha256()
+    for name, rows in (("a.csv", 300), ("b.csv", 5), ("c.csv", 300)):
+        text = "x,y\r\n" + "".join(f"{name.encode()[0] + t},{t}\r\n" for t in range(rows))
+        (tmp_path / name).write_bytes(text.encode())
+        whole.update(text.encode())
+    source = open_source(tmp_path, "y", chunk=chunk, digest=True)
+    positions = [chunk.position for chunk in source.chunks()]
+    assert source.digest == positions[-1]["digest"] == whole.hexdigest()
+    for position in positions[:-1]:
+        assert len(list(open_source(tmp_path, "y", chunk=chunk, digest=True).chunks(start=position)))
+
+
 def test_appended_rows_are_read_on(tmp_path):
     path = tmp_path / "t.csv"
     write(path, "x,y\n1,2\n")

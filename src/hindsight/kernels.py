@@ -50,7 +50,7 @@ from .lanes import (
 LN2_HI = 0.693147180369123816490  # 33 significant bits, so that k * LN2_HI is exact
 LN2_LO = 1.90821492927058770002e-10
 LOG2_E = 1.4426950408889634
-ONE, TWO, THREE, FOUR, EIGHT = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(8)
+ONE, EIGHT = np.uint64(1), np.uint64(8)
 
 ROOT_HALF, BELL = 0.7071067811865476, 0.3989422804014327  # 1/sqrt(2) and 1/sqrt(2 pi)
 LINE, PAGE, PAGES = 64, 4096, 8 * 4096  # bytes of a cache line, of a page, and of as many pages as are read at once
@@ -418,9 +418,9 @@ class Step(NamedTuple):
 # reference counts in every round.
 
 
-# A dense row is taken eight numbers at a time, in two lots; the sums are folded to one, and what is left of the row is
-# taken on the way. Over sparse rows the processor's own gathers are slow: there four sums stand in a row and none waits
-# for another, but norms still come from eight values at a time.
+# A row is taken eight numbers at a time, a dense one in two lots; the sums are folded to one, and what is left of a
+# dense row is taken on the way. Of a sparse row the weights are looked up one by one: the processor's own gathers are
+# slow.
 
 
 @inlined
@@ -519,21 +519,21 @@ def add_dense(rows, rule, v, i, t, d):
 
 @inlined
 def inner_sparse(rows, v, i, t):
-    """v[i] . x_t, |x_t|_2^2 and |x_t|_inf; the second is infinite where the indices do not ascend within the width."""
+    """v[i] . x_t, |x_t|_2^2 and |x_t|_inf; NaN and infinity where the indices do not ascend within the width."""
     a, b = rows.span(t)
     base, width = i * v.shape[1], v.shape[1] - (1 if rows.bias != 0.0 else 0)
     dot, q, top = spread(0.0), spread(0.0), spread(0.0)
     while a + EIGHT < b:
         # Where nine ascend and the ninth lies within the width, so do the eight that are looked up now.
         if not ascend(rows.indices, a, 8) or rows.index(a + EIGHT) >= width:
-            return 0.0, np.inf, 0.0
+            return np.nan, np.inf, 0.0
         prefetch(rows.data, np.int64(a) * rows.data.itemsize + AHEAD)
         prefetch(rows.indices, np.int64(a) * rows.indices.itemsize + AHEAD // 2)
         here = load(q, rows.data, a)
         dot, q, top = fuse(here, gather(q, v, base, rows.indices, a), dot), fuse(here, here, q), peak(top, here)
         a += EIGHT
     if a < b and (not ascend(rows.indices, a, b - a - ONE) or rows.index(b - ONE) >= width):
-        return 0.0, np.inf, 0.0
+        return np.nan, np.inf, 0.0
     here = load_some(q, rows.data, a, b - a)
     dot = fuse(here, gather_some(q, v, base, rows.indices, a, b - a), dot)
     sums = halve(halve(halve((dot, fuse(here, here, q), peak(top, here)))))
@@ -1158,8 +1158,7 @@ def trace(rows, first, last, y, c, rule, update, geometry, step, v, s, z, q, top
 def look(rows, geometry, v, s):
     """The margin of the one row of `rows`."""
     rows.ready(0)
-    z, q, top = geometry.dot(v, s, rows, 0)
-    return z if q < np.inf else np.nan
+    return geometry.dot(v, s, rows, 0)[0]
 
 
 @kernel

@@ -115,7 +115,10 @@ class Source:
         self.rejected = (start or {}).get("rejected", 0)
         for chunk in ahead(chunks) if self.options.ahead else chunks:
             self.rejected += len(chunk.rejects)
-            self.digest = chunk.position.get("digest")
+            digest = chunk.position.get("digest")
+            if callable(digest):  # it was reckoned in a thread meanwhile
+                digest = chunk.position["digest"] = digest()
+            self.digest = digest
             self._given(chunk)
             yield chunk
 

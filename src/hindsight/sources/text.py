@@ -14,7 +14,7 @@ from .parsers import PAD
 from .streams import Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 LONGEST = 1 << 28  # bytes of one record; a longer one is refused
 SHOWN = 120  # characters of a raw row in an error
@@ -82,7 +82,16 @@ class Text(Source):
         self.width = chunk.position["width"]
 
     def _chunks(self, start: Position | None) -> Iterator[Chunk]:
-        hasher = hashlib.sha256() if self.options.digest else None
+        if not self.options.digest:
+            yield from self._files(start, None)
+            return
+        hasher = Hasher()
+        try:
+            yield from self._files(start, hasher)
+        finally:
+            hasher.close()
+
+    def _files(self, start: Position | None, hasher: Hasher | None) -> Iterator[Chunk]:
         at: Position = {
             "file": 0,
             "offset": 0,
@@ -111,17 +120,17 @@ class Text(Source):
         if at["row"] == 0 and at["rejected"] == 0:
             raise SourceError(f"{self.where}: there is no row")
 
-    def _verify(self, start: Position, hasher: Any) -> None:
+    def _verify(self, start: Position, hasher: Hasher | None) -> None:
         """Refuse files whose first part is not what it was."""
         if hasher is None:
             return
         for k in range(start["file"] + 1):
             with Stream(self.paths[k]) as stream:
                 stream.skip(start["offset"] if k == start["file"] else None, hasher)
-        if start["digest"] is not None and hasher.hexdigest() != start["digest"]:
+        if start["digest"] is not None and hasher.sum.hexdigest() != start["digest"]:
             raise SourceError(f"{self.where}: has changed since: its first {start['offset']:,} bytes are not the same")
 
-    def _rows(self, reading: Reading, hasher: Any, at: Position) -> Iterator[Chunk]:
+    def _rows(self, reading: Reading, hasher: Hasher | None, at: Position) -> Iterator[Chunk]:
         where = reading.stream.where
         for buf, end, final in reading.blocks():
             while reading.begin < end and not (reading.begin and reading.torn()):
@@ -130,14 +139,14 @@ class Text(Source):
                 if batch.stop == begin:
                     break
                 if hasher is not None:
-                    hasher.update(buf[begin : batch.stop])
+                    at["digest"] = hasher.add(buf[begin : batch.stop])
                 reading.take(batch.stop, batch.line)
                 rejects = [self._reject(bad, buf, where) for bad in batch.bad]
                 first, known = at["row"], at["width"]
                 at["row"] += len(batch.rows)
                 at["rejected"] += len(rejects)
                 at |= {"offset": reading.offset, "line": reading.line, "width": batch.width}
-                at |= {"read": reading.stream.consumed, "digest": hasher.hexdigest() if hasher else None}
+                at["read"] = reading.stream.consumed
                 if len(batch.rows) or rejects or batch.width > known:  # rows left out may have brought names
                     place, raw = _place(batch.rows, where), _raw(batch.rows, buf)
                     yield Chunk(batch.X, batch.y, batch.weight, first, dict(at), self._read(at), place, raw, rejects)
@@ -166,6 +175,32 @@ def _raw(rows: np.ndarray, buf: np.ndarray) -> Any:
 def text_of(buf: np.ndarray, begin: int, end: int) -> str:
     """Bytes as text; those that are not UTF-8 as escapes."""
     return buf[begin:end].tobytes().decode("utf-8", "backslashreplace")
+
+
+class Hasher:
+    """The SHA-256 of what was consumed; what is added is hashed in a thread while reading goes on."""
+
+    def __init__(self) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        self.sum, self.thread = hashlib.sha256(), ThreadPoolExecutor(1, "digest")
+
+    def update(self, data: Any) -> None:
+        """Add bytes, and wait until they and all before them are."""
+        self.thread.submit(self.sum.update, data).result()
+
+    def add(self, data: Any) -> Callable[[], str]:
+        """Add bytes; what gives the digest up to here once it is known."""
+
+        def work() -> str:
+            self.sum.update(data)
+            return self.sum.hexdigest()
+
+        return self.thread.submit(work).result
+
+    def close(self) -> None:
+        """Let the thread end."""
+        self.thread.shutdown(wait=False)
 
 
 class Reading:
