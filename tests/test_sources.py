@@ -1,6 +1,7 @@
 """Sources: the same rows bit for bit from every form, any chunk size, going on, and one line for every bad input."""
 
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -372,8 +373,6 @@ def test_a_changed_prefix_is_refused(dense, form):
 
 
 def test_digest_is_the_sha_256_of_the_file(dense):
-    import hashlib
-
     *_, folder, _ = dense
     source = open_source(folder / "t.csv", "y", chunk=100, digest=True)
     for _ in source.chunks():
