@@ -24,8 +24,22 @@ POSITION = 32  # bits of a place in a row, below those of its column
 # Types whose values and hashes come from C code alone: nothing they do can change the dict that is being walked.
 NUMBERS = (float, int, bool, np.float64, np.float32, np.int64, np.int32)
 NAMES = (str, int)
-OFFSET = next(k for k in range(8, 64, 8) if ctypes.c_size_t.from_address(id(1.5) + k).value == id(float))
-KINDS = np.array([OFFSET, *(id(kind) for kind in (*NAMES, *NUMBERS))])
+
+
+def offset(thing, kind, value):
+    """Where in the memory of an object a number stands; 0 where it is not found."""
+    return next((k for k in range(8, 64, 8) if kind.from_address(id(thing) + k).value == value), 0)
+
+
+TYPE, HASH, VALUE = range(3)  # the first of KINDS: where an object has its type, a str its hash and a float its number
+WORDS, WHOLES, FLOATS = range(3, 6)
+OFFSETS = (
+    offset(1.5, ctypes.c_size_t, id(float)),
+    offset("hash", ctypes.c_ssize_t, hash("hash")),
+    offset(1.5, ctypes.c_double, 1.5),
+)
+KINDS = np.array([*OFFSETS, *(id(kind) for kind in (*NAMES, *NUMBERS))])
+FEW = 128  # names of a row that are put in order by counting those before each
 
 # Python's functions, on addresses as whole numbers.
 WORD, REAL, TRUTH = types.int64, types.float64, types.int32
@@ -64,6 +78,16 @@ def at(typing, place):
 
 
 @intrinsic
+def real(typing, place):
+    """The float at an address."""
+
+    def build(context, builder, signature, arguments):
+        return builder.load(builder.inttoptr(arguments[0], ir.DoubleType().as_pointer()))
+
+    return REAL(WORD), build
+
+
+@intrinsic
 def fetch(typing, place):
     """Ask for the cache line at an address."""
 
@@ -88,6 +112,16 @@ def advance(mapping, cursor):
 def same(one, other):
     """Whether two names are equal."""
     return PyObject_RichCompareBool(one, other, EQUAL) == 1
+
+
+@held
+def coded(name, kinds):
+    """The hash of a name, which a str keeps once it is known."""
+    if kinds[HASH] != 0 and at(name + kinds[TYPE]) == kinds[WORDS]:
+        code = at(name + kinds[HASH])
+        if code != -1:
+            return code
+    return PyObject_Hash(name)
 
 
 @held
@@ -126,8 +160,8 @@ def fill(column, kinds, cursor, table):
     """Enter every name of the dict at address `column`; False where one is not plain."""
     cursor[0] = cursor[3] = 0
     while advance(column, cursor):
-        kind = at(cursor[1] + kinds[0])
-        if kind != kinds[1] and kind != kinds[2]:
+        kind = at(cursor[1] + kinds[TYPE])
+        if kind != kinds[WORDS] and kind != kinds[WHOLES]:
             return False
         enter(cursor[1], np.int64(PyFloat_AsDouble(cursor[2])), cursor, table)
     return True
@@ -158,20 +192,22 @@ def lay(x, column, grow, kinds, cursor, items, numbers, order, table, data, indi
     first = address(table)
     for i in range(size):
         name, value = items[0, i], items[1, i]
-        kind = at(name + kinds[0])
-        if kind != kinds[1] and kind != kinds[2]:
+        kind = at(name + kinds[TYPE])
+        if kind != kinds[WORDS] and kind != kinds[WHOLES]:
             return FALLBACK
-        kind = at(value + kinds[0])
-        if kind != kinds[3]:
+        kind = at(value + kinds[TYPE])
+        if kind == kinds[FLOATS] and kinds[VALUE] != 0:
+            numbers[i] = real(value + kinds[VALUE])
+        else:
             plain = False
-            for k in range(4, kinds.size):
+            for k in range(FLOATS, kinds.size):
                 plain |= kind == kinds[k]
             if not plain:
                 return FALLBACK
-        numbers[i] = PyFloat_AsDouble(value)
-        if numbers[i] == -1.0 and failed():
-            return FALLBACK
-        items[2, i] = PyObject_Hash(name)
+            numbers[i] = PyFloat_AsDouble(value)
+            if numbers[i] == -1.0 and failed():
+                return FALLBACK
+        items[2, i] = coded(name, kinds)
         fetch(first + 24 * (items[2, i] & mask))
     for i in range(size):
         k = items[2, i] & mask
@@ -183,7 +219,9 @@ def lay(x, column, grow, kinds, cursor, items, numbers, order, table, data, indi
     count = 0
     for i in range(size):
         name, k = items[0, i], items[3, i]
-        while table[k, 1] != 0 and not (table[k, 0] == items[2, i] and same(table[k, 1], name)):
+        while table[k, 1] != 0 and not (
+            table[k, 1] == name or (table[k, 0] == items[2, i] and same(table[k, 1], name))
+        ):
             k = (k + 1) & mask
         if table[k, 1] == 0:
             if not grow:
@@ -197,10 +235,15 @@ def lay(x, column, grow, kinds, cursor, items, numbers, order, table, data, indi
             table[k, 0], table[k, 1], table[k, 2] = items[2, i], name, place
         order[count] = table[k, 2] << POSITION | i
         count += 1
-    sort(order, count)
-    for k in range(count):
-        i = order[k] & ((1 << POSITION) - 1)
-        data[k], indices[k] = numbers[i], order[k] >> POSITION
+    if count > FEW:
+        sort(order, count)
+    for i in range(count):
+        k = i
+        if count <= FEW:
+            k = 0
+            for other in range(count):
+                k += order[other] < order[i]
+        data[k], indices[k] = numbers[order[i] & ((1 << POSITION) - 1)], order[i] >> POSITION
     indptr[1] = count
     return DONE
 
