@@ -7,6 +7,7 @@ the processor (LLVM splits lanes wider than its registers); in plain Python it i
 # numba infers the types of operations from those they are called with
 
 import inspect
+import sys
 
 import numpy as np
 from llvmlite import ir
@@ -193,7 +194,8 @@ def places(context, builder, array, value, at):
         return [builder.load(builder.gep(first, [INT(k)])) for k in range(8)]
     pairs = builder.bitcast(first, WORD.as_pointer())
     found = [builder.load(builder.gep(pairs, [INT(k)]), align=4) for k in range(4)]
-    return [builder.lshr(x, WORD(32)) if odd else builder.and_(x, WORD(0xFFFFFFFF)) for x in found for odd in (0, 1)]
+    halves = [(builder.and_(pair, WORD(0xFFFFFFFF)), builder.lshr(pair, WORD(32))) for pair in found]
+    return [place for low, high in halves for place in ((low, high) if sys.byteorder == "little" else (high, low))]
 
 
 def collect(context, builder, array, value, base, places, like):
@@ -236,6 +238,7 @@ def halved(a, k, shift):
 
 
 def raised(a, power):
+    """What both do in plain Python."""
     out = np.ldexp(a, np.clip(power, -1023, 1023).astype(np.int64))
     return np.where(power > -1022, np.where(power < 1024, out, np.inf), 0.0)[()]
 
