@@ -9,8 +9,8 @@ A learner is four parts. A **rule** is a loss in z, its slope, its implicit slop
 steps are rounded. An **update** says where the slope is taken (at the old or at the new weights). A **geometry** turns
 theta into weights and takes the step. A **step** gives the rate of round t. Rows come as a fifth part. Parts are
 NamedTuples whose methods numba dispatches by type, so each combination compiles to one tight loop, is cached across
-processes, and also runs as plain Python (`play.py_func`). Parts and loop share this file: a part elsewhere would leave a
-stale cache behind (`lanes`, the vector operations they are written in, hardly ever changes: save this file after it).
+processes, and also runs as plain Python (`play.py_func`). Parts and loop share this file: a part elsewhere would leave
+a stale cache behind (`lanes`, the vector operations they are written in, hardly ever changes: save this file after it).
 """
 
 import math
