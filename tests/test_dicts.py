@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from hindsight import PerceptronClassifier, WidrowHoffRegressor
+from hindsight.dicts import DONE, FEW
 from hindsight.one import Dicts
 
 
@@ -178,6 +179,21 @@ def test_names_met_in_rows_of_odd_numbers_are_known_to_plain_rows():
     assert not row.plain
     row.put({"odd 7": 1.0, ("a", "tuple"): 2.0})
     assert laid(row) == ([column["odd 7"], 450], [1.0, 2.0])
+
+
+@pytest.mark.parametrize("count", [FEW - 1, FEW, FEW + 1, 5 * FEW])
+def test_rows_of_few_and_of_many_names(count):
+    draw = random.Random(count)
+    ours, theirs = {}, {}
+    row = Dicts(ours, 0.0)
+    for _ in range(20):
+        x = {f"word {k}": draw.gauss(0, 1) for k in draw.sample(range(6 * FEW), count)}
+        row.put(x, grow=True)
+        assert laid(row) == in_python(theirs, x, True)
+        row.put(x)  # with all names known and room for them, by compiled code alone
+        assert row.lay(id(x), id(ours), False, *row.work) == DONE
+        assert laid(row) == in_python(theirs, x, False)
+    assert ours == theirs
 
 
 @pytest.mark.parametrize("average", [None, "before"])

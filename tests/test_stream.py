@@ -146,6 +146,12 @@ def test_a_sample_is_a_part_of_the_rows(part):
         Plan("a.csv", "y", LEARNERS, sample=part)
 
 
+@pytest.mark.parametrize("seed", [-1, 1 << 64])
+def test_seeds_have_64_bits(seed):
+    with pytest.raises(ValueError, match=f"seed must be .* got {seed}"):
+        Plan("a.csv", "y", LEARNERS, sample=0.5, seed=seed)
+
+
 @pytest.mark.parametrize("part", [None, 0.5])
 @pytest.mark.parametrize("scale", ["none", "max-abs"])
 @pytest.mark.parametrize("sparse", [False, True])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import signal
 import sys
 from typing import Any
@@ -50,8 +51,8 @@ def _load_numba() -> None:
 
     if hasattr(caching.Cache, "_load_overload") and hasattr(caching.Cache, "_guard_against_spurious_io_errors"):
         caching.Cache.load_overload = load_overload  # type: ignore[method-assign]
-    from . import stream  # noqa: F401
-    from .sources import parsers  # noqa: F401
+    for name in ("stream", "sources.parsers"):  # and what they need, while garbage is not looked for
+        importlib.import_module(f".{name}", __package__)
 
 
 if __name__ == "__main__":

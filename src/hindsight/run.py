@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .learners import Learner
 
-BLOCK = 65536  # rows; the margins and norms of a block stay in cache
+BLOCK = 65536  # rows, so many that a call of the kernel costs next to nothing
 SHARED = 1 << 19  # bytes of a block that several runs read in turn
 
 

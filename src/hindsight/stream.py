@@ -48,6 +48,8 @@ class Plan:
     def __post_init__(self) -> None:
         if self.sample is not None and not 0.0 < self.sample <= 1.0:
             raise ValueError(f"sample, the part of the rows to take, must be above 0 and at most 1; got {self.sample}")
+        if not 0 <= self.seed < 1 << 64:
+            raise ValueError(f"seed must be a whole number from 0 to 2^64 - 1; got {self.seed}")
 
     def settings(self) -> dict[str, Any]:
         """Everything that decides the result, as plain values."""

@@ -82,14 +82,12 @@ class Text(Source):
         self.width = chunk.position["width"]
 
     def _chunks(self, start: Position | None) -> Iterator[Chunk]:
-        if not self.options.digest:
-            yield from self._files(start, None)
-            return
-        hasher = Hasher()
+        hasher = Hasher() if self.options.digest else None
         try:
             yield from self._files(start, hasher)
         finally:
-            hasher.close()
+            if hasher is not None:
+                hasher.thread.shutdown(wait=False)
 
     def _files(self, start: Position | None, hasher: Hasher | None) -> Iterator[Chunk]:
         at: Position = {
@@ -127,7 +125,7 @@ class Text(Source):
         for k in range(start["file"] + 1):
             with Stream(self.paths[k]) as stream:
                 stream.skip(start["offset"] if k == start["file"] else None, hasher)
-        if start["digest"] is not None and hasher.sum.hexdigest() != start["digest"]:
+        if start["digest"] is not None and hasher.last() != start["digest"]:
             raise SourceError(f"{self.where}: has changed since: its first {start['offset']:,} bytes are not the same")
 
     def _rows(self, reading: Reading, hasher: Hasher | None, at: Position) -> Iterator[Chunk]:
@@ -178,16 +176,17 @@ def text_of(buf: np.ndarray, begin: int, end: int) -> str:
 
 
 class Hasher:
-    """The SHA-256 of what was consumed; what is added is hashed in a thread while reading goes on."""
+    """The SHA-256 of what was consumed; what is added is hashed in a thread while reading goes on, one block behind."""
 
     def __init__(self) -> None:
         from concurrent.futures import ThreadPoolExecutor
 
         self.sum, self.thread = hashlib.sha256(), ThreadPoolExecutor(1, "digest")
+        self.last: Callable[[], str] = self.sum.hexdigest
 
     def update(self, data: Any) -> None:
-        """Add bytes, and wait until they and all before them are."""
-        self.thread.submit(self.sum.update, data).result()
+        """Add bytes, and wait until they are."""
+        self.add(data)()
 
     def add(self, data: Any) -> Callable[[], str]:
         """Add bytes; what gives the digest up to here once it is known."""
@@ -196,11 +195,9 @@ class Hasher:
             self.sum.update(data)
             return self.sum.hexdigest()
 
-        return self.thread.submit(work).result
-
-    def close(self) -> None:
-        """Let the thread end."""
-        self.thread.shutdown(wait=False)
+        self.last()  # so that no more than one block waits
+        self.last = self.thread.submit(work).result
+        return self.last
 
 
 class Reading:
