@@ -105,6 +105,14 @@ def test_labels(tmp_path, table, names, chunk):
     assert course.best_constant() == len(labels) - max(np.unique(labels, return_counts=True)[1])
 
 
+def test_rows_that_all_have_weight_zero_are_nothing_to_learn(tmp_path, table):
+    X, y = table
+    path = csv(tmp_path / "a.csv", X, y, np.zeros(len(y)))
+    for chunk in (1 << 20, 300):
+        with pytest.raises(ValueError, match="all weights are zero: there is nothing to learn"):
+            finish(begin(Plan(path, "y", LEARNERS, {"chunk": chunk, "weight": "w"})))
+
+
 def drawn(count, part, seed):
     return np.random.Generator(np.random.Philox(key=seed)).random(count) < part
 

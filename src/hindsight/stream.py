@@ -369,6 +369,8 @@ def learn(course: Course, mark: Callable[[int], int | None] = lambda _: None) ->
                 f"{plan.data}: there is no row to learn from"
                 + (": all were rejected" if course.rejected else "" if plan.sample is None else ": none was drawn")
             )
+        if course.runs[0][0].rounds == 0:
+            raise SourceError(f"{plan.data}: all weights are zero: there is nothing to learn")
         assert course.source is not None
         course.state = course.source.state()
         course.turn, course.row = course.turn + 1, 0
