@@ -17,7 +17,8 @@ from online import dense
 import numpy as np
 from sklearn.linear_model import LinearRegression, SGDRegressor
 
-from hindsight.estimators.batch import GradientDescentRegressor, LeastSquares
+from hindsight.estimators.gradient_descent import GradientDescentRegressor
+from hindsight.estimators.least_squares import LeastSquares
 
 ETA = 0.01
 SKLEARN, NUMPY = (f"{name} {installed(name)}" for name in ("scikit-learn", "numpy"))

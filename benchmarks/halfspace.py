@@ -14,9 +14,9 @@ from common import Row, interleave, table  # before numpy: it sets the number of
 import numpy as np
 
 from hindsight import PerceptronClassifier
-from hindsight.estimators.halfspace import BatchPerceptronClassifier
-from hindsight.halfspace import hard_halfspace
-from hindsight.separability import separate
+from hindsight.batch.perceptron import hard_halfspace
+from hindsight.batch.separability import separate
+from hindsight.estimators.perceptron import BatchPerceptronClassifier
 
 COLUMNS, PASSES = 50, 30
 

@@ -22,9 +22,9 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from sklearn.isotonic import IsotonicRegression
 
+from hindsight.batch.isotonic import isotonic
+from hindsight.batch.isotron import Learnt, Sweep, play_rounds
 from hindsight.estimators.isotonic import IsotonicRegressor
-from hindsight.isotron import Learnt, Sweep, play_rounds
-from hindsight.monotone import isotonic
 
 SCIPY, SKLEARN = f"scipy {installed('scipy')}", f"scikit-learn {installed('scikit-learn')}"
 ROUNDS = 3  # timed together, after a few others

@@ -14,7 +14,8 @@ import altair as alt
 import numpy as np
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from hindsight.density import Categorical, Exponential, Keyed, Product, charts
+from hindsight.charts import density as charts
+from hindsight.density import Categorical, Exponential, Keyed, Product
 from hindsight.estimators.generative import GenerativeClassifier
 
 PLACES = ["home town", "same country", "Europe", "Asia", "Africa", "Americas"]

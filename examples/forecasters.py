@@ -14,8 +14,9 @@ import sys
 
 import numpy as np
 
+from hindsight.charts import forecast as charts
 from hindsight.estimators.calibrator import Calibrator
-from hindsight.forecast import charts, compare, identity, reliability
+from hindsight.forecast import compare, identity, reliability
 
 DAYS, TRAINING = 30 * 365, 3 * 365
 

@@ -6,9 +6,9 @@ have weights that double from one coordinate to the next, so that no order of th
 
 from time import perf_counter
 
-from hindsight.estimators.halfspace import BatchPerceptronClassifier
-from hindsight.halfspace import hard_halfspace
-from hindsight.separability import separate
+from hindsight.batch.perceptron import hard_halfspace
+from hindsight.batch.separability import separate
+from hindsight.estimators.perceptron import BatchPerceptronClassifier
 
 DIMENSIONS = range(1, 12)
 

@@ -13,7 +13,7 @@ import altair as alt
 import numpy as np
 from scipy.stats import norm
 
-from hindsight.density import charts
+from hindsight.charts import density as charts
 from hindsight.estimators.generative import GenerativeClassifier
 from hindsight.estimators.threshold import ThresholdClassifier
 

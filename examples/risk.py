@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.datasets import load_diabetes, load_digits
 
 import hindsight
-from hindsight.generalisation import risk_certificate
+from hindsight.certificates.risk import risk_certificate
 
 SPLITS, DELTA = 200, 0.05
 

@@ -11,7 +11,8 @@ import sys
 import altair as alt
 import numpy as np
 
-from hindsight.density import NGram, charts
+from hindsight.charts import density as charts
+from hindsight.density import NGram
 
 WHO = ["I", "he", "she", "the man", "the cat", "the fat cat", "the fat man", "my sister", "the dog", "a fat dog"]
 DID = ["sat", "slept", "stood", "fell asleep", "read a book", "waited"]

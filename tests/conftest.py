@@ -16,8 +16,8 @@ from hypothesis import settings
 sys.path.insert(0, str(Path(__file__).parent))
 
 import naive
-from hindsight import learners
-from hindsight.run import Run, play
+from hindsight.online import learners
+from hindsight.online.run import Run, play
 
 settings.register_profile("laws", derandomize=True, deadline=None, max_examples=50)
 settings.load_profile("laws")
@@ -45,9 +45,9 @@ class Case:
 
     @property
     def targets(self) -> str:
-        if self.rule in ("logistic", "clipped", "probit", "tanh"):
+        if self.loss in ("logistic", "clipped", "probit", "tanh"):
             return "unit"
-        return "sign" if self.rule in ("hinge", "perceptron") else "real"
+        return "sign" if self.loss in ("hinge", "perceptron") else "real"
 
     def __str__(self) -> str:
         return self.name

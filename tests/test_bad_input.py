@@ -14,9 +14,9 @@ from hindsight import (
     PerceptronClassifier,
     WidrowHoffRegressor,
     WinnowClassifier,
-    learners,
 )
-from hindsight.run import Run, play
+from hindsight.online import learners
+from hindsight.online.run import Run, play
 
 M, N = 30, 4
 NAMES = ["a", "b", "c", "d"]

@@ -20,8 +20,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import check_estimator
 
 from hindsight import DescentClassifier
+from hindsight.charts import forecast as charts
 from hindsight.estimators.calibrator import Calibrator
-from hindsight.forecast import charts, compare, mean_loss, reliability
+from hindsight.forecast import compare, mean_loss, reliability
 from hindsight.forecast.resample import resampled
 
 

@@ -9,13 +9,14 @@ import pytest
 import scipy.sparse as sp
 
 import naive
-from hindsight import learners as L
-from hindsight import rivals, theorems
-from hindsight.certificate import Certificates
-from hindsight.certification import MismatchError, certify_run
-from hindsight.rivals import Data
-from hindsight.run import RowError, Run, play
-from hindsight.theorems import Verdict
+from hindsight.certificates import rivals, theorems
+from hindsight.certificates.certificate import Certificates
+from hindsight.certificates.certify import certify_run
+from hindsight.certificates.rivals import Data
+from hindsight.certificates.theorems import Verdict
+from hindsight.errors import MismatchError, RowError
+from hindsight.online import learners as L
+from hindsight.online.run import Run, play
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(24, 3))

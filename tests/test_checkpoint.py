@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hindsight import checkpoint, files, learners
-from hindsight.checkpoint import generations, latest, path_of, write
-from hindsight.files import ModelError
-from hindsight.run import Run, play
+from hindsight.errors import ModelError
+from hindsight.online import learners
+from hindsight.online.run import Run, play
+from hindsight.storage import checkpoint
+from hindsight.storage import container as files
+from hindsight.storage.checkpoint import generations, latest, path_of, write
 from test_files import Layer, fork
 from test_model import equal
 
@@ -60,7 +62,7 @@ def test_none_whole_is_an_error_that_names_the_newest(tmp_path):
 
 
 def test_a_model_is_no_checkpoint_and_a_checkpoint_no_model(tmp_path):
-    from hindsight.model import Model, load
+    from hindsight.storage.model import Model, load
 
     write(tmp_path, {"number": 1})
     with pytest.raises(ModelError, match="its kind is 'checkpoint'"):

@@ -118,7 +118,7 @@ def test_certify_of_several_classes_states_the_union():
 
 
 def test_a_broken_bound_exits_with_1(file, monkeypatch):
-    import hindsight.theorems
+    import hindsight.certificates.theorems
 
     monkeypatch.setattr(hindsight.theorems, "verdict", lambda *_: (hindsight.Verdict.BROKEN, False))
     code, out, _ = run("learn", file, "--target", "y", "--certify")

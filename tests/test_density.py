@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as hs
 from scipy.special import gammaln
 
+from hindsight.certificates.theorems import Verdict
 from hindsight.density import (
     Bernoulli,
     Categorical,
@@ -26,8 +27,7 @@ from hindsight.density import (
 )
 from hindsight.density.certificate import KT, judge, kt_bound, laplace_bound
 from hindsight.density.ngram import END, UNKNOWN
-from hindsight.run import RowError
-from hindsight.theorems import Verdict
+from hindsight.errors import RowError
 
 
 def rng(seed=0):
@@ -164,7 +164,7 @@ def test_predictives_are_scipys_to_1e_10_also_after_many_rows():
 
 
 def test_log_gamma_differences_stay_exact_where_log_gammas_drown():
-    from hindsight.density.kernels import rise
+    from hindsight.kernels.densities import rise
 
     for a in (0.01, 1.0, 7.3, 15.9, 16.0, 16.1, 1e3, 1e6, 1e9, 1e14):
         for x in (1, 2, 7, 100):  # ln of a (a + 1) ... (a + x - 1)

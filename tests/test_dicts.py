@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from hindsight import PerceptronClassifier, WidrowHoffRegressor
-from hindsight.dicts import DONE, FEW
-from hindsight.one import Dicts
+from hindsight.kernels.dicts import DONE, FEW
+from hindsight.online.single_row import Dicts
 
 
 def laid(row: Dicts) -> tuple[list[int], list[float]]:

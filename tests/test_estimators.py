@@ -195,7 +195,7 @@ def test_warnings_carry_the_number():
 
 def test_winnow_margin_sets_the_notes_rate():
     model = h.WinnowClassifier(margin=0.5).fit([[1.0, 0.0], [0.0, 1.0]], [0, 1])
-    assert model.runs_[0].learner.step.eta == pytest.approx(0.5 * np.log(1.5 / 0.5))
+    assert model.runs_[0].learner.rate.eta == pytest.approx(0.5 * np.log(1.5 / 0.5))
 
 
 @pytest.mark.parametrize(

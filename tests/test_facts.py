@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import BY_NAME, CASES, NAMED, close, feed, oracle, played, run_of, start_of, store, stream
-from hindsight import learners
-from hindsight.facts import MAXIMA, Facts
-from hindsight.kernels import FACTS
-from hindsight.run import Run
+from hindsight.kernels.online import FACTS
+from hindsight.online import learners
+from hindsight.online.facts import MAXIMA, Facts
+from hindsight.online.run import Run
 
 EXTREME = (*MAXIMA, "rate_min")
 
@@ -24,7 +24,7 @@ def read_aloud(case, X, y, weight, margins, rates):
     rounds = [(x, t, c, z) for x, t, c, z in zip(rows, *columns, strict=True) if c > 0]
     q = [math.fsum(x * x) for x, *_ in rounds]
     top = [float(np.abs(x).max()) for x, *_ in rounds]
-    rule, radius = case.learner().rule, case.radius
+    rule, radius = case.learner().loss, case.radius
     dual = q if case.geometry == "euclidean" else [(radius * a) ** 2 for a in top]
     loss = [c * rule.loss(z, t) for _, t, c, z in rounds]
     gradient = [(c * rule.slope(z, t)) ** 2 * d for (_, t, c, z), d in zip(rounds, dual, strict=True)]

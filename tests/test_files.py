@@ -21,8 +21,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight import files
-from hindsight.files import ModelError, read, replace, write
+from hindsight.errors import ModelError
+from hindsight.storage import container as files
+from hindsight.storage.container import read, replace, write
 
 OLD, NEW = b"old " * 100, b"new!" * 150
 ARRAYS = {"weights": np.arange(6.0).reshape(2, 3), "counts": np.array([-1, 2**62]), "text": np.frombuffer(b"ab", "u1")}

@@ -9,10 +9,10 @@ from scipy.stats import binom
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
 import hindsight as h
-from hindsight.certification import MismatchError
-from hindsight.generalisation import RiskCertificate, risk_bound, risk_certificate
-from hindsight.learners import widrow_hoff
-from hindsight.run import Run, play
+from hindsight.certificates.risk import RiskCertificate, risk_bound, risk_certificate
+from hindsight.errors import MismatchError
+from hindsight.online.learners import widrow_hoff
+from hindsight.online.run import Run, play
 
 pytestmark = pytest.mark.filterwarnings("ignore::hindsight.AssumptionWarning")
 VOID, UNCHECKABLE = h.Verdict.VOID, h.Verdict.UNCHECKABLE

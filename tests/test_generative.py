@@ -15,8 +15,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hindsight.density import Categorical, Exponential, FullGaussian, Gaussian, Keyed, Poisson, Product
+from hindsight.errors import RowError
 from hindsight.estimators.generative import GenerativeClassifier
-from hindsight.run import RowError
 
 
 @parametrize_with_checks([GenerativeClassifier(), GenerativeClassifier("full")])

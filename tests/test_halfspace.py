@@ -12,12 +12,12 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hindsight as h
-from hindsight import halfspace
-from hindsight.certification import MismatchError
-from hindsight.estimators.halfspace import BatchPerceptronClassifier
-from hindsight.halfspace import hard_halfspace
-from hindsight.rivals import Data
-from hindsight.separability import fewest_mistakes, null_vector, separate
+from hindsight.batch import perceptron as halfspace
+from hindsight.batch.perceptron import hard_halfspace
+from hindsight.batch.separability import fewest_mistakes, null_vector, separate
+from hindsight.certificates.rivals import Data
+from hindsight.errors import MismatchError
+from hindsight.estimators.perceptron import BatchPerceptronClassifier
 
 
 @parametrize_with_checks([BatchPerceptronClassifier()])

@@ -16,10 +16,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.isotonic import IsotonicRegression
 from sklearn.utils.estimator_checks import check_estimator
 
+from hindsight.batch.isotonic import argsort, isotonic
 from hindsight.estimators.isotonic import IsotonicRegressor
-from hindsight.monotone import argsort, isotonic
 
-module = sys.modules["hindsight.monotone"]
+module = sys.modules["hindsight.batch.isotonic"]
 
 # ---------------------------------------------------------------- slow versions, straight from the definitions
 
@@ -454,7 +454,7 @@ def test_one_point_and_all_z_equal(constant):
 
 
 def test_the_name_in_the_package_can_be_called_whatever_was_imported_first():
-    for first in ("hindsight.monotone", "hindsight.estimators.isotonic", "math"):
+    for first in ("hindsight.batch.isotonic", "hindsight.estimators.isotonic", "math"):
         code = f"import hindsight, {first}; print(hindsight.isotonic([0, 1], [1.0, 0.0]).fit)"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert done.stdout == "[0.5 0.5]\n", done.stderr

@@ -13,13 +13,14 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from hindsight import isotron as module
-from hindsight.certification import MismatchError
+from hindsight.batch import isotron as module
+from hindsight.batch.isotonic import isotonic
+from hindsight.batch.isotron import Known, Learnt, Sweep, play_rounds
+from hindsight.batch.links import LINKS
+from hindsight.certificates.isotron import certify_sweep
+from hindsight.certificates.theorems import Verdict
+from hindsight.errors import MismatchError
 from hindsight.estimators.isotron import GLMtronBatchRegressor, IsotronClassifier, IsotronRegressor
-from hindsight.isotron import LINKS, Known, Learnt, Sweep, play_rounds
-from hindsight.isotron_certificate import certify_sweep
-from hindsight.monotone import isotonic
-from hindsight.theorems import Verdict
 
 PLAIN = Learnt(math.inf, 1.0)
 PIECES = {  # nondecreasing, 1-Lipschitz, into [0, 1]
@@ -136,7 +137,7 @@ def test_two_halves_and_two_threads_change_no_bit(monkeypatch, store):
     monkeypatch.setattr(module, "LARGE", 10)
     fits = []
     for threads in (1, 2):
-        monkeypatch.setattr(sys.modules["hindsight.monotone"], "_threads", lambda threads=threads: threads)
+        monkeypatch.setattr(sys.modules["hindsight.batch.isotonic"], "_threads", lambda threads=threads: threads)
         history = play_rounds(Sweep(X, y, weight, PLAIN), 5)
         fits.append(history.last)
     np.testing.assert_array_equal(*fits)

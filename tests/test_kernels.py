@@ -11,8 +11,10 @@ from numba import njit
 
 import naive
 from conftest import BY_NAME, TIGHT, close, feed, run_of, same, same_state, store, stream
-from hindsight import kernels, learners
-from hindsight.run import Run, rows_of
+from hindsight import kernels
+from hindsight.online import learners
+from hindsight.online.run import Run
+from hindsight.rows.matrices import rows_of
 
 # --- parts ----------------------------------------------------------------------------------------------------------
 
@@ -111,7 +113,7 @@ def test_the_loop_runs_as_plain_python(name, storage):
     X = store(X, storage)
     compiled, plain = run_of(case, 4), run_of(case, 4)
     learner = plain.learner
-    parts = (learner.rule, learner.update, learner.geometry, learner.step)
+    parts = (learner.loss, learner.update, learner.geometry, learner.rate)
     z, q, top = np.empty(12), np.empty(12), np.empty(12)
     done = kernels.play.py_func(rows_of(X, 1.0), 0, 12, y, weight, *parts, plain.v, plain.s, z, q, top, plain.f)
     assert done == 12

@@ -10,8 +10,9 @@ import pytest
 from numba import njit
 from scipy.sparse import csr_array
 
-from hindsight import kernels, lanes
-from hindsight.run import rows_of
+from hindsight import kernels
+from hindsight.kernels import simd as lanes
+from hindsight.rows.matrices import rows_of
 
 
 @njit
@@ -202,9 +203,9 @@ def test_rows_of_every_width(width, dtype):
 
 @njit
 def dense(rows, v, i, t):
-    return kernels.inner(v, i, rows, t)
+    return rows.inner(v, i, rows, t)
 
 
 @njit
 def move(rule, rows, v, i, t, d):
-    kernels.stride(rule, v, i, rows, t, d)
+    rows.stride(rule, v, i, rows, t, d)

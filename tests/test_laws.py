@@ -30,8 +30,8 @@ from conftest import (
     store,
     stream,
 )
-from hindsight import learners
-from hindsight import run as running
+from hindsight.online import learners
+from hindsight.online import run as running
 
 every = pytest.mark.parametrize("case", CASES, ids=str)
 everywhere = pytest.mark.parametrize(("case", "storage"), PLAYED, ids=str)
@@ -101,7 +101,7 @@ def test_every_line_of_the_table_is_under_test():
     descents = [case.learner() for case in CASES if case.learner().name == "descent"]
     parts = {(type(d.rule), d.rule, type(d.geometry), type(d.update)) for d in descents}
     assert len(parts) == len(learners.LOSSES) * len(learners.GEOMETRIES) * len(learners.UPDATES)
-    links = {type(case.learner().rule) for case in CASES if case.learner().name == "glm-tron"}
+    links = {type(case.learner().loss) for case in CASES if case.learner().name == "glm-tron"}
     assert links == {type(link.rule) for link in learners.LINKS.values()}
 
 
@@ -146,9 +146,9 @@ def test_balanced_is_the_doubled_simplex(name):
     case = BY_NAME[name]
     X, y, weight = stream(case, seed=5)
     run, margins = played(case, X, y, weight, intercept=False)
-    rule, update, radius = case.learner().rule, case.learner().update, case.radius
+    rule, update, radius = case.learner().loss, case.learner().update, case.radius
     doubled = learners.Learner(
-        "doubled", rule, update, learners.space("simplex", radius), case.learner().step, case.targets
+        "doubled", rule, update, learners.space("simplex", radius), case.learner().rate, case.targets
     )
     twice = running.Run(doubled, 2 * X.shape[1], intercept=False, average=True)
     close(feed(twice, np.hstack([X, -X]), y, weight), margins)
@@ -324,7 +324,7 @@ def test_weight_one_is_no_weight(case):
 def test_equal_rates_are_a_constant_rate(case):
     X, y, weight = stream(case, seed=16)
     one, other = (
-        played(case, X, y, weight, **more)[0] for more in ({}, {"rates": np.full(len(X), case.learner().step.eta)})
+        played(case, X, y, weight, **more)[0] for more in ({}, {"rates": np.full(len(X), case.learner().rate.eta)})
     )
     for k in range(9, 12):  # eta times a sum, against the sum of eta times each
         close(one.f[k], other.f[k])

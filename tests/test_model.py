@@ -19,12 +19,15 @@ from sklearn.base import BaseEstimator
 
 import hindsight
 from conftest import CASES, targets
-from hindsight import estimators, files, learners, model
-from hindsight.certificate import Certificates
-from hindsight.files import ModelError
-from hindsight.model import Model, load, save_estimator
-from hindsight.run import RowError, Run, play
-from hindsight.state import HOMES, PARTS, decode, encode, kind_of
+from hindsight import estimators
+from hindsight.certificates.certificate import Certificates
+from hindsight.errors import ModelError, RowError
+from hindsight.online import learners
+from hindsight.online.run import Run, play
+from hindsight.storage import container as files
+from hindsight.storage import model
+from hindsight.storage.codec import HOMES, PARTS, decode, encode, kind_of
+from hindsight.storage.model import Model, load, save_estimator
 
 pytestmark = pytest.mark.filterwarnings("ignore::hindsight.AssumptionWarning")
 ESTIMATORS = {
@@ -458,7 +461,7 @@ def test_names_rates_start_and_certificates_come_back(tmp_path):
     assert equal(found.predict(X), made.predict(X)) and equal(found.certificate_, made.certificate_)
     assert found.feature_names_in_.tolist() == ["α", "b c", "d"]
     assert equal(found.certify(X, y).to_dict(), made.certify(X, y).to_dict())
-    assert found.runs_[0].learner.step.rates.dtype == np.float64 and found.rates.dtype == np.float32
+    assert found.runs_[0].learner.rate.rates.dtype == np.float64 and found.rates.dtype == np.float32
     found.fit(X, y)
     assert equal(found.predict(X), made.predict(X))
 
@@ -590,7 +593,7 @@ LIES = {
     "run-class": (put(run_of, "__class__", 1), "a field '__class__'"),
     "no-learner": (put(run_of, "learner", "perceptron"), "a run without a learner"),
     "start": (put(run_of, "start", "x"), "a start that is no vector"),
-    "geometry": (put(learner_of, "geometry", {"$Step": None}), "does not describe"),
+    "geometry": (put(learner_of, "geometry", {"$RateSchedule": None}), "does not describe"),
     "swapped": (put(learner_of, "geometry", {"$Explicit": {"scale": {"$float": "0x1p0"}}}), "whose geometry is no"),
     "rule": (put(learner_of, "rule", {"$Hinge": {"margin": "x"}}), "Hinge"),
     "infinite": (put(learner_of, "geometry", {"$Simplex": {"radius": {"$float": "inf"}}}), "no finite number"),

@@ -14,10 +14,10 @@ import scipy.sparse as sp
 
 import hindsight
 import hindsight.cli.models as command
-from hindsight import learners
-from hindsight.model import Model, load, save_estimator
-from hindsight.run import Run, play
-from hindsight.scaling import scaled
+from hindsight.online import learners
+from hindsight.online.run import Run, play
+from hindsight.rows.scaling import scaled
+from hindsight.storage.model import Model, load, save_estimator
 from test_cli import run
 
 pytestmark = pytest.mark.filterwarnings("ignore::hindsight.AssumptionWarning")

@@ -6,10 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, sparse
 
-from hindsight.kernels import Absolute, Balanced, Clipped, Euclidean, Hinge, Logistic, Probit, Simplex, Square, Tanh
-from hindsight.rivals import Data, Moments, best, best_from_moments, fixed
-from hindsight.rivals.ascent import Ascent, each_loss, solve
-from hindsight.rivals.spaces import doubled, relative_entropy, space
+from hindsight.certificates.rivals import Data, Moments, best, best_from_moments, fixed
+from hindsight.certificates.rivals.ascent import Ascent, each_loss, solve
+from hindsight.certificates.rivals.spaces import doubled, relative_entropy, space
+from hindsight.kernels.geometries import Balanced, Euclidean, Simplex
+from hindsight.kernels.losses import Absolute, Clipped, Hinge, Logistic, Probit, Square, Tanh
 
 RULES = [Square(2.0), Absolute(1.0), Logistic(1.0), Hinge(1.0), Hinge(0.0), Clipped(1.5), Probit(1.0), Tanh(1.0)]
 GEOMETRIES = [Euclidean(1.0), Simplex(1.5), Balanced(2.0)]

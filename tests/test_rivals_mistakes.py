@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, sparse
 
-from hindsight.kernels import Balanced, Simplex
-from hindsight.rivals import Data, hard_margin, max_margin, perceptron, plain_bound, sharp_bound, winnow
-from hindsight.rivals import mistakes as mistakes_module
-from hindsight.rivals import winnow as winnow_function
-from hindsight.rivals.mistakes import _many, reach
-from hindsight.rivals.spaces import doubled, relative_entropy
-from hindsight.rivals.winnow import _prox, ln_cosh
+from hindsight.certificates.rivals import Data, hard_margin, max_margin, perceptron, plain_bound, sharp_bound, winnow
+from hindsight.certificates.rivals import mistakes as mistakes_module
+from hindsight.certificates.rivals import winnow as winnow_function
+from hindsight.certificates.rivals.mistakes import _many, reach
+from hindsight.certificates.rivals.spaces import doubled, relative_entropy
+from hindsight.certificates.rivals.winnow import _prox, ln_cosh
+from hindsight.kernels.geometries import Balanced, Simplex
 
 
 def labelled(seed, m=30, n=4, noise=0.0, weights=True):

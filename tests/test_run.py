@@ -21,9 +21,14 @@ from conftest import (
     store,
     stream,
 )
-from hindsight import kernels, learners
-from hindsight import run as running
-from hindsight.run import CSR, Dense, RowError, Run, Strided, check_start, play, rows_of
+from hindsight import kernels
+from hindsight.errors import RowError
+from hindsight.kernels.rows import CSR, Dense, Strided
+from hindsight.online import learners
+from hindsight.online import run as running
+from hindsight.online.run import Run, check_start, play
+from hindsight.rows.matrices import rows_of
+from hindsight.validation import check_targets
 
 # --- rows -----------------------------------------------------------------------------------------------------------
 
@@ -193,7 +198,7 @@ def test_widened_is_as_wide_from_the_start(intercept, storage):
 
 
 def test_targets_whose_sum_overflows_are_finite_all_the_same():
-    running.check_targets("real", np.array([1e308, 1e308, 1e308]))
+    check_targets("real", np.array([1e308, 1e308, 1e308]))
     for bad in (np.inf, -np.inf, np.nan):
-        with pytest.raises(running.RowError, match="row 2: target"):
-            running.check_targets("real", np.array([1e308, 1e308, bad, -np.inf]))
+        with pytest.raises(RowError, match="row 2: target"):
+            check_targets("real", np.array([1e308, 1e308, bad, -np.inf]))

@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
 
-from hindsight.sources import SourceError, columns, open_source, streams, tables, text
+from hindsight.sources import SourceError, columns, open_source, streams, text
+from hindsight.sources import parquet_arrow as tables
 
 NAMES = ["a", "b c", "d"]
 

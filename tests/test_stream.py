@@ -7,9 +7,10 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import hindsight
-from hindsight import stream
-from hindsight.scaling import Measure, norms, scaled
-from hindsight.stream import Course, Plan, begin, learn
+from hindsight.rows.scaling import Measure, norms, scaled
+from hindsight.training import session as stream
+from hindsight.training.plan import Plan
+from hindsight.training.session import Course, begin, learn
 
 LEARNERS = (("widrow-hoff", {"eta": 0.05}), ("eg", {"eta": 0.05, "radius": 3.0}))
 LABELLED = (("perceptron", {}), ("winnow", {"eta": 0.2}))
@@ -164,7 +165,7 @@ def test_seeds_have_64_bits(seed):
 @pytest.mark.parametrize("scale", ["none", "max-abs"])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_a_run_kept_anywhere_goes_on_to_the_same_bits(tmp_path, table, sparse, scale, part):
-    from hindsight import checkpoint
+    from hindsight.storage import checkpoint
 
     X, y = table
     if sparse:

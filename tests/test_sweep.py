@@ -11,13 +11,14 @@ from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import naive
-from hindsight import sweep_kernels
-from hindsight.certification import MismatchError
-from hindsight.estimators.batch import GradientDescentClassifier, GradientDescentRegressor
-from hindsight.learners import LOSSES, descent
-from hindsight.rivals import Data
-from hindsight.sweep import Sweep, certify_sweep
-from hindsight.theorems import Verdict
+from hindsight.batch.gradient_descent import Sweep
+from hindsight.certificates.gradient_descent import certify_sweep
+from hindsight.certificates.rivals import Data
+from hindsight.certificates.theorems import Verdict
+from hindsight.errors import MismatchError
+from hindsight.estimators.gradient_descent import GradientDescentClassifier, GradientDescentRegressor
+from hindsight.kernels import descent as sweep_kernels
+from hindsight.online.learners import LOSSES, descent
 
 RULES = ("square", "absolute", "logistic", "hinge", "perceptron")
 SPARSE = ("square", "hinge")  # the rules that are played on CSR rows too: each pair takes seconds to compile
@@ -190,7 +191,7 @@ def test_one_draw_points_along_the_gradient_on_average(rule):
     for i in range(9):
         sweep = Sweep(descent(rule, eta=eta), 3, batch=1, l2=l2, intercept=False, start=w)
         _, rows, _ = next(iter(Data(X, y, c).blocks()))
-        pairs, step = np.stack((y, c * 9 / c.sum()), axis=1), sweep.learner.step
+        pairs, step = np.stack((y, c * 9 / c.sum()), axis=1), sweep.learner.rate
         sweep_kernels.descend(
             rows, np.array([i]), pairs, 1, LOSSES[rule], step, l2, sweep.v, sweep.s, sweep.f, np.empty(1)
         )

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as hs
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from hindsight.errors import RowError
 from hindsight.estimators.threshold import ThresholdClassifier, least
-from hindsight.run import RowError
 
 
 @parametrize_with_checks([ThresholdClassifier()])

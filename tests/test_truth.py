@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import truth
-from hindsight import learners as L
-from hindsight.theorems import Verdict
+from hindsight.certificates.theorems import Verdict
+from hindsight.online import learners as L
 
 STREAMS = 200
 HAND_MADE = truth.tight()

@@ -21,9 +21,11 @@ from pathlib import Path
 
 import numpy as np
 
-from hindsight import checkpoint, files, learners
-from hindsight.model import Model, load
-from hindsight.run import Run, play
+from hindsight.online import learners
+from hindsight.online.run import Run, play
+from hindsight.storage import checkpoint
+from hindsight.storage import container as files
+from hindsight.storage.model import Model, load
 
 FEATURES, CHUNK, EVERY = 7, 50, 2
 WEIGHTS = np.linspace(-1, 1, FEATURES)

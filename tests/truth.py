@@ -28,13 +28,14 @@ import scipy.sparse as sp
 sys.path.insert(0, str(Path(__file__).parent))
 
 import naive
-from hindsight import learners as L
-from hindsight import rivals, theorems
-from hindsight.certificate import Certificate
-from hindsight.certification import MismatchError, certify_run
-from hindsight.rivals import Data
-from hindsight.run import Run, play
-from hindsight.theorems import Verdict
+from hindsight.certificates import rivals, theorems
+from hindsight.certificates.certificate import Certificate
+from hindsight.certificates.certify import certify_run
+from hindsight.certificates.rivals import Data
+from hindsight.certificates.theorems import Verdict
+from hindsight.errors import MismatchError
+from hindsight.online import learners as L
+from hindsight.online.run import Run, play
 
 EQUAL = 1e-9  # relative; what the bounds of two programs may differ by, and the band of a verdict
 LIPSCHITZ = {"identity": 1.0, "logistic": 0.25, "clipped": 1.0, "probit": 1.0 / math.sqrt(2.0 * math.pi), "tanh": 0.5}
@@ -213,7 +214,7 @@ def compare(s: Stream, run: Run, z: np.ndarray, out: Outcome) -> Seen:
     """The run against the slow player, round by round; a kink that only rounding decides ends the comparison."""
     X, y = s.X.tolist() * s.passes, s.y.tolist() * s.passes
     weight = None if s.weight is None else s.weight.tolist() * s.passes
-    step = s.learner.step
+    step = s.learner.rate
     rates = step.rates.tolist() if step.rates.size else None
     words = {"rule": s.rule, "update": s.update, "eta": step.eta, "power": step.power, "rates": rates, **s.space}
     want = naive.play(X, y, weight=weight, start=s.start, bias=s.bias, **words)
@@ -667,9 +668,9 @@ def spot(rng: np.random.Generator, limit: float = 1.0) -> float:
 def steps(rng: np.random.Generator, learner: L.Learner, frame: dict[str, Any]) -> L.Learner:
     """The learner with rates that change: eta t^-power, or given."""
     if rng.random() < 0.5:
-        return replace(learner, step=L.constant(learner.step.eta, float(rng.choice([0.3, 0.5, 1.0]))))
+        return replace(learner, rate=L.constant(learner.rate.eta, float(rng.choice([0.3, 0.5, 1.0]))))
     rounds = len(frame["X"]) * frame["passes"]
-    return learner.with_rates(learner.step.eta * rng.uniform(0.01, 1.0, rounds))
+    return learner.with_rates(learner.rate.eta * rng.uniform(0.01, 1.0, rounds))
 
 
 def family_1(rng: np.random.Generator) -> Stream:

@@ -6,8 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .certificate import Certificate, Certificates
-    from .certification import MismatchError
+    from .batch.isotonic import isotonic
+    from .batch.perceptron import hard_halfspace
+    from .batch.separability import fewest_mistakes, separate
+    from .certificates.certificate import Certificate, Certificates
+    from .certificates.risk import RiskCertificate, risk_certificate
+    from .certificates.theorems import Verdict
+    from .errors import MismatchError, ModelError, RowError
     from .estimators import (
         AssumptionWarning,
         DescentClassifier,
@@ -18,64 +23,57 @@ if TYPE_CHECKING:
         WidrowHoffRegressor,
         WinnowClassifier,
     )
-    from .estimators.batch import GradientDescentClassifier, GradientDescentRegressor
     from .estimators.calibrator import Calibrator
     from .estimators.generative import GenerativeClassifier
-    from .estimators.halfspace import BatchPerceptronClassifier
+    from .estimators.gradient_descent import GradientDescentClassifier, GradientDescentRegressor
     from .estimators.isotonic import IsotonicRegressor
     from .estimators.isotron import GLMtronBatchRegressor, IsotronClassifier, IsotronRegressor
     from .estimators.least_squares import LeastSquares
+    from .estimators.perceptron import BatchPerceptronClassifier
     from .estimators.threshold import ThresholdClassifier
-    from .facts import Facts
-    from .files import ModelError
-    from .generalisation import RiskCertificate, risk_certificate
-    from .halfspace import hard_halfspace
-    from .model import Model, load
-    from .monotone import isotonic
-    from .run import RowError
-    from .separability import fewest_mistakes, separate
+    from .online.facts import Facts
     from .sources import SourceError, open_source
-    from .theorems import Verdict
+    from .storage.model import Model, load
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "AssumptionWarning": "estimators",
-    "BatchPerceptronClassifier": "estimators.halfspace",
+    "AssumptionWarning": "errors",
+    "BatchPerceptronClassifier": "estimators.perceptron",
     "Calibrator": "estimators.calibrator",
-    "Certificate": "certificate",
-    "Certificates": "certificate",
+    "Certificate": "certificates.certificate",
+    "Certificates": "certificates.certificate",
     "DescentClassifier": "estimators",
     "DescentRegressor": "estimators",
     "EGRegressor": "estimators",
-    "Facts": "facts",
+    "Facts": "online.facts",
     "GLMtronBatchRegressor": "estimators.isotron",
     "GLMtronRegressor": "estimators",
     "GenerativeClassifier": "estimators.generative",
-    "GradientDescentClassifier": "estimators.batch",
-    "GradientDescentRegressor": "estimators.batch",
+    "GradientDescentClassifier": "estimators.gradient_descent",
+    "GradientDescentRegressor": "estimators.gradient_descent",
     "IsotonicRegressor": "estimators.isotonic",
     "IsotronClassifier": "estimators.isotron",
     "IsotronRegressor": "estimators.isotron",
     "LeastSquares": "estimators.least_squares",
-    "MismatchError": "certification",
-    "Model": "model",
-    "ModelError": "files",
+    "MismatchError": "errors",
+    "Model": "storage.model",
+    "ModelError": "errors",
     "PerceptronClassifier": "estimators",
-    "RowError": "run",
-    "RiskCertificate": "generalisation",
-    "SourceError": "sources",
+    "RowError": "errors",
+    "RiskCertificate": "certificates.risk",
+    "SourceError": "errors",
     "ThresholdClassifier": "estimators.threshold",
-    "Verdict": "theorems",
+    "Verdict": "certificates.theorems",
     "WidrowHoffRegressor": "estimators",
     "WinnowClassifier": "estimators",
-    "fewest_mistakes": "separability",
-    "hard_halfspace": "halfspace",
-    "isotonic": "monotone",
-    "load": "model",
+    "fewest_mistakes": "batch.separability",
+    "hard_halfspace": "batch.perceptron",
+    "isotonic": "batch.isotonic",
+    "load": "storage.model",
     "open_source": "sources",
-    "risk_certificate": "generalisation",
-    "separate": "separability",
+    "risk_certificate": "certificates.risk",
+    "separate": "batch.separability",
 }
 
 _PACKAGES = ("density", "forecast")

@@ -51,7 +51,7 @@ def _load_numba() -> None:
 
     if hasattr(caching.Cache, "_load_overload") and hasattr(caching.Cache, "_guard_against_spurious_io_errors"):
         caching.Cache.load_overload = load_overload  # type: ignore[method-assign]
-    for name in ("stream", "sources.parsers"):  # and what they need, while garbage is not looked for
+    for name in ("training.session", "sources.parsers"):  # and what they need, while garbage is not looked for
         importlib.import_module(f".{name}", __package__)
 
 

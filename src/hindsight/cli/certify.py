@@ -11,9 +11,9 @@ from .app import app, one_line_errors
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..rivals import Data
-    from ..run import Run
-    from ..stream import Course
+    from ..online.run import Run
+    from ..rows.matrices import Data
+    from ..training.session import Course
 
 SMALL = 1 << 28  # bytes of rows that are kept in memory rather than read again
 
@@ -33,11 +33,12 @@ def certify(
     with one_line_errors():
         import numpy as np
 
-        from ..certificate import Certificates
-        from ..certification import certify_run
-        from ..model import Model, load
-        from ..stream import Course, Plan
-        from ..theorems import Verdict
+        from ..certificates.certificate import Certificates
+        from ..certificates.certify import certify_run
+        from ..certificates.theorems import Verdict
+        from ..storage.model import Model, load
+        from ..training.plan import Plan
+        from ..training.session import Course
 
         found = load(model)
         if not isinstance(found, Model):
@@ -61,7 +62,7 @@ def certify(
 
 def data_for(course: Course, runs: list[Run]) -> list[Data]:
     """The rows as played, for each run: in memory where they are small, otherwise read again each time."""
-    from ..rivals import Data
+    from ..rows.matrices import Data
 
     kept, size = [], 0
     for X, targets, weight in rows(course, runs):
@@ -91,8 +92,8 @@ def joined(kept: list[Any], k: int) -> tuple[Any, Any, Any]:
 
 def rows(course: Course, runs: list[Run]) -> Iterator[tuple[Any, list[Any], Any]]:
     """One pass over the rows as played: scaled, with targets as the runs saw them."""
-    from ..scaling import scaled
-    from ..stream import coded, limited, targets_for, targets_of
+    from ..rows.scaling import scaled
+    from ..training.prepare import coded, limited, targets_for, targets_of
 
     source = course.plan.open()
     if course.state is not None:

@@ -48,10 +48,10 @@ def density(
 
 
 def _density(source: str, text: str, key: str | None, forget: float, score: str | None, json: bool) -> bool:
+    from ..certificates.theorems import Verdict
     from ..density import Keyed
     from ..density.spec import parse, texts
-    from ..run import RowError
-    from ..theorems import Verdict
+    from ..errors import RowError
 
     product = parse(text, forget)
     names = [name for k in product.densities for name in (k if isinstance(k, tuple) else (k,))]
@@ -168,11 +168,11 @@ def duel(
 def _duel(source: str, target: str | None, family: str, eta: float, shuffle: int | None, chart: str | None) -> None:
     import numpy as np
 
-    from ..density import charts
+    from ..charts import density as charts
+    from ..errors import RowError
     from ..estimators.duel import check, duel, stations
-    from ..run import RowError
     from ..sources import label_text
-    from ..stream import everything
+    from ..training.session import everything
 
     check(family)
     if chart is not None:
@@ -217,7 +217,7 @@ def picture(first: Curve, second: Curve, source: str, family: str) -> Any:
     """Mean log loss and share of mistakes so far, over the rows seen."""
     import numpy as np
 
-    from ..density import charts
+    from ..charts import density as charts
 
     last = len(first.losses)
     stops = np.unique(np.geomspace(min(5, last), last, 200).astype(int)).tolist()

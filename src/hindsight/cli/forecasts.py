@@ -92,7 +92,8 @@ def _compare(
     chart: str | None,
     as_json: bool,
 ) -> None:
-    from ..forecast import Scores, charts, comparison
+    from ..charts import forecast as charts
+    from ..forecast import Scores, comparison
 
     if chart is not None:
         charts.altair()
@@ -115,7 +116,8 @@ def _compare(
 
 def picture(found: Comparison, y: Any, given: dict[str, Any], c: Any, score: Any) -> Any:
     """Differences, and for probabilities reliability diagrams below them."""
-    from ..forecast import charts, reliability
+    from ..charts import forecast as charts
+    from ..forecast import reliability
 
     if score.loss == "quadratic":
         return charts.differences(found)
@@ -160,8 +162,9 @@ def _calibrate(
     chart: str | None,
     as_json: bool,
 ) -> None:
-    from ..forecast import Score, charts, reliability
-    from ..learners import choice
+    from ..charts import forecast as charts
+    from ..forecast import Score, reliability
+    from ..validation import choice
 
     kind, level, resamples, seed = bands
     choice("--band", kind, ("consistency", "confidence", "none"))
@@ -214,8 +217,8 @@ def read(
     source: str, outcome: str, names: list[str], weight: str | None, score: Any
 ) -> tuple[np.ndarray, dict[str, np.ndarray], np.ndarray | None]:
     """Outcomes, forecasts and weights of a file, checked; an error names the file, the line, the column, the value."""
+    from ..errors import RowError
     from ..forecast.scores import numbers, weights
-    from ..run import RowError
     from ..sources import columns
 
     table = columns(source, [outcome, *names, *([] if weight is None else [weight])])

@@ -21,9 +21,9 @@ def learn_isotron(
     as_json: bool,
 ) -> int:
     """Read, fit, and print what came of it; the exit status."""
+    from ..certificates.theorems import Verdict
     from ..estimators.isotron import IsotronClassifier, IsotronRegressor
-    from ..stream import everything
-    from ..theorems import Verdict
+    from ..training.session import everything
 
     X, y, weight, names, _ = everything(data, target, reading, **some)
     labels = y.dtype.kind == "U"

@@ -18,8 +18,9 @@ from .results import title
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..certificate import Certificate
-    from ..stream import Course, Plan
+    from ..certificates.certificate import Certificate
+    from ..training.plan import Plan
+    from ..training.session import Course
 
 NAMES = "perceptron, winnow, widrow-hoff, eg, descent or glm-tron (or isotron, in batches)"
 ROWS, LEARNER, RESULTS = "Rows", "Learner", "Results"
@@ -28,7 +29,7 @@ ROWS, LEARNER, RESULTS = "Rows", "Learner", "Results"
 @app.command()
 def learners() -> None:
     """List the learners: one update rule, θ ← θ − η · slope · x, in different geometries."""
-    from ..learners import TABLE
+    from ..online.learners import TABLE
 
     grid = Grid(title="w = weights(θ)    z = w·x    θ ← θ − η · slope · x", title_justify="left", box=None)
     for column in ("learner", "task", "geometry", "slope", "steps", "from"):
@@ -120,7 +121,7 @@ def learn(
         "rejects": rejects is not None,
     }
     with one_line_errors():
-        from ..stream import Plan
+        from ..training.plan import Plan
         from .progress import SHOWS
 
         choice("--progress", progress, SHOWS)
@@ -172,7 +173,7 @@ def chosen(names: str, etas: str | None, options: dict[str, Any]) -> tuple[tuple
     """Every learner at every rate, each with the options it takes; an option that none takes is an error."""
     import inspect
 
-    from ..learners import BY_NAME
+    from ..online.learners import BY_NAME
 
     rates: list[float | None] = [None]
     if etas is not None:
@@ -235,7 +236,7 @@ class Work:
     def _newest(self, resume: bool) -> dict[str, Any] | None:
         if self.checkpoint is None:
             return None
-        from .. import checkpoint
+        from ..storage import checkpoint
 
         found = checkpoint.latest(self.checkpoint) if resume else None
         if resume and found is None:
@@ -248,7 +249,8 @@ class Work:
 
     def run(self, show: str, as_json: bool) -> int:
         """Learn, save and certify; the exit status."""
-        from ..stream import Course, NewLabelError, begin
+        from ..errors import NewLabelError
+        from ..training.session import Course, begin
         from .results import result, summary
 
         self.quiet = show in ("none", "json")
@@ -278,7 +280,7 @@ class Work:
                 print(line)
             if self.page is not None:
                 print(f"report: {self.page}")
-        from ..theorems import Verdict
+        from ..certificates.theorems import Verdict
 
         return int(any(c.verdict is Verdict.BROKEN for each in certificates for c in each))
 
@@ -314,7 +316,7 @@ class Work:
 
     def learn(self, course: Course, show: str) -> None:
         """Play the rows to the end, or until a signal."""
-        from ..stream import learn
+        from ..training.session import learn
         from .outputs import Outputs
         from .progress import Progress
 
@@ -346,7 +348,7 @@ class Work:
 
     def _keep(self, course: Course, outputs: Any) -> None:
         if self.checkpoint is not None:
-            from .. import checkpoint
+            from ..storage import checkpoint
 
             checkpoint.write(self.checkpoint, {"lengths": outputs.safe(), "course": course.kept()})
 
@@ -354,7 +356,7 @@ class Work:
 
     def certificates(self, course: Course) -> list[list[Certificate]]:
         """For each learner the certificates of its runs."""
-        from ..certification import certify_run
+        from ..certificates.certify import certify_run
         from .certify import data_for
 
         out = []
@@ -367,13 +369,13 @@ class Work:
     def write(self, course: Course, certificates: list[list[Certificate]]) -> None:
         """The page and the model."""
         if self.page is not None:
-            from ..report import write
+            from ..report.page import write
             from .results import about
 
             write(self.page, str(self.plan.data), about(course), [c for each in certificates for c in each])
         if self.save is not None:
-            from ..certificate import Certificates
-            from ..model import Model
+            from ..certificates.certificate import Certificates
+            from ..storage.model import Model
 
             made: Any = None
             if certificates:

@@ -15,7 +15,7 @@ from .app import app, one_line_errors
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..model import Model
+    from ..storage.model import Model
 
 ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help="A file that --save or `model.save` wrote.")]
 Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to stdout.")]
@@ -71,7 +71,7 @@ def export(
 
 def opened(path: str) -> Model:
     """The model of a file, or that inside a saved estimator."""
-    from .. import model
+    from ..storage import model
 
     found, versions = model.opened(path)
     if isinstance(found, model.Model):
@@ -101,7 +101,7 @@ def opened(path: str) -> Model:
 
 def emit(output: str | None, texts: Iterator[str]) -> None:
     """Write texts to standard output, or to a file that they fill whole or not at all."""
-    from ..files import replace
+    from ..storage.container import replace
 
     if output is None:
         for text in texts:
@@ -137,9 +137,9 @@ def header(model: Model, with_margins: bool) -> list[str]:
 
 def has_probability(model: Model) -> bool:
     """Whether a margin says, through the logistic link, how probable the second of two labels is."""
-    from ..kernels import Logistic
+    from ..kernels.losses import Logistic
 
-    return model.labels is not None and len(model.runs) == 1 and isinstance(model.learner.rule, Logistic)
+    return model.labels is not None and len(model.runs) == 1 and isinstance(model.learner.loss, Logistic)
 
 
 def field(text: str) -> str:
@@ -151,8 +151,8 @@ def field(text: str) -> str:
 
 def lines(model: Model, X: Any, place: Any, with_margins: bool) -> str:
     """The lines of some rows."""
-    from ..model import means
-    from ..run import RowError
+    from ..errors import RowError
+    from ..storage.model import means
 
     try:
         z = model.margins(X)
@@ -164,7 +164,7 @@ def lines(model: Model, X: Any, place: Any, with_margins: bool) -> str:
         texts = [field(label) for label in model.labels]
         columns = [map(texts.__getitem__, model.choices(z).tolist())]
     if has_probability(model):
-        columns.append(map(repr, means(model.learner.rule, z[:, 0]).tolist()))
+        columns.append(map(repr, means(model.learner.loss, z[:, 0]).tolist()))
     if with_margins:
         columns += [map(repr, z[:, k].tolist()) for k in range(z.shape[1])]
     return "".join(",".join(row) + "\n" for row in zip(*columns, strict=True))
@@ -176,7 +176,7 @@ READING = ("features", "ignore", "header", "separator", "categorical", "missing"
 
 def rows(model: Model, data: str, form: str | None) -> Iterator[tuple[Any, Any]]:
     """The rows of a file as the model takes them, a chunk at a time, and where each stands."""
-    from ..scaling import scaled
+    from ..rows.scaling import scaled
     from ..sources import open_source
 
     known = model.preparation.get("source", {})
@@ -214,13 +214,13 @@ def renumbered(X: Any, names: Sequence[str], column: dict[str, int], features: i
 def describe(model: Model) -> str:
     """The learner in a line."""
     learner = model.learner
-    step, geometry = learner.step, learner.geometry
+    step, geometry = learner.rate, learner.geometry
     rate = f"η = {step.eta:g}" + (f"·t^−{step.power:g}" if step.power else "")
     if step.rates.size:
         rate = f"{step.rates.size:,} given rates"
     name = type(geometry).__name__.lower()
     parts = [learner.name, f"{type(learner.update).__name__.lower()} step", rate]
-    parts.append(f"rule {type(learner.rule).__name__.lower()}({learner.rule[0]:g})")
+    parts.append(f"rule {type(learner.loss).__name__.lower()}({learner.loss[0]:g})")
     parts.append(f"geometry {name}" + ("" if name == "euclidean" else f" of radius {geometry.radius:g}"))
     if model.average is not None:
         parts.append(f"mean of the weights {model.average} each step")
@@ -320,7 +320,7 @@ def summary(model: Model, top: int) -> dict[str, Any]:
     """The card as plain values."""
     from dataclasses import asdict
 
-    from ..certificate import _plain
+    from ..formatting import _plain
 
     found = {
         "learner": describe(model),
@@ -343,9 +343,9 @@ LINKS = ("Logistic", "Clipped", "Tanh", "Probit")  # rules that predict through 
 
 def plain(model: Model) -> dict[str, Any]:
     """The model for use elsewhere: prediction = link(weights . x + intercept), or a label by its margin."""
-    from ..certificate import _plain
+    from ..formatting import _plain
 
-    decide, rule = "value", type(model.learner.rule).__name__
+    decide, rule = "value", type(model.learner.loss).__name__
     if model.labels is not None:
         decide = "sign" if len(model.runs) == 1 else "argmax"
     outputs = []

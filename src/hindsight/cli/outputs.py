@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from ..stream import Course, Piece
+    from ..training.session import Course, Piece
 
 
 class Growing:
@@ -91,13 +91,13 @@ class Outputs:
 
 def predicted(course: Course, z: np.ndarray) -> list[list[Any]]:
     """For each learner what it predicted: numbers through the link, or labels."""
-    from ..model import means
+    from ..storage.model import means
 
     each, out = len(course.runs[0]), []
     for k, runs in enumerate(course.runs):
         mine = z[:, k * each : (k + 1) * each]
         if course.labels is None:
-            out.append([repr(v) for v in means(runs[0].learner.rule, mine[:, 0]).tolist()])
+            out.append([repr(v) for v in means(runs[0].learner.loss, mine[:, 0]).tolist()])
         else:
             codes = (mine[:, 0] > 0).astype(int) if each == 1 else mine.argmax(axis=1)
             out.append([course.labels[c] for c in codes.tolist()])

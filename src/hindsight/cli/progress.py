@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..stream import Course
+    from ..training.session import Course
 
 SHOWS = ("auto", "table", "json", "none")
 

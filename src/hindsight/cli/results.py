@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..certificate import Certificate
-    from ..learners import Learner
-    from ..stream import Course
+    from ..certificates.certificate import Certificate
+    from ..online.learners import Learner
+    from ..training.session import Course
 
 
 def title(learner: Learner) -> str:
     """A learner with its resolved settings, in a line."""
-    rule, geometry, step = learner.rule, learner.geometry, learner.step
+    rule, geometry, step = learner.loss, learner.geometry, learner.rate
     rate = f"η = {step.eta:g}" + (f"·t^−{step.power:g}" if step.power else "")
     name = type(geometry).__name__.lower()
     parts = [learner.name, f"{type(learner.update).__name__.lower()} step", rate]
@@ -25,7 +25,7 @@ def title(learner: Learner) -> str:
 
 def about(course: Course) -> str:
     """The rows in a few words."""
-    from ..stream import Sample
+    from ..training.plan import Sample
 
     features = course.runs[0][0].v.shape[1] - course.plan.intercept
     scale = "" if course.scale is None else f", scaled by {course.scale['kind']}"
@@ -37,7 +37,7 @@ def result(course: Course, titles: list[str], certificates: list[list[Certificat
     """Everything as plain values."""
     from dataclasses import asdict
 
-    from ..certificate import _plain
+    from ..formatting import _plain
 
     learners = []
     for k, (runs, loss) in enumerate(zip(course.runs, course.losses(), strict=True)):
@@ -54,8 +54,8 @@ def result(course: Course, titles: list[str], certificates: list[list[Certificat
 
 def summary(course: Course, titles: list[str], certificates: list[list[Certificate]], seconds: float) -> Iterator[str]:
     """The result to be read."""
-    from ..certificate import Certificates
-    from ..run import doubts
+    from ..certificates.certificate import Certificates
+    from ..online.run import doubts
 
     rejected = f" ({course.rejected:,} rejected)" if course.rejected else ""
     yield f"{about(course)}{rejected}"

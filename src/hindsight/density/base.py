@@ -8,10 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..certificate import Assumption
-from ..run import RowError
-from ..theorems import Theorem
-from . import kernels
+from ..certificates.certificate import Assumption
+from ..certificates.theorems import Theorem
+from ..errors import RowError
+from ..kernels import densities as kernels
 from .certificate import LN2, NONE, DensityCertificate, judge, merged
 
 BLOCK = 1 << 16

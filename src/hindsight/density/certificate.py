@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from ..certificate import COLOURS, GRAVITY, MARK, Assumption, _n, _plain
-from ..theorems import Theorem, Verdict, verdict
+from ..certificates.certificate import COLOURS, GRAVITY, MARK, Assumption
+from ..certificates.theorems import Theorem, Verdict, verdict
+from ..formatting import _n, _plain
 
 KT = Theorem("add-½ (KT) over k declared symbols", "N0, log loss", "regret ≤ (k−1)/2·ln T + ln k nats")
 LAPLACE = Theorem(

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy.special import gammaln, xlogy
 
-from ..certificate import Assumption
-from ..run import RowError
-from . import kernels
+from ..certificates.certificate import Assumption
+from ..errors import RowError
+from ..kernels import densities as kernels
 from .base import Density, finite, positive
 from .certificate import KT, LAPLACE, NONE, kt_bound, laplace_bound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..theorems import Theorem
+    from ..certificates.theorems import Theorem
 
 COUNT = "a count (0, 1, 2, ...)"
 

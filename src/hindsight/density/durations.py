@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln, xlogy
 
-from . import kernels
+from ..kernels import densities as kernels
 from .base import Density, positive
 
 

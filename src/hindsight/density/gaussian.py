@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import gammaln, multigammaln
 
-from ..certificate import Assumption
-from ..run import RowError
-from . import kernels
+from ..certificates.certificate import Assumption
+from ..errors import RowError
+from ..kernels import densities as kernels
 from .base import Density, finite, positive
 from .certificate import LN2, NONE, DensityCertificate, judge, merged
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..run import RowError
-from . import kernels
+from ..errors import RowError
+from ..kernels import densities as kernels
 from .base import Density
 from .certificate import LN2, DensityCertificate, judge, merged, together
 from .product import Product, columns_of

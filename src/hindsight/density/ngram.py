@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..certificate import Assumption
-from ..learners import choice
-from ..run import RowError
+from ..certificates.certificate import Assumption
+from ..errors import RowError
+from ..validation import choice
 from .certificate import LN2, NONE, DensityCertificate, judge, merged
 
 if TYPE_CHECKING:

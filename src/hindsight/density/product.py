@@ -9,7 +9,7 @@ from typing import Any, Self
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from ..run import RowError
+from ..errors import RowError
 from .certificate import LN2, DensityCertificate, together
 
 

@@ -1,6 +1,6 @@
 """scikit-learn estimators."""
 
-from .base import AssumptionWarning
+from ..errors import AssumptionWarning
 from .classify import DescentClassifier, PerceptronClassifier, WinnowClassifier
 from .regress import DescentRegressor, EGRegressor, GLMtronRegressor, WidrowHoffRegressor
 

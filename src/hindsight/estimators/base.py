@@ -13,22 +13,19 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
 
 from .. import kernels
-from ..learners import choice
-from ..one import Arrays, Dicts, One
-from ..run import Run, check_target, check_targets, check_weights, doubts, play
+from ..online.run import Run, doubts, play
+from ..online.single_row import Arrays, Dicts, One
+from ..validation import check_target, check_targets, check_weights, choice
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from ..facts import Facts
-    from ..learners import Learner
-    from ..rivals import Data
+    from ..online.facts import Facts
+    from ..online.learners import Learner
+    from ..rows.matrices import Data
+from ..errors import AssumptionWarning
 
 FLOATS = [np.float64, np.float32]
-
-
-class AssumptionWarning(UserWarning):
-    """The data seen so far lies outside what a theorem, or the geometry, allows for."""
 
 
 class SaveMixin:
@@ -36,7 +33,7 @@ class SaveMixin:
 
     def save(self, path: Any) -> None:
         """Write the estimator to one file; `hindsight.load` gives back an equal one."""
-        from ..model import save_estimator
+        from ..storage.model import save_estimator
 
         save_estimator(self, path)
 
@@ -180,8 +177,8 @@ class OnlineEstimator(SaveMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         -------
         Certificate, or Certificates with one a class for one-vs-rest.
         """
-        from ..certificate import Certificates
-        from ..certification import certify_run
+        from ..certificates.certificate import Certificates
+        from ..certificates.certify import certify_run
 
         check_is_fitted(self)
         labels = self._run_labels()
@@ -196,7 +193,7 @@ class OnlineEstimator(SaveMixin, BaseEstimator):  # type: ignore[misc]  # scikit
 
     def _data(self, k: int, X: Any, y: Any, sample_weight: Any) -> Data:
         """The rows as run k saw them."""
-        from ..rivals import Data
+        from ..rows.matrices import Data
 
         bias = self.runs_[k].bias
         if callable(X):
@@ -312,7 +309,7 @@ class OnlineEstimator(SaveMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         for y in targets:
             if not check_target(learner.targets, y):
                 check_targets(learner.targets, np.array([y], np.float64))
-        rates = learner.step.rates.size
+        rates = learner.rate.rates.size
         if rates and weight > 0.0 and runs[0].rounds >= rates:
             raise ValueError(f"{rates} rates were given, but there are more rounds than that")
         known, room = self.n_features_in_, runs[0].v.shape[1] - self.fit_intercept

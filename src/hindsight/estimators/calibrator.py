@@ -10,9 +10,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, indexable
 
+from ..batch.isotonic import isotonic, read
+from ..errors import RowError
 from ..forecast.scores import Score, numbers, same_length, weights
-from ..monotone import isotonic, read
-from ..run import RowError
 from .base import SaveMixin
 
 Knots = tuple[np.ndarray, np.ndarray]

@@ -13,8 +13,8 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .. import kernels
-from ..learners import Learner, descent, perceptron, winnow
-from ..run import RowError
+from ..errors import RowError
+from ..online.learners import Learner, descent, perceptron, winnow
 from .base import FitMixin, OnlineEstimator
 from .regress import COMMON
 
@@ -326,7 +326,7 @@ class DescentClassifier(OnlineClassifier):
         p = np.empty_like(z)
         for k in range(z.shape[1]):
             column = np.empty(len(z))
-            kernels.means(self.runs_[0].learner.rule, np.ascontiguousarray(z[:, k]), column)
+            kernels.means(self.runs_[0].learner.loss, np.ascontiguousarray(z[:, k]), column)
             p[:, k] = column
         if p.shape[1] == 1:
             return np.hstack([1.0 - p, p])

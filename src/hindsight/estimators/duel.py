@@ -84,6 +84,6 @@ def stations(rows: int) -> list[int]:
 
 def check(density: str) -> Any:
     """The density's name, if there is one of that name."""
-    from ..learners import choice
+    from ..validation import choice
 
     return choice("density", density, NAMES)

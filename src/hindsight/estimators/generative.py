@@ -12,11 +12,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from ..density import Bernoulli, Exponential, FullGaussian, Gaussian, Keyed, Poisson, Product, kernels
+from ..density import Bernoulli, Exponential, FullGaussian, Gaussian, Keyed, Poisson, Product
 from ..density.base import Density, learn
 from ..density.product import columns_of
-from ..learners import choice
-from ..run import RowError
+from ..errors import RowError
+from ..kernels import densities as kernels
+from ..validation import choice
 from .base import SaveMixin
 from .classify import OnlineClassifier
 

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
-from ..learners import choice
-from ..monotone import check_increasing, check_lipschitz, check_points, fit_pools, read
+from ..batch.isotonic import check_increasing, check_lipschitz, check_points, fit_pools, read
+from ..validation import choice
 from .base import SaveMixin
 
 

@@ -10,9 +10,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from ..isotron import LINKS, Curve, Known, Learnt, own_link
-from ..learners import choice
-from ..monotone import check_lipschitz
+from ..batch.isotonic import check_lipschitz
+from ..batch.isotron import Curve, Known, Learnt
+from ..batch.links import LINKS, own_link
+from ..validation import choice
 from .classify import OnlineClassifier
 from .rounds import ROUNDS, SweepEstimator, SweepRegressor
 

@@ -11,10 +11,9 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from ..learners import number
-from ..rivals import Data
-from ..run import check_targets, check_weights, explain
-from ..squares import Factor, Solution, iterate, normal
+from ..batch.least_squares import Factor, Solution, iterate, normal
+from ..rows.matrices import Data, explain
+from ..validation import check_targets, check_weights, number
 from .base import OnlineEstimator, SaveMixin
 from .regress import OnlineRegressor
 

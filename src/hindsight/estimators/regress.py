@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from .. import kernels
-from ..learners import Learner, descent, eg, glm_tron, widrow_hoff
+from ..online.learners import Learner, descent, eg, glm_tron, widrow_hoff
 from .base import FLOATS, FitMixin, OnlineEstimator
 
 
@@ -74,7 +74,7 @@ class OnlineRegressor(FitMixin, RegressorMixin, OnlineEstimator):  # type: ignor
         """What the model predicts for each row: its margin, through the link where there is one."""
         z = np.ascontiguousarray(self._margins(X)[:, 0], np.float64)
         out = np.empty_like(z)
-        kernels.means(self.runs_[0].learner.rule, z, out)
+        kernels.means(self.runs_[0].learner.loss, z, out)
         return out
 
     def learn_one(self, x: Any, y: float, weight: float = 1.0) -> Self:
@@ -94,7 +94,7 @@ class OnlineRegressor(FitMixin, RegressorMixin, OnlineEstimator):  # type: ignor
     def predict_one(self, x: Any) -> float:
         """What the model predicts for one row; a name never seen has weight 0."""
         z = self._margins_one(x)[0]
-        mean: float = self.runs_[0].learner.rule.mean(z)
+        mean: float = self.runs_[0].learner.loss.mean(z)
         return mean
 
 

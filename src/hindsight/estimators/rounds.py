@@ -10,18 +10,18 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from ..facts import Facts
-from ..isotron import History, Sweep, play_rounds
-from ..learners import number
-from ..rivals import Data
-from ..run import RowError, check_targets, check_weights
+from ..batch.isotron import History, Sweep, play_rounds
+from ..errors import RowError
+from ..online.facts import Facts
+from ..rows.matrices import Data
+from ..validation import check_targets, check_weights, number
 from .base import FitMixin, OnlineEstimator, SaveMixin
 from .regress import OnlineRegressor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..certificate import Certificate, Certificates
+    from ..certificates.certificate import Certificate, Certificates
 
 ROUNDS = """
     rounds : how many, at least 1.
@@ -179,8 +179,8 @@ class SweepEstimator(SaveMixin, FitMixin, BaseEstimator):  # type: ignore[misc]
             is UNCHECKABLE, and GLM-tron certified in its matching loss.
         u : for GLM-tron, a comparator to take instead of the best in hindsight.
         """
-        from ..certificate import Certificates
-        from ..isotron_certificate import certify_sweep
+        from ..certificates.certificate import Certificates
+        from ..certificates.isotron import certify_sweep
 
         check_is_fitted(self)
         X = self._read(X, reset=False, ensure_all_finite=False)

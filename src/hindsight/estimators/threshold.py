@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import type_of_target, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from ..run import RowError
+from ..errors import RowError
 from .base import SaveMixin
 from .classify import OnlineClassifier
 from .generative import matrix

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..learners import choice, number
-from ..monotone import Pools, isotonic
+from ..batch.isotonic import Pools, isotonic
+from ..validation import choice, number
 from .resample import resampled
 from .scores import Score, same_length, weights
 

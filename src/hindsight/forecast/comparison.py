@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..certificate import MARK, Assumption
-from ..learners import number
+from ..certificates.certificate import MARK, Assumption
+from ..validation import number
 from . import sequences
 from .scores import columns
 from .stream import Scores

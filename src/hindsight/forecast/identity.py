@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..learners import number
+from ..validation import number
 from .scores import Score, same_length, weights
 from .sequences import hoeffding
 

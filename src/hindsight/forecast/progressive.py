@@ -28,7 +28,7 @@ def progressive(model: Any, X: Any, y: Any, weight: Any = None) -> tuple[np.ndar
     model = clone(model).set_params(keep_margins=True).fit(X, y, sample_weight=weight)
     if model.margins_.ndim != 1:
         raise ValueError(f"a comparison wants two classes, got {len(model.classes_)}")
-    rule = model.runs_[0].learner.rule
+    rule = model.runs_[0].learner.loss
     made = np.empty(len(model.margins_))
     kernels.means(rule, np.ascontiguousarray(model.margins_), made)
     if not is_classifier(model):

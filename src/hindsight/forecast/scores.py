@@ -15,8 +15,8 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from ..learners import choice, number
-from ..run import RowError, check_weights
+from ..errors import RowError
+from ..validation import check_weights, choice, number
 
 LOSSES = ("square", "log", "quadratic")
 

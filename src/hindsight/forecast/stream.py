@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from ..kernels import inlined, kernel
+from ..kernels.compiler import inlined, kernel
 from .scores import Score, columns, same_length, weights
 
 if TYPE_CHECKING:

@@ -26,7 +26,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from .base import CHUNK, MISSING, Chunk, Options, Reject, Source, SourceError, label_text, nearest
+from ..errors import SourceError
+from .base import CHUNK, MISSING, Chunk, Options, Reject, Source, label_text, nearest
 from .samples import Table, columns, sample
 
 if TYPE_CHECKING:
@@ -171,18 +172,18 @@ def _files(data: Any, options: Options) -> Source:
             raise SourceError(f"{form}: one file at a time, and no standard input")
         return (arrays.npy if form == "npy" else arrays.npz)(paths[0], options)
     if form in ("csv", "tsv"):
-        from .delimited import Delimited
+        from .csv import Delimited
 
         return Delimited(paths, options, "\t" if form == "tsv" else ",")
     if form in ("svmlight", "vw"):
-        from .sparse import Svmlight, Wabbit
+        from .sparse_text import Svmlight, Wabbit
 
         return Svmlight(paths, options) if form == "svmlight" else Wabbit(paths, options)
     if form == "jsonl":
-        from .records import JsonLines
+        from .json_rows import JsonLines
 
         return JsonLines(paths, options)
-    from .tables import Arrow, Parquet
+    from .parquet_arrow import Arrow, Parquet
 
     return Parquet(paths, options) if form == "parquet" else Arrow(paths, options)
 
@@ -205,11 +206,11 @@ def _memory(data: Any, options: Options) -> Source:
     if isinstance(X, np.ndarray) or hasattr(X, "tocsr"):
         return Arrays(X, y, weight, options)
     if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__dataframe__"):
-        from .tables import Frame, arrow_of
+        from .parquet_arrow import Frame, arrow_of
 
         return Frame(arrow_of(X, y, weight, options), options)
     if hasattr(X, "__iter__"):
-        from .records import Dicts
+        from .json_rows import Dicts
 
         return Dicts(X, y, weight, options)
     raise SourceError(f"data: rows cannot be read from {type(X).__name__}")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .base import Chunk, Options, Position, Reject, Source, SourceError, label_text, nearest
+from ..errors import SourceError
+from .base import Chunk, Options, Position, Reject, Source, label_text, nearest
 from .names import Spelled
 from .streams import FREE, RATIO
 
@@ -206,7 +207,7 @@ def npy(path: str, options: Options) -> Source:
     if X.dtype.names is not None:
         import pyarrow as pa
 
-        from .tables import Frame
+        from .parquet_arrow import Frame
 
         frame = Frame(pa.table({name: np.ascontiguousarray(X[name]) for name in X.dtype.names}), options)
         frame.where = path

@@ -14,14 +14,11 @@ import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+from ..errors import SourceError
 
 CHUNK = 1 << 20  # bytes of text, or of the values of a table, that make a chunk
 MISSING = ("error", "zero", "skip")
 Position = dict[str, Any]
-
-
-class SourceError(ValueError):
-    """Data that cannot be read, with the place and the value."""
 
 
 class Reject(NamedTuple):

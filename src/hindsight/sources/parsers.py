@@ -14,7 +14,7 @@ from numba import njit, types
 from numba.core.types import BaseNamedTuple
 from numba.extending import intrinsic, overload, overload_method
 
-from ..lanes import prefetch
+from ..kernels.simd import prefetch
 
 PAD = 32
 LF, CR, TAB, SPACE, QUOTE, HASH, PLUS, MINUS, DOT, ZERO, COLON, BAR, E = (ord(c) for c in '\n\r\t "#+-.0:|e')

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .base import SourceError
+from ..errors import SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -58,7 +58,7 @@ def _numbers(values: np.ndarray) -> np.ndarray:
 def _typed(path: str, form: str, names: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
     """Columns of a Parquet or Arrow file."""
     from .base import Options
-    from .tables import Arrow, Parquet
+    from .parquet_arrow import Arrow, Parquet
 
     file = (Parquet if form == "parquet" else Arrow)([path], Options(), check=False)
     for name in names:
@@ -101,7 +101,7 @@ def _records(reader: Iterator[list[str]], path: str, names: Sequence[str], found
 
 
 def _objects(file: Iterable[str], path: str, names: Sequence[str], found: list[list[str]]) -> None:
-    from .records import Faulty, parse
+    from .json_rows import Faulty, parse
 
     for line, text in enumerate(file, 1):
         if text.strip():

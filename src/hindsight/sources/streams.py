@@ -12,7 +12,7 @@ import sys
 import zlib
 from typing import Any
 
-from .base import SourceError
+from ..errors import SourceError
 
 FREE = 1 << 28
 RATIO = 1000

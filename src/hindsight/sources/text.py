@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .base import Chunk, Options, Pool, Position, Reject, Source, SourceError
+from ..errors import SourceError
+from .base import Chunk, Options, Pool, Position, Reject, Source
 from .parsers import PAD
 from .streams import Stream
 

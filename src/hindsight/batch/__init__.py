@@ -1,0 +1,1 @@
+"""Learners that read all rows in each round."""

@@ -1,0 +1,277 @@
+"""Exact least squares (N1 1.1): the w that minimises Sigma c_t (w . x_t + b - y_t)^2 + l2 |w|^2.
+
+The intercept b is free: it counts neither in the penalty nor in the norm. Three ways, by what the rows allow:
+
+- `normal`: the Gram matrix, its Cholesky factor, and refinement from residuals over the rows; the fastest, and taken
+  only where its estimated condition says that it is sound.
+- `Factor`: the triangle R of a QR factorisation, into which blocks of rows are stacked; sound at any condition, one
+  pass, for streams.
+- `iterate`: LSMR, for sparse rows of many columns.
+
+`normal` too ends in a `Factor`, so whatever was learnt, more rows can follow.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..rows.matrices import explain
+from ..validation import check_targets, check_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..rows.matrices import Data
+
+
+EPS = float(np.finfo(np.float64).eps)
+SOUND = 1e-9  # least reciprocal condition of the scaled Gram matrix: beyond it the rows are factored themselves
+REFINE = 4  # passes over the rows that may refine a solution of the normal equations
+BLOCK = 4096  # least number of rows that are factored at a time
+ROOM = 4e9  # bytes that R may take
+ITERATIONS = 20_000  # of LSMR
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A least-squares fit.
+
+    Attributes
+    ----------
+    coef, intercept : w and b.
+    loss : Sigma c_t (w . x_t + b - y_t)^2.
+    rank : of the rows (less their mean where there is an intercept); None where it was not found.
+    condition : largest over smallest singular value that counts, those of the penalty included; 1 at rank 0.
+    method : "cholesky", "qr" or "lsmr".
+    converged : False where the cap on iterations ended the search.
+    """
+
+    coef: np.ndarray
+    intercept: float
+    loss: float
+    rank: int | None
+    condition: float
+    method: str
+    converged: bool = True
+
+
+class Factor:
+    """R with R^T R = Z^T Z for the rows Z = sqrt(c) (1, x, y), the 1 only with an intercept.
+
+    The column of ones comes first, so that eliminating it takes the means off the others. Blocks have a fixed number of
+    rows, so that the sizes of the chunks that rows come in change nothing, bit for bit.
+    """
+
+    def __init__(self, features: int, intercept: bool) -> None:
+        self.features, self.intercept = features, intercept
+        self.width = features + intercept + 1
+        self.rows = 0
+        self.method = "qr"
+        self._R = np.zeros((0, self.width))
+        self._waiting: list[np.ndarray] = []
+        self._solved: dict[tuple[float, float | None], Solution] = {}
+
+    def add(self, X: Any, y: np.ndarray, weight: np.ndarray | None = None, names: Sequence[Any] | None = None) -> None:
+        """Take in rows (a dense array or a CSR matrix), or raise and change nothing; rows of weight 0 are none."""
+        check_targets("real", y)
+        if weight is not None:
+            check_weights(weight)
+        kept = self.rows, self._R, list(self._waiting)
+        block = max(BLOCK, 2 * self.width)
+        try:
+            first = 0
+            while first < X.shape[0]:
+                part = slice(first, first + block - sum(map(len, self._waiting)))
+                rows = self._rows(X, y, weight, part, names)
+                self.rows += len(rows)
+                if min(self.rows, self.width) * self.width * 8 > ROOM:
+                    raise ValueError(
+                        f"{self.features:,} features need a triangle of {8e-9 * self.width**2:.0f} GB: "
+                        "fit them as one sparse matrix, which is solved by iteration"
+                    )
+                self._waiting.append(rows)
+                if sum(map(len, self._waiting)) == block:
+                    self._R, self._waiting = self.triangle(), []
+                first = part.stop
+        except BaseException:
+            self.rows, self._R, self._waiting = kept
+            raise
+        self.method = "qr"
+        self._solved.clear()
+
+    def _rows(self, X: Any, y: np.ndarray, weight: np.ndarray | None, part: slice, names: Any) -> np.ndarray:
+        values = X[part] if isinstance(X, np.ndarray) else X[part].toarray()
+        finite = np.isfinite(values).all(axis=1)
+        if not finite.all():
+            row = part.start + int(np.flatnonzero(~finite)[0])
+            explain(X, row, y[row], 0.0, 0.0, self.features, names)
+        Z = np.ones((len(values), self.width))
+        Z[:, self.intercept : -1] = values
+        Z[:, -1] = y[part]
+        if weight is not None:
+            Z = Z[weight[part] > 0.0]
+            Z *= np.sqrt(weight[part][weight[part] > 0.0])[:, None]
+        return Z
+
+    def triangle(self) -> np.ndarray:
+        """R of all rows so far."""
+        if not self._waiting:
+            return self._R
+        from scipy import linalg
+
+        rows = np.concatenate(self._waiting)
+        if not len(rows):
+            return self._R
+        if len(self._R) < self.width:
+            (R,) = linalg.qr(np.concatenate([self._R, rows]), mode="r", overwrite_a=True, check_finite=False)
+            R = np.ascontiguousarray(R[: self.width])
+        else:  # a triangle upon a rectangle: a third of the time
+            nb = min(16, self.width)
+            R = linalg.lapack.dtpqrt(0, nb, np.asfortranarray(self._R), np.asfortranarray(rows), overwrite_b=1)[0]
+            R = np.ascontiguousarray(R)
+        if not np.isfinite(R).all():
+            raise ValueError("the rows' squared norms overflow: scale the features or the targets")
+        return R
+
+    def solve(self, l2: float = 0.0, rcond: float | None = None) -> Solution:
+        """The minimiser; of several the shortest w.
+
+        Singular values of at most `rcond` times the largest count as 0; None is 8 eps max(n, sqrt(rows)), and rows that
+        have full rank by it once their columns are brought to one length have full rank.
+        """
+        key = l2, rcond
+        if key not in self._solved:
+            self._solved[key] = self._solve(l2, rcond)
+        return self._solved[key]
+
+    def _solve(self, l2: float, rcond: float | None) -> Solution:
+        from scipy import linalg
+
+        R, k, n = self.triangle(), int(self.intercept), self.features
+        unit = math.ldexp(1.0, math.frexp(float(np.abs(R).max(initial=0.0)))[1])  # so that no square overflows
+        R, l2 = R / unit, l2 / unit / unit
+        cut = 8.0 * EPS * max(n, math.sqrt(self.rows))
+        A, b = R[k:, k:-1].copy(), R[k:, -1]
+        # A column that is constant but for rounding leaves rounding alone once its mean is taken off.
+        length, before = np.linalg.norm(A, axis=0), np.linalg.norm(R[:, k:-1], axis=0)
+        A[:, length <= cut * before] = 0.0
+        length[length <= cut * before] = 0.0
+        s = linalg.svdvals(A) if A.size else np.zeros(0)
+        rank = int((s > (cut if rcond is None else rcond) * s.max(initial=0.0)).sum())
+        full = rank == n
+        if rcond is None and not full and len(A) >= n and length.all():
+            full = _reciprocal(A[:n] / length) > cut * float((before / length).max())
+            rank = n if full else rank
+        if full and l2 == 0.0:
+            w = linalg.solve_triangular(A[:n] / length, b[:n], check_finite=False) / length
+        elif rank:
+            U, s, Vt = linalg.svd(A, full_matrices=False)
+            U, s, Vt = U[:, :rank], s[:rank], Vt[:rank]
+            w = Vt.T @ ((U.T @ b) * (s / (s * s + l2)))
+        else:
+            w = np.zeros(n)
+        counted = np.hypot(s[:rank] if l2 == 0.0 or full else np.append(s[:rank], 0.0), math.sqrt(l2))
+        condition = float(counted[0] / counted[-1]) if rank else 1.0
+        miss = b - A @ w
+        intercept = float((R[0, -1] - R[0, 1:-1] @ w) / R[0, 0]) if k else 0.0
+        return Solution(w, intercept, float(miss @ miss) * unit * unit, rank, condition, self.method)
+
+
+def _reciprocal(R: np.ndarray) -> float:
+    """An estimate of the reciprocal condition of a triangle."""
+    from scipy.linalg import lapack
+
+    found: float = lapack.dtrcon(R)[0]
+    return found
+
+
+def normal(data: Data) -> Factor | None:
+    """The factor from the Gram matrix of rows held in memory (with their intercept as `data.bias`), if it is sound.
+
+    Refinement makes the solution that it holds that of the rows: with g the gradient at u, taken from residuals, the
+    loss there is g . H^-1 g above the least, and each correction leaves the share (eps/rcond)^2 of that.
+    """
+    from scipy.linalg import lapack
+
+    intercept, n = bool(data.bias), data.width
+    if np.count_nonzero(data.c) < 2 * n:
+        return None
+    gram, cross = data.moments(data.c, data.c * data.y)
+    order = np.roll(np.arange(n), int(intercept))  # the ones first
+    d = np.sqrt(np.diag(gram)[order])
+    if not (np.isfinite(gram).all() and np.isfinite(cross).all() and d.all()):
+        return None
+    H, bad = lapack.dpotrf(gram[np.ix_(order, order)] / np.outer(d, d), clean=1)
+    if bad:
+        return None
+    rcond = float(lapack.dpocon(H, 1.0 * np.abs(H.T @ H).sum(axis=0).max())[0])
+    if rcond < SOUND:
+        return None
+
+    def solve(g: np.ndarray) -> np.ndarray:
+        out = np.empty(n)
+        out[order] = lapack.dpotrs(H, g[order] / d)[0] / d
+        return out
+
+    u = solve(cross)
+    size = float(data.c @ data.y**2)
+    shrink = (64.0 * EPS * n / rcond) ** 2
+    for _ in range(REFINE):
+        z, g = data.misses(u, data.c)
+        miss = z - data.y
+        loss = float((data.c * miss) @ miss)
+        step = solve(g)
+        excess = float(g @ step)
+        u = u - step
+        if not math.isfinite(loss + excess):
+            return None
+        if shrink * excess <= 1e-18 * loss or excess <= (16.0 * EPS) ** 2 * size:
+            break
+    else:
+        return None
+    factor = Factor(n - intercept, intercept)
+    factor.rows, factor.method = int(np.count_nonzero(data.c)), "cholesky"
+    factor._R = np.zeros((n + 1, n + 1))
+    factor._R[:n, :n] = H * d
+    factor._R[:n, n] = factor._R[:n, :n] @ u[order]
+    factor._R[n, n] = math.sqrt(max(loss - excess, 0.0))
+    return factor
+
+
+def iterate(
+    X: Any, y: np.ndarray, weight: np.ndarray | None, intercept: bool, l2: float, tol: float, names: Any = None
+) -> Solution:
+    """LSMR on sparse rows, from w = 0, which leads to the shortest of several minimisers.
+
+    It stops where |M^T r| <= tol |M| |r| or |r| <= tol (|M| |w| + |b|), M the rows less their mean. That mean is taken
+    off within the products, never off the rows.
+    """
+    from scipy.sparse.linalg import LinearOperator, lsmr
+
+    check_targets("real", y)
+    if weight is not None:
+        check_weights(weight)
+    if not np.isfinite(X.data).all():
+        row = int(np.searchsorted(X.indptr, np.flatnonzero(~np.isfinite(X.data))[0], "right")) - 1
+        explain(X, row, y[row], 0.0, 0.0, X.shape[1], names)
+    X = X.astype(np.float64, copy=False)
+    c = np.ones(X.shape[0]) if weight is None else weight
+    root, total = np.sqrt(c), c.sum()
+    mean = X.T @ c / total if intercept else np.zeros(X.shape[1])
+    level = float(c @ y / total) if intercept else 0.0
+    M = LinearOperator(
+        X.shape,
+        matvec=lambda w: root * (X @ w.ravel() - mean @ w.ravel()),
+        rmatvec=lambda r: X.T @ (root * r.ravel()) - mean * (root @ r.ravel()),
+        dtype=np.float64,
+    )
+    target = root * (y - level)
+    w, stop, *_, condition, _ = lsmr(M, target, math.sqrt(l2), tol, tol, conlim=0.0, maxiter=ITERATIONS)
+    if not np.isfinite(w).all():
+        raise ValueError("the rows' squared norms overflow: scale the features or the targets")
+    miss = M @ w - target
+    return Solution(w, level - float(mean @ w), float(miss @ miss), None, float(condition), "lsmr", stop != 7)

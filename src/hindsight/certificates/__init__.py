@@ -1,0 +1,1 @@
+"""From a run and its rows to a certificate."""

@@ -1,0 +1,77 @@
+"""Certificates of the batch perceptron."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..batch.perceptron import Floats, Halfspace
+from ..batch.separability import Separation, rounding, separate
+from ..rows.matrices import Data
+from . import theorems
+from .certificate import Assumption, Certificate, Comparator
+from .rivals import hard_margin
+from .theorems import Theorem, Verdict
+
+SMALL = 4_000_000  # numbers in the rows up to which a certificate seeks the hard margin
+
+BATCH = Theorem("batch perceptron", "N2", "updates ≤ (R|u|)² if y(u·x) ≥ 1 on every row")
+
+
+def certify_halfspace(half: Halfspace, data: Data, label: str | None = None) -> Certificate:
+    """Certificate 8: the updates of a batch perceptron against (R|u|)^2, u of largest margin over its rows."""
+    half.replay(data)
+    R = math.sqrt(float(data.row_norms2().max()))
+    u, lower, found, shown = _separator(half, data)
+    steps = Assumption(f"w = 0 at first, and w += y x on violated rows alone; R = max |x|₂ = {R:.6g}", True)
+    best = "the fewest of all hypotheses visited" if half.every else "the fewest of the hypotheses counted"
+    pocket = f"the pocket has {half.errors:,} training errors of {data.rounds:,}, {best}"
+    if u is None:
+        known = shown.separable is False
+        need = Assumption("some u must be right on every row: " + "; ".join(shown.notes), False if known else None)
+        rival = Comparator(
+            half.pocket[0], float(half.errors), float(np.linalg.norm(half.pocket)), math.inf, "the pocket"
+        )
+        verdict, bound, equality = Verdict.VOID if known else Verdict.UNCHECKABLE, math.nan, False
+        ended = "a cap stopped it"
+    else:
+        least, norm = float((data.y * data.margins(u)).min()), float(np.linalg.norm(u))
+        bound = (R * norm) ** 2
+        need = Assumption(f"least y(u·x) = {least:.9g}, which must be at least 1", least >= 1.0)
+        verdict, equality = theorems.verdict(float(half.updates), bound, 0.0) if need.met else (Verdict.VOID, False)
+        rival = Comparator(u, 0.0, norm, max(0.0, bound - (R * lower) ** 2), found)
+        ended = "it stopped by itself: every row is right"
+        if not half.converged:
+            ended = "a cap stopped it; the bound holds at any time"
+    return Certificate(
+        verdict, BATCH, "updates", float(half.updates), bound, rival, (need, steps), half.visits,
+        equality=equality, notes=(ended, pocket), label=label,
+    )  # fmt: skip
+
+
+def _separator(half: Halfspace, data: Data) -> tuple[Floats | None, float, str, Separation]:
+    """The shortest known u with y (u.x) >= 1 on all rows, what no such |u| is below, how it was found; or a proof."""
+    known: list[tuple[Floats, str]] = []
+    lower, shown = 0.0, Separation(None)
+    if data.rounds * data.width <= SMALL:
+        hard = hard_margin(data)
+        if hard.u is not None:
+            known.append((hard.u, "of largest margin"))
+            lower = hard.lower
+    if half.converged:
+        known.append((half.v[0], "the perceptron's own"))
+    if not known:
+        shown = separate(data)
+        if shown.w is not None:
+            known.append((shown.w, "of the linear program"))
+    fit = []
+    for w, found in known:
+        least, error = float((data.y * data.margins(w)).min()), float(rounding(data, w).max())
+        if least > 2.0 * error:  # scaled so that rounding keeps the least margin at 1 or more
+            u = w if least >= 1.0 and found == "of largest margin" else w * ((1.0 + 4.0 * error / least) / least)
+            fit.append((float(np.linalg.norm(u)), u, found))
+    if not fit:
+        return None, 0.0, "", shown
+    _, u, found = min(fit, key=lambda f: f[0])
+    return u, lower, found, shown

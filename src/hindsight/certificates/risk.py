@@ -1,0 +1,238 @@
+"""Online to batch (N0; THEORY.md 9): what one pass over i.i.d. rows promises for rows to come, with none held out.
+
+Let v be the mean of w_1..w_m, the weights that predicted, L_A the sum of the losses they paid, each before its row was
+learnt, and R_v the expected loss of v on a new row. Losses are convex, so R_v <= (1/m) Sigma R_(w_t); and w_t was fixed
+before row t, so loss_t - R_(w_t) sums to a martingale. Hence, for losses in [0, c],
+
+    E[R_v] <= E[L_A]/m        and with probability 1 - delta        R_v <= L_A/m + c sqrt(ln(1/delta) / (2m)).
+
+The first joined with a regret bound gives E[R_v] <= min_u [R_u/(1 - eta X^2) + |u|^2/(eta m)] for Widrow-Hoff, and the
+like for every learner that has one. No data can show that rows are i.i.d. or that no loss is above c, so the verdict is
+UNCHECKABLE with the figure; it is VOID once the rows themselves speak against it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import kernels
+from ..kernels.geometries import Euclidean
+from ..kernels.losses import Square
+from ..kernels.updates import Explicit
+from ..online.learners import Learner
+from ..online.run import Run
+from ..validation import number
+from . import rivals
+from .certificate import Assumption, Certificate, Certificates, Comparator
+from .certify import LOSS_NAMES, certify_run
+from .replay import Rounds, replay
+from .theorems import NONE, Theorem, Verdict
+
+if TYPE_CHECKING:
+    from ..rows.matrices import Data
+
+
+ONLINE_TO_BATCH = Theorem(
+    "online to batch", "N0", "with probability 1 − δ: R_v ≤ L_A/m + c·√(ln(1/δ)/(2m)), v = (w₁ + … + w_m)/m"
+)
+
+
+@dataclass(frozen=True)
+class RiskCertificate(Certificate):
+    """A certificate of the risk R_v of the averaged predictor.
+
+    `measured` is the mean progressive loss L_A/m and `bound` the figure that R_v does not exceed with probability
+    1 - delta.
+
+    Attributes
+    ----------
+    predictor : v, the mean of w_1..w_m, the intercept's weight last.
+    delta : the probability with which the figure may fail.
+    expectation : an unbiased estimate, from these rows, of a bound on E[R_v]; NaN where no regret bound covers the run.
+    """
+
+    predictor: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    delta: float = math.nan
+    expectation: float = math.nan
+
+
+def risk_bound(mean_loss: float, m: int, bound: float, delta: float) -> float:
+    """L_A/m + c sqrt(ln(1/delta)/(2m))."""
+    return mean_loss + bound * math.sqrt(math.log(1.0 / delta) / (2.0 * m))
+
+
+def risk_certificate(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    bound: float | None = None,
+    delta: float = 0.05,
+    support: float | None = None,
+    target: float | None = None,
+) -> RiskCertificate | Certificates:
+    """What the averaged predictor of one pass promises on rows to come, if all are i.i.d. and no loss exceeds `bound`.
+
+    Parameters
+    ----------
+    model : an online regressor, or classifier with a convex loss, trained in one pass.
+    X, y, sample_weight : the rows it was trained on, as for `certify`.
+    bound : c, declared: no loss (w_t.x - y)^2, or of the learner's own kind, can be above it. Never take it from the
+        losses seen: the figure would fail more often than delta says. None lets it follow from `support` and `target`
+        where the weights have a norm cap: EG, and descent on the simplex or in the balanced geometry.
+    delta : the probability, above 0 and below 1, with which the figure may fail (shared among one-vs-rest learners).
+    support : X, declared: no row of the distribution has a larger norm (|x|_2; |x|_inf for multiplicative weights),
+        the intercept counted. It enters the bound in expectation of the square loss, where None takes the largest seen.
+    target : declared: no |y| of the distribution is larger; only for `bound` None.
+
+    Examples
+    --------
+    >>> import numpy as np, hindsight
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.choice([-0.5, 0.5], size=(1000, 2))
+    >>> model = hindsight.WidrowHoffRegressor(0.1, average="before", fit_intercept=False).fit(X, X[:, 0])
+    >>> found = risk_certificate(model, X, X[:, 0], bound=0.5)  # |w_t - u| falls from 1, so no loss is above |x|^2
+    >>> found.verdict.value, round(found.measured, 4), round(found.bound, 4)
+    ('UNCHECKABLE', 0.0054, 0.0247)
+    """
+    declared = {"bound": bound, "support": support, "target": target}
+    for name, value in declared.items():
+        if value is not None:
+            declared[name] = number(name, value, 0)
+    if not 0.0 < number("delta", delta) < 1.0:
+        raise ValueError(f"delta must lie above 0 and below 1, got {delta!r}")
+    runs: list[Run] = getattr(model, "runs_", [])
+    if not runs:
+        raise ValueError(f"a risk certificate is for online learners that were trained, not for {model!r}")
+    learner = runs[0].learner
+    if learner.name in ("perceptron", "winnow"):
+        raise ValueError(f"{learner.name} counts mistakes, which are not convex: take a learner that descends a loss")
+    c = _largest_loss(learner, **declared)
+    labels = model._run_labels()
+    share, limits = delta / len(runs), (declared["support"], declared["target"])
+    each = tuple(
+        _certificate(run, model._data(k, X, y, sample_weight), c, share, *limits, model.average, labels[k])
+        for k, run in enumerate(runs)
+    )
+    return each[0] if len(each) == 1 else Certificates(each)
+
+
+def _largest_loss(learner: Learner, bound: float | None, support: float | None, target: float | None) -> float:
+    """c as declared, or the largest loss with |w.x| <= U X and |y| <= target: at a corner, as losses are convex."""
+    if bound is not None:
+        return bound
+    if isinstance(learner.geometry, Euclidean):
+        raise ValueError("declare bound: the weights of this learner have no norm cap for it to follow from")
+    ends = {"sign": (-1.0, 1.0), "unit": (0.0, 1.0)}.get(learner.targets)
+    if support is None or (ends is None and target is None):
+        raise ValueError("declare bound, or support and target for it to follow from")
+    reach = learner.geometry.radius * support
+    ends = (-float(target or 0.0), float(target or 0.0)) if ends is None else ends
+    corners = [(z, y) for z in (-reach, reach) for y in ends]
+    z, y = (np.array(values) for values in zip(*corners, strict=True))
+    return float(_losses(learner, z, y)[0].max())
+
+
+def _certificate(
+    run: Run,
+    data: Data,
+    c: float,
+    delta: float,
+    support: float | None,
+    target: float | None,
+    average: str | None,
+    label: str | None,
+) -> RiskCertificate:
+    t = replay(run, data)
+    loss, quantity = _losses(run.learner, t.z, t.y)
+    m, mean, high, low = loss.size, math.fsum(loss) / loss.size, float(loss.max()), float(loss.min())
+    seen = f"largest seen {high:.6g}" if low >= 0.0 else f"least seen {low:.6g}"
+    needs = [
+        Assumption(f"one pass: {run.rounds:,} rounds over {data.rounds:,} rows", run.rounds <= data.rounds),
+        Assumption("every weight is 1", bool((data.c == 1.0).all())),
+        Assumption(f"losses lie between 0 and c = {c:g}: {seen}", None if low >= 0.0 and high <= c else False),
+    ]
+    norm, sign = (float(np.sqrt(t.q.max())), "|x|₂") if isinstance(run.learner.geometry, Euclidean) else (
+        float(t.top.max()), "|x|∞"
+    )  # fmt: skip
+    for name, most, value in ((sign, support, norm), ("|y|", target, float(np.abs(t.y).max()))):
+        if most is not None:
+            needs.append(Assumption(f"{name} ≤ {most:g}: largest seen {value:.6g}", None if value <= most else False))
+    needs.append(Assumption("rows are i.i.d., and those to come are drawn alike", None))
+    void = any(need.met is False for need in needs)
+    regret = certify_run(run, data)
+    rival = regret.rival
+    own = float(_losses(run.learner, data.margins(rival.u)[t.row], t.y)[0].sum()) / m
+    expectation, says = (math.nan, "void") if void else _in_expectation(run, data, t, regret, support)
+    whose = (
+        "the weights this model predicts with"
+        if average == "before"
+        else 'not those this model predicts with: fit it with average="before", or read them in `predictor`'
+    )
+    return RiskCertificate(
+        Verdict.VOID if void else Verdict.UNCHECKABLE,
+        ONLINE_TO_BATCH,
+        quantity,
+        mean,
+        math.nan if void else risk_bound(mean, m, c, delta),
+        Comparator(rival.u, own, rival.norm, rival.gap / m, rival.found),
+        tuple(needs),
+        m,
+        notes=(f"δ = {delta:g}", f"v is the mean of w₁..w_m, {whose}", f"in expectation: {says}"),
+        label=label,
+        predictor=_mean_weights(run, data),
+        delta=delta,
+        expectation=expectation,
+    )
+
+
+def _losses(learner: Learner, z: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, str]:
+    """The losses at these margins, convex in w, and their name: the square loss also where the rule drops its 2."""
+    if isinstance(learner.loss, Square) and learner.name != "glm-tron":
+        return (z - y) ** 2, "mean progressive square loss"
+    out = np.empty(z.size)
+    kernels.losses(learner.loss, z, y, out)
+    name = "matching" if learner.name == "glm-tron" else LOSS_NAMES[type(learner.loss)]
+    return out, f"mean progressive {name} loss"
+
+
+def _mean_weights(run: Run, data: Data) -> np.ndarray:
+    """The mean of w_1..w_m: the run's own where it kept the sum, otherwise of the run played again."""
+    if run.v.shape[0] == (2 if isinstance(run.learner.geometry, Euclidean) else 4):
+        return run.mean("before")
+    learner = run.learner
+    again = Run(learner, data.width - bool(run.bias), intercept=bool(run.bias), average=True, start=run.start)
+    work = np.empty((3, data.rounds))
+    parts = (learner.loss, learner.update, learner.geometry, learner.rate)
+    while again.rounds < run.rounds:
+        for first, rows, count in data.blocks():
+            y, c = data.y[first : first + count], data.c[first : first + count]
+            kernels.play(rows, 0, count, y, c, *parts, again.v, again.s, *work[:, :count], again.f)
+    return again.mean("before")
+
+
+def _in_expectation(run: Run, data: Data, t: Rounds, regret: Certificate, support: float | None) -> tuple[float, str]:
+    """An unbiased estimate of a bound on E[R_v], and what to say of it."""
+    learner, m = run.learner, t.z.size
+    if regret.theorem is NONE or learner.rate.rates.size or learner.rate.power != 0.0:
+        return math.nan, "no regret bound here covers this run"
+    square = isinstance(learner.loss, Square) and learner.name != "glm-tron"
+    if not square or support is None:
+        value, which = regret.bound / m, "X the largest seen: declare support" if square else "with the gradients met"
+    else:
+        rate, radius = float(t.eta[0]) * learner.loss.scale, learner.geometry.radius
+        x2, which = rate * (radius * support) ** 2, f"X = {support:g}"
+        explicit = isinstance(learner.update, Explicit)
+        if explicit and x2 >= 1.0:
+            return math.nan, f"void, ηX² = {x2:.6g} must be below 1"
+        a = np.full(data.rounds, 1.0 / (1.0 - x2) if explicit else 1.0)
+        best = rivals.best(data, Square(2.0), learner.geometry, 2.0 / rate, a, run.first)
+        value = best.objective / m * (1.0 if explicit else 1.0 + x2)
+    if not math.isfinite(value):
+        return math.nan, "the regret bound is void"
+    return value, f"E[R_v] is at most a bound that these rows estimate, without bias, at {value:.6g} ({which})"

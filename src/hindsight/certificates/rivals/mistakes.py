@@ -1,0 +1,302 @@
+"""The rivals of the perceptron's mistake bounds (THEORY.md 5; N2).
+
+With w_1 = 0 the perceptron ends at w = Sigma over mistakes of c_t y_t x_t. On a mistake y_t w_t . x_t <= 0, hence
+|w|^2 <= S = Sigma over mistakes of c_t^2 |x_t|^2; and u . w >= Sigma c_t (1 - h_t) = M - H with
+h_t = max(0, 1 - y_t u . x_t), M and H weighted by c_t. So for every u
+
+    M <= H(u) + |u| sqrt(S)                                                     (sharp)
+    M <= ((a + sqrt(a^2 + 4 H(u))) / 2)^2,   a = R |u|,  R^2 = max c_t |x_t|^2     (plain; S <= R^2 M)
+
+H may run over the mistakes or over any rows that contain them. Over the mistakes *alone* both forms are smallest at
+u = 0, where they read M <= M: hindsight proves nothing there. The rival worth having is therefore sought over all rows,
+where u = 0 costs T, and its bound is then read over the mistakes, which can only make it smaller.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...kernels.compiler import kernel
+from ...kernels.geometries import Euclidean
+from ...kernels.losses import Hinge
+from ...rows.matrices import Data, Floats
+from .ascent import Ascent
+from .spaces import space
+
+NNLS = 500  # widths up to which the hard margin is found exactly, by non-negative least squares on few rows
+HARD = 2.0**200  # a hinge of this weight is a constraint
+
+
+@dataclass(frozen=True)
+class MistakeRival:
+    """A comparator for a mistake bound.
+
+    Attributes
+    ----------
+    u : ndarray
+    margin : float
+        The margin its hinge losses are counted from (1 for the perceptron, delta for Winnow).
+    hinge : float
+        H(u) over the rows it was sought on.
+    divergence : float
+        1/2 |u|^2, or RE(u || w_1).
+    bound : float
+        The mistakes it promises at most, H over the rows it was sought on.
+    lower : float
+        No u and no margin makes that bound smaller than this.
+    passes : int
+    notes : tuple of str
+    """
+
+    u: Floats
+    margin: float
+    hinge: float
+    divergence: float
+    bound: float
+    lower: float
+    passes: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def norm(self) -> float:
+        """|u|_2."""
+        return float(np.linalg.norm(self.u))
+
+    @property
+    def gap(self) -> float:
+        """At least the bound's distance from the smallest one."""
+        return max(0.0, self.bound - self.lower)
+
+
+def check_labels(data: Data) -> None:
+    """Mistake bounds speak of labels -1 and 1."""
+    bad = np.abs(data.y) != 1.0
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise ValueError(f"labels must be -1 or 1 for a mistake bound, got {data.y[row]} in row {row}")
+
+
+def reach(data: Data) -> float:
+    """R = max sqrt(c_t) |x_t|_2 over the rows."""
+    return float(np.sqrt((data.c * data.row_norms2()).max())) if data.rounds else 0.0
+
+
+def plain_bound(hinge: float, a: float) -> float:
+    """((a + sqrt(a^2 + 4 H)) / 2)^2."""
+    return float((0.5 * (a + np.sqrt(a * a + 4.0 * hinge))) ** 2)
+
+
+def sharp_bound(mistakes: Data, u: Floats) -> tuple[float, float]:
+    """(bound, H): M <= H + |u| sqrt(S) over the rows on which mistakes were made; one pass."""
+    check_labels(mistakes)
+    hinge = float(mistakes.c @ np.maximum(0.0, 1.0 - mistakes.y * mistakes.margins(u)))
+    return hinge + float(np.linalg.norm(u) * np.sqrt(mistakes.c**2 @ mistakes.row_norms2())), hinge
+
+
+@kernel
+def _along(m, c, rho):  # type: ignore[no-untyped-def]
+    """H(rho d) and its slope in rho, for margins m along d."""
+    total, slope = 0.0, 0.0
+    for t in range(m.size):
+        short = 1.0 - rho * m[t]
+        if short > 0.0:
+            total += c[t] * short
+            slope -= c[t] * m[t]
+    return total, slope
+
+
+def _best_length(m: Floats, c: Floats, R: float) -> tuple[float, float, float]:
+    """(rho, H, bound) that make the plain bound smallest along a unit direction: it is quasiconvex, so bisect."""
+
+    def rising(rho: float) -> tuple[bool, float, float]:
+        hinge, slope = _along(m, c, rho)
+        bound = plain_bound(hinge, R * rho)
+        return slope + R * bound**0.5 >= 0.0, hinge, bound
+
+    up, hinge, bound = rising(0.0)
+    found = (0.0, hinge, bound)
+    lo, hi = 0.0, 1.0 / R
+    while not up:
+        up, hinge, bound = rising(hi)
+        found = min(found, (hi, hinge, bound), key=lambda f: f[2])
+        lo, hi = (lo, hi) if up else (hi, 2.0 * hi)
+    for _ in range(60):
+        mid = 0.5 * (lo + hi)
+        if hi - lo <= 1e-9 * hi:
+            break
+        up, hinge, bound = rising(mid)
+        found = min(found, (mid, hinge, bound), key=lambda f: f[2])
+        lo, hi = (lo, mid) if up else (mid, hi)
+    return found
+
+
+def perceptron(data: Data, R: float | None = None, tol: float = 0.01, max_passes: int = 300) -> MistakeRival:
+    """The u that makes the plain bound smallest, H over the rows of `data`.
+
+    s = sqrt(bound) solves s^2 = min_u H(u) + s R |u|. As k |u| = min over kappa of kappa/2 |u|^2 + k^2/(2 kappa),
+    passes of dual coordinate ascent on H + kappa/2 |u|^2 take turns with steps towards kappa = s R / |u|. For any
+    0 <= alpha_t <= c_t, with A = Sigma alpha_t and v = Sigma alpha_t y_t x_t,
+
+        min_u H(u) + s R |u| >= A min(1, s R / |v|),   hence   min_u bound >= min(A, (A R / |v|)^2).
+
+    Parameters
+    ----------
+    data : Data
+        All rows played (over the mistakes alone u = 0 wins, see the module's text). Labels -1 and 1.
+    R : float or None
+        max sqrt(c_t) |x_t| over the mistakes, or more (X2 sqrt(c_max)); None takes it over `data`.
+    tol, max_passes : as for `best`
+
+    Examples
+    --------
+    >>> found = perceptron(Data(np.array([[2.0], [-2.0]]), [1.0, -1.0]))
+    >>> found.u, found.bound
+    (array([0.5]), 1.0)
+    """
+    check_labels(data)
+    begun = data.passes
+    R = reach(data) if R is None else float(R)
+    total = float(data.c.sum())
+    zero = MistakeRival(np.zeros(data.width), 1.0, total, 0.0, total, 0.0, 0)
+    if R == 0.0 or total == 0.0:
+        return MistakeRival(zero.u, 1.0, total, 0.0, total, total, 0, ("all rows are 0",))
+    geometry = Euclidean(1.0)
+    ascent = Ascent(data, Hinge(1.0), geometry, space(geometry, data.width), data.c, 4.0 * R * R)
+    v, weight = data.combine(-data.y * data.c), total  # the dual point of u = 0, the best over mistakes alone
+    found, lower, sweeps, wait = zero, 0.0, 0, 1
+    size, power, seen = 0.0, 1.5, (np.nan, np.nan)
+    while True:
+        size = float(np.linalg.norm(v))
+        lower = max(lower, min(weight, (weight * R / size) ** 2) if size > 0.0 else weight)
+        if size > 0.0:
+            d = -v / size
+            rho, hinge, bound = _best_length(data.y * data.margins(d), data.c, R)
+            if bound < found.bound:
+                found = MistakeRival(rho * d, 1.0, hinge, 0.5 * rho * rho, bound, 0.0, 0)
+        passes = data.passes - begun
+        done = found.bound - lower <= max(tol, 1e-14) * found.bound
+        if done or passes + wait + 2 > max_passes:
+            notes = () if done else (f"stopped at {passes} passes, gap {found.bound - lower:.3g} of {found.bound:.3g}",)
+            bound, lower = found.bound, min(lower, found.bound)
+            return MistakeRival(found.u, 1.0, found.hinge, found.divergence, bound, lower, passes, notes)
+        if sweeps and size > 0.0:
+            # kappa is right where |v| = kappa |u| is s R. |v| grows like kappa^p, 0 <= p <= 1: a secant in logarithms.
+            here = np.log(ascent.kappa), np.log(size)
+            rise = (here[1] - seen[1]) / (here[0] - seen[0]) if abs(here[0] - seen[0]) > 1e-3 else 1.0 / power
+            power = 1.0 / min(1.0, max(0.2, rise)) if np.isfinite(rise) else power
+            seen = here
+            ascent.kappa *= (R * found.bound**0.5 / size) ** power
+        ascent.sweep(wait)
+        v, weight = ascent.v, float(np.abs(ascent.alpha).sum())
+        sweeps += wait
+        wait = max(1, sweeps // 8)
+
+
+@dataclass(frozen=True)
+class HardMargin:
+    """The least norm B of a u with y_t u . x_t >= 1 on all rows.
+
+    Attributes
+    ----------
+    separable : True (shown by u), False (shown by `notes`), or None (not shown within the cap on passes)
+    u : ndarray or None
+        Feasible: its margins are computed, and it is scaled so that the least of them is at least 1.
+    norm : float
+        |u|, at least B; infinite without u.
+    lower : float
+        B is at least this.
+    """
+
+    separable: bool | None
+    u: Floats | None
+    norm: float
+    lower: float
+    passes: int
+    notes: tuple[str, ...] = ()
+
+
+def hard_margin(data: Data, tol: float = 1e-3, max_passes: int = 300) -> HardMargin:
+    """B = min |u| such that y_t u . x_t >= 1 for all rows of positive weight (N2's hard-margin norm, (RB)^2 mistakes).
+
+    Few coordinates: exact on a working set of rows that grows by those most violated; each working set's B is a lower
+    bound, and one that is not separable settles it. Many: dual coordinate ascent, B >= A/|v| for any alpha >= 0.
+    """
+    check_labels(data)
+    begun = data.passes
+    data = data if data.c.all() else data.only(data.c > 0.0)
+    return _few(data, tol, max_passes, begun) if data.width <= NNLS else _many(data, tol, max_passes, begun)
+
+
+def _feasible(data: Data, u: Floats) -> tuple[Floats | None, float, Floats]:
+    """u scaled so that the least margin is at least 1 whichever way the sums are rounded, its norm, and the margins."""
+    m = data.y * data.margins(u)
+    rounding = (data.width + 8) * np.finfo(np.float64).eps * float(np.linalg.norm(u))
+    least = float((m - rounding * np.sqrt(data.row_norms2())).min())
+    if least <= 0.0:
+        return None, np.inf, m
+    u = u / least
+    return u, float(np.linalg.norm(u)), m
+
+
+def _few(data: Data, tol: float, max_passes: int, begun: int) -> HardMargin:
+    from scipy.optimize import nnls
+
+    q = data.row_norms2()
+    scale = float(np.sqrt(q.max()))
+    if q.min() == 0.0:
+        return HardMargin(False, None, np.inf, np.inf, data.passes - begun, ("not separable: a row is 0",))
+    work = np.zeros(data.rounds, dtype=bool)
+    work[np.linspace(0, data.rounds - 1, min(data.rounds, data.width + 50)).astype(int)] = True
+    lower, best, norm = 0.0, None, np.inf
+    while True:
+        part = data.only(work)
+        E = np.vstack(((part.matrix() * (part.y / scale)[:, None]).T, np.ones(part.rounds)))
+        target = np.zeros(data.width + 1)
+        target[-1] = 1.0
+        alpha, _ = nnls(E, target, maxiter=50 * (E.shape[0] + E.shape[1]))
+        r = target - E @ alpha
+        if r[-1] <= 1e-14:  # |r|^2 = 1/(1 + B^2): no least norm within floating point
+            size = float(np.linalg.norm(E[:-1] @ alpha) / alpha.sum())
+            note = f"not separable: a mean of y x / X2 over {int((alpha > 0).sum())} rows has norm {size:.1g}"
+            return HardMargin(False, None, np.inf, np.inf, data.passes - begun, (note,))
+        lower = max(lower, float(alpha.sum() / np.linalg.norm(E[:-1] @ alpha)) / scale)
+        u, size, m = _feasible(data, -r[:-1] / (r[-1] * scale))
+        if size < norm:
+            best, norm = u, size
+        passes = data.passes - begun
+        worst = np.argsort(np.where(work, np.inf, m))[: data.width + 50]
+        worst = worst[(m[worst] < 1.0) & ~work[worst]]
+        if norm - lower <= tol * norm < np.inf:
+            return HardMargin(True, best, norm, lower, passes)
+        if passes + 3 > max_passes or not worst.size:
+            return _stopped(best, norm, lower, passes)
+        work[worst] = True
+
+
+def _many(data: Data, tol: float, max_passes: int, begun: int) -> HardMargin:
+    geometry = Euclidean(1.0)
+    ascent = Ascent(data, Hinge(1.0), geometry, space(geometry, data.width), np.full(data.rounds, HARD), 1.0)
+    lower, best, norm, sweeps, wait = 0.0, None, np.inf, 0, 1
+    while True:
+        ascent.sweep(wait)
+        sweeps += wait
+        wait = max(1, sweeps // 8)
+        size, weight = float(np.linalg.norm(ascent.v)), float(np.abs(ascent.alpha).sum())
+        lower = max(lower, weight / size if size > 0.0 else np.inf)
+        u, length, _ = _feasible(data, -ascent.v)
+        if length < norm:
+            best, norm = u, length
+        passes = data.passes - begun
+        if norm - lower <= tol * norm < np.inf:
+            return HardMargin(True, best, norm, lower, passes)
+        if passes + wait + 2 > max_passes:
+            return _stopped(best, norm, lower, passes)
+
+
+def _stopped(u: Any, norm: float, lower: float, passes: int) -> HardMargin:
+    if u is None:
+        return HardMargin(None, None, np.inf, lower, passes, (f"not shown separable in {passes} passes",))
+    return HardMargin(
+        True, u, norm, lower, passes, (f"stopped at {passes} passes, B between {lower:.6g} and {norm:.6g}",)
+    )

@@ -1,0 +1,169 @@
+"""Pictures: the running difference of two forecasters with its confidence sequence, and reliability diagrams."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..forecast.comparison import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..forecast.calibration import Band, Reliability
+    from ..forecast.comparison import Comparison
+
+
+EXTRA = "charts need altair and vl-convert: pip install hindsight-learn[charts]"
+SUFFIXES = (".png", ".svg", ".html")
+LINE, AREA, GREY, WARM = "#0969da", "#54aeff", "#57606a", "#bc4c00"
+SIZE, LOW = 230, 60  # of a diagram, and of the histogram below it
+BINS = 20
+
+
+def altair() -> Any:
+    """The module that draws, or one clear error."""
+    try:
+        import altair
+        import vl_convert  # noqa: F401
+    except ImportError:
+        raise ValueError(EXTRA) from None
+    return altair
+
+
+def check_suffix(path: str) -> str:
+    """The suffix of a picture's path, or one clear error."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise ValueError(f"{path}: a chart must end in {', '.join(SUFFIXES)}; got {suffix or 'no suffix'}")
+    return suffix
+
+
+def save(chart: Any, path: str) -> None:
+    """Write a chart as PNG, SVG or a page that needs nothing from outside, by the suffix of the path."""
+    suffix = check_suffix(path)
+    options: dict[str, Any] = {"scale_factor": 2} if suffix == ".png" else {"inline": True} if suffix == ".html" else {}
+    try:
+        chart.save(path, format=suffix[1:], **options)
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from None
+
+
+def differences(comparison: Comparison) -> Any:
+    """The mean difference of each pair after each round, with the confidence sequence, a panel a pair."""
+    alt = altair()
+    shown = [k for k, pair in enumerate(comparison.pairs) if pair.finding is not Finding.IDENTICAL]
+    return alt.concat(*(difference(comparison, k) for k in shown or [0]), columns=2, spacing=30)
+
+
+def difference(comparison: Comparison, pair: int = 0) -> Any:
+    """One pair along the stream; below 0 the first is closer to the truth."""
+    alt = altair()
+    two, path = comparison.pairs[pair], comparison.path(pair)
+    promised = np.isfinite(path.low)
+    late = path.rounds >= path.rounds[-1] / 10  # the first rounds are as wide as can be, and would hide the rest
+    wide = (path.high - path.low)[promised & late].max(initial=0.0)
+    top = max(1.5 * np.abs(path.difference[late]).max(), wide) or 1.0
+    if promised.any():
+        top = min(top, comparison.promise.span)
+    columns = {"rounds": path.rounds, "difference": path.difference, "low": path.low, "high": path.high}
+    values = [{k: _plain(column[i]) for k, column in columns.items()} for i in range(path.rounds.size)]
+    logs = path.rounds[-1] >= 50
+    x = alt.X(
+        "rounds:Q",
+        title="rounds",
+        scale=alt.Scale(type="log" if logs else "linear", domain=[1, int(max(2, path.rounds[-1]))], nice=False),
+        axis=alt.Axis(format="~s", grid=False, tickCount=6),
+    )
+    scale = alt.Scale(domain=[-top, top], nice=True)
+    y_title = f"loss of {two.first} − loss of {two.second}"
+    base = alt.Chart(alt.Data(values=values))
+    layers = [
+        alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(color=GREY, strokeDash=[4, 3]).encode(y="zero:Q"),
+        base.mark_line(color=LINE, strokeWidth=2, clip=True).encode(
+            x=x, y=alt.Y("difference:Q", title=y_title, scale=scale, axis=alt.Axis(format="~g"))
+        ),
+    ]
+    if promised.any():
+        band = base.mark_area(color=AREA, opacity=0.3, clip=True)
+        layers.insert(0, band.encode(x=x, y=alt.Y("low:Q", scale=scale), y2="high:Q"))
+    level = f"{100 * (1 - comparison.alpha):g} % confidence sequence"
+    many = f" (all {len(comparison.pairs)} pairs at once)" if len(comparison.pairs) > 1 else ""
+    note = f"mean {comparison.loss} loss so far, with its {level}{many}" if promised.any() else two.words
+    words = "VOID: nothing is promised" if two.finding is Finding.VOID else two.words.split(": ")[0]
+    lines = textwrap.wrap(note.removeprefix("VOID: "), 85)
+    title = alt.Title(words, subtitle=lines, anchor="start", fontSize=13, subtitleColor=GREY, subtitleFontSize=11)
+    return alt.layer(*layers).properties(width=360, height=220, title=title)
+
+
+def diagrams(found: Mapping[str, Reliability], bands: Sequence[Band | None] = ()) -> Any:
+    """Reliability diagrams side by side, three in a row; `bands` has one a diagram, or none."""
+    alt = altair()
+    each = list(bands) or [None] * len(found)
+    parts = [diagram(name, one, band) for (name, one), band in zip(found.items(), each, strict=True)]
+    return alt.concat(*parts, columns=3, spacing=30)
+
+
+def diagram(name: str, found: Reliability, band: Band | None = None) -> Any:
+    """What was forecast against what should have been, with a band, over a histogram of the forecasts."""
+    alt = altair()
+    if found.loss == "quadratic":
+        low, high = float(found.forecast.min()), float(found.forecast.max())
+        low, high = min(low, float(found.pools.value[0])), max(high, float(found.pools.value[-1]))
+    else:
+        low, high = 0.0, 1.0
+    unit = alt.Scale(domain=[low, high if high > low else low + 1.0], nice=False)
+    x = alt.X("forecast:Q", title=None, scale=unit, axis=alt.Axis(labels=False, tickCount=5))
+    y = alt.Y("should:Q", title="recalibrated", scale=unit, axis=alt.Axis(tickCount=5))
+    at, level = found.pools.knots()
+    line = [{"forecast": float(a), "should": float(b)} for a, b in zip(at, level, strict=True)]
+    ends = [{"forecast": v, "should": v} for v in (low, high)]
+    layers = [alt.Chart(alt.Data(values=ends)).mark_line(color=GREY, strokeDash=[4, 3], strokeWidth=1).encode(x=x, y=y)]
+    note = f"MCB {found.miscalibration:.4f} · DSC {found.discrimination:.4f} · UNC {found.uncertainty:.4f}"
+    lines = [f"mean {found.loss} loss {found.score:.4f}", note]
+    if band is not None:
+        columns = zip(band.at.tolist(), band.low.tolist(), band.high.tolist(), strict=True)
+        values = [{"forecast": a, "should": b, "high": c} for a, b, c in columns]
+        area = alt.Chart(alt.Data(values=values))
+        wide = len(values) > 1
+        area = area.mark_area(color=AREA, opacity=0.3) if wide else area.mark_rule(color=AREA, opacity=0.3, size=8)
+        layers.insert(0, area.encode(x=x, y=y, y2="high:Q"))
+        lines.append(f"{100 * band.level:g} % {band.kind} band, {band.resamples:,} resamples, seed {band.seed}")
+    curve = alt.Chart(alt.Data(values=line))
+    layers.append(curve.mark_line(color=WARM, strokeWidth=2).encode(x=x, y=y))
+    if len(line) <= 200:
+        layers.append(curve.mark_point(color=WARM, filled=True, size=18, opacity=1).encode(x=x, y=y))
+    title = alt.Title(name, subtitle=lines, anchor="start", fontSize=13, subtitleColor=GREY, subtitleFontSize=11)
+    top = alt.layer(*layers).properties(width=SIZE, height=SIZE, title=title)
+    counts, edges = np.histogram(found.forecast, BINS, unit.domain, weights=found.weight)
+    bars = [
+        {"left": float(a), "right": float(b), "count": float(c)}
+        for a, b, c in zip(edges[:-1], edges[1:], counts, strict=True)
+    ]
+    below = (
+        alt.Chart(alt.Data(values=bars))
+        .mark_bar(color=GREY, opacity=0.5, binSpacing=1)
+        .encode(
+            x=alt.X("left:Q", title="forecast", scale=unit, bin="binned", axis=alt.Axis(tickCount=5)),
+            x2="right:Q",
+            y=alt.Y(
+                "count:Q", title="rounds", axis=alt.Axis(tickCount=2, labelExpr="format(datum.value, '~s')", grid=False)
+            ),
+        )
+        .properties(width=SIZE, height=LOW)
+    )
+    return alt.vconcat(top, below, spacing=4)
+
+
+def together(comparison: Comparison, found: Mapping[str, Reliability], bands: Sequence[Band | None] = ()) -> Any:
+    """The differences above the reliability diagrams."""
+    return altair().vconcat(differences(comparison), diagrams(found, bands), spacing=40)
+
+
+def _plain(value: Any) -> Any:
+    value = value.item()
+    return value if math.isfinite(value) else None

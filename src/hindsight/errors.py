@@ -1,0 +1,29 @@
+"""What can go wrong, as exceptions that say where and what to do."""
+
+
+class RowError(ValueError):
+    """A row that cannot be played. `row` is its place in the call, from 0."""
+
+    def __init__(self, row: int, message: str) -> None:
+        super().__init__(f"row {row}{message}")
+        self.row, self.message = row, message
+
+
+class MismatchError(ValueError):
+    """The rows are not those the model was trained on."""
+
+
+class ModelError(ValueError):
+    """A model file or a checkpoint that cannot be read or written: which, and what is wrong."""
+
+
+class NewLabelError(ValueError):
+    """A label that was not among the two of the first chunk."""
+
+
+class SourceError(ValueError):
+    """Data that cannot be read, with the place and the value."""
+
+
+class AssumptionWarning(UserWarning):
+    """The data seen so far lies outside what a theorem, or the geometry, allows for."""

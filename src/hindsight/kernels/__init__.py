@@ -1,0 +1,87 @@
+"""Compiled code only: arrays in, numbers out; no input or output, no messages.
+
+Every online learner is one rule: keep a dual vector theta, read the weights through the geometry, step on the loss::
+
+    w_t = weights(theta_t)    z_t = w_t . x_t    theta_{t+1} = theta_t - eta_t * c_t * slope(z_t, y_t) * x_t
+
+`online.play` is that loop. Losses, updates, geometries, rates and rows are the parts it is made of: NamedTuples whose
+methods numba dispatches by type, so that each combination compiles to one tight loop, is cached across processes, and
+also runs as plain Python (`play.py_func`).
+"""
+
+from .compiler import BARE, INLINE, inlined, kernel
+from .geometries import Balanced, Euclidean, Simplex, exponentials, refresh, shares
+from .losses import (
+    BELL,
+    TWICE,
+    Absolute,
+    Clipped,
+    Hinge,
+    Logistic,
+    Probit,
+    Square,
+    Tanh,
+    bell,
+    implicit_smooth,
+    logit_slope,
+    normal,
+    sigmoid,
+)
+from .online import FACTS, largest, look, losses, means, play, slopes, tally, trace
+from .rates import RateSchedule
+from .rows import CSR, Dense, Strided, add, inner
+from .state import BASE, CLOCK, MASS, REACH, ROUNDS, SCALARS, SHIFT, TOUCHED, aligned
+from .updates import Explicit, Implicit
+
+__all__ = [
+    "BARE",
+    "BASE",
+    "BELL",
+    "CLOCK",
+    "CSR",
+    "FACTS",
+    "INLINE",
+    "MASS",
+    "REACH",
+    "ROUNDS",
+    "SCALARS",
+    "SHIFT",
+    "TOUCHED",
+    "TWICE",
+    "Absolute",
+    "Balanced",
+    "Clipped",
+    "Dense",
+    "Euclidean",
+    "Explicit",
+    "Hinge",
+    "Implicit",
+    "Logistic",
+    "Probit",
+    "RateSchedule",
+    "Simplex",
+    "Square",
+    "Strided",
+    "Tanh",
+    "add",
+    "aligned",
+    "bell",
+    "exponentials",
+    "implicit_smooth",
+    "inlined",
+    "inner",
+    "kernel",
+    "largest",
+    "logit_slope",
+    "look",
+    "losses",
+    "means",
+    "normal",
+    "play",
+    "refresh",
+    "shares",
+    "sigmoid",
+    "slopes",
+    "tally",
+    "trace",
+]

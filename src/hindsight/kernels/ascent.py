@@ -1,0 +1,40 @@
+"""Dual coordinate ascent over rows: the loop behind the comparators of loss bounds."""
+
+import numpy as np
+
+from .compiler import kernel
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+@kernel
+def ascend(rows, order, y, a, b, rule, geometry, kappa, v, s, alpha, conjugate):
+    """Visit the rows in order; alpha, conjugate = -a phi*(alpha/a), and the state v, s follow."""
+    for i in range(order.size):
+        t = order[i]
+        if a[t] == 0.0:
+            continue
+        before = geometry.dot(v, s, rows, t)[0] + b[t] * alpha[t]
+        g = rule.implicit(before, y[t], a[t] * b[t])
+        z = before - b[t] * a[t] * g
+        slope = rule.slope(z, y[t])
+        if slope != g:
+            # The equality needs g to be a slope at z, or between the slopes on both sides of a kink there;
+            # an implicit slope that came out inexact is bisected, between 0 and the explicit one.
+            h = 16.0 * EPS * (abs(before) + abs(before - z))
+            if not rule.slope(z - h, y[t]) <= g <= rule.slope(z + h, y[t]):
+                near, far = 0.0, rule.slope(before, y[t])
+                for _ in range(60):
+                    g = 0.5 * (near + far)
+                    z = before - b[t] * a[t] * g
+                    if (g - rule.slope(z, y[t])) * far < 0.0:
+                        near = g
+                    else:
+                        far = g
+                g = rule.slope(z, y[t])
+        new = a[t] * g
+        conjugate[t] = a[t] * rule.loss(z, y[t]) - new * z
+        d = new - alpha[t]
+        if d != 0.0:
+            geometry.step(rule, v, s, rows, t, -d / kappa)
+            alpha[t] = new

@@ -1,0 +1,321 @@
+"""The compiled loops of isotonic regression: order, ties, pools, and reading a fit.
+
+The order comes from one sort of 64-bit numbers: the leading bits of z (as an integer that ascends with it) above the
+place of the point. Where those bits tie, z itself decides.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from .compiler import BARE, inlined, kernel
+
+summing = njit(cache=True, nogil=True, fastmath={"reassoc", "contract"}, **BARE)  # sums in any order, to vectorise
+
+ZERO, ONE, BLOCK = np.uint64(0), np.uint64(1), np.uint64(4096)
+ABS = np.int64(0x7FFFFFFFFFFFFFFF)
+SHORT = 32  # points with the same leading bits that are put in order one by one
+
+
+@inlined
+def key(z):
+    """An integer that ascends with z; -0.0 and 0.0 have the same."""
+    u = np.float64(z + 0.0).view(np.int64)
+    return u ^ ((u >> np.int64(63)) & ABS)
+
+
+@kernel
+def largest(a):
+    """The largest |a|; NaN or infinity where there is one."""
+    top = np.int64(0)
+    for i in range(a.size):
+        top = max(top, np.float64(a[i]).view(np.int64) & ABS)
+    return np.int64(top).view(np.float64)
+
+
+@kernel
+def survey(z):
+    """Whether no z is below the one before it, and whether then none is equal to it; in blocks, which vectorise."""
+    a, end, ties = ONE, np.uint64(z.size), False
+    while a < end:
+        falls, b = False, min(end, a + BLOCK)
+        for i in range(a, b):
+            falls |= z[i] < z[i - ONE]
+        if falls:
+            return False, False
+        for i in range(a, b):
+            ties |= z[i] == z[i - ONE]
+        a = b
+    return True, not ties
+
+
+@kernel
+def ends(z):
+    """The least and the largest key."""
+    least, most = key(z[0]), key(z[0])
+    for i in range(z.size):
+        least, most = min(least, key(z[i])), max(most, key(z[i]))
+    return least, most
+
+
+@kernel
+def pack(z, least, shift, places, first, out):
+    """The leading bits of each z above the place of the point, counted from `first`."""
+    for i in range(z.size):
+        out[i] = (np.uint64(key(z[i]) - least) >> shift << places) | np.uint64(first + i)
+
+
+@kernel
+def merge(a, b, out):
+    """Two ascending arrays as one, without a branch that could not be foreseen."""
+    i, j, k, ma, mb = ZERO, ZERO, ZERO, np.uint64(a.size), np.uint64(b.size)
+    while i < ma and j < mb:
+        x, y = a[i], b[j]
+        first = x < y
+        out[k] = x if first else y
+        i += ONE if first else ZERO
+        j += ZERO if first else ONE
+        k += ONE
+    while i < ma:
+        out[k] = a[i]
+        i, k = i + ONE, k + ONE
+    while j < mb:
+        out[k] = b[j]
+        j, k = j + ONE, k + ONE
+
+
+@kernel
+def part(a, b, count):
+    """How many of the `count` least numbers of two ascending arrays of different numbers are in the first."""
+    low, high = max(0, count - b.size), min(count, a.size)
+    while low < high:
+        i = (low + high) // 2
+        if a[i] < b[count - i - 1]:
+            low = i + 1
+        else:
+            high = i
+    return low
+
+
+@kernel
+def settle(packed, z, shift, places, order):
+    """The places in order of z, and whether no two z are equal.
+
+    The first answer is False where too many leading bits tie without their z doing so.
+    """
+    mask = (np.uint64(1) << places) - np.uint64(1)
+    m, strictly, a = packed.size, True, 0
+    for k in range(m):
+        order[k] = packed[k] & mask
+    for k in range(1, m + 1):
+        if k < m and packed[k] >> places == packed[a] >> places:
+            continue
+        for i in range(a + 1, k):  # the points a..k have the same leading bits
+            place, j = order[i], i - 1
+            if shift > ZERO:
+                while j >= a and z[order[j]] > z[place]:
+                    if k - a > SHORT:
+                        return False, False
+                    order[j + 1] = order[j]
+                    j -= 1
+                order[j + 1] = place
+            strictly &= not (j >= a and z[order[j]] == z[place])
+        a = k
+    return True, strictly
+
+
+@kernel
+def gather(a, order, out):
+    """a in order."""
+    for k in range(order.size):
+        out[k] = a[order[k]]
+
+
+@inlined
+def cuts(top, count):
+    """Three powers of two: above each, `count` pieces of numbers up to `top` add up without rounding."""
+    room = math.frexp(float(count))[1] + 1
+    at = math.frexp(top)[1] + room
+    return math.ldexp(1.0, at), math.ldexp(1.0, at - 53 + room), math.ldexp(1.0, at - 106 + 2 * room)
+
+
+@kernel
+def tie(z, y, w, mask, i, sign):
+    """The points with the z of point i as one: their mean, their weight, and the place of the next z.
+
+    The weight of point i is w[i & mask]; mask 0 gives all the same.
+
+    Sums are the same for every order of the points: each number is cut at the same powers of two.
+    """
+    j, least, most, heavy, top = i + ONE, y[i], y[i], w[i & mask], abs(w[i & mask] * y[i])
+    while j < np.uint64(z.size) and z[j] == z[i]:
+        least, most = min(least, y[j]), max(most, y[j])
+        heavy, top = max(heavy, w[j & mask]), max(top, abs(w[j & mask] * y[j]))
+        j += ONE
+    w1, w2, w3 = cuts(heavy, j - i)
+    y1, y2, y3 = cuts(top, j - i)
+    c1, c2, c3, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for k in range(i, j):
+        x = w[k & mask]
+        piece = (w1 + x) - w1
+        c1 += piece
+        x -= piece
+        piece = (w2 + x) - w2
+        c2 += piece
+        c3 += (w3 + (x - piece)) - w3
+        x = w[k & mask] * y[k]
+        piece = (y1 + x) - y1
+        s1 += piece
+        x -= piece
+        piece = (y2 + x) - y2
+        s2 += piece
+        s3 += (y3 + (x - piece)) - y3
+    weight = c1 + (c2 + c3)
+    mean = (s1 + (s2 + s3)) / weight
+    return sign * min(most, max(least, mean)), weight, j
+
+
+@inlined
+def point(z, y, w, mask, i, sign):
+    """The value and weight at the z of point i, and the place of the next z; z may be empty if no two are equal."""
+    if i + ONE < np.uint64(z.size) and z[i + ONE] == z[i]:
+        return tie(z, y, w, mask, i, sign)
+    return sign * y[i], w[i & mask], i + ONE
+
+
+@kernel
+def points(z, y, w, mask, sign, at, value, weight, start):
+    """The points of different z, ties pooled; how many there are."""
+    b, i, m = ZERO, ZERO, np.uint64(z.size)
+    while i < m:
+        x, c, j = point(z, y, w, mask, i, sign)
+        at[b], value[b], weight[b], start[b] = z[i], x, c, i
+        b, i = b + ONE, j
+    start[b] = m
+    return b
+
+
+@kernel
+def pav(z, y, w, mask, sign, value, weight, start):
+    """Pool adjacent violators of ascending z: values, weights and first places of the pools; how many there are.
+
+    Equal neighbours join without arithmetic, so a fit is its own fit, bit for bit.
+    """
+    m, b, i = np.uint64(y.size), ZERO, ZERO
+    x, c, j = point(z, y, w, mask, i, sign)  # the next point, at i..j
+    while i < m:
+        at, v, mass, i = i, x, c, j
+        if i < m:
+            x, c, j = point(z, y, w, mask, i, sign)
+        while i < m and x == v:
+            mass, i = mass + c, j
+            if i < m:
+                x, c, j = point(z, y, w, mask, i, sign)
+        if (i < m and x < v) or (b > ZERO and value[b - ONE] >= v):
+            total = v * mass
+            while True:
+                while i < m and x * mass <= total:
+                    total, mass, i = total + x * c, mass + c, j
+                    if i < m:
+                        x, c, j = point(z, y, w, mask, i, sign)
+                v = total / mass
+                if b == ZERO or value[b - ONE] < v:
+                    break
+                while b > ZERO and value[b - ONE] >= v:
+                    b -= ONE
+                    total, mass, at = total + value[b] * weight[b], mass + weight[b], start[b]
+                    v = total / mass
+        value[b], weight[b], start[b] = v, mass, at
+        b += ONE
+    start[b] = m
+    return b
+
+
+@kernel
+def spread(value, start, pools, sign, fit):
+    """Each pool's value to its places. `value` may be the beginning of `fit`: the last pool goes first."""
+    for k in range(pools - 1, -1, -1):
+        v = sign * value[k]
+        for i in range(start[k], start[k + 1]):
+            fit[i] = v
+
+
+@kernel
+def scatter(a, order, out):
+    """a[k] to the place order[k]."""
+    for k in range(order.size):
+        out[order[k]] = a[k]
+
+
+@kernel
+def between(x, at, value, out):
+    """The fit at each x by straight lines between knots, level beyond the first and the last."""
+    last = at.size - 1
+    for i in range(x.size):
+        low, high = 0, last
+        if not x[i] > at[0]:
+            high = 0
+        elif not x[i] < at[last]:
+            low = last
+        while low + 1 < high:
+            middle = (low + high) // 2
+            if at[middle] <= x[i]:
+                low = middle
+            else:
+                high = middle
+        if high <= low:
+            out[i] = value[low if x[i] > at[0] else 0]
+            continue
+        t = (x[i] - at[low]) / (at[high] - at[low])
+        if not t <= 1.0:  # the gap overflows
+            t = (0.5 * x[i] - 0.5 * at[low]) / (0.5 * at[high] - 0.5 * at[low])
+        a, b = value[low], value[high]
+        out[i] = min(max(a, b), max(min(a, b), a + t * (b - a)))
+
+
+@kernel
+def join(value, weight, start, count):
+    """Neighbours of the same value as one pool, in place; how many there are."""
+    b = 0
+    for k in range(1, count):
+        if value[k] == value[b]:
+            weight[b] += weight[k]
+        else:
+            b += 1
+            value[b], weight[b], start[b] = value[k], weight[k], start[k]
+    start[b + 1] = start[count]
+    return b + 1
+
+
+@kernel
+def ranks(a, order, out):
+    """Ranks less their mean; ties share theirs."""
+    m, i = order.size, 0
+    while i < m:
+        j = i + 1
+        while j < m and a[order[j]] == a[order[i]]:
+            j += 1
+        for k in range(i, j):
+            out[order[k]] = 0.5 * (i + j - m)
+        i = j
+
+
+@summing
+def residuals(y, mean, share, out):
+    """share (y - mean) into out, and Sigma share (y - mean)^2. BLAS would start threads for it, and wait for them."""
+    total = 0.0
+    for i in range(y.size):
+        error = y[i] - mean[i]
+        out[i] = share[i] * error
+        total += out[i] * error
+    return total
+
+
+@summing
+def weighted(share, values):
+    """Sigma share values."""
+    total = 0.0
+    for i in range(values.size):
+        total += share[i] * values[i]
+    return total

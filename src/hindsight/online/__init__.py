@@ -1,0 +1,1 @@
+"""Online learners: the table, runs and their facts."""

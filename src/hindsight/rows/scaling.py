@@ -1,0 +1,90 @@
+"""Rows scaled before they are played: each by its own norm, or all by numbers found in a pass of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..kernels.compiler import kernel
+
+# kind -> whether it needs a pass over the rows first
+SCALES = {"none": False, "row-unit": False, "global-unit": True, "max-abs": True, "standard": True}
+
+
+def norms(X: Any) -> np.ndarray:
+    """|x|_2 of each row; a row's neighbours change nothing."""
+    if isinstance(X, np.ndarray):
+        return np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
+    squares = np.asarray(X.data, np.float64) ** 2
+    sums = np.add.reduceat(np.append(squares, 0.0), X.indptr[:-1]) if X.shape[0] else np.zeros(0)
+    return np.sqrt(np.where(np.diff(X.indptr) > 0, sums, 0.0))
+
+
+@kernel  # type: ignore[untyped-decorator]
+def spread(X: Any, c: Any, s: Any) -> None:
+    """Add rows of weights c to s: for each column their weight, mean and squared distances from it; row by row."""
+    for t in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            s[0, j] += c[t]
+            away = X[t, j] - s[1, j]
+            s[1, j] += away * (c[t] / s[0, j])
+            s[2, j] += c[t] * away * (X[t, j] - s[1, j])
+
+
+class Measure:
+    """Sizes of columns and rows, added up chunk by chunk."""
+
+    def __init__(self) -> None:
+        self.norm = 0.0
+        self.top, self.spread = np.zeros(0), np.zeros((3, 0))  # largest |x|; rows, means, squared distances
+
+    def add(self, X: Any, kind: str) -> None:
+        """Take more rows in."""
+        m, n = X.shape
+        if m == 0:
+            return
+        if n > self.top.size:
+            self.top = np.concatenate([self.top, np.zeros(n - self.top.size)])
+        if kind == "global-unit":
+            self.norm = max(self.norm, float(norms(X).max()))
+        elif kind == "max-abs":
+            if isinstance(X, np.ndarray):
+                np.maximum(self.top, np.abs(X).max(axis=0), out=self.top)
+            else:
+                np.maximum.at(self.top, X.indices, np.abs(X.data))
+        else:
+            if not isinstance(X, np.ndarray):
+                raise ValueError("sparse rows cannot be scaled by 'standard': a shift would fill them; take max-abs")
+            if not self.spread.size:
+                self.spread = np.zeros((3, n))
+            spread(X, np.ones(m), self.spread)
+
+    def scale(self, kind: str) -> dict[str, Any]:
+        """What `scaled` needs; a column or a set of rows that is all zeros is left as it is."""
+        if kind == "global-unit":
+            return {"kind": kind, "by": self.norm or 1.0}
+        if kind == "max-abs":
+            return {"kind": kind, "by": np.where(self.top > 0.0, self.top, 1.0)}
+        deviation = np.sqrt(self.spread[2] / np.maximum(1.0, self.spread[0]))
+        return {"kind": kind, "by": np.where(deviation > 0.0, deviation, 1.0), "shift": self.spread[1].copy()}
+
+
+def scaled(X: Any, scale: dict[str, Any] | None) -> Any:
+    """The rows as played: row-unit divides each by its norm (rows of zeros stay), other kinds are (x - shift) / by."""
+    if not scale or scale["kind"] == "none":
+        return X
+    sparse = not isinstance(X, np.ndarray)
+    values = np.asarray(X.data if sparse else X, np.float64)
+    if scale["kind"] == "row-unit":
+        by = norms(X)
+        by[by == 0.0] = 1.0
+        values = values / (np.repeat(by, np.diff(X.indptr)) if sparse else by[:, None])
+    else:
+        if scale.get("shift") is not None:
+            if sparse:
+                raise ValueError(f"sparse rows cannot be scaled by {scale['kind']!r}: a shift would fill them")
+            values = values - scale["shift"]
+        by = np.asarray(scale["by"], np.float64)
+        values = values / (by[X.indices] if sparse and by.ndim else by)
+    return type(X)((values, X.indices, X.indptr), X.shape) if sparse else values

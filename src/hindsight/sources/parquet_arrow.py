@@ -1,0 +1,360 @@
+"""Tables of typed columns: Parquet, Arrow files and data frames, through pyarrow."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import SourceError
+from . import parsers
+from .base import Chunk, Options, Pool, Position, Reject, Source, label_text
+from .columns import Plan, Rough
+from .streams import FREE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+EXPANDS = 10_000  # a Parquet file may hold FREE bytes of values, or so many times its size
+SHOWN = 120
+
+
+class Columns(Source):
+    """Typed columns. A form has `_open`, which gives a schema, and `_batches`."""
+
+    def __init__(self, where: str, parts: Sequence[Any], options: Options, check: bool = True) -> None:
+        super().__init__(where, options)
+        self.parts, self.pool = parts, Pool()
+        self.width = 0
+        self.schema = schema = self._schema(0)
+        if not check:
+            return
+        self.plan = Plan(schema.names, options, where, [field.name for field in schema if _is_text(field.type)])
+        self.kind = self.plan.kind
+        used = [name for name, kind in zip(schema.names, self.plan.kinds, strict=True) if kind != parsers.IGNORE]
+        self.used = used
+        for name in used:
+            kind = schema.field(name).type
+            if not (_is_text(kind) or _is_number(kind)):
+                raise SourceError(
+                    f"{where}: column {name!r} holds {kind}, not numbers or text; leave it out with ignore"
+                )
+
+    def _schema(self, k: int) -> Any:
+        raise NotImplementedError
+
+    def _batches(self, k: int, row: int, size: int) -> Iterator[Any]:
+        """Record batches of part k from a row on, of the used columns, of about so many rows."""
+        raise NotImplementedError
+
+    def _where(self, k: int) -> str:
+        return self.where
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self.plan.names(self.width)
+
+    def state(self) -> dict[str, Any]:
+        return self.plan.state(self.width)
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.width = self.plan.restore(state)
+
+    def _given(self, chunk: Chunk) -> None:
+        self.width = chunk.position["width"]
+
+    def _hash(self, hasher: Any, k: int) -> None:
+        """Add part k to the digest."""
+
+    def _chunks(self, start: Position | None) -> Iterator[Chunk]:
+        hasher = hashlib.sha256() if self.options.digest else None
+        at: Position = {"file": 0, "offset": 0, "row": 0, "rejected": 0, "width": 0, "digest": None} | (start or {})
+        if hasher is not None and start is not None:
+            for k in range(start["file"] + 1):
+                self._hash(hasher, k)
+            if start["digest"] is not None and hasher.hexdigest() != start["digest"]:
+                raise SourceError(f"{self.where}: has changed since it was read")
+        size = max(1, self.options.chunk // (4 * max(1, len(self.used))))  # eight bytes a value: twice a chunk of text
+        first = at["file"]
+        for k in range(first, len(self.parts)):
+            schema = self.schema if k == 0 else self._schema(k)
+            for name in self.used:
+                if name not in schema.names:
+                    raise SourceError(f"{self._where(k)}: there is no column {name!r}, but {self.where} has it")
+            if hasher is not None and not (start is not None and k == first):
+                self._hash(hasher, k)
+            if k > first:
+                at["offset"] = 0
+            for batch in self._batches(k, at["offset"], size):
+                if batch.num_rows == 0:
+                    continue
+                known = at["width"]
+                chunk = self._chunk(batch, k, at)
+                at |= {"file": k, "digest": hasher.hexdigest() if hasher else None}
+                chunk.position = dict(at)
+                if len(chunk) or chunk.rejects or at["width"] > known:
+                    yield chunk
+        if at["row"] == 0 and at["rejected"] == 0:
+            raise SourceError(f"{self.where}: there is no row")
+
+    def _chunk(self, batch: Any, k: int, at: Position) -> Chunk:
+        plan, n, base, where = self.plan, batch.num_rows, at["offset"], self._where(k)
+        X = self.pool.take("X", (n, plan.features))
+        rough = Rough(plan, X, np.zeros(n), np.zeros(n), np.full((n, plan.categories), -1))
+        columns = [(c, plan.kinds[c]) for c in range(len(plan.columns)) if plan.kinds[c] != parsers.IGNORE]
+        for c, kind in columns:
+            column = batch.column(plan.columns[c])
+            if kind != parsers.CATEGORY:
+                self._numbers(rough, c, kind, column)
+        if plan.categories:
+            self._categories(rough, [(c, batch.column(plan.columns[c])) for c, k in columns if k == parsers.CATEGORY])
+        width = max(len(plan.dictionary), plan.features)
+        rows = np.column_stack([np.arange(n), np.arange(n), base + np.arange(n)])
+        X, y, weight, rows, bad = rough.finish(rows, width)
+        rejects = []
+        for fault in sorted(bad, key=lambda fault: fault.row[0]):
+            t, raw = fault.row[0], _raw(batch, fault.row[0])
+            if not self.options.rejects:
+                shown = raw if len(raw) <= SHOWN else raw[:SHOWN] + "..."
+                raise SourceError(f"{where}, row {base + t}, column {fault.column!r}: {fault.reason} (row: {shown!r})")
+            rejects.append(Reject(where, base + t, fault.column, fault.reason, raw))
+        first = at["row"]
+        at["row"] += len(rows)
+        at["offset"] += n
+        at["rejected"] += len(rejects)
+        at["width"] = width
+        numbers = rows[:, 2]
+        return Chunk(
+            X, y, weight, first, {}, self._read(k, at), lambda i: f"{where}, row {numbers[i]}",
+            lambda i: _raw(batch, int(numbers[i]) - base), rejects,
+        )  # fmt: skip
+
+    def _read(self, k: int, at: Position) -> int:
+        return 0
+
+    def _numbers(self, rough: Rough, c: int, kind: int, column: Any) -> None:
+        import pyarrow as pa
+
+        if column.null_count:
+            for t in np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)).tolist():
+                rough.missing(t, c)
+        if not _is_number(column.type) or pa.types.is_decimal(column.type):
+            for t, value in enumerate(column.to_pylist()):
+                if value is not None:
+                    rough.field(t, c, str(value))
+            return
+        if column.type != pa.float64():
+            column = column.cast(pa.float64(), safe=False)
+        if column.null_count:
+            rough.numbers(c, column.to_numpy(zero_copy_only=False), _valid(column))
+        else:
+            rough.numbers(c, np.from_dlpack(column), None)  # to_numpy would import pandas where it is installed: 0.3 s
+
+    def _categories(self, rough: Rough, columns: list[tuple[int, Any]]) -> None:
+        """Indicators numbered as a reader of rows would meet them."""
+        plan, fresh, found = self.plan, [], []
+        for c, column in columns:
+            texts = _texts(column)
+            values, where, codes = np.unique(texts, return_index=True, return_inverse=True)
+            found.append((c, values, codes))
+            fresh += [(int(t), c, str(value)) for t, value in zip(where, values, strict=True) if value]
+        for _, c, value in sorted(fresh):
+            plan.dictionary.add(value, int(plan.dest[c]) + 1)
+        for c, values, codes in found:
+            ids = np.array([plan.dictionary.add(str(v), int(plan.dest[c]) + 1) if v else -1 for v in values], np.int64)
+            rough.ids[:, plan.dest[c]] = ids[codes]
+            for t in np.flatnonzero(ids[codes] < 0).tolist():
+                rough.missing(t, c)
+
+
+def _valid(column: Any) -> np.ndarray:
+    return np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
+
+
+def _texts(column: Any) -> np.ndarray:
+    """Values as text, the missing ones empty."""
+    if _is_number(column.type) and not column.null_count:
+        return label_text(column.to_numpy(zero_copy_only=False))
+    return np.array(["" if value is None else str(value).strip() for value in column.to_pylist()])
+
+
+def _is_number(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    view = getattr(types, "is_string_view", lambda kind: False)
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind) or view(kind))
+
+
+def _raw(batch: Any, t: int) -> str:
+    return ",".join("" if value is None else str(value) for value in batch.slice(t, 1).to_pylist()[0].values())
+
+
+class Frame(Columns):
+    """A data frame or Arrow table in memory."""
+
+    def __init__(self, table: Any, options: Options) -> None:
+        super().__init__("data", [table], options)
+        self.size = table.nbytes
+
+    def _schema(self, k: int) -> Any:
+        return self.parts[k].schema
+
+    def _batches(self, k: int, row: int, size: int) -> Iterator[Any]:
+        yield from self.parts[k].select(self.used).slice(row).to_batches(max_chunksize=size)
+
+
+def arrow_of(frame: Any, y: Any, weight: Any, options: Options) -> Any:
+    """A data frame of any library as an Arrow table; targets and weights beside it become columns."""
+    import pyarrow as pa
+
+    if isinstance(frame, pa.Table):
+        table = frame
+    elif isinstance(frame, pa.RecordBatch):
+        table = pa.Table.from_batches([frame])
+    elif hasattr(frame, "__arrow_c_stream__"):
+        table = pa.table(frame)
+    else:
+        import narwhals.stable.v2 as nw
+
+        table = nw.from_native(frame, eager_only=True).to_arrow()
+    for values, name in ((y, options.target), (weight, options.weight)):
+        if values is not None and name is not None:
+            table = table.append_column(name, pa.array(values))
+    return table
+
+
+class Files(Columns):
+    """Tables in files."""
+
+    def __init__(self, paths: Sequence[str], options: Options, check: bool = True) -> None:
+        if "-" in paths:
+            raise SourceError("standard input: this format must be a file, as its end is read first")
+        for path in paths:
+            try:
+                with open(path, "rb"):
+                    pass
+            except OSError as error:
+                raise SourceError(f"{path}: {error.strerror}") from None
+        self.sizes = [os.stat(path).st_size for path in paths]
+        super().__init__(paths[0], paths, options, check)
+        self.size = sum(self.sizes)
+
+    def _where(self, k: int) -> str:
+        return str(self.parts[k])
+
+    def _hash(self, hasher: Any, k: int) -> None:
+        with open(self.parts[k], "rb") as file:
+            while data := file.read(1 << 20):
+                hasher.update(data)
+
+    def _read(self, k: int, at: Position) -> int:
+        rows = self._count(k)
+        return sum(self.sizes[:k]) + (self.sizes[k] * at["offset"] // rows if rows else 0)
+
+    def _count(self, k: int) -> int:
+        raise NotImplementedError
+
+
+class Parquet(Files):
+    """Parquet files, read by row groups."""
+
+    def _file(self, k: int) -> Any:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = self.parts[k]
+        try:
+            file = pq.ParquetFile(path)
+        except (pa.ArrowException, OSError) as error:
+            raise SourceError(f"{path}: this is not a sound Parquet file: {_line(error)}") from None
+        meta = file.metadata
+        held = sum(meta.row_group(g).total_byte_size for g in range(meta.num_row_groups))
+        most = max(FREE, EXPANDS * self.sizes[k])
+        held = max(held, 8 * meta.num_rows * max(1, meta.num_columns))
+        if held > most:
+            raise SourceError(
+                f"{path}: {self.sizes[k]:,} bytes that expand to {held:,}, more than {EXPANDS:,} times the file "
+                f"(beyond {FREE >> 20} MiB)"
+            )
+        return file
+
+    def _schema(self, k: int) -> Any:
+        return self._file(k).schema_arrow
+
+    def _count(self, k: int) -> int:
+        return int(self._file(k).metadata.num_rows)
+
+    def _read(self, k: int, at: Position) -> int:
+        return sum(self.sizes[:k]) + self._part
+
+    def _batches(self, k: int, row: int, size: int) -> Iterator[Any]:
+        import pyarrow as pa
+
+        file = self._file(k)
+        done, total = 0, max(1, file.metadata.num_rows)
+        try:
+            for g in range(file.metadata.num_row_groups):
+                count = file.metadata.row_group(g).num_rows
+                if done + count <= row:
+                    done += count
+                    continue
+                for batch in file.iter_batches(size, row_groups=[g], columns=self.used):
+                    if done + batch.num_rows > row:
+                        self._part = self.sizes[k] * (done + batch.num_rows) // total
+                        yield batch.slice(max(0, row - done))
+                    done += batch.num_rows
+        except (pa.ArrowException, OSError) as error:
+            raise SourceError(f"{self.parts[k]}: cannot be read: {_line(error)}") from None
+
+
+class Arrow(Files):
+    """Arrow IPC files and streams."""
+
+    def _open(self, k: int) -> Any:
+        import pyarrow as pa
+
+        try:
+            with open(self.parts[k], "rb") as file:
+                magic = file.read(6)
+            source = pa.memory_map(str(self.parts[k]))
+            return pa.ipc.open_file(source) if magic == b"ARROW1" else pa.ipc.open_stream(source)
+        except (pa.ArrowException, OSError) as error:
+            raise SourceError(f"{self.parts[k]}: this is not a sound Arrow file: {_line(error)}") from None
+
+    def _schema(self, k: int) -> Any:
+        return self._open(k).schema
+
+    def _batches(self, k: int, row: int, size: int) -> Iterator[Any]:
+        import pyarrow as pa
+
+        reader = self._open(k)
+        done = 0
+        self._part = 0
+        try:
+            many = hasattr(reader, "num_record_batches")
+            whole = (reader.get_batch(b) for b in range(reader.num_record_batches)) if many else iter(reader)
+            for batch in whole:
+                batch = batch.select(self.used)
+                for a in range(max(0, row - done), batch.num_rows, size):
+                    yield batch.slice(a, size)
+                done += batch.num_rows
+        except (pa.ArrowException, OSError) as error:
+            raise SourceError(f"{self.parts[k]}: cannot be read: {_line(error)}") from None
+
+    def _read(self, k: int, at: Position) -> int:
+        return sum(self.sizes[:k])
+
+
+def _line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

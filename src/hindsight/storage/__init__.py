@@ -1,0 +1,1 @@
+"""Files: a sealed container, a codec without pickle, models and checkpoints."""

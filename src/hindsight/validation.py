@@ -1,0 +1,59 @@
+"""Checks of parameters, targets and weights: what is right passes, what is not is one clear error."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .errors import RowError
+
+
+def check_target(targets: str, y: float) -> bool:
+    """Whether the learner takes this target."""
+    if targets == "sign":
+        return y in (1.0, -1.0)
+    return 0.0 <= y <= 1.0 if targets == "unit" else -np.inf < y < np.inf
+
+
+def check_targets(targets: str, y: np.ndarray) -> None:
+    """Refuse targets that the learner does not take, naming the row."""
+    if targets == "real":
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(y.sum()):  # one read of them; a sum that overflows is looked into
+                return
+    if targets == "sign":
+        good, want = np.abs(y) == 1.0, "-1 or 1"
+    elif targets == "unit":
+        good, want = (y >= 0.0) & (y <= 1.0), "between 0 and 1"
+    else:
+        good, want = np.isfinite(y), "finite"
+    if not good.all():
+        row = int(np.flatnonzero(~good)[0])
+        raise RowError(row, f": target {float(y[row])!r} must be {want}")
+
+
+def check_weights(c: np.ndarray, idle: bool = False) -> None:
+    """Refuse weights that are negative, not finite, or (unless that may be) all zero."""
+    good = (c >= 0.0) & (c < np.inf)
+    if not good.all():
+        row = int(np.flatnonzero(~good)[0])
+        raise RowError(row, f": weight {float(c[row])!r} must be a finite number, at least 0")
+    if c.size and not idle and not c.any():
+        raise ValueError("all weights are zero: there is nothing to learn")
+
+
+def number(name: str, value: Any, above: float = -math.inf) -> float:
+    """`value` as a float if it is a finite number above `above`; otherwise one clear error."""
+    known = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if known and above < value < math.inf:
+        return float(value)
+    raise ValueError(f"{name} must be a number{'' if above == -math.inf else f' above {above:g}'}, got {value!r}")
+
+
+def choice(name: str, value: Any, options: Any) -> Any:
+    """`value` if it is one of the options; otherwise one clear error."""
+    if not isinstance(value, str) or value not in options:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}; got {value!r}")
+    return value
