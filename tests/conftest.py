@@ -45,9 +45,9 @@ class Case:
 
     @property
     def targets(self) -> str:
-        if self.loss in ("logistic", "clipped", "probit", "tanh"):
+        if self.rule in ("logistic", "clipped", "probit", "tanh"):
             return "unit"
-        return "sign" if self.loss in ("hinge", "perceptron") else "real"
+        return "sign" if self.rule in ("hinge", "perceptron") else "real"
 
     def __str__(self) -> str:
         return self.name

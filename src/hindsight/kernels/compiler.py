@@ -1,13 +1,12 @@
-"""The one way code is compiled: cached across processes, and compiled again when any file of this package changes.
+"""The one way code is compiled: cached across processes, and compiled again when any file of its folder changes.
 
 numba looks for edits in the file of the compiled function alone, yet a loop is made of parts that stand in other
-files. What a function closes over belongs to the key of its cache entry, so every kernel is given one cell more: a
-stamp of all files here.
+files. numba names the files of its cache after the function's qualified name, so every function is given one with a
+stamp of all files beside it: an edit, a new part or one renamed starts a new cache.
 """
 
 from __future__ import annotations
 
-import types
 import zlib
 from functools import cache
 from pathlib import Path
@@ -31,22 +30,14 @@ def stamp_of(folder: Path) -> int:
 
 
 def stamped(function: Any) -> Any:
-    """The same function with a stamp of this folder and of its own among what it closes over."""
-    code = function.__code__
-    stamp = stamp_of(Path(__file__).parent), stamp_of(Path(code.co_filename).parent)
-    out = types.FunctionType(
-        code.replace(co_freevars=(*code.co_freevars, "stamp")),
-        function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        (*(function.__closure__ or ()), types.CellType(stamp)),
-    )
-    out.__doc__, out.__module__, out.__qualname__ = function.__doc__, function.__module__, function.__qualname__
-    return out
+    """The function, with a stamp of this folder and of its own in its qualified name."""
+    folders = (Path(__file__).parent, Path(function.__code__.co_filename).parent)
+    function.__qualname__ += "-" + "".join(f"{stamp_of(folder):08x}" for folder in dict.fromkeys(folders))
+    return function
 
 
 def compiled(**options: Any) -> Any:
-    """A decorator that compiles with these options of numba, the stamp in the key of the cache."""
+    """A decorator that compiles with these options of numba, the stamp in the names of its cache."""
     return lambda function: njit(cache=True, **BARE | options)(stamped(function))
 
 
