@@ -66,6 +66,13 @@ class Facts:
         a[0], a[4], a[12], a[21] = int(a[0]), int(a[4]), math.sqrt(a[12]), -a[21]
         return cls(*a)
 
+    @classmethod
+    def of_record(cls, facts: np.ndarray) -> Facts:
+        """Return the facts in the record that the loops fill (`kernels.facts.empty_facts`)."""
+        values: dict[str, Any] = dict(zip(facts.dtype.names or (), facts[0].item(), strict=True))
+        whole = {name: int(values[name]) for name in ("rounds", "mistakes")}
+        return cls(**values | whole | {"x2": math.sqrt(values["x2"])})
+
     def __add__(self, other: Facts) -> Facts:
         joined: dict[str, Any] = {f.name: self._join(f.name, other) for f in fields(self)}
         return Facts(**joined)

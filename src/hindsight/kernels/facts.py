@@ -1,0 +1,40 @@
+"""The record into which the loops add the facts of a run, one named field each."""
+
+import numpy as np
+
+NAMES = (
+    "rounds",
+    "weight",
+    "loss",
+    "square",
+    "mistakes",
+    "mistake_weight",
+    "mistake_norm",
+    "target",
+    "gradient",
+    "rate",
+    "rate_loss",
+    "rate_gradient",
+    "x2",
+    "xinf",
+    "weight_x2",
+    "weight_xinf",
+    "weight_max",
+    "rate_x2",
+    "rate_xinf",
+    "target_max",
+    "rate_max",
+    "rate_min",
+)
+FACTS = np.dtype([(name, np.float64) for name in NAMES], align=True)
+
+
+def empty_facts() -> np.ndarray:
+    """Return the facts of no rounds: an array of one record, read and written as ``facts[0].loss``.
+
+    While a run is under way ``x2`` holds the largest squared norm, so that loops take no square roots, and
+    ``rate_min`` is infinite before the first round.
+    """
+    facts = np.zeros(1, FACTS).view(np.recarray)
+    facts[0].rate_min = np.inf
+    return facts
