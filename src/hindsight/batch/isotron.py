@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from ..kernels import isotonic as pooling
 from ..online.facts import Facts
-from ..rows.matrices import Data, explain
+from ..rows.data import Data
+from ..rows.matrices import explain
 from .isotonic import LARGE, check_size, fit_pools, in_two, read, total
 from .links import Link, check_link
 
@@ -103,7 +104,7 @@ class Sweep:
         check_size(heavy, float(pooling.largest(y)))
         self.share = whole / heavy
         self.width = self.parts[0].width
-        norms, tops = (np.concatenate([f(d) for d in self.parts]) for f in (Data.row_norms2, Data.row_tops))
+        norms, tops = (np.concatenate([f(d) for d in self.parts]) for f in (Data.row_norms2, Data.row_norms_inf))
         if not pooling.largest(norms) < math.inf:
             row = int((~np.isfinite(norms)).argmax())
             explain(X, row, float(y[row]), 0.0, float(norms[row]), X.shape[1], names)

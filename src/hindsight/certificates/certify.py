@@ -25,7 +25,7 @@ from .theorems import Theorem, Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..rows.matrices import Data
+    from ..rows.data import Data
 from ..errors import MismatchError
 from .replay import Rounds, replay
 

@@ -13,7 +13,7 @@ from ..kernels.state import REACH
 from ..online.run import Run
 
 if TYPE_CHECKING:
-    from ..rows.matrices import Data
+    from ..rows.data import Data
 from ..errors import MismatchError
 
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from ..batch.isotron import History, Sweep, play_rounds
 from ..errors import RowError
 from ..online.facts import Facts
-from ..rows.matrices import Data
+from ..rows.data import Data
 from ..validation import check_targets, check_weights, number
 from .base import FitMixin, OnlineEstimator, SaveMixin
 from .regress import OnlineRegressor
