@@ -23,7 +23,7 @@ from scipy.optimize import isotonic_regression
 from sklearn.isotonic import IsotonicRegression
 
 from hindsight.batch.isotonic import isotonic
-from hindsight.batch.isotron import Learnt, Sweep, play_rounds
+from hindsight.batch.isotron import LearntLink, SingleIndexProblem, run_rounds
 from hindsight.estimators.isotonic import IsotonicRegressor
 
 SCIPY, SKLEARN = f"scipy {installed('scipy')}", f"scikit-learn {installed('scikit-learn')}"
@@ -115,12 +115,12 @@ def isotron_rows(m: int, n: int, repetitions: int) -> list[Row]:
     X /= np.sqrt(n)
     w = rng.standard_normal(n)
     y = (rng.random(m) < 1.0 / (1.0 + np.exp(-3.0 * (X @ w)))).astype(float)
-    sweep = Sweep(X, y, None, Learnt(np.inf, 1.0))
-    start = play_rounds(sweep, 4).last
+    problem = SingleIndexProblem(X, y, None, LearntLink(np.inf, 1.0))
+    start = run_rounds(problem, 4).last
 
     def rounds(count: int) -> Seconds:
         began = time.perf_counter()
-        with_threads(count, lambda: play_rounds(sweep, ROUNDS, start))
+        with_threads(count, lambda: run_rounds(problem, ROUNDS, start))
         return Seconds((time.perf_counter() - began) / ROUNDS)
 
     work = {"one": lambda: rounds(1), "two": lambda: rounds(2), "peer": lambda: (X @ start, X.T @ y)}

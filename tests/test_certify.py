@@ -388,7 +388,7 @@ def test_a_source_that_cannot_be_read_twice_is_refused():
     run, _ = trained(L.widrow_hoff(0.01, "explicit"))
     once = chunks(7)()
     data = Data.from_chunks(lambda: once, bias=1.0)
-    with pytest.raises(ValueError, match=r"0 rows on a second reading.*fresh iterator"):
+    with pytest.raises(ValueError, match=r"0 rows on a second reading.*new iterator"):
         certify_run(run, data)
 
 

@@ -15,14 +15,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hindsight.batch import isotron as module
 from hindsight.batch.isotonic import isotonic
-from hindsight.batch.isotron import Known, Learnt, Sweep, play_rounds
-from hindsight.batch.links import LINKS
-from hindsight.certificates.isotron import certify_sweep
+from hindsight.batch.isotron import GivenLink, LearntLink, SingleIndexProblem, run_rounds
+from hindsight.batch.links import LINK_FUNCTIONS
+from hindsight.certificates.isotron import certify_rounds
 from hindsight.certificates.theorems import Verdict
 from hindsight.errors import MismatchError
 from hindsight.estimators.isotron import GLMtronBatchRegressor, IsotronClassifier, IsotronRegressor
 
-PLAIN = Learnt(math.inf, 1.0)
+PLAIN = LearntLink(math.inf, 1.0)
 PIECES = {  # nondecreasing, 1-Lipschitz, into [0, 1]
     "logistic": expit,
     "probit": ndtr,
@@ -80,23 +80,23 @@ def test_isotron_is_the_notes_loop(constant, weighted):
         np.testing.assert_allclose(model.predict(X), fit, atol=1e-12)
 
 
-@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize("link", LINK_FUNCTIONS)
 def test_glm_tron_over_epochs_is_the_loop(link):
     rng = np.random.default_rng(1)
     X, y, weight = rows(rng, 15, 3, 2.0), rng.random(15), rng.random(15)
     model = GLMtronBatchRegressor(link, rounds=5, fit_intercept=True).fit(X, y, weight)
     ones = np.hstack([X, np.ones((15, 1))])
-    eta = 1.0 / (LINKS[link].lipschitz * (np.linalg.norm(ones, axis=1) ** 2).max())
-    losses, path = naive_rounds(ones, y, LINKS[link].u, eta, 5, weight)
+    eta = 1.0 / (LINK_FUNCTIONS[link].lipschitz * (np.linalg.norm(ones, axis=1) ** 2).max())
+    losses, path = naive_rounds(ones, y, LINK_FUNCTIONS[link].u, eta, 5, weight)
     np.testing.assert_allclose(model.losses_, losses, rtol=1e-12)
     best = losses.argmin()
     np.testing.assert_allclose(np.r_[model.coef_, model.intercept_], path[best], rtol=1e-10, atol=1e-15)
-    np.testing.assert_allclose(model.predict(X), LINKS[link].u(ones @ path[best]), rtol=1e-12)
+    np.testing.assert_allclose(model.predict(X), LINK_FUNCTIONS[link].u(ones @ path[best]), rtol=1e-12)
 
 
 def test_links_rise_by_at_most_their_constant_and_integrate():
     z = np.linspace(-6.0, 6.0, 120_001)
-    for link in LINKS.values():
+    for link in LINK_FUNCTIONS.values():
         u = link.u(z)
         slope = np.diff(u) / np.diff(z)
         assert slope.min() >= 0.0
@@ -120,8 +120,8 @@ def test_identical_rows_tie(m, n):
     X = np.repeat(X, 3, axis=0)[rng.permutation(3 * m)]
     w = rng.standard_normal(n)
     for storage in (X, X.astype(np.float32), np.asfortranarray(X), sp.csr_matrix(X)):
-        sweep = Sweep(storage, rng.random(3 * m), None, PLAIN)
-        z = sweep.margins(w)
+        problem = SingleIndexProblem(storage, rng.random(3 * m), None, PLAIN)
+        z = problem.margins(w)
         assert np.unique(z).size <= m
     y = rng.random(3 * m)
     model = IsotronRegressor(rounds=4).fit(X, y)
@@ -138,11 +138,11 @@ def test_two_halves_and_two_threads_change_no_bit(monkeypatch, store):
     fits = []
     for threads in (1, 2):
         monkeypatch.setattr(sys.modules["hindsight.batch.isotonic"], "_threads", lambda threads=threads: threads)
-        history = play_rounds(Sweep(X, y, weight, PLAIN), 5)
+        history = run_rounds(SingleIndexProblem(X, y, weight, PLAIN), 5)
         fits.append(history.last)
     np.testing.assert_array_equal(*fits)
     monkeypatch.setattr(module, "LARGE", 1 << 17)
-    np.testing.assert_allclose(play_rounds(Sweep(X, y, weight, PLAIN), 5).last, fits[0], rtol=1e-12)
+    np.testing.assert_allclose(run_rounds(SingleIndexProblem(X, y, weight, PLAIN), 5).last, fits[0], rtol=1e-12)
 
 
 # ---------------------------------------------------------------- the theorems
@@ -168,9 +168,9 @@ def test_the_losses_of_isotron_add_up_to_at_most_the_bound_on_ten_thousand_plant
     ratio = 0.0
     for k, (X, w, u, _) in enumerate(planted_streams(rng, 10_000)):
         y = u(X @ w)
-        sweep = Sweep(X, y, None, Learnt(1.0, 1.0) if k % 4 == 0 else PLAIN)
-        bound = sweep.x2**2 * float(w @ w)
-        total = float(play_rounds(sweep, 3).loss.sum())
+        problem = SingleIndexProblem(X, y, None, LearntLink(1.0, 1.0) if k % 4 == 0 else PLAIN)
+        bound = problem.x2**2 * float(w @ w)
+        total = float(run_rounds(problem, 3).loss.sum())
         assert total <= bound + 1e-12 * (1.0 + bound)
         ratio = max(ratio, total / bound) if bound > 0 else ratio
     assert ratio > 0.999  # some streams attain it
@@ -178,13 +178,13 @@ def test_the_losses_of_isotron_add_up_to_at_most_the_bound_on_ten_thousand_plant
 
 def test_the_losses_of_glm_tron_add_up_to_at_most_the_bound_on_ten_thousand_planted_streams():
     rng = np.random.default_rng(1)
-    links, ratio = list(LINKS.values()), 0.0
+    links, ratio = list(LINK_FUNCTIONS.values()), 0.0
     for k, (X, w, _, _) in enumerate(planted_streams(rng, 10_000)):
         link = links[k % len(links)]
         y = link.u(X @ w)
-        sweep = Sweep(X, y, None, Known(link, link.lipschitz))
-        bound = (link.lipschitz * sweep.x2) ** 2 * float(w @ w)
-        total = float(play_rounds(sweep, 3).loss.sum())
+        problem = SingleIndexProblem(X, y, None, GivenLink(link, link.lipschitz))
+        bound = (link.lipschitz * problem.x2) ** 2 * float(w @ w)
+        total = float(run_rounds(problem, 3).loss.sum())
         assert total <= bound + 1e-12 * (1.0 + bound)
         ratio = max(ratio, total / bound) if bound > 0 else ratio
     assert ratio > 0.5
@@ -205,8 +205,8 @@ def test_certificates_hold_on_planted_data_of_every_kind():
         assert found.path[-1].potential >= -1e-9 * (1.0 + found.path[0].potential)
         potentials = [c.potential for c in found.path]
         assert all(a >= b - 1e-9 * (1.0 + a) for a, b in pairwise(potentials))
-        link = list(LINKS)[k % len(LINKS)]
-        y = LINKS[link].u(X @ w)
+        link = list(LINK_FUNCTIONS)[k % len(LINK_FUNCTIONS)]
+        y = LINK_FUNCTIONS[link].u(X @ w)
         glm = GLMtronBatchRegressor(link, rounds=7, fit_intercept=False).fit(X, y, weight)
         assert glm.certify(X, y, weight, planted=w).verdict is Verdict.HOLDS
 
@@ -267,7 +267,7 @@ def test_a_step_that_is_too_long_is_void():
 
 def test_glm_tron_on_any_data_is_certified_in_its_matching_loss():
     rng = np.random.default_rng(5)
-    for link in LINKS:
+    for link in LINK_FUNCTIONS:
         X, y, weight = rng.standard_normal((40, 3)), rng.random(40), rng.random(40)
         model = GLMtronBatchRegressor(link, rounds=30).fit(X, y, weight)
         found = model.certify(X, y, weight)
@@ -552,5 +552,5 @@ def test_a_diverging_step_is_stopped():
 
 def test_certificate_from_a_sweep_names_its_class():
     rng = np.random.default_rng(1)
-    sweep = Sweep(rows(rng, 9, 2), rng.random(9), None, PLAIN)
-    assert certify_sweep(sweep, play_rounds(sweep, 2), label="x").lines()[0].startswith("x: UNCHECKABLE: Isotron")
+    problem = SingleIndexProblem(rows(rng, 9, 2), rng.random(9), None, PLAIN)
+    assert certify_rounds(problem, run_rounds(problem, 2), label="x").lines()[0].startswith("x: UNCHECKABLE: Isotron")

@@ -6,12 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, sparse
 
-from hindsight.certificates.rivals import Data, hard_margin, max_margin, perceptron, plain_bound, sharp_bound, winnow
+from hindsight.certificates import theorems
+from hindsight.certificates.rivals import Data, hard_margin, perceptron, plain_bound, winnow
 from hindsight.certificates.rivals import mistakes as mistakes_module
 from hindsight.certificates.rivals import winnow as winnow_function
-from hindsight.certificates.rivals.mistakes import _many, reach
+from hindsight.certificates.rivals.mistakes import _many, largest_norm
 from hindsight.certificates.rivals.spaces import doubled, relative_entropy
-from hindsight.certificates.rivals.winnow import _prox, ln_cosh
+from hindsight.certificates.theorems import ln_cosh
 from hindsight.kernels.geometries import Balanced, Simplex
 
 
@@ -72,7 +73,7 @@ def test_perceptron_rival_equals_a_general_solver(noise):
         X, y, c = labelled(seed, m=60, noise=noise)
         data = Data(X, y, c)
         found = perceptron(data, tol=1e-9, max_passes=10**5)
-        R = reach(data)
+        R = largest_norm(data)
         assert pytest.approx(np.sqrt((c * (X**2).sum(axis=1)).max())) == R
         assert found.bound == pytest.approx(
             plain_bound(c @ np.maximum(0, 1 - y * (X @ found.u)), R * found.norm), rel=1e-12
@@ -92,16 +93,17 @@ def test_perceptron_bound_is_true_and_no_u_is_below_its_lower(seed, noise, passe
     data = Data(sparse.csr_matrix(X) if as_csr else X, y, c)
     found = perceptron(data, max_passes=passes)
     made = play_perceptron(X, y, c)
-    part, M, r = data.only(made), c[made].sum(), np.random.default_rng(seed)
-    sharp, H = sharp_bound(part, found.u)
+    part, M, r = data.subset(made), c[made].sum(), np.random.default_rng(seed)
+    H = float(part.c @ np.maximum(0.0, 1.0 - part.y * part.margins(found.u)))
+    sharp = theorems.perceptron(H, found.norm, float(part.c**2 @ part.row_norms2()))
     assert sharp * (1 + 1e-12) >= M
-    assert sharp <= plain_bound(H, reach(data) * found.norm) * (1 + 1e-9)
+    assert sharp <= plain_bound(H, largest_norm(data) * found.norm) * (1 + 1e-9)
     assert found.bound * (1 + 1e-12) >= M
     assert found.hinge + 1e-9 >= H
     assert found.lower <= found.bound * (1 + 1e-12)
     for _ in range(30):
         u = found.u * r.uniform(0.3, 2) + r.normal(size=4) * r.choice([1e-3, 0.1, 1.0])
-        value = plain_bound(c @ np.maximum(0, 1 - y * (X @ u)), reach(data) * np.linalg.norm(u))
+        value = plain_bound(c @ np.maximum(0, 1 - y * (X @ u)), largest_norm(data) * np.linalg.norm(u))
         assert value >= found.lower * (1 - 1e-12)
 
 
@@ -110,7 +112,7 @@ def test_over_the_mistakes_alone_the_bound_says_nothing():
     for seed in range(5):
         X, y, c = labelled(seed, noise=2.0)
         made = play_perceptron(X, y, c)
-        found = perceptron(Data(X, y, c).only(made))
+        found = perceptron(Data(X, y, c).subset(made))
         assert found.bound == pytest.approx(c[made].sum())
         assert found.lower == pytest.approx(c[made].sum())
 
@@ -139,7 +141,7 @@ def test_hard_margin_grows_its_working_set():
     X, y, _ = labelled(3, m=5000, n=3)
     found, all_rows = (
         hard_margin(Data(X, y), tol=1e-9),
-        hard_margin(Data(X, y, np.ones(5000)).only(np.ones(5000, dtype=bool))),
+        hard_margin(Data(X, y, np.ones(5000)).subset(np.ones(5000, dtype=bool))),
     )
     assert found.separable
     assert (y * (X @ found.u)).min() >= 1.0
@@ -161,38 +163,8 @@ def test_hard_margin_says_when_there_is_none(monkeypatch):
     assert found.passes <= 50
 
 
-def program(X, y, geometry):
-    """The game's value by one linear program over all rows."""
-    rows = geometry.radius * y[:, None] * X
-    rows = np.hstack((rows, -rows)) if isinstance(geometry, Balanced) else rows
-    m, k = rows.shape
-    return -optimize.linprog(
-        np.r_[np.zeros(k), -1], A_ub=np.c_[-rows, np.ones(m)], b_ub=np.zeros(m), A_eq=[np.r_[np.ones(k), 0]], b_eq=[1],
-        bounds=[(0, None)] * k + [(None, None)],
-    ).fun  # fmt: skip
-
-
-@pytest.mark.parametrize("geometry", [Simplex(1.0), Balanced(2.0)], ids=str)
-def test_max_margin_equals_the_linear_program(geometry):
-    for seed, m in ((0, 40), (1, 40), (2, 3000)):
-        X, y, _ = labelled(seed, m=m)
-        if isinstance(geometry, Simplex):
-            X = np.abs(X) * y[:, None] + 0.1 * X
-        true = program(X, y, geometry)
-        for form in (X, sparse.csr_matrix(X)):
-            found = max_margin(Data(form, y), geometry, tol=1e-10)
-            assert found.margin == pytest.approx(true, abs=1e-8)
-            assert found.upper >= true - 1e-8
-            assert found.upper - found.margin <= 1e-8
-            assert found.margin == pytest.approx((y * (X @ found.u)).min(), abs=1e-14)
-        slow = _prox(Data(X, y), geometry, 0.1, 20_000, 0)
-        assert slow.margin <= true + 1e-9
-        assert slow.upper >= true - 1e-9
-        assert slow.upper - slow.margin <= 0.1 * abs(slow.upper) + 0.02
-
-
 def value(X, y, c, geometry, eta, u, delta):
-    """The noisy bound, straight from THEORY.md 6."""
+    """Winnow's bound for any data, written out."""
     r, cm = geometry.radius, c.max()
     n = X.shape[1]
     if isinstance(geometry, Balanced):
@@ -249,6 +221,6 @@ def test_ln_cosh():
 
 def test_labels_other_than_signs_are_refused():
     data = Data(np.ones((2, 2)), [1.0, 0.0])
-    for ask in (perceptron, hard_margin, lambda d: max_margin(d, Simplex(1.0)), lambda d: winnow(d, Simplex(1.0), 0.1)):
+    for ask in (perceptron, hard_margin, lambda d: winnow(d, Simplex(1.0), 0.1)):
         with pytest.raises(ValueError, match=r"labels must be -1 or 1 .* got 0.0 in row 1"):
             ask(data)

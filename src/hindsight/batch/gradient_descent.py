@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..online.learners import Learner
-    from ..rows.matrices import Data
+    from ..rows.data import Data
 
 
 DRAWS = 1 << 16  # rows drawn at a time
@@ -173,7 +173,7 @@ class Sweep:
         f[7] += rounds * float(share @ data.y**2)
         on = data.c > 0.0
         f[12] = max(f[12], data.row_norms2()[on].max())
-        f[13] = max(f[13], data.row_tops()[on].max())
+        f[13] = max(f[13], data.row_norms_inf()[on].max())
         f[16], f[19] = 1.0, max(f[19], np.abs(data.y[on]).max())
         rates = step.rates[self.rounds - rounds : self.rounds] if step.rates.size else np.zeros(0)
         rate: Callable[[float], float] = step.rate

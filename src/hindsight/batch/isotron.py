@@ -1,10 +1,10 @@
-"""Sweeps: GLM-tron over epochs (N4 §1) and Isotron (N4 §3, Algorithm 2). A round is a pass over all rows.
+"""Isotron, and GLM-tron over epochs: a round is one pass over all rows of a single-index model y = u(w . x).
 
     z = X w_t    yhat = u_t(z)    w_{t+1} = w_t + eta Sigma_i p_i (y_i - yhat_i) x_i,    p the weights, summing to 1
 
-GLM-tron knows its link u; Isotron takes u_t from isotonic regression of y on z (L-Isotron from Lipschitz isotonic
-regression, which is what makes it work on data with noise). Margins come from a sum over the row alone, so that
-identical rows tie. The rows are summed in the same two halves whatever the number of threads.
+GLM-tron is given its link u; Isotron takes u_t from the isotonic regression of y on z, and L-Isotron from the Lipschitz
+isotonic regression, which makes it work on noisy data. Each margin is a sum over its row alone, so that identical rows
+tie. The rows are summed in the same two halves whatever the number of threads.
 """
 
 from __future__ import annotations
@@ -15,70 +15,86 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..kernels import isotonic as pooling
+from ..errors import RowError
+from ..kernels import isotonic as kernels
+from ..kernels.floats import Floats
 from ..online.facts import Facts
-from ..rows.matrices import Data, explain
-from .isotonic import LARGE, check_size, fit_pools, in_two, read, total
-from .links import Link, check_link
-
-Floats = NDArray[np.float64]
+from ..rows.data import Data
+from .isotonic import LARGE, check_size, fit_pools, in_two, interpolate, total_weight
+from .links import LinkFunction, check_link
 
 
 class Curve(NamedTuple):
-    """A learnt link, ready to plot: knots z ascending and the mean at each; straight between, level beyond."""
+    """A learnt link to plot: knots z in ascending order and the mean at each; linear between, constant beyond."""
 
     z: Floats
     mean: Floats
 
 
-class Known(NamedTuple):
-    """GLM-tron's part: a link that is given."""
+class GivenLink(NamedTuple):
+    """The link of GLM-tron, which is known."""
 
-    link: Link
+    function: LinkFunction
     lipschitz: float
+    known = True
+
+    @property
+    def integral(self) -> Callable[[Floats], Floats] | None:
+        """The link's integral; None if unknown."""
+        return self.function.integral
 
     def fit(self, z: Floats, y: Floats, weight: Floats | None) -> tuple[Floats, Any]:
-        """What the link predicts; nothing is learnt."""
-        mean = self.link.u(z)
-        if self.link.integral is None:
-            check_link(self.link, z, mean)
+        """Return what the link predicts; nothing is learnt."""
+        mean = self.function.u(z)
+        if self.integral is None:
+            check_link(self.function, z, mean)
         return mean, None
 
     def at(self, learnt: Any, z: Floats) -> Floats:
-        """The link at other margins."""
-        return self.link.u(z)
+        """Return the link at other margins."""
+        return self.function.u(z)
 
 
-class Learnt(NamedTuple):
-    """Isotron's part: the nondecreasing link of least squares, by pools or (`constant` finite) Lipschitz."""
+class LearntLink(NamedTuple):
+    """The link of Isotron: nondecreasing, of least squares, and with a Lipschitz constant unless that is infinite."""
 
     constant: float
     lipschitz: float
+    known = False
+    integral = None
 
     def fit(self, z: Floats, y: Floats, weight: Floats | None) -> tuple[Floats, Any]:
-        """The fit at the margins, and its pools."""
+        """Return the fit at the margins, and its pools."""
         return fit_pools(z, y, weight, 1.0, self.constant)
 
     def at(self, pools: Any, z: Floats) -> Floats:
-        """The learnt link at other margins."""
+        """Return the learnt link at other margins."""
         at, value = pools.knots()
-        return read(at, value, z)
+        return interpolate(at, value, z)
 
 
-class Sweep:
-    """Rows, targets and weights as played, the link's part, and the step.
+class SingleIndexProblem:
+    """All rows of a fit with their targets and weights, the link, and the step.
 
     Parameters
     ----------
-    X : float rows, a 2-D array or CSR matrix.
-    y, weight : targets, and the importance of each row (None: 1).
-    part : `Known` or `Learnt`.
-    eta : step; None is 1/(lambda X2^2).
-    bias : the value of an intercept coordinate, 0 for none.
-    unit : divide the rows by X2, the largest norm.
-    names : of the columns, for errors.
+    X : ndarray or CSR matrix
+        The rows.
+    y : ndarray
+        Targets.
+    weight : ndarray or None
+        Weights of the rows; None is 1.
+    link : GivenLink or LearntLink
+        The link, given or learnt.
+    eta : float, default None
+        The step; None is 1/(lambda X2^2), with X2 the largest norm of a row that has weight.
+    bias : float, default 0.0
+        The value of an intercept coordinate, 0 for none.
+    unit : bool, default False
+        Whether to divide the rows by X2.
+    names : sequence, default None
+        Names of the columns, for errors.
     """
 
     def __init__(
@@ -86,7 +102,7 @@ class Sweep:
         X: Any,
         y: Floats,
         weight: Floats | None,
-        part: Any,
+        link: Any,
         eta: float | None = None,
         *,
         bias: float = 0.0,
@@ -95,63 +111,81 @@ class Sweep:
     ) -> None:
         m = X.shape[0]
         cut = m // 2 if m >= LARGE else m
-        whole = np.ones(m) if weight is None else weight
+        c = np.ones(m) if weight is None else weight
         spans = [(0, cut), (cut, m)] if cut < m else [(0, m)]
-        self.parts = [Data(X[a:b], y[a:b], whole[a:b], bias) for a, b in spans]
-        self.part, self.y, self.c, self.weight = part, y, whole, weight
-        heavy = total(whole)
-        check_size(heavy, float(pooling.largest(y)))
-        self.share = whole / heavy
-        self.width = self.parts[0].width
-        norms, tops = (np.concatenate([f(d) for d in self.parts]) for f in (Data.row_norms2, Data.row_tops))
-        if not pooling.largest(norms) < math.inf:
-            row = int((~np.isfinite(norms)).argmax())
-            explain(X, row, float(y[row]), 0.0, float(norms[row]), X.shape[1], names)
-        counted = whole > 0.0
-        largest = float(norms[counted].max())
+        self.halves = [Data(X[a:b], y[a:b], c[a:b], bias) for a, b in spans]
+        self.link, self.y, self.c, self.weight = link, y, c, weight
+        total = total_weight(c)
+        check_size(total, float(kernels.largest(y)))
+        self.proportion = c / total
+        self.width = self.halves[0].width
+        norms2 = np.concatenate([self._norms2(k, names) for k in range(len(spans))])
+        norms_inf = np.concatenate([half.row_norms_inf() for half in self.halves])
+        counted = c > 0.0
+        largest = float(norms2[counted].max())
         self.scale = math.sqrt(largest) if unit and largest > 0.0 else 1.0
-        self.x2, self.xinf = math.sqrt(largest) / self.scale, float(tops[counted].max()) / self.scale
-        self.eta = eta if eta is not None else 1.0 / (part.lipschitz * (self.x2**2 or 1.0))
+        self.x2, self.xinf = math.sqrt(largest) / self.scale, float(norms_inf[counted].max()) / self.scale
+        self.eta = eta if eta is not None else 1.0 / (link.lipschitz * (self.x2**2 or 1.0))
+
+    def _norms2(self, k: int, names: Any) -> Floats:
+        try:
+            return self.halves[k].finite_norms2(names)
+        except RowError as error:
+            raise RowError(k * self.halves[0].rounds + error.row, error.message) from None
 
     def margins(self, w: Floats) -> Floats:
-        """w . x for every row, from the row alone."""
+        """Return w . x of every row, computed from the row alone."""
         out = np.empty(self.y.size)
         v = w / self.scale
 
         def work(k: int) -> None:
-            first = k * self.parts[0].rounds
-            out[first : first + self.parts[k].rounds] = self.parts[k].margins(v)
+            first = k * self.halves[0].rounds
+            out[first : first + self.halves[k].rounds] = self.halves[k].margins(v)
 
-        in_two(work, len(self.parts))
+        in_two(work, len(self.halves))
         return out
 
     def mean(self, values: Floats) -> float:
-        """The mean over the rows, by their weights."""
-        return float(pooling.weighted(self.share, values))
+        """Return the weighted mean over the rows."""
+        return float(kernels.weighted_sum(self.proportion, values))
 
     def combine(self, r: Floats) -> Floats:
-        """Sigma r x."""
-        sums = np.zeros((len(self.parts), self.width))
+        """Return Sigma r x."""
+        sums = np.zeros((len(self.halves), self.width))
 
         def work(k: int) -> None:
-            first = k * self.parts[0].rounds
-            sums[k] = self.parts[k].combine(r[first : first + self.parts[k].rounds])
+            first = k * self.halves[0].rounds
+            sums[k] = self.halves[k].combine(r[first : first + self.halves[k].rounds])
 
-        in_two(work, len(self.parts))
+        in_two(work, len(self.halves))
         out: Floats = sums.sum(axis=0) / self.scale
         return out
 
 
 @dataclass
 class History:
-    """What the rounds gave, an entry a round; `best` counts from 0.
+    """The course of a fit, with one entry per round.
 
-    loss : mean squared error of the training rows.
-    held : the same of the held-out rows (None without any).
-    match : mean matching loss, where the link's integral is known.
-    gradient : |g_t|^2, g_t = Sigma p (y - yhat) x.
-    along : g_t . (u - w_t) for the u that was watched.
-    start, last : w_1 and w_{T+1}. w, link : the weights of the best round, and the pools of its link (Isotron).
+    Attributes
+    ----------
+    loss : ndarray
+        Mean squared error of the training rows.
+    held : ndarray or None
+        The same of the held-out rows; None without any.
+    match : ndarray
+        Mean matching loss, if the link's integral is known; otherwise NaN.
+    gradient : ndarray
+        |g_t|^2, with g_t = Sigma p (y - yhat) x.
+    along : ndarray
+        g_t . (u - w_t), for the comparator u that was given; otherwise NaN.
+    start, last : ndarray
+        w_1 and w_{T+1}.
+    best : int
+        The best round, from 0.
+    w : ndarray
+        The weights of that round.
+    link : Pools or None
+        The pools of its link, if learnt.
     """
 
     loss: Floats
@@ -165,57 +199,73 @@ class History:
     w: Floats
     link: Any
 
-    def facts(self, sweep: Sweep) -> Facts:
-        """The facts: a round is a pass, its loss the mean over the rows (squared error, or the matching loss)."""
-        rounds, eta, total = len(self.loss), sweep.eta, float(self.loss.sum())
+    def facts(self, problem: SingleIndexProblem) -> Facts:
+        """Return the facts of the rounds; the loss of a round is a mean over the rows: matching loss, or square."""
+        rounds, eta, total = len(self.loss), problem.eta, float(self.loss.sum())
         loss = float(self.match.sum()) if np.isfinite(self.match).all() else total
-        target = sweep.mean(sweep.y**2)
-        gradient, x2, xinf = float(self.gradient.sum()), sweep.x2, sweep.xinf
+        target = problem.mean(problem.y**2)
+        gradient, x2, xinf = float(self.gradient.sum()), problem.x2, problem.xinf
         return Facts(
             rounds=rounds, weight=float(rounds), loss=loss, square=total, target=rounds * target, gradient=gradient,
             rate=rounds * eta, rate_loss=eta * loss, rate_gradient=eta * eta * gradient, x2=x2, xinf=xinf,
             weight_x2=x2**2, weight_xinf=xinf**2, weight_max=1.0, rate_x2=eta * x2**2, rate_xinf=eta * xinf**2,
-            target_max=float(np.abs(sweep.y[sweep.c > 0.0]).max()), rate_max=eta, rate_min=eta,
+            target_max=float(np.abs(problem.y[problem.c > 0.0]).max()), rate_max=eta, rate_min=eta,
         )  # fmt: skip
 
 
-def play_rounds(
-    sweep: Sweep,
+def run_rounds(
+    problem: SingleIndexProblem,
     rounds: int,
     start: Floats | None = None,
     *,
-    held: Sweep | None = None,
-    watch: Floats | None = None,
-    tell: Callable[[int, float], None] | None = None,
+    held: SingleIndexProblem | None = None,
+    comparator: Floats | None = None,
+    notify: Callable[[int, float], None] | None = None,
 ) -> History:
-    """The rounds from w_1 = start (0); the best iterate by the training rows, or by `held` where it is given."""
-    w = np.zeros(sweep.width) if start is None else start.astype(np.float64)
+    """Run so many rounds from w_1 = start.
+
+    Parameters
+    ----------
+    problem : SingleIndexProblem
+        The rows, the link and the step.
+    rounds : int
+        How many.
+    start : ndarray, default None
+        w_1; None is 0.
+    held : SingleIndexProblem, default None
+        Held-out rows that choose the best round; without them the training rows do.
+    comparator : ndarray, default None
+        The u of `History.along`.
+    notify : callable, default None
+        Called after each round with its number, from 1, and its loss.
+    """
+    w = np.zeros(problem.width) if start is None else start.astype(np.float64)
     first = w.copy()
     loss, match, gradient, along = (np.full(rounds, math.nan) for _ in range(4))
     other = None if held is None else np.empty(rounds)
-    best, best_w, best_link, residual = -1, w, None, np.empty(sweep.y.size)
-    integral = sweep.part.link.integral if isinstance(sweep.part, Known) else None
+    best, best_w, best_link, residual = -1, w, None, np.empty(problem.y.size)
+    integral = problem.link.integral
     for t in range(rounds):
-        z = sweep.margins(w)
-        if not pooling.largest(z) < math.inf:
-            raise ValueError(f"round {t + 1}: a margin is not finite (eta = {sweep.eta:g}); take a smaller eta")
-        mean, link = sweep.part.fit(z, sweep.y, sweep.weight)
-        loss[t] = pooling.residuals(sweep.y, mean, sweep.share, residual)
+        z = problem.margins(w)
+        if not kernels.largest(z) < math.inf:
+            raise ValueError(f"round {t + 1}: a margin is not finite (eta = {problem.eta:g}); take a smaller eta")
+        mean, link = problem.link.fit(z, problem.y, problem.weight)
+        loss[t] = kernels.residuals(problem.y, mean, problem.proportion, residual)
         if integral is not None:
-            match[t] = sweep.mean(integral(z) - sweep.y * z)
-        g = sweep.combine(residual)
+            match[t] = problem.mean(integral(z) - problem.y * z)
+        g = problem.combine(residual)
         gradient[t] = float(g @ g)
-        if watch is not None:
-            along[t] = float(g @ (watch - w))
+        if comparator is not None:
+            along[t] = float(g @ (comparator - w))
         if held is not None and other is not None:
-            miss = held.y - sweep.part.at(link, held.margins(w * (held.scale / sweep.scale)))
+            miss = held.y - problem.link.at(link, held.margins(w * (held.scale / problem.scale)))
             other[t] = held.mean(miss * miss)
         by = loss if other is None else other
         if best < 0 or by[t] < by[best]:
             best, best_w, best_link = t, w, link
         if not np.isfinite(gradient[t]):
-            raise ValueError(f"round {t + 1}: the step is not finite (eta = {sweep.eta:g}); take a smaller eta")
-        w = w + sweep.eta * g
-        if tell is not None:
-            tell(t + 1, float(by[t]))
+            raise ValueError(f"round {t + 1}: the step is not finite (eta = {problem.eta:g}); take a smaller eta")
+        w = w + problem.eta * g
+        if notify is not None:
+            notify(t + 1, float(by[t]))
     return History(loss, other, match, gradient, along, first, w, best, best_w, best_link)

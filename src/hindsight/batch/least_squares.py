@@ -25,7 +25,7 @@ from ..validation import check_targets, check_weights
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..rows.matrices import Data
+    from ..rows.data import Data
 
 
 EPS = float(np.finfo(np.float64).eps)
@@ -221,7 +221,7 @@ def normal(data: Data) -> Factor | None:
     size = float(data.c @ data.y**2)
     shrink = (64.0 * EPS * n / rcond) ** 2
     for _ in range(REFINE):
-        z, g = data.misses(u, data.c)
+        z, g = data.residual_gradient(u, data.c)
         miss = z - data.y
         loss = float((data.c * miss) @ miss)
         step = solve(g)

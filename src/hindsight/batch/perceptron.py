@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from ..errors import MismatchError
 from ..online.facts import Facts
-from ..rows.matrices import Data, explain
+from ..rows.data import Data
+from ..rows.matrices import explain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -132,7 +133,7 @@ class Halfspace:
             s[AT] = 0
         s[RIGHT], s[EVERY] = 0, 1
         s[ERRORS] = count(rows, data.y, self.pocket, order, m + 1, m)[0]
-        self.reach = float(q.max()), float(data.row_tops().max())
+        self.reach = float(q.max()), float(data.row_norms_inf().max())
         last = s[VISITS] + passes * m if passes is not None else np.iinfo(np.int64).max
         most = s[UPDATES] + updates if updates is not None else np.iinfo(np.int64).max
         spare = math.inf if math.isinf(effort) else FREE / data.width + float(s[READ]) - effort * float(s[VISITS])

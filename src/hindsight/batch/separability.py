@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..rows.matrices import Data
+from ..rows.data import Data
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -97,7 +97,7 @@ def separate(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separation
     inside = np.zeros(data.rounds, bool)
     while True:
         inside[work] = True
-        part = data.only(inside)
+        part = data.subset(inside)
         work = np.flatnonzero(inside)
         found = _settle(part.matrix() * part.y[:, None])
         if found.separable is not True or found.w is None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..online.run import Run
-    from ..rows.matrices import Data
+    from ..rows.data import Data
     from .certificate import Assumption, Comparator
     from .replay import Rounds
     from .theorems import Theorem

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..batch.perceptron import Floats, Halfspace
 from ..batch.separability import Separation, rounding, separate
-from ..rows.matrices import Data
+from ..rows.data import Data
 from . import theorems
 from .certificate import Assumption, Certificate, Comparator
 from .rivals import hard_margin

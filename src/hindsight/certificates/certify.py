@@ -24,7 +24,7 @@ from .theorems import Verdict
 
 if TYPE_CHECKING:
     from ..online.run import Run
-    from ..rows.matrices import Data
+    from ..rows.data import Data
     from .applied import AppliedTheorem
 
 FAMILIES = {  # what a learner may declare as its theorem

@@ -14,7 +14,7 @@ from .certificate import Assumption, Comparator
 
 if TYPE_CHECKING:
     from ..online.run import Run
-    from ..rows.matrices import Data
+    from ..rows.data import Data
     from .replay import Rounds
 
 PLANTED = 1e-12  # how far y may be from u(w*.x) and still count as planted

@@ -16,7 +16,7 @@ from .certify import LOSS_NAMES, closeness
 from .theorems import Theorem, Verdict
 
 if TYPE_CHECKING:
-    from ..rows.matrices import Data
+    from ..rows.data import Data
 from ..batch.gradient_descent import Sweep
 
 # ---------------------------------------------------------------- the theorem

@@ -1,7 +1,7 @@
-"""Certificates of sweeps: GLM-tron over epochs (11, and 4 on its matching loss) and Isotron (13).
+"""Certificates of Isotron and of GLM-tron over epochs.
 
-The rounds are played again over the rows, which shows that they are those of the model and gives every round's
-potential. A planted w* is checked on the data; without one no data can show that y = u(w*.x).
+The rounds are run again over the rows, which shows that they are those of the model and gives the potential of every
+round. A planted w* is checked on the data; without one no data can show that y = u(w* . x).
 """
 
 from __future__ import annotations
@@ -11,29 +11,48 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..batch.isotonic import argsort, taken
-from ..batch.isotron import History, Known, Sweep, play_rounds
-from ..batch.links import Link
+from ..batch.isotonic import argsort, take
+from ..batch.isotron import History, SingleIndexProblem, run_rounds
 from ..errors import MismatchError
-from . import theorems
-from .certificate import Assumption, Certificate, Comparator, Milestone
+from ..kernels.floats import Floats
+from . import batch_theorems, theorems
+from .batch_theorems import GLM_TRON_MEAN, ISOTRON, MATCHING_LOSS
+from .certificate import Assumption, Certificate, Comparator
 from .certify import PLANTED, closeness
+from .milestones import milestones
 from .theorems import Theorem, Verdict
 
-Floats = NDArray[np.float64]
-
-ISOTRON = Theorem(
-    "Isotron", "N4 Theorem 3.1", "Σ L̂(uₜ, wₜ) ≤ |w* − w₁|²/(η(2/λ − ηX₂²)); λ²X₂²|w*|² from 0 at η = 1/(λX₂²)"
-)
-GLM_TRON = Theorem("GLM-tron with the mean update", "N4 Theorem 1.1, Lemma 3.3", "Σ L̂(wₜ) ≤ |w* − w₁|²/(η(2/λ − ηX₂²))")
-MATCHING = Theorem("descent on the matching loss", "N2, N4", "Σ F(wₜ) ≤ Σ F(u) + |u − w₁|²/(2η) + (η/2) Σ|∇F(wₜ)|²")
+QUANTITY = "mean squared error, summed over the rounds,"
 
 
 @dataclass(frozen=True)
-class Case:
-    """A theorem applied to the rounds: each round's measure, its rival's, the change of the potential, the lemma's."""
+class AppliedToRounds:
+    """A theorem applied to the rounds; arrays have one entry per round.
+
+    Attributes
+    ----------
+    theorem, quantity : Theorem and str
+        The theorem, and what is measured in words.
+    measured, rival : ndarray
+        What the learner and its rival pay.
+    bound : ndarray
+        The bound after each round.
+    opponent, assumptions : Comparator and tuple of Assumption
+        As in the certificate.
+    change, allowed : ndarray
+        The change of the potential, and what the theorem's lemma allows.
+    size : ndarray
+        The size of the terms of both, which they may be off by in units of rounding.
+    potential : float
+        The potential at the start.
+    slack : float
+        By how much planted data that is off by PLANTED may exceed the bound.
+    best_eta : float
+        The step that would have made the bound smallest.
+    history : History
+        The rounds, run again.
+    """
 
     theorem: Theorem
     quantity: str
@@ -46,34 +65,40 @@ class Case:
     allowed: Floats
     size: Floats
     potential: float
-    off: float  # by which planted data that is off by PLANTED may exceed the bound
+    slack: float
     best_eta: float
     history: History
 
 
-def certify_sweep(
-    sweep: Sweep, history: History, *, planted: Any = None, u: Any = None, label: str | None = None
+def certify_rounds(
+    problem: SingleIndexProblem, history: History, *, planted: Any = None, u: Any = None, label: str | None = None
 ) -> Certificate:
-    """The certificate of the rounds of `history` over the rows of `sweep`.
+    """Return the certificate of the rounds of `history` over the rows of `problem`.
 
     Parameters
     ----------
-    planted : the w* with y = u(w*.x), on the rows as given (the intercept's weight last); checked on the data.
-    u : for GLM-tron without a planted w*, a comparator to take instead of the best in hindsight.
-    label : the class, one-vs-rest.
+    problem : SingleIndexProblem
+        The rows, the link and the step.
+    history : History
+        The rounds to certify.
+    planted : array_like, default None
+        The w* with y = u(w* . x) for the rows as given, the intercept's weight last; it is checked on the data.
+    u : array_like, default None
+        For GLM-tron without a planted w*, a comparator to use instead of the best in hindsight.
+    label : str, default None
+        The class, in one-vs-rest.
     """
-    glm = isinstance(sweep.part, Known)
     if planted is not None:
-        w = sweep.parts[0].check(planted) * sweep.scale
-        case = _planted(sweep, _again(sweep, history, w), w, glm)
-    elif glm and sweep.part.link.integral is not None:
-        case = _matching(sweep, history, u)
+        w = problem.halves[0].check(planted) * problem.scale
+        case = _planted(problem, _rerun(problem, history, w), w)
+    elif problem.link.integral is not None:
+        case = _matching(problem, history, u)
     else:
-        case = _nothing(sweep, _again(sweep, history, None))
+        case = _without_theorem(problem, _rerun(problem, history, None))
     total = float(case.measured.sum())
     bound = float(case.bound[-1])
-    scale = len(case.measured) * sweep.mean(sweep.y**2)
-    found, equality = theorems.verdict(total, bound, scale + 1e9 * case.off)
+    scale = len(case.measured) * problem.mean(problem.y**2)
+    found, equality = theorems.verdict(total, bound, scale + 1e9 * case.slack)
     broken = None
     if any(need.met is False for need in case.assumptions):
         found, equality, bound = Verdict.VOID, False, math.nan
@@ -83,18 +108,19 @@ def certify_sweep(
         over = case.change > case.allowed + 1e-12 * case.size
         if over.any():
             found, broken = Verdict.BROKEN, int(over.argmax()) + 1
-    notes = _notes(sweep, case, found, broken)
+    notes = _notes(problem, case, found, broken)
     return Certificate(
         found, case.theorem, case.quantity, total, bound, case.opponent, case.assumptions, len(case.measured),
-        case.best_eta, equality, _path(case, found), notes, label,
+        case.best_eta, equality,
+        milestones(case.measured, case.rival, case.bound, case.potential, case.change, found), notes, label,
     )  # fmt: skip
 
 
-def _again(sweep: Sweep, history: History, watch: Floats | None) -> History:
-    """The rounds played again, which must end where the model's did."""
-    if sweep.width != history.last.size:
-        raise MismatchError(f"the model has {history.last.size} coordinates, these rows have {sweep.width}")
-    again = play_rounds(sweep, len(history.loss), history.start, watch=watch)
+def _rerun(problem: SingleIndexProblem, history: History, comparator: Floats | None) -> History:
+    """Run the rounds again; they must end where the model's did."""
+    if problem.width != history.last.size:
+        raise MismatchError(f"the model has {history.last.size} coordinates, these rows have {problem.width}")
+    again = run_rounds(problem, len(history.loss), history.start, comparator=comparator)
     far = float(np.abs(again.last - history.last).max())
     if not far <= 1e-9 * max(1e-300, float(np.abs(history.last).max())):
         raise MismatchError(
@@ -104,60 +130,57 @@ def _again(sweep: Sweep, history: History, watch: Floats | None) -> History:
     return again
 
 
-def _planted(sweep: Sweep, history: History, w: Floats, glm: bool) -> Case:
-    """Theorems 11 and 13. With Jensen's inequality for the mean update the two have one form."""
-    eta, x2, constant = sweep.eta, sweep.x2**2, float(sweep.part.lipschitz)
-    keep = sweep.c > 0.0
-    z = sweep.margins(w)
-    mean, _ = sweep.part.fit(z, sweep.y, sweep.weight)
-    spread = float(z[keep].max() - z[keep].min())
+def _planted(problem: SingleIndexProblem, history: History, w: Floats) -> AppliedToRounds:
+    """Apply Isotron's theorem, or GLM-tron's: by Jensen's inequality for the mean update they have one form."""
+    eta, x2, constant = problem.eta, problem.x2**2, float(problem.link.lipschitz)
+    keep = problem.c > 0.0
+    z = problem.margins(w)
+    mean, _ = problem.link.fit(z, problem.y, problem.weight)
+    width = float(z[keep].max() - z[keep].min())
     step = eta * constant * x2
     needs = [Assumption(f"ηλX₂² = {step:.6g}, which must be below 2 (λ = {constant:g})", step < 2.0)]
-    if glm:
-        far = float(np.abs(mean - sweep.y)[keep].max())
+    if problem.link.known:
+        far = float(np.abs(mean - problem.y)[keep].max())
         text = f"y = u(w*·x): largest difference {far:.3g}, at most {PLANTED:g} allowed"
         needs.append(Assumption(text, far <= PLANTED))
-        if sweep.part.link.integral is None:
+        if problem.link.integral is None:
             text = f"u is nondecreasing and {constant:g}-Lipschitz, as it was at all margins seen"
             needs.append(Assumption(text, True))
     else:
-        falls, steep = _realisable(z[keep], sweep.y[keep], constant)
+        falls, steep = _realisable(z[keep], problem.y[keep], constant)
         text = f"y never falls along w*·x: by {falls:.3g}, at most {PLANTED:g} allowed"
         needs.append(Assumption(text, falls <= PLANTED))
         text = f"y is {constant:g}-Lipschitz along w*·x: {steep:.3g} too steep, at most {PLANTED:g} allowed"
         needs.append(Assumption(text, steep <= PLANTED))
-        least, most = float(sweep.y[keep].min()), float(sweep.y[keep].max())
+        least, most = float(problem.y[keep].min()), float(problem.y[keep].max())
         needs.append(Assumption(f"y lies in [0, 1]: {least:g} to {most:g}", least >= 0.0 and most <= 1.0))
     distance = float((w - history.start) @ (w - history.start))
     bound = theorems.glm_tron(eta, x2, constant, distance)
     change = eta**2 * history.gradient - 2.0 * eta * history.along
-    allowed = -eta * (2.0 / constant - eta * x2) * history.loss
-    own = sweep.mean((sweep.y - mean) ** 2)
+    allowed = batch_theorems.lemma_single_index(eta, x2, constant, history.loss)
+    own = problem.mean((problem.y - mean) ** 2)
     rounds = len(history.loss)
-    # With y = u(w*.x) + e the inner product of the lemma is off by at most |e| (spread of w*.x + 2 |y - yhat|/lambda).
-    reach = float(np.abs(sweep.y[keep]).max()) + float(np.abs(mean[keep]).max()) + 1.0
-    off = 2.0 * eta * PLANTED * (spread + 2.0 * reach / constant)
+    # With y = u(w*.x) + e the inner product of the lemma is off by at most |e| (range of w*.x + 2 |y - yhat|/lambda).
+    largest = float(np.abs(problem.y[keep]).max()) + float(np.abs(mean[keep]).max()) + 1.0
+    off = 2.0 * eta * PLANTED * (width + 2.0 * largest / constant)
     size = 1.0 + np.abs(change) + np.abs(allowed) + 2.0 * eta * np.abs(history.along) + off / 1e-12
-    room = eta * (2.0 / constant - eta * x2)
-    opponent = Comparator(w / sweep.scale, rounds * own, float(np.linalg.norm(w)), 0.0, "planted")
-    return Case(
-        GLM_TRON if glm else ISOTRON, QUANTITY, history.loss, np.full(rounds, own), np.full(rounds, bound), opponent,
-        tuple(needs), change, allowed, size, distance, rounds * off / room if room > 0.0 else 0.0,
-        1.0 / (constant * x2) if x2 > 0.0 else math.nan, history,
+    gain = batch_theorems.single_index_gain(eta, x2, constant)
+    opponent = Comparator(w / problem.scale, rounds * own, float(np.linalg.norm(w)), 0.0, "planted")
+    return AppliedToRounds(
+        GLM_TRON_MEAN if problem.link.known else ISOTRON, QUANTITY, history.loss, np.full(rounds, own),
+        np.full(rounds, bound), opponent, tuple(needs), change, allowed, size, distance, rounds * off / gain if gain > 0.0 else 0.0,
+        batch_theorems.single_index_best_rate(x2, constant), history,
     )  # fmt: skip
 
 
-QUANTITY = "mean squared error, summed over the rounds,"
-
-
 def _realisable(z: Floats, y: Floats, constant: float) -> tuple[float, float]:
-    """By how much y falls, and rises beyond the constant, between any two points in order of z.
+    """Return by how much y decreases, and increases beyond the constant, between any two points in order of z.
 
-    Halves of them are the least e such that a nondecreasing (a Lipschitz) function is within e of every y.
+    Half of each is the smallest e such that a nondecreasing (a Lipschitz) function is within e of every y.
     """
     order = argsort(z)
-    z, y = taken(z, order), taken(y, order)
-    # Points of equal z: the largest y may stand first as well as last.
+    z, y = take(z, order), take(y, order)
+    # Among points of equal z the largest y may come first as well as last.
     first = np.concatenate(([True], z[1:] != z[:-1]))
     group = np.flatnonzero(first)
     high, low, at = np.maximum.reduceat(y, group), np.minimum.reduceat(y, group), z[group]
@@ -166,45 +189,42 @@ def _realisable(z: Floats, y: Floats, constant: float) -> tuple[float, float]:
     return max(0.0, falls), max(0.0, steep)
 
 
-def _matching(sweep: Sweep, history: History, given: Any) -> Case:
-    """Theorem 4 on the mean matching loss F, convex whatever the data: |u - w|^2/2 falls by eta (F(w) - F(u)) - ..."""
-    eta, rounds, link = sweep.eta, len(history.loss), sweep.part.link
+def _matching(problem: SingleIndexProblem, history: History, given: Any) -> AppliedToRounds:
+    """Apply the bound of descent to the mean matching loss F, which is convex whatever the data."""
+    eta, rounds = problem.eta, len(history.loss)
     if given is None:
-        u, gap, how = _rival(sweep, link, 1.0 / (eta * rounds), history.start)
+        u, gap, how = _rival(problem, 1.0 / (eta * rounds), history.start)
     else:
-        u, gap, how = sweep.parts[0].check(given) * sweep.scale, math.inf, "given"
-    again = _again(sweep, history, u)
-    own = _match(sweep, link, u)[0]
-    distance = 0.5 * float((u - history.start) @ (u - history.start))
-    half = 0.5 * eta * again.gradient
-    bound = np.cumsum(own + half) + distance / eta
+        u, gap, how = problem.halves[0].check(given) * problem.scale, math.inf, "given"
+    again = _rerun(problem, history, u)
+    own = _matching_loss(problem, u)[0]
+    distance = float((u - history.start) @ (u - history.start))
+    bound = batch_theorems.matching_loss(eta, own, distance, again.gradient)
     change = 0.5 * eta**2 * again.gradient - eta * again.along
-    allowed = -eta * (again.match - own) + 0.5 * eta**2 * again.gradient
+    allowed = batch_theorems.lemma_matching_loss(eta, own, again.match, again.gradient)
     size = 1.0 + np.abs(change) + eta * (np.abs(again.match) + abs(own) + np.abs(again.along))
-    total = float(again.gradient.sum())
     needs = (Assumption("the matching loss is convex and every gradient was met; nothing is asked of the data", True),)
-    opponent = Comparator(u / sweep.scale, rounds * own, float(np.linalg.norm(u)), gap * rounds, how)
-    return Case(
-        MATCHING, "mean matching loss, summed over the rounds,", again.match, np.full(rounds, own), bound, opponent,
-        needs, change, allowed, size, distance, 0.0, math.sqrt(2.0 * distance / total) if total > 0.0 else math.nan,
-        again,
+    opponent = Comparator(u / problem.scale, rounds * own, float(np.linalg.norm(u)), gap * rounds, how)
+    return AppliedToRounds(
+        MATCHING_LOSS, "mean matching loss, summed over the rounds,", again.match, np.full(rounds, own), bound,
+        opponent, needs, change, allowed, size, 0.5 * distance, 0.0,
+        batch_theorems.descent_best_rate(distance, float(again.gradient.sum())), again,
     )  # fmt: skip
 
 
-def _match(sweep: Sweep, link: Link, u: Floats) -> tuple[float, Floats]:
-    """F(u) and its gradient."""
-    assert link.integral is not None
-    z = sweep.margins(u)
-    value = sweep.mean(link.integral(z) - sweep.y * z)
-    return value, sweep.combine(sweep.share * (link.u(z) - sweep.y))
+def _matching_loss(problem: SingleIndexProblem, u: Floats) -> tuple[float, Floats]:
+    """Return F(u) and its gradient."""
+    z = problem.margins(u)
+    value = problem.mean(problem.link.integral(z) - problem.y * z)
+    return value, problem.combine(problem.proportion * (problem.link.at(None, z) - problem.y))
 
 
-def _rival(sweep: Sweep, link: Link, kappa: float, start: Floats) -> tuple[Floats, float, str]:
-    """The u that makes F(u) + kappa |u - w_1|^2/2 smallest, and how far its objective is from the least at most."""
+def _rival(problem: SingleIndexProblem, kappa: float, start: Floats) -> tuple[Floats, float, str]:
+    """Return the u that minimises F(u) + kappa |u - w_1|^2/2, a bound on its gap, and both in words."""
     from scipy.optimize import minimize
 
     def objective(v: Floats) -> tuple[float, Floats]:
-        value, slope = _match(sweep, link, v)
+        value, slope = _matching_loss(problem, v)
         return value + 0.5 * kappa * float((v - start) @ (v - start)), slope + kappa * (v - start)
 
     found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 200, "gtol": 1e-10})
@@ -213,44 +233,34 @@ def _rival(sweep: Sweep, link: Link, kappa: float, start: Floats) -> tuple[Float
     return found.x, gap, closeness(gap, value)
 
 
-def _nothing(sweep: Sweep, history: History) -> Case:
-    """No w* was declared: the loss is measured, nothing is promised."""
+def _without_theorem(problem: SingleIndexProblem, history: History) -> AppliedToRounds:
+    """Measure the loss where no w* was declared: there is no bound."""
     rounds = len(history.loss)
-    mean = sweep.mean(sweep.y)
-    own = sweep.mean((sweep.y - mean) ** 2)
-    if isinstance(sweep.part, Known):
-        text, theorem = "y = u(w*·x) for some w*: none was declared, and the integral of the link is unknown", GLM_TRON
+    mean = problem.mean(problem.y)
+    own = problem.mean((problem.y - mean) ** 2)
+    if problem.link.known:
+        text = "y = u(w*·x) for some w*: none was declared, and the integral of the link is unknown"
+        theorem = GLM_TRON_MEAN
     else:
-        text, theorem = "y = u(w*·x) for some w* and a nondecreasing Lipschitz u: none was declared", ISOTRON
-    opponent = Comparator(np.zeros(sweep.width), rounds * own, 0.0, math.inf, "the mean of y")
+        text = "y = u(w*·x) for some w* and a nondecreasing Lipschitz u: none was declared"
+        theorem = ISOTRON
+    opponent = Comparator(np.zeros(problem.width), rounds * own, 0.0, math.inf, "the mean of y")
     nan = np.full(rounds, math.nan)
-    return Case(
+    return AppliedToRounds(
         theorem, QUANTITY, history.loss, np.full(rounds, own), nan, opponent, (Assumption(text, None),), nan, nan, nan,
         math.nan, 0.0, math.nan, history,
     )  # fmt: skip
 
 
-def _notes(sweep: Sweep, case: Case, found: Verdict, broken: int | None) -> tuple[str, ...]:
+def _notes(problem: SingleIndexProblem, case: AppliedToRounds, found: Verdict, broken: int | None) -> tuple[str, ...]:
     loss = case.history.loss
     k = int(loss.argmin())
     best = f"the best of {len(loss):,} iterates is round {k + 1:,}: mean squared error {loss[k]:.6g}"
-    if found is Verdict.HOLDS and case.theorem is not MATCHING:
+    if found is Verdict.HOLDS and case.theorem is not MATCHING_LOSS:
         best += f", promised at most {case.bound[-1] / len(loss):.6g}"
     notes = [best]
-    if sweep.scale != 1.0:
-        notes.append(f"rows divided by X₂ = {sweep.scale:.6g}; norms here are those of weights of the divided rows")
+    if problem.scale != 1.0:
+        notes.append(f"rows divided by X₂ = {problem.scale:.6g}; norms here are those of weights of the divided rows")
     if broken is not None:
         notes.append(f"the per-round lemma is broken in round {broken}")
     return tuple(notes)
-
-
-def _path(case: Case, found: Verdict) -> tuple[Milestone, ...]:
-    total = len(case.measured)
-    marks = sorted({min(total, 2**k) for k in range(total.bit_length() + 1)})
-    measured, rival = np.cumsum(case.measured), np.cumsum(case.rival)
-    potential = case.potential + np.cumsum(case.change)
-    bound = case.bound if found in (Verdict.HOLDS, Verdict.BROKEN) else np.full(total, math.nan)
-    return tuple(
-        Milestone(k, float(measured[k - 1]), float(rival[k - 1]), float(bound[k - 1]), float(potential[k - 1]))
-        for k in marks
-    )

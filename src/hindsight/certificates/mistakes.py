@@ -16,7 +16,7 @@ from .rivals.spaces import space
 
 if TYPE_CHECKING:
     from ..online.run import Run
-    from ..rows.matrices import Data
+    from ..rows.data import Data
     from .replay import Rounds
 
 SMALL = 4_000_000  # numbers in the rows up to which the hard margin is sought

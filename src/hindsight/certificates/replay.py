@@ -13,7 +13,7 @@ from ..kernels.online import Steps, play
 from ..online.run import Run
 
 if TYPE_CHECKING:
-    from ..rows.matrices import Data
+    from ..rows.data import Data
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from .replay import Rounds, replay
 from .theorems import NONE, Theorem, Verdict
 
 if TYPE_CHECKING:
-    from ..rows.matrices import Data
+    from ..rows.data import Data
 
 
 ONLINE_TO_BATCH = Theorem(

@@ -15,7 +15,7 @@ from .convex import convex, no_theorem
 
 if TYPE_CHECKING:
     from ..online.run import Run
-    from ..rows.matrices import Data
+    from ..rows.data import Data
     from .replay import Rounds
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..online.run import Run
-    from ..rows.matrices import Data
+    from ..rows.data import Data
     from ..training.session import Course
 
 SMALL = 1 << 28  # bytes of rows that are kept in memory rather than read again
@@ -62,7 +62,7 @@ def certify(
 
 def data_for(course: Course, runs: list[Run]) -> list[Data]:
     """The rows as played, for each run: in memory where they are small, otherwise read again each time."""
-    from ..rows.matrices import Data
+    from ..rows.data import Data
 
     kept, size = [], 0
     for X, targets, weight in rows(course, runs):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ..online.facts import Facts
     from ..online.learners import Learner
-    from ..rows.matrices import Data
+    from ..rows.data import Data
 from ..errors import AssumptionWarning
 
 FLOATS = [np.float64, np.float32]
@@ -193,7 +193,7 @@ class OnlineEstimator(SaveMixin, BaseEstimator):  # type: ignore[misc]  # scikit
 
     def _data(self, k: int, X: Any, y: Any, sample_weight: Any) -> Data:
         """The rows as run k saw them."""
-        from ..rows.matrices import Data
+        from ..rows.data import Data
 
         bias = self.runs_[k].bias
         if callable(X):

@@ -10,7 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, indexable
 
-from ..batch.isotonic import isotonic, read
+from ..batch.isotonic import interpolate, isotonic
 from ..errors import RowError
 from ..forecast.scores import Score, numbers, same_length, weights
 from .base import SaveMixin
@@ -89,7 +89,7 @@ class Calibrator(SaveMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lear
     def transform(self, X: Any) -> np.ndarray:
         """The calibrated forecasts, shaped as they were given: one dimension, or one column."""
         check_is_fitted(self)
-        calibrated = read(*self.knots_[0], _forecasts(X))
+        calibrated = interpolate(*self.knots_[0], _forecasts(X))
         return calibrated if np.ndim(X) == 1 else calibrated[:, None]
 
     @available_if(_bare)  # type: ignore[untyped-decorator]
@@ -134,9 +134,9 @@ class Calibrator(SaveMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lear
         check_is_fitted(self)
         raw = np.ascontiguousarray(self.classifier_.predict_proba(X).T, np.float64)
         if len(self.classes_) == 2:
-            p = read(*self.knots_[0], raw[1])
+            p = interpolate(*self.knots_[0], raw[1])
             return np.column_stack([1.0 - p, p])
-        p = np.column_stack([read(*knots, column) for knots, column in zip(self.knots_, raw, strict=True)])
+        p = np.column_stack([interpolate(*knots, column) for knots, column in zip(self.knots_, raw, strict=True)])
         total = p.sum(axis=1, keepdims=True)
         return np.where(total > 0.0, p / np.where(total > 0.0, total, 1.0), 1.0 / len(self.classes_))
 

@@ -16,7 +16,7 @@ from ..batch.gradient_descent import Sweep, survey
 from ..certificates.gradient_descent import certify_sweep
 from ..errors import RowError
 from ..online.learners import descent
-from ..rows.matrices import Data
+from ..rows.data import Data
 from ..validation import check_targets, choice, number
 from .base import OnlineEstimator, SaveMixin
 from .classify import DescentClassifier, OnlineClassifier

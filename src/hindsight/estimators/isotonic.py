@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
-from ..batch.isotonic import check_increasing, check_lipschitz, check_points, fit_pools, read
+from ..batch.isotonic import check_increasing, check_lipschitz, check_points, fit_pools, interpolate
 from ..validation import choice
 from .base import SaveMixin
 
@@ -69,7 +69,7 @@ class IsotonicRegressor(SaveMixin, RegressorMixin, TransformerMixin, BaseEstimat
         z, y, w = check_points(z, y, sample_weight)
         constant = check_lipschitz(self.lipschitz)
         rising = check_increasing(self.increasing, z, y, w)
-        _, self.pools_ = fit_pools(z, y, w, 1.0 if rising else -1.0, constant, whole=False)
+        _, self.pools_ = fit_pools(z, y, w, 1.0 if rising else -1.0, constant, values=False)
         self.increasing_, self.knots_ = rising, self.pools_.knots()
         return self
 
@@ -89,7 +89,7 @@ class IsotonicRegressor(SaveMixin, RegressorMixin, TransformerMixin, BaseEstimat
         if self.interpolation == "step":
             out = value[np.maximum(np.searchsorted(at, z, side="right") - 1, 0)]
         else:
-            out = read(at, value, z)
+            out = interpolate(at, value, z)
         if self.outside == "nan":
             out[beyond] = np.nan
         return out

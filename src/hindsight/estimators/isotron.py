@@ -11,8 +11,8 @@ from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
 from ..batch.isotonic import check_lipschitz
-from ..batch.isotron import Curve, Known, Learnt
-from ..batch.links import LINKS, own_link
+from ..batch.isotron import Curve, GivenLink, LearntLink
+from ..batch.links import LINK_FUNCTIONS, own_link
 from ..validation import choice
 from .classify import OnlineClassifier
 from .rounds import ROUNDS, SweepEstimator, SweepRegressor
@@ -69,7 +69,7 @@ class IsotronRegressor(SweepRegressor):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _part(self) -> Learnt:
+    def _part(self) -> LearntLink:
         return _learnt(self.lipschitz)
 
     @property
@@ -128,7 +128,7 @@ class IsotronClassifier(ClassifierMixin, SweepEstimator):  # type: ignore[misc]
         tags.classifier_tags.poor_score = True
         return tags
 
-    def _part(self) -> Learnt:
+    def _part(self) -> LearntLink:
         return _learnt(self.lipschitz)
 
     def _seen(self, X: Any, y: Any, weight: np.ndarray | None) -> list[np.ndarray]:
@@ -213,19 +213,19 @@ class GLMtronBatchRegressor(SweepRegressor):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _part(self) -> Known:
+    def _part(self) -> GivenLink:
         if callable(self.link):
             link = own_link(self.link, self.lipschitz)
         else:
-            link = LINKS[choice("link", self.link, LINKS)]
+            link = LINK_FUNCTIONS[choice("link", self.link, LINK_FUNCTIONS)]
             if self.lipschitz is not None:
                 raise ValueError(f"lipschitz is for a link of your own; {self.link!r} has {link.lipschitz:g}")
-        return Known(link, link.lipschitz)
+        return GivenLink(link, link.lipschitz)
 
 
-def _learnt(lipschitz: float | None) -> Learnt:
+def _learnt(lipschitz: float | None) -> LearntLink:
     constant = check_lipschitz(lipschitz)
-    return Learnt(constant, constant if constant < math.inf else 1.0)
+    return LearntLink(constant, constant if constant < math.inf else 1.0)
 
 
 for _class in (IsotronRegressor, IsotronClassifier, GLMtronBatchRegressor):

@@ -12,7 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ..batch.least_squares import Factor, Solution, iterate, normal
-from ..rows.matrices import Data, explain
+from ..rows.data import Data
+from ..rows.matrices import explain
 from ..validation import check_targets, check_weights, number
 from .base import OnlineEstimator, SaveMixin
 from .regress import OnlineRegressor

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..batch.perceptron import Halfspace
 from ..certificates.batch_perceptron import certify_halfspace
 from ..errors import RowError
-from ..rows.matrices import Data
+from ..rows.data import Data
 from .base import OnlineEstimator, SaveMixin
 from .classify import OnlineClassifier
 

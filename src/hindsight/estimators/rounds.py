@@ -10,10 +10,10 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from ..batch.isotron import History, Sweep, play_rounds
+from ..batch.isotron import History, SingleIndexProblem, run_rounds
 from ..errors import RowError
 from ..online.facts import Facts
-from ..rows.matrices import Data
+from ..rows.data import Data
 from ..validation import check_targets, check_weights, number
 from .base import FitMixin, OnlineEstimator, SaveMixin
 from .regress import OnlineRegressor
@@ -86,7 +86,7 @@ class SweepEstimator(SaveMixin, FitMixin, BaseEstimator):  # type: ignore[misc]
             if last is not None and len(last) == len(targets) and last[k].size == sweep.width:
                 start = last[k] * sweep.scale
             with _progress(self.rounds, self.verbose) as tell:
-                history = play_rounds(sweep, int(self.rounds), start, held=held, tell=tell)
+                history = run_rounds(sweep, int(self.rounds), start, held=held, notify=tell)
             self.histories_.append(history)
             self.eta_, self.x_scale_ = sweep.eta, sweep.scale
             self._facts.append(history.facts(sweep))
@@ -115,7 +115,7 @@ class SweepEstimator(SaveMixin, FitMixin, BaseEstimator):  # type: ignore[misc]
         check_weights(weight)
         return weight
 
-    def _sweep(self, X: Any, y: np.ndarray, weight: np.ndarray | None, which: int) -> Sweep:
+    def _sweep(self, X: Any, y: np.ndarray, weight: np.ndarray | None, which: int) -> SingleIndexProblem:
         """The training rows (0) or the held-out ones (1) as played."""
         rows = None if self._rows is None else self._rows[which]
         if rows is not None:
@@ -126,7 +126,7 @@ class SweepEstimator(SaveMixin, FitMixin, BaseEstimator):  # type: ignore[misc]
         unit = bool(getattr(self, "scale_x", False))
         names = getattr(self, "feature_names_in_", None)
         try:
-            return Sweep(X, y, weight, self._part(), eta, bias=self._bias(), unit=unit, names=names)
+            return SingleIndexProblem(X, y, weight, self._part(), eta, bias=self._bias(), unit=unit, names=names)
         except RowError as error:
             row = error.row if rows is None else int(rows[error.row])
             raise RowError(row, error.message) from None
@@ -180,14 +180,14 @@ class SweepEstimator(SaveMixin, FitMixin, BaseEstimator):  # type: ignore[misc]
         u : for GLM-tron, a comparator to take instead of the best in hindsight.
         """
         from ..certificates.certificate import Certificates
-        from ..certificates.isotron import certify_sweep
+        from ..certificates.isotron import certify_rounds
 
         check_is_fitted(self)
         X = self._read(X, reset=False, ensure_all_finite=False)
         weight = self._weight(X, sample_weight)
         labels = self._labels_of_runs()
         each = tuple(
-            certify_sweep(self._sweep(X, target, weight, 0), history, planted=planted, u=u, label=label)
+            certify_rounds(self._sweep(X, target, weight, 0), history, planted=planted, u=u, label=label)
             for target, history, label in zip(self._seen(X, y, weight), self.histories_, labels, strict=True)
         )
         return each[0] if len(each) == 1 else Certificates(each)

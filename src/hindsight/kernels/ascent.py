@@ -1,10 +1,7 @@
 """Dual coordinate ascent over rows: the loop behind the comparators of loss bounds."""
 
-import numpy as np
-
 from .compiler import kernel
-
-EPS = float(np.finfo(np.float64).eps)
+from .floats import EPS
 
 
 @kernel
@@ -38,3 +35,15 @@ def ascend(rows, order, y, a, b, rule, geometry, kappa, v, s, alpha, conjugate):
         if d != 0.0:
             geometry.step(rule, v, s, rows, t, -d / kappa)
             alpha[t] = new
+
+
+@kernel
+def hinge_along(m, c, rho):  # type: ignore[no-untyped-def]
+    """The hinge loss of rho d, and its slope in rho, for margins m along d."""
+    total, slope = 0.0, 0.0
+    for t in range(m.size):
+        short = 1.0 - rho * m[t]
+        if short > 0.0:
+            total += c[t] * short
+            slope -= c[t] * m[t]
+    return total, slope

@@ -1,33 +1,32 @@
-"""The compiled loops of isotonic regression: order, ties, pools, and reading a fit.
+"""The loops of isotonic regression: order, ties, pools and interpolation.
 
-The order comes from one sort of 64-bit numbers: the leading bits of z (as an integer that ascends with it) above the
-place of the point. Where those bits tie, z itself decides.
+The order comes from one sort of 64-bit numbers: the leading bits of z, as an integer that increases with z, above the
+index of the point. Where those bits tie, z itself decides.
 """
 
 import math
 
 import numpy as np
-from numba import njit
 
-from .compiler import BARE, inlined, kernel
+from .compiler import compiled, inlined, kernel
 
-summing = njit(cache=True, nogil=True, fastmath={"reassoc", "contract"}, **BARE)  # sums in any order, to vectorise
+summing = compiled(nogil=True, fastmath={"reassoc", "contract"})  # sums in any order, so that they vectorise
 
 ZERO, ONE, BLOCK = np.uint64(0), np.uint64(1), np.uint64(4096)
 ABS = np.int64(0x7FFFFFFFFFFFFFFF)
-SHORT = 32  # points with the same leading bits that are put in order one by one
+SHORT = 32  # points with the same leading bits up to which they are sorted by insertion
 
 
 @inlined
 def key(z):
-    """An integer that ascends with z; -0.0 and 0.0 have the same."""
+    """An integer that increases with z; the same for -0.0 and 0.0."""
     u = np.float64(z + 0.0).view(np.int64)
     return u ^ ((u >> np.int64(63)) & ABS)
 
 
 @kernel
 def largest(a):
-    """The largest |a|; NaN or infinity where there is one."""
+    """The largest |a|; NaN or infinity if there is one."""
     top = np.int64(0)
     for i in range(a.size):
         top = max(top, np.float64(a[i]).view(np.int64) & ABS)
@@ -35,8 +34,8 @@ def largest(a):
 
 
 @kernel
-def survey(z):
-    """Whether no z is below the one before it, and whether then none is equal to it; in blocks, which vectorise."""
+def ascending(z):
+    """Whether z is in ascending order, and whether strictly so; in blocks, so that the loops vectorise."""
     a, end, ties = ONE, np.uint64(z.size), False
     while a < end:
         falls, b = False, min(end, a + BLOCK)
@@ -51,8 +50,8 @@ def survey(z):
 
 
 @kernel
-def ends(z):
-    """The least and the largest key."""
+def key_range(z):
+    """The smallest and the largest key."""
     least, most = key(z[0]), key(z[0])
     for i in range(z.size):
         least, most = min(least, key(z[i])), max(most, key(z[i]))
@@ -60,15 +59,15 @@ def ends(z):
 
 
 @kernel
-def pack(z, least, shift, places, first, out):
-    """The leading bits of each z above the place of the point, counted from `first`."""
+def pack(z, least, shift, index_bits, first, out):
+    """The leading bits of each z above the index of the point, which starts at `first`."""
     for i in range(z.size):
-        out[i] = (np.uint64(key(z[i]) - least) >> shift << places) | np.uint64(first + i)
+        out[i] = (np.uint64(key(z[i]) - least) >> shift << index_bits) | np.uint64(first + i)
 
 
 @kernel
 def merge(a, b, out):
-    """Two ascending arrays as one, without a branch that could not be foreseen."""
+    """Merge two ascending arrays, without a branch that cannot be predicted."""
     i, j, k, ma, mb = ZERO, ZERO, ZERO, np.uint64(a.size), np.uint64(b.size)
     while i < ma and j < mb:
         x, y = a[i], b[j]
@@ -86,8 +85,8 @@ def merge(a, b, out):
 
 
 @kernel
-def part(a, b, count):
-    """How many of the `count` least numbers of two ascending arrays of different numbers are in the first."""
+def split_point(a, b, count):
+    """How many of the `count` smallest numbers of two ascending arrays, all different, are in the first."""
     low, high = max(0, count - b.size), min(count, a.size)
     while low < high:
         i = (low + high) // 2
@@ -99,28 +98,28 @@ def part(a, b, count):
 
 
 @kernel
-def settle(packed, z, shift, places, order):
-    """The places in order of z, and whether no two z are equal.
+def unpack(packed, z, shift, index_bits, order):
+    """Write the indices in order of z; whether that was possible, and whether no two z are equal.
 
-    The first answer is False where too many leading bits tie without their z doing so.
+    It is not possible if too many z share their leading bits and yet differ.
     """
-    mask = (np.uint64(1) << places) - np.uint64(1)
+    mask = (np.uint64(1) << index_bits) - np.uint64(1)
     m, strictly, a = packed.size, True, 0
     for k in range(m):
         order[k] = packed[k] & mask
     for k in range(1, m + 1):
-        if k < m and packed[k] >> places == packed[a] >> places:
+        if k < m and packed[k] >> index_bits == packed[a] >> index_bits:
             continue
         for i in range(a + 1, k):  # the points a..k have the same leading bits
-            place, j = order[i], i - 1
+            index, j = order[i], i - 1
             if shift > ZERO:
-                while j >= a and z[order[j]] > z[place]:
+                while j >= a and z[order[j]] > z[index]:
                     if k - a > SHORT:
                         return False, False
                     order[j + 1] = order[j]
                     j -= 1
-                order[j + 1] = place
-            strictly &= not (j >= a and z[order[j]] == z[place])
+                order[j + 1] = index
+            strictly &= not (j >= a and z[order[j]] == z[index])
         a = k
     return True, strictly
 
@@ -134,7 +133,7 @@ def gather(a, order, out):
 
 @inlined
 def cuts(top, count):
-    """Three powers of two: above each, `count` pieces of numbers up to `top` add up without rounding."""
+    """Three powers of two: `count` pieces of numbers up to `top`, cut at each, add up without rounding."""
     room = math.frexp(float(count))[1] + 1
     at = math.frexp(top)[1] + room
     return math.ldexp(1.0, at), math.ldexp(1.0, at - 53 + room), math.ldexp(1.0, at - 106 + 2 * room)
@@ -142,11 +141,10 @@ def cuts(top, count):
 
 @kernel
 def tie(z, y, w, mask, i, sign):
-    """The points with the z of point i as one: their mean, their weight, and the place of the next z.
+    """Pool the points with the z of point i: their mean, their weight, and the index of the next z.
 
-    The weight of point i is w[i & mask]; mask 0 gives all the same.
-
-    Sums are the same for every order of the points: each number is cut at the same powers of two.
+    The weight of point i is w[i & mask]; with mask 0 all have the same. Sums do not depend on the order of the points,
+    because each number is cut at the same powers of two.
     """
     j, least, most, heavy, top = i + ONE, y[i], y[i], w[i & mask], abs(w[i & mask] * y[i])
     while j < np.uint64(z.size) and z[j] == z[i]:
@@ -178,7 +176,7 @@ def tie(z, y, w, mask, i, sign):
 
 @inlined
 def point(z, y, w, mask, i, sign):
-    """The value and weight at the z of point i, and the place of the next z; z may be empty if no two are equal."""
+    """The value and weight at the z of point i, and the index of the next z; z may be empty if no two are equal."""
     if i + ONE < np.uint64(z.size) and z[i + ONE] == z[i]:
         return tie(z, y, w, mask, i, sign)
     return sign * y[i], w[i & mask], i + ONE
@@ -186,7 +184,7 @@ def point(z, y, w, mask, i, sign):
 
 @kernel
 def points(z, y, w, mask, sign, at, value, weight, start):
-    """The points of different z, ties pooled; how many there are."""
+    """Write the points with ties pooled; how many there are."""
     b, i, m = ZERO, ZERO, np.uint64(z.size)
     while i < m:
         x, c, j = point(z, y, w, mask, i, sign)
@@ -198,9 +196,9 @@ def points(z, y, w, mask, sign, at, value, weight, start):
 
 @kernel
 def pav(z, y, w, mask, sign, value, weight, start):
-    """Pool adjacent violators of ascending z: values, weights and first places of the pools; how many there are.
+    """Pool adjacent violators of ascending z: write values, weights and first indices of the pools; how many there are.
 
-    Equal neighbours join without arithmetic, so a fit is its own fit, bit for bit.
+    Equal neighbours are pooled without arithmetic, so a fit is its own fit, bit for bit.
     """
     m, b, i = np.uint64(y.size), ZERO, ZERO
     x, c, j = point(z, y, w, mask, i, sign)  # the next point, at i..j
@@ -234,7 +232,7 @@ def pav(z, y, w, mask, sign, value, weight, start):
 
 @kernel
 def spread(value, start, pools, sign, fit):
-    """Each pool's value to its places. `value` may be the beginning of `fit`: the last pool goes first."""
+    """Write the value of each pool to its points. `value` may share memory with `fit`: the last pool is first."""
     for k in range(pools - 1, -1, -1):
         v = sign * value[k]
         for i in range(start[k], start[k + 1]):
@@ -243,14 +241,14 @@ def spread(value, start, pools, sign, fit):
 
 @kernel
 def scatter(a, order, out):
-    """a[k] to the place order[k]."""
+    """Write a[k] to out[order[k]]."""
     for k in range(order.size):
         out[order[k]] = a[k]
 
 
 @kernel
-def between(x, at, value, out):
-    """The fit at each x by straight lines between knots, level beyond the first and the last."""
+def interpolate(x, at, value, out):
+    """The fit at each x: linear between the knots, constant beyond the first and the last."""
     last = at.size - 1
     for i in range(x.size):
         low, high = 0, last
@@ -276,7 +274,7 @@ def between(x, at, value, out):
 
 @kernel
 def join(value, weight, start, count):
-    """Neighbours of the same value as one pool, in place; how many there are."""
+    """Merge neighbours of the same value into one pool, in place; how many there are."""
     b = 0
     for k in range(1, count):
         if value[k] == value[b]:
@@ -290,7 +288,7 @@ def join(value, weight, start, count):
 
 @kernel
 def ranks(a, order, out):
-    """Ranks less their mean; ties share theirs."""
+    """Ranks minus their mean; ties share their mean."""
     m, i = order.size, 0
     while i < m:
         j = i + 1
@@ -302,20 +300,20 @@ def ranks(a, order, out):
 
 
 @summing
-def residuals(y, mean, share, out):
-    """share (y - mean) into out, and Sigma share (y - mean)^2. BLAS would start threads for it, and wait for them."""
+def residuals(y, mean, proportion, out):
+    """Write proportion (y - mean); Sigma proportion (y - mean)^2. BLAS would start threads and wait for them."""
     total = 0.0
     for i in range(y.size):
         error = y[i] - mean[i]
-        out[i] = share[i] * error
+        out[i] = proportion[i] * error
         total += out[i] * error
     return total
 
 
 @summing
-def weighted(share, values):
-    """Sigma share values."""
+def weighted_sum(weight, values):
+    """Sigma weight values."""
     total = 0.0
     for i in range(values.size):
-        total += share[i] * values[i]
+        total += weight[i] * values[i]
     return total

@@ -18,7 +18,7 @@ def combine(rows, r, v):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def misses(rows, v, y, a, out, g):  # type: ignore[no-untyped-def]
+def residual_gradient(rows, v, y, a, out, g):  # type: ignore[no-untyped-def]
     for t in range(out.size):
         out[t] = inner(v, 0, rows, t)[0]
         if a[t] != 0.0:

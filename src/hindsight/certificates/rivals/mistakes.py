@@ -1,4 +1,4 @@
-"""The rivals of the perceptron's mistake bounds (THEORY.md 5; N2).
+"""The rivals of the perceptron's mistake bounds.
 
 With w_1 = 0 the perceptron ends at w = Sigma over mistakes of c_t y_t x_t. On a mistake y_t w_t . x_t <= 0, hence
 |w|^2 <= S = Sigma over mistakes of c_t^2 |x_t|^2; and u . w >= Sigma c_t (1 - h_t) = M - H with
@@ -9,7 +9,7 @@ h_t = max(0, 1 - y_t u . x_t), M and H weighted by c_t. So for every u
 
 H may run over the mistakes or over any rows that contain them. Over the mistakes *alone* both forms are smallest at
 u = 0, where they read M <= M: hindsight proves nothing there. The rival worth having is therefore sought over all rows,
-where u = 0 costs T, and its bound is then read over the mistakes, which can only make it smaller.
+where u = 0 costs T, and its bound is then evaluated over the mistakes, which can only make it smaller.
 """
 
 from dataclasses import dataclass
@@ -17,15 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from ...kernels.compiler import kernel
+from ...kernels.ascent import hinge_along
+from ...kernels.floats import EPS, Floats
 from ...kernels.geometries import Euclidean
 from ...kernels.losses import Hinge
-from ...rows.matrices import Data, Floats
+from ...rows.data import Data
 from .ascent import Ascent
 from .spaces import space
 
-NNLS = 500  # widths up to which the hard margin is found exactly, by non-negative least squares on few rows
-HARD = 2.0**200  # a hinge of this weight is a constraint
+NNLS = 500  # widths up to which the hard margin is exact, by non-negative least squares on few rows
+HARD = 2.0**200  # a hinge loss of this weight is a constraint
 
 
 @dataclass(frozen=True)
@@ -35,18 +36,21 @@ class MistakeRival:
     Attributes
     ----------
     u : ndarray
+        Its weights, the intercept's last.
     margin : float
-        The margin its hinge losses are counted from (1 for the perceptron, delta for Winnow).
+        The margin of its hinge losses: 1 for the perceptron, delta for Winnow.
     hinge : float
-        H(u) over the rows it was sought on.
+        H(u) over the rows it was computed from.
     divergence : float
         1/2 |u|^2, or RE(u || w_1).
     bound : float
-        The mistakes it promises at most, H over the rows it was sought on.
+        The bound on the mistakes, with H over the rows it was computed from.
     lower : float
-        No u and no margin makes that bound smaller than this.
+        A lower bound on that bound for every u and every margin.
     passes : int
+        How often the rows were read.
     notes : tuple of str
+        Why it stopped, if short of the tolerance.
     """
 
     u: Floats
@@ -70,47 +74,28 @@ class MistakeRival:
 
 
 def check_labels(data: Data) -> None:
-    """Mistake bounds speak of labels -1 and 1."""
+    """Refuse labels other than -1 and 1, the only ones that mistake bounds apply to."""
     bad = np.abs(data.y) != 1.0
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         raise ValueError(f"labels must be -1 or 1 for a mistake bound, got {data.y[row]} in row {row}")
 
 
-def reach(data: Data) -> float:
-    """R = max sqrt(c_t) |x_t|_2 over the rows."""
+def largest_norm(data: Data) -> float:
+    """Return R = max sqrt(c_t) |x_t|_2 over the rows."""
     return float(np.sqrt((data.c * data.row_norms2()).max())) if data.rounds else 0.0
 
 
 def plain_bound(hinge: float, a: float) -> float:
-    """((a + sqrt(a^2 + 4 H)) / 2)^2."""
+    """Return ((a + sqrt(a^2 + 4 H)) / 2)^2."""
     return float((0.5 * (a + np.sqrt(a * a + 4.0 * hinge))) ** 2)
 
 
-def sharp_bound(mistakes: Data, u: Floats) -> tuple[float, float]:
-    """(bound, H): M <= H + |u| sqrt(S) over the rows on which mistakes were made; one pass."""
-    check_labels(mistakes)
-    hinge = float(mistakes.c @ np.maximum(0.0, 1.0 - mistakes.y * mistakes.margins(u)))
-    return hinge + float(np.linalg.norm(u) * np.sqrt(mistakes.c**2 @ mistakes.row_norms2())), hinge
-
-
-@kernel
-def _along(m, c, rho):  # type: ignore[no-untyped-def]
-    """H(rho d) and its slope in rho, for margins m along d."""
-    total, slope = 0.0, 0.0
-    for t in range(m.size):
-        short = 1.0 - rho * m[t]
-        if short > 0.0:
-            total += c[t] * short
-            slope -= c[t] * m[t]
-    return total, slope
-
-
 def _best_length(m: Floats, c: Floats, R: float) -> tuple[float, float, float]:
-    """(rho, H, bound) that make the plain bound smallest along a unit direction: it is quasiconvex, so bisect."""
+    """Return the (rho, H, bound) of the smallest plain bound along a unit direction: quasiconvex, so by bisection."""
 
     def rising(rho: float) -> tuple[bool, float, float]:
-        hinge, slope = _along(m, c, rho)
+        hinge, slope = hinge_along(m, c, rho)
         bound = plain_bound(hinge, R * rho)
         return slope + R * bound**0.5 >= 0.0, hinge, bound
 
@@ -132,10 +117,10 @@ def _best_length(m: Floats, c: Floats, R: float) -> tuple[float, float, float]:
 
 
 def perceptron(data: Data, R: float | None = None, tol: float = 0.01, max_passes: int = 300) -> MistakeRival:
-    """The u that makes the plain bound smallest, H over the rows of `data`.
+    """Return the u that makes the plain bound smallest, with H over the rows of `data`.
 
     s = sqrt(bound) solves s^2 = min_u H(u) + s R |u|. As k |u| = min over kappa of kappa/2 |u|^2 + k^2/(2 kappa),
-    passes of dual coordinate ascent on H + kappa/2 |u|^2 take turns with steps towards kappa = s R / |u|. For any
+    passes of dual coordinate ascent on H + kappa/2 |u|^2 alternate with steps towards kappa = s R / |u|. For any
     0 <= alpha_t <= c_t, with A = Sigma alpha_t and v = Sigma alpha_t y_t x_t,
 
         min_u H(u) + s R |u| >= A min(1, s R / |v|),   hence   min_u bound >= min(A, (A R / |v|)^2).
@@ -143,10 +128,11 @@ def perceptron(data: Data, R: float | None = None, tol: float = 0.01, max_passes
     Parameters
     ----------
     data : Data
-        All rows played (over the mistakes alone u = 0 wins, see the module's text). Labels -1 and 1.
-    R : float or None
-        max sqrt(c_t) |x_t| over the mistakes, or more (X2 sqrt(c_max)); None takes it over `data`.
-    tol, max_passes : as for `best`
+        All rows played, with labels -1 and 1; over the mistakes alone u = 0 would be best.
+    R : float, default None
+        At least max sqrt(c_t) |x_t| over the mistakes; None takes it from `data`.
+    tol, max_passes : float and int
+        As for `best`.
 
     Examples
     --------
@@ -156,15 +142,14 @@ def perceptron(data: Data, R: float | None = None, tol: float = 0.01, max_passes
     """
     check_labels(data)
     begun = data.passes
-    R = reach(data) if R is None else float(R)
+    R = largest_norm(data) if R is None else float(R)
     total = float(data.c.sum())
     zero = MistakeRival(np.zeros(data.width), 1.0, total, 0.0, total, 0.0, 0)
     if R == 0.0 or total == 0.0:
         return MistakeRival(zero.u, 1.0, total, 0.0, total, total, 0, ("all rows are 0",))
-    geometry = Euclidean(1.0)
-    ascent = Ascent(data, Hinge(1.0), geometry, space(geometry, data.width), data.c, 4.0 * R * R)
+    ascent = Ascent(data, Hinge(1.0), space(Euclidean(1.0), data.width), data.c, 4.0 * R * R)
     v, weight = data.combine(-data.y * data.c), total  # the dual point of u = 0, the best over mistakes alone
-    found, lower, sweeps, wait = zero, 0.0, 0, 1
+    found, lower, count, wait = zero, 0.0, 0, 1
     size, power, seen = 0.0, 1.5, (np.nan, np.nan)
     while True:
         size = float(np.linalg.norm(v))
@@ -180,32 +165,37 @@ def perceptron(data: Data, R: float | None = None, tol: float = 0.01, max_passes
             notes = () if done else (f"stopped at {passes} passes, gap {found.bound - lower:.3g} of {found.bound:.3g}",)
             bound, lower = found.bound, min(lower, found.bound)
             return MistakeRival(found.u, 1.0, found.hinge, found.divergence, bound, lower, passes, notes)
-        if sweeps and size > 0.0:
+        if count and size > 0.0:
             # kappa is right where |v| = kappa |u| is s R. |v| grows like kappa^p, 0 <= p <= 1: a secant in logarithms.
             here = np.log(ascent.kappa), np.log(size)
             rise = (here[1] - seen[1]) / (here[0] - seen[0]) if abs(here[0] - seen[0]) > 1e-3 else 1.0 / power
             power = 1.0 / min(1.0, max(0.2, rise)) if np.isfinite(rise) else power
             seen = here
             ascent.kappa *= (R * found.bound**0.5 / size) ** power
-        ascent.sweep(wait)
+        ascent.run_passes(wait)
         v, weight = ascent.v, float(np.abs(ascent.alpha).sum())
-        sweeps += wait
-        wait = max(1, sweeps // 8)
+        count += wait
+        wait = max(1, count // 8)
 
 
 @dataclass(frozen=True)
 class HardMargin:
-    """The least norm B of a u with y_t u . x_t >= 1 on all rows.
+    """The smallest norm B of a u with y_t u . x_t >= 1 on all rows.
 
     Attributes
     ----------
-    separable : True (shown by u), False (shown by `notes`), or None (not shown within the cap on passes)
+    separable : bool or None
+        True (shown by `u`), False (shown by `notes`), or None (not shown within the limit on passes).
     u : ndarray or None
-        Feasible: its margins are computed, and it is scaled so that the least of them is at least 1.
+        Scaled so that its smallest margin, as computed, is at least 1.
     norm : float
-        |u|, at least B; infinite without u.
+        |u|, at least B; infinite without `u`.
     lower : float
-        B is at least this.
+        A lower bound on B.
+    passes : int
+        How often the rows were read.
+    notes : tuple of str
+        Why there is no `u`, or why it stopped short of the tolerance.
     """
 
     separable: bool | None
@@ -217,21 +207,22 @@ class HardMargin:
 
 
 def hard_margin(data: Data, tol: float = 1e-3, max_passes: int = 300) -> HardMargin:
-    """B = min |u| such that y_t u . x_t >= 1 for all rows of positive weight (N2's hard-margin norm, (RB)^2 mistakes).
+    """Return B = min |u| such that y_t u . x_t >= 1 for all rows of positive weight, the hard-margin norm.
 
-    Few coordinates: exact on a working set of rows that grows by those most violated; each working set's B is a lower
-    bound, and one that is not separable settles it. Many: dual coordinate ascent, B >= A/|v| for any alpha >= 0.
+    For few coordinates it is exact on a working set of rows, to which the most violated are added; the B of a working
+    set is a lower bound, and one that is not separable shows that the rows are not. For many coordinates it is found by
+    dual coordinate ascent, with B >= A/|v| for any alpha >= 0.
     """
     check_labels(data)
     begun = data.passes
-    data = data if data.c.all() else data.only(data.c > 0.0)
+    data = data if data.c.all() else data.subset(data.c > 0.0)
     return _few(data, tol, max_passes, begun) if data.width <= NNLS else _many(data, tol, max_passes, begun)
 
 
 def _feasible(data: Data, u: Floats) -> tuple[Floats | None, float, Floats]:
-    """u scaled so that the least margin is at least 1 whichever way the sums are rounded, its norm, and the margins."""
+    """Return u scaled so that its smallest margin is at least 1 however sums are rounded, its norm, and the margins."""
     m = data.y * data.margins(u)
-    rounding = (data.width + 8) * np.finfo(np.float64).eps * float(np.linalg.norm(u))
+    rounding = (data.width + 8) * EPS * float(np.linalg.norm(u))
     least = float((m - rounding * np.sqrt(data.row_norms2())).min())
     if least <= 0.0:
         return None, np.inf, m
@@ -250,13 +241,13 @@ def _few(data: Data, tol: float, max_passes: int, begun: int) -> HardMargin:
     work[np.linspace(0, data.rounds - 1, min(data.rounds, data.width + 50)).astype(int)] = True
     lower, best, norm = 0.0, None, np.inf
     while True:
-        part = data.only(work)
+        part = data.subset(work)
         E = np.vstack(((part.matrix() * (part.y / scale)[:, None]).T, np.ones(part.rounds)))
         target = np.zeros(data.width + 1)
         target[-1] = 1.0
         alpha, _ = nnls(E, target, maxiter=50 * (E.shape[0] + E.shape[1]))
         r = target - E @ alpha
-        if r[-1] <= 1e-14:  # |r|^2 = 1/(1 + B^2): no least norm within floating point
+        if r[-1] <= 1e-14:  # |r|^2 = 1/(1 + B^2): B is beyond the range of floating point
             size = float(np.linalg.norm(E[:-1] @ alpha) / alpha.sum())
             note = f"not separable: a mean of y x / X2 over {int((alpha > 0).sum())} rows has norm {size:.1g}"
             return HardMargin(False, None, np.inf, np.inf, data.passes - begun, (note,))
@@ -275,13 +266,12 @@ def _few(data: Data, tol: float, max_passes: int, begun: int) -> HardMargin:
 
 
 def _many(data: Data, tol: float, max_passes: int, begun: int) -> HardMargin:
-    geometry = Euclidean(1.0)
-    ascent = Ascent(data, Hinge(1.0), geometry, space(geometry, data.width), np.full(data.rounds, HARD), 1.0)
-    lower, best, norm, sweeps, wait = 0.0, None, np.inf, 0, 1
+    ascent = Ascent(data, Hinge(1.0), space(Euclidean(1.0), data.width), np.full(data.rounds, HARD), 1.0)
+    lower, best, norm, count, wait = 0.0, None, np.inf, 0, 1
     while True:
-        ascent.sweep(wait)
-        sweeps += wait
-        wait = max(1, sweeps // 8)
+        ascent.run_passes(wait)
+        count += wait
+        wait = max(1, count // 8)
         size, weight = float(np.linalg.norm(ascent.v)), float(np.abs(ascent.alpha).sum())
         lower = max(lower, weight / size if size > 0.0 else np.inf)
         u, length, _ = _feasible(data, -ascent.v)

@@ -1,4 +1,4 @@
-"""The set a rival lives in, and its divergence from the start, for each geometry of `kernels`.
+"""The set of comparators of each geometry, and their divergence from the start.
 
 With v = Sigma_t alpha_t x_t the dual of the rival's problem needs, in closed form,
 
@@ -14,46 +14,53 @@ The balanced geometry plays the simplex on U (x, -x): u = U (q+ - q-). Of all q 
 start has q+_i q-_i the same for every i (the start has it too), which makes D a function of u: `doubled`.
 """
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
 
-from ...kernels.geometries import Balanced, Euclidean, Simplex
-from ...rows.matrices import Data, Floats
+from ...kernels.floats import Floats
+from ...kernels.geometries import Euclidean
+from ...rows.data import Data
 
-Geometry = Euclidean | Simplex | Balanced
-SUM = 1e-9  # how far a given u's sum may be from the radius, relative to it (rounding of a user's own sums)
+Geometry = Any  # one of the geometries of `kernels`
+SUM = 1e-9  # how far a given u's sum may be from the radius, relative to it: rounding in a user's own sums
 
 
 class Space(Protocol):
-    """What the solvers ask of a geometry."""
+    """What the solvers need to know of a geometry; `quadratic` where D is a squared distance."""
 
+    geometry: Geometry
     start: Floats
+    quadratic: bool
 
     def check(self, u: Floats) -> Floats:
-        """U itself, or a ValueError that says by how much it lies outside the set."""
+        """Return u, or raise a ValueError that says by how much it is outside the set."""
 
     def divergence(self, u: Floats) -> float:
-        """D(u, w_1)."""
+        """Return D(u, w_1)."""
 
     def conjugate(self, v: Floats, kappa: float) -> float:
-        """The least v . u + kappa D(u, w_1) over the set."""
+        """Return the minimum of v . u + kappa D(u, w_1) over the set."""
 
     def point(self, v: Floats, kappa: float) -> tuple[Floats, float]:
-        """The u that attains it, and D(u, w_1)."""
+        """Return the u that attains it, and D(u, w_1)."""
 
     def theta(self, v: Floats, kappa: float) -> Floats:
-        """The same point in the dual coordinates that `kernels` keeps."""
+        """Return the same point in the dual coordinates of the geometry's state."""
 
     def curvature(self, data: Data) -> Floats:
-        """q_t such that a change d of alpha_t changes u . x_t by at most q_t |d| / kappa: the dual norm's square."""
+        """Return q_t, the squared dual norm: a change d of alpha_t changes u . x_t by at most q_t |d| / kappa."""
 
 
 class Flat:
     """All of R^n with 1/2 |u - w_1|^2."""
 
-    def __init__(self, start: Floats) -> None:
-        self.start = start
+    quadratic = True
+
+    def __init__(self, geometry: Geometry, width: int, start: Floats | None) -> None:
+        self.geometry = Euclidean(1.0)  # also for a geometry that is not in the table
+        self.start = np.zeros(width) if start is None else start
 
     def check(self, u: Floats) -> Floats:
         return u
@@ -79,15 +86,18 @@ class Flat:
 class Mixtures:
     """The simplex u >= 0, Sigma u = radius, with RE(u/radius || w_1/radius)."""
 
-    def __init__(self, radius: float, start: Floats) -> None:
-        self.radius, self.start = radius, start
-        self.p = self.check(start) / radius
+    quadratic = False
+
+    def __init__(self, geometry: Geometry, width: int, start: Floats | None) -> None:
+        self.geometry, self.radius = geometry, geometry.radius
+        self.start = np.full(width, self.radius / width) if start is None else start
+        self.p = self.check(self.start) / self.radius
         with np.errstate(divide="ignore"):
             self.log_p = np.log(self.p)
 
     def check(self, u: Floats) -> Floats:
         if u.min() < 0.0:
-            raise ValueError(f"u must be >= 0 on the simplex, got {u.min()} at coordinate {int(u.argmin())}")
+            raise ValueError(f"u must be at least 0 on the simplex, got {u.min()} at coordinate {int(u.argmin())}")
         if abs(u.sum() - self.radius) > SUM * self.radius:
             raise ValueError(f"u must sum to {self.radius} on the simplex, got {u.sum()}")
         return u
@@ -108,15 +118,18 @@ class Mixtures:
         return self.log_p - (self.radius / kappa) * v
 
     def curvature(self, data: Data) -> Floats:
-        return (self.radius * data.row_tops()) ** 2
+        return (self.radius * data.row_norms_inf()) ** 2
 
 
 class SignedMixtures:
     """The ball |u|_1 <= radius, with RE on the doubled coordinates."""
 
-    def __init__(self, radius: float, start: Floats) -> None:
-        self.radius, self.start = radius, start
-        self.p = doubled(self.check(start), radius)
+    quadratic = False
+
+    def __init__(self, geometry: Geometry, width: int, start: Floats | None) -> None:
+        self.geometry, self.radius = geometry, geometry.radius
+        self.start = np.zeros(width) if start is None else start
+        self.p = doubled(self.check(self.start), self.radius)
         with np.errstate(divide="ignore"):
             self.log_p = np.log(self.p)
 
@@ -148,47 +161,55 @@ class SignedMixtures:
         return logs
 
     def curvature(self, data: Data) -> Floats:
-        return (self.radius * data.row_tops()) ** 2
+        return (self.radius * data.row_norms_inf()) ** 2
+
+
+SPACES: dict[str, Callable[[Geometry, int, Floats | None], Space]] = {"simplex": Mixtures, "balanced": SignedMixtures}
 
 
 def space(geometry: Geometry, width: int, start: Floats | None = None) -> Space:
-    """The space of a geometry, from w_1 = 0, uniform or 0 unless a start is given."""
+    """Return the space of a geometry, by its name; Euclidean for one that is not in the table.
+
+    Parameters
+    ----------
+    geometry : a geometry of `kernels`
+    width : int
+        Number of coordinates.
+    start : ndarray, default None
+        w_1; None is the uniform distribution on the simplex, 0 elsewhere.
+    """
     if start is not None:
         start = np.array(start, dtype=np.float64)
         if start.shape != (width,):
-            raise ValueError(f"the start must have {width} coordinates, got shape {start.shape}")
-    if isinstance(geometry, Simplex):
-        uniform = np.full(width, geometry.radius / width)
-        return Mixtures(geometry.radius, uniform if start is None else start)
-    zero = np.zeros(width) if start is None else start
-    return SignedMixtures(geometry.radius, zero) if isinstance(geometry, Balanced) else Flat(zero)
+            raise ValueError(f"start must have {width} coordinates, got shape {start.shape}")
+    return SPACES.get(geometry.name, Flat)(geometry, width, start)
 
 
 def relative_entropy(q: Floats, p: Floats) -> float:
-    """Sigma q ln(q/p), with 0 ln 0 = 0; infinite where q > 0 = p. Never below 0: the mass of q is that of p."""
+    """Return Sigma q ln(q/p), with 0 ln 0 = 0; infinite where q > 0 = p. At least 0: q and p have the same mass."""
     on = q > 0.0
     rest = float(p[~on].sum())
     q, p = q[on], p[on]
     with np.errstate(divide="ignore"):
-        # q ln(q/p) - q + p per coordinate is >= 0, so that nothing cancels when q is near p.
+        # q ln(q/p) - q + p is at least 0 for each coordinate, so nothing cancels when q is close to p.
         ratio = q / p
         terms = np.where(np.abs(ratio - 1.0) < 1e-4, _near(ratio - 1.0) * p, q * np.log(ratio) - (q - p))
     return max(0.0, float(terms.sum()) + rest)
 
 
 def _near(x: Floats) -> Floats:
-    """(1 + x) ln(1 + x) - x for small x."""
+    """Return (1 + x) ln(1 + x) - x for small x."""
     return x * x * (0.5 - x * (1 / 6 - x * (1 / 12 - x / 20)))
 
 
 def log_sum_exp(x: Floats) -> float:
-    """Ln Sigma e^x_i."""
+    """Return ln Sigma e^x_i."""
     top = float(x.max())
     return top + float(np.log(np.exp(x - top).sum()))
 
 
 def doubled(u: Floats, radius: float) -> Floats:
-    """(q+, q-) of shape (2, n): sums to 1, radius (q+ - q-) = u, and q+_i q-_i = rho^2 for every i.
+    """Return (q+, q-) of shape (2, n) with sum 1, radius (q+ - q-) = u, and q+_i q-_i = rho^2 for every i.
 
     q+_i + q-_i = sqrt(p_i^2 + 4 rho^2) with p = u/radius; rho is found by bisection (0 where |u|_1 = radius).
     """

@@ -1,0 +1,315 @@
+"""The rows as played, read again as a linear operator.
+
+A rival needs u -> (u . x_t)_t, its transpose r -> Sigma_t r_t x_t and, for few coordinates, the Gram matrix. Rows stay
+where they are: in an array, in a CSR matrix, or in chunks that are read again for every pass. The intercept is the last
+coordinate, of the constant value `bias`, and is never written into the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import RowError
+from ..kernels import operators
+from ..kernels.floats import Floats
+from ..kernels.rows import CSR, Dense
+from .matrices import explain
+
+Chunk = tuple[Any, ArrayLike, ArrayLike | None]
+Rows = Dense | CSR
+
+BLOCK = 1 << 19  # numbers in a block that is copied, scaled or converted: 4 MB, so that it stays in cache
+
+
+def _as_rows(X: Any, bias: float) -> Rows:
+    """Return the rows as the loops read them, without a copy if dtype and format allow (see also `_contiguous`)."""
+    if hasattr(X, "tocsr"):
+        X = X.tocsr()
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        data = X.data if X.data.dtype in (np.float32, np.float64) else X.data.astype(np.float64)
+        indices = X.indices.view(np.uint32 if X.indices.dtype.itemsize == 4 else np.uint64)
+        return CSR(data, indices, X.indptr.astype(np.uint64), bias)
+    X = np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions, got {X.ndim}")
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)
+    return Dense(X, bias)
+
+
+def _contiguous(rows: Rows, first: int) -> Iterator[tuple[int, Rows, int]]:
+    """Yield the rows in one piece, or in copied blocks if they are not C-contiguous."""
+    if isinstance(rows, CSR):
+        yield first, rows, rows.indptr.size - 1
+        return
+    count, columns = rows.values.shape
+    size = count if rows.values.flags.c_contiguous else max(1, BLOCK // max(1, columns))
+    for k in range(0, count, max(1, size)):
+        part = np.ascontiguousarray(rows.values[k : k + size])
+        yield first + k, Dense(part, rows.bias), part.shape[0]
+
+
+def _vector(values: ArrayLike | None, count: int, name: str) -> Floats:
+    out = np.ones(count) if values is None else np.array(values, dtype=np.float64)
+    if out.shape != (count,):
+        raise ValueError(f"{name} must have one number per row: {count} rows, got shape {out.shape}")
+    if not np.isfinite(out).all():
+        row = int(np.flatnonzero(~np.isfinite(out))[0])
+        raise ValueError(f"{name} must be finite, got {out[row]} in row {row}")
+    return out
+
+
+class Data:
+    """Rows x_t with targets y_t and weights c_t as a linear operator, readable any number of times.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (m, d)
+        The rows, float32 or float64 as given and never copied; sums are in float64.
+    y : array_like of shape (m,)
+        Targets.
+    weight : array_like of shape (m,), default None
+        Weights, at least 0; None is 1 for every row.
+    bias : float, default 0.0
+        The value of an intercept coordinate, put last; 0 means none.
+
+    Attributes
+    ----------
+    rounds, width : int
+        The number of rows, and of coordinates with the intercept.
+    y, c : ndarray of shape (m,)
+        Targets and weights.
+    passes : int
+        How often the rows were read so far.
+
+    Examples
+    --------
+    >>> data = Data(np.array([[1.0, 2.0], [3.0, 4.0]]), [1.0, -1.0], bias=1.0)
+    >>> data.margins(np.array([1.0, 0.0, 10.0]))
+    array([11., 13.])
+    >>> data.combine(np.array([1.0, 1.0]))
+    array([4., 6., 2.])
+    """
+
+    def __init__(self, X: Any, y: ArrayLike, weight: ArrayLike | None = None, bias: float = 0.0) -> None:
+        self._X: Any = X if hasattr(X, "tocsr") else np.asarray(X)
+        self._rows: Rows | None = _as_rows(self._X, float(bias))
+        self._source: Callable[[], Iterable[Chunk]] | None = None
+        self._set(self._X.shape[0], self._X.shape[1], y, weight, bias)
+
+    @classmethod
+    def from_chunks(cls, chunks: Callable[[], Iterable[Chunk]], bias: float = 0.0) -> Data:
+        """Return the data of a callable that returns a new iterator of (X, y, weight or None) at each call.
+
+        Targets and weights are kept (16 bytes per row); the rows are read again for every pass.
+        """
+        data = cls.__new__(cls)
+        labels, weights, widths = [], [], set()
+        for X, y, weight in chunks():
+            labels.append(_vector(y, X.shape[0], "y"))
+            weights.append(_vector(weight, X.shape[0], "weight"))
+            widths.add(X.shape[1])
+        if len(widths) != 1:
+            raise ValueError(f"chunks must all have the same number of columns, got {sorted(widths) or 'no chunk'}")
+        data._X, data._rows, data._source = None, None, chunks
+        y_all = np.concatenate(labels)
+        data._set(y_all.size, widths.pop(), y_all, np.concatenate(weights), bias)
+        data.passes = 1
+        return data
+
+    def _set(self, rounds: int, columns: int, y: ArrayLike, weight: ArrayLike | None, bias: float) -> None:
+        self.bias = float(bias)
+        self.rounds, self.width = int(rounds), int(columns) + (1 if bias != 0.0 else 0)
+        self.y, self.c = _vector(y, rounds, "y"), _vector(weight, rounds, "weight")
+        if self.c.size and self.c.min() < 0.0:
+            raise ValueError(f"weights must be at least 0, got {self.c.min()} in row {int(self.c.argmin())}")
+        self.passes = 0
+        self._norms: tuple[Floats, Floats] | None = None
+        self._last: tuple[Floats, Floats] | None = None
+
+    def __repr__(self) -> str:
+        where = "chunks" if self._rows is None else type(self._rows).__name__
+        return f"Data({self.rounds} x {self.width}, {where}, bias={self.bias})"
+
+    def blocks(self) -> Iterator[tuple[int, Rows, int]]:
+        """Read the rows once, as (first row, rows as the loops read them, how many), dense ones C-contiguous.
+
+        Chunks are checked against the first reading.
+        """
+        self.passes += 1
+        if self._rows is not None:
+            yield from _contiguous(self._rows, 0)
+            return
+        assert self._source is not None
+        first, columns = 0, self.width - (1 if self.bias != 0.0 else 0)
+        for X, y, _ in self._source():
+            count = X.shape[0]
+            if X.shape[1] != columns:
+                raise ValueError(f"a chunk has {X.shape[1]} columns, on the first reading all had {columns}")
+            known = self.y[first : first + count]
+            if known.size < count or not np.array_equal(known, np.asarray(y, dtype=np.float64)):
+                raise ValueError(
+                    f"the source gave other rows on a second reading, from row {first} on; "
+                    "a rival reads the rows several times: give a callable that starts again from the first row at each call"
+                )
+            yield from _contiguous(_as_rows(X, self.bias), first)
+            first += count
+        if first != self.rounds:
+            raise ValueError(
+                f"the source gave {first} rows on a second reading and {self.rounds} on the first; a rival reads the "
+                "rows several times: give a callable that returns a new iterator at each call, or the rows in memory"
+            )
+
+    def margins(self, u: Floats) -> Floats:
+        """Return u . x_t for every row; do not write to the result, which may be kept for the next call."""
+        v, out = self.check(u).reshape(1, -1), np.empty(self.rounds)
+        if self._last is not None and np.array_equal(self._last[0], v):
+            return self._last[1]
+        for first, rows, count in self.blocks():
+            operators.margins(rows, v, out[first : first + count])
+        return out
+
+    def combine(self, r: Floats) -> Floats:
+        """Return Sigma_t r_t x_t; rows with r_t = 0 are skipped."""
+        v: Floats = np.zeros((1, self.width))
+        r = np.ascontiguousarray(r, dtype=np.float64)
+        for first, rows, count in self.blocks():
+            operators.combine(rows, r[first : first + count], v)
+        out: Floats = v[0]
+        return out
+
+    def residual_gradient(self, u: Floats, a: Floats) -> tuple[Floats, Floats]:
+        """Return the margins u . x_t, and Sigma_t a_t (u . x_t - y_t) x_t, half the square loss' gradient; one pass."""
+        v, out, g = self.check(u).reshape(1, -1), np.empty(self.rounds), np.zeros((1, self.width))
+        for first, rows, count in self.blocks():
+            part = slice(first, first + count)
+            operators.residual_gradient(rows, v, self.y[part], a[part], out[part], g)
+        self._last = v.copy(), out
+        return out, g[0]
+
+    def moments(self, a: Floats, r: Floats) -> tuple[Floats, Floats]:
+        """Return Sigma_t a_t x_t x_t^T, with a_t >= 0, and Sigma_t r_t x_t; one pass."""
+        n = self.width - (1 if self.bias != 0.0 else 0)
+        gram, ends, sums = np.zeros((self.width, self.width)), np.zeros((1, self.width)), np.zeros((1, self.width))
+        for first, rows, count in self.blocks():
+            part = slice(first, first + count)
+            if isinstance(rows, CSR):
+                operators.outer(rows, a[part], gram)
+                operators.combine(rows, r[part], sums)
+                if self.bias != 0.0:
+                    operators.combine(rows, a[part], ends)
+            else:
+                into = (gram[:n, :n], ends[0, :n] if self.bias != 0.0 else None, sums[0, :n])
+                _dense_moments(rows.values, a[part], r[part], *into)
+                if self.bias != 0.0:
+                    sums[0, -1] += self.bias * r[part].sum()
+        lower = np.tril_indices(n, -1)
+        gram[lower] = gram.T[lower]
+        if self.bias != 0.0:
+            gram[-1, :n] = gram[:n, -1] = self.bias * ends[0, :n]
+            gram[-1, -1] = self.bias**2 * a.sum()
+        return gram, sums[0]
+
+    def row_norms2(self) -> Floats:
+        """Return |x_t|_2^2 of every row, the intercept included."""
+        return self._norm_pair()[0]
+
+    def row_norms_inf(self) -> Floats:
+        """Return |x_t|_inf of every row, the intercept included."""
+        return self._norm_pair()[1]
+
+    def finite_norms2(self, names: Sequence[Any] | None = None) -> Floats:
+        """Return `row_norms2`, or raise a RowError for the first row that is not finite or whose norm is not.
+
+        Parameters
+        ----------
+        names : sequence, default None
+            Names of the columns, for the error.
+        """
+        q = self.row_norms2()
+        if not np.isfinite(q).all():
+            row = int(np.flatnonzero(~np.isfinite(q))[0])
+            if self._X is not None:
+                explain(self._X, row, float(self.y[row]), 0.0, float(q[row]), self._X.shape[1], names)
+            raise RowError(row, ": a value is not finite, or its square overflows")
+        return q
+
+    def _norm_pair(self) -> tuple[Floats, Floats]:
+        if self._norms is None:
+            v, q, top = np.zeros((1, self.width)), np.empty(self.rounds), np.empty(self.rounds)
+            for first, rows, count in self.blocks():
+                operators.norms(rows, v, q[first : first + count], top[first : first + count])
+            self._norms = q, top
+        return self._norms
+
+    def subset(self, keep: NDArray[np.bool_]) -> Data:
+        """Return the rows where `keep` is True: a copy of them, or a filter over the chunks."""
+        keep = np.asarray(keep, dtype=bool)
+        if keep.shape != (self.rounds,):
+            raise ValueError(f"keep must have one boolean per row: {self.rounds} rows, got shape {keep.shape}")
+        if self._X is not None:
+            return Data(self._X[np.flatnonzero(keep)], self.y[keep], self.c[keep], self.bias)
+        source = self._source
+        assert source is not None
+
+        def kept() -> Iterator[Chunk]:
+            first = 0
+            for X, y, weight in source():
+                part = np.flatnonzero(keep[first : first + X.shape[0]])
+                yield X[part], np.asarray(y)[part], None if weight is None else np.asarray(weight)[part]
+                first += X.shape[0]
+
+        return Data.from_chunks(kept, self.bias)
+
+    def check(self, u: ArrayLike) -> Floats:
+        """Return u as float64, or raise a ValueError if its length is not the width or a number is not finite."""
+        out = np.ascontiguousarray(u, dtype=np.float64)
+        if out.shape != (self.width,):
+            more = " (the last one the intercept)" if self.bias != 0.0 else ""
+            raise ValueError(f"u must have {self.width} coordinates{more}, got shape {out.shape}")
+        if not np.isfinite(out).all():
+            k = int(np.flatnonzero(~np.isfinite(out))[0])
+            raise ValueError(f"u must be finite, got {out[k]} at coordinate {k}")
+        return out
+
+    def matrix(self) -> Floats:
+        """Return the rows as one dense array, the intercept included: for small problems only."""
+        from scipy.sparse import csr_matrix
+
+        out = np.full((self.rounds, self.width), self.bias)
+        n = self.width - (1 if self.bias != 0.0 else 0)
+        for first, rows, count in self.blocks():
+            if isinstance(rows, CSR):
+                indices, indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
+                out[first : first + count, :n] = csr_matrix((rows.data, indices, indptr), shape=(count, n)).toarray()
+            else:
+                out[first : first + count, :n] = rows.values
+        return out
+
+
+def _dense_moments(X: NDArray[Any], a: Floats, r: Floats, gram: Floats, ends: Floats | None, sums: Floats) -> None:
+    """Add X^T diag(a) X to `gram`, X^T a to `ends` (unless None) and X^T r to `sums`, block by block.
+
+    A block is scaled by sqrt(a), or used as it is where a is constant.
+    """
+    size = max(1, BLOCK // max(1, X.shape[1]))
+    plain = bool(a.size) and a.min() == a.max()
+    # one buffer for all blocks: new memory would cost more than the scaling
+    scratch = np.empty((0 if plain else min(size, X.shape[0]), X.shape[1]))
+    for first in range(0, X.shape[0], size):
+        part = slice(first, first + size)
+        rows = np.asarray(X[part], dtype=np.float64)
+        sums += r[part] @ rows
+        if ends is not None:
+            ends += a[part] @ rows
+        if plain:
+            gram += a[0] * (rows.T @ rows)
+        else:
+            scaled = np.multiply(rows, np.sqrt(a[part])[:, None], out=scratch[: rows.shape[0]])
+            gram += scaled.T @ scaled
