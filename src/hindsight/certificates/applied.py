@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..kernels.compiler import for_parts
-from ..kernels.online import losses, means, slopes
 from . import rivals
 
 if TYPE_CHECKING:
@@ -87,24 +85,3 @@ def closeness(gap: float, objective: float, where: str = "") -> str:
     """How near a rival's objective is to the smallest."""
     share = gap / abs(objective) if objective else 0.0
     return f"the best{where}" if share < 1e-6 else f"within {100 * share:.2g} % of the best{where}"
-
-
-def each_loss(loss: Any, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The loss of each margin."""
-    out = np.empty(z.size)
-    for_parts(losses, loss)(loss, z, y, out)
-    return out
-
-
-def each_slope(loss: Any, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The slope at each margin."""
-    out = np.empty(z.size)
-    for_parts(slopes, loss)(loss, z, y, out)
-    return out
-
-
-def each_mean(loss: Any, z: np.ndarray) -> np.ndarray:
-    """What each margin predicts."""
-    out = np.empty(z.size)
-    for_parts(means, loss)(loss, z, out)
-    return out

@@ -13,9 +13,7 @@ import numpy as np
 from ..kernels.floats import Floats
 from .theorems import Theorem
 
-GRADIENT_DESCENT = Theorem(
-    "gradient descent", "Zinkevich 2003", "f(w̄) ≤ f(u) + (|u − wₛ|² + Σ ηₜ²|∇f(wₜ)|²)/(2 Σ ηₜ)"
-)
+GRADIENT_DESCENT = Theorem("gradient descent", "Zinkevich 2003", "f(w̄) ≤ f(u) + (|u − wₛ|² + Σ ηₜ²|∇f(wₜ)|²)/(2 Σ ηₜ)")
 STOCHASTIC_GRADIENT_DESCENT = Theorem(
     "stochastic gradient descent",
     "Zinkevich 2003",

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..online.margins import each_loss, each_mean, each_slope
 from . import theorems
-from .applied import AppliedTheorem, divergence_change, each_loss, each_mean, each_slope, seek, size_of_terms
+from .applied import AppliedTheorem, divergence_change, seek, size_of_terms
 from .certificate import Assumption, Comparator
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import kernels
-from ..kernels.geometries import Euclidean
+from ..kernels.euclidean import Euclidean
 from ..kernels.losses import Square
 from ..kernels.updates import Explicit
 from ..online.learners import Learner

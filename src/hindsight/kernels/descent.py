@@ -49,11 +49,11 @@ def gather(rows, y, a, rule, v, total):
     for t in range(y.size):
         if a[t] == 0.0:
             continue
-        z = inner(v, 0, rows, t)[0]
-        total += a[t] * rule.loss(z, y[t])
+        z = inner(v[0], rows, t)[0]
+        total += a[t] * rule.value(z, y[t])
         d = a[t] * rule.slope(z, y[t])
         if d != 0.0:
-            add(v, 1, rows, t, d)
+            add(v[1], rows, t, d)
     return total
 
 
@@ -62,7 +62,7 @@ def value(rows, y, a, rule, v, total):
     """`total` and Sigma a_t loss_t at w = v[0]."""
     for t in range(y.size):
         if a[t] != 0.0:
-            total += a[t] * rule.loss(inner(v, 0, rows, t)[0], y[t])
+            total += a[t] * rule.value(inner(v[0], rows, t)[0], y[t])
     return total
 
 
@@ -125,17 +125,17 @@ def descend(rows, order, pairs, batch, rule, step, l2, v, s, f, d):
     rounds = order.size // batch
     loss, gradient, rate, rate_loss, rate_gradient = f[2], f[8], f[9], f[10], f[11]
     for i in range(rounds):
-        eta = step.rate(s[ROUNDS] + 1.0)
+        eta = step.at(s[ROUNDS] + 1.0)
         paid, along, square = 0.0, 0.0, 0.0
         for k in range(i * batch, (i + 1) * batch):
             t = order[k]
             ahead(rows, pairs, order[min(k + AHEAD, order.size - 1)])
-            dot, q, _ = inner(v, 0, rows, t)
+            dot, q, _ = inner(v[0], rows, t)
             z = s[SCALE] * dot
             y, c = pairs[t, 0], pairs[t, 1] / batch
             pull = c * rule.slope(z, y)
             d[k - i * batch] = pull
-            paid += c * rule.loss(z, y)
+            paid += c * rule.value(z, y)
             along += pull * z
             square += pull * pull * q
         drawn = order[i * batch : (i + 1) * batch]

@@ -21,7 +21,7 @@ def count(rows, y, v, order, limit, most):  # type: ignore[no-untyped-def]
     wrong = 0
     for k in range(most):
         i = order[k]
-        if not y[i] * inner(v, 0, rows, i)[0] > 0.0:
+        if not y[i] * inner(v[0], rows, i)[0] > 0.0:
             wrong += 1
             if wrong >= limit:
                 return wrong, k + 1
@@ -34,7 +34,7 @@ def glance(rows, y, v, mixed, limit):  # type: ignore[no-untyped-def]
     wrong, look, rate = 0, 32, limit / y.size
     for k in range(y.size):
         i = mixed[k]
-        if not y[i] * inner(v, 0, rows, i)[0] > 0.0:
+        if not y[i] * inner(v[0], rows, i)[0] > 0.0:
             wrong += 1
             if wrong >= limit:
                 return wrong, k + 1
@@ -78,7 +78,7 @@ def scan(rows, y, q, v, pocket, order, mixed, s, f, enough, visits, updates, rea
     at, right = s[AT], s[RIGHT]
     seen = s[VISITS]
     while right < enough and seen < visits and s[UPDATES] < updates:
-        z = inner(v, 0, rows, at)[0]
+        z = inner(v[0], rows, at)[0]
         if not abs(z) < np.inf:
             return at
         i = at
@@ -88,7 +88,7 @@ def scan(rows, y, q, v, pocket, order, mixed, s, f, enough, visits, updates, rea
             right += 1
             continue
         judge(rows, y, v, pocket, order, mixed, s, spare + effort * seen - s[READ])
-        add(v, 0, rows, i, y[i])
+        add(v[0], rows, i, y[i])
         s[UPDATES] += 1
         right = 0
         f[LOSS] += abs(z)

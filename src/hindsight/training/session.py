@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import RowError
-from ..kernels.geometries import Euclidean
+from ..kernels.euclidean import Euclidean
 from ..online.run import Run, play
 from ..rows.scaling import SCALES, Measure, scaled, spread
 from ..sources import Chunk, Reject, Source, SourceError, label_text

@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...kernels.floats import EPS, Floats
+from ...online.margins import each_loss
 from ...rows.data import Data
-from .ascent import Loss, each_loss, solve
+from .ascent import Loss, solve
 from .ridge import ridge
 from .spaces import Geometry, space
 
