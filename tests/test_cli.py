@@ -30,7 +30,7 @@ def file(tmp_path):
 def test_learn_prints_settings_doubling_rows_and_a_summary(file):
     code, out, err = run("learn", file, "--target", "y", "--eta", "0.5", "--no-intercept")
     assert code == 0
-    assert "widrow-hoff, implicit step, η = 0.5, rule square(1), geometry euclidean" in err
+    assert "widrow-hoff, implicit step, η = 0.5, loss square(1), geometry euclidean" in err
     assert "intercept no, 1 pass" in err
     table = [line.split() for line in err.splitlines() if line.strip()[:1].isdigit()]
     model = hindsight.WidrowHoffRegressor(0.5, fit_intercept=False, keep_margins=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,13 +10,14 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from .app import app, one_line_errors
+from .text import place_in_file, print_lines, split
 
 if TYPE_CHECKING:
     import numpy as np
 
     from ..forecast import Band, Comparison, Interval, Reliability
 
-FILE = typer.Argument(metavar="FILE", help="A table with a column of outcomes and a column a forecaster.")
+FILE = typer.Argument(metavar="FILE", help="A table with a column of outcomes and one column per forecaster.")
 OUTCOME = typer.Option("--outcome", metavar="COLUMN", help="What happened: 0 or 1; numbers with --loss quadratic.")
 WEIGHT = typer.Option("--weight", metavar="COLUMN", help="Importance of each row, fixed before its outcome.")
 LOSS = typer.Option("--loss", help="square (Brier), log, or quadratic for outcomes that are numbers.")
@@ -130,7 +129,7 @@ def show(source: str, settings: str, found: Comparison) -> None:
     console = Console()
     console.print(f"[bold]{source}[/]  {found.rounds:,} rounds", highlight=False)
     by = "confidence sequence" if found.by == "anytime" else "empirical-Bernstein interval at this number of rounds"
-    lines(console, [f"  {settings}", f"  verdict by the {by}", ""])
+    print_lines(console, [f"  {settings}", f"  verdict by the {by}", ""])
     grid = Grid("forecaster", box=None)
     grid.add_column("mean loss", justify="right")
     for name, mean in found.means.items():
@@ -144,7 +143,7 @@ def show(source: str, settings: str, found: Comparison) -> None:
         widths = [shown(pair.difference, getattr(pair, kind)) for kind in KINDS]
         grid.add_row(f"{pair.first} − {pair.second}", f"{pair.difference:.6g}", *widths)
     console.print(grid)
-    lines(console, ["", *found.lines()])
+    print_lines(console, ["", *found.lines()])
 
 
 def shown(difference: float, interval: Interval | None) -> str:
@@ -191,10 +190,10 @@ def _calibrate(
 
 
 def show_calibration(source: str, settings: str, each: dict[str, Reliability]) -> None:
-    """The decompositions, a row a forecast."""
+    """The decompositions, one row per forecast."""
     console, first = Console(), next(iter(each.values()))
     console.print(f"[bold]{source}[/]  {first.rounds:,} rounds, mean outcome {first.mean:.6g}", highlight=False)
-    lines(console, [f"  {settings}", ""])
+    print_lines(console, [f"  {settings}", ""])
     grid = Grid("forecast", box=None)
     for column in ("mean loss", "= miscalibration", "− discrimination", "+ uncertainty", "levels"):
         grid.add_column(column, justify="right")
@@ -202,12 +201,6 @@ def show_calibration(source: str, settings: str, each: dict[str, Reliability]) -
         parts = (one.score, one.miscalibration, one.discrimination, one.uncertainty)
         grid.add_row(name, *(f"{part:.6g}" for part in parts), f"{one.pools.value.size:,}")
     console.print(grid)
-
-
-def lines(console: Console, texts: list[str]) -> None:
-    """Lines as they are."""
-    for text in texts:
-        console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 # ---------------------------------------------------------------- reading
@@ -227,28 +220,8 @@ def read(
         given = {name: score.forecasts(table[name], name) for name in names}
         c = None if weight is None else weights(numbers(table[weight], weight), y.size)
     except RowError as error:
-        raise ValueError(f"{place(source, error.row)}{error.message}") from None
+        raise ValueError(f"{place_in_file(source, error.row)}{error.message}") from None
     return y, given, c
-
-
-def place(source: str, row: int) -> str:
-    """Where a row stands: the line of a text file, otherwise its number."""
-    if Path(source).suffix.lower() in (".csv", ".tsv", ".txt"):
-        try:
-            with Path(source).open(encoding="utf-8-sig", newline="") as file:
-                reader = csv.reader(file)
-                seen = -1  # the header
-                for record in reader:
-                    if record and (seen := seen + 1) > row:
-                        return f"{source}, line {reader.line_num}"
-        except (OSError, UnicodeDecodeError, csv.Error):
-            pass
-    return f"{source}, row {row}"
-
-
-def split(names: str) -> list[str]:
-    """Names between commas."""
-    return [name.strip() for name in names.split(",") if name.strip()]
 
 
 def pair_of_numbers(text: str) -> tuple[float, float]:

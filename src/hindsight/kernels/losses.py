@@ -36,6 +36,7 @@ class Square(NamedTuple):
     """scale/2 (z - y)^2. Scale 2 is the square loss; scale 1 drops the gradient's 2 as Widrow-Hoff and EG do."""
 
     scale: float
+    link = "identity"
 
     def slope(self, z, y):
         return self.scale * (z - y)
@@ -63,6 +64,7 @@ class Absolute(NamedTuple):
     """scale |z - y|, with slope 0 at z = y."""
 
     scale: float
+    link = "identity"
 
     def slope(self, z, y):
         return self.scale if z > y else (-self.scale if z < y else 0.0)
@@ -90,6 +92,7 @@ class Logistic(NamedTuple):
     """scale (ln(1 + e^z) - y z) for y in [0, 1]: the logistic loss, and the matching loss of the logistic link."""
 
     scale: float
+    link = "logistic"
 
     def slope(self, z, y):
         return self.scale * logit_slope(z, y)
@@ -120,6 +123,7 @@ class Tanh(NamedTuple):
     """The matching loss of the link u(z) = (1 + tanh z)/2, the logistic one twice as steep, for y in [0, 1]."""
 
     scale: float
+    link = "tanh"
 
     def slope(self, z, y):
         return self.scale * logit_slope(2.0 * z, y)
@@ -150,6 +154,7 @@ class Probit(NamedTuple):
     """The matching loss of the link u(z) = Phi(z), the normal distribution function, for y in [0, 1]."""
 
     scale: float
+    link = "probit"
 
     def slope(self, z, y):
         return self.scale * ((1.0 - y) * normal(z) - y * normal(-z))
@@ -180,6 +185,7 @@ class Hinge(NamedTuple):
     """max(0, margin - y z) for y = -1 or 1. Margin 0 is the perceptron's loss, whose slope at z = 0 is -y."""
 
     margin: float
+    link = "identity"
 
     def slope(self, z, y):
         return -y if y * z <= self.margin else 0.0
@@ -208,6 +214,7 @@ class Clipped(NamedTuple):
     """The matching loss of the clipped linear link u(z) = min(1, max(0, z)): its slope is u(z) - y."""
 
     scale: float
+    link = "clipped"
 
     def slope(self, z, y):
         return self.scale * (min(1.0, max(0.0, z)) - y)
