@@ -95,7 +95,7 @@ def _density(source: str, text: str, key: str | None, forget: float, score: str 
 
 def table(source: str, names: list[str]) -> dict[str, Any]:
     """The columns by name."""
-    from ..sources import columns, sample
+    from ..sources.samples import columns, sample
 
     if not source.startswith("sample:"):
         return dict(columns(source, names))

@@ -212,7 +212,7 @@ def read(
     """Outcomes, forecasts and weights of a file, checked; an error names the file, the line, the column, the value."""
     from ..errors import RowError
     from ..forecast.scores import numbers, weights
-    from ..sources import columns
+    from ..sources.samples import columns
 
     table = columns(source, [outcome, *names, *([] if weight is None else [weight])])
     try:

@@ -121,7 +121,11 @@ def plan_of(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -
 
 
 class LearnHelp(TyperCommand):
-    """A command whose help names the parts that are registered when it is printed, where its text has {learners}."""
+    """A command whose help names what is registered when it is printed.
+
+    In the help of a parameter, {learners}, {losses} and so on stand for the names in these tables, and {takers} for the
+    learners that take the parameter as an option.
+    """
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Fill in the names, and print."""
@@ -130,6 +134,7 @@ class LearnHelp(TyperCommand):
         from ..sources import FORMATS
         from ..sources.base import MISSING
         from ..training.batch import BATCH_LEARNERS
+        from ..training.plan import options_of
         from .progress import SHOWS
 
         tables: dict[str, Collection[str]]
@@ -138,6 +143,7 @@ class LearnHelp(TyperCommand):
         tables |= {"scales": SCALES, "formats": FORMATS, "missing": MISSING, "shows": SHOWS}
         names = {table: ", ".join(entries) for table, entries in tables.items()}
         for parameter in self.params:
+            names["takers"] = ", ".join(name for name in learners.BY_NAME if parameter.name in options_of(name))
             text = getattr(parameter, "help", None)
             if text:
                 parameter.help = text.format(**names)  # type: ignore[attr-defined]

@@ -168,7 +168,7 @@ def choose_learners(
     taken: set[str] = set()
     for name in names:
         check_choice("learner", name, BY_NAME)
-        takes = inspect.signature(BY_NAME[name].make).parameters
+        takes = options_of(name)
         rates = etas if etas is not None and "eta" in takes else [None]
         for rate in rates:
             mine = {k: v for k, v in options.items() if k in takes} | ({} if rate is None else {"eta": rate})
@@ -180,9 +180,20 @@ def choose_learners(
             continue
         if len(out) > 1:
             raise OptionError(option, "is not an option of any of these learners")
-        takes = inspect.signature(BY_NAME[out[0][0]].make).parameters
+        takes = options_of(out[0][0])
         raise OptionError(option, f"is not an option of {out[0][0]} (it takes: {', '.join(takes) or 'none'})")
     return tuple(out)
+
+
+def options_of(name: str) -> list[str]:
+    """The options that a learner of the table takes.
+
+    Examples
+    --------
+    >>> options_of("widrow-hoff")
+    ['eta', 'update', 'power']
+    """
+    return list(inspect.signature(BY_NAME[name].make).parameters)
 
 
 def check_choice(option: str, value: str, choices: Collection[str]) -> None:

@@ -87,7 +87,7 @@ class Session:
         self.plan, self.destinations, self.notify = plan, destinations or Destinations(), notify
         self.titles = [describe_learner(learner) for learner in plan.make()]
         if self.destinations.checkpoint is not None and not plan.reread:
-            raise OptionError("checkpoint", "needs rows that can be read again: read from a file")
+            raise OptionError("checkpoint", "needs rows that can be read again, not standard input: read from a file")
         if self.destinations.save is not None and len(self.titles) > 1:
             raise OptionError("save", "takes one learner at one rate")
         self.destinations.check()

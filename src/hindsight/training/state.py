@@ -225,7 +225,7 @@ def reasons_for_a_pass(plan: Plan, source: Source, learners: list[Learner], find
         reasons.append("finding the labels")
     fixed = [learner.geometry for learner in learners if not learner.geometry.can_grow]
     if fixed and source.kind == "sparse" and plan.reading.get("hash_bits") is None:
-        reasons.append(f"counting the features, which the geometry {part_name(fixed[0])} must know")
+        reasons.append(f"counting the features, which the {part_name(fixed[0])} geometry must know")
     return reasons
 
 
