@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from ..errors import OptionError
 from .app import app, one_line_errors
 from .text import place_in_file, print_lines
 
@@ -30,7 +31,7 @@ def density(
         ),
     ],
     key: Annotated[str | None, typer.Option(help="One density for each value of this column.")] = None,
-    forget: Annotated[float, typer.Option(help="Factor in (0, 1] by which what was learnt fades at each row.")] = 1.0,
+    forget: Annotated[float, typer.Option(help="Factor in (0, 1] by which old rows are discounted at each row.")] = 1.0,
     score: Annotated[
         str | None, typer.Option(metavar="OUT.csv", help="Write the rows with a column log_density (nats).")
     ] = None,
@@ -53,13 +54,16 @@ def _density(source: str, text: str, key: str | None, forget: float, score: str 
     from ..density import Keyed
     from ..density.spec import parse, texts
     from ..errors import RowError
+    from ..training.outputs import check_destination
 
     product = parse(text, forget)
     names = [name for k in product.densities for name in (k if isinstance(k, tuple) else (k,))]
     if key in names:
-        raise ValueError(f"--key {key}: the key cannot be modelled too")
+        raise OptionError("key", f"{key}: the key cannot be modelled too")
     if score is not None and Path(score).exists() and Path(source).exists() and Path(score).samefile(source):
-        raise ValueError(f"--score {score}: that is the file itself")
+        raise OptionError("score", f"{score}: that is the file itself")
+    if score is not None:
+        check_destination(score)
     data = table(source, [*names, *([] if key is None else [key])])
     for k, part in product.densities.items():
         if not isinstance(k, tuple):
@@ -131,7 +135,8 @@ def duel(
     source: Annotated[str, typer.Argument(metavar="FILE", help="A table, or sample:breast-cancer|digits.")],
     target: Annotated[str | None, typer.Option(help="The column to predict: a label.")] = None,
     family: Annotated[
-        str, typer.Option("--density", help="Of each class: gaussian, full, bernoulli, poisson or exponential.")
+        str,
+        typer.Option("--density", help="The density of each class: gaussian, full, bernoulli, poisson or exponential."),
     ] = "gaussian",
     eta: Annotated[float, typer.Option(help="The rate η of logistic regression, above 0; it falls as η/√t.")] = 0.5,
     shuffle: Annotated[int | None, typer.Option(help="Shuffle the rows by this seed (files are often sorted).")] = None,
@@ -196,7 +201,7 @@ def leads(first: float, second: float) -> str:
 
 
 def picture(first: Curve, second: Curve, source: str, family: str) -> Any:
-    """Mean log loss and share of mistakes so far, over the rows seen."""
+    """Mean log loss and fraction of mistakes so far, over the rows seen."""
     import numpy as np
 
     from ..charts import density as charts
@@ -209,4 +214,4 @@ def picture(first: Curve, second: Curve, source: str, family: str) -> Any:
         return charts.learning_curves(curves, title, f"{source}, {family} densities against logistic regression", what)
 
     losses = panel("Log loss so far", "losses", "mean log loss (nats)")
-    return losses | panel("Mistakes so far", "mistakes", "share of mistakes")
+    return losses | panel("Mistakes so far", "mistakes", "fraction of mistakes")

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table as Grid
 
+from ..errors import OptionError
 from .app import app, one_line_errors
 from .text import place_in_file, print_lines, split
 
@@ -18,11 +19,15 @@ if TYPE_CHECKING:
     from ..forecast import Band, Comparison, Interval, Reliability
 
 FILE = typer.Argument(metavar="FILE", help="A table with a column of outcomes and one column per forecaster.")
-OUTCOME = typer.Option("--outcome", metavar="COLUMN", help="What happened: 0 or 1; numbers with --loss quadratic.")
-WEIGHT = typer.Option("--weight", metavar="COLUMN", help="Importance of each row, fixed before its outcome.")
+OUTCOME = typer.Option(
+    "--outcome", metavar="COLUMN", help="The column of the outcomes: 0 or 1; numbers with --loss quadratic."
+)
+WEIGHT = typer.Option(
+    "--weight", metavar="COLUMN", help="The column with the importance of each row, fixed before its outcome."
+)
 LOSS = typer.Option("--loss", help="square (Brier), log, or quadratic for outcomes that are numbers.")
-CHART = typer.Option("--chart", metavar="PICTURE", help="Draw it: a path that ends in .png, .svg or .html.")
-JSON = typer.Option("--json", help="Print everything as JSON instead of tables.")
+CHART = typer.Option("--chart", metavar="PICTURE", help="Draw a chart: a path that ends in .png, .svg or .html.")
+JSON = typer.Option("--json", help="Print the result as JSON instead of tables.")
 KINDS = {"hoeffding": "Hoeffding", "bernstein": "empirical Bernstein", "anytime": "confidence sequence"}
 
 
@@ -38,7 +43,7 @@ def compare(
         str | None, typer.Option(metavar="LOW,HIGH", help="quadratic: where all outcomes and forecasts lie.")
     ] = None,
     alpha: Annotated[
-        float, typer.Option(help="Intervals of a kind hold all at once but with this probability.")
+        float, typer.Option(help="All intervals of one kind hold together, except with this probability.")
     ] = 0.05,
     anytime: Annotated[
         bool, typer.Option("--anytime", help="Judge by the confidence sequence, valid whenever you look or stop.")
@@ -60,19 +65,19 @@ def compare(
 def calibrate(
     source: Annotated[str, FILE],
     outcome: Annotated[str, OUTCOME],
-    forecast: Annotated[str, typer.Option(metavar="A[,B,...]", help="The forecast, or several to set side by side.")],
+    forecast: Annotated[str, typer.Option(metavar="A[,B,...]", help="The column of the forecast, or several.")],
     weight: Annotated[str | None, WEIGHT] = None,
     loss: Annotated[str, LOSS] = "square",
-    band: Annotated[str, typer.Option(help="Of the chart: consistency, confidence or none.")] = "consistency",
-    level: Annotated[float, typer.Option(help="Share of the resampled fits inside the band.")] = 0.9,
-    resamples: Annotated[int, typer.Option(help="How many fits the band is made of.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Of the resampling.")] = 0,
+    band: Annotated[str, typer.Option(help="The band of the chart: consistency, confidence or none.")] = "consistency",
+    level: Annotated[float, typer.Option(help="The fraction of the resampled fits inside the band.")] = 0.9,
+    resamples: Annotated[int, typer.Option(help="The number of resampled fits.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
     chart: Annotated[str | None, CHART] = None,
     as_json: Annotated[bool, JSON] = False,
 ) -> None:
     """How well forecasts are calibrated: mean loss = miscalibration − discrimination + uncertainty.
 
-    Forecasts are recalibrated by isotonic regression, equal ones together. With --chart, reliability diagrams.
+    Forecasts are recalibrated by isotonic regression, equal ones together. --chart draws reliability diagrams.
     """
     with one_line_errors():
         _calibrate(source, outcome, split(forecast), weight, loss, (band, level, resamples, seed), chart, as_json)
@@ -125,7 +130,7 @@ def picture(found: Comparison, y: Any, given: dict[str, Any], c: Any, score: Any
 
 
 def show(source: str, settings: str, found: Comparison) -> None:
-    """The tables, the verdicts and what they rest on."""
+    """Print the tables, the verdicts and their assumptions."""
     console = Console()
     console.print(f"[bold]{source}[/]  {found.rounds:,} rounds", highlight=False)
     by = "confidence sequence" if found.by == "anytime" else "empirical-Bernstein interval at this number of rounds"
@@ -147,7 +152,7 @@ def show(source: str, settings: str, found: Comparison) -> None:
 
 
 def shown(difference: float, interval: Interval | None) -> str:
-    """How far an interval goes from the difference, or that nothing is promised."""
+    """How far an interval reaches from the difference; VOID where nothing is promised."""
     return "VOID" if interval is None else f"± {max(interval.high - difference, difference - interval.low):.4g}"
 
 
@@ -190,7 +195,7 @@ def _calibrate(
 
 
 def show_calibration(source: str, settings: str, each: dict[str, Reliability]) -> None:
-    """The decompositions, one row per forecast."""
+    """Print the decompositions, one row per forecast."""
     console, first = Console(), next(iter(each.values()))
     console.print(f"[bold]{source}[/]  {first.rounds:,} rounds, mean outcome {first.mean:.6g}", highlight=False)
     print_lines(console, [f"  {settings}", ""])
@@ -229,5 +234,5 @@ def pair_of_numbers(text: str) -> tuple[float, float]:
     try:
         low, high = (float(part) for part in text.split(","))
     except ValueError:
-        raise ValueError(f"--bounds wants LOW,HIGH, two numbers; got {text!r}") from None
+        raise OptionError("bounds", f"must be LOW,HIGH, two numbers; got {text!r}") from None
     return low, high

@@ -45,7 +45,6 @@ def summary(
 ) -> Iterator[str]:
     """The result as lines of text."""
     from ..online.run import doubts
-    from ..training.certify import combined
 
     rejected = f" ({state.rejected:,} rejected)" if state.rejected else ""
     yield f"{about(state)}{rejected}"
@@ -67,6 +66,8 @@ def summary(
     speed = f", {state.rows_done / seconds:,.0f} rows/s" if seconds > 2.0 else ""
     yield f"{seconds:.2f} s{speed}"
     for k, each in enumerate(certificates):
+        from ..training.certify import combined
+
         yield ""
         if len(titles) > 1:
             yield titles[k]
