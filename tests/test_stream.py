@@ -7,10 +7,12 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import hindsight
+from conftest import same_state
 from hindsight.errors import NewLabelError
 from hindsight.rows.scaling import Measure, norms, scaled
+from hindsight.training.outputs import Destinations
 from hindsight.training.plan import Plan
-from hindsight.training.session import learn
+from hindsight.training.session import Session, learn
 from hindsight.training.state import TrainingState, start
 
 LEARNERS = (("widrow-hoff", {"eta": 0.05}), ("eg", {"eta": 0.05, "radius": 3.0}))
@@ -42,9 +44,7 @@ def finish(state, next_stop=lambda _: None):
 
 def same(a, b):
     for one, other in zip(itertools.chain(*a.runs), itertools.chain(*b.runs), strict=True):
-        np.testing.assert_array_equal(one.v, other.v)
-        np.testing.assert_array_equal(one.s, other.s)
-        np.testing.assert_array_equal(one.f, other.f)
+        same_state(one, other)
     np.testing.assert_array_equal(a.constant, b.constant)
     assert (a.mistakes, a.rows_done, a.labels) == (b.mistakes, b.rows_done, b.labels)
 
@@ -165,7 +165,7 @@ def test_seeds_have_64_bits(seed):
 @pytest.mark.parametrize("part", [None, 0.5])
 @pytest.mark.parametrize("scale", ["none", "max-abs"])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_a_run_kept_anywhere_goes_on_to_the_same_bits(tmp_path, table, sparse, scale, part):
+def test_a_run_resumed_anywhere_gives_the_same_bits(tmp_path, table, sparse, scale, part):
     from hindsight.storage import checkpoint
 
     X, y = table
@@ -214,6 +214,59 @@ def test_other_settings_and_a_changed_prefix_are_refused(tmp_path, table):
     (tmp_path / "a.csv").write_text(text[:40] + ("1" if text[40] != "1" else "2") + text[41:])
     with pytest.raises(ValueError, match="changed"):
         finish(TrainingState.resumed(plan, checkpoint))
+
+
+class Silent:
+    """An observer that stops its session after so many rows."""
+
+    def __init__(self, session, rows=None):
+        self.session, self.rows, self.calls = session, rows, []
+
+    def next_stop(self, rows_done):
+        return None
+
+    def advance(self, state):
+        if self.rows is not None and state.rows_done >= self.rows:
+            self.session.stop()
+
+    def finish(self, state):
+        self.calls.append("finish")
+
+    def close(self):
+        self.calls.append("close")
+
+
+def test_a_session_stops_resumes_and_continues_its_files(tmp_path, table):
+    path = csv(tmp_path / "a.csv", *table)
+    plan = Plan(path, "y", LEARNERS, {"chunk": 900}, digest=True)
+    whole = Session(plan, Destinations(predictions=str(tmp_path / "whole.csv")))
+    observer = Silent(whole)
+    state = whole.run(lambda _: observer)
+    assert observer.calls == ["finish", "close"] and not whole.stopped and state.rows_done == 400
+    parts = {"predictions": str(tmp_path / "parts.csv"), "checkpoint": str(tmp_path / "checkpoints")}
+    first = Session(plan, Destinations(**parts))
+    stopped = first.run(lambda _: Silent(first, 100))
+    assert first.stopped and 100 <= stopped.rows_done < 400
+    with pytest.raises(ValueError, match="holds checkpoints already"):
+        Session(plan, Destinations(**parts))
+    second = Session(plan, Destinations(**parts, resume=True))
+    same(second.run(lambda _: Silent(second)), state)
+    assert (tmp_path / "parts.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    with pytest.raises(ValueError, match="there is no checkpoint to resume from"):
+        Session(plan, Destinations(checkpoint=str(tmp_path / "none"), resume=True))
+
+
+def test_a_session_starts_again_when_a_third_label_turns_up(tmp_path, table):
+    X, y = table
+    labels = np.where(y > 0, "yes", "no").astype(object)
+    labels[-1] = "perhaps"
+    plan = Plan(csv(tmp_path / "a.csv", X, labels), "y", LABELLED, {"chunk": 900})
+    said = []
+    session = Session(plan, notify=said.append)
+    state = session.run(lambda _: Silent(session))
+    same(state, finish(start(plan, all_labels=True))[0])
+    assert state.labels == ["no", "perhaps", "yes"]
+    assert len(said) == 1 and said[0].endswith("label 'perhaps' is not one of no, yes: starting again with all labels")
 
 
 def test_learners_of_labels_and_of_numbers_do_not_go_together():

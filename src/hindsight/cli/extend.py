@@ -18,9 +18,9 @@ def load_extensions(given: list[str]) -> None:
         try:
             load_extension(where)
         except Exception as error:  # whatever the user's code raises
-            told = " ".join(f"{error}".split())
+            message = " ".join(f"{error}".split())
             kind = "" if type(error) is ValueError else f"{type(error).__name__}: "
-            raise ValueError(f"--extend {where}: cannot be imported: {kind}{told}") from None
+            raise ValueError(f"--extend {where}: cannot be imported: {kind}{message}") from None
 
 
 def load_extension(where: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..certificates.theorems import Verdict
 from ..errors import OptionError
+from ..training.batch import BATCH_LEARNERS
 from ..training.session import Session
 from .progress import Progress
 from .results import about, result, summary
@@ -26,8 +27,6 @@ def check_online(learner: LearnerOptions) -> None:
     """Refuse options that only learners in batches take."""
     for name in ("rounds", "lipschitz"):
         if getattr(learner, name) is not None:
-            from ..training.batch import BATCH_LEARNERS
-
             raise OptionError(name, f"is an option of {', '.join(BATCH_LEARNERS)}")
 
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def about(state: TrainingState) -> str:
     """The size of the data, and how it was scaled."""
     scale = "" if state.scale is None else f", scaled by {state.scale['kind']}"
-    done = getattr(state.source, "done_to_it", "")
-    more = f" ({done})" if done else ""
+    made = getattr(state.source, "preparation", getattr(state.source, "done_to_it", ""))
+    more = f" ({made})" if made else ""
     return f"{state.rows_done:,} rows × {state.features:,} features{scale}{more}"
 
 

@@ -70,7 +70,7 @@ class Destinations:
         if self.resume and found is None:
             raise ValueError(f"{self.checkpoint}: there is no checkpoint to resume from")
         if not self.resume and checkpoint.generations(self.checkpoint):
-            raise ValueError(f"{self.checkpoint}: holds checkpoints already: add --resume, or take another folder")
+            raise ValueError(f"{self.checkpoint}: holds checkpoints already: resume from them, or take another folder")
         return found
 
 

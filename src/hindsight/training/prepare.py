@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 MANY = 100  # labels at most
-SMALL = 1 << 28  # bytes of rows that are kept in memory rather than read again
+SMALL = 1 << 28  # bytes of rows that are held in memory rather than read again
 
 
 # ---------------------------------------------------------------- as played
@@ -337,7 +337,7 @@ def check_labels(labels: list[str]) -> None:
     if len(labels) < 2:
         raise ValueError(f"the target has one value only: {labels[0]!r}" if labels else "there is no row to learn from")
     if len(labels) > MANY:
-        raise ValueError(f"the target has more than {MANY} values: for numbers take --learner widrow-hoff")
+        raise ValueError(f"the target has more than {MANY} values: for numbers take another learner, as widrow-hoff")
 
 
 def coded(labels: list[str], chunk: Chunk, raw: np.ndarray) -> np.ndarray:

@@ -222,7 +222,7 @@ def learn(state: TrainingState, next_stop: Callable[[int], int | None] = lambda 
         state.passes_done, state.pass_rows = state.passes_done + 1, 0
         if state.passes_done < plan.passes:
             state.position = None
-    for run in itertools.chain(*state.runs):  # room was kept for features to come
+    for run in itertools.chain(*state.runs):  # there was room for features to come
         if state.names is not None and run.features > max(1, len(state.names)):
             run.resize(max(1, len(state.names)))
 

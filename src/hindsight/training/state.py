@@ -139,7 +139,7 @@ class TrainingState:
 
         source, reading = self.source, dict(self.plan.reading)
         assert source is not None
-        columns = getattr(source, "plan", None)
+        columns = getattr(source, "layout", getattr(source, "plan", None))
         if columns is not None:  # a table: the columns that were read
             reading |= {"features": [*columns.numeric, *columns.categorical], "ignore": []}
             reading["categorical"] = columns.categorical
