@@ -217,7 +217,7 @@ def describe_learner(learner: Learner) -> str:
     rate = f"η = {step.eta:g}" + (f"·t^−{step.power:g}" if step.power else "")
     if step.rates.size:
         rate = f"{step.rates.size:,} given rates"
-    values = ", ".join(f"{value:g}" for value in learner.loss)
+    values = ", ".join(f"{value:g}" for value in learner.loss if np.isscalar(value))
     parts = [learner.name, f"{part_name(learner.update)} step", rate, f"loss {part_name(learner.loss)}({values})"]
     radius = f" of radius {geometry.radius:g}" if geometry.multiplicative else ""
     parts.append(f"geometry {part_name(geometry)}{radius}")
