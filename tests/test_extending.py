@@ -25,7 +25,7 @@ from hindsight.kernels.state import matrix, vector
 from hindsight.online import learners, parts
 from hindsight.online.learners import Learner, constant
 from hindsight.online.run import Run
-from hindsight.rows.matrices import Data
+from hindsight.rows.data import Data
 
 # ---------------------------------------------------------------- a loss
 

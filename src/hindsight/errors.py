@@ -27,3 +27,19 @@ class SourceError(ValueError):
 
 class AssumptionWarning(UserWarning):
     """The data seen so far lies outside what a theorem, or the geometry, allows for."""
+
+
+class OptionError(ValueError):
+    """An option that is wrong, or that does not fit the others; the command spells its name ``--name``.
+
+    Parameters
+    ----------
+    option : str
+        Its name.
+    message : str
+        What is wrong with it; the message of the error is the name followed by this text.
+    """
+
+    def __init__(self, option: str, message: str) -> None:
+        super().__init__(f"{option} {message}")
+        self.option = option
