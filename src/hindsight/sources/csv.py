@@ -113,20 +113,20 @@ class Delimited(Text):
         take = self.pool.take
         X, y, weight = take("X", (room, plan.features)), take("y", room), take("weight", room)
         ids, rows = take("ids", (room, plan.categories), np.int64), take("rows", (room, 3), np.int64)
-        slow, bad = take("slow", (room + 4096 + fields, 4), np.int64), take("bad", (1024, 5), np.int64)
+        slow, bad = take("slow", (room + 4096 + fields, 4), np.int64), take("bad", (1024, 6), np.int64)
         out, scratch = np.empty(7, np.int64), take("scratch", size + 8 if plan.categories else 8, np.uint8)
         while True:
-            parsers.table(
+            parsers.parse_table(
                 buf, begin, end, final, line, ord(self.separator), plan.kinds, plan.dest, plan.dictionary.keys,
                 scratch, X, y, weight, ids, rows, slow, bad, out,
             )  # fmt: skip
-            if out[parsers.STATUS] != parsers.CROWDED or out[parsers.STOP] > begin:
+            if out[parsers.STATUS] != parsers.NO_ROOM or out[parsers.STOP] > begin:
                 break
             plan.dictionary.grow()
         r = int(out[parsers.ROWS])
-        faults = [self._fault(fault) for fault in bad[: out[parsers.BADS]]]
+        faults = [self._fault(fault) for fault in bad[: out[parsers.BAD]]]
         rough = Rough(plan, X[:r], y[:r], weight[:r], ids[:r])
-        for t, c, a, b in slow[: out[parsers.SLOWS]].tolist():
+        for t, c, a, b in slow[: out[parsers.DEFERRED]].tolist():
             text = text_of(buf, a, b)
             rough.field(t, c, text.replace('""', '"') if a and buf[a - 1] == parsers.QUOTE else text)
         matrix, targets, weights, rows, more = rough.finish(rows[:r], int(out[parsers.WIDTH]))
@@ -138,7 +138,7 @@ class Delimited(Text):
         what, count = int(fault[3]), int(fault[4])
         wants = f"{count} field{'s' if count != 1 else ''}, but there are {len(self.plan.kinds)} columns"
         reasons = {
-            parsers.OPEN: "a quote is opened but not closed",
-            parsers.AFTER: "text follows a closing quote",
+            parsers.OPEN_QUOTE: "a quote is opened but not closed",
+            parsers.AFTER_QUOTE: "text follows a closing quote",
         }
         return Bad(fault[:3].tolist(), "", reasons.get(what, wants))

@@ -59,7 +59,7 @@ class Dictionary:
         """The number of a name, entered if it is new."""
         data = name.encode("utf-8", "surrogateescape")
         while True:
-            k = parsers.enter(self.keys, space, padded(data), len(data))
+            k = parsers.column_of_name(self.keys, space, padded(data), len(data))
             if k >= 0:
                 return int(k)
             self.grow()
@@ -91,8 +91,8 @@ class Dictionary:
             self.add(name[len(spaces[k - 1]) + len(self.link) :] if k else name, k)
 
 
-def _room(count: int, size: int, spaces: int, space_size: int) -> parsers.Names:
-    return parsers.Names(
+def _room(count: int, size: int, spaces: int, space_size: int) -> parsers.NameLookup:
+    return parsers.NameLookup(
         np.zeros((2 * count, 2), np.uint64),
         np.zeros(count, np.uint64),
         np.zeros(count, np.uint64),
@@ -104,12 +104,12 @@ def _room(count: int, size: int, spaces: int, space_size: int) -> parsers.Names:
     )
 
 
-def _spaces(keys: parsers.Names) -> list[str]:
+def _spaces(keys: parsers.NameLookup) -> list[str]:
     ends, text = keys.space_ends, keys.space_text
     return [_text(text, ends[k], ends[k + 1]) for k in range(int(keys.used[1]))]
 
 
-def _space_of(keys: parsers.Names, count: int) -> np.ndarray:
+def _space_of(keys: parsers.NameLookup, count: int) -> np.ndarray:
     return (keys.marks[:count] >> np.uint64(40)).astype(np.int64)
 
 
@@ -146,7 +146,7 @@ class Numbers:
 
     def __init__(self, base: int) -> None:
         self.base = base
-        self.keys = parsers.Indices(base, np.zeros(1, np.int64))
+        self.keys = parsers.IndexLookup(base, np.zeros(1, np.int64))
 
     def names(self, count: int) -> Sequence[str]:
         """The first so many names."""
@@ -166,12 +166,12 @@ class Buckets:
 
     def __init__(self, bits: int) -> None:
         self.bits = bits
-        self.keys = parsers.Hashed(np.zeros(1 << bits, np.uint16), np.array([1 << bits, 0, 0]))
+        self.keys = parsers.HashLookup(np.zeros(1 << bits, np.uint16), np.array([1 << bits, 0, 0]))
 
     def add(self, name: str) -> int:
         """The column of a name."""
         data = name.encode("utf-8", "surrogateescape")
-        return int(parsers.enter(self.keys, 0, padded(data), len(data)))
+        return int(parsers.column_of_name(self.keys, 0, padded(data), len(data)))
 
     def names(self, count: int) -> Sequence[str]:
         """Names of the columns, by number: the names of the features are not kept."""
@@ -189,10 +189,10 @@ class Buckets:
 
     def state(self, count: int) -> dict[str, Any]:
         """What was seen of each column, for `restore`."""
-        prints = base64.b64encode(zlib.compress(self.keys.prints.tobytes(), 1)).decode()
+        prints = base64.b64encode(zlib.compress(self.keys.fingerprints.tobytes(), 1)).decode()
         return {"bits": self.bits, "used": self.keys.used.tolist(), "prints": prints}
 
     def restore(self, state: dict[str, Any]) -> None:
         """What a state saw of each column."""
-        self.keys.prints[:] = np.frombuffer(zlib.decompress(base64.b64decode(state["prints"])), np.uint16)
+        self.keys.fingerprints[:] = np.frombuffer(zlib.decompress(base64.b64decode(state["prints"])), np.uint16)
         self.keys.used[:] = state["used"]

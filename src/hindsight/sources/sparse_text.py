@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 MARKED = 1 << 20  # columns at most that are put in order by marks
 MOST = 2**31 - 1  # the largest index of svmlight; beyond it a hash is needed
 REASONS = {
-    parsers.UNREADABLE: "{!r} is not index:value",
-    parsers.LOW: "index of {!r} is too low: indices start at 1 (zero_based starts them at 0)",
-    parsers.HUGE: f"index of {{!r}} is above {MOST:,}: map indices by a hash (hash_bits)",
-    parsers.ORDER: "index of {!r} is not above the one before it",
-    parsers.REPEATED: "index of {!r} stands twice in the row",
+    parsers.NOT_A_PAIR: "{!r} is not index:value",
+    parsers.INDEX_TOO_LOW: "index of {!r} is too low: indices start at 1 (zero_based starts them at 0)",
+    parsers.INDEX_TOO_HIGH: f"index of {{!r}} is above {MOST:,}: map indices by a hash (hash_bits)",
+    parsers.NOT_ASCENDING: "index of {!r} is not above the one before it",
+    parsers.REPEATED_INDEX: "index of {!r} stands twice in the row",
     parsers.NO_BAR: "there is no '|' before the features",
-    parsers.NAMELESS: "{!r} has no name before the colon",
-    parsers.BASE: "{!r} is a third number before the '|': an initial prediction is not supported",
-    parsers.COLON_BAR: "{!r}: a namespace with a value needs a name",
-    parsers.SCALE: "{!r}: the value of a namespace is not a number",
+    parsers.NO_NAME: "{!r} has no name before the colon",
+    parsers.INITIAL_PREDICTION: "{!r} is a third number before the '|': an initial prediction is not supported",
+    parsers.NO_NAMESPACE: "{!r}: a namespace with a value needs a name",
+    parsers.BAD_SCALE: "{!r}: the value of a namespace is not a number",
 }
 
 
@@ -62,7 +62,8 @@ class Sparse(Text):
         self.keys.restore(state)
         self.width = int(self.keys.keys.used[0])
 
-    def _call(self, *args: Any) -> None:
+    def _grammar(self, size: int) -> Any:
+        """The grammar of a block of so many bytes."""
         raise NotImplementedError
 
     def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int) -> Batch:
@@ -74,14 +75,15 @@ class Sparse(Text):
         slow, bad, out = take("slow", (room, 4), np.int64), take("bad", (1024, 6), np.int64), np.empty(7, np.int64)
         indptr[0] = 0
         while True:
-            self._call(buf, begin, end, final, line, data, indices, indptr, y, weight, rows, slow, bad, out)
-            if out[parsers.STATUS] != parsers.CROWDED or out[parsers.STOP] > begin:
+            parsed = parsers.SparseRows(data, indices, indptr, y, weight, rows, slow, bad)
+            parsers.parse_sparse(self._grammar(size), buf, begin, end, final, line, parsed, out)
+            if out[parsers.STATUS] != parsers.NO_ROOM or out[parsers.STOP] > begin:
                 break
             self.keys.grow()
         r, width = int(out[parsers.ROWS]), int(out[parsers.WIDTH])
-        faults = [self._fault(buf, fault) for fault in bad[: out[parsers.BADS]]]
+        faults = [self._fault(buf, fault) for fault in bad[: out[parsers.BAD]]]
         done = Raw(self.options, data, indices, indptr[: r + 1], y[:r], weight[:r], rows[:r])
-        done.slow((t, k, text_of(buf, a, b)) for t, k, a, b in slow[: out[parsers.SLOWS]].tolist())
+        done.slow((t, k, text_of(buf, a, b)) for t, k, a, b in slow[: out[parsers.DEFERRED]].tolist())
         X, targets, weights, rows, more = done.finish(width, self._unsorted, self._weighted, self._column)
         if self.chosen is not None:
             X = self.chosen.take(X, width)
@@ -108,11 +110,9 @@ class Svmlight(Sparse):
         super().__init__(paths, options, Buckets(options.hash_bits) if options.hash_bits else Numbers(self.base))
         self._unsorted, self._weighted = options.hash_bits is not None, False
 
-    def _call(self, buf: Any, begin: int, end: int, final: bool, line: int, *rest: Any) -> None:
-        data, indices, indptr, y, _, rows, slow, bad, out = rest
+    def _grammar(self, size: int) -> Any:
         most = MOST if self.options.hash_bits is None else 10**18
-        args = buf, begin, end, final, line, self.keys.keys, self.base, most, data, indices, indptr, y, rows, slow, bad
-        parsers.svmlight(*args, out)
+        return parsers.SvmlightGrammar(self.keys.keys, self.base, most)
 
 
 class Wabbit(Sparse):
@@ -123,9 +123,8 @@ class Wabbit(Sparse):
     def __init__(self, paths: Sequence[str], options: Options) -> None:
         super().__init__(paths, options, Buckets(options.hash_bits) if options.hash_bits else Dictionary())
 
-    def _call(self, buf: Any, begin: int, end: int, final: bool, line: int, *rest: Any) -> None:
-        met = self.pool.take("met", ((end - begin) // 2 + 16, 3), np.uint64)
-        parsers.wabbit(buf, begin, end, final, line, self.keys.keys, met, *rest)
+    def _grammar(self, size: int) -> Any:
+        return parsers.VowpalWabbitGrammar(self.keys.keys, self.pool.take("hashed", (size // 2 + 16, 3), np.uint64))
 
 
 class Chosen:
@@ -276,5 +275,7 @@ def settle(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, width: int
     words = -(-width // 64) if few else 0
     bits, sums = np.zeros(words - (-words // 64), np.uint64), np.empty(width if few else 0)
     return int(
-        parsers.settle(data, indices, indptr, len(indptr) - 1, np.empty(n), np.empty((2, n), np.int64), bits, sums)
+        parsers.sort_and_sum(
+            data, indices, indptr, len(indptr) - 1, np.empty(n), np.empty((2, n), np.int64), bits, sums
+        )
     )
