@@ -18,7 +18,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 import fuzz_parsers
 from hindsight.sources import SourceError, open_source, parsers
-from hindsight.sources.names import Dictionary
+from hindsight.sources.names import NameDictionary
 
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -437,7 +437,7 @@ def test_random_text_gives_the_same_rows_in_blocks_of_any_size_and_as_plain_pyth
 def test_names_can_be_read_while_a_thread_meets_more():
     """The reader runs a chunk ahead: what it has given out must not move under whoever keeps it."""
     for _ in range(8):
-        names = Dictionary()
+        names = NameDictionary()
         wanted = [f"name {k}" for k in range(1500)]
         done = threading.Event()
 
@@ -445,7 +445,7 @@ def test_names_can_be_read_while_a_thread_meets_more():
             space = 0
             for k, name in enumerate(wanted):
                 if k == 100:
-                    names._space("space")
+                    names.add_space("space")
                     space = 1
                 names.add(name, space)
             done.set()

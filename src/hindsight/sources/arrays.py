@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SourceError
-from .base import Chunk, Options, Position, Reject, Source, label_text, nearest
-from .names import Spelled
+from .base import Chunk, Position, ReadOptions, Source, first_position, suggestion
+from .labels import label_text
+from .names import NumberedNames
 from .streams import FREE, RATIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-class Arrays(Source):
+class ArraySource(Source):
     """Rows of a 2-D array or CSR matrix, with targets and weights beside them or in its columns."""
 
     def __init__(
-        self, X: Any, y: Any, weight: Any, options: Options, where: str = "data", names: Sequence[str] | None = None
+        self, X: Any, y: Any, weight: Any, options: ReadOptions, where: str = "data", names: Sequence[str] | None = None
     ) -> None:
         super().__init__(where, options)
         if options.hash_bits is not None or options.categorical:
@@ -35,7 +36,7 @@ class Arrays(Source):
         if X.dtype.kind not in "fiub":
             raise SourceError(f"{where}: the values are {X.dtype}, not numbers")
         self.X, self.m = X, X.shape[0]
-        self.all: Sequence[str] = Spelled(1, X.shape[1]) if names is None else list(names)
+        self.all: Sequence[str] = NumberedNames(1, X.shape[1]) if names is None else list(names)
         beside = y is not None
         self.y = _vector(y, self.m, "targets", where)
         self.weight = _vector(weight, self.m, "weights", where)
@@ -46,7 +47,7 @@ class Arrays(Source):
         place = {name: j for j, name in enumerate(self.all)} if wanted else {}
         for name in wanted:
             if name not in place:
-                raise SourceError(f"{where}: there is no column {name!r}{nearest(name, list(self.all[:100]))}")
+                raise SourceError(f"{where}: there is no column {name!r}{suggestion(name, list(self.all[:100]))}")
         self.target_column = place[options.target] if not beside and options.target is not None else None
         self.weight_column = place[options.weight] if weight is None and options.weight is not None else None
         self.taken: np.ndarray | None = None
@@ -55,7 +56,7 @@ class Arrays(Source):
             out = {*options.ignore, *inside}
             kept = [name for name in chosen if name not in out]
             if not kept:
-                raise SourceError(f"{where}: there is no column beside the target {options.target!r}")
+                raise SourceError(f"{where}: there is no column besides the target {options.target!r}")
             self.taken = np.array([place[name] for name in kept])
             self.all = kept
         self.size = int(X.data.nbytes if self.sparse else X.nbytes)
@@ -72,7 +73,7 @@ class Arrays(Source):
             raise SourceError(f"{self.where}: has {len(self.all)} features, not {state['columns']} as before")
 
     def _chunks(self, start: Position | None) -> Iterator[Chunk]:
-        at: Position = {"offset": 0, "row": 0, "rejected": 0, "width": len(self.all), "digest": None} | (start or {})
+        at = first_position(start, width=len(self.all))
         hasher = hashlib.sha256() if self.options.digest else None
         each = (self.X.nnz * 12 + self.m * 8) // max(1, self.m) if self.sparse else 8 * self.X.shape[1]
         size = max(1, self.options.chunk // max(1, each))
@@ -127,12 +128,11 @@ class Arrays(Source):
         rejects = []
         numbers = np.arange(a, b)
         if faults:
-            left = {t for t, (_, why) in faults.items() if options.missing == "skip" and why == "the value is missing"}
-            for t in sorted(faults.keys() - left):
-                column, reason = faults[t]
-                if not options.rejects:
-                    raise SourceError(f"{self.where}, row {a + t}, column {column!r}: {reason}")
-                rejects.append(Reject(self.where, a + t, column, reason, self._raw(a + t)))
+            skipped = {
+                t for t, (_, why) in faults.items() if options.missing == "skip" and why == "the value is missing"
+            }
+            for t in sorted(faults.keys() - skipped):
+                rejects.append(self._reject(self.where, "row", a + t, *faults[t], self._raw(a + t)))
             keep = np.ones(b - a, bool)
             keep[list(faults)] = False
             X, numbers = X[keep], numbers[keep]
@@ -148,7 +148,7 @@ class Arrays(Source):
         return Chunk(X, y, weight, first, dict(at), read, place, lambda i: self._raw(int(numbers[i])), rejects)
 
     def _faults(self, X: Any, a: int) -> dict[int, tuple[str, str]]:
-        """Rows with values that are not finite; where those missing are to be 0, they become so."""
+        """Column and reason by row where a value is not finite; missing values become 0 if that is the rule."""
         faults: dict[int, tuple[str, str]] = {}
         values = X.data if self.sparse else X
         if self.options.missing == "zero" and np.isnan(values).any():
@@ -181,7 +181,7 @@ def _csr(X: Any, where: str) -> Any:
     from scipy import sparse
 
     if not sparse.issparse(X):
-        raise SourceError(f"{where}: {type(X).__name__} is not something rows can be read from")
+        raise SourceError(f"{where}: rows cannot be read from {type(X).__name__}")
     X = sparse.csr_matrix(X)
     if not X.has_canonical_format:
         X = X.copy()
@@ -198,25 +198,25 @@ def _vector(values: Any, m: int, what: str, where: str) -> np.ndarray | None:
     return values
 
 
-def npy(path: str, options: Options) -> Source:
-    """The rows of a .npy file, mapped, not read whole; the fields of a structured array name the columns."""
+def open_npy(path: str, options: ReadOptions) -> Source:
+    """The rows of a .npy file, memory-mapped; the fields of a structured array name the columns."""
     try:
         X = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
-        raise SourceError(f"{path}: {getattr(error, 'strerror', None) or _why(error)}") from None
+        raise SourceError(f"{path}: {getattr(error, 'strerror', None) or _reason(error)}") from None
     if X.dtype.names is not None:
         import pyarrow as pa
 
-        from .parquet_arrow import Frame
+        from .parquet_arrow import FrameSource
 
-        frame = Frame(pa.table({name: np.ascontiguousarray(X[name]) for name in X.dtype.names}), options)
+        frame = FrameSource(pa.table({name: np.ascontiguousarray(X[name]) for name in X.dtype.names}), options)
         frame.where = path
         return frame
-    return Arrays(X, None, None, options, path)
+    return ArraySource(X, None, None, options, path)
 
 
-def npz(path: str, options: Options) -> Source:
-    """Arrays X, the target's and the weight's by their names, or a matrix as scipy saves it; read whole."""
+def open_npz(path: str, options: ReadOptions) -> Source:
+    """The array X, or a matrix as scipy saves it, and the arrays named as target and weight; read whole."""
     try:
         with zipfile.ZipFile(path) as archive:
             held = sum(info.file_size for info in archive.infolist())
@@ -228,7 +228,7 @@ def npz(path: str, options: Options) -> Source:
     except SourceError:
         raise
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise SourceError(f"{path}: {getattr(error, 'strerror', None) or _why(error)}") from None
+        raise SourceError(f"{path}: {getattr(error, 'strerror', None) or _reason(error)}") from None
     if {"data", "indices", "indptr", "shape"} <= arrays.keys():
         from scipy.sparse import csr_matrix
 
@@ -242,11 +242,11 @@ def npz(path: str, options: Options) -> Source:
     beside: list[np.ndarray | None] = []
     for name in (options.target, options.weight):
         if name is not None and name not in arrays:
-            raise SourceError(f"{path}: there is no array {name!r}{nearest(name, list(arrays))}")
+            raise SourceError(f"{path}: there is no array {name!r}{suggestion(name, list(arrays))}")
         beside.append(None if name is None else arrays[name])
-    return Arrays(X, beside[0], beside[1], options, path)
+    return ArraySource(X, beside[0], beside[1], options, path)
 
 
-def _why(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     text = str(error).splitlines()[0] if str(error) else "cannot be read"
     return "it holds Python objects, which are never unpickled" if "allow_pickle" in text else text
