@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
 
-from hindsight.sources import SourceError, open_source, read_columns, streams, text
+from hindsight.sources import SampleSource, SourceError, open_source, read_columns, streams, text
 from hindsight.sources import parquet_arrow as tables
 
 NAMES = ["a", "b c", "d"]
@@ -627,6 +627,33 @@ def test_columns_of_every_table(dense):
         assert (
             found["d"].astype(float).tobytes() == X[:, 2].tobytes() and found["y"].astype(float).tolist() == y.tolist()
         )
+
+
+def test_a_column_may_be_asked_for_twice_and_must_hold_numbers_or_text(tmp_path):
+    path = write(tmp_path / "t.csv", "x,y\n1,2\n3,4\n")
+    assert {name: values.tolist() for name, values in read_columns(str(path), ["x", "x"]).items()} == {"x": [1.0, 3.0]}
+    pq.write_table(pa.table({"day": pa.array([1, 2], pa.date32())}), tmp_path / "t.parquet")
+    with pytest.raises(SourceError, match="column 'day' holds date32"):
+        read_columns(str(tmp_path / "t.parquet"), ["day"])
+
+
+def test_options_as_a_table_resolved_them(tmp_path):
+    path = write(tmp_path / "t.csv", "id,colour,x,y\n7,red,1,2\n")
+    source = open_source(path, "y", ignore=["id"], categorical="auto")
+    assert source.resolved_options() == {"features": ["x", "colour"], "ignore": [], "categorical": ["colour"]}
+    assert open_source(np.eye(2), "2").resolved_options() == {}
+
+
+def test_samples_are_one_chunk_and_resume_within_it():
+    (chunk,) = SampleSource("sample:diabetes", None, False).chunks()
+    assert len(chunk) == 442 and chunk.y.dtype == np.float64 and chunk.place(3) == "sample:diabetes, row 3"
+    (rest,) = SampleSource("sample:diabetes", "progression", False).chunks(start={"row": 440, "rejected": 0})
+    assert rest.X.tobytes() == chunk.X[440:].tobytes() and rest.place(1) == "sample:diabetes, row 441"
+    assert not list(SampleSource("sample:diabetes", None, False).chunks(start=chunk.position))
+    with pytest.raises(SourceError, match="target 'malignant' is not a number: choose a classifier"):
+        list(SampleSource("sample:breast-cancer", None, False).chunks())
+    with pytest.raises(SourceError, match="sample:digits: the target is 'digit', not 'y'"):
+        SampleSource("sample:digits", "y", None)
 
 
 def test_chunks_that_are_kept_do_not_change(tmp_path):

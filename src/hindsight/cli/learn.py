@@ -382,11 +382,7 @@ class Work:
                 made = certificates[0][0] if len(certificates[0]) == 1 else Certificates(tuple(certificates[0]))
             source = course.source
             assert source is not None
-            reading = dict(self.plan.reading)
-            columns = getattr(source, "plan", None)
-            if columns is not None:  # a table: its columns as they were sorted out
-                reading |= {"features": [*columns.numeric, *columns.categorical], "ignore": []}
-                reading["categorical"] = columns.categorical
+            reading = self.plan.reading | source.resolved_options()
             preparation = {"kind": source.kind, "source": reading, "scale": course.scale, "state": course.state}
             Model(
                 course.runs[0],

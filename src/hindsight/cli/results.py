@@ -25,11 +25,9 @@ def title(learner: Learner) -> str:
 
 def about(course: Course) -> str:
     """The rows in a few words."""
-    from ..sources import SampleSource
-
     features = course.runs[0][0].v.shape[1] - course.plan.intercept
     scale = "" if course.scale is None else f", scaled by {course.scale['kind']}"
-    more = f" ({course.source.preparation})" if isinstance(course.source, SampleSource) else ""
+    more = f" ({course.source.preparation})" if course.source is not None and course.source.preparation else ""
     return f"{course.done:,} rows × {features:,} features{scale}{more}"
 
 

@@ -35,57 +35,57 @@ class ArraySource(Source):
             raise SourceError(f"{where}: rows must be a 2-D array, got shape {X.shape}")
         if X.dtype.kind not in "fiub":
             raise SourceError(f"{where}: the values are {X.dtype}, not numbers")
-        self.X, self.m = X, X.shape[0]
-        self.all: Sequence[str] = NumberedNames(1, X.shape[1]) if names is None else list(names)
+        self.X, self.count = X, X.shape[0]
+        self.columns: Sequence[str] = NumberedNames(1, X.shape[1]) if names is None else list(names)
         beside = y is not None
-        self.y = _vector(y, self.m, "targets", where)
-        self.weight = _vector(weight, self.m, "weights", where)
+        self.y = _vector(y, self.count, "targets", where)
+        self.weight = _vector(weight, self.count, "weights", where)
         inside = [] if beside or options.target is None else [options.target]
         if weight is None and options.weight is not None:
             inside.append(options.weight)
         wanted = [*inside, *(options.features or ()), *options.ignore]
-        place = {name: j for j, name in enumerate(self.all)} if wanted else {}
+        place = {name: j for j, name in enumerate(self.columns)} if wanted else {}
         for name in wanted:
             if name not in place:
-                raise SourceError(f"{where}: there is no column {name!r}{suggestion(name, list(self.all[:100]))}")
+                raise SourceError(f"{where}: there is no column {name!r}{suggestion(name, list(self.columns[:100]))}")
         self.target_column = place[options.target] if not beside and options.target is not None else None
         self.weight_column = place[options.weight] if weight is None and options.weight is not None else None
-        self.taken: np.ndarray | None = None
+        self.kept: np.ndarray | None = None
         if wanted:
-            chosen = self.all if options.features is None else options.features
+            chosen = self.columns if options.features is None else options.features
             out = {*options.ignore, *inside}
             kept = [name for name in chosen if name not in out]
             if not kept:
                 raise SourceError(f"{where}: there is no column besides the target {options.target!r}")
-            self.taken = np.array([place[name] for name in kept])
-            self.all = kept
+            self.kept = np.array([place[name] for name in kept])
+            self.columns = kept
         self.size = int(X.data.nbytes if self.sparse else X.nbytes)
 
     @property
     def names(self) -> Sequence[str]:
-        return self.all
+        return self.columns
 
     def state(self) -> dict[str, Any]:
-        return {"columns": len(self.all)}
+        return {"columns": len(self.columns)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        if state["columns"] != len(self.all):
-            raise SourceError(f"{self.where}: has {len(self.all)} features, not {state['columns']} as before")
+        if state["columns"] != len(self.columns):
+            raise SourceError(f"{self.where}: has {len(self.columns)} features, not {state['columns']} as before")
 
     def _chunks(self, start: Position | None) -> Iterator[Chunk]:
-        at = first_position(start, width=len(self.all))
+        at = first_position(start, width=len(self.columns))
         hasher = hashlib.sha256() if self.options.digest else None
-        each = (self.X.nnz * 12 + self.m * 8) // max(1, self.m) if self.sparse else 8 * self.X.shape[1]
+        each = (self.X.nnz * 12 + self.count * 8) // max(1, self.count) if self.sparse else 8 * self.X.shape[1]
         size = max(1, self.options.chunk // max(1, each))
         if hasher is not None and start is not None:
             for a in range(0, start["offset"], size):
                 self._hash(hasher, a, min(a + size, start["offset"]))
             if start["digest"] is not None and hasher.hexdigest() != start["digest"]:
                 raise SourceError(f"{self.where}: has changed since it was read")
-        if self.m == 0:
+        if self.count == 0:
             raise SourceError(f"{self.where}: there is no row")
-        for a in range(at["offset"], self.m, size):
-            b = min(self.m, a + size)
+        for a in range(at["offset"], self.count, size):
+            b = min(self.count, a + size)
             if hasher is not None:
                 self._hash(hasher, a, b)
             yield self._chunk(a, b, at, hasher)
@@ -104,7 +104,7 @@ class ArraySource(Source):
         weight = None if self.weight is None else self.weight[a:b]
         y = _column(rows, self.target_column) if self.target_column is not None else y
         weight = _column(rows, self.weight_column) if self.weight_column is not None else weight
-        X = rows if self.taken is None else rows[:, self.taken]
+        X = rows if self.kept is None else rows[:, self.kept]
         if self.sparse:
             X.sort_indices()
             values = X.data
@@ -143,7 +143,7 @@ class ArraySource(Source):
         at["row"] += len(numbers)
         at["rejected"] += len(rejects)
         at["digest"] = hasher.hexdigest() if hasher else None
-        read = (self.size or 0) * b // self.m
+        read = (self.size or 0) * b // self.count
         place = lambda i: f"{self.where}, row {numbers[i]}"  # noqa: E731
         return Chunk(X, y, weight, first, dict(at), read, place, lambda i: self._raw(int(numbers[i])), rejects)
 
@@ -161,7 +161,7 @@ class ArraySource(Source):
             cells = zip(t, j, values[t, j], strict=True)
         for t, j, v in cells:
             faults.setdefault(
-                int(t), (self.all[int(j)], "the value is missing" if np.isnan(v) else f"'{v}' is not finite")
+                int(t), (self.columns[int(j)], "the value is missing" if np.isnan(v) else f"'{v}' is not finite")
             )
         return faults
 

@@ -146,6 +146,8 @@ class Source:
         SHA-256 of what was consumed, up to the last chunk given, if it was asked for.
     width : int
         The number of columns up to the last chunk given.
+    preparation : str
+        What was done to the rows before they are given, in a few words; "" for nothing.
 
     Examples
     --------
@@ -165,6 +167,7 @@ class Source:
     reread = True
     size: int | None = None
     width = 0
+    preparation = ""
 
     def __init__(self, where: str, options: ReadOptions) -> None:
         self.where, self.options = where, options
@@ -200,6 +203,16 @@ class Source:
             If the features of this source are others.
         """
         raise NotImplementedError
+
+    def resolved_options(self) -> dict[str, Any]:
+        """Parameters of `open_source` as this data resolved them, to read other files in the same way.
+
+        Returns
+        -------
+        dict
+            For a table its features and categorical columns; otherwise empty.
+        """
+        return {}
 
     def chunks(self, start: Position | None = None) -> Iterator[Chunk]:
         """Read the rows chunk by chunk; the next chunk is read in a thread while one is used.

@@ -96,6 +96,10 @@ class TableSource(Source):
     def restore(self, state: dict[str, Any]) -> None:
         self.width = self.layout.restore(state)
 
+    def resolved_options(self) -> dict[str, Any]:
+        numeric, categorical = self.layout.numeric, self.layout.categorical
+        return {"features": [*numeric, *categorical], "ignore": [], "categorical": categorical}
+
 
 class RowBuilder:
     """Rows of numbers and categories as they were read, to be checked and put together."""

@@ -121,7 +121,9 @@ class SampleSource(Source):
         if self.options.labels is False:
             bad = next((text for text in y.tolist() if not is_number(text)), None)
             if bad is not None:
-                raise SourceError(f"{self.where}: target {bad!r} is not a number: choose a classifier, as perceptron")
+                raise SourceError(
+                    f"{self.where}: target {bad!r} is not a number: choose a classifier such as perceptron"
+                )
             y = y.astype(np.float64)
         first = start["row"] if start else 0
         end = {"row": len(y), "rejected": 0}
