@@ -75,7 +75,7 @@ def test_samples(args):
         ("x,y\n1,2\nred,3\n", (), "line 3, column 'x': 'red' is not a number"),
         ("x,y\n1\n", (), "line 2: 1 field, but there are 2 columns (row: '1')"),
         ("x,x,y\n1,2,3\n", (), "column 'x' appears twice in the header"),
-        ("y\n1\n", (), "there is no column beside the target 'y'"),
+        ("y\n1\n", (), "there is no column besides the target 'y'"),
         ("x,Y\n1,2\n", (), "there is no column 'y'"),
         ("x,y\n1,2\n", ("--learner", "widrow"), "--learner must be one of"),
         ("x,y\n1,2\n", ("--margin", "0.5"), "--margin is not an option of widrow-hoff"),

@@ -22,7 +22,18 @@ class NewLabelError(ValueError):
 
 
 class SourceError(ValueError):
-    """Data that cannot be read, with the place and the value."""
+    """Data that cannot be read.
+
+    The message is one line that says where (the file, the row or line, the column), what is wrong, and the value seen.
+
+    Examples
+    --------
+    >>> from hindsight import open_source
+    >>> next(open_source([{"x": "a", "y": 1}], "y").chunks())
+    Traceback (most recent call last):
+        ...
+    hindsight.errors.SourceError: data, row 0, column 'x': 'a' is not a number (row: "{'x': 'a', 'y': 1}")
+    """
 
 
 class AssumptionWarning(UserWarning):

@@ -99,11 +99,11 @@ def _density(source: str, text: str, key: str | None, forget: float, score: str 
 
 def table(source: str, names: list[str]) -> dict[str, Any]:
     """The columns by name."""
-    from ..sources.samples import columns, sample
+    from ..sources import load_sample, read_columns
 
     if not source.startswith("sample:"):
-        return dict(columns(source, names))
-    rows = sample(source.removeprefix("sample:"), None)
+        return read_columns(source, names)
+    rows = load_sample(source.removeprefix("sample:"), None)
     for name in names:
         if name not in rows.names:
             raise ValueError(f"{source}: there is no column {name!r} (columns: {', '.join(rows.names)})")

@@ -217,9 +217,9 @@ def read(
     """Outcomes, forecasts and weights of a file, checked; an error names the file, the line, the column, the value."""
     from ..errors import RowError
     from ..forecast.scores import numbers, weights
-    from ..sources.samples import columns
+    from ..sources import read_columns
 
-    table = columns(source, [outcome, *names, *([] if weight is None else [weight])])
+    table = read_columns(source, [outcome, *names, *([] if weight is None else [weight])])
     try:
         y = score.outcomes(table[outcome], outcome)
         given = {name: score.forecasts(table[name], name) for name in names}

@@ -131,8 +131,8 @@ class LearnHelp(TyperCommand):
         """Fill in the names, and print."""
         from ..online import learners
         from ..rows.scaling import SCALES
-        from ..sources import FORMATS
-        from ..sources.base import MISSING
+        from ..sources.opening import FORMATS
+        from ..sources.base import MISSING_RULES
         from ..training.batch import BATCH_LEARNERS
         from ..training.plan import options_of
         from .progress import SHOWS
@@ -140,7 +140,7 @@ class LearnHelp(TyperCommand):
         tables: dict[str, Collection[str]]
         tables = {"learners": learners.LEARNERS, "losses": learners.LOSSES, "updates": learners.UPDATES}
         tables |= {"geometries": learners.GEOMETRIES, "links": learners.LINKS, "batch": BATCH_LEARNERS}
-        tables |= {"scales": SCALES, "formats": FORMATS, "missing": MISSING, "shows": SHOWS}
+        tables |= {"scales": SCALES, "formats": FORMATS, "missing": MISSING_RULES, "shows": SHOWS}
         names = {table: ", ".join(entries) for table, entries in tables.items()}
         for parameter in self.params:
             names["takers"] = ", ".join(name for name in learners.LEARNERS if parameter.name in options_of(name))

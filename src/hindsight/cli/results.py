@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def about(state: TrainingState) -> str:
     """The size of the data, and how it was scaled."""
     scale = "" if state.scale is None else f", scaled by {state.scale['kind']}"
-    made = getattr(state.source, "preparation", getattr(state.source, "done_to_it", ""))
+    made = "" if state.source is None else state.source.preparation
     more = f" ({made})" if made else ""
     return f"{state.rows_done:,} rows × {state.features:,} features{scale}{more}"
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..errors import OptionError
 from ..online.learners import LEARNERS, Learner
-from ..sources import Chunk, Source, SourceError, ending, open_source, sample
-from ..sources.base import Options
+from ..errors import SourceError
+from ..sources import Chunk, SampleSource, Source, file_format, open_source
 from .prepare import number, sampled
 
 if TYPE_CHECKING:
@@ -118,11 +118,11 @@ class Plan:
         """The source, from its beginning."""
         labels = None if not self.learners or self.classify() else False
         if isinstance(self.data, str) and self.data.startswith("sample:"):
-            return Sample(self.data, self.target, labels)
+            return SampleSource(self.data, self.target, labels)
         target = self.target
         if target is None:
             paths = self.data if isinstance(self.data, (list, tuple)) else [self.data]
-            if (self.reading.get("format") or ending(str(paths[0]))) not in ("svmlight", "vw"):
+            if (self.reading.get("format") or file_format(str(paths[0]))) not in ("svmlight", "vw"):
                 raise SourceError(f"{self.data}: say which column to predict: --target COLUMN")
             target = "label"  # such rows have a place of their own for it
         return open_source(self.data, target, labels=labels, digest=self.digest, **self.reading)
@@ -227,31 +227,3 @@ def describe_learner(learner: Learner) -> str:
 def part_name(part: Any) -> str:
     """The name of a loss, an update or a geometry: its own, otherwise that of its class."""
     return str(getattr(part, "name", type(part).__name__.lower()))
-
-
-class Sample(Source):
-    """Real data that scikit-learn ships, as one chunk."""
-
-    def __init__(self, where: str, target: str | None, labels: bool | None) -> None:
-        super().__init__(where, Options(target=target, ahead=False))
-        self.table = sample(where.removeprefix("sample:"), target)
-        self.numbers = labels is False
-        self.done_to_it = self.table.about.split("features, ")[1]
-
-    @property
-    def names(self) -> list[str]:
-        return self.table.names
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """The columns of a sample are always the same."""
-
-    def _chunks(self, start: dict[str, Any] | None) -> Iterator[Chunk]:
-        X, raw, places = self.table.X, self.table.y, self.table.places
-        if self.numbers and not all(map(number, raw.tolist())):
-            bad = next(v for v in raw.tolist() if not number(v))
-            raise SourceError(f"{self.where}: target {bad!r} is not a number: take a learner of labels, as perceptron")
-        y = raw.astype(np.float64) if self.numbers else raw
-        first = start["row"] if start else 0
-        here = {"row": len(y), "rejected": 0}
-        if first < len(y):
-            yield Chunk(X[first:], y[first:], None, first, here, 0, lambda i: places[first + i], lambda i: "")

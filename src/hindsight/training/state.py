@@ -137,12 +137,9 @@ class TrainingState:
         """The model of the first learner, once all rows were learnt."""
         from ..storage.model import Model
 
-        source, reading = self.source, dict(self.plan.reading)
+        source = self.source
         assert source is not None
-        columns = getattr(source, "layout", getattr(source, "plan", None))
-        if columns is not None:  # a table: the columns that were read
-            reading |= {"features": [*columns.numeric, *columns.categorical], "ignore": []}
-            reading["categorical"] = columns.categorical
+        reading = self.plan.reading | source.resolved_options()
         preparation = {"kind": source.kind, "source": reading, "scale": self.scale, "state": self.source_state}
         return Model(
             self.runs[0], self.names, self.labels, None, self.plan.settings(), preparation, self.digest, certificate
