@@ -131,8 +131,8 @@ class LearnHelp(TyperCommand):
         """Fill in the names, and print."""
         from ..online import learners
         from ..rows.scaling import SCALES
-        from ..sources.opening import FORMATS
         from ..sources.base import MISSING_RULES
+        from ..sources.opening import FORMATS
         from ..training.batch import BATCH_LEARNERS
         from ..training.plan import options_of
         from .progress import SHOWS

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import OptionError
+from ..errors import OptionError, SourceError
 from ..online.learners import LEARNERS, Learner
-from ..errors import SourceError
 from ..sources import Chunk, SampleSource, Source, file_format, open_source
-from .prepare import number, sampled
+from .prepare import sampled
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernels.compiler import inlined, kernel
+from ...kernels.compiler import inlined, kernel, part
 from ...kernels.simd import prefetch
 from .bits import ALL, B32, NONE, ONE, ZERO, U, byte, word
-from ...kernels.compiler import part
 
 LOW32, HIGH32 = U(0xFFFFFFFF), U(0xFFFFFFFF00000000)
 SPREAD = U(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio

@@ -4,9 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...kernels.compiler import inlined
+from ...kernels.compiler import inlined, part
 from .bits import COLON, HASH, NINE, ZERO, U, byte, word
-from ...kernels.compiler import part
 from .numbers import UNSIGNED_POWERS, ZEROS, count_digits, join_digits, parse_number
 from .records import defer, ends_line, is_blank, skip_blanks
 from .sparse import (

@@ -4,10 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...kernels.compiler import inlined
+from ...kernels.compiler import inlined, part
 from .bits import APOSTROPHE, BAR, CARET, COLON, HIGH, NONE, U, byte, trailing_zeros, word
 from .lookups import FNV_PRIME, FNV_START, fnv
-from ...kernels.compiler import part
 from .numbers import parse_number
 from .records import defer, ends_line, is_blank, skip_blanks
 from .sparse import BAD_SCALE, FULL, INITIAL_PREDICTION, LABEL, NO_BAR, NO_NAME, NO_NAMESPACE, WHOLE
