@@ -803,7 +803,7 @@ def family_1_rates(rng: np.random.Generator) -> Stream:
 
 
 def family_4_rates(rng: np.random.Generator) -> Stream:
-    return draw_descent(rng, str(rng.choice(L.GEOMETRIES)), "4'", changing=True)
+    return draw_descent(rng, str(rng.choice(list(L.GEOMETRIES))), "4'", changing=True)
 
 
 FAMILIES: dict[str, Callable[[np.random.Generator], Stream]] = {

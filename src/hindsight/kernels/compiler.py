@@ -65,13 +65,20 @@ def for_parts(function: Any, *parts: Any) -> Any:
     return function if ours else _uncached(function)
 
 
+# Methods that only Python calls. To compiled code the name of a method hides a field of the same name, of any part.
+PYTHON_ONLY = frozenset(("weights", "place", "place_dual", "check_start", "iterate_sum", "dual", "of_rounds"))
 _known: set[tuple[str, ...]] = set()
+
+
+def method_names() -> set[str]:
+    """The names of all methods that compiled code can call."""
+    return {name for name, *_ in _known}
 
 
 def part(kind: Any) -> Any:
     """Let compiled code call the methods of a part, a NamedTuple class: numba takes those of the part's own class."""
     for name, method in vars(kind).items():
-        if isinstance(method, types.FunctionType) and not name.startswith("_"):
+        if isinstance(method, types.FunctionType) and not name.startswith("_") and name not in PYTHON_ONLY:
             arguments = tuple(inspect.signature(method).parameters)
             if (name, *arguments) not in _known:
                 _known.add((name, *arguments))

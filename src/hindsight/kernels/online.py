@@ -64,15 +64,15 @@ class Unwatched(NamedTuple):
 class Steps(NamedTuple):
     """Notes the step d taken in each round, and what the state says it added to the conjugate of the potential."""
 
-    step: np.ndarray
-    change: np.ndarray
+    taken: np.ndarray
+    added: np.ndarray
 
     def before(self, geometry, state):
         return geometry.mark(state)
 
     def after(self, geometry, state, rows, t, i, mark, z, d):
-        self.step[i] = d
-        self.change[i] = geometry.conjugate_change(state, mark, d, z, geometry.dot(state, rows, t)[0])
+        self.taken[i] = d
+        self.added[i] = geometry.conjugate_change(state, mark, d, z, geometry.dot(state, rows, t)[0])
 
 
 UNWATCHED = Unwatched(0.0)

@@ -19,6 +19,8 @@ from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 
+from .compiler import method_names
+
 LINE = 64  # bytes of a cache line
 
 
@@ -54,6 +56,8 @@ def fields_of(kind: Any) -> dict[str, Field]:
         notes = [note for note in getattr(hint, "__metadata__", ()) if isinstance(note, Field)]
         if len(notes) != 1:
             raise TypeError(f"{kind.__name__}.{name} must be annotated with scalar(), vector() or matrix()")
+        if name in method_names():
+            raise TypeError(f"{kind.__name__}.{name} has the name of a method of parts: choose another")
         found[name] = notes[0]
     return found
 
