@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..kernels import isotonic as pooling
 from ..kernels.lipschitz import lipschitz_fit
+from ..storage.registry import storable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +29,7 @@ NONE, ALL = np.uint64(0), np.uint64(2**64 - 1)  # masks of the places of weights
 LARGE = 1 << 17  # points from which a second thread pays
 
 
+@storable
 @dataclass(frozen=True)
 class Pools:
     """The pools of a fit, by ascending z: an array each.
@@ -51,6 +53,7 @@ class Pools:
         return at, np.repeat(self.value, 1 + two)
 
 
+@storable
 @dataclass(frozen=True)
 class Isotonic:
     """A fit: its value at every point in the order given, its pools, and whether it is nondecreasing."""

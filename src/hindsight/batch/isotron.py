@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ..kernels import isotonic as pooling
 from ..online.facts import Facts
 from ..rows.matrices import Data, explain
+from ..storage.registry import storable
 from .isotonic import LARGE, check_size, fit_pools, in_two, read, total
 from .links import Link, check_link
 
@@ -142,6 +143,7 @@ class Sweep:
         return out
 
 
+@storable
 @dataclass
 class History:
     """What the rounds gave, an entry a round; `best` counts from 0.

@@ -12,7 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..storage.registry import storable
 
+
+@storable
 class Verdict(enum.Enum):
     """What a certificate says of its bound."""
 
@@ -22,6 +25,7 @@ class Verdict(enum.Enum):
     BROKEN = "BROKEN"  # measured > bound: a bug of ours
 
 
+@storable
 @dataclass(frozen=True)
 class Theorem:
     """A theorem: its name, where it stands, and what it says for every u."""

@@ -36,7 +36,8 @@ def certify(
         from ..certificates.certificate import Certificates
         from ..certificates.certify import certify_run
         from ..certificates.theorems import Verdict
-        from ..storage.model import Model, load
+        from ..storage.model import load
+        from ..training.model import Model
         from ..training.plan import Plan
         from ..training.session import Course
 

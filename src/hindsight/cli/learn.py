@@ -375,7 +375,7 @@ class Work:
             write(self.page, str(self.plan.data), about(course), [c for each in certificates for c in each])
         if self.save is not None:
             from ..certificates.certificate import Certificates
-            from ..storage.model import Model
+            from ..training.model import Model
 
             made: Any = None
             if certificates:

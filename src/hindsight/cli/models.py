@@ -15,7 +15,7 @@ from .app import app, one_line_errors
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..storage.model import Model
+    from ..training.model import Model
 
 ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help="A file that --save or `model.save` wrote.")]
 Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to stdout.")]
@@ -71,10 +71,11 @@ def export(
 
 def opened(path: str) -> Model:
     """The model of a file, or that inside a saved estimator."""
-    from ..storage import model
+    from ..storage.model import opened as read_model
+    from ..training.model import Model
 
-    found, versions = model.opened(path)
-    if isinstance(found, model.Model):
+    found, versions = read_model(path)
+    if isinstance(found, Model):
         return found
     runs = getattr(found, "runs_", None)
     if not runs:
@@ -88,7 +89,7 @@ def opened(path: str) -> Model:
         names = vars(found).get("_column")
     classes = getattr(found, "classes_", None)
     settings = {"estimator": type(found).__name__} | found.get_params(deep=False)
-    return model.Model(
+    return Model(
         runs,
         None if names is None else [str(name) for name in names],
         None if classes is None else [str(label) for label in classes],
@@ -152,7 +153,7 @@ def field(text: str) -> str:
 def lines(model: Model, X: Any, place: Any, with_margins: bool) -> str:
     """The lines of some rows."""
     from ..errors import RowError
-    from ..storage.model import means
+    from ..training.model import means
 
     try:
         z = model.margins(X)

@@ -91,7 +91,7 @@ class Outputs:
 
 def predicted(course: Course, z: np.ndarray) -> list[list[Any]]:
     """For each learner what it predicted: numbers through the link, or labels."""
-    from ..storage.model import means
+    from ..training.model import means
 
     each, out = len(course.runs[0]), []
     for k, runs in enumerate(course.runs):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import narwhals.stable.v2 as nw
@@ -15,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_is
 from .. import kernels
 from ..online.run import Run, doubts, play
 from ..online.single_row import Arrays, Dicts, One
+from ..storage.registry import storable, want
 from ..validation import check_target, check_targets, check_weights, choice
 
 if TYPE_CHECKING:
@@ -28,11 +30,30 @@ from ..errors import AssumptionWarning
 FLOATS = [np.float64, np.float32]
 
 
+def check_estimator(cls: Any, fields: dict[str, Any]) -> None:
+    """Refuse the fields of a saved estimator that lack a parameter, or whose runs do not fit its features."""
+    missing = [name for name in cls().get_params(deep=False) if name not in fields]
+    want(not missing, f"the parameter `{missing[0] if missing else ''}` of {cls.__name__} is missing")
+    runs, features = fields.get("runs_", []), fields.get("n_features_in_")
+    known = isinstance(runs, list) and all(hasattr(run, "features") and hasattr(run, "bias") for run in runs)
+    want(known, "`runs_` must be a list of runs")
+    for run in runs:
+        fits = type(features) is int and 0 < features <= run.features and run.bias == runs[0].bias
+        want(fits, f"`n_features_in_` is {features!r:.40}, but a run has {run.features} features")
+
+
 class SaveMixin:
     """Saving to one file."""
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        package = __name__.partition(".")[0]
+        if cls.__module__.startswith(f"{package}."):  # a file names estimators by their public names
+            temporary = ("_ones", "_row", "_swift", "_places")
+            storable(cls, check=partial(check_estimator, cls), where=package, omit=temporary, file="estimator")
+
     def save(self, path: Any) -> None:
-        """Write the estimator to one file; `hindsight.load` gives back an equal one."""
+        """Write the estimator to one file; `hindsight.load` returns an equal one."""
         from ..storage.model import save_estimator
 
         save_estimator(self, path)

@@ -16,7 +16,9 @@ from ..kernels.geometries import Balanced, Euclidean, Simplex
 from ..kernels.losses import BELL, Absolute, Clipped, Hinge, Logistic, Probit, Square, Tanh
 from ..kernels.rates import RateSchedule
 from ..kernels.updates import Explicit, Implicit
+from ..storage.registry import storable
 from ..validation import choice, number
+from .parts import check_learner, register_part
 
 LOSSES: dict[str, Any] = {
     "square": Square(2.0),
@@ -161,3 +163,13 @@ TABLE = (
     Row("glm-tron", glm_tron, "regress", "Euclidean", "u(w.x) - y", "always", "N4 Theorem 1.1"),
 )
 BY_NAME = {row.name: row for row in TABLE}
+
+storable(Learner, check=check_learner)
+for _role, _parts in {
+    "loss": (*LOSSES.values(), *(link.rule for link in LINKS.values())),
+    "update": UPDATES.values(),
+    "geometry": (space(name, 1.0) for name in GEOMETRIES),
+    "rate": (constant(1.0),),
+}.items():
+    for _part in _parts:
+        register_part(_role, type(_part), where=__name__)

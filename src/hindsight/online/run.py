@@ -13,14 +13,14 @@ import numpy as np
 from .. import kernels
 from ..kernels.online import FACTS
 from ..kernels.state import ROUNDS
+from ..rows.matrices import explain, rows_of
+from ..storage.registry import is_vector, storable, want
+from ..validation import check_targets, check_weights
 from .facts import Facts
+from .learners import Learner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from .learners import Learner
-from ..rows.matrices import explain, rows_of
-from ..validation import check_targets, check_weights
 
 BLOCK = 65536  # rows, so many that a call of the kernel costs next to nothing
 SHARED = 1 << 19  # bytes of a block that several runs read in turn
@@ -49,6 +49,7 @@ class Run:
     ) -> None:
         self.learner = learner
         self.bias = 1.0 if intercept else 0.0
+        self.averaging = average
         width = features + intercept
         self.start = None if start is None else check_start(learner.geometry, start, width)
         self.v, self.s = learner.geometry.begin(width, self.start, average)
@@ -125,6 +126,30 @@ class Run:
             new[:, :old] = was[:, :old]
             new[:, features:] = was[:, end:]
         self.v, self.first = v, first
+
+
+def check_run(fields: dict[str, Any]) -> None:
+    """Refuse the fields of a run that do not have the sizes that the compiled loop relies on."""
+    learner, bias, v, s = (fields[k] for k in ("learner", "bias", "v", "s"))
+    want(isinstance(learner, Learner), "the run's `learner` must be a learner")
+    want(type(bias) is float and bias in (0.0, 1.0), "the run's `bias` must be 0 or 1")
+    want(type(fields["averaging"]) is bool, "the run's `averaging` must be true or false")
+    known = isinstance(v, np.ndarray) and v.dtype == np.float64 and v.ndim == 2 and v.flags.c_contiguous
+    want(known, "the weights must be an array of float64 with one row per vector")
+    width = v.shape[1]
+    want(width > bias, "the run must have at least one feature")
+    rows, scalars = (a.shape[0] for a in learner.geometry.begin(width, None, fields["averaging"]))
+    want(len(v) == rows, f"the array of weights has {len(v)} rows, {rows} expected")
+    want(is_vector(s, scalars), f"the scalars must be a vector of {scalars} numbers")
+    want(is_vector(fields["f"], FACTS), f"the facts must be a vector of {FACTS} numbers")
+    want(is_vector(fields["first"], width), f"the first weights must be a vector of {width} numbers")
+    start = fields["start"]
+    want(start is None or is_vector(start), "the run's `start` must be a vector")
+    rounds = float(s[ROUNDS])
+    want(0 <= rounds < 2.0**53 and rounds.is_integer(), f"the number of rounds is {rounds!r}")
+
+
+storable(Run, check=check_run)
 
 
 def check_start(geometry: Any, start: Any, width: int) -> np.ndarray:
