@@ -24,7 +24,7 @@ def test_type_checkers_see_the_names_of_the_table():
     assert seen == set(hindsight._HOME.items())
 
 
-def test_a_name_is_listed_with_the_module_that_defines_it():
+def test_a_name_is_listed_with_the_module_or_package_that_defines_it():
     for name, module in hindsight._HOME.items():
         assert getattr(hindsight, name).__module__.startswith(f"hindsight.{module}")
 

@@ -20,10 +20,14 @@ if TYPE_CHECKING:  # for type checkers, which do not read the table below
     from .errors import ModelError as ModelError
     from .errors import RowError as RowError
     from .errors import SourceError as SourceError
+    from .estimators import DescentClassifier as DescentClassifier
+    from .estimators import DescentRegressor as DescentRegressor
+    from .estimators import EGRegressor as EGRegressor
+    from .estimators import GLMtronRegressor as GLMtronRegressor
+    from .estimators import PerceptronClassifier as PerceptronClassifier
+    from .estimators import WidrowHoffRegressor as WidrowHoffRegressor
+    from .estimators import WinnowClassifier as WinnowClassifier
     from .estimators.calibrator import Calibrator as Calibrator
-    from .estimators.classify import DescentClassifier as DescentClassifier
-    from .estimators.classify import PerceptronClassifier as PerceptronClassifier
-    from .estimators.classify import WinnowClassifier as WinnowClassifier
     from .estimators.generative import GenerativeClassifier as GenerativeClassifier
     from .estimators.gradient_descent import GradientDescentClassifier as GradientDescentClassifier
     from .estimators.gradient_descent import GradientDescentRegressor as GradientDescentRegressor
@@ -33,10 +37,6 @@ if TYPE_CHECKING:  # for type checkers, which do not read the table below
     from .estimators.isotron import IsotronRegressor as IsotronRegressor
     from .estimators.least_squares import LeastSquares as LeastSquares
     from .estimators.perceptron import BatchPerceptronClassifier as BatchPerceptronClassifier
-    from .estimators.regress import DescentRegressor as DescentRegressor
-    from .estimators.regress import EGRegressor as EGRegressor
-    from .estimators.regress import GLMtronRegressor as GLMtronRegressor
-    from .estimators.regress import WidrowHoffRegressor as WidrowHoffRegressor
     from .estimators.threshold import ThresholdClassifier as ThresholdClassifier
     from .online.facts import Facts as Facts
     from .sources import open_source as open_source
@@ -45,7 +45,7 @@ if TYPE_CHECKING:  # for type checkers, which do not read the table below
 
 __version__ = "0.1.0"
 
-_PUBLIC = {  # public names by the module that defines them
+_PUBLIC = {  # public names by module
     "batch.isotonic": ["isotonic"],
     "batch.perceptron": ["hard_halfspace"],
     "batch.separability": ["fewest_mistakes", "separate"],
@@ -53,15 +53,22 @@ _PUBLIC = {  # public names by the module that defines them
     "certificates.risk": ["RiskCertificate", "risk_certificate"],
     "certificates.theorems": ["Verdict"],
     "errors": ["AssumptionWarning", "MismatchError", "ModelError", "RowError", "SourceError"],
+    "estimators": [
+        "DescentClassifier",
+        "DescentRegressor",
+        "EGRegressor",
+        "GLMtronRegressor",
+        "PerceptronClassifier",
+        "WidrowHoffRegressor",
+        "WinnowClassifier",
+    ],
     "estimators.calibrator": ["Calibrator"],
-    "estimators.classify": ["DescentClassifier", "PerceptronClassifier", "WinnowClassifier"],
     "estimators.generative": ["GenerativeClassifier"],
     "estimators.gradient_descent": ["GradientDescentClassifier", "GradientDescentRegressor"],
     "estimators.isotonic": ["IsotonicRegressor"],
     "estimators.isotron": ["GLMtronBatchRegressor", "IsotronClassifier", "IsotronRegressor"],
     "estimators.least_squares": ["LeastSquares"],
     "estimators.perceptron": ["BatchPerceptronClassifier"],
-    "estimators.regress": ["DescentRegressor", "EGRegressor", "GLMtronRegressor", "WidrowHoffRegressor"],
     "estimators.threshold": ["ThresholdClassifier"],
     "online.facts": ["Facts"],
     "sources": ["open_source"],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import narwhals.stable.v2 as nw
@@ -16,7 +15,6 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_is
 from .. import kernels
 from ..online.run import Run, doubts, play
 from ..online.single_row import Arrays, Dicts, One
-from ..storage.registry import storable, want
 from ..validation import check_target, check_targets, check_weights, choice
 
 if TYPE_CHECKING:
@@ -26,20 +24,9 @@ if TYPE_CHECKING:
     from ..online.learners import Learner
     from ..rows.matrices import Data
 from ..errors import AssumptionWarning
+from .registration import register_estimator
 
 FLOATS = [np.float64, np.float32]
-
-
-def check_estimator(cls: Any, fields: dict[str, Any]) -> None:
-    """Refuse the fields of a saved estimator that lack a parameter, or whose runs do not fit its features."""
-    missing = [name for name in cls().get_params(deep=False) if name not in fields]
-    want(not missing, f"the parameter `{missing[0] if missing else ''}` of {cls.__name__} is missing")
-    runs, features = fields.get("runs_", []), fields.get("n_features_in_")
-    known = isinstance(runs, list) and all(hasattr(run, "features") and hasattr(run, "bias") for run in runs)
-    want(known, "`runs_` must be a list of runs")
-    for run in runs:
-        fits = type(features) is int and 0 < features <= run.features and run.bias == runs[0].bias
-        want(fits, f"`n_features_in_` is {features!r:.40}, but a run has {run.features} features")
 
 
 class SaveMixin:
@@ -47,10 +34,7 @@ class SaveMixin:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        package = __name__.partition(".")[0]
-        if cls.__module__.startswith(f"{package}."):  # a file names estimators by their public names
-            temporary = ("_ones", "_row", "_swift", "_places")
-            storable(cls, check=partial(check_estimator, cls), where=package, omit=temporary, file="estimator")
+        register_estimator(cls)
 
     def save(self, path: Any) -> None:
         """Write the estimator to one file; `hindsight.load` returns an equal one."""

@@ -149,8 +149,8 @@ class Model:
 
         Parameters
         ----------
-        X : array or CSR matrix of shape (n_rows, n_features)
-            The rows.
+        X : array or CSR matrix
+            Rows, as for `margins`.
 
         Returns
         -------
