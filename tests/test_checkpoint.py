@@ -57,12 +57,13 @@ def test_none_whole_is_an_error_that_names_the_newest(tmp_path):
     for number in (1, 2):
         write(tmp_path, {"number": number})
         Path(path_of(tmp_path, number)).write_bytes(b"")
-    with pytest.raises(ModelError, match=r"0000000002\.checkpoint: no whole model file: it has 0 bytes"):
+    with pytest.raises(ModelError, match=r"0000000002\.checkpoint: not a complete model file: it has 0 bytes"):
         latest(tmp_path)
 
 
 def test_a_model_is_no_checkpoint_and_a_checkpoint_no_model(tmp_path):
-    from hindsight.storage.model import Model, load
+    from hindsight.storage.model import load
+    from hindsight.training.model import Model
 
     write(tmp_path, {"number": 1})
     with pytest.raises(ModelError, match="its kind is 'checkpoint'"):
@@ -71,7 +72,7 @@ def test_a_model_is_no_checkpoint_and_a_checkpoint_no_model(tmp_path):
     with pytest.raises(ModelError, match="its kind is 'model'"):
         latest(tmp_path)
     files.write(path_of(tmp_path, 1), "checkpoint", "[1]", {})
-    with pytest.raises(ModelError, match="is no state"):
+    with pytest.raises(ModelError, match="the state must be a mapping"):
         latest(tmp_path)
 
 

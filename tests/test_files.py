@@ -42,7 +42,7 @@ def sealed(text: bytes, data: bytes = b"", length=None) -> bytes:
 
 
 def header(tensors, **metadata) -> bytes:
-    known = {"format": "hindsight", "schema": "1", "kind": "model", "document": "{}"}
+    known = {"format": "hindsight", "schema": "2", "kind": "model", "document": "{}"}
     return json.dumps({"__metadata__": known | metadata, **tensors}).encode()
 
 
@@ -91,7 +91,7 @@ def test_the_safetensors_library_reads_our_files(tmp_path):
     assert same(found, {**ARRAYS, "strided": strided, "empty": np.zeros((0, 3))})
     assert seal.tobytes() == hashlib.sha256((tmp_path / "m").read_bytes()[:-32]).digest()
     with safetensors.safe_open(tmp_path / "m", "numpy") as file:
-        assert file.metadata() == {"format": "hindsight", "schema": "1", "kind": "model", "document": "{}"}
+        assert file.metadata() == {"format": "hindsight", "schema": "2", "kind": "model", "document": "{}"}
 
 
 def test_other_types_are_not_written(tmp_path):
@@ -104,7 +104,7 @@ def test_other_types_are_not_written(tmp_path):
 def test_what_could_not_be_read_is_not_written(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "HEADER", 400)
     write(tmp_path / "m", "model", "x" * 100, {})
-    with pytest.raises(ModelError, match="above the caps of 400"):
+    with pytest.raises(ModelError, match="exceeds the limits of 400"):
         write(tmp_path / "m", "model", "x" * 400, {})
     monkeypatch.setattr(files, "TENSORS", 3)
     with pytest.raises(ModelError, match="for 4 tensors"):
@@ -114,35 +114,36 @@ def test_what_could_not_be_read_is_not_written(tmp_path, monkeypatch):
 
 F8 = {"dtype": "F64", "shape": [2], "data_offsets": [0, 16]}
 WRONG = {  # each with a right seal: a lie in the header must be found for itself
-    "dtype": (header({"a": F8 | {"dtype": "F32"}, **seal_at(16)}), 16, "type 'F32'"),
-    "dtype-list": (header({"a": F8 | {"dtype": ["F64"]}, **seal_at(16)}), 16, "type"),
-    "bool": (header({"a": F8 | {"dtype": "BOOL"}, **seal_at(16)}), 16, "type 'BOOL'"),
-    "hole": (header({"a": F8 | {"data_offsets": [8, 24]}, **seal_at(24)}), 24, "'a' is not where it belongs"),
-    "overlap": (header({"a": F8, "b": F8, **seal_at(16)}), 16, "'b' is not where it belongs"),
-    "beyond": (header({"a": F8 | {"shape": [200], "data_offsets": [0, 1600]}, **seal_at(1600)}), 16, "not where"),
-    "shape": (header({"a": F8 | {"shape": [3]}, **seal_at(16)}), 16, "not where"),
-    "negative": (header({"a": F8 | {"shape": [-2, -1]}, **seal_at(16)}), 16, "no valid shape"),
-    "huge": (header({"a": F8 | {"shape": [2**63, 2]}, **seal_at(16)}), 16, "no valid shape"),
-    "wraps": (header({"a": F8 | {"shape": [2**40, 2**40, 2]}, **seal_at(16)}), 16, "not where"),
+    "dtype": (header({"a": F8 | {"dtype": "F32"}, **seal_at(16)}), 16, "dtype 'F32', F64, I64, U8 expected"),
+    "dtype-list": (header({"a": F8 | {"dtype": ["F64"]}, **seal_at(16)}), 16, "dtype"),
+    "bool": (header({"a": F8 | {"dtype": "BOOL"}, **seal_at(16)}), 16, "dtype 'BOOL'"),
+    "hole": (header({"a": F8 | {"data_offsets": [8, 24]}, **seal_at(24)}), 24, "'a' has wrong offsets"),
+    "overlap": (header({"a": F8, "b": F8, **seal_at(16)}), 16, "'b' has wrong offsets"),
+    "beyond": (header({"a": F8 | {"shape": [200], "data_offsets": [0, 1600]}, **seal_at(1600)}), 16, "wrong offsets"),
+    "shape": (header({"a": F8 | {"shape": [3]}, **seal_at(16)}), 16, "wrong offsets"),
+    "negative": (header({"a": F8 | {"shape": [-2, -1]}, **seal_at(16)}), 16, "an invalid shape"),
+    "huge": (header({"a": F8 | {"shape": [2**63, 2]}, **seal_at(16)}), 16, "an invalid shape"),
+    "wraps": (header({"a": F8 | {"shape": [2**40, 2**40, 2]}, **seal_at(16)}), 16, "wrong offsets"),
     "empty": (header({"a": F8 | {"shape": [0] + [2**47] * 7, "data_offsets": [0, 0]}, **seal_at(0)}), 0, "has shape"),
-    "true": (header({"a": F8 | {"shape": [2, True]}, **seal_at(16)}), 16, "no valid shape"),
-    "float": (header({"a": F8 | {"shape": [2.0]}, **seal_at(16)}), 16, "no valid shape"),
-    "dimensions": (header({"a": F8 | {"shape": [2] + [1] * 8}, **seal_at(16)}), 16, "no valid shape"),
-    "offsets": (header({"a": F8 | {"data_offsets": [0, 16, 16]}, **seal_at(16)}), 16, "no valid shape"),
-    "fields": (header({"a": F8 | {"more": 1}, **seal_at(16)}), 16, "not described"),
-    "no-tensor": (header({"a": 3, **seal_at(0)}), 0, "not described"),
-    "unsealed": (header({"a": F8 | {"shape": [6], "data_offsets": [0, 48]}}), 16, "differ in size"),
-    "seal-first": (header({**seal_at(0), "a": F8 | {"data_offsets": [32, 48]}}), 16, "differ in size"),
-    "twice": (header({"a": F8})[:-1] + b', "a": ' + json.dumps(F8).encode() + b"}", 16, "no JSON"),
-    "deep": (b"[" * 100_000, 0, "no JSON"),
-    "digits": (b'{"a":' + b"9" * 5000 + b"}", 0, "no JSON"),
-    "bytes": (b"\xff\xfe{}", 0, "no JSON"),
+    "true": (header({"a": F8 | {"shape": [2, True]}, **seal_at(16)}), 16, "an invalid shape"),
+    "float": (header({"a": F8 | {"shape": [2.0]}, **seal_at(16)}), 16, "an invalid shape"),
+    "dimensions": (header({"a": F8 | {"shape": [2] + [1] * 8}, **seal_at(16)}), 16, "an invalid shape"),
+    "offsets": (header({"a": F8 | {"data_offsets": [0, 16, 16]}, **seal_at(16)}), 16, "an invalid shape"),
+    "fields": (header({"a": F8 | {"more": 1}, **seal_at(16)}), 16, "must have data_offsets"),
+    "no-tensor": (header({"a": 3, **seal_at(0)}), 0, "must have data_offsets"),
+    "unsealed": (header({"a": F8 | {"shape": [6], "data_offsets": [0, 48]}}), 16, "do not fill the file"),
+    "seal-first": (header({**seal_at(0), "a": F8 | {"data_offsets": [32, 48]}}), 16, "do not fill the file"),
+    "twice": (header({"a": F8})[:-1] + b', "a": ' + json.dumps(F8).encode() + b"}", 16, "not valid JSON"),
+    "deep": (b"[" * 100_000, 0, "not valid JSON"),
+    "digits": (b'{"a":' + b"9" * 5000 + b"}", 0, "not valid JSON"),
+    "bytes": (b"\xff\xfe{}", 0, "not valid JSON"),
     "list": (b"[]", 0, "not written by hindsight"),
     "stranger": (json.dumps({"__metadata__": {"format": "pt"}, **seal_at(0)}).encode(), 0, "not written by hindsight"),
     "number": (header(seal_at(0), schema=1), 0, "not written by hindsight"),
-    "kind": (header(seal_at(0), kind="checkpoint"), 0, "its kind is 'checkpoint'"),
-    "format": (header(seal_at(0), format="foresight"), 0, "its kind is 'model'"),
-    "newer": (header(seal_at(0), schema="2"), 0, "its schema is '2', and this version reads 1: upgrade hindsight"),
+    "kind": (header(seal_at(0), kind="checkpoint"), 0, "its kind is 'checkpoint', model expected"),
+    "format": (header(seal_at(0), format="foresight"), 0, "not written by hindsight"),
+    "newer": (header(seal_at(0), schema="3"), 0, "its schema is '3', and this version reads 2: upgrade hindsight"),
+    "older": (header(seal_at(0), schema="1"), 0, "its schema is '1', and this version reads 2: train it again"),
 }
 
 
@@ -183,7 +184,7 @@ def test_sizes_are_checked_before_anything_is_read(tmp_path, monkeypatch):
             file.write(start)
             file.truncate(size)
         asked.clear()
-        with pytest.raises(ModelError, match="no whole model file"):
+        with pytest.raises(ModelError, match="not a complete model file"):
             read(tmp_path / "m", ["model"])
         assert max(asked) <= most
 
@@ -232,34 +233,34 @@ def test_a_pickle_or_a_zip_runs_nothing(tmp_path):
     np.savez(arrays, a=np.array([Bomb(mark)], object))
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         path.write_bytes(pickle.dumps(Bomb(mark), protocol))
-        with pytest.raises(ModelError, match="no whole model file"):
+        with pytest.raises(ModelError, match="not a complete model file"):
             read(path, ["model"])
     script = f"import os; os.mkdir({str(mark)!r})".encode()
     for content in (zipped.getvalue(), array.getvalue(), arrays.getvalue(), script):
         path.write_bytes(content)
-        with pytest.raises(ModelError, match="no whole model file"):
+        with pytest.raises(ModelError, match="not a complete model file"):
             read(path, ["model"])
     assert not mark.exists()
     pickle.loads(pickle.dumps(Bomb(mark)))  # the trap itself works
     assert mark.exists()
 
 
-def test_what_is_no_plain_file_is_refused_at_once(tmp_path):
+def test_what_is_not_a_regular_file_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     os.symlink("nowhere", tmp_path / "dangling")
     for path, message in (
-        (tmp_path, "no plain file|directory"),
-        (tmp_path / "pipe", "no plain file"),
-        ("/dev/zero", "no plain file"),
+        (tmp_path, "not a regular file|directory"),
+        (tmp_path / "pipe", "not a regular file"),
+        ("/dev/zero", "not a regular file"),
         (tmp_path / "dangling", "No such file"),
         (tmp_path / "none", "No such file"),
     ):
         with pytest.raises(ModelError, match=f"{re.escape(str(path))}: .*({message})"):
             read(path, ["model"])
     for path, message in (
-        (tmp_path, "no plain file"),
-        (tmp_path / "pipe", "no plain file"),
-        ("/dev/null", "no plain file"),
+        (tmp_path, "not a regular file"),
+        (tmp_path / "pipe", "not a regular file"),
+        ("/dev/null", "not a regular file"),
         (tmp_path / "none" / "m", "No such file"),
         (tmp_path / ("n" * 300), "name too long"),
     ):

@@ -16,7 +16,8 @@ import hindsight
 from hindsight.online import learners
 from hindsight.online.run import Run, play
 from hindsight.rows.scaling import scaled
-from hindsight.storage.model import Model, load, save_estimator
+from hindsight.storage.model import load, save_estimator
+from hindsight.training.model import Model
 from hindsight.training.prepare import columns_by_name
 from hindsight.training.saved import open_model
 from test_cli import run
@@ -114,12 +115,15 @@ def test_bad_models_and_rows_are_one_line(tmp_path):
     (tmp_path / "pickle").write_bytes(b"\x80\x04\x95" + bytes(100))
     for args, message in (
         (("predict", tmp_path / "none", file), "none: cannot be read: No such file or directory"),
-        (("predict", tmp_path / "pickle", file), "no whole model file: it does not begin with the size of a header"),
-        (("predict", file, tmp_path / "model"), "rows.csv: no whole model file"),
+        (
+            ("predict", tmp_path / "pickle", file),
+            "not a complete model file: it does not start with the size of a header",
+        ),
+        (("predict", file, tmp_path / "model"), "rows.csv: not a complete model file"),
         (("predict", tmp_path / "model", file), "there is no column 'age'"),
         (("predict", tmp_path / "model", tmp_path / "nothing.csv"), "nothing.csv"),
         (("inspect", tmp_path), "Is a directory"),
-        (("export", tmp_path / "pickle"), "no whole model file"),
+        (("export", tmp_path / "pickle"), "not a complete model file"),
         (("export", tmp_path / "model", "--output", tmp_path / "no" / "where"), "No such file or directory"),
     ):
         code, out, err = run(*args)

@@ -25,7 +25,8 @@ from hindsight.online import learners
 from hindsight.online.run import Run, play
 from hindsight.storage import checkpoint
 from hindsight.storage import container as files
-from hindsight.storage.model import Model, load
+from hindsight.storage.model import load
+from hindsight.training.model import Model
 
 FEATURES, CHUNK, EVERY = 7, 50, 2
 WEIGHTS = np.linspace(-1, 1, FEATURES)

@@ -5,122 +5,111 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from .batch.isotonic import isotonic
-    from .batch.perceptron import hard_halfspace
-    from .batch.separability import fewest_mistakes, separate
-    from .certificates.certificate import Certificate, Certificates
-    from .certificates.risk import RiskCertificate, risk_certificate
-    from .certificates.theorems import Verdict
-    from .errors import MismatchError, ModelError, RowError
-    from .estimators import (
-        AssumptionWarning,
-        DescentClassifier,
-        DescentRegressor,
-        EGRegressor,
-        GLMtronRegressor,
-        PerceptronClassifier,
-        WidrowHoffRegressor,
-        WinnowClassifier,
-    )
-    from .estimators.calibrator import Calibrator
-    from .estimators.generative import GenerativeClassifier
-    from .estimators.gradient_descent import GradientDescentClassifier, GradientDescentRegressor
-    from .estimators.isotonic import IsotonicRegressor
-    from .estimators.isotron import GLMtronBatchRegressor, IsotronClassifier, IsotronRegressor
-    from .estimators.least_squares import LeastSquares
-    from .estimators.perceptron import BatchPerceptronClassifier
-    from .estimators.threshold import ThresholdClassifier
-    from .online.facts import Facts
-    from .sources import SourceError, open_source
-    from .storage.model import Model, load
+if TYPE_CHECKING:  # for type checkers, which do not read the table below
+    from .batch.isotonic import isotonic as isotonic
+    from .batch.perceptron import hard_halfspace as hard_halfspace
+    from .batch.separability import fewest_mistakes as fewest_mistakes
+    from .batch.separability import separate as separate
+    from .certificates.certificate import Certificate as Certificate
+    from .certificates.certificate import Certificates as Certificates
+    from .certificates.risk import RiskCertificate as RiskCertificate
+    from .certificates.risk import risk_certificate as risk_certificate
+    from .certificates.theorems import Verdict as Verdict
+    from .errors import AssumptionWarning as AssumptionWarning
+    from .errors import MismatchError as MismatchError
+    from .errors import ModelError as ModelError
+    from .errors import RowError as RowError
+    from .errors import SourceError as SourceError
+    from .estimators import DescentClassifier as DescentClassifier
+    from .estimators import DescentRegressor as DescentRegressor
+    from .estimators import EGRegressor as EGRegressor
+    from .estimators import GLMtronRegressor as GLMtronRegressor
+    from .estimators import PerceptronClassifier as PerceptronClassifier
+    from .estimators import WidrowHoffRegressor as WidrowHoffRegressor
+    from .estimators import WinnowClassifier as WinnowClassifier
+    from .estimators.calibrator import Calibrator as Calibrator
+    from .estimators.generative import GenerativeClassifier as GenerativeClassifier
+    from .estimators.gradient_descent import GradientDescentClassifier as GradientDescentClassifier
+    from .estimators.gradient_descent import GradientDescentRegressor as GradientDescentRegressor
+    from .estimators.isotonic import IsotonicRegressor as IsotonicRegressor
+    from .estimators.isotron import GLMtronBatchRegressor as GLMtronBatchRegressor
+    from .estimators.isotron import IsotronClassifier as IsotronClassifier
+    from .estimators.isotron import IsotronRegressor as IsotronRegressor
+    from .estimators.least_squares import LeastSquares as LeastSquares
+    from .estimators.perceptron import BatchPerceptronClassifier as BatchPerceptronClassifier
+    from .estimators.threshold import ThresholdClassifier as ThresholdClassifier
+    from .online.facts import Facts as Facts
+    from .sources import open_source as open_source
+    from .storage.model import load as load
+    from .training.model import Model as Model
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "AssumptionWarning": "errors",
-    "BatchPerceptronClassifier": "estimators.perceptron",
-    "Calibrator": "estimators.calibrator",
-    "Certificate": "certificates.certificate",
-    "Certificates": "certificates.certificate",
-    "DescentClassifier": "estimators",
-    "DescentRegressor": "estimators",
-    "EGRegressor": "estimators",
-    "Facts": "online.facts",
-    "GLMtronBatchRegressor": "estimators.isotron",
-    "GLMtronRegressor": "estimators",
-    "GenerativeClassifier": "estimators.generative",
-    "GradientDescentClassifier": "estimators.gradient_descent",
-    "GradientDescentRegressor": "estimators.gradient_descent",
-    "IsotonicRegressor": "estimators.isotonic",
-    "IsotronClassifier": "estimators.isotron",
-    "IsotronRegressor": "estimators.isotron",
-    "LeastSquares": "estimators.least_squares",
-    "MismatchError": "errors",
-    "Model": "storage.model",
-    "ModelError": "errors",
-    "PerceptronClassifier": "estimators",
-    "RowError": "errors",
-    "RiskCertificate": "certificates.risk",
-    "SourceError": "errors",
-    "ThresholdClassifier": "estimators.threshold",
-    "Verdict": "certificates.theorems",
-    "WidrowHoffRegressor": "estimators",
-    "WinnowClassifier": "estimators",
-    "fewest_mistakes": "batch.separability",
-    "hard_halfspace": "batch.perceptron",
-    "isotonic": "batch.isotonic",
-    "load": "storage.model",
-    "open_source": "sources",
-    "risk_certificate": "certificates.risk",
-    "separate": "batch.separability",
+_PUBLIC = {  # public names by module
+    "batch.isotonic": ["isotonic"],
+    "batch.perceptron": ["hard_halfspace"],
+    "batch.separability": ["fewest_mistakes", "separate"],
+    "certificates.certificate": ["Certificate", "Certificates"],
+    "certificates.risk": ["RiskCertificate", "risk_certificate"],
+    "certificates.theorems": ["Verdict"],
+    "errors": ["AssumptionWarning", "MismatchError", "ModelError", "RowError", "SourceError"],
+    "estimators": [
+        "DescentClassifier",
+        "DescentRegressor",
+        "EGRegressor",
+        "GLMtronRegressor",
+        "PerceptronClassifier",
+        "WidrowHoffRegressor",
+        "WinnowClassifier",
+    ],
+    "estimators.calibrator": ["Calibrator"],
+    "estimators.generative": ["GenerativeClassifier"],
+    "estimators.gradient_descent": ["GradientDescentClassifier", "GradientDescentRegressor"],
+    "estimators.isotonic": ["IsotonicRegressor"],
+    "estimators.isotron": ["GLMtronBatchRegressor", "IsotronClassifier", "IsotronRegressor"],
+    "estimators.least_squares": ["LeastSquares"],
+    "estimators.perceptron": ["BatchPerceptronClassifier"],
+    "estimators.threshold": ["ThresholdClassifier"],
+    "online.facts": ["Facts"],
+    "sources": ["open_source"],
+    "storage.model": ["load"],
+    "training.model": ["Model"],
 }
-
 _PACKAGES = ("density", "forecast")
+_HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 
-__all__ = [
-    "AssumptionWarning",
-    "BatchPerceptronClassifier",
-    "Calibrator",
-    "Certificate",
-    "Certificates",
-    "DescentClassifier",
-    "DescentRegressor",
-    "EGRegressor",
-    "Facts",
-    "GLMtronBatchRegressor",
-    "GLMtronRegressor",
-    "GenerativeClassifier",
-    "GradientDescentClassifier",
-    "GradientDescentRegressor",
-    "IsotonicRegressor",
-    "IsotronClassifier",
-    "IsotronRegressor",
-    "LeastSquares",
-    "MismatchError",
-    "Model",
-    "ModelError",
-    "PerceptronClassifier",
-    "RiskCertificate",
-    "RowError",
-    "SourceError",
-    "ThresholdClassifier",
-    "Verdict",
-    "WidrowHoffRegressor",
-    "WinnowClassifier",
-    "certify",
-    "fewest_mistakes",
-    "hard_halfspace",
-    "isotonic",
-    "load",
-    "open_source",
-    "risk_certificate",
-    "separate",
-]
+__all__ = sorted([*_HOME, "certify"])
 
 
 def certify(model: Any, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Certificate | Certificates:
-    """The certificate of a trained model over the rows it was trained on; see the model's own `certify`."""
+    """Return the certificate of a trained model over the rows it was trained on.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator with a method `certify`.
+    X : array, CSR matrix, dataframe or callable
+        The rows the model was trained on, in that order.
+    y : array, default=None
+        The targets of the rows.
+    sample_weight : array, default=None
+        The weight of each row; None is 1.
+    **options
+        Passed to the model's own `certify`.
+
+    Returns
+    -------
+    Certificate or Certificates
+        The certificate; one per class for one-vs-rest.
+
+    Examples
+    --------
+    >>> import hindsight
+    >>> X, y = [[1.0], [-1.0]], [1, -1]
+    >>> model = hindsight.PerceptronClassifier().fit(X, y)
+    >>> hindsight.certify(model, X, y).verdict.name
+    'HOLDS'
+    """
     return model.certify(X, y, sample_weight, **options)
 
 

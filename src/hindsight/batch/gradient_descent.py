@@ -24,6 +24,7 @@ from ..kernels.online import FACTS
 from ..online.facts import Facts
 from ..online.run import check_start
 from ..rows.matrices import explain
+from ..storage.registry import is_vector, storable, want
 from ..validation import check_targets, check_weights
 
 if TYPE_CHECKING:
@@ -78,6 +79,11 @@ class Sweep:
         self.keeps_best = best
         self.best, self.best_value, self.last_value = self.first.copy(), math.inf, math.inf
         self.values: list[float] = []  # f at each iterate of a full batch
+
+    @property
+    def features(self) -> int:
+        """Number of features, without the intercept."""
+        return int(self.first.size - self.bias)
 
     @property
     def rounds(self) -> int:
@@ -255,3 +261,21 @@ def survey(data: Data, names: Sequence[Any] | None = None) -> None:
     if data._X is not None:
         explain(data._X, row, float(data.y[row]), 0.0, float(q[row]), data.width, names)
     raise RowError(row, ": a value is not finite, or its square overflows")
+
+
+def check_sweep(fields: dict[str, Any]) -> None:
+    """Refuse the fields of a saved sweep that do not have the sizes that the compiled loop relies on."""
+    from ..online.learners import Learner
+
+    v, bias = fields["v"], fields["bias"]
+    want(isinstance(fields["learner"], Learner), "the sweep's `learner` must be a learner")
+    want(type(bias) is float and bias in (0.0, 1.0), "the sweep's `bias` must be 0 or 1")
+    known = isinstance(v, np.ndarray) and v.dtype == np.float64 and v.ndim == 2 and v.flags.c_contiguous
+    want(known, "the weights must be an array of float64 with one row per vector")
+    want(len(v) == 3 and v.shape[1] > bias, f"the array of weights has the shape {v.shape}, 3 rows expected")
+    sizes = {"s": SCALARS, "f": FACTS, "first": v.shape[1], "best": v.shape[1]}
+    for name, size in sizes.items():
+        want(is_vector(fields[name], size), f"the sweep's `{name}` must be a vector of {size} numbers")
+
+
+storable(Sweep, check=check_sweep)

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..kernels import isotonic as kernels
 from ..kernels.floats import Floats
 from ..kernels.lipschitz import lipschitz_fit
+from ..storage.registry import storable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +28,7 @@ NONE, ALL = np.uint64(0), np.uint64(2**64 - 1)  # masks of the indices of weight
 LARGE = 1 << 17  # points from which a second thread is worth its cost
 
 
+@storable
 @dataclass(frozen=True)
 class Pools:
     """The pools of an isotonic fit, in ascending order of z.
@@ -57,6 +59,7 @@ class Pools:
         return at, np.repeat(self.value, 1 + two)
 
 
+@storable
 @dataclass(frozen=True)
 class Isotonic:
     """An isotonic fit.

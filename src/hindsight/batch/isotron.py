@@ -21,6 +21,7 @@ from ..kernels import isotonic as kernels
 from ..kernels.floats import Floats
 from ..online.facts import Facts
 from ..rows.data import Data
+from ..storage.registry import storable
 from .isotonic import LARGE, check_size, fit_pools, in_two, interpolate, total_weight
 from .links import LinkFunction, check_link
 
@@ -162,6 +163,7 @@ class SingleIndexProblem:
         return out
 
 
+@storable
 @dataclass
 class History:
     """The course of a fit, with one entry per round.

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..rows.matrices import explain
+from ..storage.registry import storable
 from ..validation import check_targets, check_weights
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ ROOM = 4e9  # bytes that R may take
 ITERATIONS = 20_000  # of LSMR
 
 
+@storable
 @dataclass(frozen=True)
 class Solution:
     """A least-squares fit.
@@ -59,6 +61,7 @@ class Solution:
     converged: bool = True
 
 
+@storable
 class Factor:
     """R with R^T R = Z^T Z for the rows Z = sqrt(c) (1, x, y), the 1 only with an intercept.
 

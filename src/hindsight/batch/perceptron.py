@@ -26,6 +26,7 @@ from ..errors import MismatchError
 from ..online.facts import Facts
 from ..rows.data import Data
 from ..rows.matrices import explain
+from ..storage.registry import storable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,6 +54,7 @@ FREE = 3e7  # numbers that counting may read in any case: some hundredths of a s
 SLICE = 1 << 27  # numbers that are read between two looks at the clock
 
 
+@storable
 @dataclass
 class Halfspace:
     """A batch perceptron at work on labels -1 and 1: its weights, its pocket and its counters.

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..rows.data import Data
+from ..storage.registry import storable
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -29,6 +30,7 @@ EPS = float(np.finfo(np.float64).eps)
 EXACT = 100  # rows of a proof up to which it is solved in whole numbers
 
 
+@storable
 @dataclass(frozen=True)
 class Separation:
     """Whether some w is right on every row, and what shows it.
@@ -200,6 +202,7 @@ def _whole(values: Floats) -> list[int]:
     return [int(p * 2.0**53) << (int(e) - least) for p, e in zip(parts, powers, strict=True)]
 
 
+@storable
 @dataclass(frozen=True)
 class FewestMistakes:
     """A halfspace and how few training errors any can have.

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..formatting import _n, _plain
+from ..storage.registry import storable
 from .theorems import Theorem, Verdict
 
 
+@storable
 @dataclass(frozen=True)
 class Assumption:
     """Something a theorem needs: a sentence with the number seen, and whether it is met (None: no data can show it)."""
@@ -21,6 +23,7 @@ class Assumption:
     met: bool | None
 
 
+@storable
 @dataclass(frozen=True)
 class Comparator:
     """The fixed predictor u in hindsight.
@@ -37,6 +40,7 @@ class Comparator:
     found: str
 
 
+@storable
 @dataclass(frozen=True)
 class Milestone:
     """The run after some rounds: its loss, the rival's, the bound there, and the potential (how far w is from u)."""
@@ -48,6 +52,7 @@ class Milestone:
     potential: float
 
 
+@storable
 @dataclass(frozen=True)
 class Certificate:
     """A statement about the progressive predictions of one run on its rows as played.
@@ -155,6 +160,7 @@ COLOURS = {
 GRAVITY = (Verdict.BROKEN, Verdict.VOID, Verdict.UNCHECKABLE, Verdict.HOLDS)
 
 
+@storable
 @dataclass(frozen=True)
 class Certificates:
     """One certificate a class of a one-vs-rest run, and what follows for all of them together."""

@@ -25,6 +25,7 @@ from ..kernels.losses import Square
 from ..kernels.updates import Explicit
 from ..online.learners import Learner
 from ..online.run import Run
+from ..storage.registry import storable
 from ..validation import number
 from . import rivals
 from .certificate import Assumption, Certificate, Certificates, Comparator
@@ -41,6 +42,7 @@ ONLINE_TO_BATCH = Theorem(
 )
 
 
+@storable
 @dataclass(frozen=True)
 class RiskCertificate(Certificate):
     """A certificate of the risk R_v of the averaged predictor.

@@ -14,9 +14,12 @@ from typing import TypeVar
 
 import numpy as np
 
+from ..storage.registry import storable
+
 Sums = TypeVar("Sums", float, np.ndarray)  # a sum, or the sums after each round
 
 
+@storable
 class Verdict(enum.Enum):
     """What a certificate says of its bound."""
 
@@ -26,6 +29,7 @@ class Verdict(enum.Enum):
     BROKEN = "BROKEN"  # measured > bound: a bug of ours
 
 
+@storable
 @dataclass(frozen=True)
 class Theorem:
     """A theorem: its name, who proved it, what it says for every u, and its section of the theory page.

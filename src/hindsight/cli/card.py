@@ -11,7 +11,7 @@ from ..formatting import _plain
 from ..training.saved import describe_model, feature_name
 
 if TYPE_CHECKING:
-    from ..storage.model import Model
+    from ..training.model import Model
 
 
 def card(path: str, model: Model, top: int) -> list[str]:

@@ -15,7 +15,7 @@ from .app import app, one_line_errors
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..storage.model import Model
+    from ..training.model import Model
 
 ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help="A file that --save or `model.save` wrote.")]
 Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to stdout.")]
@@ -122,7 +122,7 @@ def field(text: str) -> str:
 def lines(model: Model, X: Any, place: Any, with_margins: bool) -> str:
     """The lines of one chunk."""
     from ..errors import RowError
-    from ..storage.model import means
+    from ..training.model import means
     from ..training.saved import has_probability
 
     try:

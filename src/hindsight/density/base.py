@@ -12,10 +12,14 @@ from ..certificates.certificate import Assumption
 from ..certificates.theorems import Theorem
 from ..errors import RowError
 from ..kernels import densities as kernels
+from ..storage.registry import storable
 from .certificate import LN2, NONE, DensityCertificate, judge, merged
 
 BLOCK = 1 << 16
 FIRST = np.zeros(BLOCK, np.int32)  # the slots of rows that all go to slot 0
+
+for _part in (kernels.Dirichlet, kernels.Restaurant, kernels.Rate, kernels.Waiting, kernels.Normal):
+    storable(_part, where=__name__)
 
 
 class Density:

@@ -13,6 +13,7 @@ from scipy.special import gammaln
 from ..certificates.certificate import COLOURS, GRAVITY, MARK, Assumption
 from ..certificates.theorems import Theorem, Verdict, verdict
 from ..formatting import _n, _plain
+from ..storage.registry import storable
 
 KT = Theorem("add-½ (KT) over k declared symbols", "N0, log loss", "regret ≤ (k−1)/2·ln T + ln k nats")
 LAPLACE = Theorem(
@@ -34,6 +35,7 @@ def laplace_bound(symbols: int, rows: Any) -> np.ndarray:
     return np.asarray(gammaln(np.add(rows, symbols)) - gammaln(symbols) - gammaln(np.add(rows, 1.0)))
 
 
+@storable
 @dataclass(frozen=True)
 class DensityCertificate:
     """A statement about the progressive log loss of a density on the rows it learnt, in nats.

@@ -11,6 +11,7 @@ from scipy.special import gammaln, xlogy
 from ..certificates.certificate import Assumption
 from ..errors import RowError
 from ..kernels import densities as kernels
+from ..storage.registry import storable
 from .base import Density, finite, positive
 from .certificate import KT, LAPLACE, NONE, kt_bound, laplace_bound
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 COUNT = "a count (0, 1, 2, ...)"
 
 
+@storable
 class Categorical(Density):
     """Symbols with Dirichlet pseudo-counts: p(i) = (n_i + alpha_i)/(n + Σ alpha).
 
@@ -185,6 +187,7 @@ class Categorical(Density):
         return text + (f", anything new {p[-1]:.4g}" if self.grows else "")
 
 
+@storable
 class Bernoulli(Categorical):
     """No or yes (0 or 1, False or True) with a Beta prior: p(1) = (n_1 + b)/(n + a + b).
 
@@ -209,6 +212,7 @@ class Bernoulli(Categorical):
         return "p(1) = " + ", ".join(f"{p:.4g}" for p in self.probabilities()[1, :5])
 
 
+@storable
 class Poisson(Density):
     """Counts of events; a Gamma(a, b) prior of the rate makes the prediction negative binomial.
 
@@ -256,6 +260,7 @@ class Poisson(Density):
         return "rate " + ", ".join(f"{rate:.4g}" for rate in self._rate()[:5])
 
 
+@storable
 class Histogram(Categorical):
     """Bins over [low, high] with Dirichlet pseudo-counts; each bin's mass is spread evenly over it.
 

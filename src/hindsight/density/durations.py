@@ -9,9 +9,11 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from ..kernels import densities as kernels
+from ..storage.registry import storable
 from .base import Density, positive
 
 
+@storable
 class Gamma(Density):
     """Durations of known shape and unknown rate; a Gamma(a, b) prior of the rate makes the prediction a beta prime.
 
@@ -67,6 +69,7 @@ class Gamma(Density):
         return "mean " + ", ".join(f"{mean:.4g}" for mean in self._mean()[:5])
 
 
+@storable
 class Exponential(Gamma):
     """Durations at an unknown rate; a Gamma(a, b) prior of the rate makes the prediction a Lomax.
 

@@ -12,12 +12,14 @@ from scipy.special import gammaln, multigammaln
 from ..certificates.certificate import Assumption
 from ..errors import RowError
 from ..kernels import densities as kernels
+from ..storage.registry import storable
 from .base import Density, finite, positive
 from .certificate import LN2, NONE, DensityCertificate, judge, merged
 
 LN_2PI = math.log(2.0 * math.pi)
 
 
+@storable
 class Gaussian(Density):
     """Gaussian columns of unknown mean and variance, each by itself; the prediction is a Student t.
 
@@ -111,6 +113,7 @@ class Gaussian(Density):
         return ", ".join(f"mean {m:.6g} sd {s:.4g}" for m, s in pairs) + more
 
 
+@storable
 class FullGaussian:
     """A Gaussian of unknown mean and covariance over several columns; the prediction is a multivariate t.
 

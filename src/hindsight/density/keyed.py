@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import RowError
 from ..kernels import densities as kernels
+from ..storage.registry import storable
 from .base import Density
 from .certificate import LN2, DensityCertificate, judge, merged, together
 from .product import Product, columns_of
@@ -22,6 +23,7 @@ CAPACITY = 1 << 20
 ROWS = 1 << 14  # a block of rows that stays in cache while each column's statistics are visited
 
 
+@storable
 class Keyed:
     """One density a key, all with the same prior.
 

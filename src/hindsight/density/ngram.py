@@ -10,6 +10,7 @@ import numpy as np
 
 from ..certificates.certificate import Assumption
 from ..errors import RowError
+from ..storage.registry import storable
 from ..validation import choice
 from .certificate import LN2, NONE, DensityCertificate, judge, merged
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 UNKNOWN, END, START = "<unk>", "</s>", "<s>"
 
 
+@storable
 class NGram:
     """Tokens given the order − 1 before them, with absolute discounting: every count c gives up `discount`.
 

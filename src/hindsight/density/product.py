@@ -10,9 +10,11 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from ..errors import RowError
+from ..storage.registry import storable
 from .certificate import LN2, DensityCertificate, together
 
 
+@storable
 class Product:
     """A density over rows of named columns, each with its own density, independent of the others.
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..online.learners import Learner
     from ..rows.data import Data
 from ..errors import AssumptionWarning
+from .registration import register_estimator
 
 FLOATS = [np.float64, np.float32]
 
@@ -31,8 +32,12 @@ FLOATS = [np.float64, np.float32]
 class SaveMixin:
     """Saving to one file."""
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        register_estimator(cls)
+
     def save(self, path: Any) -> None:
-        """Write the estimator to one file; `hindsight.load` gives back an equal one."""
+        """Write the estimator to one file; `hindsight.load` returns an equal one."""
         from ..storage.model import save_estimator
 
         save_estimator(self, path)

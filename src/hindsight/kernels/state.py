@@ -119,15 +119,15 @@ def mirrored(state: Any) -> Any:
     return kind(*(-values if field.odd else values.copy() for values, field in zip(state, fields, strict=True)))
 
 
-def fault(kind: Any, state: Any, width: int) -> str | None:
+def fault(kind: Any, state: Any, width: int, averaging: bool) -> str | None:
     """What is wrong with a state that was read from a file, in words; None where it fits."""
     if type(state) is not kind:
         return f"the state must be a {kind.__name__}"
     for name, field in fields_of(kind).items():
         values = getattr(state, name)
         if not isinstance(values, np.ndarray) or values.dtype != np.float64 or not values.flags.c_contiguous:
-            return f"`{name}` must be an array of float64"
-        shape = (width,) * field.axes or (1,)
-        if values.shape != shape and not (field.averaging and values.shape == (0,)):
-            return f"`{name}` has the shape {values.shape}, {shape} expected"
+            return f"the state's `{name}` must be an array of float64"
+        shape = (0,) if field.averaging and not averaging else (width,) * field.axes or (1,)
+        if values.shape != shape:
+            return f"the state's `{name}` has the shape {values.shape}, {shape} expected"
     return None

@@ -7,10 +7,13 @@ import operator
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from ..storage.registry import storable
+
 if TYPE_CHECKING:
     import numpy as np
 
 
+@storable
 @dataclass(frozen=True)
 class Facts:
     """Sums and maxima over the rounds played (rows of weight 0 are none).

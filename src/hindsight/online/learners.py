@@ -17,8 +17,10 @@ from ..kernels.compiler import part
 from ..kernels.geometries import geometry_part
 from ..kernels.losses import Square, loss_part
 from ..kernels.rates import RateSchedule
+from ..storage.registry import storable
 from ..validation import choice, number
 from .parts import GEOMETRIES, LINKS, LOSSES, UPDATES, check_part, kind_of
+from .saving import check_learner, register_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,6 +72,9 @@ class Learner:
             where = f"rates[{bad[0]}] = {float(rates[bad[0]])!r}" if bad.size else f"{rates.ndim} dimensions"
             raise ValueError(f"rates must be a sequence of numbers above 0, one a round; got {where}")
         return replace(self, rate=RateSchedule(self.rate.eta, self.rate.power, rates))
+
+
+storable(Learner, check=check_learner)
 
 
 def constant(eta: float, power: float = 0.0) -> RateSchedule:
@@ -243,6 +248,7 @@ def register(given: Any, name: str | None = None) -> Any:
     entry = type(made) if kind == "geometry" else made
     if table.get(name, entry) != entry:
         raise ValueError(f"there is another {kind} named {name!r}")
+    register_part(kind, type(made))
     table[name] = entry
     return given
 
@@ -257,5 +263,22 @@ def _register_learner(make: Any, name: str | None) -> Any:
     if name in LEARNERS and LEARNERS[name].make is not make:
         raise ValueError(f"there is another learner named {name!r}")
     task = "regress" if learner.targets == "real" else "classify"
+    for role in ("loss", "update", "geometry"):
+        register_part(role, type(getattr(learner, role)))
     LEARNERS[name] = Entry(name, make, task, learner.geometry.name, "its own", "its own", "registered")
     return make
+
+
+def _register_own_parts() -> None:
+    made = {
+        "loss": (*LOSSES.values(), *LINKS.values()),
+        "update": UPDATES.values(),
+        "geometry": (kind(1.0) for kind in GEOMETRIES.values()),
+        "rate": (constant(1.0),),
+    }
+    for role, of_role in made.items():
+        for given in of_role:
+            register_part(role, type(given), where=__name__)
+
+
+_register_own_parts()

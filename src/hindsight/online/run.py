@@ -12,11 +12,12 @@ import numpy as np
 
 from ..kernels import state as states
 from ..kernels.compiler import for_parts
-from ..kernels.facts import empty_facts
+from ..kernels.facts import FACTS, empty_facts
 from ..kernels.geometries import begin
-from ..kernels.online import UNWATCHED, begin_progress
+from ..kernels.online import PROGRESS, UNWATCHED, begin_progress
 from ..kernels.online import play as play_rows
 from ..rows.matrices import explain, rows_of
+from ..storage.registry import is_vector, storable, want
 from ..validation import check_targets, check_weights
 from .facts import Facts
 
@@ -149,6 +150,29 @@ class Run:
         first[:kept], first[features:] = self.first[:kept], self.first[self.features :]
         self.state = states.resized(self.state, self.features, features, self.intercept)
         self.first = first
+
+
+def check_run(fields: dict[str, Any]) -> None:
+    """Refuse the fields of a saved run that do not have the sizes that the compiled loop relies on."""
+    from .learners import Learner
+
+    learner, bias, first = fields["learner"], fields["bias"], fields["first"]
+    want(isinstance(learner, Learner), "the run's `learner` must be a learner")
+    want(type(bias) is float and bias in (0.0, 1.0), "the run's `bias` must be 0 or 1")
+    want(type(fields["averaging"]) is bool, "the run's `averaging` must be true or false")
+    want(is_vector(first) and first.size > bias, "the first weights must be a vector, one number per coordinate")
+    wrong = states.fault(learner.geometry.State, fields["state"], first.size, fields["averaging"])
+    want(wrong is None, f"{wrong}")
+    for name, kind in (("progress", PROGRESS), ("tally", FACTS)):
+        record = fields[name]
+        fits = isinstance(record, np.ndarray) and record.shape == (1,) and record.dtype.names == kind.names
+        want(fits, f"the run's `{name}` must be a record of {', '.join(kind.names or ())}")
+    want(fields["start"] is None or is_vector(fields["start"]), "the run's `start` must be a vector")
+    rounds = float(fields["progress"][0].rounds)
+    want(0 <= rounds < 2.0**53 and rounds.is_integer(), f"the number of rounds is {rounds!r}")
+
+
+storable(Run, check=check_run)
 
 
 def check_start(geometry: Any, start: Any, width: int) -> np.ndarray:

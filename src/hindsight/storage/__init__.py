@@ -1,1 +1,1 @@
-"""Files: a sealed container, a codec without pickle, models and checkpoints."""
+"""Files: a sealed container, a codec without pickle, a registry of classes, models and checkpoints."""

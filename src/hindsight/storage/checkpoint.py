@@ -3,7 +3,8 @@
     write("folder", {"runs": runs, "names": names, "offset": offset, "digest": digest})
     state = latest("folder")
 
-A state is plain values, text, lists, dicts, arrays, runs and random generators, and comes back bit for bit.
+A state holds plain values, text, lists, dicts, arrays, random generators and objects of registered classes such as
+runs. Every bit of it is restored.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ModelError
-from . import container as files
+from . import container
 from .codec import decode
 from .model import save
+from .registry import want
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +29,7 @@ NAME = re.compile(r"(\d{10})\.checkpoint")
 
 
 def generations(folder: str | os.PathLike[str]) -> list[int]:
-    """The numbers of the checkpoints in a folder, the newest last; none where there is no folder."""
+    """Return the numbers of the checkpoints in a folder, the newest last; an empty list if there is no folder."""
     try:
         names = os.listdir(folder)
     except FileNotFoundError:
@@ -38,46 +40,74 @@ def generations(folder: str | os.PathLike[str]) -> list[int]:
 
 
 def path_of(folder: str | os.PathLike[str], number: int) -> str:
-    """The file of a checkpoint."""
+    """Return the path of a checkpoint."""
     return os.path.join(folder, f"{number:010d}.checkpoint")
 
 
 def write(folder: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
-    """Add a checkpoint; once it is safe on disk, all but it and the one before are removed."""
+    """Add a checkpoint; once it is safe on disk, all but it and the one before are removed.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        The folder of the checkpoints; it is created if it does not exist.
+    state : mapping of str to object
+        Plain values, text, lists, dicts, arrays, random generators and objects of registered classes.
+
+    Raises
+    ------
+    ModelError
+        If a part of the state cannot be saved, or the folder cannot be written. The previous checkpoint is kept.
+    """
     try:
         made = not os.path.isdir(folder)
         os.makedirs(folder, exist_ok=True)
         if made:
-            files.sync_folder(os.path.dirname(os.path.realpath(folder)))
+            container.sync_folder(os.path.dirname(os.path.realpath(folder)))
     except OSError as error:
         raise ModelError(f"{os.fspath(folder)}: cannot be written: {error.strerror}") from None
     old = generations(folder)
-    save(path_of(folder, old[-1] + 1 if old else 1), "checkpoint", state)
+    save(path_of(folder, old[-1] + 1 if old else 1), "checkpoint", dict(state))
     for number in old[: max(0, len(old) + 1 - KEPT)]:
         with suppress(OSError):
             os.unlink(path_of(folder, number))
 
 
 def latest(folder: str | os.PathLike[str]) -> dict[str, Any] | None:
-    """The newest whole state in the folder; None where there is no checkpoint, an error where none is whole."""
-    trouble = None
+    """Return the newest complete state in a folder.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        The folder given to `write`.
+
+    Returns
+    -------
+    dict or None
+        The state, or None if there is no checkpoint.
+
+    Raises
+    ------
+    ModelError
+        If there are checkpoints and none of them can be read; the message is about the newest.
+    """
+    newest_error = None
     for number in reversed(generations(folder)):
         try:
             return read(path_of(folder, number))
         except ModelError as error:
-            trouble = trouble or error
-    if trouble is not None:
-        raise trouble
+            newest_error = newest_error or error
+    if newest_error is not None:
+        raise newest_error
     return None
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The state of one checkpoint file."""
-    _, document, tensors = files.read(path, ("checkpoint",))
+    """Return the state of one checkpoint file; a ModelError if it cannot be read."""
+    _, document, tensors = container.read(path, ("checkpoint",))
     try:
         state = decode(document, tensors)
+        want(isinstance(state, dict), "the state must be a mapping")
     except ModelError as error:
         raise ModelError(f"{os.fspath(path)}: {error}") from None
-    if not isinstance(state, dict):
-        raise ModelError(f"{os.fspath(path)}: its document is no state")
-    return state
+    return dict(state)

@@ -1,7 +1,7 @@
-"""Learnt state as a JSON document and tensors, and back, bit for bit and without running anything.
+"""Values as a JSON document and tensors, and back, bit for bit and without running anything.
 
-Floats are written in hex, arrays as tensors, long lists of text or numbers as tensors too. Of classes there are those
-named here and no other: a document can only ask for them by name, and what it fills them with is checked.
+Floats are written in hex, arrays as tensors, long lists of text or numbers as tensors too. A document names classes
+that are registered (`hindsight.storage.registry`) and no others, and the fields it gives them are checked.
 """
 
 from __future__ import annotations
@@ -10,59 +10,16 @@ import dataclasses
 import enum
 import json
 import re
-import sys
-from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import ModelError
-from ..kernels.entropic import Balanced, Simplex
-from ..kernels.euclidean import Euclidean
-from ..kernels.online import FACTS
-from ..kernels.state import ROUNDS, SCALARS
-from ..online.learners import Learner
+from .registry import entry_of, find, name_of, want
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from .registry import Storable
 
-
-RULES = ("Square", "Absolute", "Logistic", "Tanh", "Probit", "Hinge", "Clipped")
-PARTS = {
-    "loss": RULES,
-    "update": ("Explicit", "Implicit"),
-    "geometry": ("Euclidean", "Simplex", "Balanced"),
-    "rate": ("RateSchedule",),
-}
-KINDS = {  # the classes of ours that a document may name, by module
-    "kernels.losses": RULES,
-    "kernels.updates": PARTS["update"],
-    "kernels.geometries": PARTS["geometry"],
-    "kernels.rates": PARTS["rate"],
-    "online.learners": ("Learner",),
-    "online.run": ("Run",),
-    "online.facts": ("Facts",),
-    "certificates.theorems": ("Theorem", "Verdict"),
-    "certificates.certificate": ("Assumption", "Comparator", "Milestone", "Certificate", "Certificates"),
-    "certificates.risk": ("RiskCertificate",),
-    "batch.gradient_descent": ("Sweep",),
-    "batch.least_squares": ("Factor", "Solution"),
-    "batch.perceptron": ("Halfspace",),
-    "batch.separability": ("Separation", "FewestMistakes"),
-    "batch.isotonic": ("Pools", "Isotonic"),
-    "batch.isotron": ("History",),
-    "density.certificate": ("DensityCertificate",),
-    "density.counts": ("Categorical", "Bernoulli", "Poisson", "Histogram"),
-    "density.durations": ("Gamma", "Exponential"),
-    "density.gaussian": ("Gaussian", "FullGaussian"),
-    "kernels.densities": ("Dirichlet", "Restaurant", "Rate", "Waiting", "Normal"),
-    "density.keyed": ("Keyed",),
-    "density.ngram": ("NGram",),
-    "density.product": ("Product",),
-}  # fmt: skip
-HOMES = {name: f"hindsight.{module}" for module, names in KINDS.items() for name in names}
-ROWS = {Euclidean: (1, 2), Simplex: (2, 4), Balanced: (2, 4)}  # of a run's state, without and with averages
 BITS = {kind.__name__: kind for kind in (np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox)}
 NATIVE = tuple(np.dtype(d) for d in ("f8", "i8", "u1"))
 OTHER = re.compile(r"[|<]?([biu][1248]|f[248]|[mM]8(\[\w{1,8}\])?)")
@@ -72,7 +29,6 @@ NUMPY = {
                  np.uint64, np.uint32, np.uint16, np.uint8)
 }  # fmt: skip
 TAGS = (
-    "$estimator",
     "$string",
     "$scalar",
     "$float",
@@ -82,21 +38,39 @@ TAGS = (
     "$list",
     "$map",
     "$bytes",
+    "$record",
     "$text",
     "$objects",
     "$random",
 )
-TEMPORARY = ("_ones", "_row", "_swift", "_places")  # attributes of estimators that are made again when needed
-WORDS = 4096  # characters of a text from which it becomes a tensor
-LONG = 32  # entries of a list from which it becomes a tensor
-TEXT = 1 << 26  # bytes of a fixed-width text array at most
+LONG_STRING = 4096  # characters from which a string becomes a tensor
+LONG_LIST = 32  # entries from which a list becomes a tensor
+LARGEST_TEXT = 1 << 26  # bytes of a fixed-width string array at most
 
 
 # ---------------------------------------------------------------- to a document
 
 
 def encode(value: Any) -> tuple[str, dict[str, np.ndarray]]:
-    """The document and the tensors of a value; a TypeError names the part that is none of the known kinds."""
+    """Return the document and the tensors of a value.
+
+    Parameters
+    ----------
+    value : object
+        Plain values, text, lists, tuples, dicts, arrays, random generators and objects of registered classes.
+
+    Returns
+    -------
+    document : str
+        JSON.
+    tensors : dict of str to ndarray
+        The float64, int64 and uint8 arrays that the document names.
+
+    Raises
+    ------
+    TypeError
+        If a part of the value cannot be saved; the message says which.
+    """
     writer = _Writer()
     try:
         return json.dumps(writer.put(value, ""), separators=(",", ":"), allow_nan=False), writer.tensors
@@ -111,7 +85,7 @@ class _Writer:
 
     def put(self, value: Any, where: str) -> Any:
         kind = type(value)
-        if value is None or kind in (bool, int) or (kind is str and len(value) <= WORDS):
+        if value is None or kind in (bool, int) or (kind is str and len(value) <= LONG_STRING):
             return value
         if kind is str:
             return {"$string": self._tensor(np.frombuffer(value.encode("utf-8", "surrogatepass"), np.uint8))}
@@ -123,30 +97,30 @@ class _Writer:
             return self._dict(value, where)
         if kind is tuple:
             return {"$tuple": [self.put(v, f"{where}[{k}]") for k, v in enumerate(value)]}
-        if kind is np.ndarray:
+        if kind is np.ndarray or (kind is np.recarray and value.dtype.names):
             return self._array(value, where)
-        if HOMES.get(kind.__name__) == kind.__module__:
-            return {f"${kind.__name__}": self._fields(value, where)}
+        entry = entry_of(kind)
+        if entry is not None:
+            return {f"${name_of(kind)}": self._fields(entry, value, where)}
         if NUMPY.get(kind.__name__) is kind:
             return {"$scalar": [kind.__name__, self.put(value.item(), where)]}
         if kind in (np.random.RandomState, np.random.Generator):
             return self._random(value, where)
-        if estimator_kind(kind.__name__) is kind:
-            found = {k: v for k, v in value.__getstate__().items() if k not in TEMPORARY}
-            return {"$estimator": [kind.__name__, {k: self.put(v, f"{where}.{k}") for k, v in found.items()}]}
         raise TypeError(f"{where or 'it'} is of type {kind.__name__}, which cannot be saved")
 
-    def _fields(self, value: Any, where: str) -> Any:
+    def _fields(self, entry: Storable, value: Any, where: str) -> Any:
         if isinstance(value, enum.Enum):
             return value.name
         if dataclasses.is_dataclass(value):
             found = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        elif issubclass(entry.cls, tuple):
+            found = value._asdict()
         else:
-            found = vars(value) if hasattr(value, "__dict__") else value._asdict()
-        return {k: self.put(v, f"{where}.{k}") for k, v in found.items()}
+            found = value.__getstate__() or {}
+        return {k: self.put(v, f"{where}.{k}" if where else k) for k, v in found.items() if k not in entry.omit}
 
     def _list(self, value: list[Any], where: str) -> Any:
-        kinds = {type(v) for v in value} if len(value) > LONG else set()
+        kinds = {type(v) for v in value} if len(value) > LONG_LIST else set()
         if kinds == {str}:
             text = "".join(value)
             data = text.encode("utf-8", "surrogatepass")
@@ -160,7 +134,7 @@ class _Writer:
         return [self.put(v, f"{where}[{k}]") for k, v in enumerate(value)]
 
     def _dict(self, value: dict[Any, Any], where: str) -> Any:
-        if len(value) <= LONG and all(type(k) is str and k[:1] != "$" for k in value):
+        if len(value) <= LONG_LIST and all(type(k) is str and k[:1] != "$" for k in value):
             return {k: self.put(v, f"{where}.{k}" if where else k) for k, v in value.items()}
         return {"$map": [self.put(list(value), f"{where} keys"), self.put(list(value.values()), f"{where} values")]}
 
@@ -177,15 +151,25 @@ class _Writer:
     def _new_array(self, value: np.ndarray, where: str) -> Any:
         if value.dtype in NATIVE:
             return {"$array": self._tensor(value)}
+        if value.dtype.names is not None:
+            return self._record(value, where)
         shape, dtype = list(value.shape), value.dtype.newbyteorder("<").str
         if OTHER.fullmatch(dtype):
             plain = np.ascontiguousarray(value, value.dtype.newbyteorder("<")).reshape(-1)
             return {"$bytes": [self._tensor(plain.view(np.uint8)), dtype, shape]}
-        if value.dtype.kind == "U" and value.nbytes <= TEXT:
+        if value.dtype.kind == "U" and value.nbytes <= LARGEST_TEXT:
             return {"$text": [self.put(value.reshape(-1).tolist(), where), value.dtype.itemsize // 4, shape]}
         if value.dtype.kind == "O":
             return {"$objects": [self.put(value.reshape(-1).tolist(), where), shape]}
         raise TypeError(f"{where} is an array of {value.dtype}, which cannot be saved")
+
+    def _record(self, value: np.ndarray, where: str) -> Any:
+        names = value.dtype.names or ()
+        if not names or any(value.dtype[name] != np.float64 for name in names):
+            raise TypeError(f"{where} is an array of {value.dtype}, which cannot be saved")
+        columns = np.stack([value[name] for name in names], axis=-1)
+        kind = [value.dtype.isalignedstruct, isinstance(value, np.recarray)]
+        return {"$record": [self._tensor(columns), list(names), *kind]}
 
     def _random(self, value: Any, where: str) -> Any:
         state = value.get_state(legacy=False) if isinstance(value, np.random.RandomState) else value.bit_generator.state
@@ -198,18 +182,36 @@ class _Writer:
 
 
 def decode(document: str, tensors: dict[str, np.ndarray]) -> Any:
-    """The value of a document; what is no such value is one ModelError."""
+    """Return the value that `encode` wrote.
+
+    Parameters
+    ----------
+    document : str
+        JSON.
+    tensors : dict of str to ndarray
+        The arrays that the document names.
+
+    Returns
+    -------
+    object
+        The value.
+
+    Raises
+    ------
+    ModelError
+        If the document does not describe a value, or uses a class that is not registered.
+    """
     try:
         return _Reader(tensors).get(json.loads(document))
     except ModelError:
         raise
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError) as error:
-        raise ModelError(f"its document does not describe a state: {error or type(error).__name__}") from None
-
-
-def _want(true: bool, what: str) -> None:
-    if not true:
-        raise ModelError(f"its document is wrong: {what}")
+    except KeyError as error:
+        raise ModelError(f"invalid document: {error!s:.80} is missing") from None
+    except RecursionError:
+        raise ModelError("invalid document: it is nested too deeply") from None
+    except (ValueError, TypeError, IndexError, AttributeError, OverflowError) as error:
+        what = " ".join(str(error).split()) or type(error).__name__
+        raise ModelError(f"invalid document: {what}") from None
 
 
 class _Reader:
@@ -220,38 +222,43 @@ class _Reader:
         if isinstance(value, list):
             return [self.get(v) for v in value]
         if not isinstance(value, dict):
-            _want(type(value) is not float, "a float that is not in hex")
+            want(type(value) is not float, "a float must be written in hex")
             return value
         if len(value) != 1 or not next(iter(value)).startswith("$"):
             return {k: self.get(v) for k, v in value.items()}
         ((tag, body),) = value.items()
-        if tag[1:] in HOMES:
-            return self._kind(kind_of(tag[1:]), body)
-        _want(tag in TAGS, f"{tag[:40]} is unknown")
+        if ":" in tag:
+            return self._object(find(tag[1:]), body)
+        want(tag in TAGS, f"{tag!r:.40} is unknown")
         return getattr(self, "_" + tag[1:])(body)
+
+    def _tensor(self, name: Any) -> np.ndarray:
+        want(isinstance(name, str) and name in self.tensors, f"tensor {name!r:.40} is missing")
+        return self.tensors[name]
 
     def _float(self, body: str) -> float:
         return float.fromhex(body)
 
     def _scalar(self, body: list[Any]) -> Any:
-        item = self.get(body[1])
-        _want(type(item) in (bool, int, float, str), "a number that is none")
-        return NUMPY[body[0]](item)
+        kind, item = body[0], self.get(body[1])
+        want(type(item) in (bool, int, float, str), "a scalar must be a number, a boolean or a string")
+        want(isinstance(kind, str) and kind in NUMPY, f"a scalar of type {kind!r:.40} is not supported")
+        return NUMPY[kind](item)
 
     def _string(self, body: str) -> str:
-        return self.tensors[body].tobytes().decode("utf-8", "surrogatepass")
+        return self._tensor(body).tobytes().decode("utf-8", "surrogatepass")
 
     def _tuple(self, body: list[Any]) -> tuple[Any, ...]:
         return tuple(self.get(list(body)))
 
     def _array(self, body: str) -> np.ndarray:
-        return self.tensors[body]
+        return self._tensor(body)
 
     def _texts(self, body: list[str]) -> list[str]:
-        data, ends = self.tensors[body[0]].tobytes(), self.tensors[body[1]]
-        _want(ends.dtype == np.int64 and ends.ndim == 1, "texts without ends")
-        _want(bool((np.diff(ends, prepend=0) >= 0).all()), "texts that overlap")
-        _want((int(ends[-1]) if ends.size else 0) == len(data), "texts of another length")
+        data, ends = self._tensor(body[0]).tobytes(), self._tensor(body[1])
+        want(ends.dtype == np.int64 and ends.ndim == 1, "the ends of strings must be a vector of int64")
+        want(bool((np.diff(ends, prepend=0) >= 0).all()), "the ends of strings must not decrease")
+        want((int(ends[-1]) if ends.size else 0) == len(data), "the last string must end where the text does")
         spans = zip([0, *ends[:-1].tolist()], ends.tolist(), strict=False)
         if data.isascii():
             text = data.decode("ascii")
@@ -259,23 +266,39 @@ class _Reader:
         return [data[a:b].decode("utf-8", "surrogatepass") for a, b in spans]
 
     def _list(self, body: str) -> list[Any]:
-        return self.tensors[body].tolist()
+        return self._tensor(body).tolist()
 
     def _map(self, body: list[Any]) -> dict[Any, Any]:
         keys, values = self.get(body[0]), self.get(body[1])
         found = dict(zip(keys, values, strict=True))
-        _want(len(found) == len(keys), "a name stands twice")
+        want(len(found) == len(keys), "a key occurs twice")
         return found
 
     def _bytes(self, body: list[Any]) -> np.ndarray:
         name, dtype, shape = body
-        _want(OTHER.fullmatch(dtype) is not None, f"an array of {dtype[:20]}")
-        return self.tensors[name].view(dtype).reshape(_shape(shape))
+        want(isinstance(dtype, str) and OTHER.fullmatch(dtype) is not None, f"dtype {dtype!r:.40} is not supported")
+        return self._tensor(name).view(dtype).reshape(_shape(shape))
+
+    def _record(self, body: list[Any]) -> np.ndarray:
+        values, names, aligned, attributes = self._tensor(body[0]), *body[1:]
+        known = isinstance(names, list) and len(names) > 0 and all(type(name) is str and name for name in names)
+        want(known and len(set(names)) == len(names), "the fields of a record must have different names")
+        want(
+            values.dtype == np.float64 and values.ndim > 0 and values.shape[-1] == len(names),
+            f"a record of {len(names)} fields has an array of {values.dtype} of shape {values.shape}",
+        )
+        dtype = np.dtype([(name, np.float64) for name in names], align=aligned is True)
+        out: np.ndarray = values.view(dtype)[..., 0]
+        return out.view(np.recarray) if attributes is True else out
 
     def _text(self, body: list[Any]) -> np.ndarray:
         items, width, shape = self.get(body[0]), body[1], _shape(body[2])
-        _want(type(width) is int and 0 <= width * 4 * len(items) <= TEXT, "text that is too wide")
-        _want(all(type(v) is str and len(v) <= width for v in items), "text that is no text")
+        fits = type(width) is int and 0 <= width * 4 * len(items) <= LARGEST_TEXT
+        want(fits, f"an array of strings must have at most {LARGEST_TEXT:,} bytes")
+        want(
+            all(type(v) is str and len(v) <= width for v in items),
+            f"the entries of an array of strings must be strings of at most {width} characters",
+        )
         return np.array(items, f"<U{width}").reshape(shape)
 
     def _objects(self, body: list[Any]) -> np.ndarray:
@@ -287,7 +310,9 @@ class _Reader:
 
     def _random(self, body: list[Any]) -> Any:
         modern, state = body[0], self.get(body[1])
-        source = BITS[state["bit_generator"]]()
+        kind = state["bit_generator"]
+        want(isinstance(kind, str) and kind in BITS, f"the random generator {kind!r:.40} is not supported")
+        source = BITS[kind]()
         if modern:
             source.state = state
             return np.random.Generator(source)
@@ -295,118 +320,36 @@ class _Reader:
         out.set_state(state)
         return out
 
-    # ---- our own classes
-
-    def _kind(self, kind: Any, body: Any) -> Any:
-        if issubclass(kind, enum.Enum):
-            return kind[body]
-        found = {k: self.get(v) for k, v in body.items()}
-        if kind.__name__ in CHECKS:
-            CHECKS[kind.__name__](found)
-        if dataclasses.is_dataclass(kind) or issubclass(kind, tuple):
-            if (
-                issubclass(kind, tuple)
-                and HOMES[kind.__name__].startswith("hindsight.kernels.")
-                and kind.__name__ in {n for names in PARTS.values() for n in names}
-            ):
-                _part(kind, found)
-            return kind(**found)
-        return _filled(kind, found)
-
-    def _estimator(self, body: list[Any]) -> Any:
-        name, state = body[0], {k: self.get(v) for k, v in body[1].items()}
-        kind = estimator_kind(name)
-        _want(kind is not None, f"{str(name)[:60]!r} is no estimator of this version")
-        missing = [k for k in kind().get_params(deep=False) if k not in state]
-        _want(not missing, f"{name} without {missing[:1]}")
-        runs, features = state.get("runs_", []), state.get("n_features_in_")
-        _want(isinstance(runs, list) and all(hasattr(run, "v") for run in runs), "runs_ are no runs")
-        for run in runs:
-            fits = type(features) is int and 0 < features <= run.v.shape[1] - run.bias and run.bias == runs[0].bias
-            _want(fits, f"{features!r} features, but weights of shape {run.v.shape}")
-        return _filled(kind, state)
+    def _object(self, entry: Storable, body: Any) -> Any:
+        cls = entry.cls
+        if issubclass(cls, enum.Enum):
+            want(isinstance(body, str) and body in cls.__members__, f"{cls.__name__} has no member {body!r:.40}")
+            return cls[body]
+        want(isinstance(body, dict), f"the fields of {cls.__name__} are missing")
+        fields = {k: self.get(v) for k, v in body.items()}
+        if issubclass(cls, tuple):
+            want(list(fields) == list(cls._fields), f"{cls.__name__} must have the fields {', '.join(cls._fields)}")
+        if entry.check is not None:
+            entry.check(fields)
+        if dataclasses.is_dataclass(cls) or issubclass(cls, tuple):
+            return cls(**fields)
+        return _filled(cls, fields)
 
 
-@cache
-def kind_of(name: str) -> Any:
-    """The class of ours by that name."""
-    return getattr(import_module(HOMES[name]), name)
-
-
-def estimator_kind(name: Any) -> Any:
-    """The estimator of ours with that public name, or None."""
-    ours = sys.modules["hindsight"]
-    if not isinstance(name, str) or name not in ours.__all__:
-        return None
-    from sklearn.base import BaseEstimator
-
-    found = getattr(ours, name)
-    return found if isinstance(found, type) and issubclass(found, BaseEstimator) else None
-
-
-def _filled(kind: Any, found: dict[str, Any]) -> Any:
-    """An object with these fields, none of which stands in the way of a method."""
-    for name in found:
-        _want(type(name) is str and name.isidentifier() and name[:2] != "__", f"a field {name!r:.40}")
-        taken = getattr(kind, name, None)
-        _want(not callable(taken) and not isinstance(taken, property), f"a field {name!r:.40}")
-    out = object.__new__(kind)
-    out.__dict__.update(found)
+def _filled(cls: Any, fields: dict[str, Any]) -> Any:
+    """An object with these attributes, none of which hides a method or a property."""
+    for name in fields:
+        taken = getattr(cls, name, None)
+        want(
+            name.isidentifier() and name[:2] != "__" and not callable(taken) and not isinstance(taken, property),
+            f"{cls.__name__} cannot have a field {name!r:.40}",
+        )
+    out = object.__new__(cls)
+    out.__dict__.update(fields)
     return out
 
 
 def _shape(shape: Any) -> list[int]:
-    _want(isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape), "a shape that is none")
+    want(isinstance(shape, list), "the shape is missing")
+    want(all(type(n) is int and n >= 0 for n in shape), "the shape must be a list of non-negative integers")
     return list(shape)
-
-
-def _part(kind: Any, found: dict[str, Any]) -> None:
-    """A part of a learner has numbers, and rates that are above 0."""
-    _want(list(found) == list(kind._fields), f"{kind.__name__} has {', '.join(kind._fields)}")
-    for name, value in found.items():
-        if name == "rates":
-            _want(_is_vector(value) and bool(((value > 0) & (value < np.inf)).all()), "rates that are not above 0")
-        else:
-            _want(type(value) is float and abs(value) < np.inf, f"{kind.__name__}.{name} is no finite number")
-            _want(name not in ("eta", "radius") or value > 0, f"{kind.__name__}.{name} is not above 0")
-
-
-def _learner(found: dict[str, Any]) -> None:
-    for name, kinds in PARTS.items():
-        _want(type(found[name]).__name__ in kinds, f"a learner whose {name} is no {name}")
-    _want(isinstance(found["name"], str), "a learner without a name")
-    _want(found["targets"] in ("real", "sign", "unit") and found["score"] in ("loss", "square"), "an unknown score")
-
-
-def _run(found: dict[str, Any]) -> None:
-    """A run has arrays of the sizes that the compiled loop takes for granted."""
-    v, s, f, first, bias, learner = (found[k] for k in ("v", "s", "f", "first", "bias", "learner"))
-    _want(isinstance(learner, Learner), "a run without a learner")
-    _want(type(bias) is float and bias in (0.0, 1.0), "an intercept that is neither 0 nor 1")
-    _want(isinstance(v, np.ndarray) and v.dtype == np.float64 and v.ndim == 2 and v.flags.c_contiguous, "no weights")
-    _want(len(v) in ROWS[type(learner.geometry)] and v.shape[1] > bias, f"weights of shape {v.shape}")
-    _want(_is_vector(s) and s.size == SCALARS and _is_vector(f) and f.size == FACTS, "facts of another size")
-    _want(_is_vector(first) and first.size == v.shape[1], "first weights of another size")
-    _want(found["start"] is None or _is_vector(found["start"]), "a start that is no vector")
-    rounds = float(s[ROUNDS])
-    _want(0 <= rounds < 2.0**53 and rounds.is_integer(), f"{rounds!r} rounds")
-
-
-def _sweep(found: dict[str, Any]) -> None:
-    """Likewise a sweep."""
-    from ..kernels.descent import SCALARS as COUNT
-
-    v, s, f, bias = (found[k] for k in ("v", "s", "f", "bias"))
-    _want(isinstance(found["learner"], Learner), "a sweep without a learner")
-    _want(type(bias) is float and bias in (0.0, 1.0), "an intercept that is neither 0 nor 1")
-    _want(isinstance(v, np.ndarray) and v.dtype == np.float64 and v.flags.c_contiguous, "no weights")
-    _want(v.ndim == 2 and len(v) == 3 and v.shape[1] > bias, f"weights of shape {v.shape}")
-    _want(_is_vector(s) and s.size == COUNT and _is_vector(f) and f.size == FACTS, "facts of another size")
-    _want(all(_is_vector(found[k]) and found[k].size == v.shape[1] for k in ("first", "best")), "no first weights")
-
-
-CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {"Learner": _learner, "Run": _run, "Sweep": _sweep}
-
-
-def _is_vector(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype == np.float64 and value.ndim == 1 and value.flags.c_contiguous

@@ -1,8 +1,8 @@
-"""Model files: safetensors, whole or refused, and written so that a reader sees the old file or the new one.
+"""Sealed files: safetensors with a checksum, replaced atomically.
 
 A file is a safetensors file (8 bytes of header size, a JSON header, the tensors) of F64, I64 and U8 tensors. Its
-metadata hold the schema, the kind and a JSON document; its last tensor is the SHA-256 of every byte before it. The
-sizes are checked against caps, and against each other and the size of the file, before anything they speak of is read.
+metadata are the schema, the kind and a JSON document; its last tensor is the SHA-256 of every byte before it. Sizes are
+checked against limits, against each other and against the size of the file before memory is allocated for them.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
 from ..errors import ModelError
 
-SCHEMA = 1
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+SCHEMA = 2
 DTYPES: dict[str, np.dtype[Any]] = {"F64": np.dtype("<f8"), "I64": np.dtype("<i8"), "U8": np.dtype("u1")}
 HEADER = 32 << 20  # bytes of the header at most
 TENSORS = 1 << 16  # at most
@@ -30,22 +31,34 @@ PIECE = 1 << 20  # bytes written or hashed at a time
 SEAL = "sha256"
 
 
-# ---------------------------------------------------------------- replacing a file at one stroke
+# ---------------------------------------------------------------- replacing a file atomically
 
 
 def replace(path: str, pieces: Iterable[bytes | memoryview]) -> None:
-    """Write the file so that at every moment, even after a power cut, the old one or the new one stands there whole.
+    """Write a file atomically: at every moment, even after a power cut, the old file or the new one is there.
 
     A temporary file in the same folder is written, synced to disk and renamed over the target, and the folder is
-    synced. On any error the target is as it was and the temporary file is gone; one left by a killed process is
+    synced. On any error the target is unchanged and the temporary file is removed; one left by a killed process is
     removed by the next write to that folder.
+
+    Parameters
+    ----------
+    path : str
+        The file; symbolic links are followed, and permissions are kept.
+    pieces : iterable of bytes
+        The content.
+
+    Raises
+    ------
+    ModelError
+        If the file cannot be written.
     """
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
     temporary = os.path.join(folder, f".hindsight-{os.getpid()}-{os.urandom(4).hex()}.tmp")
     try:
         mode = _mode(path, target)
-        _sweep(folder)
+        _remove_stale(folder)
         file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
         try:
             try:
@@ -67,20 +80,20 @@ def replace(path: str, pieces: Iterable[bytes | memoryview]) -> None:
 
 
 def _mode(path: str, target: str) -> int | None:
-    """The permissions of the file that stands there; None for a new one."""
+    """The permissions of the file that is to be replaced; None if there is none."""
     try:
         found = os.stat(target)
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(found.st_mode):
-        raise ModelError(f"{path}: cannot be written: what stands there is no plain file")
+        raise ModelError(f"{path}: cannot be written: it exists and is not a regular file")
     if not os.access(target, os.W_OK):
         raise OSError(errno.EACCES, "Permission denied")
     return stat.S_IMODE(found.st_mode)
 
 
-def _sweep(folder: str) -> None:
-    """Remove temporary files whose process is gone."""
+def _remove_stale(folder: str) -> None:
+    """Remove temporary files of processes that have ended."""
     if os.name != "posix":
         return
     try:
@@ -97,7 +110,7 @@ def _sweep(folder: str) -> None:
             with suppress(OSError):
                 os.unlink(os.path.join(folder, name))
         except OSError:
-            pass  # it runs, as someone else
+            pass  # the process belongs to another user
 
 
 def _blocks(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
@@ -131,7 +144,7 @@ def sync_folder(folder: str) -> None:
     try:
         os.fsync(file)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # a file system that syncs no folders
+        if error.errno != errno.EINVAL:  # a file system that cannot sync folders
             raise
     finally:
         os.close(file)
@@ -141,7 +154,24 @@ def sync_folder(folder: str) -> None:
 
 
 def write(path: str | os.PathLike[str], kind: str, document: str, tensors: Mapping[str, np.ndarray]) -> None:
-    """Write a document and its tensors (float64, int64 or uint8) as one sealed file, replacing what is there."""
+    """Write a document and its tensors as one sealed file, replacing one that exists.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    kind : str
+        What the file holds: "model", "estimator" or "checkpoint".
+    document : str
+        JSON.
+    tensors : mapping of str to ndarray
+        Arrays of float64, int64 or uint8.
+
+    Raises
+    ------
+    ModelError
+        If there is an array of another type, a limit is exceeded, or the file cannot be written.
+    """
     path = os.fspath(path)
     metadata = {"format": "hindsight", "schema": str(SCHEMA), "kind": kind, "document": document}
     head: dict[str, Any] = {"__metadata__": metadata}
@@ -158,7 +188,7 @@ def write(path: str | os.PathLike[str], kind: str, document: str, tensors: Mappi
     text += b" " * (-len(text) % 8)
     if len(text) > HEADER or len(data) > TENSORS:
         raise ModelError(
-            f"{path}: a header of {len(text):,} bytes for {len(data):,} tensors is above the caps "
+            f"{path}: a header of {len(text):,} bytes for {len(data):,} tensors exceeds the limits "
             f"of {HEADER:,} and {TENSORS:,}"
         )
     replace(path, _sealed([len(text).to_bytes(8, "little"), text, *data[:-1]]))
@@ -172,16 +202,38 @@ def _sealed(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview
     yield seal.digest()
 
 
-def read(path: str | os.PathLike[str], kinds: Iterable[str]) -> tuple[str, str, dict[str, np.ndarray]]:
-    """The kind, the document and the tensors of a file of one of these kinds, if it is whole."""
+def read(path: str | os.PathLike[str], kinds: Collection[str]) -> tuple[str, str, dict[str, np.ndarray]]:
+    """Return the content of a sealed file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    kinds : collection of str
+        The kinds of file that are expected.
+
+    Returns
+    -------
+    kind : str
+        One of `kinds`.
+    document : str
+        JSON, not parsed.
+    tensors : dict of str to ndarray
+        The arrays.
+
+    Raises
+    ------
+    ModelError
+        If the file cannot be read, is not complete, is damaged, or is of another kind.
+    """
     path = os.fspath(path)
     try:
-        # A pipe or a device must not keep us waiting: it is opened without blocking, and then refused.
+        # Opening a pipe or a device could block: it is opened without blocking, and then refused.
         file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         with open(file, "rb", buffering=0) as stream:
             found = os.fstat(file)
             if not stat.S_ISREG(found.st_mode):
-                raise ModelError(f"{path}: no plain file")
+                raise ModelError(f"{path}: not a regular file")
             return _read(path, stream, found.st_size, kinds)
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
@@ -189,9 +241,9 @@ def read(path: str | os.PathLike[str], kinds: Iterable[str]) -> tuple[str, str, 
         raise ModelError(f"{path}: does not fit in memory") from None
 
 
-def _read(path: str, stream: BinaryIO, size: int, kinds: Iterable[str]) -> tuple[str, str, dict[str, np.ndarray]]:
+def _read(path: str, stream: BinaryIO, size: int, kinds: Collection[str]) -> tuple[str, str, dict[str, np.ndarray]]:
     def bad(what: str) -> ModelError:
-        return ModelError(f"{path}: no whole model file: {what}")
+        return ModelError(f"{path}: not a complete model file: {what}")
 
     seal = hashlib.sha256()
     start = np.zeros(8, np.uint8)
@@ -199,16 +251,17 @@ def _read(path: str, stream: BinaryIO, size: int, kinds: Iterable[str]) -> tuple
         raise bad(f"it has {size} bytes")
     length = int.from_bytes(start.tobytes(), "little")
     if length > min(HEADER, size - 8):
-        raise bad("it does not begin with the size of a header")
+        raise bad("it does not start with the size of a header")
     text = np.zeros(length, np.uint8)
     if not _fill(stream, text, seal):
         raise bad("it ends within the header")
     metadata, entries = _header(text.tobytes(), size - 8 - length, bad)
-    if metadata["format"] != "hindsight" or metadata["kind"] not in kinds:
-        raise bad(f"its kind is {metadata['kind'][:40]!r}")
+    if metadata["kind"] not in kinds:
+        raise bad(f"its kind is {metadata['kind'][:40]!r}, {' or '.join(kinds)} expected")
     schema = metadata["schema"]
     if schema != str(SCHEMA):
-        raise ModelError(f"{path}: its schema is {schema[:20]!r}, and this version reads {SCHEMA}: upgrade hindsight")
+        advice = "train it again" if schema in map(str, range(SCHEMA)) else "upgrade hindsight"
+        raise ModelError(f"{path}: its schema is {schema[:20]!r}, and this version reads {SCHEMA}: {advice}")
     tensors = {}
     for name, dtype, shape in entries:
         try:
@@ -219,12 +272,12 @@ def _read(path: str, stream: BinaryIO, size: int, kinds: Iterable[str]) -> tuple
         if not _fill(stream, tensors[name].reshape(-1).view(np.uint8), seal):
             raise bad(f"it ends within tensor {name!r}")
     if tensors.pop(SEAL).tobytes() != digest:
-        raise bad("its SHA-256 differs: the file is damaged")
+        raise bad("its SHA-256 does not match: the file is damaged")
     return metadata["kind"], metadata["document"], tensors
 
 
 def _fill(stream: BinaryIO, out: np.ndarray, seal: Any) -> bool:
-    """Fill the bytes from the stream and hash them; False where it ends before."""
+    """Fill the array from the stream and hash its bytes; False if the stream ends first."""
     rest = memoryview(out.data)
     while rest:
         got = stream.readinto(rest[:PIECE])  # type: ignore[attr-defined]
@@ -236,45 +289,44 @@ def _fill(stream: BinaryIO, out: np.ndarray, seal: Any) -> bool:
 
 
 def _header(text: bytes, room: int, bad: Callable[[str], ModelError]) -> tuple[dict[str, str], list[Any]]:
-    """Metadata and tensors (name, dtype, shape) of a header, in the order of the file, that fill `room` bytes."""
+    """The metadata and the tensors (name, dtype, shape) of a header, in file order; they must fill `room` bytes."""
     try:
         head = json.loads(text.decode("ascii"), object_pairs_hook=_once)
     except (ValueError, RecursionError):
-        raise bad("its header is no JSON") from None
-    metadata = head.pop("__metadata__", None) if isinstance(head, dict) else None
+        raise bad("its header is not valid JSON") from None
+    metadata: Any = head.pop("__metadata__", None) if isinstance(head, dict) else None
     fields = ("document", "format", "kind", "schema")
-    if not (isinstance(metadata, dict) and sorted(metadata) == list(fields)) or not all(
-        isinstance(metadata[k], str) for k in fields
-    ):
+    known = isinstance(metadata, dict) and sorted(metadata) == list(fields)
+    if not known or not all(isinstance(metadata[k], str) for k in fields) or metadata["format"] != "hindsight":
         raise bad("it was not written by hindsight")
     if len(head) > TENSORS:
-        raise bad(f"{len(head):,} tensors")
+        raise bad(f"it has {len(head):,} tensors, at most {TENSORS:,} allowed")
     entries, place = [], 0
     for name, entry in head.items():
         if not isinstance(entry, dict) or sorted(entry) != ["data_offsets", "dtype", "shape"]:
-            raise bad(f"tensor {name[:40]!r} is not described as one")
+            raise bad(f"tensor {name[:40]!r} must have data_offsets, dtype and shape")
         dtype, shape, span = entry["dtype"], entry["shape"], entry["data_offsets"]
         if not isinstance(dtype, str) or dtype not in DTYPES:
-            raise bad(f"tensor {name[:40]!r} is of type {str(dtype)[:20]!r}")
+            raise bad(f"tensor {name[:40]!r} has dtype {str(dtype)[:20]!r}, {', '.join(DTYPES)} expected")
         if not _counts(shape) or not _counts(span) or len(shape) > 8 or len(span) != 2:
-            raise bad(f"tensor {name[:40]!r} has no valid shape or place")
+            raise bad(f"tensor {name[:40]!r} has an invalid shape or offset")
         count = DTYPES[dtype].itemsize
         for n in shape:
             count *= n
         if span != [place, place + count] or place + count > room:
-            raise bad(f"tensor {name[:40]!r} is not where it belongs")
+            raise bad(f"tensor {name[:40]!r} has wrong offsets")
         place += count
         entries.append((name, DTYPES[dtype], shape))
     if place != room or not entries or entries[-1] != (SEAL, DTYPES["U8"], [32]):
-        raise bad("tensors and file differ in size")
+        raise bad("its tensors do not fill the file")
     return metadata, entries
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object without repeated names."""
+    """A JSON object without repeated names."""
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a name stands twice")
+        raise ValueError("a name occurs twice")
     return found
 
 

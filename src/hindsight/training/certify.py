@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ..certificates.certificate import Certificate
     from ..online.run import Run
-    from ..storage.model import Model
+    from .model import Model
     from .state import TrainingState
 
 

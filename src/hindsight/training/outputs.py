@@ -200,7 +200,7 @@ class Outputs:
 
 def predicted(state: TrainingState, z: np.ndarray) -> list[list[str]]:
     """For each learner what its margins predict: numbers through the link, or labels."""
-    from ..storage.model import means
+    from .model import means
 
     each, out = len(state.runs[0]), []
     for k, runs in enumerate(state.runs):

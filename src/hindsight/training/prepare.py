@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..online.run import Run
     from ..rows.data import Data
     from ..sources import Chunk, Source
-    from ..storage.model import Model
+    from .model import Model
     from .plan import Plan
 
 MANY = 100  # labels at most

@@ -8,7 +8,7 @@ from ..formatting import _plain
 from .plan import describe_learner
 
 if TYPE_CHECKING:
-    from ..storage.model import Model
+    from .model import Model
 
 
 def open_model(path: str) -> Model:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..certificates.certificate import Certificate, Certificates
     from ..online.learners import Learner
     from ..sources import Chunk, Source
-    from ..storage.model import Model
+    from .model import Model
 
 
 @dataclass
@@ -135,7 +135,7 @@ class TrainingState:
 
     def to_model(self, certificate: Certificate | Certificates | None = None) -> Model:
         """The model of the first learner, once all rows were learnt."""
-        from ..storage.model import Model
+        from .model import Model
 
         source = self.source
         assert source is not None

@@ -1,0 +1,53 @@
+"""What of a learner may be saved: which classes are losses, updates, geometries and rates, and their states."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..storage.registry import is_vector, storable, want
+
+PARTS: dict[str, set[type]] = {"loss": set(), "update": set(), "geometry": set(), "rate": set()}
+POSITIVE = ("eta", "radius", "rates")  # parameters of parts that must be above 0
+
+
+def register_part(role: str, cls: Any, where: str | None = None) -> None:
+    """Let learners that are loaded from a file have this class as a part.
+
+    Parameters
+    ----------
+    role : {"loss", "update", "geometry", "rate"}
+        What the part is of a learner.
+    cls : type
+        A NamedTuple of numbers and vectors.
+    where : str, default=None
+        As in `hindsight.storage.registry.storable`.
+    """
+    PARTS[role].add(storable(cls, check=partial(check_fields, cls), where=where))
+    if role == "geometry":
+        storable(cls.State, where=where)
+
+
+def check_fields(cls: Any, fields: dict[str, Any]) -> None:
+    """Refuse parameters of a part that are not finite numbers or vectors of them."""
+    hints = getattr(cls, "__annotations__", {})
+    for name, value in fields.items():
+        what = f"`{cls.__name__}.{name}`"
+        if isinstance(value, np.ndarray) or hints.get(name) in (np.ndarray, "np.ndarray"):
+            want(is_vector(value) and bool(np.isfinite(value).all()), f"{what} must be a vector of finite numbers")
+        else:
+            kinds = (float,) if hints.get(name) in (float, "float") else (float, int, bool)
+            want(type(value) in kinds and abs(value) < np.inf, f"{what} must be a finite number")
+        want(name not in POSITIVE or bool(np.all(value > 0)), f"{what} must be above 0")
+
+
+def check_learner(fields: dict[str, Any]) -> None:
+    """Refuse a learner whose parts are not what they are used as."""
+    for role, classes in PARTS.items():
+        want(type(fields[role]) in classes, f"the learner's `{role}` must be a {role}")
+    want(isinstance(fields["name"], str), "the learner's `name` must be a string")
+    want(fields["targets"] in ("real", "sign", "unit"), "the learner's `targets` must be real, sign or unit")
+    want(fields["score"] in ("loss", "square"), "the learner's `score` must be loss or square")
+    want(fields["theorem"] is None or isinstance(fields["theorem"], str), "the learner's `theorem` must be a string")

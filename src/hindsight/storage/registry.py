@@ -1,0 +1,181 @@
+"""Classes that may be saved: each registers itself, and a document names them.
+
+A document calls a class of this package by the module that registers it ("online.run:Run"), an estimator by its public
+name ("hindsight:EGRegressor"), and a class of user code by its bare name (":Huber"). A class of this package that is
+not registered yet is found by importing its module. A document never causes any other module to be imported.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from contextlib import suppress
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from ..errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Check = Callable[[dict[str, Any]], None]
+
+Class = TypeVar("Class", bound=type)
+PACKAGE = __name__.partition(".")[0]
+MODULE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*", re.ASCII)
+
+
+class Storable(NamedTuple):
+    """A class that may be saved, and how."""
+
+    cls: Any
+    check: Check | None
+    omit: tuple[str, ...]
+    file: str | None
+
+
+_registered: dict[str, Storable] = {}  # by the name that documents use
+_names: dict[type, str] = {}
+
+
+def storable(
+    cls: Class,
+    *,
+    check: Check | None = None,
+    where: str | None = None,
+    omit: tuple[str, ...] = (),
+    file: str | None = None,
+) -> Class:
+    """Register a class whose objects may be saved in models and checkpoints.
+
+    Enums are saved by the name of the member, dataclasses and named tuples by their fields, other objects by their
+    attributes. The values must be of types that can be saved themselves: plain values, text, lists, tuples, dicts,
+    arrays, random generators and objects of registered classes. Loading runs no code of the file: fields are decoded,
+    checked and assigned.
+
+    Parameters
+    ----------
+    cls : type
+        The class. As a decorator, `storable` comes outermost.
+    check : callable, default=None
+        Called with the fields as a dict before an object is made; it raises where they do not fit (see `want`).
+    where : str, default=None
+        The module that registers the class, so that importing it is enough to load files; None is the module of the
+        class. The package's own name means that the class is one of the public names.
+    omit : tuple of str, default=()
+        Attributes that are not saved.
+    file : {"model", "estimator"}, default=None
+        The kind of file whose content may be an object of this class.
+
+    Returns
+    -------
+    type
+        The class itself.
+
+    Raises
+    ------
+    ValueError
+        If another class is registered under the same name.
+
+    Examples
+    --------
+    >>> from typing import NamedTuple
+    >>> from hindsight.storage.codec import decode, encode
+    >>> from hindsight.storage.registry import storable
+    >>> @storable
+    ... class Huber(NamedTuple):
+    ...     delta: float
+    >>> decode(*encode([Huber(0.5)]))
+    [Huber(delta=0.5)]
+    """
+    module = where or cls.__module__
+    home = module.removeprefix(f"{PACKAGE}.") if module.partition(".")[0] == PACKAGE else ""
+    name = f"{home}:{cls.__name__}"
+    other = _registered.get(name)
+    if other is not None and (other.cls.__module__, other.cls.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise ValueError(f"a class named {cls.__name__} of module {other.cls.__module__} is already registered")
+    _registered[name] = Storable(cls, check, omit, file)
+    _names[cls] = name
+    return cls
+
+
+def want(condition: bool, what: str) -> None:
+    """Raise a ModelError that says what a document must be, unless the condition holds.
+
+    Parameters
+    ----------
+    condition : bool
+        Whether the document is as it must be.
+    what : str
+        The rest of the message, such as "`rounds` must be an integer".
+
+    Raises
+    ------
+    ModelError
+        If the condition does not hold.
+
+    Examples
+    --------
+    >>> from hindsight.storage.registry import want
+    >>> want(1 + 1 == 2, "sums must be right")
+    """
+    if not condition:
+        raise ModelError(f"invalid document: {what}")
+
+
+def is_vector(value: Any, size: int | None = None) -> bool:
+    """Return whether a decoded value is a contiguous vector of float64 (of this size), as compiled loops read them."""
+    fits = isinstance(value, np.ndarray) and value.dtype == np.float64 and value.ndim == 1 and value.flags.c_contiguous
+    return fits and (size is None or value.size == size)
+
+
+def name_of(cls: type) -> str | None:
+    """Return the name by which documents call a class, or None if its objects cannot be saved."""
+    name = _names.get(cls)
+    return name if name is not None and _registered[name].cls is cls and _is_public(name) else None
+
+
+def entry_of(cls: type) -> Storable | None:
+    """Return how objects of a class are saved, or None if they cannot be."""
+    name = name_of(cls)
+    return None if name is None else _registered[name]
+
+
+def find(name: str) -> Storable:
+    """Return the class that a document calls by this name, importing the module of this package that registers it.
+
+    Raises
+    ------
+    ModelError
+        If there is no such class, or it belongs to user code and is not registered.
+    """
+    home, _, short = name.partition(":")
+    if home == "":
+        if name not in _registered:
+            raise ModelError(
+                f"the model uses {_shown(short)}, which is not registered: "
+                "import the module that registers it first (command: --extend FILE)"
+            )
+        return _registered[name]
+    if name not in _registered:
+        with suppress(ImportError):
+            if home == PACKAGE:
+                _ = _is_public(name) and getattr(sys.modules[PACKAGE], short)
+            elif MODULE.fullmatch(home):
+                import_module(f"{PACKAGE}.{home}")
+    if name not in _registered or not _is_public(name):
+        raise ModelError(f"the model uses {_shown(short)} of {_shown(home)}, which this version does not have")
+    return _registered[name]
+
+
+def _is_public(name: str) -> bool:
+    """Whether the class is not called by a public name, or that name is indeed public."""
+    home, _, short = name.partition(":")
+    return home != PACKAGE or short in sys.modules[PACKAGE].__all__
+
+
+def _shown(name: str) -> str:
+    """A name for a message of one line."""
+    return name[:60] if name.replace(".", "_").isidentifier() else repr(name[:60])

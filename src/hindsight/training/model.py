@@ -1,0 +1,260 @@
+"""Trained models as the command saves them: they predict, and `hindsight.load` reads them back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import kernels
+from ..online.learners import Learner, descent
+from ..online.run import Run, play
+from ..storage.model import save, versions
+from ..storage.registry import storable, want
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from ..certificates.certificate import Certificate, Certificates
+    from ..online.facts import Facts
+
+
+@dataclass
+class Model:
+    """A trained model: runs of one learner, and what is needed to predict new rows and to certify the old ones.
+
+    Parameters
+    ----------
+    runs : list of Run
+        One run, or one per label if there are more than two labels.
+    names : list of str, default=None
+        Names of the features; None if they are numbered.
+    labels : list of str, default=None
+        Labels of a classifier. With a single run, ``labels[0]`` is -1 (or 0) and ``labels[1]`` is 1. None for a
+        regression.
+    average : {"before", "after"}, default=None
+        Predict with the mean of the iterates that `Run.mean` gives; None predicts with the last weights.
+    settings : dict, default={}
+        Settings of the training, as plain values.
+    preparation : dict, default={}
+        How rows were prepared before they were played, as plain values and arrays.
+    digest : str, default=None
+        SHA-256 of the training data.
+    certificate : Certificate or Certificates, default=None
+        The certificate of the runs.
+    versions : dict of str to str
+        Versions of the software that trained the model; by default those that run now.
+
+    Raises
+    ------
+    ValueError
+        If runs, names, labels and average do not fit together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import hindsight
+    >>> from hindsight.online import learners
+    >>> from hindsight.online.run import Run, play
+    >>> run = Run(learners.perceptron(), 2)
+    >>> play([run], np.array([[1.0, 0.0], [0.0, 1.0]]), [np.array([1.0, -1.0])])
+    >>> model = hindsight.Model([run], names=["a", "b"], labels=["no", "yes"])
+    >>> model.predict(np.array([[2.0, 0.0], [0.0, 2.0]])).tolist()
+    ['yes', 'no']
+    """
+
+    runs: list[Run]
+    names: list[str] | None = None
+    labels: list[str] | None = None
+    average: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    preparation: dict[str, Any] = field(default_factory=dict)
+    digest: str | None = None
+    certificate: Certificate | Certificates | None = None
+    versions: dict[str, str] = field(default_factory=versions)
+
+    def __post_init__(self) -> None:
+        self.names, self.labels = (None if v is None else list(v) for v in (self.names, self.labels))
+        runs, labels = self.runs, self.labels
+        if not isinstance(runs, list) or not runs or not all(isinstance(run, Run) for run in runs):
+            raise ValueError("a model must have at least one run")
+        if len({(run.width, run.bias, run.averaging) for run in runs}) > 1:
+            raise ValueError("the runs of a model must have the same features")
+        if self.names is not None and len(self.names) != self.features:
+            raise ValueError(f"{len(self.names)} names for {self.features} features")
+        if labels is None and len(runs) > 1:
+            raise ValueError(f"{len(runs)} runs, but no labels")
+        if labels is not None and len(runs) != (1 if len(labels) == 2 else len(labels)):
+            raise ValueError(f"{len(runs)} runs for {len(labels)} labels")
+        if self.average not in (None, "before", "after"):
+            raise ValueError(f"average must be None, 'before' or 'after', got {self.average!r}")
+        if self.average is not None and not runs[0].averaging:
+            raise ValueError("the runs kept no average")
+
+    @property
+    def learner(self) -> Learner:
+        """The learner of the runs."""
+        return self.runs[0].learner
+
+    @property
+    def features(self) -> int:
+        """Number of features, without the intercept."""
+        return self.runs[0].features
+
+    @property
+    def intercept(self) -> bool:
+        """Whether there is an intercept."""
+        return self.runs[0].intercept
+
+    @property
+    def facts(self) -> list[Facts]:
+        """Facts of each run."""
+        return [run.facts for run in self.runs]
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The weights that predict: one row per run, the intercept's weight last."""
+        return np.array([run.weights if self.average is None else run.mean(self.average) for run in self.runs])
+
+    def margins(self, X: Any) -> np.ndarray:
+        """Return the margin w.x of each row; it does not depend on the other rows.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_runs)
+            The margins, one column per run.
+
+        Raises
+        ------
+        RowError
+            If a value is not finite, or a margin overflows.
+        """
+        if not hasattr(X, "indptr"):
+            X = np.asarray(X)
+        if X.dtype not in (np.float64, np.float32):
+            X = X.astype(np.float64)
+        if X.ndim != 2 or X.shape[1] != self.features:
+            raise ValueError(f"the model has {self.features} features, the rows have shape {X.shape}")
+        return margins(self.weights, X, self.runs[0].bias, self.names)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the label of each row, or for a regression the mean that its margin predicts.
+
+        Parameters
+        ----------
+        X : array or CSR matrix
+            Rows, as for `margins`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Labels as text, or numbers.
+        """
+        return self.predictions(self.margins(X))
+
+    def predictions(self, z: np.ndarray) -> np.ndarray:
+        """Return the predictions that belong to margins: labels, or numbers for a regression."""
+        if self.labels is None:
+            return means(self.learner.loss, z[:, 0])
+        return np.array(self.labels)[self.choices(z)]
+
+    def choices(self, z: np.ndarray) -> np.ndarray:
+        """Return the index of the label that margins choose.
+
+        With two labels it is the second one where the margin is above 0, otherwise the label of the largest margin.
+        """
+        return (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file, atomically; `hindsight.load` returns an equal one.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file; one that exists is replaced.
+
+        Raises
+        ------
+        ModelError
+            If a setting cannot be saved, or the file cannot be written.
+        """
+        save(path, "model", self)
+
+
+def check_model(fields: dict[str, Any]) -> None:
+    """Refuse the fields of a saved model that are of another type."""
+    from ..certificates.certificate import Certificate, Certificates
+
+    def strings(values: Any) -> bool:
+        return all(type(v) is str for v in values)
+
+    for name in ("names", "labels"):
+        values = fields[name]
+        want(values is None or (isinstance(values, list) and strings(values)), f"`{name}` must be a list of strings")
+    for name in ("settings", "preparation"):
+        want(isinstance(fields[name], dict) and strings(fields[name]), f"`{name}` must be a mapping with string keys")
+    want(fields["digest"] is None or isinstance(fields["digest"], str), "`digest` must be a string")
+    known = isinstance(fields["certificate"], (Certificate, Certificates, type(None)))
+    want(known, "`certificate` must be a certificate")
+
+
+storable(Model, check=check_model, file="model")
+
+
+def margins(weights: np.ndarray, X: Any, bias: float, names: Sequence[Any] | None = None) -> np.ndarray:
+    """Return the margins of rows, summed in the same order as when learning.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_runs, width)
+        One row per run, the intercept's weight last.
+    X : array or CSR matrix
+        The rows, float64 or float32.
+    bias : float
+        1 if there is an intercept, 0 otherwise.
+    names : sequence, default=None
+        Names of the features, for errors.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_runs)
+        The margins.
+
+    Raises
+    ------
+    RowError
+        If a value is not finite, or a margin overflows.
+    """
+    learner, features = descent(), weights.shape[1] - bool(bias)
+    runs = [Run(learner, features, intercept=bool(bias), start=w) for w in weights]
+    z, nothing = np.empty((X.shape[0], len(runs))), np.zeros(X.shape[0])
+    play(runs, X, [nothing] * len(runs), nothing, z, names, idle=True)  # rows of weight 0: nothing is learnt
+    return z
+
+
+def means(loss: Any, z: np.ndarray) -> np.ndarray:
+    """Return the means that a loss predicts from margins, through its link.
+
+    Parameters
+    ----------
+    loss : NamedTuple
+        A loss of `hindsight.kernels.losses`.
+    z : array of shape (n_rows,)
+        The margins.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        The means.
+    """
+    z = np.ascontiguousarray(z, np.float64)
+    out = np.empty_like(z)
+    kernels.means(loss, z, out)
+    return out
