@@ -122,7 +122,7 @@ def field(text: str) -> str:
 def lines(model: Model, X: Any, place: Any, with_margins: bool) -> str:
     """The lines of one chunk."""
     from ..errors import RowError
-    from ..training.model import means
+    from ..online.margins import each_mean
     from ..training.saved import has_probability
 
     try:
@@ -135,7 +135,7 @@ def lines(model: Model, X: Any, place: Any, with_margins: bool) -> str:
         texts = [field(label) for label in model.labels]
         columns = [map(texts.__getitem__, model.choices(z).tolist())]
     if has_probability(model):
-        columns.append(map(repr, means(model.learner.loss, z[:, 0]).tolist()))
+        columns.append(map(repr, each_mean(model.learner.loss, z[:, 0]).tolist()))
     if with_margins:
         columns += [map(repr, z[:, k].tolist()) for k in range(z.shape[1])]
     return "".join(",".join(row) + "\n" for row in zip(*columns, strict=True))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import kernels
 from ..online.learners import Learner, descent
+from ..online.margins import each_mean
 from ..online.run import Run, play
 from ..storage.model import save, versions
 from ..storage.registry import storable, want
@@ -162,7 +162,7 @@ class Model:
     def predictions(self, z: np.ndarray) -> np.ndarray:
         """Return the predictions that belong to margins: labels, or numbers for a regression."""
         if self.labels is None:
-            return means(self.learner.loss, z[:, 0])
+            return each_mean(self.learner.loss, z[:, 0])
         return np.array(self.labels)[self.choices(z)]
 
     def choices(self, z: np.ndarray) -> np.ndarray:
@@ -237,24 +237,3 @@ def margins(weights: np.ndarray, X: Any, bias: float, names: Sequence[Any] | Non
     z, nothing = np.empty((X.shape[0], len(runs))), np.zeros(X.shape[0])
     play(runs, X, [nothing] * len(runs), nothing, z, names, idle=True)  # rows of weight 0: nothing is learnt
     return z
-
-
-def means(loss: Any, z: np.ndarray) -> np.ndarray:
-    """Return the means that a loss predicts from margins, through its link.
-
-    Parameters
-    ----------
-    loss : NamedTuple
-        A loss of `hindsight.kernels.losses`.
-    z : array of shape (n_rows,)
-        The margins.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,)
-        The means.
-    """
-    z = np.ascontiguousarray(z, np.float64)
-    out = np.empty_like(z)
-    kernels.means(loss, z, out)
-    return out

@@ -200,13 +200,13 @@ class Outputs:
 
 def predicted(state: TrainingState, z: np.ndarray) -> list[list[str]]:
     """For each learner what its margins predict: numbers through the link, or labels."""
-    from .model import means
+    from ..online.margins import each_mean
 
     each, out = len(state.runs[0]), []
     for k, runs in enumerate(state.runs):
         mine = z[:, k * each : (k + 1) * each]
         if state.labels is None:
-            out.append([repr(v) for v in means(runs[0].learner.loss, mine[:, 0]).tolist()])
+            out.append([repr(v) for v in each_mean(runs[0].learner.loss, mine[:, 0]).tolist()])
         else:
             codes = (mine[:, 0] > 0).astype(int) if each == 1 else mine.argmax(axis=1)
             out.append([state.labels[c] for c in codes.tolist()])
