@@ -14,7 +14,7 @@ import altair as alt
 import numpy as np
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from hindsight.charts import density as charts
+from hindsight import charts
 from hindsight.density import Categorical, Exponential, Keyed, Product
 from hindsight.estimators.generative import GenerativeClassifier
 
@@ -135,7 +135,7 @@ def main(path: str = "calling_card.html") -> None:
             title=alt.TitleParams("Why a call is thought fraudulent", subtitle="four calls, by column", offset=12)
         )
     )
-    charts.write((left | right).resolve_scale(color="independent"), path, "\n".join(told))
+    charts.save(charts.styled((left | right).resolve_scale(color="independent")), path, "\n".join(told))
     print("\n".join([*told[1:], f"picture: {path}"]))
 
 

@@ -14,7 +14,7 @@ import sys
 
 import numpy as np
 
-from hindsight.charts import forecast as charts
+from hindsight import charts
 from hindsight.estimators.calibrator import Calibrator
 from hindsight.forecast import compare, identity, reliability
 

@@ -13,7 +13,7 @@ import altair as alt
 import numpy as np
 from scipy.stats import norm
 
-from hindsight.charts import density as charts
+from hindsight import charts
 from hindsight.estimators.generative import GenerativeClassifier
 from hindsight.estimators.threshold import ThresholdClassifier
 
@@ -140,7 +140,7 @@ def main(path: str = "heights.html") -> None:
             ),
         )
     )
-    charts.write((left | right).resolve_scale(color="independent"), path, "\n".join(told))
+    charts.save(charts.styled((left | right).resolve_scale(color="independent")), path, "\n".join(told))
     print("\n".join([*told[1:], f"picture: {path}"]))
 
 

@@ -11,7 +11,7 @@ import sys
 import altair as alt
 import numpy as np
 
-from hindsight.charts import density as charts
+from hindsight import charts
 from hindsight.density import NGram
 
 WHO = ["I", "he", "she", "the man", "the cat", "the fat cat", "the fat man", "my sister", "the dog", "a fat dog"]
@@ -118,7 +118,7 @@ def main(path: str = "sentences.html") -> None:
             title=alt.TitleParams("Longer memory, fewer bits", subtitle="every word predicted before it is learnt"),
         )
     )
-    charts.write((left | right).resolve_scale(color="independent"), path, "\n".join(told))
+    charts.save(charts.styled((left | right).resolve_scale(color="independent")), path, "\n".join(told))
     print("\n".join([*told[1:], f"picture: {path}"]))
 
 
