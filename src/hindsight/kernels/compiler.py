@@ -79,5 +79,12 @@ METHODS = {
     "reach": "self, v, s",
     "limit": "self",
 }
-for _name, _args in METHODS.items():
-    overload_method(BaseNamedTuple, _name, jit_options=INLINE)(eval(f"lambda {_args}: self.instance_class.{_name}"))
+
+
+def overload_methods(methods: dict[str, str]) -> None:
+    """Let kernels call these methods of parts, given as names with their arguments."""
+    for name, args in methods.items():
+        overload_method(BaseNamedTuple, name, jit_options=INLINE)(eval(f"lambda {args}: self.instance_class.{name}"))
+
+
+overload_methods(METHODS)
