@@ -101,9 +101,9 @@ def save(chart: Any, path: str, text: str = "") -> None:
         If the suffix is none of these, if the library that draws is missing, or if the file cannot be written.
     """
     suffix = check(path)
-    options: dict[str, Any] = {".png": {"scale_factor": 2}, ".html": {"inline": True}}.get(suffix, {})
+    by_suffix: dict[str, dict[str, Any]] = {".png": {"scale_factor": 2}, ".html": {"inline": True}}
     try:
-        chart.save(path, format=suffix[1:], **options)
+        chart.save(path, format=suffix[1:], **by_suffix.get(suffix, {}))
         if text and suffix == ".html":
             page = Path(path).read_text(encoding="utf-8")
             style = f"font: 15px/1.5 {FONT}; max-width: 60em; margin: 2em 1em; white-space: pre-wrap"
