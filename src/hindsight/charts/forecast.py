@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..forecast.comparison import Finding
+from ..formatting import _plain
 from .drawing import altair
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def difference(comparison: Comparison, pair: int = 0) -> Any:
     if promised.any():
         top = min(top, comparison.promise.span)
     columns = {"rounds": path.rounds, "difference": path.difference, "low": path.low, "high": path.high}
-    values = [{k: _plain(column[i]) for k, column in columns.items()} for i in range(path.rounds.size)]
+    values = [{k: _plain(column[i].item()) for k, column in columns.items()} for i in range(path.rounds.size)]
     logs = path.rounds[-1] >= 50
     x = alt.X(
         "rounds:Q",
@@ -199,8 +199,3 @@ def together(comparison: Comparison, found: Mapping[str, Reliability], bands: Se
         The chart.
     """
     return altair().vconcat(differences(comparison), diagrams(found, bands), spacing=40)
-
-
-def _plain(value: Any) -> Any:
-    value = value.item()
-    return value if math.isfinite(value) else None
