@@ -58,7 +58,7 @@ def main(path: str = "calling_card.html") -> None:
     crowd = card().update({name: values[fine] for name, values in calls.items()})
     customers = Keyed(crowd.as_prior(5), "customer")
     models: dict[str, Any] = {
-        "one density per customer": GenerativeClassifier({"fine": customers, "fraud": card()}),
+        "one per customer": GenerativeClassifier({"fine": customers, "fraud": card()}),
         "one for all customers": GenerativeClassifier({"fine": card(), "fraud": card()}),
     }
     roc: list[dict[str, Any]] = []
@@ -69,13 +69,13 @@ def main(path: str = "calling_card.html") -> None:
         text.append(f"{name}: area under the ROC {area:.4f}")
         keep = np.unique(np.searchsorted(false, np.linspace(0, 1, 400)).clip(0, len(false) - 1))
         roc += [{"false": float(false[k]), "true": float(true[k]), "model": f"{name} ({area:.3f})"} for k in keep]
-    keyed = models["one density per customer"].densities_[0]
+    keyed = models["one per customer"].densities_[0]
     text.append(
         f"{len(keyed.keys)} customers, {keyed.bits_per_row:.3f} bits per call; "
         f"with one density for all {crowd.bits_per_row:.3f}"
     )
 
-    model = models["one density per customer"]
+    model = models["one per customer"]
     odds, parts = model.decision_function(test), model.explain(test)
     order = np.argsort(odds)
     frauds = truth == "fraud"

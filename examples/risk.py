@@ -21,7 +21,7 @@ def diabetes():
 
 
 def digits():
-    """Odd or even, hinge loss, weights with |w|_1 <= 4 on pixels in [0, 1]: c = 1 + 4 follows from the declared support."""
+    """Odd or even, hinge loss, weights with |w|_1 <= 4 on pixels in [0, 1]: c = 5 follows from the declared support."""
     X, y = load_digits(return_X_y=True)
     model = hindsight.DescentClassifier("hinge", "balanced", eta=0.05, radius=4.0, average="before")
     return "odd digits, hinge", model, X / 16, y % 2, {"support": 1.0}

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import RowError
 from ..kernels import densities as kernels
-from .forgetting import Forgetting, forget_factor
+from .online import Forgetting, forget_factor
 
 BLOCK = 1 << 16
 FIRST = np.zeros(BLOCK, np.int32)  # the slots of rows that all go to slot 0
@@ -54,10 +54,6 @@ class Density(Forgetting):
         """Draws from the predictive, one row each."""
         raise NotImplementedError
 
-    def describe(self) -> str:
-        """Describe what was learnt in a short text."""
-        raise NotImplementedError
-
     # ---- reading
 
     def _numbers(self, x: Any, grow: bool = False) -> np.ndarray:
@@ -95,22 +91,6 @@ class Density(Forgetting):
     # ---- learning
 
     def update(self, x: Any) -> Self:
-        """Learn rows in their order.
-
-        Parameters
-        ----------
-        x : array-like of shape (n_rows,) or (n_rows, n_columns)
-            The values; one dimension is enough for one column.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        RowError
-            If the family does not take a value. Then nothing has been learnt.
-        """
         if self.forget < 1.0:
             self.progressive(x)
             return self
@@ -120,23 +100,6 @@ class Density(Forgetting):
         return self
 
     def progressive(self, x: Any) -> np.ndarray:
-        """Predict each row, then learn it.
-
-        Parameters
-        ----------
-        x : array-like of shape (n_rows,) or (n_rows, n_columns)
-            The values.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            The log density of each row before it was learnt, in nats.
-
-        Raises
-        ------
-        RowError
-            If the family does not take a value. Then nothing has been learnt.
-        """
         X = self._numbers(x, grow=True)
         self._refuse(X)
         self._remember(x)
@@ -164,14 +127,12 @@ class Density(Forgetting):
         return self.forget == other.forget and np.array_equal(self.part.prior, other.part.prior)
 
     def copy(self) -> Self:
-        """A copy that learns independently."""
         new = copy.copy(self)
         new.n, new.state = self.n.copy(), self.state.copy()
         new._whole = None if self._whole is None else self._whole.copy()
         return new
 
     def fresh(self) -> Self:
-        """A density with the same prior and no rows."""
         new = self.copy()
         new.n[:], new.state[:] = 0.0, 0.0
         new.rows, new._paid, new._whole, new.shards = 0, 0.0, None, 1
@@ -233,7 +194,7 @@ class Density(Forgetting):
         Parameters
         ----------
         x : array-like of shape (n_rows,) or (n_rows, n_columns)
-            The values.
+            The rows.
 
         Returns
         -------
@@ -250,18 +211,6 @@ class Density(Forgetting):
         return out
 
     def logp(self, x: Any) -> np.ndarray:
-        """The log density of each row, as the next row is predicted.
-
-        Parameters
-        ----------
-        x : array-like of shape (n_rows,) or (n_rows, n_columns)
-            The values.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            In nats: the sum over the columns.
-        """
         x = np.asarray(x)
         step = max(1, BLOCK * 16 // self.columns)  # so that not all rows of many columns are held at once
         if x.ndim < 2 or len(x) <= step:
@@ -275,20 +224,6 @@ class Density(Forgetting):
         return out
 
     def sample(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw rows from the predictive distribution of the next row.
-
-        Parameters
-        ----------
-        size : int
-            Number of rows, each drawn from the same predictive.
-        rng : numpy.random.Generator
-            The source of randomness.
-
-        Returns
-        -------
-        ndarray of shape (size,) or (size, n_columns)
-            The rows.
-        """
         X = self._draw(size, rng)
         return self._values(X[:, 0] if self.columns == 1 else X)
 

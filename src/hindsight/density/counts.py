@@ -40,7 +40,7 @@ class Categorical(Density):
     alpha : float or array-like of shape (k,), default 0.5
         Pseudo-count above 0, for all symbols or one per symbol.
     columns : int, default 1
-        Number of independent columns over the same symbols.
+        Number of independent columns over the same symbols; rows are an array of shape (n_rows,) or (n_rows, columns).
     forget : float, default 1.0
         Factor in (0, 1] by which what was learnt fades at each row.
 
@@ -51,7 +51,7 @@ class Categorical(Density):
     rows : int
         Number of rows learnt.
     loss : float
-        Cumulative log loss in nats.
+        Cumulative log loss in nats of predicting each row before learning it.
 
     References
     ----------
@@ -215,20 +215,14 @@ class Categorical(Density):
 class Bernoulli(Categorical):
     """Booleans (0 or 1, False or True) with a Beta prior: p(1) = (n_1 + b)/(n + a + b).
 
-    With a = b = ½ (Krichevsky-Trofimov) the regret is at most ½ ln T + ln 2 nats: docs/theory.md#density.
+    With a = b = ½ (Krichevsky and Trofimov, 1981) the regret is at most ½ ln T + ln 2 nats: docs/theory.md#density.
 
     Parameters
     ----------
     a, b : float, default 0.5
         Pseudo-counts of 0 and of 1, above 0.
-    columns : int, default 1
-        Number of independent columns.
-    forget : float, default 1.0
-        Factor in (0, 1] by which what was learnt fades at each row.
-
-    References
-    ----------
-    Krichevsky and Trofimov (1981), docs/bibliography.md.
+    columns, forget
+        As in `Categorical`.
 
     Examples
     --------
@@ -249,20 +243,16 @@ class Bernoulli(Categorical):
 class Poisson(Density):
     """Numbers of events with a Gamma(a, b) prior of the rate; the predictive is negative binomial.
 
+    The prior is conjugate (Bernardo and Smith, 1994, docs/bibliography.md).
+
     Parameters
     ----------
     a : float or array-like of shape (columns,), default 0.5
         Number of events that the prior is worth, above 0.
     b : float or array-like of shape (columns,), default 0.01
         Number of rows that the prior is worth, above 0.
-    columns : int, default 1
-        Number of independent columns.
-    forget : float, default 1.0
-        Factor in (0, 1] by which what was learnt fades at each row.
-
-    References
-    ----------
-    Bernardo and Smith (1994), docs/bibliography.md.
+    columns, forget
+        As in `Categorical`.
 
     Examples
     --------
@@ -318,7 +308,7 @@ class Histogram(Categorical):
     alpha : float or array-like, default 0.5
         Pseudo-count above 0, for all bins or one per bin.
     forget : float, default 1.0
-        Factor in (0, 1] by which what was learnt fades at each row.
+        As in `Categorical`.
 
     Attributes
     ----------

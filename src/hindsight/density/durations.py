@@ -15,6 +15,8 @@ from .base import Density, positive
 class Gamma(Density):
     """Durations of known shape with a Gamma(a, b) prior of the rate; the predictive is a beta prime.
 
+    The prior is conjugate (Bernardo and Smith, 1994, docs/bibliography.md).
+
     Parameters
     ----------
     shape : float or array-like of shape (columns,), default 2.0
@@ -23,14 +25,8 @@ class Gamma(Density):
         The prior counts as durations whose shapes sum to a; above 0.
     b : float or array-like of shape (columns,), default 0.01
         The sum of those durations, above 0.
-    columns : int, default 1
-        Number of independent columns.
-    forget : float, default 1.0
-        Factor in (0, 1] by which what was learnt fades at each row.
-
-    References
-    ----------
-    Bernardo and Smith (1994), docs/bibliography.md.
+    columns, forget
+        As in `Gaussian`.
 
     Examples
     --------
@@ -86,10 +82,8 @@ class Exponential(Gamma):
         Number of durations that the prior is worth, above 0.
     b : float or array-like of shape (columns,), default 0.01
         The sum of those durations, above 0.
-    columns : int, default 1
-        Number of independent columns.
-    forget : float, default 1.0
-        Factor in (0, 1] by which what was learnt fades at each row.
+    columns, forget
+        As in `Gamma`.
 
     Examples
     --------

@@ -12,7 +12,7 @@ from scipy.special import gammaln, multigammaln
 from ..errors import RowError
 from ..kernels import densities as kernels
 from .base import Density, finite, positive
-from .forgetting import Forgetting, forget_factor
+from .online import Forgetting, forget_factor
 
 LN_2PI = math.log(2.0 * math.pi)
 
@@ -36,7 +36,7 @@ class Gaussian(Density):
     dof : float or array-like of shape (columns,), default 1.0
         Degrees of freedom of the prior, above 0.
     columns : int, default 1
-        Number of independent columns.
+        Number of independent columns; rows are an array of shape (n_rows,) or (n_rows, columns).
     forget : float, default 1.0
         Factor in (0, 1] by which what was learnt fades at each row.
 
@@ -149,28 +149,20 @@ class FullGaussian(Forgetting):
     Parameters
     ----------
     columns : int
-        Number d of columns.
+        Number d of columns; rows are an array of shape (n_rows, d).
     mean : float or array-like of shape (columns,), default 0.0
         Mean of the prior.
-    scale : float, default 1e-3
-        Scale of the prior, above 0.
-    strength : float, default 1e-6
-        Number of rows that the prior's mean is worth, above 0.
-    dof : float, default 1.0
-        Degrees of freedom of the prior beyond d − 1, above 0.
+    scale, strength, dof : float, default 1e-3, 1e-6 and 1.0
+        As in `Gaussian`, each one number for all columns.
     forget : float, default 1.0
         Factor in (0, 1] by which what was learnt fades at each row.
 
     Attributes
     ----------
-    mean : ndarray of shape (columns,)
-        Mean of the rows.
     covariance : ndarray of shape (columns, columns)
         Covariance of the rows (over n).
-    rows : int
-        Number of rows learnt.
-    loss : float
-        Cumulative log loss in nats.
+    mean, rows, loss
+        As in `Gaussian`.
 
     References
     ----------
@@ -243,38 +235,10 @@ class FullGaussian(Forgetting):
         return X
 
     def update(self, x: Any) -> Self:
-        """Learn rows in their order.
-
-        Parameters
-        ----------
-        x : array-like of shape (n_rows, columns)
-            The rows.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        RowError
-            If a value is not finite, or the scatter becomes singular. Then nothing has been learnt.
-        """
         self.progressive(x)
         return self
 
     def progressive(self, x: Any) -> np.ndarray:
-        """Predict each row, then learn it.
-
-        Parameters
-        ----------
-        x : array-like of shape (n_rows, columns)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            The log density of each row before it was learnt, in nats.
-        """
         X, out = self._numbers(x), np.empty(len(x))
         kept = self.n.copy(), self._mean.copy(), self._scatter.copy(), self._factor.copy()
         work, v = np.empty_like(self._factor), np.empty(self.columns)
@@ -292,18 +256,6 @@ class FullGaussian(Forgetting):
         return out
 
     def logp(self, x: Any) -> np.ndarray:
-        """The log density of each row, as the next row is predicted.
-
-        Parameters
-        ----------
-        x : array-like of shape (n_rows, columns)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            In nats.
-        """
         X = self._numbers(x)
         out, v = np.empty(len(X)), np.empty(self.columns)
         mean0, X = self._prior_mean - self._first, X - self._first
@@ -330,18 +282,7 @@ class FullGaussian(Forgetting):
         return both
 
     def as_prior(self, rows: float) -> Self:
-        """A density without rows, whose prior is what was learnt here.
-
-        Parameters
-        ----------
-        rows : float
-            The number of rows that the new prior is worth, beside the prior it had; above 0.
-
-        Returns
-        -------
-        FullGaussian
-            A density over the same columns.
-        """
+        """As `Density.as_prior`: a density without rows, whose prior is what was learnt here, worth `rows` rows."""
         new, worth, n = self.fresh(), float(positive("rows", rows)[0]), self.n[0]
         if n > 0.0:
             kappa = self._kappa + worth
@@ -363,11 +304,9 @@ class FullGaussian(Forgetting):
         return self._prior_mean, self._psi, self._kappa, self._nu, self.forget
 
     def copy(self) -> Self:
-        """A copy that learns independently."""
         return copy.deepcopy(self)
 
     def fresh(self) -> Self:
-        """A density with the same prior and no rows."""
         new = self.copy()
         new._empty()
         return new
@@ -384,20 +323,6 @@ class FullGaussian(Forgetting):
         return np.asarray(lower + np.tril(lower, -1).T)
 
     def sample(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw rows from the predictive distribution of the next row.
-
-        Parameters
-        ----------
-        size : int
-            Number of rows, each drawn from the same predictive.
-        rng : numpy.random.Generator
-            The source of randomness.
-
-        Returns
-        -------
-        ndarray of shape (size, columns)
-            The rows.
-        """
         kappa, dof = self._kappa + self.n[0], self._nu + self.n[0] - self.columns + 1.0
         z = rng.standard_normal((size, self.columns)) @ self._factor.T
         z *= np.sqrt((kappa + 1.0) / (kappa * rng.chisquare(dof, (size, 1))))
@@ -424,7 +349,6 @@ class FullGaussian(Forgetting):
         return 0.5 * n * (d * (LN_2PI + 1.0) + log_det)
 
     def describe(self) -> str:
-        """Describe what was learnt in a short text."""
         spread = np.sqrt(np.maximum(np.diag(self.covariance), 1e-300))
         pairs = ", ".join(f"mean {m:.6g} sd {s:.4g}" for m, s in zip(self.mean[:5], spread[:5], strict=True))
         if not 1 < self.columns <= 5:

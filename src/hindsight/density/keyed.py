@@ -13,7 +13,7 @@ from ..errors import RowError
 from ..kernels import densities as kernels
 from .base import Density
 from .certificate import DensityCertificate, judge, merged, together
-from .forgetting import InBits, total_shards
+from .online import OnlineDensity, total_shards
 from .product import Product, columns_of
 
 if TYPE_CHECKING:
@@ -23,12 +23,13 @@ CAPACITY = 1 << 20
 ROWS = 1 << 14  # a block of rows that stays in cache while each column's statistics are visited
 
 
-class Keyed(InBits):
+class Keyed(OnlineDensity):
     """One density per key, all with the same prior.
 
     A key that is seen for the first time starts from the prior of `density` (use `as_prior` to make that what a crowd
     does); a key that was never seen is predicted by that prior. Memory is bounded by `capacity` keys. One more is an
-    error or, with `spill`, the least recently seen key is moved to that SQLite file until it is seen again.
+    error or, with `spill`, the least recently seen key is moved to that SQLite file until it is seen again. Rows come
+    as for `Product`, with the key among the columns.
 
     Parameters
     ----------
@@ -236,22 +237,6 @@ class Keyed(InBits):
     # ---- learning and predicting
 
     def update(self, x: Any) -> Self:
-        """Learn rows in their order, each by its key.
-
-        Parameters
-        ----------
-        x : mapping, dataframe or array-like of shape (n_rows, columns)
-            The rows, with the key among the columns.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        RowError
-            If a density does not take a value, or if there is one key too many. Then nothing has been learnt.
-        """
         if any(part.forget < 1.0 for part in self._parts):
             self.progressive(x)
             return self
@@ -261,18 +246,6 @@ class Keyed(InBits):
         return self
 
     def progressive(self, x: Any) -> np.ndarray:
-        """Predict each row given its key, then learn it.
-
-        Parameters
-        ----------
-        x : mapping, dataframe or array-like of shape (n_rows, columns)
-            The rows, with the key among the columns.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            The log density of each row before it was learnt, in nats.
-        """
         out: list[np.ndarray] = []
         for a, b, slots, blocks in self._blocks(x, create=True):
             p = np.zeros(b - a)
@@ -294,18 +267,7 @@ class Keyed(InBits):
         self.rows += len(keys) if create else 0
 
     def terms(self, x: Any) -> np.ndarray:
-        """The log density of each row by density, given its key, as the next row is predicted.
-
-        Parameters
-        ----------
-        x : mapping, dataframe or array-like of shape (n_rows, columns)
-            The rows, with the key among the columns.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_densities)
-            In nats; a key that was never seen has the prior.
-        """
+        """The log density of each row by density, given its key; a key that was never seen has the prior."""
         out = []
         for a, b, slots, blocks in self._blocks(x, create=False):
             columns = []
@@ -317,7 +279,6 @@ class Keyed(InBits):
         return np.concatenate([np.zeros((0, len(self._parts))), *out])
 
     def logp(self, x: Any) -> np.ndarray:
-        """The log density of each row given its key, in nats: the sum of `terms` over the densities."""
         return np.asarray(self.terms(x).sum(axis=1))
 
     logpdf = logp
@@ -374,7 +335,7 @@ class Keyed(InBits):
         return new
 
     def fresh(self) -> Self:
-        """One with the same prior and no keys."""
+        """A keyed density with the same prior and no keys."""
         return type(self)(self.inner, self.key, capacity=self.capacity, spill=self.spill)
 
     # ---- what it cost
@@ -414,7 +375,6 @@ class Keyed(InBits):
         return together("product of independent columns, one density per key", self.rows, parts)
 
     def describe(self) -> str:
-        """Describe what was learnt in a short text."""
         return f"{len(self.keys):,} keys of {self.inner!r}"
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ from ..certificates.certificate import Assumption
 from ..errors import RowError
 from ..validation import choice
 from .certificate import NONE, DensityCertificate, judge, merged
-from .forgetting import InBits, total_shards
+from .online import OnlineDensity, total_shards
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 UNKNOWN, END, START = "<unk>", "</s>", "<s>"
 
 
-class NGram(InBits):
+class NGram(OnlineDensity):
     """Words given the order − 1 words before them, with absolute discounting: every count c gives up `discount`.
 
     With ``smoothing="interpolate"``, p(w | h) = max(c − D, 0)/C + D·(distinct words after h)/C · p(w | shorter h) for
@@ -30,7 +30,8 @@ class NGram(InBits):
     and the end of the sentence. So probabilities sum to 1 over the vocabulary. A word that is not in it is predicted as
     the unknown word, and then, unless the vocabulary was declared, added to it.
 
-    The loss is summed sentence by sentence; of merged models it is the sum of what each paid by itself.
+    Rows are sentences: strings, which are split at white space, or lists of words. The loss is summed sentence by
+    sentence; of merged models it is the sum of what each paid by itself.
 
     Parameters
     ----------
@@ -161,33 +162,10 @@ class NGram(InBits):
             self._total[history[k:]] += 1
 
     def update(self, x: Any) -> Self:
-        """Learn sentences in their order.
-
-        Parameters
-        ----------
-        x : iterable of str or of list of str
-            The sentences: strings are split at white space.
-
-        Returns
-        -------
-        self
-        """
         self.progressive(x)
         return self
 
     def progressive(self, x: Any) -> np.ndarray:
-        """Predict each word of each sentence, then learn it.
-
-        Parameters
-        ----------
-        x : iterable of str or of list of str
-            The sentences.
-
-        Returns
-        -------
-        ndarray of shape (n_sentences,)
-            The log probability of each sentence in nats, each word predicted before it was learnt.
-        """
         out = []
         for sentence in list(self._sentences(x)):
             paid = 0.0
@@ -201,18 +179,6 @@ class NGram(InBits):
         return np.array(out)
 
     def logp(self, x: Any) -> np.ndarray:
-        """The log probability of each sentence, its end included.
-
-        Parameters
-        ----------
-        x : iterable of str or of list of str
-            The sentences.
-
-        Returns
-        -------
-        ndarray of shape (n_sentences,)
-            In nats.
-        """
         walks = (self._walk(sentence) for sentence in self._sentences(x))
         return np.array([math.fsum(math.log(self.probability(w, h)) for w, h in walk) for walk in walks])
 
@@ -280,7 +246,6 @@ class NGram(InBits):
         return both
 
     def copy(self) -> Self:
-        """A copy that learns independently."""
         new = self.fresh()
         new._words = dict(self._words)
         new._after = {history: Counter(after) for history, after in self._after.items()}
@@ -289,7 +254,6 @@ class NGram(InBits):
         return new
 
     def fresh(self) -> Self:
-        """A model with the same settings and nothing learnt."""
         words = None if self.grows else [w for w in self._words if w not in (UNKNOWN, END)]
         return type(self)(self.order, words, self.smoothing, self.discount)
 
@@ -312,7 +276,6 @@ class NGram(InBits):
         return judge(NONE, self.loss, best, math.nan, self.rows, need, note + merged(self.shards, False))
 
     def describe(self) -> str:
-        """Describe what was learnt in a short text."""
         return f"order {self.order}, {len(self._words):,} words, perplexity {self.perplexity:.4g}"
 
     def __repr__(self) -> str:

@@ -12,13 +12,14 @@ import numpy as np
 from ..errors import RowError
 from .base import parsed
 from .certificate import DensityCertificate, together
-from .forgetting import InBits
+from .online import OnlineDensity
 
 
-class Product(InBits):
+class Product(OnlineDensity):
     """A density over rows of named columns, each with its own density, independent of the others.
 
-    Rows come as a mapping of names to arrays, as a dataframe, or as a 2-D array with the columns in this order.
+    Rows come as a mapping of names to arrays, as a dataframe, or as a 2-D array with the columns in this order. Samples
+    are a mapping.
 
     Parameters
     ----------
@@ -107,90 +108,25 @@ class Product(InBits):
         return done, answers
 
     def update(self, x: Any) -> Self:
-        """Learn rows in their order.
-
-        Parameters
-        ----------
-        x : mapping, dataframe or array-like of shape (n_rows, columns)
-            The rows.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        RowError
-            If a density does not take a value. Then nothing has been learnt.
-        """
         self.densities, _ = self._each(x, "update")
         self.rows = next(iter(self.densities.values())).rows
         return self
 
     def progressive(self, x: Any) -> np.ndarray:
-        """Predict each row, then learn it.
-
-        Parameters
-        ----------
-        x : mapping, dataframe or array-like of shape (n_rows, columns)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            The log density of each row before it was learnt, in nats.
-        """
         self.densities, paid = self._each(x, "progressive")
         self.rows = next(iter(self.densities.values())).rows
         return np.asarray(sum(paid))
 
     def terms(self, x: Any) -> np.ndarray:
-        """The log density of each row by density, as the next row is predicted.
-
-        Parameters
-        ----------
-        x : mapping, dataframe or array-like of shape (n_rows, columns)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_densities)
-            In nats.
-        """
+        """The log density of each row by density, in nats: an array of shape (n_rows, n_densities)."""
         return np.stack(self._each(x, "logp")[1], axis=1)
 
     def logp(self, x: Any) -> np.ndarray:
-        """The log density of each row, as the next row is predicted.
-
-        Parameters
-        ----------
-        x : mapping, dataframe or array-like of shape (n_rows, columns)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            In nats: the sum over the densities.
-        """
         return np.asarray(self.terms(x).sum(axis=1))
 
     logpdf = logp
 
     def sample(self, size: int, rng: np.random.Generator) -> dict[Any, np.ndarray]:
-        """Draw rows from the predictive distribution of the next row.
-
-        Parameters
-        ----------
-        size : int
-            Number of rows.
-        rng : numpy.random.Generator
-            The source of randomness.
-
-        Returns
-        -------
-        dict of str to ndarray of shape (size,)
-            One array per column.
-        """
         out: dict[Any, np.ndarray] = {}
         for key, density in self.densities.items():
             drawn = density.sample(size, rng)
@@ -210,13 +146,11 @@ class Product(InBits):
         return both
 
     def copy(self) -> Self:
-        """A copy that learns independently."""
         new = type(self)({key: density.copy() for key, density in self.densities.items()})
         new.rows = self.rows
         return new
 
     def fresh(self) -> Self:
-        """A product with the same priors and no rows."""
         return type(self)({key: density.fresh() for key, density in self.densities.items()})
 
     def as_prior(self, rows: float) -> Product:
@@ -234,7 +168,6 @@ class Product(InBits):
         return together("product of independent columns", self.rows, parts)
 
     def describe(self) -> str:
-        """Describe what was learnt in a short text."""
         return "; ".join(
             f"{name}: {d.name} {d.describe()}" for name, d in zip(self.names, self.densities.values(), strict=True)
         )

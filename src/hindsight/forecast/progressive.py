@@ -75,12 +75,8 @@ def compare_learners(models: Mapping[str, Any], X: Any, y: Any, weight: Any = No
     ----------
     models : mapping of str to estimator
         Online learners of this package by name, all classifiers or all regressors; copies of them learn, in one pass.
-    X : array-like of shape (n_rows, n_features)
-        The rows in order.
-    y : array-like of shape (n_rows,)
-        Their targets.
-    weight : array-like of shape (n_rows,) or None, default None
-        Importance of each row; None is 1.
+    X, y, weight
+        As in `progressive`.
     **options
         Those of `compare`. Regressors use the quadratic loss and need `bounds` for a verdict.
 

@@ -151,10 +151,8 @@ def square_loss(outcomes: Any, forecast: Any) -> np.ndarray:
 
     Parameters
     ----------
-    outcomes : array-like of shape (n_rounds,)
-        The outcomes y, 0 or 1.
-    forecast : array-like of shape (n_rounds,)
-        The probabilities h.
+    outcomes, forecast : array-like of shape (n_rounds,)
+        The outcomes y, 0 or 1, and the probabilities h.
 
     Returns
     -------
@@ -178,15 +176,17 @@ def log_loss(outcomes: Any, forecast: Any) -> np.ndarray:
 
     Parameters
     ----------
-    outcomes : array-like of shape (n_rounds,)
-        The outcomes, 0 or 1.
-    forecast : array-like of shape (n_rounds,)
-        The probabilities of the outcome 1.
+    outcomes, forecast : array-like of shape (n_rounds,)
+        The outcomes, 0 or 1, and the probabilities of the outcome 1.
 
     Returns
     -------
     ndarray of shape (n_rounds,)
         The losses in nats.
+
+    See Also
+    --------
+    square_loss : Bounded, so that intervals need no declared epsilon.
 
     Examples
     --------
@@ -224,10 +224,8 @@ def losses(outcomes: Any, forecast: Any, loss: str = "square") -> np.ndarray:
 
     Parameters
     ----------
-    outcomes : array-like of shape (n_rounds,)
-        The outcomes.
-    forecast : array-like of shape (n_rounds,)
-        The forecasts.
+    outcomes, forecast : array-like of shape (n_rounds,)
+        The outcomes and the forecasts.
     loss : {"square", "log", "quadratic"}, default "square"
         As in `Score`.
 
@@ -252,10 +250,8 @@ def mean_loss(outcomes: Any, forecast: Any, weight: Any = None, loss: str = "squ
 
     Parameters
     ----------
-    outcomes : array-like of shape (n_rounds,)
-        The outcomes.
-    forecast : array-like of shape (n_rounds,)
-        The forecasts.
+    outcomes, forecast : array-like of shape (n_rounds,)
+        The outcomes and the forecasts.
     weight : array-like of shape (n_rounds,) or None, default None
         Importance of each row; None is 1.
     loss : {"square", "log", "quadratic"}, default "square"

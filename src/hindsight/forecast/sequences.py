@@ -50,12 +50,12 @@ def uniform(alpha: float, count: int, squares: float) -> float:
     count : int
         K.
     squares : float
-        Sigma c^2.
+        Sigma c^2, with weights c fixed in advance.
 
     Returns
     -------
     float
-        The half-width.
+        The half-width of each sum.
     """
     return math.sqrt(math.log(2.0 * count / alpha) * squares / 2.0)
 

@@ -1,9 +1,11 @@
-"""The log loss of densities whose old rows may fade, and their certificate."""
+"""What every density does, and the log loss and certificate of those whose old rows may fade."""
 
 from __future__ import annotations
 
 import math
 from typing import Any, Protocol, Self
+
+import numpy as np
 
 from ..certificates.certificate import Assumption
 from ..certificates.theorems import Theorem
@@ -20,8 +22,86 @@ class HasLoss(Protocol):
     def rows(self) -> int: ...
 
 
-class InBits:
-    """A density whose loss is also known in bits."""
+class OnlineDensity:
+    """A density that predicts each row before it learns it."""
+
+    def update(self, x: Any) -> Self:
+        """Learn rows in their order.
+
+        Parameters
+        ----------
+        x : rows
+            In one of the forms that the class describes.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        RowError
+            If the density does not take a value. Then nothing has been learnt.
+        """
+        raise NotImplementedError
+
+    def progressive(self, x: Any) -> np.ndarray:
+        """Predict each row, then learn it.
+
+        Parameters
+        ----------
+        x : rows
+            As for `update`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            The log density (or log probability) of each row before it was learnt, in nats.
+        """
+        raise NotImplementedError
+
+    def logp(self, x: Any) -> np.ndarray:
+        """The log density (or log probability) of each row, as the next row is predicted.
+
+        Parameters
+        ----------
+        x : rows
+            In the form that `update` takes. They are not learnt.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            In nats.
+        """
+        raise NotImplementedError
+
+    def sample(self, size: int, rng: np.random.Generator) -> Any:
+        """Draw rows from the predictive distribution of the next row.
+
+        Parameters
+        ----------
+        size : int
+            Number of rows, each drawn from the same predictive.
+        rng : numpy.random.Generator
+            The source of randomness.
+
+        Returns
+        -------
+        rows
+            In the form that `update` takes.
+        """
+        raise NotImplementedError
+
+    def copy(self) -> Self:
+        """A copy that learns independently."""
+        raise NotImplementedError
+
+    def fresh(self) -> Self:
+        """A density with the same settings and prior, and no rows."""
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        """Describe what was learnt in a short text."""
+        raise NotImplementedError
 
     @property
     def bits_per_row(self: HasLoss) -> float:
@@ -29,7 +109,7 @@ class InBits:
         return self.loss / LN2 / self.rows if self.rows else math.nan
 
 
-class Forgetting(InBits):
+class Forgetting(OnlineDensity):
     """A density whose old rows may fade: its loss, its rival in hindsight, and its certificate.
 
     With ``forget = 1`` the loss is the negative log marginal likelihood, in closed form. With ``forget`` below 1 it is
@@ -42,8 +122,6 @@ class Forgetting(InBits):
     _paid: float
     _whole: Any
 
-    # ---- each family implements these
-
     def _marginal(self) -> float:
         """-ln of the marginal likelihood of all rows."""
         raise NotImplementedError
@@ -52,15 +130,9 @@ class Forgetting(InBits):
         """-ln of the maximum likelihood."""
         raise NotImplementedError
 
-    def fresh(self) -> Self:
-        """A density with the same prior and no rows."""
-        raise NotImplementedError
-
     def _theorem(self) -> tuple[Theorem, float, tuple[Assumption, ...]]:
         """The theorem, its bound on the regret (NaN: none), and its assumptions."""
         return NONE, math.nan, ()
-
-    # ----
 
     def _remember(self, x: Any) -> None:
         """Where old rows fade, learn these without fading too."""
