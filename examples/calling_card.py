@@ -1,8 +1,8 @@
-"""Fraudulent calling-card calls (N0): one density for each customer, one for fraudsters, and Bayes' rule.
+"""Fraudulent calling-card calls: one density per customer, one for fraudsters, and Bayes' rule.
 
-Run ``python examples/calling_card.py [calling_card.html]``; the suffix .html, .png or .svg says what is written. Calls
-are simulated: every customer has hours, durations and destinations of their own; a fraudster calls at night, long, and
-to other places. The log-likelihood ratio of a call is a sum over its columns, so each alarm explains itself.
+Run ``python examples/calling_card.py [calling_card.html]``; the chart is saved as .html, .png or .svg, by its suffix.
+Calls are simulated: every customer has typical hours, durations and destinations; a fraudster calls at night, for long,
+and to other places. The log-likelihood ratio of a call is a sum over its columns, which explains each alarm.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import altair as alt
 import numpy as np
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from hindsight.charts import density as charts
+from hindsight import charts
 from hindsight.density import Categorical, Exponential, Keyed, Product
 from hindsight.estimators.generative import GenerativeClassifier
 
@@ -50,14 +50,15 @@ def card() -> Product:
 
 
 def main(path: str = "calling_card.html") -> None:
-    """Learn from labelled calls, judge new ones, and draw."""
-    told = [str(__doc__).splitlines()[0], ""]
+    """Learn from labelled calls, classify new ones, and draw."""
+    text = [str(__doc__).splitlines()[0], ""]
     calls, labels = simulate(CALLS, 1)
     test, truth = simulate(CALLS // 2, 2)
     fine = labels == "fine"
     crowd = card().update({name: values[fine] for name, values in calls.items()})
+    customers = Keyed(crowd.as_prior(5), "customer")
     models: dict[str, Any] = {
-        "a density a customer": GenerativeClassifier({"fine": Keyed(crowd.as_prior(5), "customer"), "fraud": card()}),
+        "one per customer": GenerativeClassifier({"fine": customers, "fraud": card()}),
         "one for all customers": GenerativeClassifier({"fine": card(), "fraud": card()}),
     }
     roc: list[dict[str, Any]] = []
@@ -65,15 +66,16 @@ def main(path: str = "calling_card.html") -> None:
         odds = model.fit(calls, labels).decision_function(test)
         false, true, _ = roc_curve(truth == "fraud", odds)
         area = roc_auc_score(truth == "fraud", odds)
-        told.append(f"{name}: area under the ROC {area:.4f}")
+        text.append(f"{name}: area under the ROC {area:.4f}")
         keep = np.unique(np.searchsorted(false, np.linspace(0, 1, 400)).clip(0, len(false) - 1))
         roc += [{"false": float(false[k]), "true": float(true[k]), "model": f"{name} ({area:.3f})"} for k in keep]
-    keyed = models["a density a customer"].densities_[0]
-    told.append(
-        f"{len(keyed.keys)} customers, {keyed.bits_per_row:.3f} bits a call; for all alike {crowd.bits_per_row:.3f}"
+    keyed = models["one per customer"].densities_[0]
+    text.append(
+        f"{len(keyed.keys)} customers, {keyed.bits_per_row:.3f} bits per call; "
+        f"with one density for all {crowd.bits_per_row:.3f}"
     )
 
-    model = models["a density a customer"]
+    model = models["one per customer"]
     odds, parts = model.decision_function(test), model.explain(test)
     order = np.argsort(odds)
     frauds = truth == "fraud"
@@ -86,7 +88,7 @@ def main(path: str = "calling_card.html") -> None:
     bars = []
     for rank, k in enumerate(picks):
         name = f"{rank + 1}. {test['hour'][k]} h, {test['minutes'][k]:.0f} min, {test['place'][k]} ({truth[k]})"
-        told.append(
+        text.append(
             f"{name}: log odds of fraud {odds[k]:+.2f} = " + ", ".join(f"{c} {v[k]:+.2f}" for c, v in parts.items())
         )
         bars += [{"call": name, "column": c, "nats": float(v[k]), "order": j} for j, (c, v) in enumerate(parts.items())]
@@ -111,7 +113,7 @@ def main(path: str = "calling_card.html") -> None:
         height=320,
         title=alt.TitleParams(
             "Each customer's own calling card",
-            subtitle=f"{CUSTOMERS} customers, {CALLS:,} calls learnt, {CALLS // 2:,} judged",
+            subtitle=f"{CUSTOMERS} customers, {CALLS:,} calls learnt, {CALLS // 2:,} classified",
         ),
     )
     base = alt.Chart(alt.Data(values=bars)).encode(
@@ -135,8 +137,8 @@ def main(path: str = "calling_card.html") -> None:
             title=alt.TitleParams("Why a call is thought fraudulent", subtitle="four calls, by column", offset=12)
         )
     )
-    charts.write((left | right).resolve_scale(color="independent"), path, "\n".join(told))
-    print("\n".join([*told[1:], f"picture: {path}"]))
+    charts.save(charts.styled((left | right).resolve_scale(color="independent")), path, "\n".join(text))
+    print("\n".join([*text[1:], f"chart: {path}"]))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
-"""Two weather forecasters, and which of them is closer to a truth that nobody sees.
+"""Which of two weather forecasters is closer to a truth that nobody sees?
 
-Run it: ``python examples/forecasters.py [PICTURE]``; the picture (forecasters.png unless you say otherwise) needs
-``pip install hindsight-learn[charts]``.
+Run ``python examples/forecasters.py [forecasters.png]``; the chart needs ``pip install hindsight-learn[charts]``.
 
-Thirty years of days. Whether it rains has a probability that moves with the seasons and with the weather of the days
-before. Careful knows the season and most of what goes on, and says what it believes. Bold sees a little more of it, and
-exaggerates. Recalibrated is Bold again, after a look at its first three years.
+Thirty years of days are simulated. The probability of rain depends on the season and on the weather of the days before.
+Careful knows the season and most of the weather, and reports what it believes. Bold sees a little more of the weather,
+and exaggerates. Recalibrated is Bold, recalibrated on its first three years.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import sys
 
 import numpy as np
 
-from hindsight.charts import forecast as charts
+from hindsight import charts
 from hindsight.estimators.calibrator import Calibrator
 from hindsight.forecast import compare, identity, reliability
 
@@ -22,7 +21,7 @@ DAYS, TRAINING = 30 * 365, 3 * 365
 
 
 def simulate(seed: int = 1) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """The true probabilities, the outcomes, and what the two say in the morning of each day."""
+    """The true probabilities, the outcomes, and the forecasts of each day."""
     rng = np.random.default_rng(seed)
     day = np.arange(DAYS)
     front = np.zeros(DAYS)
@@ -36,7 +35,7 @@ def simulate(seed: int = 1) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarra
     return p, rain, {"Careful": careful.round(2), "Bold": bold.round(2)}
 
 
-def main(picture: str) -> None:
+def main(path: str) -> None:
     """Compare, recalibrate, and draw."""
     p, rain, said = simulate()
     early, late = slice(0, TRAINING), slice(TRAINING, DAYS)
@@ -50,16 +49,16 @@ def main(picture: str) -> None:
         print(f"  {name:20} {mean:.4f}")
     print(found)
 
-    print("\nas this is a simulation, the truth is known:")
+    print("\nthe truth is known, as this is a simulation:")
     for name, h in forecasts.items():
         print(f"{name}: {identity(rain[late], h, p[late])}")
 
     each = {name: reliability(rain[late], h) for name, h in forecasts.items()}
-    print("\nhow each mean loss comes about:")
+    print("\ndecomposition of the mean losses:")
     for name, one in each.items():
         print(f"{name}: {one.lines()[0]}")
-    charts.save(charts.together(found, each, [one.band() for one in each.values()]), picture)
-    print(f"\npicture: {picture}")
+    charts.save(charts.together(found, each, [one.band() for one in each.values()]), path)
+    print(f"\nchart: {path}")
 
 
 if __name__ == "__main__":

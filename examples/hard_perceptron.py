@@ -1,11 +1,13 @@
-"""Separable rows on which the perceptron needs exponentially many updates, and the linear program a moment.
+"""Separable rows on which the perceptron needs exponentially many updates, and a linear program a moment.
 
-N2 warns that (RB)^2 can be exponential in the dimension d. Here it is: 2d rows of -1, 0 and 1 whose only separators
-have weights that double from one coordinate to the next, so that no order of the rows helps.
+The bound (RB)^2 on the updates of the perceptron (docs/theory.md#batch-perceptron) can be exponential in the dimension
+d, and so can the updates: here are 2d rows of -1, 0 and 1 whose only separators have weights that double from one
+coordinate to the next, whatever the order of the rows.
 """
 
 from time import perf_counter
 
+from hindsight import charts
 from hindsight.batch.perceptron import hard_halfspace
 from hindsight.batch.separability import separate
 from hindsight.estimators.perceptron import BatchPerceptronClassifier
@@ -43,8 +45,9 @@ def main() -> None:
 def draw(table: list[dict[str, float]]) -> None:
     """Updates and their bound against d, as hard_perceptron.svg."""
     try:
-        import altair as alt
-    except ImportError:
+        alt = charts.altair()
+    except ValueError as error:
+        print(f"no chart: {error}")
         return
     lines = {"updates": "updates made", "bound": "(RB)², the most there can be"}
     values = [{"d": row["d"], "updates": row[key], "line": name} for row in table for key, name in lines.items()]
@@ -62,8 +65,8 @@ def draw(table: list[dict[str, float]]) -> None:
             alt.Color("line:N", title=None, legend=alt.Legend(orient="top-left")),
         )
     )
-    chart.save("hard_perceptron.svg")
-    print("drawn in hard_perceptron.svg")
+    charts.save(chart, "hard_perceptron.svg")
+    print("chart: hard_perceptron.svg")
 
 
 if __name__ == "__main__":

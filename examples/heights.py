@@ -1,7 +1,8 @@
-"""Gender from height (N0): two Gaussians and Bayes' rule against a threshold.
+"""Gender from height: two Gaussians and Bayes' rule against a threshold.
 
-Run ``python examples/heights.py [heights.html]``; the suffix .html, .png or .svg says what is written. People are drawn
-from two Gaussians of unequal spread, so the generative assumption is right: see how many of them each way needs.
+Run ``python examples/heights.py [heights.html]``; the chart is saved as .html, .png or .svg, by its suffix. Heights are
+drawn from two Gaussians of unequal variance, so the generative assumption is right: compare how many people each method
+needs.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import altair as alt
 import numpy as np
 from scipy.stats import norm
 
-from hindsight.charts import density as charts
+from hindsight import charts
 from hindsight.estimators.generative import GenerativeClassifier
 from hindsight.estimators.threshold import ThresholdClassifier
 
@@ -31,7 +32,7 @@ def people(m: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 
 def risk(model: Any) -> float:
-    """The share of all people that it errs on, by adding up their densities."""
+    """The probability of an error on a new person, by integrating the true densities."""
     heights = np.arange(130.0, 215.0, 0.1)
     male = model.predict(heights[:, None]) == "male"
     return float(
@@ -40,7 +41,7 @@ def risk(model: Any) -> float:
 
 
 def risks() -> list[dict[str, object]]:
-    """The mean risk of each way, by how many people it learnt from."""
+    """The mean risk of each method, by the number of people it learnt from."""
     rows: list[dict[str, object]] = []
     for m in SIZES:
         found: dict[str, list[float]] = {"two Gaussians": [], "threshold": []}
@@ -54,13 +55,13 @@ def risks() -> list[dict[str, object]]:
 
 def main(path: str = "heights.html") -> None:
     """Learn from 60 people, print what was learnt, and draw."""
-    told = [str(__doc__).splitlines()[0], ""]
+    text = [str(__doc__).splitlines()[0], ""]
     X, y = people(60, np.random.default_rng(0))
     bayes, threshold = GenerativeClassifier().fit(X, y), ThresholdClassifier(delta=0.05).fit(X, y)
     for label, density in zip(bayes.classes_, bayes.densities_, strict=True):
-        told.append(f"{label}: {density.describe()}")
-    told.append(f"threshold: {threshold.above_} above {threshold.threshold_:.1f} cm, {threshold.errors_} of 60 wrong")
-    told.append(f"with probability 95 % its risk is at most {threshold.bound_:.3f}, if people are drawn independently")
+        text.append(f"{label}: {density.describe()}")
+    text.append(f"threshold: {threshold.above_} above {threshold.threshold_:.1f} cm, {threshold.errors_} of 60 wrong")
+    text.append(f"with probability 95 % its risk is at most {threshold.bound_:.3f}, if people are drawn independently")
 
     grid = np.linspace(140, 205, 300)
     curves = [
@@ -140,8 +141,8 @@ def main(path: str = "heights.html") -> None:
             ),
         )
     )
-    charts.write((left | right).resolve_scale(color="independent"), path, "\n".join(told))
-    print("\n".join([*told[1:], f"picture: {path}"]))
+    charts.save(charts.styled((left | right).resolve_scale(color="independent")), path, "\n".join(text))
+    print("\n".join([*text[1:], f"chart: {path}"]))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Isotron against logistic regression: on data whose link is not logistic, and on data whose link is.
 
-Run it from anywhere: ``python examples/isotron.py [picture.png]`` (needs the extra ``hindsight-learn[charts]``).
-Labels are 1 with probability u(w*.x). Logistic regression takes u to be logistic; Isotron learns it. Both are judged by
-what no one knows in practice, how far their probabilities are from the true ones on new rows.
+Run ``python examples/isotron.py [isotron.png]``; the chart needs ``pip install hindsight-learn[charts]``. Labels are 1
+with probability u(w*.x). Logistic regression assumes that u is logistic; Isotron learns it. Both are measured by the
+distance of their probabilities from the true ones on new rows, which is known in a simulation only.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
+from hindsight import charts
 from hindsight.estimators.isotron import IsotronClassifier
 
 DIRECTION = np.array([2.5, -2.0, 1.0, 0.0])
@@ -63,16 +64,15 @@ def compare(name: str, u: Callable[[np.ndarray], np.ndarray]) -> tuple[list[dict
 
 
 def picture(panels: dict[str, tuple[list[dict[str, Any]], dict[str, float]]]) -> Any:
-    """The true link and what each model predicts along the true direction, a panel for each kind of data."""
-    import altair as alt
-
+    """The true link and what each model predicts along the true direction, one panel per kind of data."""
+    alt = charts.altair()
     alt.data_transformers.disable_max_rows()
     order = ["truth", "Isotron", "L-Isotron", "logistic regression"]
     colours = ["#111111", "#0072b2", "#009e73", "#d55e00"]
     dashes = [[5, 4], [1, 0], [1, 0], [1, 0]]
-    charts = []
+    parts = []
     for name, (points, off) in panels.items():
-        told = ", ".join(f"{model} {value:.3f}" for model, value in off.items())
+        words = ", ".join(f"{model} {value:.3f}" for model, value in off.items())
         chart = (
             alt.Chart(alt.Data(values=points))
             .mark_line(strokeWidth=2.2, interpolate="linear")
@@ -89,11 +89,11 @@ def picture(panels: dict[str, tuple[list[dict[str, Any]], dict[str, float]]]) ->
             )
             .properties(
                 width=430, height=320,
-                title=alt.TitleParams(name, subtitle=["distance from the true probabilities (RMS), new rows:", told]),
+                title=alt.TitleParams(name, subtitle=["distance from the true probabilities (RMS), new rows:", words]),
             )
         )  # fmt: skip
-        charts.append(chart)
-    return alt.hconcat(*charts).configure_title(anchor="start", fontSize=16).configure_axis(titleFontSize=13)
+        parts.append(chart)
+    return alt.hconcat(*parts).configure_title(anchor="start", fontSize=16).configure_axis(titleFontSize=13)
 
 
 def main(path: str = "isotron.png") -> None:
@@ -105,11 +105,11 @@ def main(path: str = "isotron.png") -> None:
     for name, (_, off) in panels.items():
         print(f"{name}: " + ", ".join(f"{model} {value:.4f}" for model, value in off.items()))
     try:
-        picture(panels).save(path, scale_factor=2)
-    except ImportError:
-        print("no picture: it needs altair and vl-convert-python (pip install hindsight-learn[charts])")
+        charts.save(picture(panels), path)
+    except ValueError as error:
+        print(f"no chart: {error}")
     else:
-        print(f"picture: {path}")
+        print(f"chart: {path}")
 
 
 if __name__ == "__main__":

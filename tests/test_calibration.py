@@ -2,7 +2,6 @@
 
 import json
 import math
-import sys
 import warnings
 
 import numpy as np
@@ -20,9 +19,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import check_estimator
 
 from hindsight import DescentClassifier
-from hindsight.charts import forecast as charts
 from hindsight.estimators.calibrator import Calibrator
-from hindsight.forecast import compare, mean_loss, reliability
+from hindsight.forecast import mean_loss, reliability
 from hindsight.forecast.resample import resampled
 
 
@@ -313,62 +311,3 @@ def test_scikit_learns_checks(model):
     assert [check["check_name"] for check in done if check["status"] == "failed"] == []
     if model.classifier is not None:
         assert sum(check["status"] == "passed" for check in done) > 40
-
-
-# ---------------------------------------------------------------- pictures
-
-
-@pytest.fixture(scope="module")
-def pictures():
-    rng = np.random.default_rng(0)
-    p = rng.random(300)
-    y = (rng.random(300) < p).astype(float)
-    h = {"A": p, "B": np.full(300, 0.5), "C": p}
-    each = {k: reliability(y, v) for k, v in h.items()}
-    return compare(y, h), each, [one.band(resamples=20) for one in each.values()]
-
-
-@pytest.mark.parametrize("suffix", ["png", "svg", "html"])
-def test_pictures_are_written_by_suffix(tmp_path, pictures, suffix):
-    path = tmp_path / f"out.{suffix}"
-    drawn = charts.together(*pictures) if suffix == "svg" else charts.diagram("A", pictures[1]["A"])
-    charts.save(drawn, str(path))
-    data = path.read_bytes()
-    if suffix == "png":
-        assert data.startswith(b"\x89PNG") and len(data) > 10_000
-    elif suffix == "svg":
-        text = data.decode()
-        assert text.startswith("<svg") and "A is closer to the truth than B" in text and "consistency band" in text
-    else:
-        text = data.decode()
-        assert "<script src=" not in text and "vegaEmbed" in text
-
-
-def test_pictures_hold_the_numbers(pictures):
-    comparison, each, bands = pictures
-    spec = charts.difference(comparison, 0).to_dict()
-    drawn = spec["layer"][0]["data"]["values"]
-    path = comparison.path(0)
-    assert [v["low"] for v in drawn] == path.low.tolist() and [v["rounds"] for v in drawn] == path.rounds.tolist()
-    assert len(charts.differences(comparison).to_dict()["concat"]) == 2  # A and C are the same: nothing to draw
-    spec = charts.diagram("A", each["A"], bands[0]).to_dict()["vconcat"][0]
-    curve = [(v["forecast"], v["should"]) for v in spec["layer"][2]["data"]["values"]]
-    assert curve == list(zip(*(k.tolist() for k in each["A"].pools.knots()), strict=True))
-
-
-def test_pictures_of_void_and_of_numbers(tmp_path):
-    found = compare([1.0, 2.0, 3.0], {"a": [1, 2, 2], "b": [0, 0, 0]}, loss="quadratic")
-    charts.save(charts.differences(found), str(tmp_path / "void.svg"))
-    one = reliability([1.0, 2.0, 3.0], [1, 2, 2], loss="quadratic")
-    charts.save(charts.diagrams({"a": one}), str(tmp_path / "real.svg"))
-    assert "VOID" in (tmp_path / "void.svg").read_text()
-
-
-def test_a_missing_extra_and_a_wrong_suffix_are_told(tmp_path, monkeypatch, pictures):
-    with pytest.raises(ValueError, match=r"a chart must end in \.png, \.svg, \.html; got \.pdf"):
-        charts.save(None, "out.pdf")
-    with pytest.raises(ValueError, match="No such file"):
-        charts.save(charts.diagrams({"A": pictures[1]["A"]}), str(tmp_path / "none" / "out.svg"))
-    monkeypatch.setitem(sys.modules, "altair", None)
-    with pytest.raises(ValueError, match=r"pip install hindsight-learn\[charts\]"):
-        charts.diagrams(pictures[1])

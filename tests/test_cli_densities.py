@@ -256,7 +256,7 @@ def test_bad_duels_are_one_line(tmp_path):
         (("--target", "y"), "two classes at least"),
         (("--target", "z"), "there is no column 'z'"),
         (("--target", "y", "--density", "student"), "density"),
-        (("--target", "y", "--chart", "curve.pdf"), "ends with .png, .svg, .html"),
+        (("--target", "y", "--chart", "curve.pdf"), "a chart must end in .png, .svg, .html; got .pdf"),
     ]:
         code, _, err = run("duel", path, *args)
         assert code == 2

@@ -1,15 +1,15 @@
-"""Pictures: the running difference of two forecasters with its confidence sequence, and reliability diagrams."""
+"""Charts of forecasters: differences along the stream with confidence sequences, and reliability diagrams."""
 
 from __future__ import annotations
 
-import math
 import textwrap
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..forecast.comparison import Finding
+from ..formatting import _plain
+from .drawing import altair
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,50 +18,44 @@ if TYPE_CHECKING:
     from ..forecast.comparison import Comparison
 
 
-EXTRA = "charts need altair and vl-convert: pip install hindsight-learn[charts]"
-SUFFIXES = (".png", ".svg", ".html")
 LINE, AREA, GREY, WARM = "#0969da", "#54aeff", "#57606a", "#bc4c00"
 SIZE, LOW = 230, 60  # of a diagram, and of the histogram below it
 BINS = 20
 
 
-def altair() -> Any:
-    """The module that draws, or one clear error."""
-    try:
-        import altair
-        import vl_convert  # noqa: F401
-    except ImportError:
-        raise ValueError(EXTRA) from None
-    return altair
-
-
-def check_suffix(path: str) -> str:
-    """The suffix of a picture's path, or one clear error."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in SUFFIXES:
-        raise ValueError(f"{path}: a chart must end in {', '.join(SUFFIXES)}; got {suffix or 'no suffix'}")
-    return suffix
-
-
-def save(chart: Any, path: str) -> None:
-    """Write a chart as PNG, SVG or a page that needs nothing from outside, by the suffix of the path."""
-    suffix = check_suffix(path)
-    options: dict[str, Any] = {"scale_factor": 2} if suffix == ".png" else {"inline": True} if suffix == ".html" else {}
-    try:
-        chart.save(path, format=suffix[1:], **options)
-    except OSError as error:
-        raise ValueError(f"{path}: {error.strerror}") from None
-
-
 def differences(comparison: Comparison) -> Any:
-    """The mean difference of each pair after each round, with the confidence sequence, a panel a pair."""
+    """Draw the mean difference of each pair after each round, with its confidence sequence, one panel per pair.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `hindsight.forecast.compare` returned. Pairs that gave the same forecasts are left out.
+
+    Returns
+    -------
+    altair.ConcatChart
+        The chart.
+    """
     alt = altair()
     shown = [k for k, pair in enumerate(comparison.pairs) if pair.finding is not Finding.IDENTICAL]
     return alt.concat(*(difference(comparison, k) for k in shown or [0]), columns=2, spacing=30)
 
 
 def difference(comparison: Comparison, pair: int = 0) -> Any:
-    """One pair along the stream; below 0 the first is closer to the truth."""
+    """Draw the mean difference of one pair after each round; below 0 the first is closer to the truth.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `hindsight.forecast.compare` returned.
+    pair : int, default 0
+        Index of the pair in ``comparison.pairs``.
+
+    Returns
+    -------
+    altair.LayerChart
+        The chart.
+    """
     alt = altair()
     two, path = comparison.pairs[pair], comparison.path(pair)
     promised = np.isfinite(path.low)
@@ -71,7 +65,7 @@ def difference(comparison: Comparison, pair: int = 0) -> Any:
     if promised.any():
         top = min(top, comparison.promise.span)
     columns = {"rounds": path.rounds, "difference": path.difference, "low": path.low, "high": path.high}
-    values = [{k: _plain(column[i]) for k, column in columns.items()} for i in range(path.rounds.size)]
+    values = [{k: _plain(column[i].item()) for k, column in columns.items()} for i in range(path.rounds.size)]
     logs = path.rounds[-1] >= 50
     x = alt.X(
         "rounds:Q",
@@ -101,7 +95,20 @@ def difference(comparison: Comparison, pair: int = 0) -> Any:
 
 
 def diagrams(found: Mapping[str, Reliability], bands: Sequence[Band | None] = ()) -> Any:
-    """Reliability diagrams side by side, three in a row; `bands` has one a diagram, or none."""
+    """Draw reliability diagrams side by side, three in a row.
+
+    Parameters
+    ----------
+    found : mapping of str to Reliability
+        The forecasters by name.
+    bands : sequence of Band or None, default ()
+        One per diagram, or empty for none.
+
+    Returns
+    -------
+    altair.ConcatChart
+        The chart.
+    """
     alt = altair()
     each = list(bands) or [None] * len(found)
     parts = [diagram(name, one, band) for (name, one), band in zip(found.items(), each, strict=True)]
@@ -109,7 +116,22 @@ def diagrams(found: Mapping[str, Reliability], bands: Sequence[Band | None] = ()
 
 
 def diagram(name: str, found: Reliability, band: Band | None = None) -> Any:
-    """What was forecast against what should have been, with a band, over a histogram of the forecasts."""
+    """Draw one reliability diagram: forecasts against their recalibrated values, over a histogram of the forecasts.
+
+    Parameters
+    ----------
+    name : str
+        Title of the diagram.
+    found : Reliability
+        What `hindsight.forecast.reliability` returned.
+    band : Band, default None
+        A consistency or confidence band behind the curve.
+
+    Returns
+    -------
+    altair.VConcatChart
+        The chart.
+    """
     alt = altair()
     if found.loss == "quadratic":
         low, high = float(found.forecast.min()), float(found.forecast.max())
@@ -160,10 +182,20 @@ def diagram(name: str, found: Reliability, band: Band | None = None) -> Any:
 
 
 def together(comparison: Comparison, found: Mapping[str, Reliability], bands: Sequence[Band | None] = ()) -> Any:
-    """The differences above the reliability diagrams."""
+    """Draw the differences of pairs above the reliability diagrams.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        As for `differences`.
+    found : mapping of str to Reliability
+        As for `diagrams`.
+    bands : sequence of Band or None, default ()
+        As for `diagrams`.
+
+    Returns
+    -------
+    altair.VConcatChart
+        The chart.
+    """
     return altair().vconcat(differences(comparison), diagrams(found, bands), spacing=40)
-
-
-def _plain(value: Any) -> Any:
-    value = value.item()
-    return value if math.isfinite(value) else None

@@ -154,7 +154,7 @@ def duel(
 def _duel(source: str, target: str | None, family: str, eta: float, shuffle: int | None, chart: str | None) -> None:
     import numpy as np
 
-    from ..charts import density as charts
+    from .. import charts
     from ..errors import RowError
     from ..estimators.duel import check, duel, stations
     from ..sources import label_text
@@ -191,7 +191,7 @@ def _duel(source: str, target: str | None, family: str, eta: float, shuffle: int
         by_loss, by_mistakes = leads(first.mean(t), second.mean(t)), leads(first.errors(t), second.errors(t))
         console.print(f"{t:>10,}  {cells[0]}  {cells[1]}  {by_loss:>14}  {by_mistakes:<14}", **plain)
     if chart is not None:
-        charts.write(picture(first, second, source, family), chart)
+        charts.save(charts.styled(picture(first, second, source, family)), chart)
         console.print(f"chart: {chart}", highlight=False)
 
 
@@ -204,7 +204,7 @@ def picture(first: Curve, second: Curve, source: str, family: str) -> Any:
     """Mean log loss and fraction of mistakes so far, over the rows seen."""
     import numpy as np
 
-    from ..charts import density as charts
+    from .. import charts
 
     last = len(first.losses)
     stops = np.unique(np.geomspace(min(5, last), last, 200).astype(int)).tolist()

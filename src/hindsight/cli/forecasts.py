@@ -96,12 +96,11 @@ def _compare(
     chart: str | None,
     as_json: bool,
 ) -> None:
-    from ..charts import forecast as charts
+    from .. import charts
     from ..forecast import Scores, comparison
 
     if chart is not None:
-        charts.altair()
-        charts.check_suffix(chart)
+        charts.check(chart)
     limits = None if bounds is None else pair_of_numbers(bounds)
     scores = Scores(names, loss, epsilon=epsilon, bounds=limits)
     y, given, c = read(source, outcome, names, weight, scores.score)
@@ -120,7 +119,7 @@ def _compare(
 
 def picture(found: Comparison, y: Any, given: dict[str, Any], c: Any, score: Any) -> Any:
     """Differences, and for probabilities reliability diagrams below them."""
-    from ..charts import forecast as charts
+    from .. import charts
     from ..forecast import reliability
 
     if score.loss == "quadratic":
@@ -166,15 +165,14 @@ def _calibrate(
     chart: str | None,
     as_json: bool,
 ) -> None:
-    from ..charts import forecast as charts
+    from .. import charts
     from ..forecast import Score, reliability
     from ..validation import choice
 
     kind, level, resamples, seed = bands
     choice("--band", kind, ("consistency", "confidence", "none"))
     if chart is not None:
-        charts.altair()
-        charts.check_suffix(chart)
+        charts.check(chart)
     score = Score(loss)
     y, given, c = read(source, outcome, names, weight, score)
     each = {name: reliability(y, h, c, loss=loss) for name, h in given.items()}

@@ -1,4 +1,4 @@
-"""Densities learnt online (N0, probability modelling): each predicts before it learns, so its log loss is honest."""
+"""Densities learnt online: each row is predicted before it is learnt, so the log loss needs no held-out rows."""
 
 from .certificate import DensityCertificate
 from .counts import Bernoulli, Categorical, Histogram, Poisson

@@ -1,4 +1,4 @@
-"""What the densities share: rows in, sufficient statistics kept, log loss known, and a certificate."""
+"""What densities over independent columns share: rows in, sufficient statistics kept, predictions out."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..certificates.certificate import Assumption
-from ..certificates.theorems import Theorem
 from ..errors import RowError
 from ..kernels import densities as kernels
 from ..storage.registry import storable
-from .certificate import LN2, NONE, DensityCertificate, judge, merged
+from .online import Forgetting, forget_factor
 
 BLOCK = 1 << 16
 FIRST = np.zeros(BLOCK, np.int32)  # the slots of rows that all go to slot 0
@@ -22,15 +20,15 @@ for _part in (kernels.Dirichlet, kernels.Restaurant, kernels.Rate, kernels.Waiti
     storable(_part, where=__name__)
 
 
-class Density:
+class Density(Forgetting):
     """A density over one column, or over several independent ones of the same family.
 
-    `n` and `state` have a slot for each set of statistics: one here, one a class or a key where they share arrays.
-    `update` learns rows in their order; `progressive` also gives the log density of each *before* it was learnt. Their
-    sum is the log loss. For a Bayes predictive that sum is the marginal likelihood, which the sufficient statistics
-    give in closed form whatever the order: so `loss` costs nothing, and of merged shards it is what one run over all
-    their rows would have paid. Where old rows fade (`forget` below 1) the order counts: `loss` is added up row by row,
-    a + b stands for b's rows after a's, and its loss is the sum of what each paid by itself.
+    `n` and `state` have one slot per set of statistics: a single one here, one per class or key where densities share
+    arrays. `update` learns rows in their order; `progressive` also returns the log density of each *before* it was
+    learnt. Their negative sum is the log loss. For a Bayes predictive it is the negative log marginal likelihood, which
+    the sufficient statistics give in closed form whatever the order: so `loss` costs nothing, and for merged shards it
+    is what one run over all their rows would have paid. Where old rows fade (`forget` below 1) the order counts: `loss`
+    is summed row by row, a + b stands for b's rows after a's, and its loss is the sum of what each paid by itself.
     """
 
     name: str
@@ -38,50 +36,32 @@ class Density:
     unit = "value"  # what the family takes, for errors
 
     def __init__(self, part: Any, width: int, forget: float) -> None:
-        if not 0.0 < forget <= 1.0:
-            raise ValueError(f"forget must lie in (0, 1], got {forget!r}")
-        self.part, self.forget = part, float(forget)
+        self.part, self.forget = part, forget_factor(forget)
         self.columns = part.prior.shape[1]
         self.n = np.zeros(1)
         self.state = np.zeros((1, width, self.columns))
         self.rows = 0
         self.shards = 1
         self._paid = 0.0
-        self._whole: Any = None  # where old rows fade: all of them, unfaded, for the rival in hindsight
+        self._whole: Any = None
 
-    # ---- to be said by each family
-
-    def _marginal(self) -> float:
-        """-ln of the marginal likelihood of all rows."""
-        raise NotImplementedError
-
-    def _best(self) -> float:
-        """-ln of the likelihood at its maximum."""
-        raise NotImplementedError
-
-    def _theorem(self) -> tuple[Theorem, float, tuple[Assumption, ...]]:
-        """The theorem, its bound on the regret (NaN: none), and what it needs."""
-        return NONE, math.nan, ()
+    # ---- each family implements these, `_marginal` and `_best`
 
     def _merged(self, other: Self, keep: float) -> None:
-        """Add the statistics of other, after fading ours by `keep`."""
+        """Add the statistics of other, after fading these by `keep`."""
         if keep < 1.0:
             for j in range(self.columns):
                 self.part.fade(self.state, 0, j, keep)
         self.state += other.state
 
     def _draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Draws of the predictive, a row each."""
-        raise NotImplementedError
-
-    def describe(self) -> str:
-        """What was learnt, in words."""
+        """Draws from the predictive, one row each."""
         raise NotImplementedError
 
     # ---- reading
 
     def _numbers(self, x: Any, grow: bool = False) -> np.ndarray:
-        """The values as numbers the kernel reads, a row each; `grow` lets new symbols in."""
+        """The values as the numbers that kernels read, one row each; `grow` adds new symbols to the alphabet."""
         x = np.asarray(x)
         if x.dtype.kind in "OUS":
             x = parsed(x)
@@ -97,11 +77,11 @@ class Density:
         return np.ascontiguousarray(x, x.dtype if x.dtype in (np.float32, np.float64) else np.float64)
 
     def _values(self, X: np.ndarray) -> np.ndarray:
-        """Numbers of the kernel as values again."""
+        """The values that numbers of the kernels stand for."""
         return X
 
     def _refuse(self, X: np.ndarray) -> None:
-        """One error for the first value that the family does not take."""
+        """Raise an error for the first value that the family does not take."""
         place = int(kernels.refused(self.part, X))
         if place >= 0:
             row, column = divmod(place, self.columns)
@@ -115,7 +95,6 @@ class Density:
     # ---- learning
 
     def update(self, x: Any) -> Self:
-        """Learn rows in their order; on an error nothing has changed."""
         if self.forget < 1.0:
             self.progressive(x)
             return self
@@ -125,14 +104,9 @@ class Density:
         return self
 
     def progressive(self, x: Any) -> np.ndarray:
-        """The log density of each row before it is learnt; then it is learnt."""
         X = self._numbers(x, grow=True)
         self._refuse(X)
-        if self.forget < 1.0:
-            if self._whole is None:
-                self._whole = self.fresh()
-                self._whole.forget = 1.0
-            self._whole.update(x)
+        self._remember(x)
         out = np.zeros(len(X))
         for a in range(0, len(X), BLOCK):
             rows = X[a : a + BLOCK]
@@ -143,41 +117,49 @@ class Density:
         return out
 
     def __add__(self, other: Self) -> Self:
-        """One density of both, as if other's rows had come after ours."""
+        """Merge two densities, as if the rows of other had come after these."""
         if type(other) is not type(self) or not self._alike(other):
             raise ValueError(f"only densities of one family and prior add up: {self!r} and {other!r} do not")
         both = self.copy()
         keep = both.forget**other.rows
         both._merged(other, keep)
         both.n = keep * both.n + other.n
-        both.shards = max(1, self.shards * (self.rows > 0) + other.shards * (other.rows > 0))
-        both.rows += other.rows
-        both._paid += other._paid
-        if both._whole is not None and other._whole is not None:
-            both._whole = both._whole + other._whole
-        elif other._whole is not None:
-            both._whole = other._whole.copy()
+        both._append(other)
         return both
 
     def _alike(self, other: Self) -> bool:
         return self.forget == other.forget and np.array_equal(self.part.prior, other.part.prior)
 
     def copy(self) -> Self:
-        """One that learns on its own."""
         new = copy.copy(self)
         new.n, new.state = self.n.copy(), self.state.copy()
         new._whole = None if self._whole is None else self._whole.copy()
         return new
 
     def fresh(self) -> Self:
-        """The same prior, no rows."""
         new = self.copy()
         new.n[:], new.state[:] = 0.0, 0.0
         new.rows, new._paid, new._whole, new.shards = 0, 0.0, None, 1
         return new
 
     def as_prior(self, rows: float) -> Self:
-        """The same family with what was learnt here for its prior, worth that many rows (beside the prior it has)."""
+        """A density without rows, whose prior is what was learnt here.
+
+        Parameters
+        ----------
+        rows : float
+            The number of rows that the new prior is worth, beside the prior it had; above 0.
+
+        Returns
+        -------
+        Density
+            A density of the same family.
+
+        Raises
+        ------
+        ValueError
+            If the alphabet grows.
+        """
         if getattr(self, "grows", False):
             raise ValueError("a growing alphabet makes no prior: declare the symbols")
         new = self.fresh()
@@ -187,13 +169,13 @@ class Density:
         return new
 
     def given(self, prior: Self) -> Self:
-        """The same rows, with another's prior."""
+        """A copy with the same rows and the prior of another density."""
         new = self.copy()
         new.part = prior.part
         return new
 
     def pooled(self) -> Self:
-        """One slot of all."""
+        """All slots merged into one."""
         one = self.slot(0)
         for s in range(1, self.n.size):
             other = self.slot(s)
@@ -202,7 +184,7 @@ class Density:
         return one
 
     def slot(self, s: int) -> Self:
-        """One of the slots, to learn on its own."""
+        """A copy of one slot that learns independently."""
         new = copy.copy(self)
         new.n, new.state = self.n[s : s + 1].copy(), self.state[s : s + 1].copy()
         new.rows = int(new.n[0])
@@ -211,7 +193,18 @@ class Density:
     # ---- predicting
 
     def terms(self, x: Any) -> np.ndarray:
-        """The log density of each value, a row and a column each; -inf where the family does not take it."""
+        """The log density of each value, as the next row is predicted.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_rows,) or (n_rows, n_columns)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_columns)
+            In nats; -inf where the family does not take the value.
+        """
         X = self._numbers(x)
         if np.isnan(X).any():
             self._refuse(X)
@@ -222,9 +215,8 @@ class Density:
         return out
 
     def logp(self, x: Any) -> np.ndarray:
-        """The log density of each row, as the next row is predicted."""
         x = np.asarray(x)
-        step = max(1, BLOCK * 16 // self.columns)  # many rows of many columns need not be held at once
+        step = max(1, BLOCK * 16 // self.columns)  # so that not all rows of many columns are held at once
         if x.ndim < 2 or len(x) <= step:
             return self.terms(x).sum(axis=1)
         out = np.empty(len(x))
@@ -236,39 +228,17 @@ class Density:
         return out
 
     def sample(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Rows drawn from what is predicted next, each from the same predictive."""
         X = self._draw(size, rng)
         return self._values(X[:, 0] if self.columns == 1 else X)
-
-    # ---- what it cost
-
-    @property
-    def loss(self) -> float:
-        """Cumulative log loss in nats of predicting each row before learning it."""
-        return self._paid if self.forget < 1.0 else self._marginal()
-
-    @property
-    def bits_per_row(self) -> float:
-        """The loss in bits a row."""
-        return self.loss / LN2 / self.rows if self.rows else math.nan
-
-    def certificate(self) -> DensityCertificate:
-        """The regret against the best fixed distribution of the family in hindsight, and the bound if one is known."""
-        theorem, bound, needs = self._theorem()
-        if self.forget == 1.0:
-            return judge(theorem, self.loss, self._best(), bound, self.rows, needs, merged(self.shards, True))
-        faded = Assumption(f"old rows fade: forget = {self.forget:g}, which must be 1", False)
-        best = self._whole._best() if self._whole is not None else 0.0
-        return judge(theorem, self.loss, best, math.nan, self.rows, (*needs, faded), merged(self.shards, False))
 
     def __repr__(self) -> str:
         return f"<{self.name}, {self.rows:,} rows>"
 
 
 def learn(density: Density, slots: np.ndarray | None, X: np.ndarray) -> None:
-    """Absorb rows, each in its slot (None: all in slot 0); on an error nothing has changed.
+    """Learn rows, each in its slot (None: all in slot 0); on an error nothing has been learnt.
 
-    A value that is not finite makes a Gaussian's squares so: no second read of the rows is needed to find none.
+    A value that is not finite makes a Gaussian's sums of squares not finite, so its rows need not be read twice.
     """
     if not isinstance(density.part, kernels.Normal):
         density._refuse(X)
@@ -284,7 +254,7 @@ def learn(density: Density, slots: np.ndarray | None, X: np.ndarray) -> None:
 
 
 def parsed(x: np.ndarray) -> np.ndarray:
-    """Texts as numbers."""
+    """Strings as numbers; an error names the row of the first that is none."""
     try:
         return x.astype(np.float64)
     except (ValueError, TypeError):
@@ -298,16 +268,16 @@ def parsed(x: np.ndarray) -> np.ndarray:
 
 
 def positive(name: str, value: Any, columns: int | None = None) -> np.ndarray:
-    """A hyperparameter above 0, one for all columns or one each."""
+    """A hyperparameter above 0, one for all columns or one per column."""
     return finite(name, value, columns, low=0.0)
 
 
 def finite(name: str, value: Any, columns: int | None = None, low: float = -math.inf) -> np.ndarray:
-    """A finite hyperparameter, one for all columns or one each."""
+    """A finite hyperparameter, one for all columns or one per column."""
     array = np.atleast_1d(np.asarray(value, np.float64))
     if array.ndim != 1 or not np.isfinite(array).all() or not (array > low).all():
         above = f" above {low:g}" if low > -math.inf else ""
-        raise ValueError(f"{name} must be a finite number{above} (or one a column), got {value!r}")
+        raise ValueError(f"{name} must be a finite number{above} (or one per column), got {value!r}")
     if columns is not None and array.size not in (1, columns):
-        raise ValueError(f"{name} must be one number or {columns}, one a column; got {array.size}")
+        raise ValueError(f"{name} must be one number or {columns}, one per column; got {array.size}")
     return array

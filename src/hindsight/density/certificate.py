@@ -1,4 +1,7 @@
-"""Certificate 14: what a density paid in log loss, what the best fixed distribution would have, and the bound."""
+"""Certificates of densities: what one paid in log loss, what the best fixed distribution would have, and the bound.
+
+The theorems are those of docs/theory.md#density.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,10 @@ from ..certificates.theorems import Theorem, Verdict, verdict
 from ..formatting import _n, _plain
 from ..storage.registry import storable
 
-KT = Theorem("add-½ (KT) over k declared symbols", "N0, log loss", "regret ≤ (k−1)/2·ln T + ln k nats")
+KT = Theorem("add-½ (KT) over k declared symbols", "docs/theory.md#density", "regret ≤ (k−1)/2·ln T + ln k nats")
 LAPLACE = Theorem(
     "add-1 (Laplace) over k declared symbols",
-    "a multinomial probability is at most 1",
+    "docs/theory.md#density",
     "regret ≤ ln C(T+k−1, k−1) nats",
 )
 NONE = Theorem("Bayes predictive", "", "no bound is known here: the regret is exact, and only measured")
@@ -26,29 +29,52 @@ LN2 = math.log(2.0)
 
 
 def kt_bound(symbols: int, rows: Any) -> np.ndarray:
-    """(k-1)/2 ln T + ln k."""
+    """The bound of add-½ on the regret in nats: (k-1)/2 ln T + ln k."""
     return np.asarray(0.5 * (symbols - 1) * np.log(rows) + math.log(symbols))
 
 
 def laplace_bound(symbols: int, rows: Any) -> np.ndarray:
-    """ln C(T+k-1, k-1)."""
+    """The bound of add-1 on the regret in nats: ln C(T+k-1, k-1)."""
     return np.asarray(gammaln(np.add(rows, symbols)) - gammaln(symbols) - gammaln(np.add(rows, 1.0)))
 
 
 @storable
 @dataclass(frozen=True)
 class DensityCertificate:
-    """A statement about the progressive log loss of a density on the rows it learnt, in nats.
+    """The certificate of a density: its progressive log loss on the rows it learnt, against the best in hindsight.
 
     Attributes
     ----------
-    verdict : HOLDS, VOID, UNCHECKABLE or BROKEN.
-    measured : -Σ ln p(x_t), each predicted before it was learnt.
-    rival : the same of the best fixed distribution of the family in hindsight (maximum likelihood); -inf where the
+    verdict : Verdict
+        HOLDS, VOID, UNCHECKABLE or BROKEN.
+    theorem : Theorem
+        Name, source and statement of the bound.
+    measured : float
+        -Σ ln p(x_t) in nats, each row predicted before it was learnt.
+    rival : float
+        The same for the best fixed distribution of the family in hindsight (maximum likelihood); -inf where the
         likelihood has no maximum (a Gaussian without variance).
-    bound : on the regret; NaN where nothing is promised.
-    rows : how many.
-    parts : of a product, one a column; all its figures are their sums.
+    bound : float
+        Upper bound on the regret in nats; NaN where nothing is promised.
+    rows : int
+        Number of rows.
+    assumptions : tuple of Assumption
+        What the theorem needs, and whether it was met.
+    notes : tuple of str
+        Remarks.
+    label : str or None
+        Name of the column, where there are several.
+    parts : tuple of DensityCertificate
+        For a product, one certificate per column; its own figures are their sums.
+    equality : bool
+        Whether the bound was met with equality, up to rounding.
+
+    Examples
+    --------
+    >>> from hindsight.density import Bernoulli
+    >>> found = Bernoulli().update([1, 1, 0, 1]).certificate()
+    >>> found.verdict.value, round(found.regret, 3), round(found.bound, 3)
+    ('HOLDS', 0.993, 1.386)
     """
 
     verdict: Verdict
@@ -65,12 +91,12 @@ class DensityCertificate:
 
     @property
     def regret(self) -> float:
-        """Measured minus the rival's, in nats."""
+        """Measured loss minus that of the rival, in nats."""
         return self.measured - self.rival
 
     @property
     def slack(self) -> float:
-        """What the bound leaves over, in nats."""
+        """Bound minus regret, in nats."""
         return self.bound - self.regret
 
     @property
@@ -84,7 +110,7 @@ class DensityCertificate:
         return self.bound / LN2
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain numbers, strings, lists and None (for NaN and infinities), ready for JSON."""
+        """All fields as numbers, strings, lists and None (for NaN and infinities), ready for JSON."""
         out: dict[str, Any] = {
             "verdict": self.verdict.value,
             "theorem": {k: getattr(self.theorem, k) for k in ("name", "source", "statement")},
@@ -99,7 +125,7 @@ class DensityCertificate:
         return dict(_plain(out))
 
     def lines(self) -> list[str]:
-        """The certificate to be read aloud."""
+        """The certificate as lines of text."""
         lines = [line for part in self.parts for line in part.lines()]
         head = f"{self.verdict.value}: {self.theorem.name}"
         head += f" ({self.theorem.source})" if self.theorem.source else ""
@@ -139,7 +165,7 @@ def judge(
     needs: tuple[Assumption, ...],
     notes: tuple[str, ...] = (),
 ) -> DensityCertificate:
-    """The certificate: VOID where a need is not met, UNCHECKABLE without a bound, else what the figures say."""
+    """Make the certificate: VOID where an assumption is not met, UNCHECKABLE without a bound, else by the figures."""
     if rows == 0:
         raise ValueError("there is no row yet, so nothing to certify")
     equality = False
@@ -153,7 +179,7 @@ def judge(
 
 
 def merged(shards: int, in_closed_form: bool) -> tuple[str, ...]:
-    """What the loss of merged shards stands for."""
+    """A note on what the loss of merged shards means."""
     if shards < 2:
         return ()
     if in_closed_form:
@@ -164,7 +190,7 @@ def merged(shards: int, in_closed_form: bool) -> tuple[str, ...]:
 
 
 def together(name: str, rows: int, parts: dict[str, DensityCertificate]) -> DensityCertificate:
-    """Of independent columns: losses, rivals and bounds add, and the gravest verdict stands."""
+    """The certificate of independent columns: losses, rivals and bounds add, and the worst verdict counts."""
     from dataclasses import replace
 
     each = tuple(replace(part, label=label) for label, part in parts.items())

@@ -1,4 +1,4 @@
-"""Densities of counted things: symbols, yes or no, numbers of events, and bins of a histogram."""
+"""Densities of counts: symbols, booleans, numbers of events, and bins of a histogram."""
 
 from __future__ import annotations
 
@@ -27,18 +27,37 @@ COUNT = "a count (0, 1, 2, ...)"
 class Categorical(Density):
     """Symbols with Dirichlet pseudo-counts: p(i) = (n_i + alpha_i)/(n + Σ alpha).
 
-    alpha = ½ (KT) pays at most (k−1)/2·ln T + ln k nats more than the best fixed distribution; alpha = 1 (Laplace) at
-    most ln C(T+k−1, k−1). A declared symbol that was not seen yet has its pseudo-count; another one is refused.
-    Without declared symbols the alphabet grows: p(i) = n_i/(n + alpha), and alpha/(n + alpha) for anything new (which
-    one it is goes unpaid; a sample has None there), so that seen symbols and the unknown sum to 1. Then nothing is
-    promised.
+    With alpha = ½ (Krichevsky-Trofimov) the regret against the best fixed distribution is at most (k−1)/2·ln T + ln k
+    nats; with alpha = 1 (Laplace) at most ln C(T+k−1, k−1): docs/theory.md#density. A declared symbol that was not seen
+    yet has its pseudo-count; any other symbol is an error.
+
+    Without declared symbols the alphabet grows: p(i) = n_i/(n + alpha), and alpha/(n + alpha) for all new symbols
+    together, so that the seen symbols and "new" sum to 1 (the name of a new symbol is not charged; a sample has None
+    there). For a growing alphabet there is no bound.
 
     Parameters
     ----------
-    symbols : the declared symbols in a sequence, their number k (then they are 0..k−1), or None.
-    alpha : pseudo-count above 0, for all symbols or one each.
-    columns : independent columns over the same symbols.
-    forget : factor in (0, 1] by which what was learnt fades at each row.
+    symbols : sequence, int or None, default None
+        The declared symbols, or their number k (then they are 0..k−1), or None for a growing alphabet.
+    alpha : float or array-like of shape (k,), default 0.5
+        Pseudo-count above 0, for all symbols or one per symbol.
+    columns : int, default 1
+        Number of independent columns over the same symbols; rows are an array of shape (n_rows,) or (n_rows, columns).
+    forget : float, default 1.0
+        Factor in (0, 1] by which what was learnt fades at each row.
+
+    Attributes
+    ----------
+    symbols : list
+        The symbols, declared or seen.
+    rows : int
+        Number of rows learnt.
+    loss : float
+        Cumulative log loss in nats of predicting each row before learning it.
+
+    References
+    ----------
+    Krichevsky and Trofimov (1981); Blackwell and MacQueen (1973) for growing alphabets. See docs/bibliography.md.
 
     Examples
     --------
@@ -91,7 +110,7 @@ class Categorical(Density):
         if x.dtype.kind in "fO":
             for k, value in enumerate(values):
                 if value is None or value != value:
-                    raise RowError(k // self.columns, f": value {'NaN' if value is not None else None} is no symbol")
+                    raise RowError(k // self.columns, f": value {'NaN' if value is not None else None} is not a symbol")
         try:
             codes = [place[v] for v in values]
         except KeyError:
@@ -131,7 +150,9 @@ class Categorical(Density):
 
     def _theorem(self) -> tuple[Theorem, float, tuple[Assumption, ...]]:
         if self.grows:
-            grew = f"the alphabet grew to {len(self.symbols)} symbols (which new one it is goes unpaid): declare them"
+            grew = (
+                f"the alphabet grew to {len(self.symbols)} symbols (the name of a new one is not charged): declare them"
+            )
             return KT, math.nan, (Assumption(grew, False),)
         k, alpha = self.state.shape[1], self.part.prior[:-1]
         declared = (Assumption(f"{k} symbols were declared", True),)
@@ -168,7 +189,13 @@ class Categorical(Density):
         return new
 
     def probabilities(self) -> np.ndarray:
-        """Of each symbol, a row each and a column each; of a growing alphabet the last row is anything new."""
+        """The probability of each symbol as the next row.
+
+        Returns
+        -------
+        ndarray of shape (k, columns)
+            One row per symbol; for a growing alphabet one more, for any new symbol.
+        """
         if self.grows:
             mass = np.append(self.state[0, :, 0], self.part.prior[0, 0])
             return mass.reshape(-1, 1) / mass.sum()
@@ -189,12 +216,16 @@ class Categorical(Density):
 
 @storable
 class Bernoulli(Categorical):
-    """No or yes (0 or 1, False or True) with a Beta prior: p(1) = (n_1 + b)/(n + a + b).
+    """Booleans (0 or 1, False or True) with a Beta prior: p(1) = (n_1 + b)/(n + a + b).
+
+    With a = b = ½ (Krichevsky and Trofimov, 1981) the regret is at most ½ ln T + ln 2 nats: docs/theory.md#density.
 
     Parameters
     ----------
-    a, b : pseudo-counts of 0 and of 1, above 0; ½ and ½ is KT, which pays at most ½ ln T + ln 2 nats of regret.
-    columns, forget : as for `Categorical`.
+    a, b : float, default 0.5
+        Pseudo-counts of 0 and of 1, above 0.
+    columns, forget
+        As in `Categorical`.
 
     Examples
     --------
@@ -214,12 +245,18 @@ class Bernoulli(Categorical):
 
 @storable
 class Poisson(Density):
-    """Counts of events; a Gamma(a, b) prior of the rate makes the prediction negative binomial.
+    """Numbers of events with a Gamma(a, b) prior of the rate; the predictive is negative binomial.
+
+    The prior is conjugate (Bernardo and Smith, 1994, docs/bibliography.md).
 
     Parameters
     ----------
-    a, b : as if a events had been seen in b rows; above 0, one for all columns or one each.
-    columns, forget : as for `Categorical`.
+    a : float or array-like of shape (columns,), default 0.5
+        Number of events that the prior is worth, above 0.
+    b : float or array-like of shape (columns,), default 0.01
+        Number of rows that the prior is worth, above 0.
+    columns, forget
+        As in `Categorical`.
 
     Examples
     --------
@@ -262,16 +299,26 @@ class Poisson(Density):
 
 @storable
 class Histogram(Categorical):
-    """Bins over [low, high] with Dirichlet pseudo-counts; each bin's mass is spread evenly over it.
+    """Bins over [low, high] with Dirichlet pseudo-counts, the mass of each bin spread evenly over it.
 
-    Against the best histogram over the same bins the widths cancel, so `Categorical`'s certificates hold. A value
-    outside is refused by `update` and has density 0.
+    Against the best histogram over the same bins the widths cancel, so the bounds of `Categorical` hold. A value
+    outside the range is an error in `update` and has density 0.
 
     Parameters
     ----------
-    low, high : the range, declared beforehand.
-    bins : how many of equal width, or their edges in ascending order (then low and high are None).
-    alpha, forget : as for `Categorical`.
+    low, high : float or None
+        The range, declared beforehand; None where `bins` has the edges.
+    bins : int or sequence of float, default 20
+        The number of bins of equal width, or their edges in ascending order.
+    alpha : float or array-like, default 0.5
+        Pseudo-count above 0, for all bins or one per bin.
+    forget : float, default 1.0
+        As in `Categorical`.
+
+    Attributes
+    ----------
+    edges : ndarray of shape (n_bins + 1,)
+        The edges of the bins.
 
     Examples
     --------

@@ -15,14 +15,20 @@ from .base import Density, positive
 
 @storable
 class Gamma(Density):
-    """Durations of known shape and unknown rate; a Gamma(a, b) prior of the rate makes the prediction a beta prime.
+    """Durations of known shape with a Gamma(a, b) prior of the rate; the predictive is a beta prime.
+
+    The prior is conjugate (Bernardo and Smith, 1994, docs/bibliography.md).
 
     Parameters
     ----------
-    shape : above 0; 1 is the exponential (then 0 is a duration too), larger ones have a peak.
-    a, b : as if the shapes of the durations seen summed to a, and they to b; above 0, one for all columns or one each.
-    columns : independent columns.
-    forget : factor in (0, 1] by which what was learnt fades at each row.
+    shape : float or array-like of shape (columns,), default 2.0
+        Above 0; 1 is the exponential (then 0 is a duration too), larger ones have a peak.
+    a : float or array-like of shape (columns,), default 0.5
+        The prior counts as durations whose shapes sum to a; above 0.
+    b : float or array-like of shape (columns,), default 0.01
+        The sum of those durations, above 0.
+    columns, forget
+        As in `Gaussian`.
 
     Examples
     --------
@@ -71,12 +77,16 @@ class Gamma(Density):
 
 @storable
 class Exponential(Gamma):
-    """Durations at an unknown rate; a Gamma(a, b) prior of the rate makes the prediction a Lomax.
+    """Exponential durations with a Gamma(a, b) prior of the rate; the predictive is a Lomax.
 
     Parameters
     ----------
-    a, b : as if a durations had been seen that sum to b; above 0, one for all columns or one each.
-    columns, forget : as for `Gamma`.
+    a : float or array-like of shape (columns,), default 0.5
+        Number of durations that the prior is worth, above 0.
+    b : float or array-like of shape (columns,), default 0.01
+        The sum of those durations, above 0.
+    columns, forget
+        As in `Gamma`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Gaussian densities: independent columns (Normal-Gamma prior), or all covariances (Normal-Wishart prior)."""
+"""Gaussian densities: independent columns (Normal-Gamma prior), or full covariance (Normal-Wishart prior)."""
 
 from __future__ import annotations
 
@@ -9,31 +9,53 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import gammaln, multigammaln
 
-from ..certificates.certificate import Assumption
 from ..errors import RowError
 from ..kernels import densities as kernels
 from ..storage.registry import storable
 from .base import Density, finite, positive
-from .certificate import LN2, NONE, DensityCertificate, judge, merged
+from .online import Forgetting, forget_factor
 
 LN_2PI = math.log(2.0 * math.pi)
 
 
 @storable
 class Gaussian(Density):
-    """Gaussian columns of unknown mean and variance, each by itself; the prediction is a Student t.
+    """Gaussian columns of unknown mean and variance, each independent of the others.
 
-    The prior counts as `dof` squares of size scale² and `strength` rows at `mean`; the first prediction is a t with
-    `dof` degrees of freedom, spread about scale/√strength wide around `mean`. The defaults are weak: they fade as soon
-    as two values differ by much more than `scale`, and shrink means of up to 1,000 standard deviations hardly at all.
-    Values that stand still (no variance) are no trouble: the prior's scale remains.
+    The predictive is a Student t. The prior (Normal-Gamma) counts as `dof` squares of size scale² and `strength` rows
+    at `mean`: the first prediction is a t with `dof` degrees of freedom around `mean`, of scale about scale/√strength.
+    The defaults are weak: they fade as soon as two values differ by much more than `scale`, and hardly shrink means of
+    up to 1,000 standard deviations. Constant columns are allowed: the scale of the prior remains.
 
     Parameters
     ----------
-    mean : one for all columns or one each.
-    scale, strength, dof : above 0, one for all columns or one each.
-    columns : how many.
-    forget : factor in (0, 1] by which what was learnt fades at each row.
+    mean : float or array-like of shape (columns,), default 0.0
+        Mean of the prior.
+    scale : float or array-like of shape (columns,), default 1e-3
+        Scale of the prior, above 0.
+    strength : float or array-like of shape (columns,), default 1e-6
+        Number of rows that the prior's mean is worth, above 0.
+    dof : float or array-like of shape (columns,), default 1.0
+        Degrees of freedom of the prior, above 0.
+    columns : int, default 1
+        Number of independent columns; rows are an array of shape (n_rows,) or (n_rows, columns).
+    forget : float, default 1.0
+        Factor in (0, 1] by which what was learnt fades at each row.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (columns,)
+        Mean of the rows.
+    variance : ndarray of shape (columns,)
+        Variance of the rows (the sum of squares divided by their number).
+    rows : int
+        Number of rows learnt.
+    loss : float
+        Cumulative log loss in nats.
+
+    References
+    ----------
+    Bernardo and Smith (1994), docs/bibliography.md.
 
     Examples
     --------
@@ -62,7 +84,13 @@ class Gaussian(Density):
     logpdf = Density.logp
 
     def posterior(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Mean, kappa, alpha and beta of the Normal-Gamma, one a column each."""
+        """Parameters of the Normal-Gamma posterior.
+
+        Returns
+        -------
+        mean, kappa, alpha, beta : ndarray of shape (columns,)
+            The mean, the rows it is worth, and shape and rate of the precision's gamma distribution.
+        """
         m, k, a, b = self._posterior()
         return m[0], k[0], a[0], b[0]
 
@@ -95,12 +123,12 @@ class Gaussian(Density):
 
     @property
     def mean(self) -> np.ndarray:
-        """The mean of the rows, one a column."""
+        """Mean of the rows, one per column."""
         return np.asarray(self.state[0, 0] + self.state[0, 1])
 
     @property
     def variance(self) -> np.ndarray:
-        """The variance of the rows (over n), one a column."""
+        """Variance of the rows (over n), one per column."""
         return np.asarray(self.state[0, 2] / max(self.n[0], 1e-300))
 
     def _draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -113,20 +141,34 @@ class Gaussian(Density):
         return ", ".join(f"mean {m:.6g} sd {s:.4g}" for m, s in pairs) + more
 
 
-@storable
-class FullGaussian:
-    """A Gaussian of unknown mean and covariance over several columns; the prediction is a multivariate t.
+class FullGaussian(Forgetting):
+    """A Gaussian of unknown mean and covariance over several columns.
 
-    The prior counts as in `Gaussian` (for one column they are the same): Normal-Wishart with Psi = dof·scale²·I and
-    d − 1 + dof degrees of freedom. Each row costs O(d²); where old rows fade, O(d³). A column that is constant, or a
-    sum of others, is no trouble: the prior's scale remains.
+    The predictive is a multivariate t. The prior counts as in `Gaussian` (for one column the two are the same):
+    Normal-Wishart with Psi = dof·scale²·I and d − 1 + dof degrees of freedom. Each row costs O(d²); where old rows
+    fade, O(d³). A column that is constant, or a sum of others, is allowed: the scale of the prior remains.
 
     Parameters
     ----------
-    columns : d.
-    mean : one for all columns or one each.
-    scale, strength, dof : above 0.
-    forget : factor in (0, 1] by which what was learnt fades at each row.
+    columns : int
+        Number d of columns; rows are an array of shape (n_rows, d).
+    mean : float or array-like of shape (columns,), default 0.0
+        Mean of the prior.
+    scale, strength, dof : float, default 1e-3, 1e-6 and 1.0
+        As in `Gaussian`, each one number for all columns.
+    forget : float, default 1.0
+        Factor in (0, 1] by which what was learnt fades at each row.
+
+    Attributes
+    ----------
+    covariance : ndarray of shape (columns, columns)
+        Covariance of the rows (over n).
+    mean, rows, loss
+        As in `Gaussian`.
+
+    References
+    ----------
+    Bernardo and Smith (1994), docs/bibliography.md.
 
     Examples
     --------
@@ -149,9 +191,7 @@ class FullGaussian:
     ) -> None:
         if columns < 1:
             raise ValueError(f"columns must be at least 1, got {columns!r}")
-        if not 0.0 < forget <= 1.0:
-            raise ValueError(f"forget must lie in (0, 1], got {forget!r}")
-        self.columns, self.forget = int(columns), float(forget)
+        self.columns, self.forget = int(columns), forget_factor(forget)
         self._prior_mean = np.broadcast_to(finite("mean", mean, columns), columns).copy()
         s, k, v = (float(positive(n, x, 1)[0]) for n, x in (("scale", scale), ("strength", strength), ("dof", dof)))
         self._kappa, self._nu, self._psi = k, columns - 1.0 + v, np.eye(columns) * (v * s * s)
@@ -159,7 +199,7 @@ class FullGaussian:
 
     def _empty(self) -> None:
         d = self.columns
-        # the mean is less the first row, so that it is not rounded where rows differ by little far from 0
+        # the mean is kept relative to the first row: rows may differ by little far from 0
         self._first = self._prior_mean.copy()
         self.n, self._mean, self._scatter = np.zeros(1), np.zeros(d), np.zeros((d, d))
         self.rows, self._paid, self.shards = 0, 0.0, 1
@@ -197,12 +237,10 @@ class FullGaussian:
         return X
 
     def update(self, x: Any) -> Self:
-        """Learn rows in their order; on an error nothing has changed."""
         self.progressive(x)
         return self
 
     def progressive(self, x: Any) -> np.ndarray:
-        """The log density of each row before it is learnt; then it is learnt."""
         X, out = self._numbers(x), np.empty(len(x))
         kept = self.n.copy(), self._mean.copy(), self._scatter.copy(), self._factor.copy()
         work, v = np.empty_like(self._factor), np.empty(self.columns)
@@ -214,17 +252,12 @@ class FullGaussian:
             self.n, self._mean, self._scatter, self._factor = kept
             raise RowError(row, f": with {X[row].tolist()} the scatter is singular at double precision")
         self._first = first.copy()
-        if self.forget < 1.0:
-            if self._whole is None:
-                self._whole = self.fresh()
-                self._whole.forget = 1.0
-            self._whole.update(X)
+        self._remember(X)
         self.rows += len(X)
         self._paid -= float(out.sum())
         return out
 
     def logp(self, x: Any) -> np.ndarray:
-        """The log density of each row, as the next row is predicted."""
         X = self._numbers(x)
         out, v = np.empty(len(X)), np.empty(self.columns)
         mean0, X = self._prior_mean - self._first, X - self._first
@@ -234,7 +267,7 @@ class FullGaussian:
     logpdf = logp
 
     def __add__(self, other: Self) -> Self:
-        """One density of both, as if other's rows had come after ours."""
+        """Merge two densities, as if the rows of other had come after these."""
         if type(other) is not type(self) or not all(map(np.array_equal, self._settings(), other._settings())):
             raise ValueError(f"only densities of one family and prior add up: {self!r} and {other!r} do not")
         both = self.copy()
@@ -246,17 +279,12 @@ class FullGaussian:
         both._scatter = keep * self._scatter + other._scatter + np.outer(apart, apart) * (n * share)
         both._mean = self._mean + apart * share
         both.n[0] = n + m
-        both.shards = max(1, self.shards * (self.rows > 0) + other.shards * (other.rows > 0))
-        both.rows, both._paid = self.rows + other.rows, self._paid + other._paid
-        if both._whole is not None and other._whole is not None:
-            both._whole = both._whole + other._whole
-        elif other._whole is not None:
-            both._whole = other._whole.copy()
+        both._append(other)
         both._refactor()
         return both
 
     def as_prior(self, rows: float) -> Self:
-        """The same family with what was learnt here for its prior, worth that many rows (beside the prior it has)."""
+        """As `Density.as_prior`: a density without rows, whose prior is what was learnt here, worth `rows` rows."""
         new, worth, n = self.fresh(), float(positive("rows", rows)[0]), self.n[0]
         if n > 0.0:
             kappa = self._kappa + worth
@@ -268,7 +296,7 @@ class FullGaussian:
         return new
 
     def given(self, prior: Self) -> Self:
-        """The same rows, with another's prior."""
+        """A copy with the same rows and the prior of another density."""
         new = self.copy()
         new._prior_mean, new._psi, new._kappa, new._nu = prior._prior_mean, prior._psi, prior._kappa, prior._nu
         new._refactor()
@@ -278,50 +306,38 @@ class FullGaussian:
         return self._prior_mean, self._psi, self._kappa, self._nu, self.forget
 
     def copy(self) -> Self:
-        """One that learns on its own."""
         return copy.deepcopy(self)
 
     def fresh(self) -> Self:
-        """The same prior, no rows."""
         new = self.copy()
         new._empty()
         return new
 
     @property
     def mean(self) -> np.ndarray:
-        """The mean of the rows."""
+        """Mean of the rows."""
         return np.asarray(self._first + self._mean)
 
     @property
     def covariance(self) -> np.ndarray:
-        """The covariance of the rows (over n)."""
+        """Covariance of the rows (over n)."""
         lower = np.tril(self._scatter) / max(self.n[0], 1e-300)
         return np.asarray(lower + np.tril(lower, -1).T)
 
     def sample(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Rows drawn from what is predicted next, each from the same predictive."""
         kappa, dof = self._kappa + self.n[0], self._nu + self.n[0] - self.columns + 1.0
         z = rng.standard_normal((size, self.columns)) @ self._factor.T
         z *= np.sqrt((kappa + 1.0) / (kappa * rng.chisquare(dof, (size, 1))))
         off = self._mean + self._first - self._prior_mean
         return np.asarray(self._prior_mean + off * (self.n[0] / kappa) + z)
 
-    @property
-    def loss(self) -> float:
-        """Cumulative log loss in nats of predicting each row before learning it."""
-        if self.forget < 1.0:
-            return self._paid
+    def _marginal(self) -> float:
         d, n = self.columns, self.n[0]
         kappa, nu = self._kappa + n, self._nu + n
         half = float(np.log(np.diag(self._factor)).sum())
         prior_half = 0.5 * float(np.linalg.slogdet(self._psi)[1])
         gained = multigammaln(0.5 * nu, d) - multigammaln(0.5 * self._nu, d) + self._nu * prior_half - nu * half
         return float(0.5 * d * (n * math.log(math.pi) + math.log(kappa / self._kappa)) - gained)
-
-    @property
-    def bits_per_row(self) -> float:
-        """The loss in bits a row."""
-        return self.loss / LN2 / self.rows if self.rows else math.nan
 
     def _best(self) -> float:
         d, n = self.columns, self.n[0]
@@ -334,16 +350,7 @@ class FullGaussian:
         log_det = float(np.linalg.slogdet(correlations)[1] + 2.0 * np.log(spread).sum())
         return 0.5 * n * (d * (LN_2PI + 1.0) + log_det)
 
-    def certificate(self) -> DensityCertificate:
-        """The exact regret against the maximum-likelihood Gaussian; no bound is known."""
-        if self.forget == 1.0:
-            return judge(NONE, self.loss, self._best(), math.nan, self.rows, (), merged(self.shards, True))
-        faded = Assumption(f"old rows fade: forget = {self.forget:g}, which must be 1", False)
-        best = self._whole._best() if self._whole is not None else 0.0
-        return judge(NONE, self.loss, best, math.nan, self.rows, (faded,), merged(self.shards, False))
-
     def describe(self) -> str:
-        """What was learnt, in words."""
         spread = np.sqrt(np.maximum(np.diag(self.covariance), 1e-300))
         pairs = ", ".join(f"mean {m:.6g} sd {s:.4g}" for m, s in zip(self.mean[:5], spread[:5], strict=True))
         if not 1 < self.columns <= 5:

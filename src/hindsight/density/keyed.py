@@ -1,4 +1,4 @@
-"""One density a key (a customer, a device): created on first sight from a shared prior, in bounded memory."""
+"""One density per key (a customer, a device), created when the key is first seen, in bounded memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from ..errors import RowError
 from ..kernels import densities as kernels
 from ..storage.registry import storable
 from .base import Density
-from .certificate import LN2, DensityCertificate, judge, merged, together
+from .certificate import DensityCertificate, judge, merged, together
+from .online import OnlineDensity, total_shards
 from .product import Product, columns_of
 
 if TYPE_CHECKING:
@@ -24,19 +25,33 @@ ROWS = 1 << 14  # a block of rows that stays in cache while each column's statis
 
 
 @storable
-class Keyed:
-    """One density a key, all with the same prior.
+class Keyed(OnlineDensity):
+    """One density per key, all with the same prior.
 
-    A key seen for the first time starts from the prior of `density` (give it what the crowd does with `as_prior`);
-    a key never seen is predicted by that prior. Memory is bounded by `capacity` keys: one more is an error, or, with
-    `spill`, the key that was not seen for longest goes to that SQLite file and comes back when it is seen again.
+    A key that is seen for the first time starts from the prior of `density` (use `as_prior` to make that what a crowd
+    does); a key that was never seen is predicted by that prior. Memory is bounded by `capacity` keys. One more is an
+    error or, with `spill`, the least recently seen key is moved to that SQLite file until it is seen again. Rows come
+    as for `Product`, with the key among the columns.
 
     Parameters
     ----------
-    density : a density over columns (not a full Gaussian or an n-gram), or a `Product` of such; its rows don't count.
-    key : the name of the key's column, or its place in rows that come as a 2-D array.
-    capacity : the most keys in memory.
-    spill : a file for the others, or None; what an earlier run left there is overwritten.
+    density : Density or Product
+        A density over columns (not a full Gaussian or an n-gram), or a product of such; its rows are ignored.
+    key : str or int
+        The name of the key's column, or its index in rows that come as a 2-D array.
+    capacity : int, default 2**20
+        Largest number of keys in memory.
+    spill : str or None, default None
+        A file for the other keys. What an earlier run left there is overwritten.
+
+    Attributes
+    ----------
+    keys : list
+        The keys seen.
+    rows : int
+        Number of rows learnt.
+    loss : float
+        Cumulative log loss in nats, each row given its key.
 
     Examples
     --------
@@ -52,7 +67,7 @@ class Keyed:
         self.inner = density.fresh()
         for part in parts_of(self.inner):
             if not isinstance(part, Density) or getattr(part, "grows", False):
-                raise ValueError(f"a density a key cannot be {part!r}: take columns with declared symbols")
+                raise ValueError(f"a keyed density cannot be made of {part!r}: take columns with declared symbols")
         if capacity < 1:
             raise ValueError(f"capacity must be at least 1 key, got {capacity!r}")
         self.key, self.capacity, self.spill = key, int(capacity), spill
@@ -67,17 +82,17 @@ class Keyed:
 
     @property
     def keys(self) -> list[Any]:
-        """The keys seen, those in memory first, least recently seen first where some spill."""
+        """The keys seen: those in memory first, the least recently seen first where some spill."""
         return [*self._slot, *self._away]
 
     @property
     def columns(self) -> int:
-        """How many columns a row has, the key included."""
+        """Number of columns of a row, the key included."""
         return 1 + int(self.inner.columns)
 
     @property
     def names(self) -> list[str]:
-        """The columns as they are shown."""
+        """Names of the columns without the key."""
         return self.inner.names if isinstance(self.inner, Product) else [self.inner.name]
 
     def _resize(self, slots: int) -> None:
@@ -90,7 +105,7 @@ class Keyed:
     # ---- reading
 
     def _split(self, x: Any) -> tuple[np.ndarray, list[np.ndarray]]:
-        """The keys, and the numbers of each column."""
+        """The keys, and the numbers of each density."""
         frame = columns_of(x)
         if frame is not None:
             if self.key not in frame:
@@ -107,7 +122,7 @@ class Keyed:
             keys, x = X[:, self.key], np.delete(X, self.key, axis=1)
         if keys.dtype.kind == "f" and not np.isfinite(keys).all():
             row = int(np.flatnonzero(~np.isfinite(keys))[0])
-            raise RowError(row, f", column {self.key!r}: value {keys[row]} is no key")
+            raise RowError(row, f", column {self.key!r}: value {keys[row]} is not a key")
         values = self.inner.split(x) if isinstance(self.inner, Product) else [x]
         blocks = []
         for part, name, column in zip(self._parts, self.names, values, strict=True):
@@ -122,13 +137,13 @@ class Keyed:
         return keys, blocks
 
     def check(self, x: Any) -> None:
-        """Raise what `update` would."""
+        """Raise the error that `update` would raise, without learning."""
         keys, _ = self._split(x)
         if self.spill is None:
             self._room(keys, *encode(keys))
 
     def _room(self, keys: np.ndarray, codes: np.ndarray, kinds: list[Any]) -> list[Any]:
-        """The keys that are new, if there is room for them."""
+        """The new keys, if there is room for them; otherwise an error."""
         new = [key for key in kinds if key not in self._slot]
         free = self.capacity - len(self._slot)
         if len(new) > free:
@@ -141,9 +156,9 @@ class Keyed:
         return new
 
     def _segments(self, keys: np.ndarray, create: bool) -> Iterator[tuple[int, int, np.ndarray]]:
-        """Stretches of rows with the slot of each; a slot changes hands only between two stretches that use it."""
+        """Runs of rows with the slot of each row; within a run no slot changes its key."""
         if self.spill is not None:
-            yield from self._stretches(keys.tolist(), create)
+            yield from self._runs_with_spill(keys.tolist(), create)
             return
         codes, kinds = encode(keys)
         if create:
@@ -153,8 +168,8 @@ class Keyed:
                 self._resize(2 * len(self._slot))
         yield 0, len(keys), np.array([self._slot.get(key, 0) for key in kinds], np.int32)[codes]
 
-    def _stretches(self, keys: list[Any], create: bool) -> Iterator[tuple[int, int, np.ndarray]]:
-        """The same where keys spill: the one least recently seen makes room."""
+    def _runs_with_spill(self, keys: list[Any], create: bool) -> Iterator[tuple[int, int, np.ndarray]]:
+        """The same where keys spill: the least recently seen key makes room."""
         slot, start = self._slot, 0
         out: list[int] = []
         touched: set[int] = set()
@@ -197,7 +212,7 @@ class Keyed:
             self._store.close()
 
     def _evict(self) -> int:
-        """Send the key least recently seen to the file; its slot, empty."""
+        """Move the least recently seen key to the file and return its slot, emptied."""
         store = self._file()
         key, s = self._slot.popitem(last=False)
         state = np.concatenate([np.append(part.state[s].ravel(), part.n[s]) for part in self._parts])
@@ -208,13 +223,14 @@ class Keyed:
         return s
 
     def _load(self, key: Any, s: int) -> None:
-        (blob,) = self._file().execute("SELECT state FROM states WHERE key = ?", (repr(key),)).fetchone()
-        self._fill(np.frombuffer(blob), s)
+        self._fill(self._parts, key, s)
         self._away.discard(key)
 
-    def _fill(self, numbers: np.ndarray, s: int) -> None:
-        a = 0
-        for part in self._parts:
+    def _fill(self, parts: list[Density], key: Any, s: int) -> None:
+        """Read the statistics of a key from the file into slot s of these densities."""
+        (blob,) = self._file().execute("SELECT state FROM states WHERE key = ?", (repr(key),)).fetchone()
+        numbers, a = np.frombuffer(blob), 0
+        for part in parts:
             size = part.state[s].size
             part.state[s] = numbers[a : a + size].reshape(part.state[s].shape)
             part.n[s] = numbers[a + size]
@@ -223,7 +239,6 @@ class Keyed:
     # ---- learning and predicting
 
     def update(self, x: Any) -> Self:
-        """Learn rows in their order, each by its key; on an error nothing has changed."""
         if any(part.forget < 1.0 for part in self._parts):
             self.progressive(x)
             return self
@@ -233,7 +248,6 @@ class Keyed:
         return self
 
     def progressive(self, x: Any) -> np.ndarray:
-        """The log density of each row, given its key, before it is learnt; then it is learnt."""
         out: list[np.ndarray] = []
         for a, b, slots, blocks in self._blocks(x, create=True):
             p = np.zeros(b - a)
@@ -255,7 +269,7 @@ class Keyed:
         self.rows += len(keys) if create else 0
 
     def terms(self, x: Any) -> np.ndarray:
-        """The log density of each row by column, given its key; a key never seen has the prior."""
+        """The log density of each row by density, given its key; a key that was never seen has the prior."""
         out = []
         for a, b, slots, blocks in self._blocks(x, create=False):
             columns = []
@@ -267,13 +281,23 @@ class Keyed:
         return np.concatenate([np.zeros((0, len(self._parts))), *out])
 
     def logp(self, x: Any) -> np.ndarray:
-        """The log density of each row, given its key, as the next row is predicted."""
         return np.asarray(self.terms(x).sum(axis=1))
 
     logpdf = logp
 
     def of(self, key: Any) -> Any:
-        """The density of one key, to learn on its own; the prior for a key never seen."""
+        """A copy of the density of one key.
+
+        Parameters
+        ----------
+        key : hashable
+            The key; for one that was never seen the copy has the prior and no rows.
+
+        Returns
+        -------
+        Density or Product
+            It learns independently.
+        """
         s = next(iter(self._segments(objects([key]), create=False)))[2][0]
         each = [part.slot(s) for part in self._parts]
         if not isinstance(self.inner, Product):
@@ -283,9 +307,9 @@ class Keyed:
         return product
 
     def __add__(self, other: Self) -> Self:
-        """One of both, key by key, as if other's rows had come after ours."""
+        """Merge two, key by key, as if the rows of other had come after these."""
         if self.spill is not None or other.spill is not None or any(p.forget < 1.0 for p in self._parts):
-            raise ValueError("densities a key add up only where none spills to a file and nothing fades")
+            raise ValueError("keyed densities add up only where none spills to a file and nothing fades")
         alike = self.key == other.key and self.names == other.names
         if not alike or not all(a._alike(b) for a, b in zip(self._parts, other._parts, strict=True)):
             raise ValueError(f"only densities of one family and prior add up: {self!r} and {other!r} do not")
@@ -298,42 +322,36 @@ class Keyed:
             moved.n[slots], moved.state[slots] = theirs.n[places], theirs.state[places]
             mine._merged(moved, 1.0)
             mine.n += moved.n
-        both.shards = max(1, self.shards * (self.rows > 0) + other.shards * (other.rows > 0))
+        both.shards = total_shards(self, other)
         both.rows += other.rows
         both._paid += other._paid
         return both
 
     def copy(self) -> Self:
-        """One that learns on its own, in memory alone."""
+        """A copy that learns independently, in memory only."""
         if self.spill is not None:
-            raise ValueError("a density a key that spills to a file cannot be copied")
+            raise ValueError("a keyed density that spills to a file cannot be copied")
         new = type(self)(self.inner, self.key, capacity=self.capacity)
         new._slot, new._parts = self._slot.copy(), [part.copy() for part in self._parts]
         new.rows, new._paid, new.shards = self.rows, self._paid, self.shards
         return new
 
     def fresh(self) -> Self:
-        """The same prior, no keys."""
+        """A keyed density with the same prior and no keys."""
         return type(self)(self.inner, self.key, capacity=self.capacity, spill=self.spill)
 
     # ---- what it cost
 
     def _everywhere(self) -> Iterator[list[Density]]:
-        """The statistics of all keys: in memory, then from the file, some at a time."""
+        """The statistics of all keys: those in memory at once, then those in the file one by one."""
         used = len(self._slot) + 1
         each = [part.copy() for part in self._parts]
         for part in each:
             part.n, part.state = part.n[1:used], part.state[1:used]
         yield each
         for key in sorted(self._away, key=repr):
-            (blob,) = self._file().execute("SELECT state FROM states WHERE key = ?", (repr(key),)).fetchone()
-            numbers, a = np.frombuffer(blob), 0
             each = [part.fresh() for part in parts_of(self.inner)]
-            for part in each:
-                size = part.state.size
-                part.state[0] = numbers[a : a + size].reshape(part.state[0].shape)
-                part.n[0] = numbers[a + size]
-                a += size + 1
+            self._fill(each, key, 0)
             yield each
 
     @property
@@ -343,15 +361,10 @@ class Keyed:
             return self._paid
         return math.fsum(part._marginal() for each in self._everywhere() for part in each)
 
-    @property
-    def bits_per_row(self) -> float:
-        """The loss in bits a row."""
-        return self.loss / LN2 / self.rows if self.rows else math.nan
-
     def certificate(self) -> DensityCertificate:
-        """Against the best fixed distribution of each key; bounds of keys and columns add."""
+        """Certify the regret against the best fixed distribution of each key; bounds of keys and columns add."""
         if any(part.forget < 1.0 for part in self._parts):
-            raise ValueError("where old rows fade, a density a key keeps no rival: nothing to certify but its loss")
+            raise ValueError("where old rows fade, a keyed density keeps no rival: only its loss is known")
         sums = np.zeros((3, len(self._parts)))
         for each in self._everywhere():
             sums += np.array([[p._marginal(), p._best(), p._theorem()[1]] for p in each]).T
@@ -361,10 +374,9 @@ class Keyed:
             note = (f"one distribution for each of {len(self.keys):,} keys, the rival's too",)
             measured, rival, bound = sums[:, k].tolist()
             parts[name] = judge(theorem, measured, rival, bound, self.rows, needs, note + merged(self.shards, True))
-        return together("product of independent columns, a density a key", self.rows, parts)
+        return together("product of independent columns, one density per key", self.rows, parts)
 
     def describe(self) -> str:
-        """What was learnt, in words."""
         return f"{len(self.keys):,} keys of {self.inner!r}"
 
     def __repr__(self) -> str:
@@ -384,7 +396,7 @@ def objects(keys: list[Any]) -> np.ndarray:
 
 
 def encode(keys: np.ndarray) -> tuple[np.ndarray, list[Any]]:
-    """The place of each key among the different ones, and those in the order they came."""
+    """The index of each key among the distinct ones, and the distinct keys in order of appearance."""
     import pyarrow as pa
 
     try:

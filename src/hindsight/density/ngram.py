@@ -1,4 +1,4 @@
-"""Sentences of tokens: which word comes after the ones before ("I sat on a chair" against "I fat on a chair", N0)."""
+"""N-grams: the probability of each word given the ones before ("I sat on a chair" against "I fat on a chair")."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ..certificates.certificate import Assumption
 from ..errors import RowError
 from ..storage.registry import storable
 from ..validation import choice
-from .certificate import LN2, NONE, DensityCertificate, judge, merged
+from .certificate import NONE, DensityCertificate, judge, merged
+from .online import OnlineDensity, total_shards
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,23 +22,44 @@ UNKNOWN, END, START = "<unk>", "</s>", "<s>"
 
 
 @storable
-class NGram:
-    """Tokens given the order − 1 before them, with absolute discounting: every count c gives up `discount`.
+class NGram(OnlineDensity):
+    """Words given the order − 1 words before them, with absolute discounting: every count c gives up `discount`.
 
-    "interpolate": p(w | h) = max(c − D, 0)/C + D·(kinds after h)/C · p(w | shorter h), for every word; "back-off": the
-    shorter history speaks only for words not seen after h, scaled to the mass given up. Below the single words stands
-    the uniform distribution over the vocabulary: the words declared or seen so far, the unknown and the end. So
-    probabilities sum to 1 over it, whatever was learnt. A word not in the vocabulary is predicted as the unknown; then,
-    unless the vocabulary was declared, it joins it.
+    With ``smoothing="interpolate"``, p(w | h) = max(c − D, 0)/C + D·(distinct words after h)/C · p(w | shorter h) for
+    every word w, where D is the discount, c the count of w after the history h and C the sum of those counts. With
+    ``"back-off"`` the shorter history is used only for words not seen after h, scaled to the mass given up. Below the
+    single words is the uniform distribution over the vocabulary: the words declared or seen so far, the unknown word
+    and the end of the sentence. So probabilities sum to 1 over the vocabulary. A word that is not in it is predicted as
+    the unknown word, and then, unless the vocabulary was declared, added to it.
 
-    The loss is added up sentence by sentence; of merged models it is the sum of what each paid by itself.
+    Rows are sentences: strings, which are split at white space, or lists of words. The loss is summed sentence by
+    sentence; of merged models it is the sum of what each paid by itself.
 
     Parameters
     ----------
-    order : 1 for single words, 2 for pairs, ...
-    vocabulary : the declared words, or None to let it grow.
-    smoothing : "interpolate" or "back-off".
-    discount : D, between 0 and 1.
+    order : int, default 3
+        1 for single words, 2 for pairs, and so on.
+    vocabulary : iterable of str or None, default None
+        The declared words, or None for a growing vocabulary.
+    smoothing : {"interpolate", "back-off"}, default "interpolate"
+        How longer and shorter histories are combined.
+    discount : float, default 0.75
+        D, between 0 and 1.
+
+    Attributes
+    ----------
+    vocabulary : list of str
+        The words, with the unknown word and the end of the sentence.
+    rows : int
+        Number of sentences learnt.
+    tokens : int
+        Number of words learnt, the ends of sentences included.
+    loss : float
+        Cumulative log loss in nats.
+
+    References
+    ----------
+    Ney, Essen and Kneser (1994), docs/bibliography.md.
 
     Examples
     --------
@@ -71,11 +93,24 @@ class NGram:
 
     @property
     def vocabulary(self) -> list[str]:
-        """The words, the unknown and the end among them."""
+        """The words, with the unknown word and the end of the sentence."""
         return list(self._words)
 
     def probability(self, word: str, history: tuple[str, ...] = ()) -> float:
-        """Of the word after these (the last order − 1 count); a word not in the vocabulary is the unknown."""
+        """The probability of a word after a history.
+
+        Parameters
+        ----------
+        word : str
+            The word; one that is not in the vocabulary counts as the unknown word.
+        history : tuple of str, default ()
+            The words before it, of which the last order − 1 are used.
+
+        Returns
+        -------
+        float
+            The probability.
+        """
         word = word if word in self._words else UNKNOWN
         return self._p(word, self._cut(history))
 
@@ -90,7 +125,7 @@ class NGram:
         if self.smoothing == "interpolate":
             lower = self._p(word, history[1:]) if history else 1.0 / len(self._words)
             return (max(count - self.discount, 0.0) + self.discount * len(after) * lower) / total
-        if len(after) == len(self._words):  # no word is left to back off to, so nothing is given up
+        if len(after) == len(self._words):  # every word was seen after h, so there is nothing to back off to
             return count / total
         if count:
             return (count - self.discount) / total
@@ -111,7 +146,7 @@ class NGram:
                 raise RowError(row, f": {sentence!r} is not a sentence (a text, or a list of words)")
 
     def _walk(self, sentence: list[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Each word, and the end, with the history it is predicted from."""
+        """Each word, and the end of the sentence, with the history it is predicted from."""
         history: tuple[str, ...] = (START,) * (self.order - 1)
         for word in [*sentence, END]:
             yield word, history
@@ -129,12 +164,10 @@ class NGram:
             self._total[history[k:]] += 1
 
     def update(self, x: Any) -> Self:
-        """Learn sentences (texts, split at white space, or lists of words) in their order."""
         self.progressive(x)
         return self
 
     def progressive(self, x: Any) -> np.ndarray:
-        """The log probability of each sentence, each word predicted before it is learnt; then it is learnt."""
         out = []
         for sentence in list(self._sentences(x)):
             paid = 0.0
@@ -148,19 +181,44 @@ class NGram:
         return np.array(out)
 
     def logp(self, x: Any) -> np.ndarray:
-        """The log probability of each sentence, its end included."""
         walks = (self._walk(sentence) for sentence in self._sentences(x))
         return np.array([math.fsum(math.log(self.probability(w, h)) for w, h in walk) for walk in walks])
 
     logpmf = logp
 
     def explain(self, sentence: Any) -> list[tuple[str, float]]:
-        """The log probability of each word of a sentence, and of its end."""
+        """The log probability of each word of a sentence, and of its end.
+
+        Parameters
+        ----------
+        sentence : str or list of str
+            The sentence.
+
+        Returns
+        -------
+        list of (str, float)
+            Each word with its log probability in nats.
+        """
         (words,) = self._sentences([sentence])
         return [(w, math.log(self.probability(w, h))) for w, h in self._walk(words)]
 
     def sample(self, size: int, rng: np.random.Generator, longest: int = 100) -> list[str]:
-        """Sentences drawn word by word, of at most `longest` words."""
+        """Draw sentences word by word.
+
+        Parameters
+        ----------
+        size : int
+            Number of sentences.
+        rng : numpy.random.Generator
+            The source of randomness.
+        longest : int, default 100
+            Largest number of words in a sentence.
+
+        Returns
+        -------
+        list of str
+            The sentences.
+        """
         out = []
         for _ in range(size):
             words: list[str] = []
@@ -175,7 +233,7 @@ class NGram:
         return out
 
     def __add__(self, other: Self) -> Self:
-        """One model of the counts of both."""
+        """Merge two models: their counts add."""
         mine = (self.order, self.smoothing, self.discount, self.grows)
         same = mine == (other.order, other.smoothing, other.discount, other.grows)
         if not same or (not self.grows and self._words != other._words):
@@ -185,12 +243,11 @@ class NGram:
         for history, after in other._after.items():
             both._after.setdefault(history, Counter()).update(after)
         both._total.update(other._total)
-        both.shards = max(1, self.shards * (self.rows > 0) + other.shards * (other.rows > 0))
+        both.shards = total_shards(self, other)
         both.rows, both.tokens, both.loss = self.rows + other.rows, self.tokens + other.tokens, self.loss + other.loss
         return both
 
     def copy(self) -> Self:
-        """One that learns on its own."""
         new = self.fresh()
         new._words = dict(self._words)
         new._after = {history: Counter(after) for history, after in self._after.items()}
@@ -199,22 +256,16 @@ class NGram:
         return new
 
     def fresh(self) -> Self:
-        """The same settings, nothing learnt."""
         words = None if self.grows else [w for w in self._words if w not in (UNKNOWN, END)]
         return type(self)(self.order, words, self.smoothing, self.discount)
 
     @property
-    def bits_per_row(self) -> float:
-        """The loss in bits a sentence."""
-        return self.loss / LN2 / self.rows if self.rows else math.nan
-
-    @property
     def perplexity(self) -> float:
-        """e to the mean loss a word."""
+        """e to the power of the mean log loss per word."""
         return math.exp(self.loss / self.tokens) if self.tokens else math.nan
 
     def certificate(self) -> DensityCertificate:
-        """Against the best fixed conditional distribution of words given their histories; no bound is known."""
+        """Certify the regret against the best fixed distribution of words given histories; no bound is known."""
         best = -math.fsum(
             c * math.log(c / self._total[history])
             for history, after in self._after.items()
@@ -227,7 +278,6 @@ class NGram:
         return judge(NONE, self.loss, best, math.nan, self.rows, need, note + merged(self.shards, False))
 
     def describe(self) -> str:
-        """What was learnt, in words."""
         return f"order {self.order}, {len(self._words):,} words, perplexity {self.perplexity:.4g}"
 
     def __repr__(self) -> str:

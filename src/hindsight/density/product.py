@@ -1,4 +1,4 @@
-"""Independent densities over named columns: the calling card (frequency, duration, location) of N0."""
+"""Independent densities over named columns, such as hour, duration and destination of a call."""
 
 from __future__ import annotations
 
@@ -11,18 +11,31 @@ import numpy as np
 
 from ..errors import RowError
 from ..storage.registry import storable
-from .certificate import LN2, DensityCertificate, together
+from .base import parsed
+from .certificate import DensityCertificate, together
+from .online import OnlineDensity
 
 
 @storable
-class Product:
+class Product(OnlineDensity):
     """A density over rows of named columns, each with its own density, independent of the others.
+
+    Rows come as a mapping of names to arrays, as a dataframe, or as a 2-D array with the columns in this order. Samples
+    are a mapping.
 
     Parameters
     ----------
-    densities : a mapping of names to densities; a tuple of names for a density over several columns.
+    densities : mapping of str to density
+        The density of each column; a tuple of names for a density over several columns.
 
-    Rows come as a mapping of names to arrays, as a dataframe, or as a 2-D array with the columns in this order.
+    Attributes
+    ----------
+    densities : dict
+        The densities by name.
+    rows : int
+        Number of rows learnt.
+    loss : float
+        Cumulative log loss in nats: the sum over the columns.
 
     Examples
     --------
@@ -42,16 +55,27 @@ class Product:
 
     @property
     def names(self) -> list[str]:
-        """The columns as they are shown; several under one density are joined with +."""
+        """Names of the columns; those of one density over several columns are joined with +."""
         return [" + ".join(map(str, k)) if isinstance(k, tuple) else str(k) for k in self.densities]
 
     @property
     def columns(self) -> int:
-        """How many columns a row has."""
+        """Number of columns of a row."""
         return sum(getattr(d, "columns", 1) for d in self.densities.values())
 
     def split(self, x: Any) -> list[Any]:
-        """The values of each density, all of one length."""
+        """Split rows into the values of each density.
+
+        Parameters
+        ----------
+        x : mapping, dataframe or array-like of shape (n_rows, columns)
+            The rows.
+
+        Returns
+        -------
+        list of ndarray
+            One per density, all of the same length.
+        """
         frame = columns_of(x)
         if frame is None:
             X = np.asarray(x)
@@ -74,7 +98,7 @@ class Product:
         return out
 
     def _each(self, x: Any, what: str) -> tuple[dict[Any, Any], list[Any]]:
-        """Copies that did it, and what they returned; errors name the column."""
+        """Call a method of each density (of a copy where it learns); the densities, and what they returned."""
         done, answers = {}, []
         for key, name, values in zip(self.densities, self.names, self.split(x), strict=True):
             density = self.densities[key]
@@ -86,29 +110,25 @@ class Product:
         return done, answers
 
     def update(self, x: Any) -> Self:
-        """Learn rows in their order; on an error nothing has changed."""
         self.densities, _ = self._each(x, "update")
         self.rows = next(iter(self.densities.values())).rows
         return self
 
     def progressive(self, x: Any) -> np.ndarray:
-        """The log density of each row before it is learnt; then it is learnt."""
         self.densities, paid = self._each(x, "progressive")
         self.rows = next(iter(self.densities.values())).rows
         return np.asarray(sum(paid))
 
     def terms(self, x: Any) -> np.ndarray:
-        """The log density of each row by column: what each says of it."""
+        """The log density of each row by density, in nats: an array of shape (n_rows, n_densities)."""
         return np.stack(self._each(x, "logp")[1], axis=1)
 
     def logp(self, x: Any) -> np.ndarray:
-        """The log density of each row, as the next row is predicted."""
         return np.asarray(self.terms(x).sum(axis=1))
 
     logpdf = logp
 
     def sample(self, size: int, rng: np.random.Generator) -> dict[Any, np.ndarray]:
-        """Rows drawn from what is predicted next: a column each."""
         out: dict[Any, np.ndarray] = {}
         for key, density in self.densities.items():
             drawn = density.sample(size, rng)
@@ -119,7 +139,7 @@ class Product:
         return out
 
     def __add__(self, other: Self) -> Self:
-        """One product of both, as if other's rows had come after ours."""
+        """Merge two products, as if the rows of other had come after these."""
         if list(self.densities) != list(other.densities):
             raise ValueError(f"only products over the same columns add up: {self.names} and {other.names} do not")
         both = self.copy()
@@ -128,17 +148,15 @@ class Product:
         return both
 
     def copy(self) -> Self:
-        """One that learns on its own."""
         new = type(self)({key: density.copy() for key, density in self.densities.items()})
         new.rows = self.rows
         return new
 
     def fresh(self) -> Self:
-        """The same priors, no rows."""
         return type(self)({key: density.fresh() for key, density in self.densities.items()})
 
     def as_prior(self, rows: float) -> Product:
-        """A product whose priors are what was learnt here, worth that many rows."""
+        """A product without rows, whose priors are what was learnt here, worth that many rows."""
         return Product({key: density.as_prior(rows) for key, density in self.densities.items()})
 
     @property
@@ -146,18 +164,12 @@ class Product:
         """Cumulative log loss in nats: the sum over the columns."""
         return math.fsum(density.loss for density in self.densities.values())
 
-    @property
-    def bits_per_row(self) -> float:
-        """The loss in bits a row."""
-        return self.loss / LN2 / self.rows if self.rows else math.nan
-
     def certificate(self) -> DensityCertificate:
-        """One a column, and their sum."""
+        """Certify each density, and their sum; see `DensityCertificate.parts`."""
         parts = {name: d.certificate() for name, d in zip(self.names, self.densities.values(), strict=True)}
         return together("product of independent columns", self.rows, parts)
 
     def describe(self) -> str:
-        """What was learnt, in words."""
         return "; ".join(
             f"{name}: {d.name} {d.describe()}" for name, d in zip(self.names, self.densities.values(), strict=True)
         )
@@ -167,7 +179,7 @@ class Product:
 
 
 def columns_of(x: Any) -> Mapping[Any, Any] | None:
-    """A mapping of names to columns, of a mapping or a dataframe; None for anything else."""
+    """The columns by name, from a mapping or a dataframe; None for anything else."""
     if isinstance(x, Mapping):
         return x
     frame = nw.from_native(x, eager_only=True, pass_through=True)
@@ -177,8 +189,6 @@ def columns_of(x: Any) -> Mapping[Any, Any] | None:
 
 
 def number_column(x: Any) -> np.ndarray:
-    """One of several columns that are read together."""
-    from .base import parsed
-
+    """A column of numbers, parsed where it holds strings."""
     x = np.asarray(x)
     return parsed(x) if x.dtype.kind in "OUS" else x.astype(np.float64)

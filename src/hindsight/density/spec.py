@@ -1,4 +1,4 @@
-"""Densities named in words: ``hour:categorical(24),minutes:exponential,x+y:gaussian``."""
+"""Densities from a text: ``hour:categorical(24),minutes:exponential,x+y:gaussian``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,30 @@ ITEM = re.compile(r"\s*([^:,]+?)\s*:\s*([a-z]+)\s*(?:\(([^)]*)\))?\s*(?:,|$)")
 
 
 def parse(text: str, forget: float = 1.0) -> Product:
-    """The product that a specification names; symbols are texts, or 0..k−1 for a number k."""
+    """Make the product that a specification describes.
+
+    Parameters
+    ----------
+    text : str
+        ``name:family`` for each column, separated by commas; symbols are strings, or 0..k−1 for a number k.
+    forget : float, default 1.0
+        Factor in (0, 1] by which what was learnt fades at each row.
+
+    Returns
+    -------
+    Product
+        One density per column.
+
+    Raises
+    ------
+    ValueError
+        If the text cannot be read.
+
+    Examples
+    --------
+    >>> parse("hour:categorical(24),minutes:exponential").names
+    ['hour', 'minutes']
+    """
     densities: dict[Any, Any] = {}
     place = 0
     while place < len(text):
@@ -40,7 +63,7 @@ def parse(text: str, forget: float = 1.0) -> Product:
 
 
 def make(names: str, family: str, inside: str | None, columns: int, forget: float) -> Any:
-    """One density."""
+    """Make the density of one item."""
     args = [] if inside is None else [part.strip() for part in inside.split("|")]
     if columns > 1:
         if family != "gaussian" or args:
@@ -73,7 +96,7 @@ def make(names: str, family: str, inside: str | None, columns: int, forget: floa
 
 
 def numbers(names: str, family: str, args: list[str], count: tuple[int, int]) -> list[float]:
-    """The numbers in brackets, if there are as many as the family takes."""
+    """The numbers in brackets, if there are as many as the family takes; otherwise an error."""
     try:
         values = [float(arg) for arg in args]
     except ValueError:
@@ -85,7 +108,7 @@ def numbers(names: str, family: str, args: list[str], count: tuple[int, int]) ->
 
 
 def texts(density: Any, values: Any) -> Any:
-    """A column as its density takes it: declared symbols are texts, so numbers become the shortest texts of them."""
+    """A column as its density takes it: declared symbols are strings, so numbers become their shortest strings."""
     values = np.asarray(values)
     if isinstance(density, Categorical) and density._place is not None and values.dtype.kind in "fiub":
         return np.array([f"{v:g}" if isinstance(v, float) else str(v) for v in values.tolist()])

@@ -1,4 +1,4 @@
-"""Forecasts: scored, compared and calibrated without knowing the truth."""
+"""Score, compare and calibrate forecasts without knowing the true probabilities."""
 
 from .calibration import Band, Reliability, reliability
 from .comparison import Choice, Comparison, Finding, Interval, Pair, compare, comparison

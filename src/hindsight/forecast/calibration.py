@@ -1,13 +1,13 @@
-"""Calibration by isotonic regression: what a forecast should have said, and how its mean loss splits (CORP).
+"""Calibration by isotonic regression: recalibrated forecasts, and the decomposition of the mean loss (CORP).
 
-The recalibrated forecast is the isotonic fit of the outcomes on the forecasts (N4's PAV): among all nondecreasing
-functions of the forecast it has the least mean loss, by every proper loss at once. With the mean outcome as a forecast
-that knows nothing,
+The recalibrated forecast is the isotonic fit of the outcomes on the forecasts: among all nondecreasing functions of the
+forecast it has the least mean loss, for every proper loss at once (docs/theory.md#isotonic-regression). With the mean
+outcome as an uninformative forecast,
 
     mean loss = miscalibration - discrimination + uncertainty
 
 where miscalibration = loss(forecast) - loss(recalibrated), discrimination = loss(mean outcome) - loss(recalibrated) and
-uncertainty = loss(mean outcome); the first two are never negative (Dimitriadis, Gneiting and Jordan 2021).
+uncertainty = loss(mean outcome); the first two are never negative (Dimitriadis, Gneiting and Jordan, 2021).
 """
 
 from __future__ import annotations
@@ -18,21 +18,37 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..batch.isotonic import Pools, isotonic
-from ..validation import choice, number
+from ..formatting import _plain
+from ..validation import choice
 from .resample import resampled
-from .scores import Score, same_length, weights
+from .scores import Score, open_unit, same_length, some_weight, weights
 
 BLOCK = 16384  # rows
-POINTS = 512  # at most so many forecasts at which a band is found
+POINTS = 512  # largest number of forecasts at which a band is computed
 KINDS = ("consistency", "confidence")
 
 
 class Band(NamedTuple):
-    """Where a share `level` of the resampled fits lies, at each of the forecasts `at` by itself.
+    """A band for a reliability diagram: where a fraction `level` of resampled fits lies, pointwise.
 
-    A consistency band is where the recalibrated forecast of a calibrated forecaster would lie: outside of it there is
-    evidence of miscalibration. A confidence band is where it lies when outcomes are drawn from the recalibrated
-    forecast itself; it holds for many rounds, not exactly for few.
+    A consistency band is where the recalibrated forecast of a calibrated forecaster would lie: leaving it is evidence
+    of miscalibration. A confidence band is where it lies when outcomes are drawn from the recalibrated forecast itself;
+    its level is reached for many rounds and not exactly for few.
+
+    Attributes
+    ----------
+    kind : str
+        "consistency" or "confidence".
+    level : float
+        Fraction of the fits inside, at each forecast.
+    resamples : int
+        Number of fits.
+    seed : int
+        Seed of the draws.
+    at : ndarray
+        The forecasts at which the band was computed, ascending.
+    low, high : ndarray
+        The band there.
     """
 
     kind: str
@@ -46,15 +62,28 @@ class Band(NamedTuple):
 
 @dataclass(frozen=True)
 class Reliability:
-    """A forecast against its recalibrated self.
+    """A forecast, its recalibration, and the decomposition of its mean loss.
 
     Attributes
     ----------
-    score, miscalibration, discrimination, uncertainty : the mean loss and its parts, see the module.
-    recalibrated : what each forecast should have been, in the order of the rows.
-    pools : the levels of the fit: `pools.left` to `pools.right` in forecasts, `pools.value` the outcome's mean there.
-    mean : the mean outcome.
-    forecast, weight : as given, weight None where every row counts 1.
+    loss : str
+        The loss: "square", "log" or "quadratic".
+    rounds : int
+        Number of rows with a weight above 0.
+    score : float
+        Mean loss = miscalibration - discrimination + uncertainty.
+    miscalibration, discrimination, uncertainty : float
+        The three terms.
+    mean : float
+        The mean outcome.
+    recalibrated : ndarray of shape (n_rows,)
+        The recalibrated forecast of each row.
+    pools : Pools
+        The levels of the fit: from `pools.left` to `pools.right` in forecasts the mean outcome is `pools.value`.
+    forecast : ndarray of shape (n_rows,)
+        The forecasts as given.
+    weight : ndarray of shape (n_rows,) or None
+        The weights as given; None where every row counts 1.
     """
 
     loss: str
@@ -70,20 +99,33 @@ class Reliability:
     weight: np.ndarray | None
 
     def band(self, kind: str = "consistency", *, level: float = 0.9, resamples: int = 1000, seed: int = 0) -> Band:
-        """A band for the reliability diagram: isotonic fits of outcomes drawn anew for the same forecasts.
+        """Compute a band for the reliability diagram, from isotonic fits of redrawn outcomes.
 
         Parameters
         ----------
-        kind : "consistency" draws outcomes with the forecasts as probabilities, "confidence" with the recalibrated.
-        level : share of the fits inside, at each forecast by itself.
-        resamples : how many times outcomes are drawn.
-        seed : of the draws; the same seed gives the same band.
+        kind : {"consistency", "confidence"}, default "consistency"
+            Draw outcomes with the forecasts as probabilities, or with the recalibrated forecasts.
+        level : float, default 0.9
+            Fraction of the fits inside, at each forecast; between 0 and 1.
+        resamples : int, default 1000
+            Number of times that outcomes are drawn.
+        seed : int, default 0
+            Seed of the draws; the same seed gives the same band.
+
+        Returns
+        -------
+        Band
+            The band.
+
+        Raises
+        ------
+        ValueError
+            For the quadratic loss, whose outcomes have no known distribution.
         """
         choice("kind", kind, KINDS)
         if self.loss == "quadratic":
             raise ValueError("bands need outcomes 0 and 1; there is no distribution to draw other numbers from")
-        if not number("level", level, 0) < 1.0:
-            raise ValueError(f"level must lie between 0 and 1, got {level!r}")
+        open_unit("level", level)
         for name, value in (("resamples", resamples), ("seed", seed)):
             if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < (name == "resamples"):
                 raise ValueError(f"{name} must be a whole number, at least {int(name == 'resamples')}; got {value!r}")
@@ -98,7 +140,7 @@ class Reliability:
         return Band(kind, float(level), int(resamples), int(seed), z[at], low, high)
 
     def lines(self) -> list[str]:
-        """The decomposition to be read aloud."""
+        """The decomposition as lines of text."""
         return [
             f"mean {self.loss} loss {self.score:.6g} = miscalibration {self.miscalibration:.6g}"
             f" - discrimination {self.discrimination:.6g} + uncertainty {self.uncertainty:.6g}",
@@ -110,21 +152,36 @@ class Reliability:
 
     def to_dict(self) -> dict[str, Any]:
         """The decomposition and the levels as plain numbers, for JSON; None is infinite."""
-        parts = ("score", "miscalibration", "discrimination", "uncertainty", "mean")
-        numbers: dict[str, Any] = {k: v if np.isfinite(v := getattr(self, k)) else None for k in parts}
+        numbers = ("score", "miscalibration", "discrimination", "uncertainty", "mean")
         levels = {k: getattr(self.pools, k).tolist() for k in ("left", "right", "value", "weight", "count")}
-        return {"loss": self.loss, "rounds": self.rounds, **numbers, "pools": levels}
+        out = {"loss": self.loss, "rounds": self.rounds, **{k: getattr(self, k) for k in numbers}, "pools": levels}
+        return dict(_plain(out))
 
 
 def reliability(outcomes: Any, forecast: Any, weight: Any = None, *, loss: str = "square") -> Reliability:
-    """Recalibrate a forecast and split its mean loss; equal forecasts share one level, in whatever order they come.
+    """Recalibrate a forecast and decompose its mean loss.
+
+    Equal forecasts share one level, whatever the order of the rows.
 
     Parameters
     ----------
-    outcomes : 0 and 1; for the quadratic loss any numbers.
-    forecast : of every row.
-    weight : importance of each row; None is 1.
-    loss : "square", "log" or "quadratic". A log loss may be infinite, and with it the miscalibration.
+    outcomes : array-like of shape (n_rows,)
+        0 and 1; for the quadratic loss any numbers.
+    forecast : array-like of shape (n_rows,)
+        The forecasts.
+    weight : array-like of shape (n_rows,) or None, default None
+        Importance of each row; None is 1.
+    loss : {"square", "log", "quadratic"}, default "square"
+        As in `Score`. A log loss may be infinite, and the miscalibration with it.
+
+    Returns
+    -------
+    Reliability
+        The recalibrated forecast and the decomposition.
+
+    References
+    ----------
+    Dimitriadis, Gneiting and Jordan (2021), docs/bibliography.md.
 
     Examples
     --------
@@ -138,8 +195,7 @@ def reliability(outcomes: Any, forecast: Any, weight: Any = None, *, loss: str =
     y, h = score.outcomes(outcomes), score.forecasts(forecast, "forecast")
     same_length(h, y.size, "forecast")
     c = None if weight is None else weights(weight, y.size)
-    if y.size == 0 or (c is not None and not c.any()):
-        raise ValueError("there is no row with a weight above 0")
+    some_weight(np.ones(min(y.size, 1)) if c is None else c)
     found = isotonic(h, y, c)
     fit, pools = found.fit, found.pools
     mean = float(y.mean() if c is None else c @ y / c.sum())
@@ -156,5 +212,5 @@ def reliability(outcomes: Any, forecast: Any, weight: Any = None, *, loss: str =
         for k, each in enumerate((lost, lost - best, least - best, least)):
             parts[k] += each.sum() if c is None else c[part] @ each
     rounds, total = (y.size, y.size) if c is None else (np.count_nonzero(c), c.sum())
-    mine, missed, told, unknown = (parts / total).tolist()
-    return Reliability(loss, int(rounds), mine, missed, told, unknown, mean, fit, pools, h, c)
+    value, miscalibration, discrimination, uncertainty = (parts / total).tolist()
+    return Reliability(loss, int(rounds), value, miscalibration, discrimination, uncertainty, mean, fit, pools, h, c)

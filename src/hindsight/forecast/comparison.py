@@ -1,8 +1,8 @@
-"""Who is closer to the truth: differences of mean losses, with intervals that hold for what they estimate.
+"""Which forecaster is closer to the truth: differences of mean losses, with intervals for their estimand.
 
-The estimand after t rounds is (1/t) Sigma E[difference_i | past], weighted (1/Sigma c) Sigma c_i E[difference_i | past]
-(N1, N3). For the square loss that is exactly the difference of the mean squared distances to the unknown p, for the
-quadratic loss to the unknown mean, for the log loss that of the relative entropies.
+The estimand after t rounds is (1/t) Sigma E[difference_i | past], or with weights c the weighted mean of the same. For
+the square loss that is exactly the difference of the mean squared distances to the unknown p, for the quadratic loss to
+the unknown mean, and for the log loss the difference of the relative entropies (docs/theory.md#scoring).
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..certificates.certificate import MARK, Assumption
+from ..formatting import _plain
 from ..validation import number
 from . import sequences
-from .scores import columns
+from .scores import columns, open_unit
 from .stream import Scores
 
 if TYPE_CHECKING:
@@ -25,23 +26,39 @@ if TYPE_CHECKING:
 
 
 class Finding(enum.Enum):
-    """What the data says of two forecasters."""
+    """What the data says about two forecasters."""
 
-    CLOSER = "CLOSER"  # the interval leaves out 0
-    UNDECIDED = "UNDECIDED"  # it does not
+    CLOSER = "CLOSER"  # the interval excludes 0
+    UNDECIDED = "UNDECIDED"  # the interval contains 0
     IDENTICAL = "IDENTICAL"  # the forecasts never differed
-    VOID = "VOID"  # nothing is promised, as something was not declared, or not as declared
+    VOID = "VOID"  # no interval: a range was not declared, or a value lies outside it
 
 
 class Interval(NamedTuple):
-    """Where the estimand lies."""
+    """An interval for the estimand.
+
+    Attributes
+    ----------
+    low, high : float
+        Its ends.
+    """
 
     low: float
     high: float
 
 
 class Path(NamedTuple):
-    """One pair along the stream: the mean difference so far, and its confidence sequence."""
+    """One pair along the stream: the mean difference so far, and its confidence sequence.
+
+    Attributes
+    ----------
+    rounds : ndarray of int
+        Numbers of rounds.
+    difference : ndarray
+        Mean difference after so many rounds.
+    low, high : ndarray
+        The confidence sequence there; NaN where there is none.
+    """
 
     rounds: np.ndarray
     difference: np.ndarray
@@ -51,10 +68,24 @@ class Path(NamedTuple):
 
 @dataclass(frozen=True)
 class Pair:
-    """Two forecasters. `difference` is the mean loss of the first less that of the second.
+    """Two forecasters compared.
 
     The three intervals are three statements, each of which holds for all pairs at once with probability 1 - alpha;
-    `finding` rests on the one that was asked for in advance. They are None where nothing is promised.
+    `finding` rests on the one that was asked for in advance. They are None where the loss is not bounded.
+
+    Attributes
+    ----------
+    first, second : str
+        Names of the forecasters.
+    difference : float
+        Mean loss of the first minus that of the second.
+    hoeffding, bernstein, anytime : Interval or None
+        Hoeffding's interval and the empirical-Bernstein one, at a number of rounds fixed in advance, and the confidence
+        sequence.
+    finding : Finding
+        CLOSER, UNDECIDED, IDENTICAL or VOID.
+    words : str
+        The finding as a sentence.
     """
 
     first: str
@@ -69,10 +100,19 @@ class Pair:
 
 @dataclass(frozen=True)
 class Choice:
-    """The forecaster of least mean loss among K, and what that promises.
+    """The forecaster with the least mean loss among K, and how far it may be from the best.
 
-    With probability 1 - alpha every mean loss is within `half_width` of its estimand (Chernoff and union), so the
-    chosen one is within twice that of the best of the K.
+    With probability 1 - alpha every mean loss is within `half_width` of its estimand (Hoeffding and a union bound), so
+    the chosen forecaster is within twice that of the best of the K.
+
+    Attributes
+    ----------
+    best : str
+        Name of the forecaster.
+    half_width : float
+        NaN where the loss is not bounded.
+    words : str
+        The same as a sentence.
     """
 
     best: str
@@ -82,7 +122,35 @@ class Choice:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Forecasters compared on one stream."""
+    """Forecasters compared on one stream.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the forecasters.
+    loss : str
+        The loss: "square", "log" or "quadratic".
+    rounds : int
+        Number of rows with a weight above 0.
+    weight : float
+        The sum of their weights.
+    alpha : float
+        All intervals of one kind hold at once with probability 1 - alpha.
+    by : str
+        The kind of interval that findings rest on: "bernstein" or "anytime".
+    means : dict of str to float
+        Mean loss of each forecaster.
+    pairs : tuple of Pair
+        All pairs.
+    choice : Choice
+        The forecaster with the least mean loss.
+    assumptions : tuple of Assumption
+        What the intervals need, and whether it was met.
+    promise : Promise
+        What the intervals rest on.
+    points : tuple of Totals
+        The sums along the stream.
+    """
 
     names: tuple[str, ...]
     loss: str
@@ -98,11 +166,22 @@ class Comparison:
     points: tuple[Totals, ...]
 
     def path(self, pair: int = 0) -> Path:
-        """The running difference of a pair (by its place) and its confidence sequence."""
+        """The running difference of a pair and its confidence sequence.
+
+        Parameters
+        ----------
+        pair : int, default 0
+            Index of the pair in `pairs`.
+
+        Returns
+        -------
+        Path
+            After 1, 2, 3, ... rounds, later at ever longer steps.
+        """
         return self.promise.path(self.points, pair, self.pairs[pair].finding is Finding.IDENTICAL)
 
     def lines(self) -> list[str]:
-        """The comparison to be read aloud."""
+        """The comparison as lines of text."""
         lines = [pair.words for pair in self.pairs]
         lines.append(self.choice.words)
         return lines + [f"  {MARK[need.met]} {need.text}" for need in self.assumptions]
@@ -111,31 +190,25 @@ class Comparison:
         return "\n".join(self.lines())
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the paths as plain numbers, strings, lists and None (undefined, or infinite), for JSON."""
+        """All but the paths as plain numbers, strings, lists and None (undefined, or infinite), for JSON."""
         pairs = [
-            {
-                "first": p.first,
-                "second": p.second,
-                "difference": _finite(p.difference),
-                **{k: None if (i := getattr(p, k)) is None else list(i) for k in ("hoeffding", "bernstein", "anytime")},
-                "finding": p.finding.value,
-                "words": p.words,
-            }
+            {k: getattr(p, k) for k in ("first", "second", "difference", "hoeffding", "bernstein", "anytime")}
+            | {"finding": p.finding.value, "words": p.words}
             for p in self.pairs
         ]
-        half = _finite(self.choice.half_width)
-        return {
+        out = {
             "loss": self.loss,
             "rounds": self.rounds,
             "weight": self.weight,
             "alpha": self.alpha,
             "verdict_by": self.by,
             "estimand": ESTIMAND,
-            "mean_losses": {name: _finite(mean) for name, mean in self.means.items()},
+            "mean_losses": self.means,
             "pairs": pairs,
-            "choice": {"best": self.choice.best, "half_width": half, "words": self.choice.words},
+            "choice": {k: getattr(self.choice, k) for k in ("best", "half_width", "words")},
             "assumptions": [{"text": a.text, "met": a.met} for a in self.assumptions],
         }
+        return dict(_plain(out))
 
 
 ESTIMAND = "the mean over the rounds of E[difference | past], forecasts fixed before their outcomes"
@@ -153,21 +226,39 @@ def compare(
     anytime: bool = False,
     max_weight: float | None = None,
 ) -> Comparison:
-    """Which of the forecasters is closest to the truth that nobody sees.
+    """Compare forecasters by their distance to the unknown truth.
 
     Parameters
     ----------
-    outcomes : 0 and 1; for the quadratic loss any numbers.
-    forecasts : a mapping of names or a dataframe with a column a forecaster, a 2-D array, or a list of columns: at
-        least two. Each forecast was fixed before its outcome.
-    weight : importance of each row, fixed before its outcome; None is 1.
-    loss : "square", "log" or "quadratic".
-    epsilon : log loss: all forecasts lie in [epsilon, 1 - epsilon]; without it the verdict is VOID.
-    bounds : quadratic loss: all outcomes and forecasts lie between these; without them the verdict is VOID.
-    alpha : all intervals of one kind hold at once with probability 1 - alpha.
-    anytime : let the verdict rest on the confidence sequence, valid at every time and so under any stopping; otherwise
-        on the empirical-Bernstein interval, valid at this number of rounds fixed in advance.
-    max_weight : the largest weight there can be, declared in advance; None takes the largest given.
+    outcomes : array-like of shape (n_rounds,)
+        0 and 1; for the quadratic loss any numbers.
+    forecasts : mapping, dataframe, array-like of shape (n_rounds, n_forecasters) or list of columns
+        At least two forecasters, one column each. Each forecast was fixed before its outcome.
+    weight : array-like of shape (n_rounds,) or None, default None
+        Importance of each row, fixed before its outcome; None is 1.
+    loss : {"square", "log", "quadratic"}, default "square"
+        As in `Score`.
+    epsilon : float or None, default None
+        Log loss: all forecasts lie in [epsilon, 1 - epsilon]. Without it the finding is VOID.
+    bounds : (float, float) or None, default None
+        Quadratic loss: all outcomes and forecasts lie between these. Without them the finding is VOID.
+    alpha : float, default 0.05
+        All intervals of one kind hold at once with probability 1 - alpha.
+    anytime : bool, default False
+        Let findings rest on the confidence sequence, valid at every time and so under any stopping rule; otherwise on
+        the empirical-Bernstein interval, valid at this number of rounds if it was fixed in advance.
+    max_weight : float or None, default None
+        The largest weight there can be, declared in advance; None takes the largest given.
+
+    Returns
+    -------
+    Comparison
+        Mean losses, and one finding per pair.
+
+    References
+    ----------
+    Howard, Ramdas, McAuliffe and Sekhon (2021); Choe and Ramdas (2023). See docs/bibliography.md and
+    docs/theory.md#scoring.
 
     Examples
     --------
@@ -185,11 +276,33 @@ def compare(
 def comparison(
     scores: Scores, *, alpha: float = 0.05, anytime: bool = False, max_weight: float | None = None
 ) -> Comparison:
-    """The comparison of scores so far; the parameters are those of `compare`."""
-    if not number("alpha", alpha, 0) < 1.0:
-        raise ValueError(f"alpha must lie between 0 and 1, got {alpha!r}")
+    """Compare forecasters by their scores so far.
+
+    Parameters
+    ----------
+    scores : Scores
+        The scores of at least two forecasters.
+    alpha : float, default 0.05
+        As in `compare`.
+    anytime : bool, default False
+        As in `compare`.
+    max_weight : float or None, default None
+        As in `compare`.
+
+    Returns
+    -------
+    Comparison
+        Mean losses, and one finding per pair.
+
+    Examples
+    --------
+    >>> scores = Scores(["A", "B"]).update([1, 0], {"A": [0.8, 0.5], "B": [0.5, 0.5]})
+    >>> comparison(scores).pairs[0].finding.value
+    'UNDECIDED'
+    """
+    open_unit("alpha", alpha)
     if len(scores.names) < 2:
-        raise ValueError(f"a comparison wants at least two forecasters, got {len(scores.names)}")
+        raise ValueError(f"a comparison needs at least two forecasters, got {len(scores.names)}")
     most = scores.max_weight if max_weight is None else number("max_weight", max_weight, 0)
     means, now = scores.means, scores.totals()
     void = scores.score.missing or scores.broken
@@ -226,18 +339,28 @@ def comparison(
 
 
 class Promise(NamedTuple):
-    """What intervals rest on: the largest difference there can be (NaN: unknown), the largest weight, and the level."""
+    """What intervals rest on.
+
+    Attributes
+    ----------
+    span : float
+        Largest difference of two losses; NaN if it is not known.
+    most : float
+        Largest weight.
+    alpha : float
+        The probability of an error for one pair.
+    """
 
     span: float
     most: float
     alpha: float
 
     def intervals(self, now: Totals) -> dict[str, list[Interval]]:
-        """The intervals of every pair; a mean difference never lies outside [-span, span], so neither do they."""
+        """The intervals of every pair by kind, cut to [-span, span], where every mean difference lies."""
         if math.isnan(self.span):
             return {}
         scale = self.span * self.most
-        rounds = now.weight_squares / self.most**2  # so many of the largest weight
+        rounds = now.weight_squares / self.most**2  # the number of rounds of the largest weight that they are worth
         widths: dict[str, Any] = {
             "hoeffding": self.span * sequences.hoeffding(self.alpha, now.weight_squares),
             "bernstein": sequences.bernstein(self.alpha, now.squares, scale, rounds),
@@ -251,7 +374,7 @@ class Promise(NamedTuple):
         return [Interval(*both) for both in zip(low.tolist(), high.tolist(), strict=True)]
 
     def path(self, points: tuple[Totals, ...], pair: int, identical: bool) -> Path:
-        """The confidence sequence of one pair along the stream; NaN limits where nothing is promised."""
+        """The confidence sequence of one pair along the stream; its limits are NaN where the span is not known."""
         rounds, weight = np.array([p.rounds for p in points]), np.array([p.weight for p in points])
         middle = np.array([p.differences[pair] for p in points]) / weight
         width = np.zeros_like(middle)
@@ -265,7 +388,7 @@ class Promise(NamedTuple):
 def verdict(
     first: str, second: str, difference: float, interval: Interval | None, identical: bool, void: str, when: str
 ) -> tuple[Finding, str]:
-    """What to say of a pair, the better one first, with the difference as what the other one loses more."""
+    """The finding of a pair, and a sentence that names the better one first, with a positive difference."""
     if identical:
         return Finding.IDENTICAL, f"{first} and {second} gave the same forecasts: the difference is exactly 0"
     if interval is None:
@@ -282,7 +405,7 @@ def verdict(
 
 
 def choice(means: dict[str, float], now: Totals, span: float, alpha: float) -> Choice:
-    """The least mean loss (the first where several are), with its uniform-convergence bound."""
+    """The forecaster with the least mean loss (the first of several), with its uniform-convergence bound."""
     best = min(means, key=means.__getitem__)
     half = span * sequences.uniform(alpha, len(means), now.weight_squares) / now.weight
     words = f"{best} has the least mean loss, {means[best]:.4g}"
@@ -292,7 +415,7 @@ def choice(means: dict[str, float], now: Totals, span: float, alpha: float) -> C
 
 
 def assumptions(scores: Scores, void: str, max_weight: float | None, anytime: bool) -> tuple[Assumption, ...]:
-    """What the intervals need, and whether it was seen to be so."""
+    """The assumptions of the intervals, and whether they were met."""
     needs = [Assumption("each forecast was fixed before its outcome was seen", None)]
     if not anytime:
         needs.append(Assumption("the number of rounds was fixed in advance", None))
@@ -309,7 +432,3 @@ def assumptions(scores: Scores, void: str, max_weight: float | None, anytime: bo
             text = f"each weight was fixed before its outcome, and none is above the declared {max_weight:g}"
         needs.append(Assumption(text, None))
     return tuple(needs)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""The identity behind scoring, where the truth is known: E[(h - p)^2] = E[(h - y)^2] - E[(p - y)^2]."""
+"""The identity behind scoring, checked where the truth is known: E[(h - p)^2] = E[(h - y)^2] - E[(p - y)^2]."""
 
 from __future__ import annotations
 
@@ -8,25 +8,32 @@ from typing import Any
 
 import numpy as np
 
-from ..validation import number
-from .scores import Score, same_length, weights
+from .scores import Score, open_unit, same_length, some_weight, weights
 from .sequences import hoeffding
 
 
 @dataclass(frozen=True)
 class Identity:
-    """Both sides of N1 Theorem 1.2 (N3 Theorem 3.1) for a forecast h and the true p, as means over the rounds.
+    """Both sides of the scoring identity for a forecast h and the true p, as means over the rounds.
 
     Attributes
     ----------
-    distance : (h - p)^2, what one wants to know.
-    loss : (h - y)^2, what one sees.
-    intrinsic : (p - y)^2, the intrinsic randomness, the same for every h.
-    expected_loss, expected_intrinsic : the same two in expectation over y given p; `distance` is their difference.
-    gap : loss - intrinsic - distance, 0 in expectation.
-    half_width : |gap| is at most this with probability 1 - alpha if p is indeed the truth, and h and p were
-        fixed in advance.
-    holds : whether it is.
+    distance : float
+        Mean of (h - p)^2, the distance to the truth.
+    loss : float
+        Mean of (h - y)^2, the loss.
+    intrinsic : float
+        Mean of (p - y)^2, the intrinsic randomness, the same for every h.
+    expected_loss, expected_intrinsic : float
+        The same two in expectation over y given p; `distance` is their difference.
+    gap : float
+        loss - intrinsic - distance, which is 0 in expectation.
+    half_width : float
+        |gap| is at most this with probability 1 - alpha if p is the truth, and h and p were fixed in advance.
+    alpha : float
+        The probability with which `half_width` may be exceeded.
+    holds : bool
+        Whether |gap| is at most `half_width`.
     """
 
     distance: float
@@ -52,11 +59,30 @@ class Identity:
 
 
 def identity(outcomes: Any, forecast: Any, p: Any, weight: Any = None, *, alpha: float = 0.05) -> Identity:
-    """Check the identity on outcomes 0 and 1 drawn with the known probabilities p, as in a simulation.
+    """Check the scoring identity on outcomes 0 and 1 drawn with known probabilities, as in a simulation.
 
     (h - y)^2 - (p - y)^2 = (h - p)^2 + 2 (h - p)(p - y), where the last term has mean 0 given the past and a range
     of 2 |h - p|. If h, p and the weights c are all fixed in advance, as in a simulation, its mean stays within
-    sqrt(2 ln(2/alpha) Sigma c^2 (h - p)^2) / Sigma c with probability 1 - alpha (Hoeffding).
+    sqrt(2 ln(2/alpha) Sigma c^2 (h - p)^2) / Sigma c with probability 1 - alpha (Hoeffding's inequality). See
+    docs/theory.md#scoring.
+
+    Parameters
+    ----------
+    outcomes : array-like of shape (n_rounds,)
+        The outcomes y, 0 or 1.
+    forecast : array-like of shape (n_rounds,)
+        The forecasts h.
+    p : array-like of shape (n_rounds,)
+        The true probabilities.
+    weight : array-like of shape (n_rounds,) or None, default None
+        Importance of each row; None is 1.
+    alpha : float, default 0.05
+        The probability, between 0 and 1, with which `Identity.half_width` may be exceeded.
+
+    Returns
+    -------
+    Identity
+        Both sides of the identity.
 
     Examples
     --------
@@ -64,15 +90,13 @@ def identity(outcomes: Any, forecast: Any, p: Any, weight: Any = None, *, alpha:
     squared distance to the truth 0.0625 = loss 0.25 - intrinsic randomness 0.1875 in expectation
     on these outcomes: loss 0.25 - intrinsic randomness 0.0625 = 0.1875, off by 0.125 (at most 0.48), as it must be
     """
-    if not number("alpha", alpha, 0) < 1.0:
-        raise ValueError(f"alpha must lie between 0 and 1, got {alpha!r}")
+    open_unit("alpha", alpha)
     score = Score()
     y, h, truth = score.outcomes(outcomes), score.forecasts(forecast, "forecast"), score.forecasts(p, "p")
     same_length(h, y.size, "forecast")
     same_length(truth, y.size, "p")
     c = weights(weight, y.size)
-    if not c.any():
-        raise ValueError("there is no row with a weight above 0")
+    some_weight(c)
 
     def mean(values: np.ndarray) -> float:
         return math.fsum(c * values) / math.fsum(c)

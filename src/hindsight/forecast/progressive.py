@@ -1,4 +1,4 @@
-"""Learners as forecasters: their progressive predictions, each made before its row was learnt, compared."""
+"""Learners compared as forecasters, by their progressive predictions, each made before its row was learnt."""
 
 from __future__ import annotations
 
@@ -14,10 +14,38 @@ if TYPE_CHECKING:
 
 
 def progressive(model: Any, X: Any, y: Any, weight: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """What a learner predicts for each row before it learns it, in one pass, and the outcomes it then saw.
+    """Predict each row before learning it, in one pass.
 
-    A regressor predicts its mean; a classifier of two classes a probability of classes_[1] where its loss has one
-    (logistic), otherwise 1 or 0 as its margin is above 0 or not, whose square loss counts the mistakes.
+    A regressor predicts its mean. A classifier of two classes predicts the probability of ``classes_[1]`` where its
+    loss gives one (logistic), otherwise 1 or 0 as its margin is positive or not; the square loss then counts mistakes.
+
+    Parameters
+    ----------
+    model : estimator
+        An online learner of this package; a copy of it learns.
+    X : array-like of shape (n_rows, n_features)
+        The rows in order.
+    y : array-like of shape (n_rows,)
+        Their targets.
+    weight : array-like of shape (n_rows,) or None, default None
+        Importance of each row; None is 1.
+
+    Returns
+    -------
+    forecasts, outcomes : ndarray of shape (n_rows,)
+        The predictions, and the targets as numbers.
+
+    Raises
+    ------
+    ValueError
+        If the model makes several passes, keeps no margins, or has more than two classes.
+
+    Examples
+    --------
+    >>> from hindsight import WidrowHoffRegressor
+    >>> made, seen = progressive(WidrowHoffRegressor(0.5, fit_intercept=False), [[1.0], [1.0]], [1.0, 1.0])
+    >>> made.round(3), seen
+    (array([0.   , 0.333]), array([1., 1.]))
     """
     from sklearn.base import clone, is_classifier
 
@@ -27,7 +55,7 @@ def progressive(model: Any, X: Any, y: Any, weight: Any = None) -> tuple[np.ndar
         raise ValueError(f"{type(model).__name__} keeps no margins, so its progressive predictions are not known")
     model = clone(model).set_params(keep_margins=True).fit(X, y, sample_weight=weight)
     if model.margins_.ndim != 1:
-        raise ValueError(f"a comparison wants two classes, got {len(model.classes_)}")
+        raise ValueError(f"a comparison needs two classes, got {len(model.classes_)}")
     rule = model.runs_[0].learner.loss
     made = np.empty(len(model.margins_))
     kernels.means(rule, np.ascontiguousarray(model.margins_), made)
@@ -39,15 +67,23 @@ def progressive(model: Any, X: Any, y: Any, weight: Any = None) -> tuple[np.ndar
 
 
 def compare_learners(models: Mapping[str, Any], X: Any, y: Any, weight: Any = None, **options: Any) -> Comparison:
-    """Compare learners on one stream by what they predict for each row before they learn it.
+    """Compare learners on one stream by their predictions of each row before they learn it.
 
     Such predictions are fixed before their outcomes, so the intervals of `compare` hold for them.
 
     Parameters
     ----------
-    models : estimators of this package by name, all classifiers or all regressors; copies of them learn, in one pass.
-    X, y, weight : the rows in order, their targets, their weights.
-    options : those of `compare`. Regressors take the quadratic loss and need `bounds` for a verdict.
+    models : mapping of str to estimator
+        Online learners of this package by name, all classifiers or all regressors; copies of them learn, in one pass.
+    X, y, weight
+        As in `progressive`.
+    **options
+        Those of `compare`. Regressors use the quadratic loss and need `bounds` for a verdict.
+
+    Returns
+    -------
+    Comparison
+        The comparison of the progressive predictions.
 
     Examples
     --------

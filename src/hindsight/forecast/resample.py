@@ -1,8 +1,8 @@
 """Isotonic fits of many outcome vectors drawn for the same sorted forecasts.
 
-64 vectors are drawn at once, a bit each: U < p is decided digit by digit, for 64 U's in one word, which takes about
-eight words of random bits. Turned, a word holds 64 outcomes of one vector. The fit of zeros and ones can rise only
-where a 0 is followed by a 1 (or, with ties, at the edge of a tie), so that those places alone are looked at.
+64 vectors are drawn at once, one bit each: U < p is decided digit by digit, for 64 U's in one word, which takes about
+eight words of random bits. Transposed, a word holds 64 outcomes of one vector. The fit of zeros and ones can rise only
+where a 0 is followed by a 1 (or, with ties, at the edge of a tie), so only those positions are visited.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TWO, FOUR = np.uint64(2), np.uint64(4)
 
 @inlined
 def mixed(x):  # type: ignore[no-untyped-def]
-    """64 random bits from a counter that goes up by the golden ratio (splitmix64)."""
+    """64 random bits from a counter that increases by the golden ratio (splitmix64)."""
     x = (x ^ (x >> S30)) * MIX_1
     x = (x ^ (x >> S27)) * MIX_2
     return x ^ (x >> S31)
@@ -33,7 +33,7 @@ def mixed(x):  # type: ignore[no-untyped-def]
 
 @inlined
 def ones(x):  # type: ignore[no-untyped-def]
-    """How many bits are set."""
+    """The number of bits that are set."""
     x = x - ((x >> ONE) & B1)
     x = (x & B2) + ((x >> TWO) & B2)
     x = (x + (x >> FOUR)) & B4
@@ -42,7 +42,7 @@ def ones(x):  # type: ignore[no-untyped-def]
 
 @inlined
 def draw(digits, state):  # type: ignore[no-untyped-def]
-    """64 outcomes that are 1 with the probability of these binary digits (all ones is 1), and the counter after it."""
+    """64 outcomes that are 1 with the probability of these binary digits (all ones is 1), and the new counter."""
     if digits == ALL:
         return ALL, state
     open_, drawn = ALL, ZERO
@@ -57,7 +57,7 @@ def draw(digits, state):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def turn(a, half, masks):  # type: ignore[no-untyped-def]
+def transpose(a, half, masks):  # type: ignore[no-untyped-def]
     """Transpose 64 words of 64 bits in place."""
     for level in range(6):
         j = half[level]
@@ -80,7 +80,7 @@ def draw_all(digits, state, half, masks, square, drawn):  # type: ignore[no-unty
             square[i] = ZERO
             if 64 * b + i < m:
                 square[i], counter = draw(digits[64 * b + i], counter)
-        turn(square, half, masks)
+        transpose(square, half, masks)
         for r in range(64):
             drawn[r, b] = square[r]
     state[0] = counter
@@ -88,7 +88,7 @@ def draw_all(digits, state, half, masks, square, drawn):  # type: ignore[no-unty
 
 @kernel
 def fit_all(drawn, starts, sure, total, weight, at, place, sums, masses, out):  # type: ignore[no-untyped-def]
-    """The isotonic fit of each vector, as many as there is room for in `out`."""
+    """The isotonic fits of the first vectors, one per row of `out`."""
     for r in range(out.shape[0]):
         fit(drawn, r, starts, sure, total, weight, at, place, sums, masses, out)
 
@@ -97,9 +97,9 @@ def fit_all(drawn, starts, sure, total, weight, at, place, sums, masses, out):  
 def fit(drawn, r, starts, sure, total, weight, at, place, sums, masses, out):  # type: ignore[no-untyped-def]
     """The isotonic fit of vector r at the rows `at`, which ascend.
 
-    `starts` marks the first rows of ties (a row alone is one) and `sure` those at which a rise is possible whatever the
-    outcomes are; `total` is Sigma c before each row and at the end, `weight` is c, or empty where every c is 1.
-    `place`, `sums` and `masses` are room for the pools.
+    `starts` marks the first rows of ties (a single row is a tie of one) and `sure` those where a rise is possible
+    whatever the outcomes are; `total` is Sigma c before each row and at the end, `weight` is c, or empty where every c
+    is 1. `place`, `sums` and `masses` are workspace for the pools.
     """
     m, top, before = total.size - 1, 0, ZERO
     place[0], sums[0], masses[0] = 0, -1.0, 0.0  # below every pool
@@ -150,14 +150,27 @@ def count(part, weight, b):  # type: ignore[no-untyped-def]
 
 
 def resampled(z: np.ndarray, p: np.ndarray, c: np.ndarray, at: np.ndarray, times: int, seed: int) -> np.ndarray:
-    """The isotonic fits of `times` outcome vectors drawn with probabilities p, at the rows `at`: a row a fit.
+    """Isotonic fits of `times` outcome vectors drawn with probabilities p, at the rows `at`.
 
     Parameters
     ----------
-    z : the forecasts, ascending; those that are equal are one point.
-    p : probability of the outcome 1 in each row.
-    c : weights above 0.
-    at : rows, ascending.
+    z : ndarray of shape (n_rows,)
+        The forecasts, ascending; equal ones are one point.
+    p : ndarray of shape (n_rows,)
+        Probability of the outcome 1 in each row.
+    c : ndarray of shape (n_rows,)
+        Weights above 0.
+    at : ndarray of int
+        Rows at which the fits are evaluated, ascending.
+    times : int
+        Number of outcome vectors.
+    seed : int
+        Seed of the draws.
+
+    Returns
+    -------
+    ndarray of shape (times, len(at))
+        One row per fit.
     """
     m = z.size
     blocks = -(-m // 64)
@@ -181,7 +194,7 @@ def resampled(z: np.ndarray, p: np.ndarray, c: np.ndarray, at: np.ndarray, times
 
 
 def packed(marks: np.ndarray) -> Any:
-    """Marks as bits of 64-bit words, the first in the lowest."""
+    """Marks as bits of 64-bit words, the first in the lowest bit."""
     padded = np.zeros(-(-marks.size // 64) * 64, bool)
     padded[: marks.size] = marks
     return np.packbits(padded, bitorder="little").view(np.uint64)

@@ -1,8 +1,8 @@
-"""Losses of forecasts, round by round and in the mean, and the checks on what is given.
+"""Losses of forecasts, round by round and in the mean, and checks of the input.
 
-A forecast is fixed before its outcome is seen. With p = E[y | past] the square loss measures the distance to p although
-p is never seen: E[(h - y)^2] = (h - p)^2 + E[(p - y)^2] (N1 Theorem 1.2, N3 Theorem 3.1), and the last term is the same
-for every h.
+A forecast h is fixed before its outcome y is seen. With p = E[y | past] the square loss measures the distance to p,
+although p is never seen: E[(h - y)^2] = (h - p)^2 + E[(p - y)^2], and the last term is the same for every h
+(docs/theory.md#scoring).
 """
 
 from __future__ import annotations
@@ -23,14 +23,26 @@ LOSSES = ("square", "log", "quadratic")
 
 @dataclass(frozen=True)
 class Score:
-    """A loss, and what is declared so that it is bounded.
+    """A loss, and the declared ranges that bound it.
 
     Parameters
     ----------
-    loss : "square", (h - y)^2 for outcomes 0 and 1; "log", -ln of the probability given to what happened;
-        "quadratic", (h - y)^2 for outcomes that are any numbers.
-    epsilon : log: every forecast lies in [epsilon, 1 - epsilon].
-    bounds : quadratic: every outcome and every forecast lies between these two.
+    loss : {"square", "log", "quadratic"}, default "square"
+        "square" is (h - y)^2 for outcomes 0 and 1 (the Brier score); "log" is -ln of the probability given to the
+        outcome; "quadratic" is (h - y)^2 for outcomes that are any numbers.
+    epsilon : float or None, default None
+        For the log loss: every forecast lies in [epsilon, 1 - epsilon].
+    bounds : (float, float) or None, default None
+        For the quadratic loss: every outcome and every forecast lies between these two.
+
+    References
+    ----------
+    Brier (1950); Gneiting and Raftery (2007). See docs/bibliography.md.
+
+    Examples
+    --------
+    >>> Score("log", epsilon=0.01).span
+    4.59511985013459
     """
 
     loss: str = "square"
@@ -54,7 +66,7 @@ class Score:
 
     @property
     def span(self) -> float:
-        """Largest loss less the smallest, which also bounds every difference; NaN where nothing was declared."""
+        """The range of the loss, which bounds every difference of two losses; NaN where it was not declared."""
         if self.loss == "square":
             return 1.0
         if self.loss == "log":
@@ -63,7 +75,7 @@ class Score:
 
     @property
     def missing(self) -> str:
-        """What must be declared before anything can be promised; empty where nothing must."""
+        """What must still be declared for the loss to be bounded; empty if nothing."""
         if not math.isnan(self.span):
             return ""
         if self.loss == "log":
@@ -72,12 +84,12 @@ class Score:
 
     @property
     def declared(self) -> str:
-        """Where the values must lie."""
+        """The declared range in words."""
         low, high = self.bounds or (self.epsilon, 1.0 - (self.epsilon or 0.0))
         return f"the declared [{low}, {high}]"
 
     def outcomes(self, values: Any, name: str = "outcome") -> np.ndarray:
-        """The outcomes as float64, checked; `name` is their column."""
+        """Check outcomes and convert them to float64; errors name the column `name`."""
         y = numbers(values, name)
         if self.loss == "quadratic":
             _refuse(~np.isfinite(y), y, name, "must be finite")
@@ -87,7 +99,7 @@ class Score:
         return y
 
     def forecasts(self, values: Any, name: str) -> np.ndarray:
-        """The forecasts as float64, checked; `name` is their column."""
+        """Check forecasts and convert them to float64; errors name the column `name`."""
         h = numbers(values, name)
         if self.loss == "quadratic":
             _refuse(~np.isfinite(h), h, name, "must be finite")
@@ -103,7 +115,7 @@ class Score:
         return np.square(h - y)
 
     def outside(self, values: np.ndarray) -> np.ndarray:
-        """Which forecasts (or, for the quadratic loss, outcomes) are not as declared."""
+        """Which forecasts (or, for the quadratic loss, outcomes) lie outside the declared range."""
         if self.loss == "log" and self.epsilon is not None:
             return ~((values >= self.epsilon) & (values <= 1.0 - self.epsilon))
         if self.bounds is not None:
@@ -112,7 +124,7 @@ class Score:
 
 
 def numbers(values: Any, name: str) -> np.ndarray:
-    """A column of numbers as float64; text is read, and anything else is refused with its row."""
+    """A column of numbers as float64; strings are parsed, and an error names the row of a value that is no number."""
     given = np.asarray(values)
     if given.ndim != 1:
         raise ValueError(f"column {name!r} must have one dimension, got shape {given.shape}")
@@ -135,8 +147,24 @@ def weights(values: Any, rows: int) -> np.ndarray:
 
 
 def square_loss(outcomes: Any, forecast: Any) -> np.ndarray:
-    """(h - y)^2 of every round, for outcomes 0 and 1 and probabilities h: the Brier score.
+    """The square loss (h - y)^2 of every round, for outcomes 0 and 1 and probabilities h: the Brier score.
 
+    Parameters
+    ----------
+    outcomes, forecast : array-like of shape (n_rounds,)
+        The outcomes y, 0 or 1, and the probabilities h.
+
+    Returns
+    -------
+    ndarray of shape (n_rounds,)
+        The losses.
+
+    References
+    ----------
+    Brier (1950), docs/bibliography.md.
+
+    Examples
+    --------
     >>> square_loss([1, 0], [0.8, 0.5])
     array([0.04, 0.25])
     """
@@ -144,17 +172,73 @@ def square_loss(outcomes: Any, forecast: Any) -> np.ndarray:
 
 
 def log_loss(outcomes: Any, forecast: Any) -> np.ndarray:
-    """-ln of the probability given to what happened, of every round; infinite where that was 0."""
+    """The log loss of every round: -ln of the probability given to the outcome, infinite where that was 0.
+
+    Parameters
+    ----------
+    outcomes, forecast : array-like of shape (n_rounds,)
+        The outcomes, 0 or 1, and the probabilities of the outcome 1.
+
+    Returns
+    -------
+    ndarray of shape (n_rounds,)
+        The losses in nats.
+
+    See Also
+    --------
+    square_loss : Bounded, so that intervals need no declared epsilon.
+
+    Examples
+    --------
+    >>> log_loss([1, 0], [0.8, 0.5]).round(3)
+    array([0.223, 0.693])
+    """
     return losses(outcomes, forecast, "log")
 
 
 def quadratic_loss(outcomes: Any, forecast: Any) -> np.ndarray:
-    """(h - y)^2 of every round, for any numbers."""
+    """The quadratic loss (h - y)^2 of every round, for outcomes that are any numbers.
+
+    Parameters
+    ----------
+    outcomes : array-like of shape (n_rounds,)
+        The outcomes y.
+    forecast : array-like of shape (n_rounds,)
+        The forecasts h.
+
+    Returns
+    -------
+    ndarray of shape (n_rounds,)
+        The losses.
+
+    Examples
+    --------
+    >>> quadratic_loss([3, -1], [1, 0])
+    array([4., 1.])
+    """
     return losses(outcomes, forecast, "quadratic")
 
 
 def losses(outcomes: Any, forecast: Any, loss: str = "square") -> np.ndarray:
-    """The loss of every round."""
+    """The loss of every round.
+
+    Parameters
+    ----------
+    outcomes, forecast : array-like of shape (n_rounds,)
+        The outcomes and the forecasts.
+    loss : {"square", "log", "quadratic"}, default "square"
+        As in `Score`.
+
+    Returns
+    -------
+    ndarray of shape (n_rounds,)
+        The losses.
+
+    Examples
+    --------
+    >>> losses([1, 0], [1, 0.5], "log").round(3)
+    array([0.   , 0.693])
+    """
     score = Score(loss)
     y, h = score.outcomes(outcomes), score.forecasts(forecast, "forecast")
     same_length(h, y.size, "forecast")
@@ -164,21 +248,36 @@ def losses(outcomes: Any, forecast: Any, loss: str = "square") -> np.ndarray:
 def mean_loss(outcomes: Any, forecast: Any, weight: Any = None, loss: str = "square") -> float:
     """The mean loss, Sigma c loss / Sigma c with weights c.
 
+    Parameters
+    ----------
+    outcomes, forecast : array-like of shape (n_rounds,)
+        The outcomes and the forecasts.
+    weight : array-like of shape (n_rounds,) or None, default None
+        Importance of each row; None is 1.
+    loss : {"square", "log", "quadratic"}, default "square"
+        As in `Score`.
+
+    Returns
+    -------
+    float
+        The mean; infinite where one log loss of a row with weight is.
+
+    Examples
+    --------
     >>> mean_loss([1, 0], [0.75, 0.5], weight=[3, 1])
     0.109375
     """
     each = losses(outcomes, forecast, loss)
     c = weights(weight, each.size)
-    if not c.any():
-        raise ValueError("there is no row with a weight above 0")
+    some_weight(c)
     each, c = each[c > 0.0], c[c > 0.0]
     return math.fsum(c * each) / math.fsum(c) if np.isfinite(each).all() else math.inf
 
 
 def columns(forecasts: Any, names: list[str] | None = None) -> dict[str, Any]:
-    """The forecasts by name: from a mapping, a dataframe, a 2-D array (a column a forecaster), or a list of columns.
+    """The forecasts by name, from a mapping, a dataframe, a 2-D array with one column per forecaster, or a list.
 
-    `names` are those of the columns where they carry none, and those wanted where they do.
+    `names` are the names of the columns where they have none, and those to select where they have.
     """
     frame = nw.from_native(forecasts, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
@@ -197,14 +296,27 @@ def columns(forecasts: Any, names: list[str] | None = None) -> dict[str, Any]:
     return dict(zip(names, parts, strict=True))
 
 
+def some_weight(c: np.ndarray) -> None:
+    """Raise an error if no weight is above 0."""
+    if not c.any():
+        raise ValueError("there is no row with a weight above 0")
+
+
+def open_unit(name: str, value: Any) -> float:
+    """`value` as a float if it lies strictly between 0 and 1; otherwise an error."""
+    if not number(name, value, 0) < 1.0:
+        raise ValueError(f"{name} must lie between 0 and 1, got {value!r}")
+    return float(value)
+
+
 def same_length(values: np.ndarray, rows: int, name: str) -> None:
-    """Refuse a column that is not as long as the outcomes."""
+    """Raise an error if a column is not as long as the outcomes."""
     if values.size != rows:
         raise ValueError(f"column {name!r} has {values.size} rows, but there are {rows} outcomes")
 
 
 def _refuse(bad: np.ndarray, values: np.ndarray, name: str, why: str) -> None:
-    """One clear error for the first bad value."""
+    """Raise an error for the first bad value."""
     if bad.any():
         row = int(bad.argmax())
         raise RowError(row, f", column {name!r}: {float(values[row])!r} {why}")

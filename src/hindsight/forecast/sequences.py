@@ -1,8 +1,9 @@
-"""How far a mean of bounded differences can be from what it estimates: at one time, and at every time.
+"""Half-widths of intervals for a mean of bounded differences: at one time, and at every time.
 
 Round i has a difference x_i with |x_i| <= 1, fixed but for its outcome, and m_i = E[x_i | past]. The rounds need not be
-alike and may depend on all that went before. What is estimated after t rounds is the running mean (1/t) Sigma m_i,
-which moves where the data drifts, so intervals of different times must not be intersected.
+identically distributed and may depend on the past. The estimand after t rounds is the running mean (1/t) Sigma m_i,
+which changes where the data drifts, so intervals of different times must not be intersected. The statements are proved
+in docs/theory.md#scoring.
 """
 
 from __future__ import annotations
@@ -22,13 +23,40 @@ WIDER = 100.0  # at a fixed time: also at this many times as much, and so on, as
 def hoeffding(alpha: float, squares: float) -> float:
     """Half-width sqrt(2 ln(2/alpha) Sigma c^2) of Sigma c x about Sigma c E[x | past], at one time fixed in advance.
 
-    Hoeffding's lemma for x in [-1, 1] and Azuma's product over the rounds; the weights c are fixed in advance.
+    Hoeffding's lemma for x in [-1, 1], multiplied over the rounds (Azuma); the weights c are fixed in advance.
+
+    Parameters
+    ----------
+    alpha : float
+        The probability of an error on either side.
+    squares : float
+        Sigma c^2.
+
+    Returns
+    -------
+    float
+        The half-width.
     """
     return math.sqrt(2.0 * math.log(2.0 / alpha) * squares)
 
 
 def uniform(alpha: float, count: int, squares: float) -> float:
-    """Half-width sqrt(ln(2K/alpha) Sigma c^2 / 2) for K sums of losses in [0, 1] at once (Chernoff and union)."""
+    """Half-width sqrt(ln(2K/alpha) Sigma c^2 / 2) for K sums of losses in [0, 1] at once (Hoeffding, union bound).
+
+    Parameters
+    ----------
+    alpha : float
+        The probability of an error in any of the sums.
+    count : int
+        K.
+    squares : float
+        Sigma c^2, with weights c fixed in advance.
+
+    Returns
+    -------
+    float
+        The half-width of each sum.
+    """
     return math.sqrt(math.log(2.0 * count / alpha) * squares / 2.0)
 
 
@@ -49,9 +77,25 @@ def boundary(v: Any, alpha: float, tunes: Sequence[float] = (TUNE,)) -> np.ndarr
     and u(v) solves M(u, v) = 1/alpha. Any r > 0 fixed in advance is valid, and so is the mean of several M; each of
     ``tunes`` sets an r for which u is tight there.
 
-    Fan, Grama and Liu (2015) have the first inequality, Howard, Ramdas, McAuliffe and Sekhon (2021) the mixture, and
-    Choe and Ramdas (2023) use both to compare forecasters; they centre x at its running mean, here it is centred at 0,
-    so that Sigma x^2 adds up over chunks in any order.
+    Parameters
+    ----------
+    v : array-like
+        Sigma x^2.
+    alpha : float
+        The probability of an error at any time, on one side.
+    tunes : sequence of float, default (10.0,)
+        Values of v at which u is to be tight.
+
+    Returns
+    -------
+    ndarray
+        u(v), of the shape of v.
+
+    References
+    ----------
+    Fan, Grama and Liu (2015) for the first inequality; Howard, Ramdas, McAuliffe and Sekhon (2021) for the mixture;
+    Choe and Ramdas (2023), who use both to compare forecasters. They centre x at its running mean; here it is centred
+    at 0, so that Sigma x^2 adds up over chunks in any order. See docs/bibliography.md.
 
     Examples
     --------
@@ -78,19 +122,50 @@ def boundary(v: Any, alpha: float, tunes: Sequence[float] = (TUNE,)) -> np.ndarr
         middle = 0.5 * (low + high)
         short = excess(middle) < 0.0
         low, high = np.where(short, middle, low), np.where(short, high, middle)
-    return high  # the side on which nothing is promised too much
+    return high  # the side on which the boundary is not too low
 
 
 def anytime(alpha: float, v: Any, scale: float) -> np.ndarray:
-    """Half-width of a sum of terms at most `scale` in size whose squares sum to v, on both sides and at every time."""
+    """Half-width of a confidence sequence: both sides, at every time at once.
+
+    Parameters
+    ----------
+    alpha : float
+        The probability of an error at any time.
+    v : array-like
+        The sum of the squares of the terms.
+    scale : float
+        Largest size of a term.
+
+    Returns
+    -------
+    ndarray
+        Half-width for the sum of the terms, of the shape of v.
+    """
     return scale * boundary(np.asarray(v) / scale**2, alpha / 2.0)
 
 
 def bernstein(alpha: float, v: Any, scale: float, rounds: float) -> np.ndarray:
-    """The same at one time only, a number of rounds fixed in advance: tight for small and for large differences.
+    """Half-width of an empirical-Bernstein interval at one time, a number of rounds fixed in advance.
 
-    The squares of m terms sum to at most m, so that a few tunes cover all there can be; up to ten times `WIDER` rounds
-    it is the confidence sequence.
+    The squares of m terms sum to at most m, so a few tunings cover all sums there can be: the interval is tight for
+    small and for large differences. Up to ``WIDER * TUNE`` rounds it is the confidence sequence.
+
+    Parameters
+    ----------
+    alpha : float
+        The probability of an error.
+    v : array-like
+        The sum of the squares of the terms.
+    scale : float
+        Largest size of a term.
+    rounds : float
+        The number of rounds.
+
+    Returns
+    -------
+    ndarray
+        Half-width for the sum of the terms, of the shape of v.
     """
     tunes = [TUNE]
     while tunes[-1] * WIDER < rounds:

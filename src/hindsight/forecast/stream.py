@@ -1,4 +1,4 @@
-"""Scores of several forecasters along a stream: sums that add up over chunks, shards and resumed streams."""
+"""Scores of several forecasters along a stream: sums that add over chunks, shards and resumed streams."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GROWTH = 1.02  # from one point of the path to the next, once there are a hundre
 
 @inlined
 def add(sums, at, x):  # type: ignore[no-untyped-def]
-    """sums[0, at] += x, with what rounding loses of it in sums[1, at] (Neumaier)."""
+    """sums[0, at] += x, with the rounding error of that in sums[1, at] (compensated summation)."""
     s = sums[0, at]
     t = s + x
     sums[1, at] += (s - t) + x if abs(s) >= abs(x) else (x - t) + s
@@ -28,7 +28,7 @@ def add(sums, at, x):  # type: ignore[no-untyped-def]
 
 @kernel
 def tally(losses, c, sums):  # type: ignore[no-untyped-def]
-    """Add the rounds to the sums: c, c^2, the c loss of each forecaster, the c d of each pair, their (c d)^2."""
+    """Add rounds to the sums: c, c^2, c loss of each forecaster, c d of each pair, and (c d)^2 of each pair."""
     k = losses.shape[1]
     pairs = k * (k - 1) // 2
     for t in range(c.size):
@@ -45,7 +45,19 @@ def tally(losses, c, sums):  # type: ignore[no-untyped-def]
 
 
 class Totals(NamedTuple):
-    """The sums after some rounds: over the rounds c and c^2, each forecaster's c loss, each pair's c d and (c d)^2."""
+    """The sums after some rounds, with weights c and differences d of losses.
+
+    Attributes
+    ----------
+    rounds : int
+        Number of rounds.
+    weight, weight_squares : float
+        Sums of c and of c^2.
+    losses : ndarray of shape (n_forecasters,)
+        Sums of c times the loss.
+    differences, squares : ndarray of shape (n_pairs,)
+        Sums of c d and of (c d)^2.
+    """
 
     rounds: int
     weight: float
@@ -56,17 +68,36 @@ class Totals(NamedTuple):
 
 
 class Scores:
-    """What is known of K forecasters so far, updated chunk by chunk.
+    """Scores of K forecasters along a stream, updated chunk by chunk.
 
     The numbers do not depend, to the bit, on how the rows are cut into chunks. ``a + b`` are the scores of a's rounds
-    and then b's. A row of weight 0 is no round. `identical` tells which pairs never gave different forecasts,
-    `infinite` counts infinite log losses (the sums leave them out), `broken` names the first value that was not as
-    declared.
+    followed by b's. Rows of weight 0 are not rounds.
 
     Parameters
     ----------
-    names : of the forecasters.
-    loss, epsilon, bounds : as in `Score`.
+    names : sequence of str
+        Names of the forecasters.
+    loss : {"square", "log", "quadratic"}, default "square"
+        As in `Score`.
+    epsilon : float or None, default None
+        As in `Score`.
+    bounds : (float, float) or None, default None
+        As in `Score`.
+
+    Attributes
+    ----------
+    means : dict of str to float
+        Mean loss of each forecaster.
+    rows, rounds : int
+        Number of rows, and of rows with a weight above 0.
+    pairs : list of (int, int)
+        The pairs of forecasters, by their indices.
+    identical : ndarray of bool of shape (n_pairs,)
+        Whether a pair never gave different forecasts.
+    infinite : ndarray of int of shape (n_forecasters,)
+        Number of infinite log losses, which the sums leave out.
+    broken : str
+        The first value outside the declared range, in words; empty if there is none.
 
     Examples
     --------
@@ -98,13 +129,20 @@ class Scores:
         self.points: list[tuple[int, np.ndarray]] = []
 
     def update(self, outcomes: Any, forecasts: Any, weight: Any = None) -> Self:
-        """Go on with these rows; on an error nothing has changed.
+        """Add rows to the scores; on an error nothing has changed.
 
         Parameters
         ----------
-        outcomes : of every row.
-        forecasts : a mapping or dataframe with a column a forecaster, or a 2-D array with the columns in order.
-        weight : importance of each row, fixed before its outcome; None is 1.
+        outcomes : array-like of shape (n_rows,)
+            The outcomes.
+        forecasts : mapping, dataframe or array-like of shape (n_rows, n_forecasters)
+            One column per forecaster; those of an array in the order of `names`.
+        weight : array-like of shape (n_rows,) or None, default None
+            Importance of each row, fixed before its outcome; None is 1.
+
+        Returns
+        -------
+        self
         """
         y = self.score.outcomes(outcomes)
         given = {k: self.score.forecasts(v, k) for k, v in columns(forecasts, self.names).items()}
@@ -172,7 +210,7 @@ class Scores:
         return self._split(self.rounds, self.sums.sum(axis=0))
 
     def path(self) -> list[Totals]:
-        """The sums after 1, 2, 3, ... rounds, later at ever longer steps, and now."""
+        """The sums after 1, 2, 3, ... rounds, later at ever longer steps, and after the last."""
         points = [self._split(t, sums) for t, sums in self.points]
         return points if points and points[-1].rounds == self.rounds else [*points, self.totals()]
 

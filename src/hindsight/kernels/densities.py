@@ -1,55 +1,41 @@
-"""The loops behind the densities: rows go to slots (one density each), columns have one family.
+"""The loops behind the densities: each row goes to a slot (one density each), each column has one family.
 
 A **part** is a family with its prior: a NamedTuple whose methods numba dispatches by type. `S[slot, :, column]` holds
-its sufficient statistics and `n[slot]` how many rows they stand for (fewer where old rows fade). A part can `learn` a
-value (`c` rows with it), give its `logp` before it was learnt (the Bayes predictive), `fade` what it knows, tell which
-values it `takes`, and `inherit`: take for its prior the prior `base` and what a slot knows, worth so many rows. Parts
-and loops share this file: a part elsewhere would leave a stale cache behind.
+its sufficient statistics and `n[slot]` the number of rows they stand for (fewer where old rows fade). A part must
+implement `learn` (add a value to the statistics; `c` rows with it), `logp` (the log density of a value before it is
+learnt: the Bayes predictive), `fade` (discount the statistics), `takes` (whether the family allows a value) and
+`inherit` (set its prior to the prior `base` and the statistics of a slot, worth a number of rows).
 """
 
 import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
-from numba.core.types import BaseNamedTuple
-from numba.extending import overload_method
 
-BARE = {"error_model": "numpy", "_nrt": False}
-INLINE = {**BARE, "forceinline": True}
-kernel = njit(cache=True, nogil=True, **BARE)
-inlined = njit(cache=True, **INLINE)
+from .compiler import inlined, kernel, part
+
 LN_PI = math.log(math.pi)
-
-METHODS = {
-    "learn": "self, S, s, j, c, x",
-    "logp": "self, S, s, j, n, x",
-    "fade": "self, S, s, j, keep",
-    "takes": "self, j, x",
-    "inherit": "self, base, S, s, j, n, worth",
-}
-for _name, _args in METHODS.items():
-    overload_method(BaseNamedTuple, _name, jit_options=INLINE)(eval(f"lambda {_args}: self.instance_class.{_name}"))
 
 
 @inlined
 def tail(z):
-    """What Stirling's formula leaves out: ln Gamma(z) - ((z - 1/2) ln z - z + ln(2 pi)/2), for z >= 16."""
+    """The remainder of Stirling's formula: ln Gamma(z) - ((z - 1/2) ln z - z + ln(2 pi)/2), for z >= 16."""
     r = 1.0 / (z * z)
     return (1.0 / 12.0 - r * (1.0 / 360.0 - r * (1.0 / 1260.0 - r * (1.0 / 1680.0)))) / z
 
 
 @inlined
 def rise(a, x):
-    """ln Gamma(a + x) - ln Gamma(a) for a > 0, x >= 0: their own sizes would drown it once a is large."""
+    """ln Gamma(a + x) - ln Gamma(a) for a > 0, x >= 0, without the cancellation of two large numbers."""
     if a < 16.0:
         return math.lgamma(a + x) - math.lgamma(a)
     return (a - 0.5) * math.log1p(x / a) + x * math.log(a + x) - x + tail(a + x) - tail(a)
 
 
-# ---------------------------------------------------------------- parts; a prior has a column for each of theirs
+# ---------------------------------------------------------------- parts; a prior has one column per column of the data
 
 
+@part
 class Dirichlet(NamedTuple):
     """Symbols 0..k-1. Prior: k rows of pseudo-counts and their sum. Statistics: k counts."""
 
@@ -76,8 +62,9 @@ class Dirichlet(NamedTuple):
         self.prior[k, j] = base[k, j] + worth
 
 
+@part
 class Restaurant(NamedTuple):
-    """Symbols without end (a Dirichlet process). Prior: the mass theta of all that is new. Statistics: counts."""
+    """An unbounded alphabet (Dirichlet process). Prior: the mass theta of all new symbols. Statistics: counts."""
 
     prior: np.ndarray
 
@@ -100,8 +87,9 @@ class Restaurant(NamedTuple):
         self.prior[0, j] = base[0, j]
 
 
+@part
 class Rate(NamedTuple):
-    """Poisson counts. Prior: a, b of the rate's Gamma. Statistics: sums of x, ln x!. Predictive: negative binomial."""
+    """Poisson counts. Prior: a, b of the rate's Gamma. Statistics: sums of x and ln x!. Predicts negative binomial."""
 
     prior: np.ndarray
 
@@ -125,10 +113,11 @@ class Rate(NamedTuple):
         self.prior[1, j] = base[1, j] + worth
 
 
+@part
 class Waiting(NamedTuple):
-    """Gamma durations of known shape. Prior: a, b of the rate's Gamma, shape. Statistics: sum of x, of ln x.
+    """Gamma durations of known shape. Prior: a, b of the rate's Gamma, shape. Statistics: sums of x and ln x.
 
-    The predictive is a beta prime scaled by b, for shape 1 (exponential) a Lomax; then 0 is allowed and ln x unused.
+    The predictive is a beta prime scaled by b; for shape 1 (exponential) a Lomax, where 0 is allowed and ln x unused.
     """
 
     prior: np.ndarray
@@ -159,11 +148,13 @@ class Waiting(NamedTuple):
         self.prior[2, j] = base[2, j]
 
 
+@part
 class Normal(NamedTuple):
     """Gaussian. Prior (Normal-Gamma): mean, kappa, alpha, beta. Predictive: Student t.
 
-    Statistics: the first value, the mean less that, and the squares about the mean. Differences from a value of the
-    column are exact where the mean itself, far from 0, would be rounded by more than the values differ.
+    Statistics: the first value, the mean minus the first value, and the sum of squares about the mean. Differences
+    from a value of the column are exact where the mean itself, far from 0, would be rounded by more than the values
+    differ.
     """
 
     prior: np.ndarray
@@ -203,39 +194,47 @@ class Normal(NamedTuple):
 # ---------------------------------------------------------------- loops
 
 
+@inlined
+def learn_row(part, S, s, n, X, t):
+    """Add row t to slot s."""
+    c = n[s] + 1.0
+    n[s] = c
+    for j in range(X.shape[1]):
+        part.learn(S, s, j, c, X[t, j])
+
+
+@inlined
+def row_logp(part, S, s, n, X, t):
+    """The log density of row t under slot s."""
+    p = 0.0
+    for j in range(X.shape[1]):
+        p += part.logp(S, s, j, n[s], X[t, j])
+    return p
+
+
 @kernel
 def absorb(part, slots, X, n, S):
     """Learn rows."""
     for t in range(X.shape[0]):
-        s = slots[t]
-        c = n[s] + 1.0
-        n[s] = c
-        for j in range(X.shape[1]):
-            part.learn(S, s, j, c, X[t, j])
+        learn_row(part, S, slots[t], n, X, t)
 
 
 @kernel
 def play(part, slots, X, n, S, keep, out):
-    """Add each row's log density before it is learnt to `out`; then fade by `keep` and learn it."""
+    """Add the log density of each row before it is learnt to `out`; then fade by `keep` and learn it."""
     for t in range(X.shape[0]):
         s = slots[t]
-        p = 0.0
-        for j in range(X.shape[1]):
-            p += part.logp(S, s, j, n[s], X[t, j])
-        out[t] += p
+        out[t] += row_logp(part, S, s, n, X, t)
         if keep < 1.0:
             n[s] *= keep
             for j in range(X.shape[1]):
                 part.fade(S, s, j, keep)
-        c = n[s] + 1.0
-        n[s] = c
-        for j in range(X.shape[1]):
-            part.learn(S, s, j, c, X[t, j])
+        learn_row(part, S, s, n, X, t)
 
 
 @kernel
 def inherit(part, base, S, s, n, worth):
-    """Give every column the prior of what slot s knows; the base alone where that is nothing."""
+    """Set the prior of every column to the base and the statistics of slot s; to the base alone where n is 0."""
     for j in range(base.shape[1]):
         if n > 0.0:
             part.inherit(base, S, s, j, n, worth)
@@ -246,32 +245,24 @@ def inherit(part, base, S, s, n, worth):
 
 @kernel
 def contest(part, base, worth, slots, X, n, S, out):
-    """The log density of each row under every slot but the last, before it is learnt by its own and by the last.
+    """The log density of each row under every slot but the last, before its own slot and the last one learn it.
 
-    That last slot is the crowd: each row is predicted with a prior of what it knows, worth so many rows; while it has
-    seen fewer than two, which say nothing of spread, all slots are alike.
+    The last slot is the crowd: each row is predicted with a prior of the crowd's statistics, worth that many rows.
+    While the crowd has seen fewer than two rows, which say nothing of spread, all slots get log density 0.
     """
     crowd = n.size - 1
     for t in range(X.shape[0]):
         if worth > 0.0:
             inherit(part, base, S, crowd, n[crowd], worth)
         for s in range(crowd):
-            p = 0.0
-            if worth == 0.0 or n[crowd] >= 2.0:
-                for j in range(X.shape[1]):
-                    p += part.logp(S, s, j, n[s], X[t, j])
-            out[t, s] = p
-        for own in range(2):
-            s = crowd if own == 0 else int(slots[t])
-            c = n[s] + 1.0
-            n[s] = c
-            for j in range(X.shape[1]):
-                part.learn(S, s, j, c, X[t, j])
+            out[t, s] = row_logp(part, S, s, n, X, t) if worth == 0.0 or n[crowd] >= 2.0 else 0.0
+        learn_row(part, S, crowd, n, X, t)
+        learn_row(part, S, int(slots[t]), n, X, t)
 
 
 @kernel
 def terms(part, slots, X, n, S, out):
-    """The log density of each value under its slot, 0 (log of it: -inf) where the family does not take it."""
+    """The log density of each value under its slot, -inf where the family does not take the value."""
     for t in range(X.shape[0]):
         s = slots[t]
         for j in range(X.shape[1]):
@@ -281,7 +272,7 @@ def terms(part, slots, X, n, S, out):
 
 @kernel
 def refused(part, X):
-    """The place (row times columns plus column) of the first value that the family does not take, or -1."""
+    """The flat index (row times columns plus column) of the first value that the family does not take, or -1."""
     for t in range(X.shape[0]):
         for j in range(X.shape[1]):
             if not part.takes(j, X[t, j]):
@@ -289,12 +280,12 @@ def refused(part, X):
     return -1
 
 
-# ---------------------------------------------------------------- a Gaussian with all covariances
+# ---------------------------------------------------------------- a Gaussian with full covariance
 
 
 @kernel
 def cholesky(A, L):
-    """L with L L' = A, lower; False where A is not positive definite."""
+    """Fill the lower triangular L with L L' = A; False where A is not positive definite."""
     d = A.shape[0]
     for j in range(d):
         total = A[j, j]
@@ -326,7 +317,7 @@ def distance(L, v):
 
 @inlined
 def student(L, v, kappa, nu):
-    """The log density of a t at distance v from its place, given the Cholesky factor of the scatter."""
+    """The log density of a multivariate t at offset v from its location, given the Cholesky factor of the scatter."""
     d = v.size
     room = (kappa + 1.0) / kappa
     log_det = 0.0
@@ -349,9 +340,10 @@ def scatter_factor(mean0, kappa0, psi, n, mean, S, A, L):
 
 @kernel
 def play_full(prior_mean, kappa0, nu0, psi, keep, X, n, mean, S, L, A, v, out):
-    """As `play`, for the Normal-Wishart prior; n is an array of one. Where to stop: the row that was not finite, or -1.
+    """As `play`, for the Normal-Wishart prior; n is an array of one number.
 
-    Without fading the factor takes one rank-one update a row; with it, it is made anew.
+    Returns the first row whose log density is not finite, or -1. Without fading the factor takes one rank-one update
+    per row; with fading it is computed anew for each.
     """
     d = mean.size
     for t in range(X.shape[0]):
@@ -385,7 +377,7 @@ def play_full(prior_mean, kappa0, nu0, psi, keep, X, n, mean, S, L, A, v, out):
 
 @inlined
 def rank_one(L, v, weight):
-    """L becomes the factor of L L' + weight v v'; v is overwritten."""
+    """Overwrite L with the factor of L L' + weight v v'; v is overwritten too."""
     d = v.size
     root = math.sqrt(weight)
     for i in range(d):
