@@ -39,6 +39,8 @@ if TYPE_CHECKING:  # for type checkers, which do not read the table below
     from .estimators.perceptron import BatchPerceptronClassifier as BatchPerceptronClassifier
     from .estimators.threshold import ThresholdClassifier as ThresholdClassifier
     from .online.facts import Facts as Facts
+    from .online.learners import Learner as Learner
+    from .online.learners import register as register
     from .sources import open_source as open_source
     from .storage.model import load as load
     from .training.model import Model as Model
@@ -71,6 +73,7 @@ _PUBLIC = {  # public names by module
     "estimators.perceptron": ["BatchPerceptronClassifier"],
     "estimators.threshold": ["ThresholdClassifier"],
     "online.facts": ["Facts"],
+    "online.learners": ["Learner", "register"],
     "sources": ["open_source"],
     "storage.model": ["load"],
     "training.model": ["Model"],

@@ -141,6 +141,7 @@ class Gaussian(Density):
         return ", ".join(f"mean {m:.6g} sd {s:.4g}" for m, s in pairs) + more
 
 
+@storable
 class FullGaussian(Forgetting):
     """A Gaussian of unknown mean and covariance over several columns.
 
