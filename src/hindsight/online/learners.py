@@ -68,7 +68,7 @@ class Learner:
         if rates.ndim != 1 or bad.size:
             where = f"rates[{bad[0]}] = {float(rates[bad[0]])!r}" if bad.size else f"{rates.ndim} dimensions"
             raise ValueError(f"rates must be a sequence of numbers above 0, one a round; got {where}")
-        return replace(self, rate=RateSchedule(self.step.eta, self.step.power, rates))
+        return replace(self, rate=RateSchedule(self.rate.eta, self.rate.power, rates))
 
 
 def constant(eta: float, power: float = 0.0) -> RateSchedule:
