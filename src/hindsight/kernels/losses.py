@@ -36,6 +36,7 @@ class Square(NamedTuple):
     """scale/2 (z - y)^2. Scale 2 is the square loss; scale 1 drops the gradient's 2 as Widrow-Hoff and EG do."""
 
     scale: float
+    lipschitz = None  # no slope is the largest
 
     def slope(self, z, y):
         return self.scale * (z - y)
@@ -63,6 +64,7 @@ class Absolute(NamedTuple):
     """scale |z - y|, with slope 0 at z = y."""
 
     scale: float
+    lipschitz = 1.0  # the largest slope, at scale 1
 
     def slope(self, z, y):
         return self.scale if z > y else (-self.scale if z < y else 0.0)
@@ -90,6 +92,7 @@ class Logistic(NamedTuple):
     """scale (ln(1 + e^z) - y z) for y in [0, 1]: the logistic loss, and the matching loss of the logistic link."""
 
     scale: float
+    lipschitz = 1.0
 
     def slope(self, z, y):
         return self.scale * logit_slope(z, y)
@@ -180,6 +183,7 @@ class Hinge(NamedTuple):
     """max(0, margin - y z) for y = -1 or 1. Margin 0 is the perceptron's loss, whose slope at z = 0 is -y."""
 
     margin: float
+    lipschitz = 1.0
 
     def slope(self, z, y):
         return -y if y * z <= self.margin else 0.0
