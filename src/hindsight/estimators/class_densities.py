@@ -33,11 +33,13 @@ class ClassDensitiesMixin:
     n_features_in_: int
     _bank: Density | None  # the densities of all classes in one
     _each: list[Any]  # or one by one
-    _private_state = ("_bank", "_each")
 
     def _named(self) -> bool:
         given = self.density.values() if isinstance(self.density, Mapping) else [self.density]
         return any(isinstance(density, (Product, Keyed)) for density in given)
+
+    def _log_priors(self, counts: np.ndarray | None = None) -> np.ndarray:
+        raise NotImplementedError
 
     def _begin_densities(self) -> None:
         """Start a density for every class."""

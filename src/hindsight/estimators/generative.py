@@ -19,8 +19,14 @@ from .mixins.rows import check_finite
 
 
 class GenerativeClassifier(
-    ClassDensitiesMixin, AllOrNothingMixin, SaveMixin, LabelsMixin, RowsMixin, ClassifierMixin, BaseEstimator
-):  # type: ignore[misc]  # scikit-learn is not typed
+    AllOrNothingMixin,
+    SaveMixin,
+    ClassDensitiesMixin,
+    LabelsMixin,
+    RowsMixin,
+    ClassifierMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """Classifier by a density for each class and Bayes' rule: P(class | x) is proportional to P(class) p(x | class).
 
     Each class has its own parameters (unequal covariances), learnt in one pass; everything stays in the log domain, so
@@ -69,6 +75,7 @@ class GenerativeClassifier(
     """
 
     _takes_sparse = False
+    _private_state = ("_bank", "_each")
 
     def __init__(self, density: Any = "gaussian", *, priors: Any = None, crowd: float = 2.0) -> None:
         self.density = density

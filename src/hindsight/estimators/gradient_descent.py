@@ -21,8 +21,13 @@ from .mixins import (
 
 
 class GradientDescentRegressor(
-    BoundNotScoreMixin, TargetsMixin, MeanPredictionMixin, LinearRegressorMixin, RegressorMixin, GradientDescent
-):  # type: ignore[misc]
+    BoundNotScoreMixin,
+    TargetsMixin,
+    MeanPredictionMixin,
+    LinearRegressorMixin,
+    RegressorMixin,  # type: ignore[misc]
+    GradientDescent,
+):
     """Regression by gradient descent or stochastic gradient descent on a loss of targets.
 
     Both descend f(w) = sum_i c_i loss(w.x_i, y_i) / sum_i c_i + (l2/2) |w|^2, where c are the weights of the rows: in
@@ -114,8 +119,13 @@ class GradientDescentRegressor(
 
 
 class GradientDescentClassifier(
-    BoundNotScoreMixin, LogisticProbabilityMixin, LabelsMixin, MarginClassifierMixin, ClassifierMixin, GradientDescent
-):  # type: ignore[misc]
+    BoundNotScoreMixin,
+    LogisticProbabilityMixin,
+    LabelsMixin,
+    MarginClassifierMixin,
+    ClassifierMixin,  # type: ignore[misc]
+    GradientDescent,
+):
     """Classification by gradient descent or stochastic gradient descent on a loss of labels.
 
     Both descend f(w) = sum_i c_i loss(w.x_i, y_i) / sum_i c_i + (l2/2) |w|^2, where c are the weights of the rows: in

@@ -12,8 +12,13 @@ from .online import OnlineEstimator
 
 
 class OnlineRegressor(
-    BoundNotScoreMixin, TargetsMixin, MeanPredictionMixin, LinearRegressorMixin, RegressorMixin, OnlineEstimator
-):  # type: ignore[misc]
+    BoundNotScoreMixin,
+    TargetsMixin,
+    MeanPredictionMixin,
+    LinearRegressorMixin,
+    RegressorMixin,  # type: ignore[misc]
+    OnlineEstimator,
+):
     """Base of the online regressors: a single run on targets that are numbers."""
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:

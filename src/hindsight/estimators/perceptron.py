@@ -23,8 +23,13 @@ if TYPE_CHECKING:
 
 
 class BatchPerceptronClassifier(
-    AllOrNothingMixin, SaveMixin, LabelsMixin, MarginClassifierMixin, ClassifierMixin, BaseEstimator
-):  # type: ignore[misc]
+    AllOrNothingMixin,
+    SaveMixin,
+    LabelsMixin,
+    MarginClassifierMixin,
+    ClassifierMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """Linear classifier by the batch perceptron with a pocket.
 
     With labels -1 and 1, the rows are scanned in their order, over and over, and w += y x for every row with y (w.x)

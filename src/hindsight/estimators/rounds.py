@@ -101,7 +101,7 @@ class RoundsMixin(BoundNotScoreMixin, FitMixin, SaveMixin, LinearMixin):
             if weight is not None:
                 check_weights(weight)
         eta = None if self.eta is None else number("eta", self.eta, 0)
-        options = {"unit": bool(getattr(self, "scale_x", False)), "names": self._feature_names}
+        options: dict[str, Any] = {"unit": bool(getattr(self, "scale_x", False)), "names": self._feature_names}
         try:
             return Sweep(X, y, weight, self._part(), eta, bias=float(self._intercept), **options)
         except RowError as error:

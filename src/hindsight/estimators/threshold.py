@@ -15,8 +15,14 @@ from .mixins.rows import check_finite
 
 
 class ThresholdClassifier(
-    BoundNotScoreMixin, AllOrNothingMixin, SaveMixin, LabelsMixin, RowsMixin, ClassifierMixin, BaseEstimator
-):  # type: ignore[misc]  # scikit-learn is not typed
+    BoundNotScoreMixin,
+    AllOrNothingMixin,
+    SaveMixin,
+    LabelsMixin,
+    RowsMixin,
+    ClassifierMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """Binary classifier by the threshold on one feature that errs least on the rows given.
 
     This is exact empirical risk minimisation over all features, thresholds and sides [2]_: either class may be the one

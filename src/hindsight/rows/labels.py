@@ -46,7 +46,7 @@ def encode_labels(labels: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np
     array([ 1,  0, -1], dtype=int8)
     """
     kind = np.int8 if len(classes) < 127 else np.int32
-    codes = np.full(len(labels), -1, kind)
+    codes: np.ndarray = np.full(len(labels), -1, kind)
     for code, label in enumerate(classes):  # adding up is many times faster than assigning through a mask
         codes += np.multiply(labels == label, code + 1, dtype=kind)
     return codes

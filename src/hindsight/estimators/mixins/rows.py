@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Number
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -12,6 +12,9 @@ from sklearn.utils.validation import check_array, validate_data
 from ...errors import RowError
 from ...rows.matrices import explain
 from ...validation import check_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 FLOATS = [np.float64, np.float32]
 
@@ -45,7 +48,8 @@ class RowsMixin:
         return self._read(X, reset, ensure_all_finite=False)
 
     @property
-    def _feature_names(self) -> np.ndarray | None:
+    def _feature_names(self) -> Sequence[Any] | None:
+        """Names of the features for errors; None where they have none."""
         return getattr(self, "feature_names_in_", None)
 
 
