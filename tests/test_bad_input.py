@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from discovery import classifiers, online, regressors
 from hindsight import (
     DescentClassifier,
     DescentRegressor,
@@ -60,21 +61,16 @@ def data(kind="real", seed=70):
     return X, (np.where(y > 0.15, "yes", "no") if kind == "label" else y)
 
 
-REGRESSORS = [
-    WidrowHoffRegressor(),
-    WidrowHoffRegressor(update="explicit", average="before", fit_intercept=False),
-    EGRegressor(average="after", features=NAMES),
-    EGRegressor(radius=None, features=NAMES),
-    DescentRegressor("logistic", "balanced", update="implicit", features=NAMES),
-    GLMtronRegressor("clipped"),
-]
-CLASSIFIERS = [
-    PerceptronClassifier(average="before"),
-    WinnowClassifier(features=NAMES),
-    WinnowClassifier(balanced=False, features=NAMES),
-    DescentClassifier(),
-]
-MODELS = REGRESSORS + CLASSIFIERS
+VARIANTS = {
+    "WidrowHoffRegressor": [{}, {"update": "explicit", "average": "before", "fit_intercept": False}],
+    "EGRegressor": [{"average": "after"}, {"radius": None}],
+    "DescentRegressor": [{"loss": "logistic", "geometry": "balanced", "update": "implicit"}],
+    "GLMtronRegressor": [{"link": "clipped"}],
+    "PerceptronClassifier": [{"average": "before"}],
+    "WinnowClassifier": [{}, {"balanced": False}],
+}
+MODELS = online(VARIANTS, NAMES)
+REGRESSORS, CLASSIFIERS = regressors(MODELS), classifiers(MODELS)
 STORED = {
     "dense": np.asarray,
     "float32": lambda X: X.astype(np.float32),
@@ -106,7 +102,11 @@ def in_every_way(model, X, y, *words, **options):
 @pytest.mark.parametrize(
     ("model", "stored"),
     [(model, stored) for stored in ("dense", "csr") for model in MODELS]
-    + [(model, stored) for stored in ("float32", "strided") for model in (REGRESSORS[0], CLASSIFIERS[1])],
+    + [
+        (model, stored)
+        for stored in ("float32", "strided")
+        for model in (WidrowHoffRegressor(), WinnowClassifier(features=NAMES))
+    ],
 )
 @pytest.mark.parametrize(("value", "shown"), [(np.nan, "NaN"), (np.inf, "inf"), (-np.inf, "-inf")])
 def test_a_value_that_is_not_finite(model, stored, value, shown):
@@ -374,7 +374,7 @@ def test_targets_so_large_that_the_loss_overflows():
     model.partial_fit(np.ones((2, 1)), [1e200, 1.0])
     assert np.isfinite(model.coef_).all()
     assert model.facts_.loss == np.inf
-    assert not np.isnan(model.runs_[0].f).any()
+    assert not any(np.isnan(value) for value in vars(model.facts_).values())
 
 
 # --- one row --------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 
 import hindsight as h
+from discovery import ONLINE
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +36,10 @@ CLASSIFIERS = [
     (h.DescentClassifier(), "descent on a convex loss"),
     (h.DescentClassifier("hinge", "simplex", average="before"), "descent on a convex loss"),
 ]
+
+
+def test_every_online_estimator_is_among_them():
+    assert {type(model) for model, _ in REGRESSORS + CLASSIFIERS} == set(ONLINE)
 
 
 @pytest.mark.parametrize(("model", "theorem"), REGRESSORS, ids=lambda v: str(v))

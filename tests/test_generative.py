@@ -19,7 +19,7 @@ from hindsight.errors import RowError
 from hindsight.estimators.generative import GenerativeClassifier
 
 
-@parametrize_with_checks([GenerativeClassifier(), GenerativeClassifier("full")])
+@parametrize_with_checks([GenerativeClassifier("full")])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 @pytest.mark.filterwarnings("ignore:.*:sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_contract(estimator, check):

@@ -450,7 +450,7 @@ def test_a_failed_fit_names_row_and_column_and_changes_nothing():
     frame = pd.DataFrame(bad, columns=list("abcd"))
     with pytest.raises(ValueError, match=r"row 5, column 2 \('c'\): value NaN is not finite"):
         BatchPerceptronClassifier().fit(frame, y)
-    with pytest.raises(ValueError, match=r"row 0: class 7\.0 was not there before"):
+    with pytest.raises(ValueError, match=r"row 0: class 7\.0 was not declared"):
         model.fit(X, np.where(y > 0, 7.0, -1.0))
     with pytest.raises(ValueError, match=r"row 3, column 0: \|x\|\^2 overflows"):
         model.fit(np.where(np.arange(8)[:, None] == 3, 1e200, X), y)

@@ -8,34 +8,28 @@ import pytest
 import scipy.sparse as sp
 
 from conftest import close, same, same_state
+from discovery import classifiers, online, regressors
 from hindsight import (
     DescentClassifier,
     DescentRegressor,
     EGRegressor,
-    GLMtronRegressor,
     PerceptronClassifier,
     WidrowHoffRegressor,
-    WinnowClassifier,
 )
 
 M, N = 60, 5
 NAMES = ["a", "b", "c", "d", "e"]
-REGRESSORS = [
-    WidrowHoffRegressor(average="before"),
-    WidrowHoffRegressor(update="explicit", power=0.5, fit_intercept=False),
-    EGRegressor(0.03, radius=4.0, features=NAMES, average="after"),
-    EGRegressor(radius=None, features=NAMES, fit_intercept=False),
-    DescentRegressor("absolute", "balanced", radius=4.0, update="implicit", features=NAMES),
-    GLMtronRegressor(rates=np.linspace(1.0, 0.5, M)),
-]
-CLASSIFIERS = [
-    PerceptronClassifier(average="after"),
-    WinnowClassifier(features=NAMES),
-    DescentClassifier("hinge", update="implicit"),
-    DescentClassifier(average="before"),
-]
-regressors = pytest.mark.parametrize("model", REGRESSORS, ids=lambda m: repr(m).replace("\n", "")[:60])
-classifiers = pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda m: repr(m).replace("\n", "")[:60])
+VARIANTS = {
+    "WidrowHoffRegressor": [{"average": "before"}, {"update": "explicit", "power": 0.5, "fit_intercept": False}],
+    "EGRegressor": [{"eta": 0.03, "radius": 4.0, "average": "after"}, {"radius": None, "fit_intercept": False}],
+    "DescentRegressor": [{"loss": "absolute", "geometry": "balanced", "radius": 4.0, "update": "implicit"}],
+    "GLMtronRegressor": [{"rates": np.linspace(1.0, 0.5, M)}],
+    "PerceptronClassifier": [{"average": "after"}],
+    "DescentClassifier": [{"loss": "hinge", "update": "implicit"}, {"average": "before"}],
+}
+MODELS = online(VARIANTS, NAMES)
+each_regressor = pytest.mark.parametrize("model", regressors(MODELS), ids=lambda m: repr(m).replace("\n", "")[:60])
+each_classifier = pytest.mark.parametrize("model", classifiers(MODELS), ids=lambda m: repr(m).replace("\n", "")[:60])
 
 
 def data(classes=0, kind=np.float64, seed=60):
@@ -68,7 +62,7 @@ def same_models(a, b):
 # --- one is many ----------------------------------------------------------------------------------------------------
 
 
-@regressors
+@each_regressor
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 def test_arrays_one_by_one_are_a_dense_matrix(model, kind):
     X, y, weight = data(kind=kind)
@@ -79,7 +73,7 @@ def test_arrays_one_by_one_are_a_dense_matrix(model, kind):
     same_models(one, many)
 
 
-@regressors
+@each_regressor
 def test_dicts_one_by_one_are_a_csr_matrix(model):
     X, y, weight = data()
     rng = np.random.default_rng(61)
@@ -90,7 +84,7 @@ def test_dicts_one_by_one_are_a_csr_matrix(model):
     same_models(one, many)
 
 
-@classifiers
+@each_classifier
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("storage", ["dense", "csr"])
 def test_one_by_one_is_many_for_classes(model, classes, storage):
@@ -163,7 +157,7 @@ def test_interrupted_dicts_are_uninterrupted(through):
 # --- predicting -----------------------------------------------------------------------------------------------------
 
 
-@regressors
+@each_regressor
 def test_predict_one_is_predict(model):
     X, y, weight = data()
     rng = np.random.default_rng(66)
@@ -175,7 +169,7 @@ def test_predict_one_is_predict(model):
     same_models(fitted, before)
 
 
-@classifiers
+@each_classifier
 @pytest.mark.parametrize("classes", [2, 3])
 def test_predict_one_is_predict_for_classes(model, classes):
     X, y, weight = data(classes)
@@ -268,7 +262,8 @@ def test_a_new_class_starts_a_learner_of_its_own():
     same_state(model.runs_[0], fresh.runs_[0])
     for k, label in ((1, "no"), (2, "yes")):  # the two that shared a run go on from it, one mirrored
         own = PerceptronClassifier(average="before").partial_fit(X, y == label).partial_fit(Z, labels == label)
-        same(model.runs_[k].v, own.runs_[0].v)
+        same(model.runs_[k].weights, own.runs_[0].weights)
+        same(model.runs_[k].mean("before"), own.runs_[0].mean("before"))
     assert pair.classes_.tolist() == ["no", "yes"]
     assert model.predict(Z).shape == (M,)
 
@@ -289,5 +284,5 @@ def test_the_facts_of_a_mirrored_run_are_those_of_its_own_labels():
         model.fit(X, y)
         mirror = copy.deepcopy(model.runs_[0]).mirrored()
         other = copy.deepcopy(model).fit(X, np.where(y == "yes", "no", "yes"))
-        same(mirror.v, other.runs_[0].v)
+        same_state(mirror, other.runs_[0])
         assert mirror.facts == other.facts_

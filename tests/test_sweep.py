@@ -494,7 +494,7 @@ def test_labels_of_one_class_and_new_classes_are_refused():
     with pytest.raises(ValueError, match="there must be at least two classes, got one class: 3"):
         GradientDescentClassifier().fit([[1.0], [2.0]], [3, 3])
     model = GradientDescentClassifier(warm_start=True).fit([[1.0], [2.0]], [0, 1])
-    with pytest.raises(ValueError, match=r"row 1: class 2 is not one of those before: \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"row 1: class 2 was not declared \(classes=\[0, 1\]\)"):
         model.fit([[1.0], [2.0]], [0, 2])
     with pytest.raises(ValueError, match="a row that is not zero"):
         GradientDescentClassifier("hinge", eta="theory", B=1.0, fit_intercept=False).fit([[0.0], [0.0]], [0, 1])

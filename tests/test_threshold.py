@@ -1,4 +1,4 @@
-"""The threshold classifier: brute force, ties, its bound, and scikit-learn's contract."""
+"""The threshold classifier: brute force, ties, and its bound."""
 
 import itertools
 import math
@@ -8,17 +8,9 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as hs
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hindsight.errors import RowError
 from hindsight.estimators.threshold import ThresholdClassifier, least
-
-
-@parametrize_with_checks([ThresholdClassifier()])
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
-@pytest.mark.filterwarnings("ignore:.*:sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 def brute_force(X, y):

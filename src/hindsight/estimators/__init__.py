@@ -1,8 +1,11 @@
-"""scikit-learn estimators."""
+"""scikit-learn estimators, one idea per module; what they share is in `mixins`."""
 
 from ..errors import AssumptionWarning
-from .classify import DescentClassifier, PerceptronClassifier, WinnowClassifier
-from .regress import DescentRegressor, EGRegressor, GLMtronRegressor, WidrowHoffRegressor
+from .descent import DescentClassifier, DescentRegressor
+from .exponentiated_gradient import EGRegressor
+from .glm_tron import GLMtronRegressor
+from .mistake_driven import PerceptronClassifier, WinnowClassifier
+from .widrow_hoff import WidrowHoffRegressor
 
 __all__ = [
     "AssumptionWarning",

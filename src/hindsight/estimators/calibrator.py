@@ -7,13 +7,15 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, indexable
+from sklearn.utils.validation import check_is_fitted, indexable
 
-from ..batch.isotonic import interpolate, isotonic
+from ..batch.isotonic import isotonic, read
 from ..errors import RowError
 from ..forecast.scores import Score, numbers, same_length, weights
-from .base import SaveMixin
+from ..rows.labels import class_probabilities, targets_of_runs
+from .mixins import AllOrNothingMixin, LabelsMixin, SaveMixin
+from .mixins.rows import read_weights
+from .mixins.targets import require_y
 
 Knots = tuple[np.ndarray, np.ndarray]
 
@@ -30,23 +32,46 @@ def _bare(estimator: Any) -> bool:
     return True
 
 
-class Calibrator(SaveMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
-    """Turn forecasts into calibrated ones: the isotonic fit of outcomes on forecasts (N4's PAV), ties pooled.
+class Calibrator(AllOrNothingMixin, LabelsMixin, SaveMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
+    """Recalibrate forecasts, or the probabilities of a classifier, by isotonic regression of outcomes on forecasts.
 
-    Among all nondecreasing functions of the forecast it has the least loss on the rows it was fitted to, by every
-    proper loss. Between the forecasts it has seen it is read on a straight line, beyond them it is level.
+    Among all nondecreasing functions of the forecast the fit has the least loss on the rows it was fitted to, by every
+    proper loss [2]_. Between the forecasts seen it is a straight line, beyond them it is level. With a classifier of
+    more than two classes each is calibrated against the rest, and the probabilities are scaled to sum to 1 [1]_.
 
     Parameters
     ----------
-    classifier : None to calibrate forecasts themselves: ``fit(forecasts, outcomes)``, then ``transform``. Otherwise any
-        classifier with `predict_proba`: ``fit(X, y)`` calibrates what it predicts for rows held out in turn, and
-        `predict_proba` is calibrated. A classifier already trained goes in as ``FrozenEstimator(classifier)``; give
-        `fit` rows that it has not learnt from. With more than two classes each is calibrated against the rest, and the
-        probabilities are scaled to sum to 1.
-    folds : how many times rows are held out for a classifier.
+    classifier : estimator or None, default=None
+        None calibrates forecasts themselves: ``fit(forecasts, outcomes)``, then ``transform``. Otherwise any classifier
+        with `predict_proba`: ``fit(X, y)`` calibrates what it predicts for rows held out in turn, and `predict_proba`
+        is calibrated. A classifier already trained goes in as ``FrozenEstimator(classifier)``; give `fit` rows that it
+        has not learnt from.
+    folds : int, default=5
+        How many times rows are held out for a classifier, at least 2.
+
+    Attributes
+    ----------
+    knots_ : list of tuple of two ndarray
+        The calibration curves, of one class for two and of each class for more: forecasts, and what they should be.
+    classifier_ : estimator
+        The classifier fitted to all rows; only with a classifier.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted; only with a classifier.
+    n_features_in_ : int
+        Number of features: 1 for forecasts.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where the classifier has them.
+
+    References
+    ----------
+    .. [1] B. Zadrozny and C. Elkan, "Transforming classifier scores into accurate multiclass probability estimates",
+       KDD 2002.
+    .. [2] T. Dimitriadis, T. Gneiting and A. I. Jordan, "Stable reliability diagrams for probabilistic classifiers",
+       Proceedings of the National Academy of Sciences 118(8), 2021.
 
     Examples
     --------
+    >>> from hindsight import Calibrator
     >>> Calibrator().fit([0.1, 0.4, 0.4, 0.8], [0, 1, 0, 1]).transform([0.1, 0.4, 0.6])
     array([0.  , 0.5 , 0.75])
     """
@@ -73,9 +98,23 @@ class Calibrator(SaveMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lear
         return hasattr(self, "knots_")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to forecasts (one a row) and outcomes 0 or 1; with a classifier, to rows and labels."""
-        if y is None:
-            raise ValueError("Calibrator requires y to be passed, but the target y is None")
+        """Fit to forecasts and outcomes 0 or 1; with a classifier, to rows and labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows,) or (n_rows, 1), or rows as the classifier takes them
+            Forecasts; with a classifier, rows.
+        y : array-like of shape (n_rows,)
+            Outcomes 0 or 1; with a classifier, labels.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights; None is 1.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        require_y(self, y)
         if self.classifier is not None:
             return self._fit_classifier(X, y, sample_weight)
         h, outcome = _forecasts(X), Score().outcomes(y)
@@ -87,14 +126,38 @@ class Calibrator(SaveMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lear
 
     @available_if(_bare)  # type: ignore[untyped-decorator]
     def transform(self, X: Any) -> np.ndarray:
-        """The calibrated forecasts, shaped as they were given: one dimension, or one column."""
+        """Return the calibrated forecasts. Only without a classifier.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows,) or (n_rows, 1)
+            Forecasts.
+
+        Returns
+        -------
+        calibrated : ndarray of the same shape
+        """
         check_is_fitted(self)
-        calibrated = interpolate(*self.knots_[0], _forecasts(X))
+        calibrated = read(*self.knots_[0], _forecasts(X))
         return calibrated if np.ndim(X) == 1 else calibrated[:, None]
 
     @available_if(_bare)  # type: ignore[untyped-decorator]
     def fit_transform(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
-        """Fit, and the calibrated forecasts of the same rows."""
+        """Fit, and return the calibrated forecasts of the same rows. Only without a classifier.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows,) or (n_rows, 1)
+            Forecasts.
+        y : array-like of shape (n_rows,)
+            Outcomes 0 or 1.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights; None is 1.
+
+        Returns
+        -------
+        calibrated : ndarray of the same shape as X
+        """
         return np.asarray(self.fit(X, y, sample_weight).transform(X))
 
     # ---- around a classifier
@@ -105,50 +168,77 @@ class Calibrator(SaveMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lear
         if not isinstance(self.folds, (int, np.integer)) or isinstance(self.folds, bool) or self.folds < 2:
             raise ValueError(f"folds must be a whole number, at least 2; got {self.folds!r}")
         X, y = indexable(X, y)
-        y = np.asarray(column_or_1d(y, warn=True))
+        y = self._labels(X, y)
         if y.size == 0:
             raise ValueError("there is no row: got 0 samples")
-        check_classification_targets(y)
-        classes = unique_labels(y)
-        if len(classes) < 2:
-            raise ValueError(f"there must be at least two classes, got one class: {classes.item(0)!r}")
-        c = None
-        if sample_weight is not None:
-            c = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        params = {} if c is None else {"sample_weight": c}
-        model = clone(self.classifier).fit(X, y, **params)
-        held_out = cross_val_predict(
-            clone(self.classifier), X, y, cv=int(self.folds), method="predict_proba", params=params or None
-        )
-        which = [1] if len(classes) == 2 else range(len(classes))
-        self.knots_ = [_knots(held_out[:, k], (y == classes[k]).astype(np.float64), c) for k in which]
-        self.classes_, self.classifier_ = classes, model
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(model, name):
-                setattr(self, name, getattr(model, name))
+        weight = read_weights(sample_weight, y)
+        params = {} if weight is None else {"sample_weight": weight}
+        with self._all_or_nothing():
+            self._set_classes(y)
+            self.classifier_ = clone(self.classifier).fit(X, y, **params)
+            held_out = cross_val_predict(
+                clone(self.classifier), X, y, cv=int(self.folds), method="predict_proba", params=params or None
+            )
+            outcomes = targets_of_runs(self._codes(y), len(self.classes_), "unit")
+            forecasts = held_out.T[-len(outcomes) :]
+            self.knots_ = [_knots(h, outcome, weight) for h, outcome in zip(forecasts, outcomes, strict=True)]
+            for name in ("n_features_in_", "feature_names_in_"):
+                if hasattr(self.classifier_, name):
+                    setattr(self, name, getattr(self.classifier_, name))
         return self
 
     @available_if(_wraps)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Calibrated probabilities, a column a class."""
+        """Return calibrated probabilities of the classes. Only with a classifier.
+
+        Parameters
+        ----------
+        X : rows as the classifier takes them
+            Rows.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_rows, n_classes)
+            One column per class, in the order of ``classes_``.
+        """
         check_is_fitted(self)
-        raw = np.ascontiguousarray(self.classifier_.predict_proba(X).T, np.float64)
-        if len(self.classes_) == 2:
-            p = interpolate(*self.knots_[0], raw[1])
-            return np.column_stack([1.0 - p, p])
-        p = np.column_stack([interpolate(*knots, column) for knots, column in zip(self.knots_, raw, strict=True)])
-        total = p.sum(axis=1, keepdims=True)
-        return np.where(total > 0.0, p / np.where(total > 0.0, total, 1.0), 1.0 / len(self.classes_))
+        raw = np.ascontiguousarray(self.classifier_.predict_proba(X).T, np.float64)[-len(self.knots_) :]
+        columns = [read(*knots, column) for knots, column in zip(self.knots_, raw, strict=True)]
+        return class_probabilities(np.stack(columns, axis=1))
 
     @available_if(_wraps)  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of each row."""
+        """Return the most probable class of each row. Only with a classifier.
+
+        Parameters
+        ----------
+        X : rows as the classifier takes them
+            Rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_rows,)
+        """
         check_is_fitted(self)
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
     @available_if(_wraps)  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of rows whose class is predicted."""
+        """Return the fraction of rows whose class is predicted. Only with a classifier.
+
+        Parameters
+        ----------
+        X : rows as the classifier takes them
+            Rows.
+        y : array-like of shape (n_rows,)
+            Labels.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights; None is 1.
+
+        Returns
+        -------
+        accuracy : float
+        """
         return float(ClassifierMixin.score(self, X, y, sample_weight))
 
 

@@ -1,4 +1,4 @@
-"""Generative against discriminative (N0) on one stream: each predicts every row before it learns it."""
+"""Generative against discriminative on one stream: each predicts every row before it learns it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .classify import DescentClassifier
-from .generative import NAMES, GenerativeClassifier
+from ..validation import choice
+from .class_densities import NAMES
+from .descent import DescentClassifier
+from .generative import GenerativeClassifier
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,4 @@ def stations(rows: int) -> list[int]:
 
 def check(density: str) -> Any:
     """The density's name, if there is one of that name."""
-    from ..validation import choice
-
     return choice("density", density, NAMES)

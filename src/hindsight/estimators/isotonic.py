@@ -10,30 +10,45 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from ..batch.isotonic import check_increasing, check_lipschitz, check_points, fit_pools, interpolate
 from ..validation import choice
-from .base import SaveMixin
+from .mixins import SaveMixin
 
 
 class IsotonicRegressor(SaveMixin, RegressorMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """The monotone function of one variable with the least weighted squared error (N4 §2), exactly.
+    """Exact isotonic regression: the monotone function of one variable with the least weighted squared error.
 
-    Pools of points that would break the order take their mean, so every level is calibrated: the mean of y where the
-    fit is c is c. With a Lipschitz constant the fit also never moves faster than that.
+    Neighbouring points that would break the order are pooled and take their mean [1]_, so every level is calibrated:
+    the mean of y where the fit is c is c. With a Lipschitz constant the slope of the fit is bounded as well [2]_.
 
     Parameters
     ----------
-    increasing : nondecreasing (True), nonincreasing (False), or "auto" by the sign of the rank correlation.
-    lipschitz : a constant L above 0, so that |f(a) - f(b)| <= L |a - b|; None asks for monotony alone.
-    interpolation : between pools "linear" (keeps the Lipschitz property) or "step" (the value of the pool before).
-    outside : beyond the z seen, "clip" to the first or last value, "nan", or "error".
+    increasing : bool or "auto", default=True
+        Whether the fit is nondecreasing or nonincreasing; "auto" decides by the sign of the rank correlation.
+    lipschitz : float or None, default=None
+        A constant L above 0, so that |f(a) - f(b)| <= L |a - b|; None asks for monotonicity alone.
+    interpolation : {"linear", "step"}, default="linear"
+        Between pools, a straight line (which keeps the Lipschitz property) or the value of the pool before.
+    outside : {"clip", "nan", "error"}, default="clip"
+        What to predict beyond the z seen: the first or last value, NaN, or an error.
 
     Attributes
     ----------
-    pools_ : left and right z, value, weight and count of every pool.
-    knots_ : z and value of the line through the pools, ready to plot.
-    increasing_ : whether the fit is nondecreasing.
+    pools_ : Pools
+        Left and right z, value, weight and count of every pool.
+    knots_ : tuple of two ndarray
+        z and value of the line through the pools, ready to plot.
+    increasing_ : bool
+        Whether the fit is nondecreasing.
+
+    References
+    ----------
+    .. [1] M. Ayer, H. D. Brunk, G. M. Ewing, W. T. Reid and E. Silverman, "An empirical distribution function for
+       sampling with incomplete information", Annals of Mathematical Statistics 26(4), 1955.
+    .. [2] S. Kakade, A. Kalai, V. Kanade and O. Shamir, "Efficient learning of generalized linear and single index
+       models with isotonic regression", NIPS 2011.
 
     Examples
     --------
+    >>> from hindsight import IsotonicRegressor
     >>> model = IsotonicRegressor().fit([1, 2, 3, 4], [1.0, 3.0, 2.0, 4.0])
     >>> model.predict([1.5, 2.5, 9.0])
     array([1.75, 2.5 , 4.  ])
@@ -59,7 +74,22 @@ class IsotonicRegressor(SaveMixin, RegressorMixin, TransformerMixin, BaseEstimat
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to z (one dimension, or one column) and y; points of weight 0 have no say."""
+        """Fit to points (z, y).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points,) or (n_points, 1)
+            The values z.
+        y : array-like of shape (n_points,)
+            Targets.
+        sample_weight : float or array-like of shape (n_points,), default=None
+            Weights; None is 1. A point of weight 0 is ignored.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
         self._choices()
         z = self._column(X)
         y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y")
@@ -74,7 +104,17 @@ class IsotonicRegressor(SaveMixin, RegressorMixin, TransformerMixin, BaseEstimat
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """The fit at each z."""
+        """Return the fit at each z.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points,) or (n_points, 1)
+            The values z.
+
+        Returns
+        -------
+        values : ndarray of shape (n_points,)
+        """
         check_is_fitted(self)
         self._choices()
         z = self._column(X)
@@ -95,11 +135,31 @@ class IsotonicRegressor(SaveMixin, RegressorMixin, TransformerMixin, BaseEstimat
         return out
 
     def transform(self, X: Any) -> np.ndarray:
-        """The same as `predict`."""
+        """Return the fit at each z, as `predict` does.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points,) or (n_points, 1)
+            The values z.
+
+        Returns
+        -------
+        values : ndarray of shape (n_points,)
+        """
         return self.predict(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """One name, of the fit."""
+        """Return the name of the only column of the output.
+
+        Parameters
+        ----------
+        input_features : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        names : ndarray of shape (1,)
+        """
         return np.array([f"{type(self).__name__.lower()}0"], dtype=object)
 
     def _choices(self) -> None:

@@ -6,39 +6,88 @@ import math
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import unique_labels
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..batch.isotonic import check_lipschitz
-from ..batch.isotron import Curve, GivenLink, LearntLink
-from ..batch.links import LINK_FUNCTIONS, own_link
+from ..batch.isotron import Curve, Known, Learnt
+from ..batch.links import LINKS, own_link
+from ..rows.labels import class_probabilities, targets_of_runs
 from ..validation import choice
-from .classify import OnlineClassifier
-from .rounds import ROUNDS, SweepEstimator, SweepRegressor
-
-ISOTRON = """
-    lipschitz : None takes the link from isotonic regression (then lambda = 1 in the step and in the theorem); a
-        constant L from Lipschitz isotonic regression: L-Isotron, for data with noise (lambda = L).
-    scale_x : divide the rows by X2; undone in `coef_`, the divisor is `x_scale_`.
-"""
+from .mixins import LabelsMixin, LinearClassifierMixin
+from .mixins.certifying import one_or_all
+from .rounds import RoundsMixin, RoundsRegressorMixin
 
 
-class IsotronRegressor(SweepRegressor):
-    """Isotron (N4 Theorem 3.1): a linear direction and the nondecreasing link on it, both learnt.
+class IsotronRegressor(RoundsRegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Regression that learns both a direction w and a nondecreasing link u, the mean of y being u(w.x).
 
-    In each round the link u_t is the isotonic regression of y on the margins w_t.x, and
-    w_{t+1} = w_t + eta mean((y - u_t(w_t.x)) x), from w_1 = 0. If y = u(w*.x) with u nondecreasing and
-    lambda-Lipschitz, the mean squared errors of all rounds add up to at most lambda^2 X2^2 |w*|^2.
+    In each round the link u_t is the isotonic regression of y on the margins w_t.x, and w_(t+1) = w_t + eta mean((y -
+    u_t(w_t.x)) x), from w_1 = 0 [1]_. With `lipschitz` the link comes from Lipschitz isotonic regression [2]_.
+
+    If y = u(w*.x) with a nondecreasing and lambda-Lipschitz u, the mean squared errors of all rounds add up to at most
+    lambda^2 X2^2 |w*|^2. Declare w* as ``certify(..., planted=w)``.
 
     Parameters
     ----------
-    scale_y : map y to [0, 1] by its least and largest value; undone in `predict`, reported as `y_offset_`, `y_scale_`.
+    lipschitz : float or None, default=None
+        None takes the link from isotonic regression (then lambda = 1 in the step and in the theorem); a constant L from
+        Lipschitz isotonic regression, which is L-Isotron, for data with noise (lambda = L).
+    rounds : int, default=100
+        Number of rounds, at least 1; each is a pass over all rows.
+    eta : float or None, default=None
+        Step; None is 1/(lambda X2^2), where X2 is the largest |x| of the rows with weight.
+    scale_x : bool, default=False
+        Whether to divide the rows by X2; undone in ``coef_``, the divisor is ``x_scale_``.
+    scale_y : bool, default=False
+        Whether to map y to [0, 1] by its least and largest value; undone in `predict`.
+    held_out : float, default=0.0
+        Fraction of the rows, drawn by `random_state`, that picks the best iterate; 0 picks it by the training loss.
+    random_state : int, RandomState or None, default=None
+        Seed of that draw.
+    warm_start : bool, default=False
+        Whether `fit` continues from the last weights of the fit before.
+    verbose : bool, default=False
+        Whether to show a progress bar on stderr.
 
-    link_ : the learnt link, ready to plot: knots z and the mean there, straight between and level beyond.
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features_in_,)
+        Weights of the features in the best round, for the rows as given.
+    intercept_ : float
+        Weight of the constant coordinate; 0 without one.
+    link_ : Curve
+        The learnt link, ready to plot: knots z and the mean there, straight between them and level beyond.
+    losses_ : ndarray of shape (rounds,)
+        Mean squared error of the training rows in every round.
+    best_round_ : int
+        The round, from 1, whose iterate predicts.
+    eta_ : float
+        The step.
+    x_scale_ : float
+        What the rows were divided by.
+    y_offset_, y_scale_ : float
+        The targets were learnt as (y - y_offset_) / y_scale_.
+    facts_ : Facts
+        What was counted and summed over the rounds.
+    n_iter_ : int
+        Rounds played by the last `fit`.
+    certificate_ : Certificate
+        Made by ``fit(..., certify=True)``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where the rows had names.
+
+    References
+    ----------
+    .. [1] A. T. Kalai and R. Sastry, "The Isotron algorithm: high-dimensional isotonic regression", COLT 2009.
+    .. [2] S. Kakade, A. Kalai, V. Kanade and O. Shamir, "Efficient learning of generalized linear and single index
+       models with isotonic regression", NIPS 2011.
 
     Examples
     --------
+    >>> from hindsight import IsotronRegressor
     >>> model = IsotronRegressor(rounds=3).fit([[1.0], [-1.0]], [0.9, 0.1])
     >>> model.predict([[1.0], [0.0], [-5.0]])
     array([0.9, 0.5, 0.1])
@@ -47,29 +96,18 @@ class IsotronRegressor(SweepRegressor):
     """
 
     def __init__(
-        self,
-        lipschitz: float | None = None,
-        rounds: int = 100,
-        eta: float | None = None,
-        *,
-        scale_x: bool = False,
-        scale_y: bool = False,
-        held_out: float = 0.0,
-        random_state: Any = None,
-        warm_start: bool = False,
+        self, lipschitz: float | None = None, rounds: int = 100, eta: float | None = None, *, scale_x: bool = False,
+        scale_y: bool = False, held_out: float = 0.0, random_state: Any = None, warm_start: bool = False,
         verbose: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.lipschitz = lipschitz
-        self.rounds = rounds
-        self.eta = eta
         self.scale_x = scale_x
         self.scale_y = scale_y
-        self.held_out = held_out
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
+        super().__init__(
+            rounds, eta, held_out=held_out, random_state=random_state, warm_start=warm_start, verbose=verbose
+        )
 
-    def _part(self) -> LearntLink:
+    def _part(self) -> Learnt:
         return _learnt(self.lipschitz)
 
     @property
@@ -80,19 +118,74 @@ class IsotronRegressor(SweepRegressor):
         return Curve(z, self.y_offset_ + self.y_scale_ * mean)
 
 
-class IsotronClassifier(ClassifierMixin, SweepEstimator):  # type: ignore[misc]
-    """Isotron on labels: probabilities through a link that is learnt, calibrated on the training rows (N4 §2, §3).
+class IsotronClassifier(RoundsMixin, LabelsMixin, LinearClassifierMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Classifier whose probabilities come through a link that is learnt.
 
-    For two classes the target is 1 for classes_[1]; the isotonic link makes the mean of the labels at every level the
-    level itself. More classes are one against the rest, scaled to sum to 1.
+    Isotron on targets 0 and 1: in each round the link u_t is the isotonic regression of the targets on the margins
+    w_t.x, and w_(t+1) = w_t + eta mean((y - u_t(w_t.x)) x), from w_1 = 0 [1]_, [2]_. The link is calibrated on the
+    training rows: where it says p, the mean of the targets is p.
+
+    Two classes share one run, in which ``classes_[1]`` is 1; of more classes each has a run against the rest, and the
+    probabilities are scaled to sum to 1.
 
     Parameters
     ----------
+    lipschitz : float or None, default=None
+        None takes the link from isotonic regression (then lambda = 1 in the step and in the theorem); a constant L from
+        Lipschitz isotonic regression, which is L-Isotron, for data with noise (lambda = L).
+    rounds : int, default=100
+        Number of rounds, at least 1; each is a pass over all rows.
+    eta : float or None, default=None
+        Step; None is 1/(lambda X2^2), where X2 is the largest |x| of the rows with weight.
+    scale_x : bool, default=False
+        Whether to divide the rows by X2; undone in ``coef_``, the divisor is ``x_scale_``.
+    held_out : float, default=0.0
+        Fraction of the rows, drawn by `random_state`, that picks the best iterate; 0 picks it by the training loss.
+    random_state : int, RandomState or None, default=None
+        Seed of that draw.
+    warm_start : bool, default=False
+        Whether `fit` continues from the last weights of the fit before.
+    verbose : bool, default=False
+        Whether to show a progress bar on stderr.
 
-    link_ : the learnt link (a list of them, one a class, for more than two classes).
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_runs, n_features_in_)
+        Weights of the features in the best round, for the rows as given.
+    intercept_ : ndarray of shape (n_runs,)
+        Weight of the constant coordinate; 0 without one.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
+    link_ : Curve or list of Curve
+        The learnt link, ready to plot: knots z and the mean there; for more than two classes one per class.
+    losses_ : ndarray of shape (rounds,) or (n_classes, rounds)
+        Mean squared error of the training rows in every round.
+    best_round_ : int or list of int
+        The round, from 1, whose iterate predicts.
+    eta_ : float
+        The step.
+    x_scale_ : float
+        What the rows were divided by.
+    facts_ : Facts or list of Facts
+        What was counted and summed over the rounds.
+    n_iter_ : int
+        Rounds played by the last `fit`.
+    certificate_ : Certificate or Certificates
+        Made by ``fit(..., certify=True)``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where the rows had names.
+
+    References
+    ----------
+    .. [1] A. T. Kalai and R. Sastry, "The Isotron algorithm: high-dimensional isotonic regression", COLT 2009.
+    .. [2] S. Kakade, A. Kalai, V. Kanade and O. Shamir, "Efficient learning of generalized linear and single index
+       models with isotonic regression", NIPS 2011.
 
     Examples
     --------
+    >>> from hindsight import IsotronClassifier
     >>> model = IsotronClassifier(rounds=5).fit([[-2.0], [-1.0], [1.0], [2.0]], ["no", "no", "yes", "yes"])
     >>> model.predict_proba([[-1.0], [0.0], [1.0]])
     array([[1. , 0. ],
@@ -100,137 +193,157 @@ class IsotronClassifier(ClassifierMixin, SweepEstimator):  # type: ignore[misc]
            [0. , 1. ]])
     """
 
-    _labels = OnlineClassifier._labels
-
     def __init__(
-        self,
-        lipschitz: float | None = None,
-        rounds: int = 100,
-        eta: float | None = None,
-        *,
-        scale_x: bool = False,
-        held_out: float = 0.0,
-        random_state: Any = None,
-        warm_start: bool = False,
-        verbose: bool = False,
-    ) -> None:
+        self, lipschitz: float | None = None, rounds: int = 100, eta: float | None = None, *, scale_x: bool = False,
+        held_out: float = 0.0, random_state: Any = None, warm_start: bool = False, verbose: bool = False,
+    ) -> None:  # fmt: skip
         self.lipschitz = lipschitz
-        self.rounds = rounds
-        self.eta = eta
         self.scale_x = scale_x
-        self.held_out = held_out
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
+        super().__init__(
+            rounds, eta, held_out=held_out, random_state=random_state, warm_start=warm_start, verbose=verbose
+        )
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True
-        return tags
-
-    def _part(self) -> LearntLink:
+    def _part(self) -> Learnt:
         return _learnt(self.lipschitz)
 
-    def _seen(self, X: Any, y: Any, weight: np.ndarray | None) -> list[np.ndarray]:
+    def _targets_for(self, X: Any, y: Any, weight: np.ndarray | None) -> list[np.ndarray]:
         y = self._labels(X, y)
         if not hasattr(self, "classes_"):
-            self.classes_ = unique_labels(y)
-            if len(self.classes_) < 2:
-                raise ValueError(f"there must be at least two classes, got one class: {self.classes_.item(0)!r}")
-        ours = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
-        return [(y == label).astype(np.float64) for label in ours]
+            self._set_classes(y)
+        return targets_of_runs(self._codes(y), len(self.classes_), "unit")
 
-    def _labels_of_runs(self) -> list[str | None]:
-        return [None] if len(self.histories_) == 1 else [str(label) for label in self.classes_]
-
-    @property
-    def coef_(self) -> np.ndarray:
-        """The weights of the features, a row a run."""
-        return self._weights()
+    def _run_labels(self) -> list[str | None]:
+        return self._label_of_each(len(self.histories_))
 
     @property
     def link_(self) -> Any:
-        """The learnt link; for one-vs-rest a list, in the order of `classes_`."""
+        """The learnt link; for one-vs-rest a list, in the order of ``classes_``."""
         check_is_fitted(self)
-        curves = [Curve(*h.link.knots()) for h in self.histories_]
-        return curves[0] if len(curves) == 1 else curves
+        return one_or_all([Curve(*h.link.knots()) for h in self.histories_])
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The probabilities of the classes, a column each."""
-        p = self._means(X)
-        if p.shape[1] == 1:
-            return np.hstack([1.0 - p, p])
-        total = p.sum(axis=1, keepdims=True)
-        return np.where(total > 0.0, p / np.where(total > 0.0, total, 1.0), 1.0 / p.shape[1])
+        """Return the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, CSR matrix, dataframe} of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_rows, n_classes)
+            One column per class, in the order of ``classes_``.
+        """
+        return class_probabilities(self._means(X))
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of each row: the likeliest, the first of equals."""
+        """Return the likeliest class of each row, the first of equals.
+
+        Parameters
+        ----------
+        X : {array-like, CSR matrix, dataframe} of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_rows,)
+        """
         likeliest = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[likeliest])
 
 
-class GLMtronBatchRegressor(SweepRegressor):
-    """GLM-tron over epochs (N4 Theorem 1.1 with the mean update of §3), for a known link u.
+class GLMtronBatchRegressor(RoundsRegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Regression through a known link u by GLM-tron, with one mean update per pass over the rows.
 
-    w_{t+1} = w_t + eta mean((y - u(w_t.x)) x). If y = u(w*.x) and eta lambda X2^2 < 2, the mean squared errors of all
-    rounds add up to at most |w*|^2/(eta (2/lambda - eta X2^2)). It is gradient descent on the mean matching loss,
-    which the certificate speaks of when no w* is declared.
+    In each round w_(t+1) = w_t + eta mean((y - u(w_t.x)) x), for a link u that is nondecreasing and lambda-Lipschitz.
+    This is gradient descent on the mean matching loss of the link.
+
+    If y = u(w*.x) on every row and eta lambda X2^2 < 2, the mean squared errors of all rounds add up to at most
+    |w*|^2/(eta (2/lambda - eta X2^2)) [1]_. Declare w* as ``certify(..., planted=w)``; without one the certificate
+    speaks of the matching loss.
 
     Parameters
     ----------
-    link : "identity", "logistic", "probit", "clipped" (linear, clipped to [0, 1]), "tanh" ((1 + tanh z)/2), or a
-        function of an array of margins, or of one margin if numba can compile it; it is checked at all margins seen.
-    lipschitz : the Lipschitz constant of a link of your own.
-    fit_intercept : a constant coordinate 1, which counts in the norms.
+    link : {"identity", "logistic", "probit", "clipped", "tanh"} or callable, default="logistic"
+        The link: "clipped" is linear, clipped to [0, 1]; "tanh" is (1 + tanh z)/2. A callable takes an array of
+        margins, or one margin if numba can compile it; it is checked at all margins met.
+    rounds : int, default=100
+        Number of rounds, at least 1; each is a pass over all rows.
+    eta : float or None, default=None
+        Step; None is 1/(lambda X2^2), where X2 is the largest |x| of the rows with weight.
+    lipschitz : float or None, default=None
+        The Lipschitz constant of a link that is a callable.
+    fit_intercept : bool, default=True
+        Whether a constant coordinate 1 joins every row; it counts in the norms.
+    held_out : float, default=0.0
+        Fraction of the rows, drawn by `random_state`, that picks the best iterate; 0 picks it by the training loss.
+    random_state : int, RandomState or None, default=None
+        Seed of that draw.
+    warm_start : bool, default=False
+        Whether `fit` continues from the last weights of the fit before.
+    verbose : bool, default=False
+        Whether to show a progress bar on stderr.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features_in_,)
+        Weights of the features in the best round, for the rows as given.
+    intercept_ : float
+        Weight of the constant coordinate; 0 without one.
+    losses_ : ndarray of shape (rounds,)
+        Mean squared error of the training rows in every round.
+    best_round_ : int
+        The round, from 1, whose iterate predicts.
+    eta_ : float
+        The step.
+    x_scale_ : float
+        What the rows were divided by.
+    facts_ : Facts
+        What was counted and summed over the rounds.
+    n_iter_ : int
+        Rounds played by the last `fit`.
+    certificate_ : Certificate
+        Made by ``fit(..., certify=True)``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where the rows had names.
+
+    References
+    ----------
+    .. [1] S. Kakade, A. Kalai, V. Kanade and O. Shamir, "Efficient learning of generalized linear and single index
+       models with isotonic regression", NIPS 2011.
 
     Examples
     --------
+    >>> from hindsight import GLMtronBatchRegressor
     >>> model = GLMtronBatchRegressor("identity", rounds=1, fit_intercept=False).fit([[1.0], [-1.0]], [0.5, -0.5])
     >>> float(model.certify([[1.0], [-1.0]], [0.5, -0.5], planted=[0.5]).bound)
     0.25
     """
 
     def __init__(
-        self,
-        link: Any = "logistic",
-        rounds: int = 100,
-        eta: float | None = None,
-        *,
-        lipschitz: float | None = None,
-        fit_intercept: bool = True,
-        held_out: float = 0.0,
-        random_state: Any = None,
-        warm_start: bool = False,
+        self, link: Any = "logistic", rounds: int = 100, eta: float | None = None, *, lipschitz: float | None = None,
+        fit_intercept: bool = True, held_out: float = 0.0, random_state: Any = None, warm_start: bool = False,
         verbose: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.link = link
-        self.rounds = rounds
-        self.eta = eta
         self.lipschitz = lipschitz
         self.fit_intercept = fit_intercept
-        self.held_out = held_out
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
+        super().__init__(
+            rounds, eta, held_out=held_out, random_state=random_state, warm_start=warm_start, verbose=verbose
+        )
 
-    def _part(self) -> GivenLink:
+    def _part(self) -> Known:
         if callable(self.link):
             link = own_link(self.link, self.lipschitz)
         else:
-            link = LINK_FUNCTIONS[choice("link", self.link, LINK_FUNCTIONS)]
+            link = LINKS[choice("link", self.link, LINKS)]
             if self.lipschitz is not None:
                 raise ValueError(f"lipschitz is for a link of your own; {self.link!r} has {link.lipschitz:g}")
-        return GivenLink(link, link.lipschitz)
+        return Known(link, link.lipschitz)
 
 
-def _learnt(lipschitz: float | None) -> LearntLink:
+def _learnt(lipschitz: float | None) -> Learnt:
     constant = check_lipschitz(lipschitz)
-    return LearntLink(constant, constant if constant < math.inf else 1.0)
-
-
-for _class in (IsotronRegressor, IsotronClassifier, GLMtronBatchRegressor):
-    _head, _examples = str(_class.__doc__).split("\n\n    Examples\n")
-    _head, _, _link = _head.partition("\n\n    link_ :")
-    _common = ("" if _class is GLMtronBatchRegressor else ISOTRON.rstrip()) + ROUNDS.rstrip()
-    _link = f"\n    link_ :{_link}" if _link else ""
-    _class.__doc__ = f"{_head}{_common}{_link}\n\n    Examples\n{_examples}"
+    return Learnt(constant, constant if constant < math.inf else 1.0)

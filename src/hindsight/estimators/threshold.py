@@ -1,4 +1,4 @@
-"""The discriminative approach of N0 at its simplest: a height above which a person is called male."""
+"""The discriminative approach at its simplest: a threshold on one feature."""
 
 from __future__ import annotations
 
@@ -10,41 +10,74 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import type_of_target, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from ..errors import RowError
-from .base import SaveMixin
-from .classify import OnlineClassifier
-from .generative import matrix
+from .mixins import AllOrNothingMixin, BoundNotScoreMixin, LabelsMixin, RowsMixin, SaveMixin
+from .mixins.rows import check_finite
 
 
-class ThresholdClassifier(SaveMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
-    """The threshold on one feature that errs least on the rows given: exact empirical risk minimisation.
+class ThresholdClassifier(
+    BoundNotScoreMixin,
+    AllOrNothingMixin,
+    SaveMixin,
+    LabelsMixin,
+    RowsMixin,
+    ClassifierMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    """Binary classifier by the threshold on one feature that errs least on the rows given.
 
-    Of the n features looked at, either side may be either class. On i.i.d. rows, with probability 1 − δ and for all
-    thresholds, sides and features at once, |R − R̂| ≤ √(2 ln(4n/δ)/m): the errors are a sum of two (sub-)distribution
-    functions, each within √(ln(2/δ')/(2m)) of its sample's (DKW), and a union of 2n of them. i.i.d. no data can show.
+    This is exact empirical risk minimisation over all features, thresholds and sides [2]_: either class may be the one
+    above. Ties go to the lowest feature, then to ``classes_[1]`` above the threshold, then to the smallest threshold.
+    It lies midway between two values seen, or at −inf or inf where one class for all errs least.
 
-    Ties go to the lowest feature, then to classes_[1] above the threshold, then to the smallest threshold. It lies
-    midway between two values seen, or at −inf or inf where one class for all errs least.
+    On i.i.d. rows, with probability 1 − δ and for all thresholds, sides and n features at once, the risk R and its
+    estimate R̂ from m rows differ by at most √(2 ln(4n/δ)/m): the errors are a sum of two (sub-)distribution
+    functions, each within √(ln(2/δ')/(2m)) of its sample's [1]_, and there are 2n of them. No data can show that rows
+    are i.i.d.
 
     Parameters
     ----------
-    feature : the place or the name of the feature, chosen beforehand (then n = 1); None takes the best of all.
-    delta : δ, between 0 and 1.
+    feature : int, str or None, default=None
+        The index or the name of the feature, chosen beforehand (then n = 1); None takes the best of all.
+    delta : float, default=0.05
+        δ, between 0 and 1.
 
     Attributes
     ----------
-    feature_, threshold_, above_ : the feature, the threshold, and the class of values above it.
-    errors_, risk_, bound_ : mistakes on the rows, their share R̂, and R̂ + √(2 ln(4n/δ)/m).
+    feature_ : int
+        Index of the feature.
+    threshold_ : float
+        The threshold.
+    above_ : object
+        The class of values above it.
+    errors_ : int
+        Mistakes on the rows.
+    risk_ : float
+        Their fraction R̂.
+    bound_ : float
+        R̂ + √(2 ln(4n/δ)/m).
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted: two, or one.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where the rows had names.
+
+    References
+    ----------
+    .. [1] P. Massart, "The tight constant in the Dvoretzky-Kiefer-Wolfowitz inequality", Annals of Probability 18(3),
+       1990.
+    .. [2] S. Shalev-Shwartz and S. Ben-David, "Understanding Machine Learning: From Theory to Algorithms", Cambridge
+       University Press, 2014, chapters 2 and 4.
 
     Examples
     --------
+    >>> from hindsight import ThresholdClassifier
     >>> model = ThresholdClassifier().fit([[160.0], [165.0], [175.0], [180.0]], list("ffmm"))
     >>> model.threshold_, model.above_, model.errors_
     (170.0, 'm', 0)
     """
 
-    classes_: np.ndarray
-    n_features_in_: int
+    _takes_sparse = False
 
     def __init__(self, feature: int | str | None = None, *, delta: float = 0.05) -> None:
         self.feature = feature
@@ -53,25 +86,33 @@ class ThresholdClassifier(SaveMixin, ClassifierMixin, BaseEstimator):  # type: i
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        tags.classifier_tags.poor_score = True  # one threshold on one feature is all it has
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Find the threshold; on an error everything is as before the call."""
-        kept = dict(self.__dict__)
-        try:
-            return self._fit(X, y)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(kept)
-            raise
+        """Find the threshold; on an error the estimator is as before the call.
 
-    def _fit(self, X: Any, y: Any) -> Self:
+        Parameters
+        ----------
+        X : {array-like, dataframe} of shape (n_rows, n_features)
+            Rows.
+        y : array-like of shape (n_rows,)
+            Labels of at most two classes.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        with self._all_or_nothing():
+            self._fit(X, y)
+        return self
+
+    def _fit(self, X: Any, y: Any) -> None:
         if not 0.0 < self.delta < 1.0:
             raise ValueError(f"delta must lie between 0 and 1, got {self.delta!r}")
-        X = matrix(self, X, reset=True)
-        finite(X)
-        y = OnlineClassifier._labels(self, X, y)
+        X = self._matrix(X, reset=True)
+        check_finite(X)
+        y = self._labels(X, y)
         self.classes_ = unique_labels(y)
         if len(self.classes_) > 2:
             kind = type_of_target(y, input_name="y")
@@ -90,7 +131,6 @@ class ThresholdClassifier(SaveMixin, ClassifierMixin, BaseEstimator):  # type: i
         self._above, self._below = (self.classes_[-1], self.classes_[0])[:: 1 if above else -1]
         self.risk_ = self.errors_ / len(y)
         self.bound_ = self.risk_ + math.sqrt(2.0 * math.log(4.0 * len(places) / self.delta) / len(y))
-        return self
 
     def _place(self) -> int:
         names = getattr(self, "feature_names_in_", np.array([])).tolist()
@@ -103,10 +143,20 @@ class ThresholdClassifier(SaveMixin, ClassifierMixin, BaseEstimator):  # type: i
         return int(self.feature)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """How far the feature is on the side of classes_[1]: above 0 there, at most 0 on the other."""
+        """Return how far the feature is on the side of ``classes_[1]``: above 0 there, at most 0 on the other.
+
+        Parameters
+        ----------
+        X : {array-like, dataframe} of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_rows,)
+        """
         check_is_fitted(self, "threshold_")
-        X = matrix(self, X, reset=False)
-        finite(X)
+        X = self._matrix(X, reset=False)
+        check_finite(X)
         x = X[:, self.feature_].astype(np.float64)
         high = x > self.threshold_
         with np.errstate(invalid="ignore"):
@@ -115,7 +165,17 @@ class ThresholdClassifier(SaveMixin, ClassifierMixin, BaseEstimator):  # type: i
         return np.asarray(np.where(high == (self._above == self.classes_[-1]), far, -far))
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of each row."""
+        """Return the class of each row.
+
+        Parameters
+        ----------
+        X : {array-like, dataframe} of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_rows,)
+        """
         high = self.decision_function(X) > 0.0
         return np.asarray(self.classes_[np.where(high, len(self.classes_) - 1, 0)])
 
@@ -133,11 +193,3 @@ def least(x: np.ndarray, ones: np.ndarray) -> tuple[int, float]:
     low, high = float(x[k - 1]), float(x[k])
     middle = low + 0.5 * (high - low) if high - low < math.inf else 0.5 * low + 0.5 * high
     return int(errors[k]), middle if low <= middle < high else low
-
-
-def finite(X: np.ndarray) -> None:
-    """One error for the first value that is not finite."""
-    if not np.isfinite(X).all():
-        row, column = np.argwhere(~np.isfinite(X))[0].tolist()
-        value = "NaN" if np.isnan(X[row, column]) else repr(float(X[row, column]))
-        raise RowError(row, f", column {column}: value {value} is not finite")

@@ -6,6 +6,7 @@ is in cache. A call either plays every row or changes nothing.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from ..validation import check_targets, check_weights
 from .facts import Facts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from .learners import Learner
 
@@ -187,7 +188,25 @@ def check_start(geometry: Any, start: Any, width: int) -> np.ndarray:
     return w
 
 
-def play(
+@contextmanager
+def unchanged_on_error(runs: Sequence[Run]) -> Iterator[None]:
+    """Restore the runs to what they were at the start of the block if an exception leaves it."""
+    before = [run.snapshot() for run in runs]
+    try:
+        yield
+    except BaseException:
+        for run, state in zip(runs, before, strict=True):
+            run.restore(state)
+        raise
+
+
+def play(runs: Sequence[Run], *rows: Any, **options: Any) -> None:
+    """Play all rows with every run as `play_rows` does, or raise and leave every run as it was."""
+    with unchanged_on_error(runs):
+        play_rows(runs, *rows, **options)
+
+
+def play_rows(
     runs: Sequence[Run],
     X: Any,
     targets: Sequence[np.ndarray],
@@ -196,7 +215,7 @@ def play(
     names: Sequence[Any] | None = None,
     idle: bool = False,
 ) -> None:
-    """Play all rows of X with every run, in order, or raise and leave every run as it was.
+    """Play all rows of X with every run, in order; after an error the runs stand at the row that caused it.
 
     Parameters
     ----------
@@ -220,20 +239,14 @@ def play(
         block = max(1, min(BLOCK, SHARED * m // max(1, X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes)))
     block = max(1, min(block, m))
     work, ones = np.empty((3, block)), np.ones(block)
-    before = [run.snapshot() for run in runs]
     rows = rows_of(X, runs[0].bias) if runs else None
-    try:
-        for a in range(0, m, block):
-            b = min(m, a + block)
-            c = ones[: b - a] if weight is None else weight[a:b]
-            for k, run in enumerate(runs):
-                _block(run, rows, a, b, targets[k][a:b], c, work[:, : b - a], X, names)
-                if margins is not None:
-                    margins[a:b, k] = work[0, : b - a]
-    except BaseException:
-        for run, state in zip(runs, before, strict=True):
-            run.restore(state)
-        raise
+    for a in range(0, m, block):
+        b = min(m, a + block)
+        c = ones[: b - a] if weight is None else weight[a:b]
+        for k, run in enumerate(runs):
+            _block(run, rows, a, b, targets[k][a:b], c, work[:, : b - a], X, names)
+            if margins is not None:
+                margins[a:b, k] = work[0, : b - a]
 
 
 def _block(

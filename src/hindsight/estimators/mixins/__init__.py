@@ -1,0 +1,30 @@
+"""Parts that estimators share, one idea per module; an estimator inherits those that it needs."""
+
+from .certifying import RunsMixin
+from .fitting import AllOrNothingMixin, FitMixin
+from .labels import LabelsMixin
+from .linear import LinearClassifierMixin, LinearMixin, LinearRegressorMixin, MarginClassifierMixin
+from .prediction import LogisticProbabilityMixin, MeanPredictionMixin
+from .rows import RowsMixin
+from .saving import SaveMixin
+from .scoring import BoundNotScoreMixin
+from .single_rows import SingleRowMixin
+from .targets import TargetsMixin
+
+__all__ = [
+    "AllOrNothingMixin",
+    "BoundNotScoreMixin",
+    "FitMixin",
+    "LabelsMixin",
+    "LinearClassifierMixin",
+    "LinearMixin",
+    "LinearRegressorMixin",
+    "LogisticProbabilityMixin",
+    "MarginClassifierMixin",
+    "MeanPredictionMixin",
+    "RowsMixin",
+    "RunsMixin",
+    "SaveMixin",
+    "SingleRowMixin",
+    "TargetsMixin",
+]

@@ -1,0 +1,54 @@
+"""Labels of classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from ...errors import RowError
+from ...rows.labels import encode_labels
+from .targets import require_y
+
+
+class LabelsMixin:
+    """Labels read and coded by their place among `classes_`."""
+
+    classes_: np.ndarray
+
+    def _labels(self, X: Any, y: Any, known: bool = False) -> np.ndarray:
+        """The labels as an array; where the classes are `known`, any value that is no label is found when coding."""
+        require_y(self, y)
+        y = np.asarray(column_or_1d(y, warn=True))
+        check_consistent_length(X, y)
+        if y.dtype.kind == "f" and not np.isfinite(y).all():
+            row = int(np.flatnonzero(~np.isfinite(y))[0])
+            raise RowError(row, f": label {y[row]} is not finite")
+        if not known:
+            check_classification_targets(y)
+        return y
+
+    def _set_classes(self, labels: Any) -> None:
+        """Declare the classes: those among the labels, of which there must be two."""
+        self.classes_ = unique_labels(labels)
+        if len(self.classes_) < 2:
+            raise ValueError(f"there must be at least two classes, got one class: {self.classes_.item(0)!r}")
+
+    def _same_classes(self, classes: Any) -> None:
+        """Refuse classes that are not those declared before."""
+        if classes is not None and not np.array_equal(unique_labels(classes), self.classes_):
+            raise ValueError(f"classes={classes!r} is not the same as declared before: {self.classes_.tolist()}")
+
+    def _codes(self, y: np.ndarray) -> np.ndarray:
+        """The place of each label among the classes."""
+        codes = encode_labels(y, self.classes_)
+        if codes.size and codes.min() < 0:
+            row = int(codes.argmin())
+            raise RowError(row, f": class {y[row].item()!r} was not declared (classes={self.classes_.tolist()})")
+        return codes
+
+    def _label_of_each(self, runs: int) -> list[str | None]:
+        """What each of so many runs is called in certificates."""
+        return [None] if runs == 1 else [str(label) for label in self.classes_]

@@ -1,0 +1,72 @@
+"""What margins predict through the link of a loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+
+from ... import kernels
+from ...rows.labels import class_probabilities
+
+
+def means(loss: Any, z: np.ndarray) -> np.ndarray:
+    """What margins predict through the link of a loss."""
+    z = np.ascontiguousarray(z, np.float64)
+    out = np.empty_like(z)
+    kernels.means(loss, z, out)
+    return out
+
+
+class MeanPredictionMixin:
+    """Predictions of a regressor: the margin, through the link of its loss."""
+
+    runs_: list[Any]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return what the model predicts for each row: its margin, through the link where there is one.
+
+        Parameters
+        ----------
+        X : {array-like, CSR matrix, dataframe} of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        predictions : ndarray of shape (n_rows,)
+        """
+        margins: np.ndarray = self._margins(X)  # type: ignore[attr-defined]
+        return means(self.runs_[0].learner.loss, margins[:, 0])
+
+
+def _has_probabilities(estimator: Any) -> bool:
+    if estimator.loss != "logistic":
+        raise AttributeError(f"probabilities need loss='logistic', not {estimator.loss!r}")
+    return True
+
+
+class LogisticProbabilityMixin:
+    """Probabilities of the classes, for the logistic loss."""
+
+    runs_: list[Any]
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probabilities of the classes through the logistic link.
+
+        Those of one-vs-rest runs are scaled to sum to 1. Only with ``loss="logistic"``.
+
+        Parameters
+        ----------
+        X : {array-like, CSR matrix, dataframe} of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_rows, n_classes)
+            One column per class, in the order of ``classes_``.
+        """
+        z = np.atleast_2d(self.decision_function(X).T).T  # type: ignore[attr-defined]
+        loss = self.runs_[0].learner.loss
+        return class_probabilities(np.stack([means(loss, z[:, k]) for k in range(z.shape[1])], axis=1))

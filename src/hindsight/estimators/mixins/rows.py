@@ -1,0 +1,86 @@
+"""Rows and their weights as scikit-learn's estimators take them."""
+
+from __future__ import annotations
+
+from numbers import Number
+from typing import TYPE_CHECKING, Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from sklearn.utils.validation import check_array, validate_data
+
+from ...errors import RowError
+from ...rows.matrices import explain
+from ...validation import check_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FLOATS = [np.float64, np.float32]
+
+
+class RowsMixin:
+    """Rows from arrays, sparse matrices and dataframes, with the number and the names of the features checked."""
+
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    _takes_sparse = True  # whether rows may be a sparse matrix
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = self._takes_sparse
+        return tags
+
+    def _read(self, X: Any, reset: bool, **checks: Any) -> Any:
+        """X as a float array or CSR matrix, without a copy where it is one already; `reset` notes its features."""
+        checks |= {"accept_sparse": "csr" if self._takes_sparse else False, "dtype": FLOATS}
+        frame = X if isinstance(X, np.ndarray) else nw.from_native(X, eager_only=True, pass_through=True)
+        if not isinstance(frame, nw.DataFrame):
+            return validate_data(self, X, reset=reset, **checks)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        return check_array(frame.to_numpy(), **checks)
+
+    def _matrix(self, X: Any, reset: bool) -> Any:
+        """X as `_read` gives it, with values that may not be finite.
+
+        What learns finds NaN and infinity while it reads the rows; another pass over them would double the time.
+        """
+        return self._read(X, reset, ensure_all_finite=False)
+
+    @property
+    def _feature_names(self) -> Sequence[Any] | None:
+        """Names of the features for errors; None where they have none."""
+        return getattr(self, "feature_names_in_", None)
+
+
+def read_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
+    """The weights of the rows as float64; None stands for 1 throughout."""
+    if sample_weight is None:
+        return None
+    count = X.shape[0]
+    if isinstance(sample_weight, Number):
+        sample_weight = np.full(count, sample_weight)
+    weight: np.ndarray = check_array(
+        sample_weight, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="sample_weight", order="C"
+    )
+    if weight.shape != (count,):
+        raise ValueError(f"sample_weight must have one number per row: expected shape ({count},), got {weight.shape}")
+    check_weights(weight)
+    return weight
+
+
+def check_finite(X: np.ndarray) -> None:
+    """Refuse an array with a value that is not finite, naming its row and column."""
+    if not np.isfinite(X).all():
+        row, column = np.argwhere(~np.isfinite(X))[0].tolist()
+        value = "NaN" if np.isnan(X[row, column]) else repr(float(X[row, column]))
+        raise RowError(row, f", column {column}: value {value} is not finite")
+
+
+def check_indices(X: Any) -> None:
+    """Refuse a sparse matrix with a column index outside its width: loops over it would leave their memory."""
+    if isinstance(X, np.ndarray) or not X.indices.size:
+        return
+    if X.indices.min() < 0 or X.indices.max() >= X.shape[1]:
+        bad = int(np.flatnonzero((X.indices < 0) | (X.indices >= X.shape[1]))[0])
+        explain(X, int(np.searchsorted(X.indptr, bad, "right")) - 1, 0.0, 0.0, 0.0, X.shape[1], None)

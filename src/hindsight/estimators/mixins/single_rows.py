@@ -1,0 +1,189 @@
+"""Rows that come one at a time, as dicts or 1-D arrays."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ...online.single_row import Arrays, Dicts, One
+from ...validation import check_target, check_targets, check_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from ...online.learners import Learner
+    from ...online.run import Run
+
+TEMPORARY = ("_ones", "_row", "_swift")  # attributes that only save time, made again when needed
+
+
+class SingleRowMixin:
+    """Learning and predicting one row with every run.
+
+    Names of dicts get their column at first sight, where the geometry of the learner can grow.
+    """
+
+    runs_: list[Run]
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    average: str | None
+    start: Any
+    _ones: dict[int, One]  # each run bound to the row that is laid out
+    _swift: One | None  # the only run, if rows are dicts
+    _row: Any  # where single rows are laid out
+    _column: dict[Hashable, int]  # of each name that dicts have used
+
+    def _learner(self) -> Learner:
+        raise NotImplementedError
+
+    def _begin(self, features: int, count: int) -> None:
+        raise NotImplementedError
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        return {k: v for k, v in state.items() if k not in TEMPORARY}
+
+    def _first_row(self, x: Any, count: int) -> None:
+        """Start runs for a first row that came by itself."""
+        features = getattr(self, "features", None)
+        if isinstance(x, dict):
+            if features is None and not self._learner().geometry.can_grow:
+                raise ValueError("declare the features (features=[...]) before dicts: multiplicative weights need N")
+            self._column = {k: j for j, k in enumerate(x if features is None else features)}
+            self.n_features_in_ = len(self._column)
+        else:
+            self.n_features_in_ = np.asarray(x).shape[0] if np.ndim(x) == 1 else 0
+        if self.n_features_in_ == 0:
+            raise ValueError(f"x must be a dict or a 1-D array with at least one feature, got {x!r}")
+        self._begin(self.n_features_in_, count)
+
+    def _learn_one(self, x: Any, targets: list[float], weight: float) -> None:
+        """Play one row with every run; on an error each is as it was, and so are the names."""
+        runs = self.runs_
+        one, laid = self.__dict__.get("_swift"), False
+        if (
+            one is not None
+            and weight == 1.0
+            and check_target(one.targets, targets[0])
+            and one.lay(runs, self._row, x, True)
+        ):
+            if len(self._column) == self.n_features_in_:  # the common case, at least cost
+                one.learn(targets[0], 1.0)
+                return
+            laid = True
+        self._check_one(targets, weight)
+        known, room = self.n_features_in_, runs[0].features
+        before: list[Any] = []
+        try:
+            if laid:
+                self._add_features()
+            else:
+                self._put(x, True)
+            for k, y in enumerate(targets):
+                if k > 0:
+                    before.append(runs[k - 1].snapshot())
+                self._ready(k).learn(y, weight)
+        except ValueError:
+            for run, state in zip(runs, before, strict=False):
+                run.restore(state)
+            if "_column" in self.__dict__ and len(self._column) > known:
+                self._drop_features(known, room)
+            raise
+
+    def _check_one(self, targets: list[float], weight: float) -> None:
+        """Refuse a weight or a target that no run takes, and a round without a rate."""
+        if not 0.0 < weight < math.inf:
+            check_weights(np.array([weight, 1.0], np.float64))
+        learner = self.runs_[0].learner  # the runs differ in nothing that matters here
+        for y in targets:
+            if not check_target(learner.targets, y):
+                check_targets(learner.targets, np.array([y], np.float64))
+        rates = learner.rate.rates.size
+        if rates and weight > 0.0 and self.runs_[0].rounds >= rates:
+            raise ValueError(f"{rates} rates were given, but there are more rounds than that")
+
+    def _margins_one(self, x: Any) -> list[float]:
+        """The margin of one row for every run."""
+        if "runs_" not in self.__dict__:
+            check_is_fitted(self)
+        one = self.__dict__.get("_swift")
+        if one is not None and self.average is None and one.lay(self.runs_, self._row, x, False):
+            return [one.margin()]
+        self._put(x, False)
+        if self.average is None:
+            if len(self.runs_) == 1:
+                return [self._ready(0).margin()]
+            return [self._ready(k).margin() for k in range(len(self.runs_))]
+        w = np.array([run.mean(self.average) for run in self.runs_])
+        intercept = w[:, -1] if self.runs_[0].intercept else 0.0
+        margins: np.ndarray = np.asarray(self._row.matrix() @ w[:, : self.n_features_in_].T)[0] + intercept
+        if not np.isfinite(margins).all():
+            raise ValueError(f"the margin is {margins[0]}: a value of x is not finite, or too large")
+        return margins.tolist()
+
+    # ---- the row that is laid out
+
+    def _put(self, x: Any, grow: bool) -> None:
+        """Lay the row where the kernel reads it; with `grow`, new names get a column."""
+        row = self.__dict__.get("_row")
+        if isinstance(x, dict):
+            if type(row) is not Dicts:
+                if "_column" not in self.__dict__:
+                    names = getattr(self, "feature_names_in_", None)
+                    self._column = {k: j for j, k in enumerate(range(self.n_features_in_) if names is None else names)}
+                row = self._row = Dicts(self._column, self.runs_[0].bias)
+            row.put(x, grow)
+            if len(row.column) > self.n_features_in_:
+                self._add_features()
+        else:
+            if type(row) is not Arrays:
+                row = self._row = Arrays(self.n_features_in_, self.runs_[0].bias)
+            row.put(x)
+
+    def _ready(self, k: int) -> One:
+        """Run k bound to the row that was put."""
+        ones = self.__dict__.setdefault("_ones", {})
+        one: One | None = ones.get(k)
+        if one is None or one.run is not self.runs_[k] or one.row is not self._row or one.stale():
+            one = ones[k] = One(self.runs_, k, self._row, one)
+            self._swift = one if one.swift() else None
+        return one
+
+    # ---- names that are new
+
+    def _add_features(self) -> None:
+        """Make room for names that just got a column, where the geometry allows it."""
+        if not self.runs_[0].learner.geometry.can_grow:
+            raise ValueError(
+                f"feature {self._newest()!r} is new: multiplicative weights depend on how many features there are, "
+                "so declare them all (features=[...])"
+            )
+        if self.start is not None:
+            raise ValueError(
+                f"feature {self._newest()!r} is new, but start gives the weights of {self.n_features_in_} features"
+            )
+        self.n_features_in_ = len(self._column)
+        if self.n_features_in_ > self.runs_[0].features:
+            for run in self.runs_:
+                run.resize(2 * self.n_features_in_)
+        if hasattr(self, "feature_names_in_"):
+            self.feature_names_in_ = np.array(list(self._column), dtype=object)
+
+    def _newest(self) -> Hashable:
+        return next(itertools.islice(self._column, self.n_features_in_, None))
+
+    def _drop_features(self, known: int, room: int) -> None:
+        """Take back the names added since there were `known`, and the room made for them."""
+        if self.runs_[0].features > room:
+            for run in self.runs_:
+                run.resize(room)
+        for name in list(self._column)[known:]:
+            del self._column[name]
+        self.n_features_in_ = known
+        if hasattr(self, "feature_names_in_"):
+            self.feature_names_in_ = self.feature_names_in_[:known]
+        self._row.forget()

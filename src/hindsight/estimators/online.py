@@ -1,0 +1,120 @@
+"""What all online estimators share: runs that start, play rows and are certified."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from ..errors import AssumptionWarning
+from ..online.run import Run, doubts, play_rows
+from ..validation import choice
+from .mixins import FitMixin, LinearMixin, RunsMixin, SaveMixin, SingleRowMixin
+from .mixins.certifying import join_certificates
+from .mixins.rows import read_weights
+
+
+class OnlineEstimator(FitMixin, SaveMixin, SingleRowMixin, RunsMixin, LinearMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
+    """Base of the online estimators; a concrete one has a constructor and `_learner`."""
+
+    runs_: list[Run]
+    _private_state = ("_ones", "_row", "_swift", "_column")
+
+    def __init__(
+        self, *, average: str | None = None, fit_intercept: bool = True, passes: int = 1, start: Any = None,
+        keep_margins: bool = False,
+    ) -> None:  # fmt: skip
+        self.average = average
+        self.fit_intercept = fit_intercept
+        self.passes = passes
+        self.start = start
+        self.keep_margins = keep_margins
+
+    def _weights(self) -> np.ndarray:
+        """The weights that predict, one row per run, the intercept's last."""
+        check_is_fitted(self)
+        if self.average is None:
+            return np.array([run.weights for run in self.runs_])
+        return np.array([run.mean(self.average) for run in self.runs_])
+
+    # ---- learning
+
+    def _begin(self, features: int, count: int) -> None:
+        """Start so many runs."""
+        learner = self._learner()
+        rates = getattr(self, "rates", None)
+        if rates is not None:
+            learner = learner.with_rates(rates)
+        if self.average is not None:
+            choice("average", self.average, ("before", "after"))
+        starts = [None] * count if self.start is None else list(np.atleast_2d(np.asarray(self.start, np.float64)))
+        if len(starts) != count:
+            raise ValueError(f"start must have one row for each of the {count} one-vs-rest learners, got {len(starts)}")
+        self.runs_ = [self._new_run(learner, features, start) for start in starts]
+
+    def _new_run(self, learner: Any, features: int, start: np.ndarray | None = None) -> Run:
+        return Run(learner, features, intercept=self.fit_intercept, average=self.average is not None, start=start)
+
+    def _play(self, X: Any, targets: list[np.ndarray], sample_weight: Any, passes: int) -> None:
+        """Play the rows; who calls it undoes what an error leaves half done."""
+        weight = read_weights(sample_weight, X)
+        margins = np.empty((X.shape[0], len(self.runs_))) if self.keep_margins else None
+        for _ in range(passes):
+            play_rows(self.runs_, X, targets, weight, margins, self._feature_names)
+        for warning in doubts(self.runs_[0]):
+            warnings.warn(warning, AssumptionWarning, stacklevel=4)
+        if margins is not None:
+            self.margins_ = margins[:, 0] if margins.shape[1] == 1 else margins
+
+    def _pass_count(self) -> int:
+        if not isinstance(self.passes, (int, np.integer)) or isinstance(self.passes, bool) or self.passes < 1:
+            raise ValueError(f"passes must be a whole number, at least 1; got {self.passes!r}")
+        return int(self.passes)
+
+    # ---- certificates
+
+    def certify(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, u: Any = None, planted: Any = None, tol: float = 0.01
+    ) -> Any:
+        """Return the certificate of the run so far: its loss, the rival's in hindsight, the bound, and its verdict.
+
+        Parameters
+        ----------
+        X : {array-like, CSR matrix, dataframe} of shape (n_rows, n_features), or callable
+            The rows the model was trained on, in that order (all `partial_fit` calls together); or a callable that
+            returns a fresh iterator of (X, y, sample_weight or None) at each call, for rows that do not fit in memory.
+        y : array-like of shape (n_rows,), default=None
+            Targets as in training; None with a callable.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights as in training; None with a callable.
+        u : array-like of shape (n_features,) or (n_features + 1,), default=None
+            A comparator to take instead of the best in hindsight, the intercept's weight last.
+        planted : array-like of shape (n_features,) or (n_features + 1,), default=None
+            For GLM-tron, the w* with y = u(w*.x).
+        tol : float, default=0.01
+            Relative gap to which the rival is sought.
+
+        Returns
+        -------
+        Certificate or Certificates
+            One certificate; for one-vs-rest `Certificates` with one per class.
+
+        Raises
+        ------
+        MismatchError
+            If these are not the rows of the run.
+        """
+        from ..certificates.certify import certify_run
+
+        check_is_fitted(self)
+        labels = self._run_labels()
+        for run in self.runs_:  # dicts may have left room for names to come
+            if run.features > self.n_features_in_:
+                run.resize(self.n_features_in_)
+        return join_certificates([
+            certify_run(run, self._data(k, X, y, sample_weight), u=u, planted=planted, tol=tol, label=labels[k])
+            for k, run in enumerate(self.runs_)
+        ])  # fmt: skip

@@ -1,0 +1,152 @@
+"""What online classifiers share: two classes with one run, more with one run per class."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+
+from ..online.run import unchanged_on_error
+from ..rows.labels import run_count, target_of_runs, targets_of_runs
+from .mixins import BoundNotScoreMixin, LabelsMixin, MarginClassifierMixin
+from .online import OnlineEstimator
+
+
+class OnlineClassifier(BoundNotScoreMixin, LabelsMixin, MarginClassifierMixin, ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
+    """Base of the online classifiers. ``classes_[1]`` is positive; of more classes each is, against the rest."""
+
+    _places: tuple[np.ndarray, dict[Any, int]]  # the classes, and the place of each
+
+    def _targets(self, y: np.ndarray) -> list[np.ndarray]:
+        """For each run, its targets as the loss takes them."""
+        return targets_of_runs(self._codes(y), len(self.classes_), self.runs_[0].learner.targets, len(self.runs_))
+
+    def _seen(self, X: Any, y: Any) -> list[np.ndarray]:
+        return self._targets(self._labels(X, y))
+
+    def _run_labels(self) -> list[str | None]:
+        return self._label_of_each(len(self.runs_))
+
+    def _declare(self, labels: Any, features: int) -> None:
+        self._set_classes(labels)
+        self._begin(features, run_count(len(self.classes_)))
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+        passes = self._pass_count()
+        X = self._matrix(X, reset=True)
+        y = self._labels(X, y)
+        self._declare(y, X.shape[1])
+        self._play(X, self._targets(y), sample_weight, passes)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Continue learning from these rows, once over; on an error the estimator is as before the call.
+
+        Parameters
+        ----------
+        X : {array-like, CSR matrix, dataframe} of shape (n_rows, n_features)
+            Rows, in the order in which they are learnt.
+        y : array-like of shape (n_rows,)
+            Labels.
+        classes : array-like of shape (n_classes,), default=None
+            All classes, declared by the first call; None takes those in y.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weight of each row, which multiplies its loss; None is 1.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        if self.__sklearn_is_fitted__():
+            X = self._matrix(X, reset=False)
+            y = self._labels(X, y, known=True)
+            self._same_classes(classes)
+            targets = self._targets(y)
+            with unchanged_on_error(self.runs_):
+                self._play(X, targets, sample_weight, 1)
+        else:
+            with self._all_or_nothing():
+                X = self._matrix(X, reset=True)
+                y = self._labels(X, y, known=classes is not None)
+                self._declare(y if classes is None else classes, X.shape[1])
+                self._play(X, self._targets(y), sample_weight, 1)
+        return self
+
+    # ---- one row at a time
+
+    def learn_one(self, x: Any, y: Any, weight: float = 1.0) -> Self:
+        """Learn one row; on an error the estimator is as before the call.
+
+        Parameters
+        ----------
+        x : dict or array-like of shape (n_features,)
+            The row: names and values of features, or all values in order.
+        y : object
+            Its label. A class never seen starts a one-vs-rest run of its own.
+        weight : float, default=1.0
+            Its weight, which multiplies the loss.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        if self.__sklearn_is_fitted__() and y in self._place():
+            self._learn_label(x, y, weight)
+            return self
+        with self._all_or_nothing():
+            if self.__sklearn_is_fitted__():
+                self._add_class(y)
+            else:
+                self._first_row(x, 1)
+                self.classes_ = np.array([y])
+            self._learn_label(x, y, weight)
+        return self
+
+    def _learn_label(self, x: Any, y: Any, weight: float) -> None:
+        runs = self.runs_
+        targets = target_of_runs(self._place()[y], len(self.classes_), runs[0].learner.targets, len(runs))
+        self._learn_one(x, targets, weight)
+
+    def _place(self) -> dict[Any, int]:
+        """The place of each class, kept until the classes change."""
+        kept = getattr(self, "_places", None)
+        if kept is None or kept[0] is not self.classes_:
+            kept = self._places = (self.classes_, {label: k for k, label in enumerate(self.classes_.tolist())})
+        return kept[1]
+
+    def _add_class(self, label: Any) -> None:
+        """Give a new class its run. Two classes share one run, of ``classes_[1]``; a third makes it one each."""
+        runs = list(self.runs_)
+        if self.start is not None:
+            raise ValueError(f"class {label!r} is new, but start gives the weights of {len(runs)} learners")
+        if len(self.classes_) == 1 and runs[0].learner.geometry.signed:
+            first = self.classes_.item(0)
+            self.classes_ = np.array(sorted((first, label)))
+            if first < label:
+                self.runs_ = [runs[0].mirrored()]
+            return
+        if len(runs) == 1 and len(self.classes_) == 2:
+            runs.insert(0, runs[0].mirrored())
+        runs.append(self._new_run(runs[0].learner, runs[0].features))
+        classes = np.array([*self.classes_.tolist(), label])
+        order = np.argsort(classes, kind="stable")
+        self.classes_, self.runs_ = classes[order], [runs[k] for k in order]
+
+    def predict_one(self, x: Any) -> Any:
+        """Return the class of one row.
+
+        Parameters
+        ----------
+        x : dict or array-like of shape (n_features,)
+            The row. A name that was never learnt has weight 0.
+
+        Returns
+        -------
+        label : object
+        """
+        z = self._margins_one(x)
+        if len(z) == 1 and len(self.classes_) == 2:
+            return self.classes_.item(int(z[0] > 0))
+        return self.classes_.item(max(range(len(z)), key=z.__getitem__))

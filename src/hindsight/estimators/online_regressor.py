@@ -1,0 +1,100 @@
+"""What online regressors share."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from sklearn.base import RegressorMixin
+
+from ..online.run import unchanged_on_error
+from .mixins import BoundNotScoreMixin, LinearRegressorMixin, MeanPredictionMixin, TargetsMixin
+from .online import OnlineEstimator
+
+
+class OnlineRegressor(
+    BoundNotScoreMixin,
+    TargetsMixin,
+    MeanPredictionMixin,
+    LinearRegressorMixin,
+    RegressorMixin,  # type: ignore[misc]
+    OnlineEstimator,
+):
+    """Base of the online regressors: a single run on targets that are numbers."""
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+        passes = self._pass_count()
+        X = self._matrix(X, reset=True)
+        targets = self._seen(X, y)
+        self._begin(X.shape[1], 1)
+        self._play(X, targets, sample_weight, passes)
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Continue learning from these rows, once over; on an error the estimator is as before the call.
+
+        Parameters
+        ----------
+        X : {array-like, CSR matrix, dataframe} of shape (n_rows, n_features)
+            Rows, in the order in which they are learnt.
+        y : array-like of shape (n_rows,)
+            Targets.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weight of each row, which multiplies its loss; None is 1.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        if self.__sklearn_is_fitted__():
+            X = self._matrix(X, reset=False)
+            targets = self._seen(X, y)
+            with unchanged_on_error(self.runs_):
+                self._play(X, targets, sample_weight, 1)
+        else:
+            with self._all_or_nothing():
+                X = self._matrix(X, reset=True)
+                targets = self._seen(X, y)
+                self._begin(X.shape[1], 1)
+                self._play(X, targets, sample_weight, 1)
+        return self
+
+    def learn_one(self, x: Any, y: float, weight: float = 1.0) -> Self:
+        """Learn one row; on an error the estimator is as before the call.
+
+        Parameters
+        ----------
+        x : dict or array-like of shape (n_features,)
+            The row: names and values of features, or all values in order.
+        y : float
+            Its target.
+        weight : float, default=1.0
+            Its weight, which multiplies the loss.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        if self.__sklearn_is_fitted__():
+            self._learn_one(x, [float(y)], weight)
+        else:
+            with self._all_or_nothing():
+                self._first_row(x, 1)
+                self._learn_one(x, [float(y)], weight)
+        return self
+
+    def predict_one(self, x: Any) -> float:
+        """Return what the model predicts for one row.
+
+        Parameters
+        ----------
+        x : dict or array-like of shape (n_features,)
+            The row. A name that was never learnt has weight 0.
+
+        Returns
+        -------
+        prediction : float
+        """
+        z = self._margins_one(x)[0]
+        mean: float = self.runs_[0].learner.loss.mean(z)
+        return mean

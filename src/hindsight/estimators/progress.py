@@ -1,0 +1,44 @@
+"""Progress bars on the error stream."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@contextmanager
+def progress_bar(
+    show: bool, description: str, total: float | None, *, counted: bool = True
+) -> Iterator[Callable[..., Any] | None]:
+    """Show a bar on stderr while the block runs, and give what updates it; None unless asked to show.
+
+    Parameters
+    ----------
+    show : bool
+        Whether there is a bar at all.
+    description : str
+        What stands beside it at first.
+    total : float or None
+        What `completed` is at the end, if that is known.
+    counted : bool, default=True
+        Whether "completed/total" stands beside it.
+
+    Returns
+    -------
+    update : callable or None
+        Takes the keywords of `rich.progress.Progress.update`: advance, completed, description.
+    """
+    if not show:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    count = (MofNCompleteColumn(),) if counted else ()
+    columns = (TextColumn("{task.description}"), BarColumn(), *count, TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(description, total=total)
+        yield lambda **changes: bar.update(task, **changes)

@@ -1,0 +1,173 @@
+"""Labels as the runs of a one-vs-rest problem see them, and margins back as labels.
+
+Two classes share one run, in which the second class is positive. More classes have one run each, in which that class is
+positive and every other is negative. So the runs stand for the *last* ``runs`` of the classes, whatever their number.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def run_count(classes: int) -> int:
+    """Return the number of runs that learn this many classes.
+
+    Examples
+    --------
+    >>> run_count(2), run_count(3)
+    (1, 3)
+    """
+    return 1 if classes == 2 else classes
+
+
+def encode_labels(labels: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.ndarray:
+    """Return the index of each label among the classes, -1 for a label that is none of them.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_rows,)
+        Labels of any type.
+    classes : sequence of length n_classes
+        The classes, all different and of the same type as the labels.
+
+    Returns
+    -------
+    codes : ndarray of int8 or, from 127 classes on, int32, of shape (n_rows,)
+
+    Examples
+    --------
+    >>> encode_labels(np.array(["b", "a", "c"]), ["a", "b"])
+    array([ 1,  0, -1], dtype=int8)
+    """
+    kind = np.int8 if len(classes) < 127 else np.int32
+    codes: np.ndarray = np.full(len(labels), -1, kind)
+    for code, label in enumerate(classes):  # adding up is many times faster than assigning through a mask
+        codes += np.multiply(labels == label, code + 1, dtype=kind)
+    return codes
+
+
+def numbers_of(classes: Sequence[str]) -> list[float]:
+    """Return classes written as text as numbers, NaN (which equals no label) for one that is no number.
+
+    Examples
+    --------
+    >>> encode_labels(np.array([1.0, 0.5]), numbers_of(["0.50", "1", "none"]))
+    array([1, 0], dtype=int8)
+    """
+    return [_number(label) for label in classes]
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        return math.nan
+    return value if math.isfinite(value) else math.nan
+
+
+def negative_target(targets: str) -> float:
+    """Return the target of a row of another class: 0 for a loss of targets in [0, 1] ("unit"), otherwise -1."""
+    return 0.0 if targets == "unit" else -1.0
+
+
+def targets_of_runs(codes: np.ndarray, classes: int, targets: str, runs: int | None = None) -> list[np.ndarray]:
+    """Return for each run its targets: 1 for the rows of its class, 0 or -1 for the others.
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n_rows,)
+        The class of each row, by its index.
+    classes : int
+        Number of classes.
+    targets : {"unit", "sign", "real"}
+        What the loss takes: "unit" gives 0 and 1, the others -1 and 1.
+    runs : int, default=None
+        Number of runs; None is `run_count(classes)`.
+
+    Returns
+    -------
+    list of ndarray of float64
+
+    Examples
+    --------
+    >>> targets_of_runs(np.array([1, 0]), 2, "sign")
+    [array([ 1., -1.])]
+    >>> targets_of_runs(np.array([1, 0, 2]), 3, "unit")
+    [array([0., 1., 0.]), array([1., 0., 0.]), array([0., 0., 1.])]
+    """
+    low = negative_target(targets)
+    count = run_count(classes) if runs is None else runs
+    return [(1.0 - low) * (codes == code) + low for code in range(classes - count, classes)]
+
+
+def target_of_runs(code: int, classes: int, targets: str, runs: int) -> list[float]:
+    """Return what `targets_of_runs` gives, for a single row.
+
+    Examples
+    --------
+    >>> target_of_runs(0, 2, "sign", 1), target_of_runs(0, 3, "unit", 3)
+    ([-1.0], [1.0, 0.0, 0.0])
+    """
+    low = negative_target(targets)
+    return [1.0 if code == k else low for k in range(classes - runs, classes)]
+
+
+def chosen_codes(margins: np.ndarray) -> np.ndarray:
+    """Return the index of the class that the margins choose.
+
+    One column (or one dimension) stands for two classes: the second is chosen where the margin is above 0. Of several
+    columns the first with the largest margin is chosen.
+
+    Examples
+    --------
+    >>> chosen_codes(np.array([0.5, 0.0])), chosen_codes(np.array([[1.0, 3.0, 3.0]]))
+    (array([1, 0]), array([1]))
+    """
+    if margins.ndim == 1 or margins.shape[1] == 1:
+        return (margins.reshape(len(margins)) > 0.0).astype(np.int64)
+    return margins.argmax(axis=1)
+
+
+def count_mistakes(margins: np.ndarray, codes: np.ndarray) -> int:
+    """Return how many rows the margins do not give their class; for two classes a margin of 0 is a mistake.
+
+    Parameters
+    ----------
+    margins : ndarray of shape (n_rows, n_runs)
+        Margins, one column per run.
+    codes : ndarray of int of shape (n_rows,)
+        The class of each row, by its index.
+
+    Examples
+    --------
+    >>> count_mistakes(np.array([[0.5], [0.0], [-1.0]]), np.array([1, 0, 0]))
+    1
+    """
+    if margins.shape[1] == 1:
+        return int((np.where(codes == 1, margins[:, 0], -margins[:, 0]) <= 0.0).sum())
+    return int((margins.argmax(axis=1) != codes).sum())
+
+
+def class_probabilities(positive: np.ndarray) -> np.ndarray:
+    """Return probabilities of the classes, one column per class, from those that the runs give their positive class.
+
+    The probabilities of several runs are scaled to sum to 1; where all are 0 they become equal.
+
+    Examples
+    --------
+    >>> class_probabilities(np.array([[0.25]]))
+    array([[0.75, 0.25]])
+    >>> class_probabilities(np.array([[0.5, 0.5, 1.0], [0.0, 0.0, 0.0]])).round(2)
+    array([[0.25, 0.25, 0.5 ],
+           [0.33, 0.33, 0.33]])
+    """
+    if positive.shape[1] == 1:
+        return np.hstack([1.0 - positive, positive])
+    total = positive.sum(axis=1, keepdims=True)
+    return np.where(total > 0.0, positive / np.where(total > 0.0, total, 1.0), 1.0 / positive.shape[1])
