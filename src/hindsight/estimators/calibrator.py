@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, indexable
 
-from ..batch.isotonic import isotonic, read
+from ..batch.isotonic import interpolate, isotonic
 from ..errors import RowError
 from ..forecast.scores import Score, numbers, same_length, weights
 from ..rows.labels import class_probabilities, targets_of_runs
@@ -138,7 +138,7 @@ class Calibrator(AllOrNothingMixin, LabelsMixin, SaveMixin, BaseEstimator):  # t
         calibrated : ndarray of the same shape
         """
         check_is_fitted(self)
-        calibrated = read(*self.knots_[0], _forecasts(X))
+        calibrated = interpolate(*self.knots_[0], _forecasts(X))
         return calibrated if np.ndim(X) == 1 else calibrated[:, None]
 
     @available_if(_bare)  # type: ignore[untyped-decorator]
@@ -203,7 +203,7 @@ class Calibrator(AllOrNothingMixin, LabelsMixin, SaveMixin, BaseEstimator):  # t
         """
         check_is_fitted(self)
         raw = np.ascontiguousarray(self.classifier_.predict_proba(X).T, np.float64)[-len(self.knots_) :]
-        columns = [read(*knots, column) for knots, column in zip(self.knots_, raw, strict=True)]
+        columns = [interpolate(*knots, column) for knots, column in zip(self.knots_, raw, strict=True)]
         return class_probabilities(np.stack(columns, axis=1))
 
     @available_if(_wraps)  # type: ignore[untyped-decorator]

@@ -11,10 +11,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..batch.gradient_descent import Sweep, survey
-from ..certificates.gradient_descent import certify_sweep
+from ..batch.gradient_descent import Descent
+from ..certificates.batch_theorems import gradient_descent_planned
+from ..certificates.gradient_descent import certify_descent
 from ..online.learners import descent
-from ..rows.matrices import Data
+from ..rows.data import Data
 from ..validation import check_targets, choice, number
 from .least_squares import at_least_0
 from .mixins import AllOrNothingMixin, LinearMixin, RunsMixin, SaveMixin
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 class GradientDescent(AllOrNothingMixin, SaveMixin, RunsMixin, LinearMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the two descents; a concrete one writes `_targets_for`."""
 
-    runs_: list[Sweep]
+    runs_: list[Descent]
     rho_: float  # of eta="theory"
     _setting: tuple[Any, ...]
 
@@ -134,7 +135,7 @@ class GradientDescent(AllOrNothingMixin, SaveMixin, RunsMixin, LinearMixin, Base
                 self.certificate_ = self.certify(X, y, sample_weight)
         return self
 
-    def _begin(self, data: list[Data]) -> list[Sweep]:
+    def _begin(self, data: list[Data]) -> list[Descent]:
         """New runs, one for the targets of each."""
         learner, count = self._learner_for(data[0]), len(data)
         starts = [None] * count if self.start is None else list(np.atleast_2d(np.asarray(self.start, float)))
@@ -144,7 +145,7 @@ class GradientDescent(AllOrNothingMixin, SaveMixin, RunsMixin, LinearMixin, Base
         self._setting = self._settings()
         return [self._new_run(learner, self.n_features_in_, start, seed) for start in starts]
 
-    def _played(self, runs: list[Sweep], data: list[Data]) -> list[Sweep]:
+    def _played(self, runs: list[Descent], data: list[Data]) -> list[Descent]:
         """The runs after `rounds` more rounds."""
         with progress_bar(self.verbose, "rounds", self.rounds * len(runs)) as update:
 
@@ -224,8 +225,8 @@ class GradientDescent(AllOrNothingMixin, SaveMixin, RunsMixin, LinearMixin, Base
         learner = descent(self.loss, "euclidean", eta, "explicit", 1.0, self.power)  # type: ignore[arg-type]
         return learner if self.rates is None else learner.with_rates(self.rates)
 
-    def _new_run(self, learner: Learner, features: int, start: Any, seed: int) -> Sweep:
-        return Sweep(
+    def _new_run(self, learner: Learner, features: int, start: Any, seed: int) -> Descent:
+        return Descent(
             learner, features, batch=None if self.batch == "full" else self._whole("batch"), l2=float(self.l2),
             intercept=bool(self.fit_intercept), start=start, seed=seed, best=self.output == "best",
         )  # fmt: skip
@@ -274,15 +275,15 @@ class GradientDescent(AllOrNothingMixin, SaveMixin, RunsMixin, LinearMixin, Base
         certificates = []
         for k, (run, label) in enumerate(zip(self.runs_, self._run_labels(), strict=True)):
             data = self._data(k, X, y, sample_weight)
-            certificates.append(self._promise(certify_sweep(run, data, self.output, u=u, tol=tol, label=label), run))
+            certificates.append(self._promise(certify_descent(run, data, self.output, u=u, tol=tol, label=label), run))
         return join_certificates(certificates)
 
-    def _promise(self, certificate: Certificate, run: Sweep) -> Certificate:
+    def _promise(self, certificate: Certificate, run: Descent) -> Certificate:
         """With eta="theory" from w_s = 0, what was promised beforehand: B^2/(2 eta T) + eta rho^2/2, B rho/sqrt(T)."""
         if self.eta != "theory" or self.B is None or run.first.any() or not np.isfinite(certificate.bound):
             return certificate
         eta = run.learner.rate.eta
-        promise = self.B**2 / (2.0 * eta * run.rounds) + 0.5 * eta * self.rho_**2
+        promise = gradient_descent_planned(self.B, self.rho_, eta, run.rounds)
         where = f"for all |u| ≤ B = {self.B:g} (ρ = {self.rho_:.6g})"
         planned = "as planned" if run.batch is None else "as planned, in expectation"
         note = f"{planned}: f − f(u) ≤ B²/(2ηT) + ηρ²/2 = {promise:.6g} {where}"

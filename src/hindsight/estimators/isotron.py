@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..batch.isotonic import check_lipschitz
-from ..batch.isotron import Curve, Known, Learnt
-from ..batch.links import LINKS, own_link
+from ..batch.isotron import Curve, GivenLink, LearntLink
+from ..batch.links import LINK_FUNCTIONS, own_link
 from ..rows.labels import class_probabilities, targets_of_runs
 from ..validation import choice
 from .mixins import LabelsMixin, LinearClassifierMixin
@@ -107,7 +107,7 @@ class IsotronRegressor(RoundsRegressorMixin, BaseEstimator):  # type: ignore[mis
             rounds, eta, held_out=held_out, random_state=random_state, warm_start=warm_start, verbose=verbose
         )
 
-    def _part(self) -> Learnt:
+    def _part(self) -> LearntLink:
         return _learnt(self.lipschitz)
 
     @property
@@ -203,7 +203,7 @@ class IsotronClassifier(RoundsMixin, LabelsMixin, LinearClassifierMixin, Classif
             rounds, eta, held_out=held_out, random_state=random_state, warm_start=warm_start, verbose=verbose
         )
 
-    def _part(self) -> Learnt:
+    def _part(self) -> LearntLink:
         return _learnt(self.lipschitz)
 
     def _targets_for(self, X: Any, y: Any, weight: np.ndarray | None) -> list[np.ndarray]:
@@ -334,16 +334,16 @@ class GLMtronBatchRegressor(RoundsRegressorMixin, BaseEstimator):  # type: ignor
             rounds, eta, held_out=held_out, random_state=random_state, warm_start=warm_start, verbose=verbose
         )
 
-    def _part(self) -> Known:
+    def _part(self) -> GivenLink:
         if callable(self.link):
             link = own_link(self.link, self.lipschitz)
         else:
-            link = LINKS[choice("link", self.link, LINKS)]
+            link = LINK_FUNCTIONS[choice("link", self.link, LINK_FUNCTIONS)]
             if self.lipschitz is not None:
                 raise ValueError(f"lipschitz is for a link of your own; {self.link!r} has {link.lipschitz:g}")
-        return Known(link, link.lipschitz)
+        return GivenLink(link, link.lipschitz)
 
 
-def _learnt(lipschitz: float | None) -> Learnt:
+def _learnt(lipschitz: float | None) -> LearntLink:
     constant = check_lipschitz(lipschitz)
-    return Learnt(constant, constant if constant < math.inf else 1.0)
+    return LearntLink(constant, constant if constant < math.inf else 1.0)

@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ..batch.least_squares import Factor, Solution, iterate, normal
-from ..rows.matrices import Data
+from ..batch.least_squares import Factor, LeastSquaresSolution, normal_equations, solve_sparse
+from ..rows.data import Data
 from ..validation import check_targets, number
 from .mixins import AllOrNothingMixin, RowsMixin, SaveMixin, TargetsMixin
 from .mixins.rows import check_indices, read_weights
@@ -87,7 +87,7 @@ class LeastSquares(AllOrNothingMixin, SaveMixin, TargetsMixin, RowsMixin, Regres
     """
 
     _factor: Factor | None
-    _iterated: Solution | None
+    _iterated: LeastSquaresSolution | None
 
     def __init__(
         self,
@@ -184,12 +184,12 @@ class LeastSquares(AllOrNothingMixin, SaveMixin, TargetsMixin, RowsMixin, Regres
         names = self._feature_names
         self._factor, self._iterated = None, None
         if not isinstance(X, np.ndarray) and X.shape[1] > WIDE:
-            self._iterated = iterate(X, target, weight, self.fit_intercept, float(self.l2), self.tol, names)
+            self._iterated = solve_sparse(X, target, weight, self.fit_intercept, float(self.l2), self.tol, names)
             if not self._iterated.converged:
                 warnings.warn("LSMR reached its cap on iterations: raise tol", ConvergenceWarning, stacklevel=3)
             return
         with np.errstate(over="ignore", invalid="ignore"):  # such rows are factored, which names what is wrong
-            self._factor = normal(Data(X, target, weight, float(self.fit_intercept)))
+            self._factor = normal_equations(Data(X, target, weight, float(self.fit_intercept)))
         if self._factor is None:
             self._factor = Factor(X.shape[1], self.fit_intercept)
             self._factor.add(X, target, weight, names)
@@ -205,7 +205,7 @@ class LeastSquares(AllOrNothingMixin, SaveMixin, TargetsMixin, RowsMixin, Regres
             raise ValueError(f"the rows so far were taken in with fit_intercept={self._factor.intercept}")
         self._factor.add(X, target, weight, self._feature_names)
 
-    def _solution(self) -> Solution:
+    def _solution(self) -> LeastSquaresSolution:
         check_is_fitted(self)
         if self._iterated is not None:
             return self._iterated

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..errors import AssumptionWarning
-from ..online.run import Run, doubts, play_rows
+from ..online.run import Run, assumption_warnings, play_rows
 from ..validation import choice
 from .mixins import FitMixin, LinearMixin, RunsMixin, SaveMixin, SingleRowMixin
 from .mixins.certifying import join_certificates
@@ -64,7 +64,7 @@ class OnlineEstimator(FitMixin, SaveMixin, SingleRowMixin, RunsMixin, LinearMixi
         margins = np.empty((X.shape[0], len(self.runs_))) if self.keep_margins else None
         for _ in range(passes):
             play_rows(self.runs_, X, targets, weight, margins, self._feature_names)
-        for warning in doubts(self.runs_[0]):
+        for warning in assumption_warnings(self.runs_[0]):
             warnings.warn(warning, AssumptionWarning, stacklevel=4)
         if margins is not None:
             self.margins_ = margins[:, 0] if margins.shape[1] == 1 else margins

@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..batch.perceptron import Halfspace
-from ..certificates.batch_perceptron import certify_halfspace
+from ..batch.perceptron import BatchPerceptron
+from ..certificates.batch_perceptron import certify_batch_perceptron
+from ..rows.data import Data
 from ..rows.labels import targets_of_runs
-from ..rows.matrices import Data
 from .mixins import AllOrNothingMixin, LabelsMixin, MarginClassifierMixin, SaveMixin
 from .mixins.certifying import join_certificates, one_or_all
 from .progress import progress_bar
@@ -102,7 +102,7 @@ class BatchPerceptronClassifier(
     (['low', 'high'], True, 0)
     """
 
-    halfspaces_: list[Halfspace]
+    halfspaces_: list[BatchPerceptron]
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class BatchPerceptronClassifier(
             resume = self.warm_start and self.__sklearn_is_fitted__()
             rows, targets = self._rows(X, y, reset=not resume)
             width = rows.shape[1] + self.fit_intercept
-            old = self.halfspaces_ if resume else [Halfspace.fresh(width)] * len(targets)
+            old = self.halfspaces_ if resume else [BatchPerceptron.at_zero(width)] * len(targets)
             if old[0].pocket.shape[1] != width:
                 raise ValueError("fit_intercept must stay as it was for a warm start")
             new = [half.copy() for half in old]
@@ -253,7 +253,7 @@ class BatchPerceptronClassifier(
         X, targets = self._rows(X, y, reset=False)
         labels = self._label_of_each(len(targets))
         return join_certificates([
-            certify_halfspace(half, self._data(X, target), label)
+            certify_batch_perceptron(half, self._data(X, target), label)
             for half, target, label in zip(self.halfspaces_, targets, labels, strict=True)
         ])  # fmt: skip
 
@@ -268,8 +268,8 @@ def _cap(name: str, value: Any) -> int | None:
 
 @contextmanager
 def _error_bar(
-    verbose: bool, label: str | None, caps: dict[str, int | None], half: Halfspace, rows: int
-) -> Iterator[Callable[[Halfspace], None] | None]:
+    verbose: bool, label: str | None, caps: dict[str, int | None], half: BatchPerceptron, rows: int
+) -> Iterator[Callable[[BatchPerceptron], None] | None]:
     """A bar that fills up to the nearer cap, with updates and errors beside it."""
     began = half.visits, half.updates
     with progress_bar(verbose, "", 1.0, counted=False) as update:
@@ -277,7 +277,7 @@ def _error_bar(
             yield None
             return
 
-        def notify(now: Halfspace) -> None:
+        def notify(now: BatchPerceptron) -> None:
             passes = (now.visits - began[0]) / rows / (caps["passes"] or math.inf)
             updates = (now.updates - began[1]) / (caps["updates"] or math.inf)
             who = "" if label is None else f"{label}: "

@@ -10,10 +10,10 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..batch.isotron import History, Sweep, play_rounds
+from ..batch.isotron import History, SingleIndexProblem, run_rounds
 from ..errors import RowError
 from ..online.facts import Facts
-from ..rows.matrices import Data
+from ..rows.data import Data
 from ..validation import check_targets, check_weights, number
 from .mixins import BoundNotScoreMixin, FitMixin, LinearMixin, LinearRegressorMixin, SaveMixin, TargetsMixin
 from .mixins.certifying import join_certificates, one_or_all
@@ -73,7 +73,7 @@ class RoundsMixin(BoundNotScoreMixin, FitMixin, SaveMixin, LinearMixin):
             if last is not None and len(last) == len(targets) and last[k].size == sweep.width:
                 start = last[k] * sweep.scale
             with _loss_bar(self.rounds, self.verbose) as notify:
-                history = play_rounds(sweep, int(self.rounds), start, held=held, tell=notify)
+                history = run_rounds(sweep, int(self.rounds), start, held=held, tell=notify)
             self.histories_.append(history)
             self.eta_, self.x_scale_ = sweep.eta, sweep.scale
             self._facts.append(history.facts(sweep))
@@ -93,7 +93,7 @@ class RoundsMixin(BoundNotScoreMixin, FitMixin, SaveMixin, LinearMixin):
             raise ValueError(f"held_out = {part:g} of {m} rows leaves none to learn from")
         return np.sort(order[held:]), np.sort(order[:held])
 
-    def _sweep(self, X: Any, y: np.ndarray, weight: np.ndarray | None, which: int) -> Sweep:
+    def _sweep(self, X: Any, y: np.ndarray, weight: np.ndarray | None, which: int) -> SingleIndexProblem:
         """The training rows (0) or the held-out ones (1) as played."""
         rows = None if self._rows is None else self._rows[which]
         if rows is not None:
@@ -103,7 +103,7 @@ class RoundsMixin(BoundNotScoreMixin, FitMixin, SaveMixin, LinearMixin):
         eta = None if self.eta is None else number("eta", self.eta, 0)
         options: dict[str, Any] = {"unit": bool(getattr(self, "scale_x", False)), "names": self._feature_names}
         try:
-            return Sweep(X, y, weight, self._part(), eta, bias=float(self._intercept), **options)
+            return SingleIndexProblem(X, y, weight, self._part(), eta, bias=float(self._intercept), **options)
         except RowError as error:
             row = error.row if rows is None else int(rows[error.row])
             raise RowError(row, error.message) from None
@@ -166,14 +166,14 @@ class RoundsMixin(BoundNotScoreMixin, FitMixin, SaveMixin, LinearMixin):
         Certificate or Certificates
             One certificate; for one-vs-rest `Certificates` with one per class.
         """
-        from ..certificates.isotron import certify_sweep
+        from ..certificates.isotron import certify_rounds
 
         check_is_fitted(self)
         X = self._matrix(X, reset=False)
         weight = read_weights(sample_weight, X)
         runs = zip(self._targets_for(X, y, weight), self.histories_, self._run_labels(), strict=True)
         return join_certificates([
-            certify_sweep(self._sweep(X, target, weight, 0), history, planted=planted, u=u, label=label)
+            certify_rounds(self._sweep(X, target, weight, 0), history, planted=planted, u=u, label=label)
             for target, history, label in runs
         ])  # fmt: skip
 

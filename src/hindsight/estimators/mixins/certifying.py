@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from ...rows.matrices import Data
+from ...rows.data import Data
 from .rows import RowsMixin
 
 if TYPE_CHECKING:
