@@ -13,7 +13,7 @@ from hindsight.certificates.rivals import winnow as winnow_function
 from hindsight.certificates.rivals.mistakes import _many, largest_norm
 from hindsight.certificates.rivals.spaces import doubled, relative_entropy
 from hindsight.certificates.theorems import ln_cosh
-from hindsight.kernels.geometries import Balanced, Simplex
+from hindsight.kernels.entropic import Balanced, Simplex
 
 
 def labelled(seed, m=30, n=4, noise=0.0, weights=True):

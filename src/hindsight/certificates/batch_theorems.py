@@ -93,3 +93,8 @@ def lemma_matching_loss(eta: float, value: float, losses: Floats, gradients: Flo
 def online_to_batch(mean_loss: float, m: int, bound: float, delta: float) -> float:
     """Return L_A/m + c sqrt(ln(1/delta)/(2m)), which the risk exceeds with probability delta at most."""
     return mean_loss + bound * math.sqrt(math.log(1.0 / delta) / (2.0 * m))
+
+
+def expected_risk(regret_bound: float, m: int, factor: float = 1.0) -> float:
+    """Return L_A/m at most: a bound on L_A, up to a factor, per row; it estimates a bound on E[R_v] without bias."""
+    return regret_bound / m * factor

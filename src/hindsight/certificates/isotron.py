@@ -17,9 +17,10 @@ from ..batch.isotron import History, SingleIndexProblem, run_rounds
 from ..errors import MismatchError
 from ..kernels.floats import Floats
 from . import batch_theorems, theorems
+from .applied import closeness
 from .batch_theorems import GLM_TRON_MEAN, ISOTRON, MATCHING_LOSS
 from .certificate import Assumption, Certificate, Comparator
-from .certify import PLANTED, closeness
+from .convex import PLANTED
 from .milestones import milestones
 from .theorems import Theorem, Verdict
 

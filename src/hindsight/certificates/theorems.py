@@ -1,7 +1,8 @@
-"""The theorems of the notes as small objects: what each says, where it stands, and its bound as a pure function.
+"""The theorems: what each says, where it stands, and its bound: the only place where a bound is written.
 
-Every bound holds for every comparator u, so the functions take what is known of u. The forms are the general ones of
-the notes' proofs: X2 and Xinf explicit, weights c_t, a start w_1, rates that change. A weight multiplies the loss.
+Every bound holds for every comparator u, so the functions take what is known of u. The forms are general: norms
+explicit, weights c_t, a start w_1, rates that change. A weight multiplies the loss. Functions take numbers, or arrays
+with the sums after each round, and give the bound after each. ``docs/theory.md`` has statements and proofs.
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ from __future__ import annotations
 import enum
 import math
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+
+Sums = TypeVar("Sums", float, np.ndarray)  # a sum, or the sums after each round
 
 
 class Verdict(enum.Enum):
@@ -24,52 +28,97 @@ class Verdict(enum.Enum):
 
 @dataclass(frozen=True)
 class Theorem:
-    """A theorem: its name, where it stands, and what it says for every u."""
+    """A theorem: its name, who proved it, what it says for every u, and its section of the theory page.
+
+    Attributes
+    ----------
+    name, source, statement : str
+        As shown in certificates.
+    anchor : str
+        Of the section of ``docs/theory.md``.
+    """
 
     name: str
     source: str
     statement: str
+    anchor: str = ""
 
 
-WIDROW_HOFF = Theorem("Widrow-Hoff", "N1 Theorem 1.3; N0", "L ≤ L_u/(1 − ηX²) + |u − w₁|²/η")
-WIDROW_HOFF_RATES = Theorem("Widrow-Hoff, changing rates", "N0's lemma", "Σ ηₜℓₜ² ≤ |u − w₁|² + Σ ηₜgₜ²/(1 − ηₜ|xₜ|²)")
-IMPLICIT = Theorem("implicit Widrow-Hoff", "N1, motivation 2", "L ≤ (1 + ηX²)(L_u + |u − w₁|²/η)")
-EG = Theorem("exponentiated gradient", "N0", "L ≤ L_u/(1 − η(U·X∞)²) + 2 RE(u‖w₁)/η")
-CONVEX = Theorem("descent on a convex loss", "N0, N2", "Σ loss(wₜ) ≤ Σ loss(u) + D(u, w₁)/η + (η/2) Σ|gₜ|∗²")
-CONVEX_RATES = Theorem("descent, changing rates", "N0, N2", "Σ ηₜ loss(wₜ) ≤ Σ ηₜ loss(u) + D(u, w₁) + ½ Σ ηₜ²|gₜ|∗²")
-PERCEPTRON = Theorem("perceptron", "N2", "M ≤ (X₂|u|)² if y(u·x) ≥ 1 throughout")
-PERCEPTRON_NOISY = Theorem(
-    "perceptron, any data", "N2's proof with hinge losses", "M ≤ H + |u|√(Σ over mistakes of |x|²)"
+WIDROW_HOFF = Theorem(
+    "Widrow-Hoff", "Cesa-Bianchi, Long, Warmuth 1996", "L ≤ L_u/(1 − ηX²) + |u − w₁|²/η", "widrow-hoff"
 )
-WINNOW = Theorem("Winnow", "N3 Theorem 1.1", "M ≤ (RE(u‖w₁) + η H_δ)/(ηδ − ln cosh(ηX∞))")
-GLM_TRON = Theorem("GLM-tron", "N4 Theorem 1.1", "Σ(y − ŷ)² ≤ |w* − w₁|²/(η(2/λ − ηX²))")
+WIDROW_HOFF_RATES = Theorem(
+    "Widrow-Hoff, changing rates", "Cesa-Bianchi, Long, Warmuth 1996",
+    "Σ ηₜℓₜ² ≤ |u − w₁|² + Σ ηₜgₜ²/(1 − ηₜ|xₜ|²)", "widrow-hoff-rates",
+)  # fmt: skip
+IMPLICIT = Theorem(
+    "implicit Widrow-Hoff", "Kivinen, Warmuth 1997", "L ≤ (1 + ηX²)(L_u + |u − w₁|²/η)", "implicit-widrow-hoff"
+)
+EG = Theorem(
+    "exponentiated gradient", "Kivinen, Warmuth 1997", "L ≤ L_u/(1 − η(U·X∞)²) + 2 RE(u‖w₁)/η",
+    "exponentiated-gradient",
+)  # fmt: skip
+CONVEX = Theorem(
+    "descent on a convex loss", "Zinkevich 2003", "Σ loss(wₜ) ≤ Σ loss(u) + D(u, w₁)/η + (η/2) Σ|gₜ|∗²",
+    "convex-descent",
+)  # fmt: skip
+CONVEX_RATES = Theorem(
+    "descent, changing rates", "Zinkevich 2003", "Σ ηₜ loss(wₜ) ≤ Σ ηₜ loss(u) + D(u, w₁) + ½ Σ ηₜ²|gₜ|∗²",
+    "convex-descent-rates",
+)  # fmt: skip
+PERCEPTRON = Theorem("perceptron", "Novikoff 1962", "M ≤ (X₂|u|)² if y(u·x) ≥ 1 throughout", "perceptron")
+PERCEPTRON_NOISY = Theorem(
+    "perceptron, any data", "Novikoff 1962, with hinge losses", "M ≤ H + |u|√(Σ over mistakes of |x|²)", "perceptron"
+)
+WINNOW = Theorem("Winnow", "Littlestone 1988", "M ≤ (RE(u‖w₁) + η H_δ)/(ηδ − ln cosh(ηX∞))", "winnow")
+GLM_TRON = Theorem(
+    "GLM-tron", "Kakade, Kalai, Kanade, Shamir 2011", "Σ(y − ŷ)² ≤ |w* − w₁|²/(η(2/λ − ηX²))", "glm-tron"
+)
 NONE = Theorem("no theorem", "", "only the regret is measured")
 
 
-def widrow_hoff(eta: float, x2: float, loss: float, distance: float) -> float:
+# ---------------------------------------------------------------- bounds
+
+
+def widrow_hoff(eta: float, x2: float, loss: Sums, distance: float) -> Sums:
     """L_u/(1 - eta X^2) + |u - w_1|^2/eta, x2 = max c|x|^2; EG's with x2 = max c (U|x|_inf)^2 and distance 2 RE."""
-    return loss / (1.0 - eta * x2) + distance / eta if eta * x2 < 1.0 else math.nan
+    return loss / (1.0 - eta * x2) + distance / eta if eta * x2 < 1.0 else loss * math.nan
 
 
-def implicit(eta: float, x2: float, loss: float, distance: float) -> float:
+def widrow_hoff_rates(stretched: Sums, distance: float) -> Sums:
+    """|u - w_1|^2 + Sigma eta c g^2/(1 - eta c |x|^2), the sum given."""
+    return stretched + distance
+
+
+def implicit(eta: float, x2: float, loss: Sums, distance: float) -> Sums:
     """(1 + eta X^2)(L_u + |u - w_1|^2/eta)."""
     return (1.0 + eta * x2) * (loss + distance / eta)
 
 
-def convex(eta: float, loss: float, divergence: float, gradients: float) -> float:
+def convex(eta: float, loss: Sums, divergence: float, gradients: Sums) -> Sums:
     """Sigma loss(u) + D(u, w_1)/eta + (eta/2) Sigma |g|*^2."""
     return loss + divergence / eta + 0.5 * eta * gradients
 
 
-def perceptron(hinge: float, norm: float, mistake_norm: float, start: float = 0.0, along: float = 0.0) -> float:
+def convex_rates(loss: Sums, divergence: float, gradients: Sums) -> Sums:
+    """Sigma eta loss(u) + D(u, w_1) + 1/2 Sigma eta^2 |g|*^2, the sums given with their rates."""
+    return loss + divergence + 0.5 * gradients
+
+
+def perceptron(hinge: Sums, norm: float, mistake_norm: Sums, start: float = 0.0, along: float = 0.0) -> Sums:
     """H + |u| sqrt(|w_1|^2 + Sigma over mistakes of c^2|x|^2) - u.w_1, with start = |w_1|^2 and along = u.w_1."""
-    return hinge + norm * math.sqrt(start + mistake_norm) - along
+    return hinge + norm * np.sqrt(start + mistake_norm) - along
 
 
-def winnow(eta: float, top: float, heaviest: float, entropy: float, delta: float, hinge: float) -> float:
+def winnow(eta: float, top: float, heaviest: float, entropy: float, delta: float, hinge: Sums) -> Sums:
     """(RE(u||w_1) + eta H_delta)/(eta delta - ln cosh(eta c U Xinf)/c) with c the largest weight."""
-    gain = eta * delta - ln_cosh(eta * heaviest * top) / heaviest
-    return (entropy + eta * hinge) / gain if gain > 0.0 else math.nan
+    gain = winnow_gain(eta, top, heaviest, delta)
+    return (entropy + eta * hinge) / gain if gain > 0.0 else hinge * math.nan
+
+
+def winnow_gain(eta: float, top: float, heaviest: float, delta: float) -> float:
+    """What a mistake gains at least: eta delta - ln cosh(eta c U Xinf)/c."""
+    return eta * delta - ln_cosh(eta * heaviest * top) / heaviest
 
 
 def glm_tron(eta: float, x2: float, lipschitz: float, distance: float) -> float:
@@ -104,21 +153,16 @@ def best_rate(x2: float, loss: float, distance: float) -> float:
     return root / below if below > 0.0 else math.nan
 
 
+# ---------------------------------------------------------------- what a round may add to the potential
+
+
 def lemma_widrow_hoff(
     eta: np.ndarray, c: np.ndarray, q: np.ndarray, error: np.ndarray, rival: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The change of |w - u|^2 by a step in closed form, and what the lemma allows."""
-    step = eta * c * error
-    change = step * step * q - 2.0 * step * (error - rival)
-    allowed = -eta * c * error**2 + eta * c * rival**2 / (1.0 - eta * c * q)
-    return change, allowed
+) -> np.ndarray:
+    """At most this much is added to |w - u|^2 by an explicit step."""
+    return -eta * c * error**2 + eta * c * rival**2 / (1.0 - eta * c * q)
 
 
-def lemma_implicit(
-    eta: np.ndarray, c: np.ndarray, q: np.ndarray, error: np.ndarray, rival: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def lemma_implicit(eta: np.ndarray, c: np.ndarray, q: np.ndarray, error: np.ndarray, rival: np.ndarray) -> np.ndarray:
     """The same for the implicit step."""
-    damp = 1.0 + eta * c * q
-    step = eta * c * error / damp
-    change = step * step * q - 2.0 * step * (error - rival)
-    return change, -eta * c * error**2 / damp + eta * c * rival**2
+    return -eta * c * error**2 / (1.0 + eta * c * q) + eta * c * rival**2

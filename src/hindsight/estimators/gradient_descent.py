@@ -12,8 +12,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from ..batch.gradient_descent import Sweep, survey
-from ..certificates.gradient_descent import certify_sweep
+from ..batch.gradient_descent import Descent
+from ..certificates.batch_theorems import gradient_descent_planned
+from ..certificates.gradient_descent import certify_descent
 from ..errors import RowError
 from ..online.learners import descent
 from ..rows.data import Data
@@ -36,7 +37,7 @@ LIPSCHITZ = ("absolute", "logistic", "hinge", "perceptron")  # losses whose slop
 class GradientDescent(SaveMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the two descents; see `sweep` for what is played. What is read and shown is as for online estimators."""
 
-    runs_: list[Sweep]
+    runs_: list[Descent]
     n_features_in_: int
     rho_: float  # of eta="theory"
     _setting: tuple[Any, ...]
@@ -157,7 +158,7 @@ class GradientDescent(SaveMixin, BaseEstimator):  # type: ignore[misc]
             with progress(self.verbose, "rounds", self.rounds * len(runs)) as tell:
                 for run, part in zip(runs, data, strict=True):
                     names = getattr(self, "feature_names_in_", None)
-                    run.play(part, self.rounds, stop=self.tol or 0.0, tell=tell, names=names)
+                    run.play(part, self.rounds, stop=self.tol or 0.0, notify=tell, names=names)
             self.runs_ = runs
             if certify:
                 self.certificate_ = self.certify(X, y, sample_weight)
@@ -166,7 +167,7 @@ class GradientDescent(SaveMixin, BaseEstimator):  # type: ignore[misc]
             raise
         return self
 
-    def _begin_or_resume(self, X: Any, y: Any, runs: list[Sweep] | None) -> list[np.ndarray]:
+    def _begin_or_resume(self, X: Any, y: Any, runs: list[Descent] | None) -> list[np.ndarray]:
         """Targets for each run, as it sees them."""
         if runs is not None and self._settings() != self._setting:
             raise ValueError(
@@ -223,16 +224,16 @@ class GradientDescent(SaveMixin, BaseEstimator):  # type: ignore[misc]
         if eta == "theory":
             assert self.B is not None
             factor = data.c / data.c.sum() * np.count_nonzero(data.c) if self.batch != "full" else data.c > 0.0
-            survey(data, getattr(self, "feature_names_in_", None))
-            self.rho_ = float((factor * np.sqrt(data.row_norms2())).max())
+            norms2 = data.finite_norms2(getattr(self, "feature_names_in_", None))
+            self.rho_ = float((factor * np.sqrt(norms2)).max())
             if self.rho_ == 0.0:
                 raise ValueError("eta='theory' needs a row that is not zero: max |x|_2 = 0")
             eta = float(self.B) / (self.rho_ * self.rounds**0.5)
         learner = descent(self.loss, "euclidean", eta, "explicit", 1.0, self.power)  # type: ignore[arg-type]
         return learner if self.rates is None else learner.with_rates(self.rates)
 
-    def _sweep(self, learner: Learner, features: int, start: Any, seed: int) -> Sweep:
-        return Sweep(
+    def _sweep(self, learner: Learner, features: int, start: Any, seed: int) -> Descent:
+        return Descent(
             learner, features, batch=None if self.batch == "full" else self._whole("batch"), l2=float(self.l2),
             intercept=bool(self.fit_intercept), start=start, seed=seed, best=self.output == "best",
         )  # fmt: skip
@@ -274,18 +275,18 @@ class GradientDescent(SaveMixin, BaseEstimator):  # type: ignore[misc]
         labels = self._run_labels()
         each = tuple(
             self._promise(
-                certify_sweep(run, self._data(k, X, y, sample_weight), self.output, u=u, tol=tol, label=labels[k]), run
+                certify_descent(run, self._data(k, X, y, sample_weight), self.output, u=u, tol=tol, label=labels[k]), run
             )
             for k, run in enumerate(self.runs_)
         )
         return each[0] if len(each) == 1 else Certificates(each)
 
-    def _promise(self, certificate: Certificate, run: Sweep) -> Certificate:
+    def _promise(self, certificate: Certificate, run: Descent) -> Certificate:
         """With eta="theory" from w_s = 0, what was promised beforehand: B^2/(2 eta T) + eta rho^2/2, B rho/sqrt(T)."""
         if self.eta != "theory" or self.B is None or run.first.any() or not np.isfinite(certificate.bound):
             return certificate
         eta = run.learner.rate.eta
-        promise = self.B**2 / (2.0 * eta * run.rounds) + 0.5 * eta * self.rho_**2
+        promise = gradient_descent_planned(self.B, self.rho_, eta, run.rounds)
         where = f"for all |u| ≤ B = {self.B:g} (ρ = {self.rho_:.6g})"
         planned = "as planned" if run.batch is None else "as planned, in expectation"
         note = f"{planned}: f − f(u) ≤ B²/(2ηT) + ηρ²/2 = {promise:.6g} {where}"

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from ..batch.least_squares import Factor, Solution, iterate, normal
+from ..batch.least_squares import Factor, LeastSquaresSolution, normal_equations, solve_sparse
 from ..rows.data import Data
 from ..rows.matrices import explain
 from ..validation import check_targets, check_weights, number
@@ -91,7 +91,7 @@ class LeastSquares(SaveMixin, RegressorMixin, BaseEstimator):  # type: ignore[mi
     """
 
     _factor: Factor | None
-    _iterated: Solution | None
+    _iterated: LeastSquaresSolution | None
 
     def __init__(
         self,
@@ -176,12 +176,12 @@ class LeastSquares(SaveMixin, RegressorMixin, BaseEstimator):  # type: ignore[mi
         self._factor, self._iterated = None, None
         check_indices(X)
         if not isinstance(X, np.ndarray) and X.shape[1] > WIDE:
-            self._iterated = iterate(X, target, weight, self.fit_intercept, float(self.l2), self.tol, names)
+            self._iterated = solve_sparse(X, target, weight, self.fit_intercept, float(self.l2), self.tol, names)
             if not self._iterated.converged:
                 warnings.warn("LSMR reached its cap on iterations: raise tol", ConvergenceWarning, stacklevel=3)
             return
         with np.errstate(over="ignore", invalid="ignore"):  # such rows are factored, which names what is wrong
-            self._factor = normal(Data(X, target, weight, float(self.fit_intercept)))
+            self._factor = normal_equations(Data(X, target, weight, float(self.fit_intercept)))
         if self._factor is None:
             self._factor = Factor(X.shape[1], self.fit_intercept)
             self._factor.add(X, target, weight, names)
@@ -198,7 +198,7 @@ class LeastSquares(SaveMixin, RegressorMixin, BaseEstimator):  # type: ignore[mi
             raise ValueError(f"the rows so far were taken in with fit_intercept={self._factor.intercept}")
         self._factor.add(X, target, weight, getattr(self, "feature_names_in_", None))
 
-    def _solution(self) -> Solution:
+    def _solution(self) -> LeastSquaresSolution:
         check_is_fitted(self)
         if self._iterated is not None:
             return self._iterated

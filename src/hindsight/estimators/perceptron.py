@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from ..batch.perceptron import Halfspace
-from ..certificates.batch_perceptron import certify_halfspace
+from ..batch.perceptron import BatchPerceptron
+from ..certificates.batch_perceptron import certify_batch_perceptron
 from ..errors import RowError
 from ..rows.data import Data
 from .base import OnlineEstimator, SaveMixin
@@ -59,7 +59,7 @@ class BatchPerceptronClassifier(SaveMixin, ClassifierMixin, BaseEstimator):  # t
     (['low', 'high'], True, 0)
     """
 
-    halfspaces_: list[Halfspace]
+    halfspaces_: list[BatchPerceptron]
     n_features_in_: int
 
     def __init__(
@@ -111,14 +111,16 @@ class BatchPerceptronClassifier(SaveMixin, ClassifierMixin, BaseEstimator):  # t
         try:
             going = self.warm_start and self.__sklearn_is_fitted__()
             given, (X, targets) = X, self._rows(X, y, reset=not going)
-            old = self.halfspaces_ if going else [Halfspace.fresh(X.shape[1] + self.fit_intercept)] * len(targets)
-            if old[0].v.shape[1] != X.shape[1] + self.fit_intercept:
+            old = self.halfspaces_ if going else [BatchPerceptron.at_zero(X.shape[1] + self.fit_intercept)] * len(targets)
+            if old[0].weights.size != X.shape[1] + self.fit_intercept:
                 raise ValueError("fit_intercept must stay as it was for a warm start")
             new = [half.copy() for half in old]
             names = getattr(self, "feature_names_in_", None)
             for k, half in enumerate(new):
                 with _progress(self.verbose, self._labels_of(len(new))[k], caps, half, X.shape[0]) as tell:
-                    half.train(self._data(X, targets[k]), X, effort=float(self.effort), tell=tell, names=names, **caps)
+                    half.train(
+                        self._data(X, targets[k]), reads_per_visit=float(self.effort), notify=tell, names=names, **caps
+                    )  # fmt: skip
             self.halfspaces_ = new
             self.__dict__.pop("certificate_", None)
             if certify:
@@ -159,13 +161,13 @@ class BatchPerceptronClassifier(SaveMixin, ClassifierMixin, BaseEstimator):  # t
     def coef_(self) -> np.ndarray:
         """The weights of the features in the pocket, a row a class (one row for two classes)."""
         check_is_fitted(self)
-        return np.vstack([half.pocket[:, : self.n_features_in_] for half in self.halfspaces_])
+        return np.vstack([half.pocket[: self.n_features_in_] for half in self.halfspaces_])
 
     @property
     def intercept_(self) -> np.ndarray:
         """The weight of the constant coordinate; 0 without one."""
         check_is_fitted(self)
-        return np.array([half.pocket[0, -1] if self.fit_intercept else 0.0 for half in self.halfspaces_])
+        return np.array([half.pocket[-1] if self.fit_intercept else 0.0 for half in self.halfspaces_])
 
     @property
     def n_updates_(self) -> Any:
@@ -190,7 +192,7 @@ class BatchPerceptronClassifier(SaveMixin, ClassifierMixin, BaseEstimator):  # t
     @property
     def pocket_exact_(self) -> Any:
         """Whether every hypothesis was counted."""
-        return self._each([half.every for half in self.halfspaces_])
+        return self._each([half.all_counted for half in self.halfspaces_])
 
     @property
     def facts_(self) -> Any:
@@ -224,7 +226,7 @@ class BatchPerceptronClassifier(SaveMixin, ClassifierMixin, BaseEstimator):  # t
         X, targets = self._rows(X, y, reset=False)
         labels = self._labels_of(len(targets))
         each = [
-            certify_halfspace(half, self._data(X, target), label)
+            certify_batch_perceptron(half, self._data(X, target), label)
             for half, target, label in zip(self.halfspaces_, targets, labels, strict=True)
         ]
         return each[0] if len(each) == 1 else Certificates(tuple(each))
@@ -240,8 +242,8 @@ def _cap(name: str, value: Any) -> int | None:
 
 @contextmanager
 def _progress(
-    verbose: bool, label: str | None, caps: dict[str, int | None], half: Halfspace, rows: int
-) -> Iterator[Callable[[Halfspace], None] | None]:
+    verbose: bool, label: str | None, caps: dict[str, int | None], half: BatchPerceptron, rows: int
+) -> Iterator[Callable[[BatchPerceptron], None] | None]:
     """A bar that fills up to the nearer cap, with updates and errors beside it."""
     if not verbose:
         yield None
@@ -254,7 +256,7 @@ def _progress(
     with Progress(*parts, console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=1.0)
 
-        def tell(now: Halfspace) -> None:
+        def tell(now: BatchPerceptron) -> None:
             shares = [
                 done / cap
                 for done, cap in (

@@ -1,39 +1,40 @@
-"""Dual coordinate ascent over rows: the loop behind the comparators of loss bounds."""
+"""Dual coordinate ascent over rows: the loop behind the rivals of loss bounds."""
 
 from .compiler import kernel
 from .floats import EPS
 
 
 @kernel
-def ascend(rows, order, y, a, b, rule, geometry, kappa, v, s, alpha, conjugate):
-    """Visit the rows in order; alpha, conjugate = -a phi*(alpha/a), and the state v, s follow."""
+def ascend(rows, order, y, a, b, loss, geometry, kappa, state, alpha, conjugate):
+    """Visit the rows in order and update alpha, conjugate = -a phi*(alpha/a), and the geometry's state."""
     for i in range(order.size):
         t = order[i]
         if a[t] == 0.0:
             continue
-        before = geometry.dot(v, s, rows, t)[0] + b[t] * alpha[t]
-        g = rule.implicit(before, y[t], a[t] * b[t])
+        margin = geometry.dot(state, rows, t)[0]
+        before = margin + b[t] * alpha[t]
+        g = loss.implicit(before, y[t], a[t] * b[t])
         z = before - b[t] * a[t] * g
-        slope = rule.slope(z, y[t])
+        slope = loss.slope(z, y[t])
         if slope != g:
             # The equality needs g to be a slope at z, or between the slopes on both sides of a kink there;
-            # an implicit slope that came out inexact is bisected, between 0 and the explicit one.
+            # an inexact implicit slope is replaced by bisection between 0 and the explicit one.
             h = 16.0 * EPS * (abs(before) + abs(before - z))
-            if not rule.slope(z - h, y[t]) <= g <= rule.slope(z + h, y[t]):
-                near, far = 0.0, rule.slope(before, y[t])
+            if not loss.slope(z - h, y[t]) <= g <= loss.slope(z + h, y[t]):
+                near, far = 0.0, loss.slope(before, y[t])
                 for _ in range(60):
                     g = 0.5 * (near + far)
                     z = before - b[t] * a[t] * g
-                    if (g - rule.slope(z, y[t])) * far < 0.0:
+                    if (g - loss.slope(z, y[t])) * far < 0.0:
                         near = g
                     else:
                         far = g
-                g = rule.slope(z, y[t])
+                g = loss.slope(z, y[t])
         new = a[t] * g
-        conjugate[t] = a[t] * rule.loss(z, y[t]) - new * z
+        conjugate[t] = a[t] * loss.value(z, y[t]) - new * z
         d = new - alpha[t]
         if d != 0.0:
-            geometry.step(rule, v, s, rows, t, -d / kappa)
+            geometry.step(loss, state, rows, t, margin, y[t], 1.0, -d / kappa)
             alpha[t] = new
 
 

@@ -7,6 +7,8 @@ stamp of all files beside it: an edit, a new part or one renamed starts a new ca
 
 from __future__ import annotations
 
+import inspect
+import types
 import zlib
 from functools import cache
 from pathlib import Path
@@ -37,47 +39,42 @@ def stamped(function: Any) -> Any:
 
 
 def compiled(**options: Any) -> Any:
-    """A decorator that compiles with these options of numba, the stamp in the names of its cache."""
+    """A decorator that compiles what Python calls, with these options of numba, cached across processes."""
     return lambda function: njit(cache=True, **BARE | options)(stamped(function))
 
 
-kernel = compiled(nogil=True)  # what Python calls
-inlined = compiled(forceinline=True)  # what kernels call
+# A kernel is what Python calls. What only kernels call is compiled with them and has no cache of its own: its entries
+# would name the types of parts, also of those that other processes do not know.
+kernel = compiled(nogil=True)
+helper = njit(**BARE)
+inlined = njit(**INLINE)
 
 
-# The methods of parts, and their arguments; numba takes the method of the part's own class.
-METHODS = {
-    # rules
-    "slope": "self, z, y",
-    "loss": "self, z, y",
-    "mean": "self, z",
-    "error": "self, z, y",
-    "wrong": "self, z, y",
-    "bend": "self, z",
-    "implicit": "self, z, y, a",
-    "moved": "self, w, d, x",
-    # updates and steps
-    "pull": "self, rule, geometry, v, s, rows, t, z, q, y, a",
-    "rate": "self, t",
-    # rows
-    "ready": "self, t",
-    "span": "self, t",
-    "index": "self, k",
-    "value": "self, t, k",
-    "line": "self, t",
-    "inner": "self, v, i, t",
-    "add": "self, rule, v, i, t, d",
-    "move": "self, rule, geometry, v, t, d, mass, shift",
-    # geometries
-    "dot": "self, v, s, rows, t",
-    "tick": "self, s",
-    "step": "self, rule, v, s, rows, t, d",
-    "solve": "self, rule, v, s, rows, t, z, q, y, a",
-    "share": "self, theta, shift",
-    "height": "self, theta",
-    "norm": "self, q, top",
-    "reach": "self, v, s",
-    "limit": "self",
-}
-for _name, _args in METHODS.items():
-    overload_method(BaseNamedTuple, _name, jit_options=INLINE)(eval(f"lambda {_args}: self.instance_class.{_name}"))
+@cache
+def _uncached(function: Any) -> Any:
+    return njit(nogil=True, **BARE)(getattr(function, "py_func", function))
+
+
+def for_parts(function: Any, *parts: Any) -> Any:
+    """A kernel as these parts need it: with a part from outside the package it is compiled anew in every process.
+
+    An entry of the cache names the classes it was compiled for, and a process that cannot import one of them could
+    read none of the entries.
+    """
+    ours = all(type(part).__module__.partition(".")[0] == __package__.partition(".")[0] for part in parts)
+    return function if ours else _uncached(function)
+
+
+_known: set[tuple[str, ...]] = set()
+
+
+def part(kind: Any) -> Any:
+    """Let compiled code call the methods of a part, a NamedTuple class: numba takes those of the part's own class."""
+    for name, method in vars(kind).items():
+        if isinstance(method, types.FunctionType) and not name.startswith("_"):
+            arguments = tuple(inspect.signature(method).parameters)
+            if (name, *arguments) not in _known:
+                _known.add((name, *arguments))
+                find = eval(f"lambda {', '.join(arguments)}: getattr(self.instance_class, {name!r}, None)")
+                overload_method(BaseNamedTuple, name, jit_options=INLINE)(find)
+    return kind

@@ -1,103 +1,148 @@
-"""Losses of the margin."""
+"""Losses of a margin z against a target y.
+
+A loss is a NamedTuple, registered with `loss_part`, with these methods (those in brackets may be left out)::
+
+    value(self, z, y)               the loss
+    slope(self, z, y)               its derivative in z
+    curvature(self, z)              its second derivative, where it is smooth
+    implicit(self, z, y, a)         [smooth] the slope g = slope(z - a g), by Newton's method if left out
+    mean(self, z)                   [z] what a margin predicts
+    error(self, z, y)               [mean(z) - y]
+    wrong(self, z, y)               [y z <= 0, or (y - 1/2) z <= 0 for targets in [0, 1]] whether it is a mistake
+    rounded_step(self, w, d, x)     [as below] w + d x
+
+Smooth losses round a step once. Those with a kink round it twice: from 0, -d then takes d back to 0, so that margins
+that tie stay tied. Plain class attributes say the rest: ``name``; ``targets``, "real", "sign" (-1 or 1) or "unit" (in
+[0, 1]); ``link``, the name of the link through which a margin predicts, ``link_lipschitz``, that link's Lipschitz constant;
+``lipschitz``, a bound on the slope or None; ``convex``; and ``quadratic``, for scale/2 (z - y)^2.
+"""
 
 import math
 from typing import NamedTuple
 
-from .compiler import inlined, kernel
-from .simd import (
-    fuse,
-    plus,
-    times,
-)
+from .compiler import helper, inlined, part
+from .simd import fuse, plus, times
 
 ROOT_HALF, BELL = 0.7071067811865476, 0.3989422804014327  # 1/sqrt(2) and 1/sqrt(2 pi)
 
 
-# ---------------------------------------------------------------- rules
+# ---------------------------------------------------------------- what a loss need not write
 
 
-# Smooth rules round a step once. Those with a kink round it twice: from 0, -d then takes d back to 0, so that the
-# ties there are stay ties.
+def step_rounded_once(self, w, d, x):
+    return fuse(d, x, w)
 
 
-class Twice(NamedTuple):
-    """What a sum of rows takes for a rule."""
+def step_rounded_twice(self, w, d, x):
+    return plus(w, times(d, x))
+
+
+def identity(self, z):
+    return z
+
+
+def difference(self, z, y):
+    return self.mean(z) - y
+
+
+def wrong_side_of_zero(self, z, y):
+    return y * z <= 0.0
+
+
+def wrong_side_of_half(self, z, y):
+    return (y - 0.5) * z <= 0.0
+
+
+def implicit_by_newton(self, z, y, a):
+    return implicit_smooth(self, z, y, a)
+
+
+def loss_part(kind):
+    """Register a loss: what its class leaves out is filled in, and compiled code can call its methods."""
+    smooth = hasattr(kind, "curvature")
+    attributes = {
+        "targets": "real",
+        "link": "identity",
+        "link_lipschitz": None,
+        "lipschitz": None,
+        "convex": False,
+        "quadratic": False,
+    }
+    attributes |= {"name": kind.__name__.lower(), "mean": identity, "error": difference}
+    attributes["wrong"] = wrong_side_of_half if getattr(kind, "targets", "") == "unit" else wrong_side_of_zero
+    attributes["rounded_step"] = step_rounded_once if smooth else step_rounded_twice
+    if smooth:
+        attributes["implicit"] = implicit_by_newton
+    for name, value in attributes.items():
+        if not hasattr(kind, name):
+            setattr(kind, name, value)
+    return part(kind)
+
+
+@part
+class PlainSum(NamedTuple):
+    """What a sum of rows takes for a loss: it rounds a step twice."""
 
     none: float
-
-    def moved(self, w, d, x):
-        return plus(w, times(d, x))
+    rounded_step = step_rounded_twice
 
 
-TWICE = Twice(0.0)
+PLAIN_SUM = PlainSum(0.0)
 
 
+# ---------------------------------------------------------------- losses
+
+
+@loss_part
 class Square(NamedTuple):
     """scale/2 (z - y)^2. Scale 2 is the square loss; scale 1 drops the gradient's 2 as Widrow-Hoff and EG do."""
 
     scale: float
-    quadratic = True
+    convex = quadratic = True
+    link_lipschitz = 1.0
 
     def slope(self, z, y):
         return self.scale * (z - y)
 
-    def loss(self, z, y):
+    def value(self, z, y):
         return 0.5 * self.scale * (z - y) * (z - y)
-
-    def mean(self, z):
-        return z
-
-    def error(self, z, y):
-        return z - y
-
-    def wrong(self, z, y):
-        return y * z <= 0.0
 
     def implicit(self, z, y, a):
         return self.scale * (z - y) / (1.0 + self.scale * a)
 
-    def moved(self, w, d, x):
-        return fuse(d, x, w)
+    def curvature(self, z):
+        return self.scale
 
 
+@loss_part
 class Absolute(NamedTuple):
     """scale |z - y|, with slope 0 at z = y."""
 
     scale: float
-    quadratic = False
+    convex, lipschitz = True, 1.0
 
     def slope(self, z, y):
         return self.scale if z > y else (-self.scale if z < y else 0.0)
 
-    def loss(self, z, y):
+    def value(self, z, y):
         return self.scale * abs(z - y)
-
-    def mean(self, z):
-        return z
-
-    def error(self, z, y):
-        return z - y
-
-    def wrong(self, z, y):
-        return y * z <= 0.0
 
     def implicit(self, z, y, a):
         return self.slope(z, y) if abs(z - y) >= self.scale * a else (z - y) / a
 
-    def moved(self, w, d, x):
-        return plus(w, times(d, x))
 
-
+@loss_part
 class Logistic(NamedTuple):
     """scale (ln(1 + e^z) - y z) for y in [0, 1]: the logistic loss, and the matching loss of the logistic link."""
 
     scale: float
-    quadratic = False
+    targets, link, convex, lipschitz = "unit", "logistic", True, 1.0
+    link_lipschitz = 0.25
 
     def slope(self, z, y):
         return self.scale * logit_slope(z, y)
 
-    def loss(self, z, y):
+    def value(self, z, y):
         return self.scale * (max(z, 0.0) - y * z + math.log1p(math.exp(-abs(z))))
 
     def mean(self, z):
@@ -106,29 +151,22 @@ class Logistic(NamedTuple):
     def error(self, z, y):
         return logit_slope(z, y)
 
-    def wrong(self, z, y):
-        return (y - 0.5) * z <= 0.0
-
-    def bend(self, z):
+    def curvature(self, z):
         return self.scale * sigmoid(z) * sigmoid(-z)
 
-    def implicit(self, z, y, a):
-        return implicit_smooth(self, z, y, a)
 
-    def moved(self, w, d, x):
-        return fuse(d, x, w)
-
-
+@loss_part
 class Tanh(NamedTuple):
     """The matching loss of the link u(z) = (1 + tanh z)/2, the logistic one twice as steep, for y in [0, 1]."""
 
     scale: float
-    quadratic = False
+    targets, link, convex, lipschitz = "unit", "tanh", True, 1.0
+    link_lipschitz = 0.5
 
     def slope(self, z, y):
         return self.scale * logit_slope(2.0 * z, y)
 
-    def loss(self, z, y):
+    def value(self, z, y):
         return self.scale * (max(z, 0.0) - y * z + 0.5 * math.log1p(math.exp(-2.0 * abs(z))))
 
     def mean(self, z):
@@ -137,29 +175,22 @@ class Tanh(NamedTuple):
     def error(self, z, y):
         return logit_slope(2.0 * z, y)
 
-    def wrong(self, z, y):
-        return (y - 0.5) * z <= 0.0
-
-    def bend(self, z):
+    def curvature(self, z):
         return self.scale * 2.0 * sigmoid(2.0 * z) * sigmoid(-2.0 * z)
 
-    def implicit(self, z, y, a):
-        return implicit_smooth(self, z, y, a)
 
-    def moved(self, w, d, x):
-        return fuse(d, x, w)
-
-
+@loss_part
 class Probit(NamedTuple):
     """The matching loss of the link u(z) = Phi(z), the normal distribution function, for y in [0, 1]."""
 
     scale: float
-    quadratic = False
+    targets, link, convex, lipschitz = "unit", "probit", True, 1.0
+    link_lipschitz = BELL
 
     def slope(self, z, y):
         return self.scale * ((1.0 - y) * normal(z) - y * normal(-z))
 
-    def loss(self, z, y):
+    def value(self, z, y):
         return self.scale * (max(z, 0.0) - y * z + bell(z) - abs(z) * normal(-abs(z)))
 
     def mean(self, z):
@@ -168,66 +199,52 @@ class Probit(NamedTuple):
     def error(self, z, y):
         return (1.0 - y) * normal(z) - y * normal(-z)
 
-    def wrong(self, z, y):
-        return (y - 0.5) * z <= 0.0
-
-    def bend(self, z):
+    def curvature(self, z):
         return self.scale * bell(z)
 
-    def implicit(self, z, y, a):
-        return implicit_smooth(self, z, y, a)
 
-    def moved(self, w, d, x):
-        return fuse(d, x, w)
-
-
+@loss_part
 class Hinge(NamedTuple):
     """max(0, margin - y z) for y = -1 or 1. Margin 0 is the perceptron's loss, whose slope at z = 0 is -y."""
 
     margin: float
-    quadratic = False
+    targets, convex, lipschitz = "sign", True, 1.0
+
+    @property
+    def name(self):
+        return "perceptron" if self.margin == 0.0 else "hinge"
 
     def slope(self, z, y):
         return -y if y * z <= self.margin else 0.0
 
-    def loss(self, z, y):
+    def value(self, z, y):
         return max(0.0, self.margin - y * z)
 
     def mean(self, z):
         return 1.0 if z > 0.0 else (-1.0 if z < 0.0 else 0.0)
 
-    def error(self, z, y):
-        return self.mean(z) - y
-
-    def wrong(self, z, y):
-        return y * z <= 0.0
-
     def implicit(self, z, y, a):
         short = self.margin - y * z
         return 0.0 if short < 0.0 else (-y if short >= a else -y * short / a)
 
-    def moved(self, w, d, x):
-        return plus(w, times(d, x))
 
-
+@loss_part
 class Clipped(NamedTuple):
     """The matching loss of the clipped linear link u(z) = min(1, max(0, z)): its slope is u(z) - y."""
 
     scale: float
-    quadratic = False
+    targets, link, convex, lipschitz = "unit", "clipped", True, 1.0
+    link_lipschitz = 1.0
 
     def slope(self, z, y):
         return self.scale * (min(1.0, max(0.0, z)) - y)
 
-    def loss(self, z, y):
+    def value(self, z, y):
         u = min(1.0, max(0.0, z))
         return self.scale * (u * (z - 0.5 * u) - y * z)
 
     def mean(self, z):
         return min(1.0, max(0.0, z))
-
-    def error(self, z, y):
-        return self.mean(z) - y
 
     def wrong(self, z, y):
         return (y - 0.5) * (z - 0.5) <= 0.0
@@ -240,8 +257,8 @@ class Clipped(NamedTuple):
             return self.scale * (1.0 - y)
         return self.scale * (z - y) / (1.0 + b)
 
-    def moved(self, w, d, x):
-        return plus(w, times(d, x))
+
+# ---------------------------------------------------------------- functions they share
 
 
 @inlined
@@ -252,7 +269,7 @@ def sigmoid(z):
 
 @inlined
 def logit_slope(z, y):
-    """sigmoid(z) - y without cancellation, and exactly the negative of itself at (-z, 1 - y)."""
+    """sigmoid(z) - y, and exactly the negative of itself at (-z, 1 - y)."""
     return (1.0 - y) * sigmoid(z) - y * sigmoid(-z)
 
 
@@ -268,19 +285,19 @@ def bell(z):
     return BELL * math.exp(-0.5 * z * z)
 
 
-@kernel
-def implicit_smooth(rule, z, y, a):
+@helper
+def implicit_smooth(loss, z, y, a):
     """The slope g = slope(z - a g): Newton's steps, or bisection where they do not halve the bracket."""
-    g = rule.slope(z, y)
+    g = loss.slope(z, y)
     lo, hi = min(g, 0.0), max(g, 0.0)
     width = hi - lo
     for _ in range(200):
-        f = g - rule.slope(z - a * g, y)
+        f = g - loss.slope(z - a * g, y)
         if f > 0.0:
             hi = g
         else:
             lo = g
-        new = g - f / (1.0 + a * rule.bend(z - a * g))
+        new = g - f / (1.0 + a * loss.curvature(z - a * g))
         if not lo < new < hi or hi - lo > 0.5 * width:
             new = 0.5 * (lo + hi)
         width = hi - lo

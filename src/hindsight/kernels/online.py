@@ -1,174 +1,220 @@
-"""The one online loop, and the parts it is made of.
+"""The one online loop: predict a row, take the step, add up the facts."""
 
-Every online learner of the notes is one rule: keep a dual vector theta, read the weights through
-the geometry, step on the loss::
-
-    w_t = weights(theta_t)    z_t = w_t . x_t    theta_{t+1} = theta_t - eta_t * c_t * slope(z_t, y_t) * x_t
-
-A learner is four parts. A **rule** is a loss in z, its slope, its implicit slope, the mean it predicts and how its
-steps are rounded. An **update** says where the slope is taken (at the old or at the new weights). A **geometry** turns
-theta into weights and takes the step. A **step** gives the rate of round t. Rows come as a fifth part. Parts are
-NamedTuples whose methods numba dispatches by type, so each combination compiles to one tight loop, is cached across
-processes, and also runs as plain Python (`play.py_func`). Parts and loop share this file: a part elsewhere would leave
-a stale cache behind (`lanes`, the vector operations they are written in, hardly ever changes: save this file after it).
-"""
-
-import math
+from typing import NamedTuple
 
 import numpy as np
-from numba.core.types import BaseNamedTuple
-from numba.extending import overload_method
 
-from .compiler import INLINE, METHODS, inlined, kernel
-from .geometries import LN2_HI, LN2_LO
-from .simd import (
-    fuse,
-    wide,
-)
-from .state import MASS, REACH, ROUNDS, SHIFT
+from .compiler import inlined, kernel, part
+from .simd import fuse, wide
 
-for _name, _args in METHODS.items():
-    overload_method(BaseNamedTuple, _name, jit_options=INLINE)(eval(f"lambda {_args}: self.instance_class.{_name}"))
+PROGRESS = np.dtype([("rounds", np.float64), ("reach", np.float64)], align=True)
 
 
-# ---------------------------------------------------------------- the loop
+def begin_progress(reach: float) -> np.ndarray:
+    """How far a run is before its first round: rounds played, and a bound on the numbers of its state."""
+    progress = np.zeros(1, PROGRESS).view(np.recarray)
+    progress[0].reach = reach
+    return progress
+
+
+@inlined
+def play_row(rows, t, y, c, loss, update, geometry, rate, state, run):
+    """Predict row t and take its step: (whether it could be taken, margin, |x|_2^2, |x|_inf, rate, step).
+
+    A row of weight 0 is predicted and not learnt. Where the row or its step is not finite, or its indices do not
+    ascend within the width, the state is as it was before.
+    """
+    rows.ready(t)
+    z, q, top = geometry.dot(state, rows, t)
+    eta, d = 0.0, 0.0
+    fine = abs(z) + q < np.inf
+    if fine and c != 0.0:
+        eta = rate.at(run.rounds + 1.0)
+        a = eta * c
+        d = -a * update.effective_slope(loss, geometry, state, rows, t, z, q, y, a)
+        if d != 0.0:
+            # `reach` bounds the numbers of the state from above; it is made exact before a step is refused.
+            far, reach = abs(d) * top * geometry.reach(state), run.reach
+            if not reach + far < geometry.limit():
+                reach = geometry.largest(state)
+                fine = reach + far < geometry.limit()
+            if fine:
+                run.reach = reach + far
+        if fine:
+            run.rounds += 1.0
+            geometry.tick(state)
+            geometry.step(loss, state, rows, t, z, y, c, d)
+    return fine, z, q, top, eta, d
+
+
+@part
+class Unwatched(NamedTuple):
+    """Nobody watches the rounds."""
+
+    none: float
+
+    def before(self, geometry, state):
+        return 0.0, 0.0
+
+    def after(self, geometry, state, rows, t, i, mark, z, d):
+        pass
+
+
+@part
+class Steps(NamedTuple):
+    """Notes the step d taken in each round, and what the state says it added to the conjugate of the potential."""
+
+    step: np.ndarray
+    change: np.ndarray
+
+    def before(self, geometry, state):
+        return geometry.mark(state)
+
+    def after(self, geometry, state, rows, t, i, mark, z, d):
+        self.step[i] = d
+        self.change[i] = geometry.conjugate_change(state, mark, d, z, geometry.dot(state, rows, t)[0])
+
+
+UNWATCHED = Unwatched(0.0)
 
 
 @kernel
-def largest(v):
-    """The largest number of theta, and of its moment."""
-    found = 0.0
-    for i in range(min(2, v.shape[0])):
-        for j in range(v.shape[1]):
-            if np.isfinite(v[i, j]):
-                found = max(found, abs(v[i, j]))
-    return found
-
-
-FACTS = 22  # the size of the array of facts; `facts.Facts` names its places
-
-
-@kernel
-def play(rows, first, last, y, c, rule, update, geometry, step, v, s, z, q, top, f):
+def play(rows, first, last, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, watch):
     """Play rows first..last: for each, margin and norms into z, q = |x|_2^2 and top = |x|_inf, then the step.
 
-    Returns how many were played: fewer than asked where a row or its step is not finite, or where its indices do
-    not ascend within the width; the state is then as it was before that row. The facts of the rounds are added to f:
-    plain sums in the order played, so that the sizes of chunks change nothing, and held in local names meanwhile.
+    Returns how many were played: fewer than asked where a row could not be (see `play_row`). The facts of the rounds
+    are plain sums in the order played, so that the sizes of chunks change nothing, and held in local names meanwhile.
     """
     wide()
-    constant = step.power == 0.0 and step.rates.size == 0
-    sums = (f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8], f[12], f[13], f[14], f[15], f[16], f[19])
+    run = progress[0]
+    constant = rate.is_constant()
+    sums = read_sums(facts)
     played = last - first
     for i in range(last - first):
-        t = first + i
-        rows.ready(t)
-        zi, qi, ti = geometry.dot(v, s, rows, t)
+        mark = watch.before(geometry, state)
+        fine, zi, qi, ti, eta, d = play_row(rows, first + i, y[i], c[i], loss, update, geometry, rate, state, run)
         z[i], q[i], top[i] = zi, qi, ti
-        if not abs(zi) + qi < np.inf:
+        if not fine:
             played = i
             break
         if c[i] == 0.0:
             continue
-        eta = step.rate(s[ROUNDS] + 1.0)
-        a = eta * c[i]
-        d = -a * update.pull(rule, geometry, v, s, rows, t, zi, qi, y[i], a)
-        if d != 0.0:
-            # REACH bounds the numbers of the state from above; it is made exact before a step is refused.
-            far, reach = abs(d) * ti * geometry.reach(v, s), s[REACH]
-            if not reach + far < geometry.limit():
-                reach = largest(v)
-                if not reach + far < geometry.limit():
-                    played = i
-                    break
-            s[REACH] = reach + far
-        s[ROUNDS] += 1.0
-        geometry.tick(s)
-        if d != 0.0:
-            geometry.step(rule, v, s, rows, t, d)
-        sums = tally(rule, geometry, zi, qi, ti, y[i], c[i], sums)
+        watch.after(geometry, state, rows, first + i, i, mark, zi, d)
+        sums = tally(loss, geometry, zi, qi, ti, y[i], c[i], sums)
         if not constant:
-            tally_rate(rule, geometry, zi, qi, ti, y[i], c[i], eta, f)
-    f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8], f[12], f[13], f[14], f[15], f[16], f[19] = sums
-    if constant and f[0] > 0.0:
-        eta = step.eta
-        f[9], f[10], f[11], f[17], f[18] = eta * f[0], eta * f[2], eta * eta * f[8], eta * f[14], eta * f[15]
-        f[20], f[21] = eta, -eta
+            tally_rate(loss, geometry, zi, qi, ti, y[i], c[i], eta, facts)
+    write_sums(facts, sums)
+    if constant:
+        tally_constant(rate.eta, facts)
     return played
 
 
+# ---------------------------------------------------------------- facts
+
+
 @inlined
-def tally(rule, geometry, zi, qi, ti, yi, ci, sums):
-    """The sums and maxima of the facts with one more round."""
-    rounds, weight, total, square, wrong, wrong_c, wrong_q, target, gradients = sums[:9]
-    x2, xinf, cx2, cxinf, cmax, ymax = sums[9:]
-    slope, error = ci * rule.slope(zi, yi), rule.error(zi, yi)
-    miss = 1.0 if rule.wrong(zi, yi) else 0.0  # no branch: it could not be foreseen
+def read_sums(facts):
+    """The sums and maxima that every round changes, as local numbers."""
+    f = facts[0]
     return (
-        rounds + 1.0,
-        weight + ci,
-        fuse(ci, rule.loss(zi, yi), total),
-        fuse(ci * error, error, square),
-        wrong + miss,
-        fuse(miss, ci, wrong_c),
-        fuse(miss * ci, ci * qi, wrong_q),
-        fuse(ci * yi, yi, target),
-        fuse(slope * slope, geometry.norm(qi, ti), gradients),
-        max(x2, qi),
-        max(xinf, ti),
-        max(cx2, ci * qi),
-        max(cxinf, ci * ti * ti),
-        max(cmax, ci),
-        max(ymax, abs(yi)),
+        f.rounds,
+        f.weight,
+        f.loss,
+        f.square,
+        f.mistakes,
+        f.mistake_weight,
+        f.mistake_norm,
+        f.target,
+        f.gradient,
+        f.x2,
+        f.xinf,
+        f.weight_x2,
+        f.weight_xinf,
+        f.weight_max,
+        f.target_max,
     )
 
 
 @inlined
-def tally_rate(rule, geometry, zi, qi, ti, yi, ci, eta, f):
+def write_sums(facts, sums):
+    f = facts[0]
+    f.rounds, f.weight, f.loss, f.square, f.mistakes, f.mistake_weight, f.mistake_norm, f.target, f.gradient = sums[:9]
+    f.x2, f.xinf, f.weight_x2, f.weight_xinf, f.weight_max, f.target_max = sums[9:]
+
+
+@inlined
+def tally(loss, geometry, z, q, top, y, c, sums):
+    """The sums and maxima of the facts with one more round."""
+    rounds, weight, total, square, wrong, wrong_c, wrong_q, target, gradients = sums[:9]
+    x2, xinf, cx2, cxinf, cmax, ymax = sums[9:]
+    slope, error = c * loss.slope(z, y), loss.error(z, y)
+    miss = 1.0 if loss.wrong(z, y) else 0.0  # no branch: it could not be predicted
+    return (
+        rounds + 1.0,
+        weight + c,
+        fuse(c, loss.value(z, y), total),
+        fuse(c * error, error, square),
+        wrong + miss,
+        fuse(miss, c, wrong_c),
+        fuse(miss * c, c * q, wrong_q),
+        fuse(c * y, y, target),
+        fuse(slope * slope, geometry.dual_norm(q, top), gradients),
+        max(x2, q),
+        max(xinf, top),
+        max(cx2, c * q),
+        max(cxinf, c * top * top),
+        max(cmax, c),
+        max(ymax, abs(y)),
+    )
+
+
+@inlined
+def tally_rate(loss, geometry, z, q, top, y, c, eta, facts):
     """The facts in which the rate stands, where it changes from round to round."""
-    slope = ci * rule.slope(zi, yi)
-    f[9] += eta
-    f[10] += eta * (ci * rule.loss(zi, yi))
-    f[11] += eta * eta * (slope * slope * geometry.norm(qi, ti))
-    f[17], f[18] = max(f[17], eta * (ci * qi)), max(f[18], eta * (ci * ti * ti))
-    f[20], f[21] = max(f[20], eta), max(f[21], -eta)
+    f = facts[0]
+    slope = c * loss.slope(z, y)
+    f.rate += eta
+    f.rate_loss += eta * (c * loss.value(z, y))
+    f.rate_gradient += eta * eta * (slope * slope * geometry.dual_norm(q, top))
+    f.rate_x2, f.rate_xinf = max(f.rate_x2, eta * (c * q)), max(f.rate_xinf, eta * (c * top * top))
+    f.rate_max, f.rate_min = max(f.rate_max, eta), min(f.rate_min, eta)
+
+
+@inlined
+def tally_constant(eta, facts):
+    """The same where it does not."""
+    f = facts[0]
+    if f.rounds > 0.0:
+        f.rate, f.rate_loss, f.rate_gradient = eta * f.rounds, eta * f.loss, eta * eta * f.gradient
+        f.rate_x2, f.rate_xinf, f.rate_max, f.rate_min = eta * f.weight_x2, eta * f.weight_xinf, eta, eta
+
+
+# ---------------------------------------------------------------- what margins mean
 
 
 @kernel
-def trace(rows, first, last, y, c, rule, update, geometry, step, v, s, z, q, top, f, drift):
-    """`play`, noting how much each round changed ln Sigma_i e^theta_i, the normaliser of multiplicative weights."""
-    for i in range(last - first):
-        mass, shift, j, k = s[MASS], s[SHIFT], i + 1, first + i
-        done = play(rows, k, k + 1, y[i:j], c[i:j], rule, update, geometry, step, v, s, z[i:j], q[i:j], top[i:j], f)
-        if done == 0:
-            return i
-        drift[i] = math.log(s[MASS] / mass) + (s[SHIFT] - shift) * (LN2_HI + LN2_LO)
-    return last - first
-
-
-@kernel
-def look(rows, geometry, v, s):
+def margin(rows, geometry, state):
     """The margin of the one row of `rows`."""
     rows.ready(0)
-    return geometry.dot(v, s, rows, 0)[0]
+    return geometry.dot(state, rows, 0)[0]
 
 
 @kernel
-def losses(rule, z, y, out):
-    """The rule's loss of each round."""
+def losses(loss, z, y, out):
+    """The loss of each round."""
     for t in range(z.size):
-        out[t] = rule.loss(z[t], y[t])
+        out[t] = loss.value(z[t], y[t])
 
 
 @kernel
-def slopes(rule, z, y, out):
-    """The rule's slope in z of each round."""
+def slopes(loss, z, y, out):
+    """The slope in z of each round."""
     for t in range(z.size):
-        out[t] = rule.slope(z[t], y[t])
+        out[t] = loss.slope(z[t], y[t])
 
 
 @kernel
-def means(rule, z, out):
+def means(loss, z, out):
     """What each margin predicts."""
     for t in range(z.size):
-        out[t] = rule.mean(z[t])
+        out[t] = loss.mean(z[t])

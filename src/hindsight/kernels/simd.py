@@ -340,12 +340,12 @@ def _only(context, builder, kinds, a):
     return builder.extract_element(a, INT(0))
 
 
-def ascend(array, at, count):
-    """Whether the whole numbers at..at + count of an array, at most nine of them, ascend without a repetition."""
+def ascending(array, at, count):
+    """Whether the whole numbers at..at + count of an array, at most nine of them, ascending without a repetition."""
     return bool((array[at : at + count] < array[at + 1 : at + count + 1]).all())
 
 
-@compiles(ascend, lambda array, at, count: types.boolean)
+@compiles(ascending, lambda array, at, count: types.boolean)
 def _ascend(context, builder, kinds, array, at, count):
     kind = ir.VectorType(context.get_data_type(kinds[0].dtype), 8)
     one = count.type(1)

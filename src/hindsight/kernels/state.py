@@ -1,20 +1,127 @@
-"""The state of a learner."""
+"""The state of a geometry as a typed record: a NamedTuple of arrays whose annotations say how each field behaves.
+
+::
+
+    class AdaGradState(NamedTuple):
+        weights: Annotated[np.ndarray, vector(odd=True)]
+        squares: Annotated[np.ndarray, vector()]
+
+A field starts at `start` in every entry (on the diagonal of a matrix), grows with a new feature by entries that start
+so too, changes its sign when labels are exchanged if it is `odd`, is kept only where iterates are averaged if it is
+`averaging` (otherwise it is empty), and is saved under its name. A scalar is an array of one number: compiled code can
+write to it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 
-from .rows import LINE
-
-# Scalars of a learner's state. `v` holds its vectors, a row each (the intercept in the last column):
-# theta (+ moments of it for averaging), and for the multiplicative geometries the numerators of w
-# (+ their running sum and the clock at which each was last brought up to date).
-ROUNDS, REACH, MASS, BASE, TOUCHED, CLOCK, SHIFT, SCALARS = range(8)
+LINE = 64  # bytes of a cache line
 
 
-# ---------------------------------------------------------------- geometries
+class Field(NamedTuple):
+    """How a field of a state behaves; `axes` is 0 for a scalar, 1 for a vector, 2 for a matrix."""
+
+    axes: int
+    start: float = 0.0
+    odd: bool = False
+    averaging: bool = False
 
 
-def aligned(rows: int, width: int) -> np.ndarray:
+def scalar(start: float = 0.0) -> Field:
+    """One number."""
+    return Field(0, start)
+
+
+def vector(start: float = 0.0, *, odd: bool = False, averaging: bool = False) -> Field:
+    """One number per coordinate."""
+    return Field(1, start, odd, averaging)
+
+
+def matrix(diagonal: float = 0.0) -> Field:
+    """One number per pair of coordinates, starting at a multiple of the identity."""
+    return Field(2, diagonal)
+
+
+@cache
+def fields_of(kind: Any) -> dict[str, Field]:
+    """The fields of a class of states by name; a TypeError where an annotation does not say how one behaves."""
+    found = {}
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        notes = [note for note in getattr(hint, "__metadata__", ()) if isinstance(note, Field)]
+        if len(notes) != 1:
+            raise TypeError(f"{kind.__name__}.{name} must be annotated with scalar(), vector() or matrix()")
+        found[name] = notes[0]
+    return found
+
+
+def aligned(size: int) -> np.ndarray:
     """Zeros that begin at a cache line, so that eight of them are never spread over two."""
-    room = np.zeros(rows * width + LINE // 8)
+    room = np.zeros(size + LINE // 8)
     first = -room.ctypes.data % LINE // 8
-    return room[first : first + rows * width].reshape(rows, width)
+    return room[first : first + size]
+
+
+def empty(kind: Any, width: int, averaging: bool) -> Any:
+    """A state of so many coordinates at its start."""
+    out = {}
+    for name, field in fields_of(kind).items():
+        size = 0 if field.averaging and not averaging else width**field.axes
+        values = aligned(size)
+        if field.axes == 2:
+            values = values.reshape(width, width)
+            np.fill_diagonal(values, field.start)
+        elif field.start != 0.0:
+            values[:] = field.start
+        out[name] = values
+    return kind(**out)
+
+
+def snapshot(state: Any) -> tuple[np.ndarray, ...]:
+    """A copy of every field, for `restore`."""
+    return tuple(values.copy() for values in state)
+
+
+def restore(state: Any, kept: tuple[np.ndarray, ...]) -> None:
+    """Write a snapshot back."""
+    for values, old in zip(state, kept, strict=True):
+        values[...] = old
+
+
+def resized(state: Any, old: int, new: int, intercept: bool) -> Any:
+    """The state with room for `new` features instead of `old`; the intercept's coordinate stays last."""
+    kind, kept, tail = type(state), min(old, new), int(intercept)
+    place = np.r_[0:kept, new : new + tail]  # where the coordinates that stay go, and where they were
+    was = np.r_[0:kept, old : old + tail]
+    fresh = empty(kind, new + tail, any(v.size for v, f in zip(state, fields_of(kind).values()) if f.averaging))
+    for values, before, field in zip(fresh, state, fields_of(kind).values(), strict=True):
+        if field.axes == 0:
+            values[:] = before
+        elif values.size:
+            index, source = (np.ix_(place, place), np.ix_(was, was)) if field.axes == 2 else (place, was)
+            values[index] = before[source]
+    return fresh
+
+
+def mirrored(state: Any) -> Any:
+    """The state of the opposite labels: odd fields with the other sign."""
+    kind = type(state)
+    fields = fields_of(kind).values()
+    return kind(*(-values if field.odd else values.copy() for values, field in zip(state, fields, strict=True)))
+
+
+def fault(kind: Any, state: Any, width: int) -> str | None:
+    """What is wrong with a state that was read from a file, in words; None where it fits."""
+    if type(state) is not kind:
+        return f"the state must be a {kind.__name__}"
+    for name, field in fields_of(kind).items():
+        values = getattr(state, name)
+        if not isinstance(values, np.ndarray) or values.dtype != np.float64 or not values.flags.c_contiguous:
+            return f"`{name}` must be an array of float64"
+        shape = (width,) * field.axes or (1,)
+        if values.shape != shape and not (field.averaging and values.shape == (0,)):
+            return f"`{name}` has the shape {values.shape}, {shape} expected"
+    return None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+import operator
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -48,47 +49,32 @@ class Facts:
     rate: float = 0.0
     rate_loss: float = 0.0
     rate_gradient: float = 0.0
-    x2: float = 0.0
-    xinf: float = 0.0
-    weight_x2: float = 0.0
-    weight_xinf: float = 0.0
-    weight_max: float = 0.0
-    rate_x2: float = 0.0
-    rate_xinf: float = 0.0
-    target_max: float = 0.0
-    rate_max: float = 0.0
-    rate_min: float = math.inf
+    x2: float = field(default=0.0, metadata={"join": max})
+    xinf: float = field(default=0.0, metadata={"join": max})
+    weight_x2: float = field(default=0.0, metadata={"join": max})
+    weight_xinf: float = field(default=0.0, metadata={"join": max})
+    weight_max: float = field(default=0.0, metadata={"join": max})
+    rate_x2: float = field(default=0.0, metadata={"join": max})
+    rate_xinf: float = field(default=0.0, metadata={"join": max})
+    target_max: float = field(default=0.0, metadata={"join": max})
+    rate_max: float = field(default=0.0, metadata={"join": max})
+    rate_min: float = field(default=math.inf, metadata={"join": min})
 
     @classmethod
-    def of(cls, tally: np.ndarray) -> Facts:
-        """The facts in the array that `kernels.tally` fills."""
-        a: list[Any] = tally.tolist()
-        a[0], a[4], a[12], a[21] = int(a[0]), int(a[4]), math.sqrt(a[12]), -a[21]
-        return cls(*a)
-
-    @classmethod
-    def of_record(cls, facts: np.ndarray) -> Facts:
+    def of(cls, facts: np.ndarray) -> Facts:
         """Return the facts in the record that the loops fill (`kernels.facts.empty_facts`)."""
         values: dict[str, Any] = dict(zip(facts.dtype.names or (), facts[0].item(), strict=True))
         whole = {name: int(values[name]) for name in ("rounds", "mistakes")}
         return cls(**values | whole | {"x2": math.sqrt(values["x2"])})
 
     def __add__(self, other: Facts) -> Facts:
-        joined: dict[str, Any] = {f.name: self._join(f.name, other) for f in fields(self)}
+        joined: dict[str, Any] = {
+            f.name: f.metadata.get("join", operator.add)(getattr(self, f.name), getattr(other, f.name))
+            for f in fields(self)
+        }
         return Facts(**joined)
-
-    def _join(self, name: str, other: Facts) -> float:
-        a, b = getattr(self, name), getattr(other, name)
-        if name == "rate_min":
-            return min(a, b)
-        return max(a, b) if name in MAXIMA else a + b
 
     @property
     def mean_loss(self) -> float:
-        """Loss a unit of weight."""
+        """Loss per unit of weight."""
         return self.loss / self.weight if self.weight else math.nan
-
-
-MAXIMA = frozenset(
-    ("x2", "xinf", "weight_x2", "weight_xinf", "weight_max", "rate_x2", "rate_xinf", "target_max", "rate_max")
-)

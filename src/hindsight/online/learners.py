@@ -1,56 +1,46 @@
-"""The table of online learners: each is a rule, an update, a geometry and a step.
+"""Learners: each is a loss, an update, a geometry and a rate, and names the theorem that was proved for it.
 
-`TABLE` is the one of the notes. A new learner is a function that returns a `Learner` and a row there; it gains dense
-and sparse rows, the command, facts and the law tests with no other edit.
+`LEARNERS` is the table of those there are. A new one is a function that returns a `Learner`, and `register`: it gains
+dense and sparse rows, the command, facts and the law tests with no other edit. What names no theorem is certified as
+UNCHECKABLE, with its measured regret: nothing is inferred from a class or a name.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..kernels.geometries import Balanced, Euclidean, Simplex
-from ..kernels.losses import BELL, Absolute, Clipped, Hinge, Logistic, Probit, Square, Tanh
+from ..kernels.compiler import part
+from ..kernels.geometries import geometry_part
+from ..kernels.losses import Square, loss_part
 from ..kernels.rates import RateSchedule
-from ..kernels.updates import Explicit, Implicit
 from ..validation import choice, number
+from .parts import GEOMETRIES, LINKS, LOSSES, UPDATES, check_part, kind_of
 
-LOSSES: dict[str, Any] = {
-    "square": Square(2.0),
-    "absolute": Absolute(1.0),
-    "logistic": Logistic(1.0),
-    "hinge": Hinge(1.0),
-    "perceptron": Hinge(0.0),
-}
-
-
-class Link(NamedTuple):
-    """A known nondecreasing link u, by its matching loss, and its Lipschitz constant."""
-
-    rule: Any
-    lipschitz: float
-
-
-LINKS = {
-    "identity": Link(Square(1.0), 1.0),
-    "logistic": Link(Logistic(1.0), 0.25),
-    "clipped": Link(Clipped(1.0), 1.0),
-    "probit": Link(Probit(1.0), BELL),
-    "tanh": Link(Tanh(1.0), 0.5),
-}
-UPDATES = {"explicit": Explicit(1.0), "implicit": Implicit(1.0)}
-GEOMETRIES = ("euclidean", "simplex", "balanced")
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @dataclass(frozen=True)
 class Learner:
     """One online learner: how it scores, where it takes the slope, how it steps.
 
-    ``targets`` tells what y must be: "real", "sign" (-1 or 1) or "unit" (in [0, 1]); ``score`` which of the facts it
-    is judged by: "square", the squared error of what it predicts, or "loss", the loss it descends.
+    Parameters
+    ----------
+    name : str
+        Its name in the table.
+    loss, update, geometry, rate : parts
+        See `hindsight.kernels`. A part that lacks a method is a TypeError that names it.
+    targets : {"", "real", "sign", "unit"}, default ""
+        What y must be: any number, -1 or 1, or between 0 and 1; "" takes what the loss says.
+    score : {"loss", "square"}, default "loss"
+        What it is judged by: the loss it descends, or the squared error of what it predicts.
+    theorem : str or None, default None
+        The name of the theorem that was proved for this very learner (a key of
+        `hindsight.certificates.families.FAMILIES`).
     """
 
     name: str
@@ -58,11 +48,22 @@ class Learner:
     update: Any
     geometry: Any
     rate: RateSchedule
-    targets: str
+    targets: str = ""
     score: str = "loss"
+    theorem: str | None = None
+
+    def __post_init__(self) -> None:
+        for kind in ("loss", "update", "geometry", "rate"):
+            check_part(kind, getattr(self, kind))
+        for method in getattr(self.update, "needs", ()):
+            if not callable(getattr(self.geometry, method, None)):
+                update, geometry = type(self.update).__name__, type(self.geometry).__name__
+                raise TypeError(f"{geometry} must implement {method} for the update {update}")
+        if not self.targets:
+            object.__setattr__(self, "targets", self.loss.targets)
 
     def with_rates(self, rates: Any) -> Learner:
-        """The same learner with these rates, one a round."""
+        """The same learner with these rates, one per round."""
         rates = np.array(rates, np.float64, ndmin=1)
         bad = np.flatnonzero(~((rates > 0) & (rates < np.inf)))
         if rates.ndim != 1 or bad.size:
@@ -72,45 +73,54 @@ class Learner:
 
 
 def constant(eta: float, power: float = 0.0) -> RateSchedule:
-    """The step eta t^-power."""
+    """The rate eta t^-power."""
     return RateSchedule(number("eta", eta, 0), number("power", power), np.zeros(0))
 
 
 def space(geometry: str, radius: float) -> Any:
     """A geometry by name."""
-    radius = number("radius", radius, 0)
-    choice("geometry", geometry, GEOMETRIES)
-    if geometry == "euclidean":
-        return Euclidean(1.0)
-    return Simplex(radius) if geometry == "simplex" else Balanced(radius)
+    return GEOMETRIES[choice("geometry", geometry, GEOMETRIES)](number("radius", radius, 0))
+
+
+# ---------------------------------------------------------------- the learners
 
 
 def perceptron() -> Learner:
-    """w += y x on a mistake (N2)."""
-    return Learner("perceptron", LOSSES["perceptron"], UPDATES["explicit"], Euclidean(1.0), constant(1.0), "sign")
+    """w += y x on a mistake."""
+    return Learner(
+        "perceptron", LOSSES["perceptron"], UPDATES["explicit"], space("euclidean", 1.0), constant(1.0),
+        theorem="perceptron",
+    )  # fmt: skip
 
 
 def winnow(eta: float = 0.1, margin: float | None = None, balanced: bool = True, power: float = 0.0) -> Learner:
-    """Multiply by e^(eta y x) on a mistake (N3); a margin sets N3's eta = ln((1 + margin)/(1 - margin)) / 2."""
+    """Multiply by e^(eta y x) on a mistake; a margin sets the tuned eta = ln((1 + margin)/(1 - margin)) / 2."""
     if margin is not None:
         if number("margin", margin, 0) >= 1:
-            raise ValueError(f"margin must lie between 0 and 1 (N3 takes |x|_inf <= 1), got {margin!r}")
+            raise ValueError(f"margin must lie between 0 and 1 (the tuned rate takes |x|_inf <= 1), got {margin!r}")
         eta = math.atanh(margin)
     geometry = space("balanced" if balanced else "simplex", 1.0)
-    return Learner("winnow", LOSSES["perceptron"], UPDATES["explicit"], geometry, constant(eta, power), "sign")
+    rate = constant(eta, power)
+    return Learner("winnow", LOSSES["perceptron"], UPDATES["explicit"], geometry, rate, theorem="winnow")
 
 
 def widrow_hoff(eta: float = 0.1, update: str = "implicit", power: float = 0.0) -> Learner:
-    """w -= eta (w.x - y) x (N1); `WidrowHoff(eta)` is `GD(square, eta/2)`, as the notes drop the 2 here."""
+    """w -= eta (w.x - y) x; `WidrowHoff(eta)` is `GD(square, eta/2)`: the gradient's 2 is dropped by convention."""
     choice("update", update, UPDATES)
-    return Learner("widrow-hoff", Square(1.0), UPDATES[update], Euclidean(1.0), constant(eta, power), "real", "square")
+    theorem = {"explicit": "widrow-hoff", "implicit": "implicit-widrow-hoff"}.get(update)
+    geometry, rate = space("euclidean", 1.0), constant(eta, power)
+    return Learner("widrow-hoff", Square(1.0), UPDATES[update], geometry, rate, "real", "square", theorem)
 
 
 def eg(eta: float = 0.1, radius: float | None = 1.0, update: str = "explicit", power: float = 0.0) -> Learner:
-    """Multiply by e^(-eta (w.x - y) x) (N0); a radius gives signed weights of that L1 norm, None the simplex."""
+    """Multiply by e^(-eta (w.x - y) x); a radius gives signed weights of that L1 norm, None the simplex."""
     choice("update", update, UPDATES)
     geometry = space("simplex", 1.0) if radius is None else space("balanced", radius)
-    return Learner("eg", Square(1.0), UPDATES[update], geometry, constant(eta, power), "real", "square")
+    theorem = "exponentiated-gradient" if update == "explicit" else None
+    return Learner("eg", Square(1.0), UPDATES[update], geometry, constant(eta, power), "real", "square", theorem)
+
+
+OWN = frozenset(LOSSES), frozenset(GEOMETRIES)  # the losses and geometries that descent was proved for
 
 
 def descent(
@@ -120,31 +130,39 @@ def descent(
     update: str = "explicit",
     radius: float = 1.0,
     power: float = 0.0,
-    targets: str = "real",
 ) -> Learner:
-    """w -= eta loss'(w.x, y) x in any geometry, for any loss of the table (N0's GD and EG)."""
+    """w -= eta loss'(w.x, y) x in any geometry, for any loss of the table."""
     choice("loss", loss, LOSSES)
     choice("update", update, UPDATES)
-    if loss == "logistic":
-        targets = "unit"
-    elif loss in ("hinge", "perceptron"):
-        targets = "sign"
-    return Learner("descent", LOSSES[loss], UPDATES[update], space(geometry, radius), constant(eta, power), targets)
+    theorem = None
+    if update == "explicit" and loss in OWN[0] and geometry in OWN[1]:
+        theorem = "convex-descent"
+        if loss == "square":
+            theorem = "widrow-hoff" if geometry == "euclidean" else "exponentiated-gradient"
+    elif (loss, geometry, update) == ("square", "euclidean", "implicit"):
+        theorem = "implicit-widrow-hoff"
+    where = space(geometry, radius)
+    return Learner("descent", LOSSES[loss], UPDATES[update], where, constant(eta, power), theorem=theorem)
 
 
 def glm_tron(link: str = "logistic", eta: float | None = None, power: float = 0.0) -> Learner:
-    """w -= eta (u(w.x) - y) x for a known link u (N4); eta None is 1/lambda, right for |x|_2 <= 1."""
-    choice("link", link, LINKS)
-    rule, lipschitz = LINKS[link]
-    eta = 1.0 / lipschitz if eta is None else eta
-    return Learner("glm-tron", rule, UPDATES["explicit"], Euclidean(1.0), constant(eta, power), "real", "square")
+    """w -= eta (u(w.x) - y) x for a known link u; eta None is 1/lambda, right for |x|_2 <= 1."""
+    loss = LINKS[choice("link", link, LINKS)]
+    rate = constant(1.0 / loss.link_lipschitz if eta is None else eta, power)
+    return Learner("glm-tron", loss, UPDATES["explicit"], space("euclidean", 1.0), rate, "real", "square", "glm-tron")
 
 
-class Row(NamedTuple):
-    """A line of the table of learners."""
+# ---------------------------------------------------------------- the table
+
+
+class Entry(NamedTuple):
+    """One learner of the table: its name, the function that makes it, and what a listing says of it.
+
+    `task` is "classify", "regress" or "either".
+    """
 
     name: str
-    make: Any
+    make: Callable[..., Learner]
     task: str
     geometry: str
     slope: str
@@ -152,12 +170,94 @@ class Row(NamedTuple):
     source: str
 
 
-TABLE = (
-    Row("perceptron", perceptron, "classify", "Euclidean", "-y", "only if y(w.x) <= 0", "N2"),
-    Row("winnow", winnow, "classify", "balanced or simplex", "-y", "only if y(w.x) <= 0", "N3 Theorem 1.1"),
-    Row("widrow-hoff", widrow_hoff, "regress", "Euclidean", "w.x - y, or /(1 + eta|x|^2)", "always", "N1 Theorem 1.3"),
-    Row("eg", eg, "regress", "balanced or simplex", "w.x - y", "always", "N0"),
-    Row("descent", descent, "either", "any", "d loss / d(w.x)", "always", "N0, N2"),
-    Row("glm-tron", glm_tron, "regress", "Euclidean", "u(w.x) - y", "always", "N4 Theorem 1.1"),
-)
-BY_NAME = {row.name: row for row in TABLE}
+LEARNERS: dict[str, Entry] = {
+    entry.name: entry
+    for entry in (
+        Entry("perceptron", perceptron, "classify", "Euclidean", "-y", "only if y(w.x) <= 0", "Rosenblatt, Novikoff"),
+        Entry("winnow", winnow, "classify", "balanced or simplex", "-y", "only if y(w.x) <= 0", "Littlestone"),
+        Entry(
+            "widrow-hoff", widrow_hoff, "regress", "Euclidean", "w.x - y, or /(1 + eta|x|^2)", "always", "Widrow, Hoff"
+        ),
+        Entry("eg", eg, "regress", "balanced or simplex", "w.x - y", "always", "Kivinen, Warmuth"),
+        Entry("descent", descent, "either", "any", "d loss / d(w.x)", "always", "Zinkevich"),
+        Entry("glm-tron", glm_tron, "regress", "Euclidean", "u(w.x) - y", "always", "Kakade et al."),
+    )
+}
+
+
+def register(given: Any, name: str | None = None) -> Any:
+    """Make a loss, an update, a geometry or a learner of your own known by name.
+
+    A registered loss, update or geometry can be given by its name to the estimators, to `learners.descent` and to the
+    command (``--loss``, ``--update``, ``--geometry``), a learner to the command (``--learner``). Models that use it can
+    be saved, and loaded again where it was registered.
+
+    Parameters
+    ----------
+    given : part, class of a geometry, or function
+        An instance of a loss or an update, a class of geometries (a NamedTuple of one number, the radius), or a
+        function that returns a `Learner`; all its parameters must have defaults.
+    name : str, default None
+        Its name; None takes the part's own `name`, or that of the function with "-" for "_".
+
+    Returns
+    -------
+    given : as it came, so that `register` can decorate classes and functions.
+
+    Raises
+    ------
+    TypeError
+        If it lacks a method of its kind; the message names it.
+    ValueError
+        If the name is taken by something else.
+
+    Examples
+    --------
+    >>> from typing import NamedTuple
+    >>> class Cubic(NamedTuple):
+    ...     scale: float
+    ...
+    ...     def value(self, z, y):
+    ...         return self.scale * abs(z - y) ** 3 / 3.0
+    ...
+    ...     def slope(self, z, y):
+    ...         return self.scale * (z - y) * abs(z - y)
+    ...
+    ...     def curvature(self, z):
+    ...         return 0.0
+    >>> _ = register(Cubic(1.0), "cubic")
+    >>> descent("cubic").theorem is None
+    True
+    """
+    kind = kind_of(given)
+    if kind is None:
+        return _register_learner(given, name)
+    complete = {"loss": loss_part, "geometry": geometry_part, "update": part}[kind]
+    complete(given if isinstance(given, type) else type(given))
+    table = {"loss": LOSSES, "geometry": GEOMETRIES, "update": UPDATES}[kind]
+    made = given(1.0) if kind == "geometry" and isinstance(given, type) else given
+    if isinstance(made, type):
+        raise TypeError(f"register an instance of the {kind} {made.__name__}, such as {made.__name__}(1.0)")
+    check_part(kind, made)
+    name = getattr(made, "name", type(made).__name__.lower()) if name is None else name
+    entry = type(made) if kind == "geometry" else made
+    if table.get(name, entry) != entry:
+        raise ValueError(f"there is another {kind} named {name!r}")
+    table[name] = entry
+    return given
+
+
+def _register_learner(make: Any, name: str | None) -> Any:
+    if not callable(make):
+        raise TypeError(
+            f"register takes a loss, an update, a geometry or a function that makes a learner; got {make!r}"
+        )
+    learner = make()
+    if not isinstance(learner, Learner):
+        raise TypeError(f"{make.__name__}() must return a Learner, got {learner!r}")
+    name = make.__name__.replace("_", "-") if name is None else name
+    if name in LEARNERS and LEARNERS[name].make is not make:
+        raise ValueError(f"there is another learner named {name!r}")
+    task = "regress" if learner.targets == "real" else "classify"
+    LEARNERS[name] = Entry(name, make, task, learner.geometry.name, "its own", "its own", "registered")
+    return make

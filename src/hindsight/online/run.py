@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import kernels
-from ..kernels.online import FACTS
-from ..kernels.state import ROUNDS
+from ..kernels import state as states
+from ..kernels.compiler import for_parts
+from ..kernels.facts import empty_facts
+from ..kernels.geometries import begin
+from ..kernels.online import UNWATCHED, begin_progress
+from ..kernels.online import play as play_rows
+from ..rows.matrices import explain, rows_of
+from ..validation import check_targets, check_weights
 from .facts import Facts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .learners import Learner
-from ..rows.matrices import explain, rows_of
-from ..validation import check_targets, check_weights
 
 BLOCK = 65536  # rows, so many that a call of the kernel costs next to nothing
 SHARED = 1 << 19  # bytes of a block that several runs read in turn
@@ -31,11 +34,27 @@ class Run:
 
     Parameters
     ----------
-    learner : the rule, update, geometry and step.
-    features : number of features, without the intercept.
-    intercept : whether a constant coordinate 1 joins every row (it counts in the norms).
-    average : whether to keep the sum of the iterates.
-    start : w_1 (with the intercept's weight last), inside the geometry's set; None is the table's.
+    learner : Learner
+        The loss, update, geometry and rate.
+    features : int
+        Number of features, without the intercept.
+    intercept : bool, default True
+        Whether a constant coordinate 1 joins every row (it counts in the norms).
+    average : bool, default False
+        Whether to keep the sum of the iterates.
+    start : array of float or None, default None
+        w_1 (with the intercept's weight last), inside the geometry's set; None is the geometry's own.
+
+    Attributes
+    ----------
+    state : NamedTuple of arrays
+        The geometry's state.
+    progress : record
+        Rounds played, and a bound on the numbers of the state.
+    tally : record
+        The facts so far, as the loop adds them up; `facts` reads them.
+    first : array of float
+        The weights w_1.
     """
 
     def __init__(
@@ -47,19 +66,22 @@ class Run:
         average: bool = False,
         start: np.ndarray | None = None,
     ) -> None:
+        geometry, width = learner.geometry, features + intercept
+        if average and not geometry.averages:
+            raise ValueError(f"the {geometry.name} geometry keeps no average of its weights")
         self.learner = learner
         self.bias = 1.0 if intercept else 0.0
-        width = features + intercept
-        self.start = None if start is None else check_start(learner.geometry, start, width)
-        self.v, self.s = learner.geometry.begin(width, self.start, average)
-        self.first = learner.geometry.weights(self.v, self.s)
-        self.f = np.zeros(FACTS)
-        self.f[-1] = -np.inf
+        self.averaging = average
+        self.start = None if start is None else check_start(geometry, start, width)
+        self.state = begin(geometry, width, self.start, average)
+        self.first = geometry.weights(self.state)
+        self.progress = begin_progress(geometry.largest(self.state))
+        self.tally = empty_facts()
 
     @property
     def width(self) -> int:
         """Coordinates of the weights, the intercept's included."""
-        return int(self.v.shape[1])
+        return int(self.first.size)
 
     @property
     def intercept(self) -> bool:
@@ -73,58 +95,60 @@ class Run:
 
     @property
     def rounds(self) -> int:
-        """Rounds played so far; rows of weight 0 are none."""
-        return int(self.s[ROUNDS])
+        """Rounds played so far; rows of weight 0 do not count."""
+        return int(self.progress[0].rounds)
 
     @property
     def facts(self) -> Facts:
         """Facts of all rounds so far."""
-        return Facts.of(self.f)
+        return Facts.of(self.tally)
 
     @property
     def weights(self) -> np.ndarray:
         """The weights w_{T+1}, the intercept's last."""
-        return self.learner.geometry.weights(self.v, self.s)
+        return self.learner.geometry.weights(self.state)
 
     def mean(self, convention: str) -> np.ndarray:
-        """The mean of the iterates: "before" is N0's w_1..w_T, "after" is N2's w_2..w_{T+1}; w_1 before any round."""
+        """The mean of the iterates: "before" of w_1..w_T, "after" of w_2..w_{T+1}; w_1 before any round."""
         if self.rounds == 0:
             return self.first.copy()
-        total = self.learner.geometry.total(self.v, self.s)
+        total = self.learner.geometry.iterate_sum(self.state)
         if convention == "after":
             total += self.weights - self.first
         return total / self.rounds
 
-    def snapshot(self) -> tuple[np.ndarray, ...]:
-        """A copy of the state, for `restore`."""
-        return self.v.copy(), self.s.copy(), self.f.copy()
+    def parts(self) -> tuple[Any, ...]:
+        """What the loop takes of a run: the parts of the learner, the state and the progress."""
+        learner = self.learner
+        return learner.loss, learner.update, learner.geometry, learner.rate, self.state, self.progress
 
-    def restore(self, state: tuple[np.ndarray, ...]) -> None:
+    def snapshot(self) -> tuple[Any, ...]:
+        """A copy of the state, for `restore`."""
+        return states.snapshot(self.state), self.progress.copy(), self.tally.copy()
+
+    def restore(self, kept: tuple[Any, ...]) -> None:
         """Go back to a snapshot."""
-        self.v[:], self.s[:], self.f[:] = state
+        states.restore(self.state, kept[0])
+        self.progress[:], self.tally[:] = kept[1:]
 
     def mirrored(self) -> Run:
-        """The run of the opposite labels: the same numbers with the other sign, for every rule and signed weights."""
-        if isinstance(self.learner.geometry, kernels.Simplex):
-            raise ValueError("weights on the simplex have no sign to turn: declare all classes before learning")
+        """The run of the opposite labels: the same numbers with the other sign, where weights have one."""
+        if not self.learner.geometry.signed:
+            raise ValueError("weights on the simplex have no sign to change: declare all classes before learning")
         other: Run = object.__new__(Run)
         other.__dict__.update(self.__dict__)
-        other.v, other.s, other.f, other.first = -self.v, self.s.copy(), self.f.copy(), -self.first
-        if isinstance(self.learner.geometry, kernels.Balanced) and len(self.v) > 2:
-            other.v[3] = self.v[3]  # clocks have no sign
-        if self.learner.targets == "unit":
-            other.f[7] = self.f[1] - self.f[7]  # labels 0 and 1 change places in Sigma c y^2
+        other.state, other.first = states.mirrored(self.state), -self.first
+        other.progress, other.tally = self.progress.copy(), self.tally.copy()
+        if self.learner.targets == "unit":  # labels 0 and 1 change places in the sum of c y^2
+            other.tally[0].target = self.tally[0].weight - self.tally[0].target
         return other
 
     def resize(self, features: int) -> None:
         """Room for so many features, new ones at weight 0: only where weights do not depend on how many there are."""
-        end = self.v.shape[1] - bool(self.bias)
-        old = min(end, features)
-        v, first = np.zeros((len(self.v), features + bool(self.bias))), np.zeros(features + bool(self.bias))
-        for new, was in ((v, self.v), (first[None], self.first[None])):
-            new[:, :old] = was[:, :old]
-            new[:, features:] = was[:, end:]
-        self.v, self.first = v, first
+        kept, first = min(self.features, features), np.zeros(features + self.intercept)
+        first[:kept], first[features:] = self.first[:kept], self.first[self.features :]
+        self.state = states.resized(self.state, self.features, features, self.intercept)
+        self.first = first
 
 
 def check_start(geometry: Any, start: Any, width: int) -> np.ndarray:
@@ -135,11 +159,7 @@ def check_start(geometry: Any, start: Any, width: int) -> np.ndarray:
     if not np.isfinite(w).all():
         bad = int(np.flatnonzero(~np.isfinite(w))[0])
         raise ValueError(f"start[{bad}] = {w[bad]} is not finite")
-    radius = geometry.radius
-    if isinstance(geometry, kernels.Simplex) and not (w.min() >= 0 and abs(w.sum() - radius) <= 1e-9 * radius):
-        raise ValueError(f"start must lie on the simplex: least weight {w.min():g}, sum {w.sum():g} (want {radius:g})")
-    if isinstance(geometry, kernels.Balanced) and not np.abs(w).sum() < radius:
-        raise ValueError(f"start must have |w|_1 below the radius {radius:g}, got {np.abs(w).sum():g}")
+    geometry.check_start(w)
     return w
 
 
@@ -195,21 +215,21 @@ def play(
 def _block(
     run: Run, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, work: np.ndarray, X: Any, names: Any
 ) -> None:
-    rule, update, geometry, step = run.learner.loss, run.learner.update, run.learner.geometry, run.learner.rate
     z, q, top = work
-    played = kernels.play(rows, a, b, y, c, rule, update, geometry, step, run.v, run.s, z, q, top, run.f)
+    loop = for_parts(play_rows, *run.parts()[:3])
+    played = loop(rows, a, b, y, c, *run.parts(), z, q, top, run.tally, UNWATCHED)
     if played < b - a:
-        explain(X, a + played, y[played], z[played], q[played], run.v.shape[1] - bool(run.bias), names)
+        explain(X, a + played, y[played], z[played], q[played], run.features, names)
 
 
-def doubts(run: Run) -> list[str]:
+def assumption_warnings(run: Run) -> list[str]:
     """What in the data seen so far breaks an assumption, with the numbers."""
     facts, learner = run.facts, run.learner
-    rule, geometry = learner.loss, learner.geometry
+    loss, geometry = learner.loss, learner.geometry
     found = []
-    multiplicative = not isinstance(geometry, kernels.Euclidean)
-    if isinstance(rule, kernels.Square) and isinstance(learner.update, kernels.Explicit):
-        seen = rule.scale * (facts.rate_xinf * geometry.radius**2 if multiplicative else facts.rate_x2)
+    if loss.quadratic and learner.theorem is not None and learner.update.name == "explicit":
+        multiplicative = geometry.multiplicative
+        seen = loss.scale * (facts.rate_xinf * geometry.radius**2 if multiplicative else facts.rate_x2)
         if seen >= 1.0:
             norm = "U^2 |x|_inf^2" if multiplicative else "|x|_2^2"
             found.append(
@@ -217,11 +237,11 @@ def doubts(run: Run) -> list[str]:
                 "take a smaller eta, scale the rows, or use update='implicit'"
             )
     reach = geometry.radius * facts.xinf
-    regress = learner.targets == "real" and isinstance(rule, (kernels.Square, kernels.Absolute))
-    if multiplicative and regress and facts.target_max > reach * (1 + 1e-12):
+    regress = learner.targets == "real" and loss.link == "identity"
+    if geometry.multiplicative and regress and facts.target_max > reach * (1 + 1e-12):
         found.append(
             f"max |y| = {facts.target_max:.4g} is out of reach: |w.x| <= U |x|_inf = {reach:.4g}; raise radius"
         )
-    if learner.name == "winnow" and facts.xinf > 1.0:
-        found.append(f"max |x|_inf = {facts.xinf:.4g} is above the 1 that N3 assumes: scale the features")
+    if learner.theorem == "winnow" and facts.xinf > 1.0:
+        found.append(f"max |x|_inf = {facts.xinf:.4g} is above 1, which the tuned rate assumes: scale the features")
     return found

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import typeof
 
-from .. import kernels
 from ..errors import RowError
 from ..kernels import dicts
+from ..kernels.compiler import for_parts
 from ..kernels.dicts import DONE
+from ..kernels.online import UNWATCHED, margin, play
 from ..kernels.rows import CSR, Dense
 from ..rows.matrices import explain
 
@@ -135,25 +136,27 @@ class One:
     """One run on rows of one kind."""
 
     play: Any
-    look: Any
+    margin_of: Any
 
     def __init__(self, runs: list[Run], which: int, row: Any, old: One | None = None) -> None:
         run = runs[which]
         learner = run.learner
-        self.runs, self.run, self.row, self.v, self.rows = runs, run, row, run.v, row.rows
+        self.runs, self.run, self.row, self.state, self.rows = runs, run, row, run.state, row.rows
         self.targets = learner.targets
         self.y, self.c, self.z, self.q, self.top = np.zeros(1), np.ones(1), np.zeros(1), np.zeros(1), np.zeros(1)
-        parts = (learner.loss, learner.update, learner.geometry, learner.rate)
-        self.args = (row.rows, 0, 1, self.y, self.c, *parts, run.v, run.s, self.z, self.q, self.top, run.f)
-        self.glance = (row.rows, learner.geometry, run.v, run.s)
+        out = self.z, self.q, self.top, run.tally, UNWATCHED
+        self.args = (row.rows, 0, 1, self.y, self.c, *run.parts(), *out)
+        self.margin_args = (row.rows, learner.geometry, run.state)
         if old is not None and type(old.row) is type(row) and old.run is run:  # with other arrays of the same types
-            self.play, self.look = old.play, old.look
+            self.play, self.margin_of = old.play, old.margin_of
         else:
-            self.play, self.look = compiled(kernels.play, self.args), compiled(kernels.look, self.glance)
+            parts = run.parts()[:3]
+            self.play = compiled(for_parts(play, *parts), self.args)
+            self.margin_of = compiled(for_parts(margin, *parts), self.margin_args)
 
     def stale(self) -> bool:
         """Whether the arrays it was made for have been replaced."""
-        return self.v is not self.run.v or self.rows is not self.row.rows
+        return self.state is not self.run.state or self.rows is not self.row.rows
 
     def swift(self) -> bool:
         """Whether it is the only run, on dicts, and no count of rates limits it."""
@@ -166,7 +169,7 @@ class One:
             and self.row is row
             and row.plain
             and self.runs is runs
-            and self.v is self.run.v
+            and self.state is self.run.state
             and self.rows is row.rows
             and row.lay(id(x), id(row.column), grow, *row.work) == DONE
         )
@@ -175,13 +178,12 @@ class One:
         """Play the row that was put, or raise and leave the run as it was."""
         self.y[0], self.c[0] = y, weight
         if self.play(*self.args) == 0:
-            width = self.v.shape[1] - bool(self.run.bias)
             names = list(self.row.column) if isinstance(self.row, Dicts) else None
-            explain(self.row.matrix(), 0, y, self.z[0], self.q[0], width, names)
+            explain(self.row.matrix(), 0, y, self.z[0], self.q[0], self.run.features, names)
 
     def margin(self) -> float:
         """The margin of the row that was put."""
-        z: float = self.look(*self.glance)
+        z: float = self.margin_of(*self.margin_args)
         if not abs(z) < np.inf:
             raise RowError(0, f": the margin is {z}: a value is not finite, or too large")
         return z

@@ -22,10 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels.ascent import ascend
+from ...kernels.compiler import for_parts
+from ...kernels.entropic import refresh
 from ...kernels.floats import EPS, Floats
-from ...kernels.geometries import refresh
-from ...kernels.online import losses, slopes
+from ...kernels.geometries import begin
 from ...rows.data import Data
+from ..pointwise import each_loss, each_slope
 from .spaces import Space
 
 Loss = Any  # one of the losses of `kernels`
@@ -59,21 +61,22 @@ class Ascent:
         self.curvature = space.curvature(data)
         self.alpha, self.conjugates = np.zeros(data.rounds), np.zeros(data.rounds)
         self.v = np.zeros(data.width)
-        self._state, self._scalars = space.geometry.begin(data.width, None, False)
+        self._state = begin(space.geometry, data.width, None, False)
         self._random = np.random.default_rng(0)
 
     def run_passes(self, count: int = 1) -> None:
         """Ascend over the rows `count` times, in random order within each chunk, then recompute v."""
-        self._state[0] = self.space.theta(self.v, self.kappa)
-        if self._state.shape[0] > 1:
-            refresh(self.space.geometry, self._state, self._scalars)
+        geometry, loop = self.space.geometry, for_parts(ascend, self.loss)
+        self._state.theta[:] = self.space.theta(self.v, self.kappa)
+        if geometry.multiplicative:
+            refresh(geometry, self._state)
         b = self.curvature / self.kappa
         for _ in range(count):
             for first, rows, size in self.data.blocks():
                 part = slice(first, first + size)
-                ascend(
+                loop(
                     rows, self._order(size), self.data.y[part], self.a[part], b[part], self.loss,
-                    self.space.geometry, self.kappa, self._state, self._scalars, self.alpha[part], self.conjugates[part],
+                    geometry, self.kappa, self._state, self.alpha[part], self.conjugates[part],
                 )  # fmt: skip
         self.v = self.data.combine(self.alpha)
 
@@ -129,17 +132,3 @@ def solve(
         wait = min(wait, max_passes - (data.passes - begun) - 2)
         if wait < 1:
             return best._replace(alpha=ascent.alpha)
-
-
-def each_loss(loss: Loss, z: Floats, y: Floats) -> Floats:
-    """Return the loss at every margin."""
-    out = np.empty_like(z)
-    losses(loss, z, y, out)
-    return out
-
-
-def each_slope(loss: Loss, z: Floats, y: Floats) -> Floats:
-    """Return the slope of the loss at every margin."""
-    out = np.empty_like(z)
-    slopes(loss, z, y, out)
-    return out

@@ -22,7 +22,8 @@ from numpy.typing import ArrayLike
 
 from ...kernels.floats import EPS, Floats
 from ...rows.data import Data
-from .ascent import Loss, each_loss, solve
+from ..pointwise import each_loss
+from .ascent import Loss, solve
 from .ridge import ridge
 from .spaces import Geometry, space
 
@@ -98,7 +99,8 @@ def best(
 
     Examples
     --------
-    >>> from hindsight.kernels import Euclidean, Square
+    >>> from hindsight.kernels.euclidean import Euclidean
+    >>> from hindsight.kernels.losses import Square
     >>> data = Data(np.array([[1.0], [1.0]]), [1.0, 3.0])
     >>> best(data, Square(2.0), Euclidean(1.0), kappa=4.0).u
     array([1.])

@@ -19,7 +19,7 @@ import numpy as np
 
 from ...kernels.ascent import hinge_along
 from ...kernels.floats import EPS, Floats
-from ...kernels.geometries import Euclidean
+from ...kernels.euclidean import Euclidean
 from ...kernels.losses import Hinge
 from ...rows.data import Data
 from .ascent import Ascent

@@ -19,8 +19,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ...kernels.euclidean import Euclidean
 from ...kernels.floats import Floats
-from ...kernels.geometries import Euclidean
 from ...rows.data import Data
 
 Geometry = Any  # one of the geometries of `kernels`

@@ -1,0 +1,111 @@
+"""Descent on a convex loss in any geometry, and runs that no theorem covers, whose regret is measured all the same."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import theorems
+from .applied import AppliedTheorem, divergence_change, seek, size_of_terms
+from .certificate import Assumption, Comparator
+from .pointwise import each_loss, each_mean, each_slope
+
+if TYPE_CHECKING:
+    from ..online.run import Run
+    from ..rows.data import Data
+    from .replay import Rounds
+
+PLANTED = 1e-12  # how far y may be from u(w*.x) and still count as planted
+
+
+def convex(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
+    """Explicit steps on a convex loss, with the gradients really met."""
+    loss, geometry, fixed = run.learner.loss, run.learner.geometry, run.learner.rate.is_constant()
+    paid, slope = each_loss(loss, t.z, t.y), each_slope(loss, t.z, t.y)
+    weight = t.c if fixed else t.c * t.eta
+    rate = float(t.eta[0]) if fixed else 1.0
+    u, divergence, gap, how, notes = seek(run, data, t, loss, 1.0 / rate, weight, u, tol)
+    z = data.margins(u)[t.row]
+    other = each_loss(loss, z, t.y)
+    norm = geometry.dual_norm(t.q, t.top)
+    gradient = (t.c * slope) ** 2 * norm
+    rival, step = weight * other, t.eta * t.c * slope
+    if fixed:
+        bound = theorems.convex(rate, np.cumsum(rival), divergence, np.cumsum(gradient))
+    else:
+        bound = theorems.convex_rates(np.cumsum(rival), divergence, np.cumsum(t.eta**2 * gradient))
+    met = float(gradient.sum())
+    name = f"{'matching' if run.learner.theorem == 'glm-tron' else loss.name} loss"
+    return AppliedTheorem(
+        theorems.CONVEX if fixed else theorems.CONVEX_RATES,
+        name if fixed else f"{name} times its rate",
+        weight * paid,
+        rival,
+        bound,
+        Comparator(u, float(rival.sum()), float(np.linalg.norm(u)), gap, how),
+        (Assumption("the loss is convex and every gradient was met; nothing is asked of the data", True),),
+        divergence_change(t, z),
+        -t.eta * t.c * (paid - other) + 0.5 * t.eta**2 * gradient,
+        divergence,
+        lambda: size_of_terms(step, norm, t.z, z, t.eta * t.c * paid, t.eta * t.c * other),
+        math.sqrt(2.0 * divergence / met) if fixed and met > 0.0 else math.nan,
+        notes=notes,
+    )
+
+
+def no_theorem(
+    run: Run, data: Data, t: Rounds, u: Any, tol: float, why: str = "this learner names no theorem"
+) -> AppliedTheorem:
+    """The regret is measured, and nothing is promised."""
+    if run.learner.theorem is not None:
+        why = f"the theorem {run.learner.theorem} speaks of a constant rate"
+    elif run.learner.update.name == "implicit":
+        why = (
+            "implicit steps are covered by no theorem here beyond the square loss in the Euclidean geometry at a "
+            "constant rate"
+        )
+    nothing = np.full(t.z.size, math.nan)
+    return replace(
+        convex(run, data, t, u, tol), theorem=theorems.NONE, assumptions=(Assumption(why, None),), bound=nothing,
+        change=nothing, best_eta=math.nan,
+    )  # fmt: skip
+
+
+def planted(run: Run, data: Data, t: Rounds, w: Any) -> AppliedTheorem:
+    """GLM-tron on rows with y = u(w*.x)."""
+    loss = run.learner.loss
+    w = data.check(w)
+    z = data.margins(w)[t.row]
+    want, mean = each_mean(loss, z), each_mean(loss, t.z)
+    far = float(np.abs(want - t.y).max())
+    lipschitz = loss.scale * loss.link_lipschitz
+    eta, x2 = float(t.eta[0]), float((t.c * t.q).max())
+    distance = float((w - run.first) @ (w - run.first))
+    bound = theorems.glm_tron(eta, x2, lipschitz, distance)
+    needs = (
+        Assumption(f"y = u(w*·x): largest difference {far:.3g}, at most {PLANTED:g} allowed", far <= PLANTED),
+        Assumption(
+            f"ηλX² = {eta * lipschitz * x2:.6g}, which must be below 2 (λ = {lipschitz:g})", eta * lipschitz * x2 < 2.0
+        ),
+        Assumption("the rate is constant", run.learner.rate.is_constant()),
+    )
+    measured, rival = t.c * (mean - t.y) ** 2, t.c * (want - t.y) ** 2
+    step = t.eta * t.c * (mean - t.y)
+    allowed = -t.eta * measured * (2.0 / lipschitz - t.eta * t.c * t.q)
+    return AppliedTheorem(
+        theorems.GLM_TRON,
+        "squared error",
+        measured,
+        rival,
+        np.full(t.z.size, bound),
+        Comparator(w, float(rival.sum()), float(np.linalg.norm(w)), 0.0, "planted"),
+        needs,
+        2.0 * divergence_change(t, z),
+        allowed,
+        distance,
+        lambda: size_of_terms(step, t.q, t.z, z, step * t.y, allowed),
+        1.0 / (lipschitz * x2) if x2 > 0.0 else math.nan,
+    )

@@ -1,0 +1,167 @@
+"""Mistake bounds: the perceptron and Winnow, on any data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import rivals, theorems
+from .applied import AppliedTheorem, closeness, divergence_change, size_of_terms
+from .certificate import Assumption, Comparator
+from .convex import no_theorem
+from .rivals.spaces import space
+
+if TYPE_CHECKING:
+    from ..online.run import Run
+    from ..rows.data import Data
+    from .replay import Rounds
+
+SMALL = 4_000_000  # numbers in the rows up to which the hard margin is sought
+
+
+def _labels(t: Rounds) -> Assumption:
+    return Assumption("labels are −1 and 1", bool((np.abs(t.y) == 1.0).all()))
+
+
+def _mistakes(t: Rounds) -> str:
+    return "mistakes" if t.c.min() == t.c.max() == 1.0 else "weighted mistakes"
+
+
+def perceptron(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
+    """The perceptron's bound for any data, and Novikoff's for separable data where it is the smaller one."""
+    wrong = t.y * t.z <= 0.0
+    w1 = run.first
+    separable: str | None = None
+    candidates: list[tuple[np.ndarray, float, str, tuple[str, ...]]] = []
+    if u is not None:
+        candidates.append((data.check(u), math.inf, "given", ()))
+    else:
+        noisy = rivals.perceptron(data, tol=tol)
+        candidates.append((noisy.u, noisy.gap, closeness(noisy.gap, noisy.bound, " over all rows"), noisy.notes))
+        if data.rounds * data.width <= SMALL:
+            hard = rivals.hard_margin(data)
+            if hard.u is not None:
+                separable = f"separable: B = {hard.norm:.6g}, (X₂B)² = {(run.facts.x2 * hard.norm) ** 2:.6g}"
+                gap = (run.facts.x2 * hard.norm) ** 2 - (run.facts.x2 * hard.lower) ** 2
+                candidates.append((hard.u, gap, "of largest margin", hard.notes))
+            else:
+                separable = hard.notes[0] if hard.notes else "not shown separable"
+    cases = [_perceptron_case(run, data, t, wrong, w1, *c) for c in candidates]
+    case = min(cases, key=lambda c: float(c.bound[-1]))
+    return case if separable is None else replace(case, notes=(*case.notes, separable))
+
+
+def _perceptron_case(
+    run: Run, data: Data, t: Rounds, wrong: np.ndarray, w1: np.ndarray, u: np.ndarray, gap: float, how: str, notes: Any
+) -> AppliedTheorem:
+    z = data.margins(u)[t.row]
+    hinge = t.c * np.maximum(0.0, 1.0 - t.y * z)
+    norm, start, along = float(np.linalg.norm(u)), float(w1 @ w1), float(u @ w1)
+    counted, short = np.where(wrong, t.c, 0.0), np.where(wrong, hinge, 0.0)
+    rival = t.c * (t.y * z <= 0.0)
+    return AppliedTheorem(
+        theorems.PERCEPTRON_NOISY,
+        _mistakes(t),
+        counted,
+        rival,
+        theorems.perceptron(np.cumsum(short), norm, np.cumsum(counted**2 * t.q), start, along),
+        Comparator(u, float(rival.sum()), norm, gap, how),
+        (
+            _labels(t),
+            Assumption(
+                f"steps of size 1 on a mistake only, a zero margin being one; max |x|₂ = {run.facts.x2:.6g}", True
+            ),
+        ),
+        2.0 * divergence_change(t, z),
+        counted**2 * t.q - 2.0 * (counted - short),
+        float((u - w1) @ (u - w1)),
+        lambda: size_of_terms(counted, t.q, t.z, z, counted, counted * hinge),
+        notes=notes,
+    )
+
+
+def winnow(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
+    """Winnow, plain or balanced, on any data, at a constant rate."""
+    if not run.learner.rate.is_constant():
+        return no_theorem(run, data, t, u, tol)
+    learner = run.learner
+    geometry, eta = learner.geometry, float(t.eta[0])
+    wrong = t.y * t.z <= 0.0
+    top, heaviest = geometry.radius * float(t.top.max()), float(t.c.max())
+    space = space(geometry, data.width, run.first)
+    if u is None:
+        found = rivals.winnow(data, geometry, eta, run.first, float(t.top.max()), heaviest, tol)
+        u, delta, gap, notes = found.u, found.margin, found.gap, found.notes
+        how = closeness(gap, found.bound, " over all rows")
+        if not math.isfinite(delta):
+            delta = top
+    else:
+        u, gap, how, notes = space.check(data.check(u)), math.inf, "given", ()
+        delta = 0.0
+    z = data.margins(u)[t.row]
+    entropy = max(0.0, space.divergence(u))
+    if delta <= 0.0 and top > 0.0:
+        delta = _best_delta(eta, top, heaviest, entropy, t.c[wrong], t.y[wrong] * z[wrong])
+    short = np.where(wrong, t.c * np.maximum(0.0, delta - t.y * z), 0.0)
+    gain = theorems.winnow_gain(eta, top, heaviest, delta)
+    needs = (
+        _labels(t),
+        Assumption(
+            f"ηδ − ln cosh(η·{geometry.norm}) = {gain:.6g}, which must be above 0 "
+            f"(δ = {delta:.4g}, max {geometry.norm} = {top:.6g})",
+            gain > 0.0,
+        ),
+    )
+    counted, rival = np.where(wrong, t.c, 0.0), t.c * (t.y * z <= 0.0)
+    far = eta * t.c * geometry.radius * t.top
+    allowed = np.where(wrong, np.logaddexp(far, -far) - math.log(2.0), 0.0) - eta * counted * t.y * z
+    return AppliedTheorem(
+        theorems.WINNOW,
+        _mistakes(t),
+        counted,
+        rival,
+        theorems.winnow(eta, top, heaviest, entropy, delta, np.cumsum(short)),
+        Comparator(u, float(rival.sum()), float(np.abs(u).sum()), gap, how),
+        needs,
+        divergence_change(t, z),
+        allowed,
+        entropy,
+        lambda: size_of_terms(eta * counted, t.top**2, t.z, z, far),
+        _best_winnow_rate(top, heaviest, entropy, delta, float(short.sum())),
+        notes=notes,
+    )
+
+
+def _best_winnow_rate(top: float, heaviest: float, entropy: float, delta: float, hinge: float) -> float:
+    """The rate that makes Winnow's bound smallest for this u and delta: convex over concave, so one minimum."""
+    if not (top > 0.0 and entropy > 0.0 and delta > 0.0):
+        return math.nan
+    from scipy.optimize import minimize_scalar
+
+    def value(log_eta: float) -> float:
+        bound = theorems.winnow(math.exp(log_eta), top, heaviest, entropy, delta, hinge)
+        return bound if math.isfinite(bound) else 1e300
+
+    # ln cosh x <= x^2/2, so the gain is positive below 2 delta / (c X^2).
+    middle = math.log(delta) - math.log(heaviest) - 2.0 * math.log(top)
+    found = minimize_scalar(value, bounds=(middle - 30.0, middle + 30.0), method="bounded", options={"xatol": 1e-12})
+    inside = minimize_scalar(value, bracket=(middle - 1.0, middle), options={"xtol": 1e-12})
+    return math.exp(min((found.x, inside.x), key=value))
+
+
+def _best_delta(eta: float, top: float, heaviest: float, entropy: float, c: np.ndarray, margins: np.ndarray) -> float:
+    """The margin that makes Winnow's bound smallest for a given u: quasiconvex between its kinks, so try them all."""
+    floor = theorems.ln_cosh(eta * heaviest * top) / (heaviest * eta)
+    tries = np.unique(np.concatenate([margins[margins > floor], np.linspace(floor, top, 66)[1:]]))
+    if tries.size > 4096:
+        tries = np.unique(np.quantile(tries, np.linspace(0.0, 1.0, 4096)))
+    order = np.argsort(margins)
+    m, weight = margins[order], c[order]
+    below = np.searchsorted(m, tries)
+    mass = np.concatenate([[0.0], np.cumsum(weight)])[below]
+    first = np.concatenate([[0.0], np.cumsum(weight * m)])[below]
+    values = (entropy + eta * (tries * mass - first)) / (eta * (tries - floor))
+    return float(tries[np.nanargmin(values)])

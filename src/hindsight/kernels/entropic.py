@@ -1,0 +1,340 @@
+"""The multiplicative geometries: weights on a simplex, plain or doubled for signed ones, in the log domain.
+
+Numerators and their mass are kept beside the exponents theta, so that a sparse step costs O(nnz). For averages each
+coordinate has a running sum of its weights and the clock at which that was last brought up to date; the clock is the
+sum of 1/mass over the rounds.
+"""
+
+import math
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from .compiler import inlined, kernel
+from .geometries import geometry_part
+from .rows import inner
+from .simd import ROUND, alike, doubled, fuse, halved, minus, plus, times
+from .state import scalar, vector
+
+LN2_HI = 0.693147180369123816490  # 33 significant bits, so that k * LN2_HI is exact
+LN2_LO = 1.90821492927058770002e-10
+LOG2_E = 1.4426950408889634
+
+
+class EntropicState(NamedTuple):
+    """Exponents, numerators and their mass, all over 2^shift; `base` is the mass when it was last recomputed."""
+
+    theta: Annotated[np.ndarray, vector(odd=True)]
+    numerator: Annotated[np.ndarray, vector(odd=True)]
+    total: Annotated[np.ndarray, vector(odd=True, averaging=True)]
+    summed: Annotated[np.ndarray, vector(averaging=True)]
+    mass: Annotated[np.ndarray, scalar()]
+    base: Annotated[np.ndarray, scalar()]
+    touched: Annotated[np.ndarray, scalar()]
+    clock: Annotated[np.ndarray, scalar()]
+    shift: Annotated[np.ndarray, scalar()]
+
+
+# ---------------------------------------------------------------- exponentials
+
+
+@inlined
+def horner(a, x, c):
+    """a x + c for a constant c."""
+    return fuse(a, x, alike(a, c))
+
+
+@inlined
+def exponentials(theta, shift):
+    """e^theta / 2^shift and e^-theta / 2^shift, of a number or of lanes: 0 far below 1, infinity far above.
+
+    theta = k ln 2 + r; with e^r = even(r^2) + r odd(r^2), both signs share one polynomial.
+    """
+    k = minus(horner(theta, alike(theta, LOG2_E), ROUND), alike(theta, ROUND))
+    r = fuse(k, alike(theta, -LN2_LO), fuse(k, alike(theta, -LN2_HI), theta))
+    x = times(r, r)
+    even = horner(alike(theta, 1 / 479001600), x, 1 / 3628800)
+    even = horner(even, x, 1 / 40320)
+    even = horner(even, x, 1 / 720)
+    even = horner(even, x, 1 / 24)
+    even = horner(even, x, 0.5)
+    even = horner(even, x, 1.0)
+    odd = horner(alike(theta, 1 / 6227020800), x, 1 / 39916800)
+    odd = horner(odd, x, 1 / 362880)
+    odd = horner(odd, x, 1 / 5040)
+    odd = horner(odd, x, 1 / 120)
+    odd = horner(odd, x, 1 / 6)
+    odd = fuse(times(odd, x), r, r)
+    return doubled(plus(even, odd), k, float(shift)), halved(minus(even, odd), k, float(shift))
+
+
+# ---------------------------------------------------------------- the state
+
+
+@inlined
+def catch_up(state, j):
+    """Bring one coordinate's running sum of weights up to the clock."""
+    clock = state.clock[0]
+    if clock != state.summed[j]:  # a numerator just moved may be infinite until the mass is recomputed
+        state.total[j] += state.numerator[j] * (clock - state.summed[j])
+        state.summed[j] = clock
+
+
+@kernel
+def refresh(geometry, state):
+    """Shift to the largest exponent and recompute mass and numerators; running sums are brought up to date."""
+    theta = state.theta
+    for j in range(state.summed.size):
+        catch_up(state, j)
+        state.summed[j] = 0.0
+    top = -np.inf
+    for j in range(theta.size):
+        top = max(top, geometry.height(theta[j]))
+    shift = math.ceil(top * LOG2_E)
+    mass, lost = 0.0, 0.0  # a compensated sum: a million equal roundings would add up
+    for j in range(theta.size):
+        state.numerator[j], m = geometry.numerator_and_mass(theta[j], shift)
+        part = m - lost
+        total = mass + part
+        lost = (total - mass) - part
+        mass = total
+    state.mass[0], state.base[0], state.touched[0], state.clock[0], state.shift[0] = mass, mass, 0.0, 0.0, shift
+
+
+@kernel
+def margin_after(geometry, state, rows, t, d):
+    """The margin of row t after a step d on it, without taking the step."""
+    d *= geometry.radius
+    theta = state.theta
+    a, b = rows.span(t)
+    last = theta.size - 1
+    top = geometry.height(theta[last] + d * rows.bias)
+    for k in range(a, b):
+        top = max(top, geometry.height(theta[rows.index(k)] + d * rows.entry(t, k)))
+    shift = max(state.shift[0], math.ceil(top * LOG2_E))
+    old, new, dot = 0.0, 0.0, 0.0
+    for k in range(a, b):
+        here, x = theta[rows.index(k)], rows.entry(t, k)
+        old += geometry.numerator_and_mass(here, state.shift[0])[1]
+        e, mass = geometry.numerator_and_mass(here + d * x, shift)
+        new += mass
+        dot += e * x
+    if rows.bias != 0.0:
+        old += geometry.numerator_and_mass(theta[last], state.shift[0])[1]
+        e, mass = geometry.numerator_and_mass(theta[last] + d * rows.bias, shift)
+        new += mass
+        dot += e * rows.bias
+    full = b - a == (last if rows.bias != 0.0 else last + 1)
+    rest = 0.0 if full else state.mass[0] - old
+    return geometry.radius * dot / (rest * 2.0 ** (state.shift[0] - shift) + new)
+
+
+@kernel
+def numerators_and_masses(geometry, theta, shift, out):
+    """Numerator and mass of every coordinate."""
+    for j in range(theta.size):
+        out[0, j], out[1, j] = geometry.numerator_and_mass(theta[j], shift)
+
+
+# ---------------------------------------------------------------- what both geometries share
+
+
+def entropic_dot(self, state, rows, t):
+    dot, q, top = inner(state.numerator, rows, t)
+    return self.radius * dot / state.mass[0], q, top
+
+
+def entropic_tick(self, state):
+    state.clock[0] += 1.0 / state.mass[0]
+
+
+def entropic_step(self, loss, state, rows, t, z, y, c, d):
+    """One multiplicative step in O(nnz).
+
+    The mass is tracked by differences. It is recomputed after as many touched coordinates as there are, and
+    when it has moved 2^10-fold (differences of it, and of the clock, would cancel): both are told by the state
+    alone, so the sizes of chunks change nothing.
+    """
+    if d == 0.0:
+        return
+    a, b = rows.span(t)
+    theta, numerator, shift = state.theta, state.numerator, state.shift[0]
+    last = theta.size - 1
+    if state.summed.size > 0:
+        for k in range(a, b):
+            catch_up(state, rows.index(k))
+        if rows.bias != 0.0:
+            catch_up(state, last)
+    d *= self.radius
+    rest, new = rows.step_exponents(loss, self, theta, numerator, t, d, state.mass[0], shift)
+    if rows.bias != 0.0:
+        if rest != 0.0:
+            rest -= self.numerator_and_mass(theta[last], shift)[1]
+        theta[last] = loss.rounded_step(theta[last], d, rows.bias)
+        numerator[last], mass = self.numerator_and_mass(theta[last], shift)
+        new += mass
+    state.mass[0] = rest + new
+    if rest != 0.0:
+        state.touched[0] += b - a + 1
+    base = state.base[0]
+    if state.touched[0] > theta.size or not base * 2.0**-10 < state.mass[0] < base * 2.0**10:
+        refresh(self, state)
+
+
+def entropic_solve(self, loss, state, rows, t, z, q, y, a):
+    """The slope g = slope(margin after the step -a g): margins fall as g grows, so g lies between 0 and slope(z).
+
+    False position and bisection take turns; a jump of the slope (hinge, absolute) is met by bisection.
+    """
+    g = loss.slope(z, y)
+    near, far = 0.0, g
+    f_near, f_far = -g, g - loss.slope(margin_after(self, state, rows, t, -a * g), y)
+    for i in range(120):
+        if f_far == 0.0 or abs(far - near) <= 2e-16 * abs(far):
+            break
+        g = near - f_near * (far - near) / (f_far - f_near) if i % 2 == 0 else 0.5 * (near + far)
+        f = g - loss.slope(margin_after(self, state, rows, t, -a * g), y)
+        if f * f_near > 0.0:
+            near, f_near = g, f
+        else:
+            far, f_far = g, f
+    return far
+
+
+def entropic_norm(self, q, top):
+    return (self.radius * top) ** 2
+
+
+def entropic_reach(self, state):
+    return self.radius
+
+
+def entropic_largest(self, state):
+    found = 0.0
+    for j in range(state.theta.size):
+        if np.isfinite(state.theta[j]):  # a start may have a weight of 0
+            found = max(found, abs(state.theta[j]))
+    return found
+
+
+def entropic_limit(self):
+    return 2.0**48  # beyond it theta, and so e^theta, has lost its digits
+
+
+def entropic_mark(self, state):
+    return state.mass[0], state.shift[0]
+
+
+def entropic_conjugate_change(self, state, mark, d, z, after):
+    """The change of ln Sigma e^theta."""
+    return math.log(state.mass[0] / mark[0]) + (state.shift[0] - mark[1]) * (LN2_HI + LN2_LO)
+
+
+def entropic_place(self, state: EntropicState, start: np.ndarray | None) -> None:
+    """Put the state at the start; without one all exponents are 0."""
+    if start is not None:
+        state.theta[:] = self.dual(start)
+    refresh(self, state)
+
+
+def entropic_weights(self, state: EntropicState) -> np.ndarray:
+    """The weights, with the mass computed anew."""
+    out = np.empty((2, state.theta.size))
+    numerators_and_masses(self, state.theta, state.shift[0], out)
+    return self.radius * out[0] / out[1].sum()
+
+
+def entropic_iterate_sum(self, state: EntropicState) -> np.ndarray:
+    """The sum of w_t over the rounds played, w_1 included and w_{T+1} not."""
+    return self.radius * (state.total + state.numerator * (state.clock[0] - state.summed))
+
+
+SHARED = {
+    "State": EntropicState,
+    "multiplicative": True,
+    "can_grow": False,
+    "averages": True,
+    "dot": entropic_dot,
+    "tick": entropic_tick,
+    "step": entropic_step,
+    "solve": entropic_solve,
+    "dual_norm": entropic_norm,
+    "reach": entropic_reach,
+    "largest": entropic_largest,
+    "limit": entropic_limit,
+    "mark": entropic_mark,
+    "conjugate_change": entropic_conjugate_change,
+    "place": entropic_place,
+    "weights": entropic_weights,
+    "iterate_sum": entropic_iterate_sum,
+}
+
+
+def entropic(kind):
+    """Register a multiplicative geometry: it has what both share, and its own numerators and masses."""
+    for name, value in SHARED.items():
+        setattr(kind, name, value)
+    return geometry_part(kind)
+
+
+# ---------------------------------------------------------------- the two geometries
+
+
+@entropic
+class Simplex(NamedTuple):
+    """w_i = radius e^theta_i / Sigma e^theta_j, with the relative entropy as divergence."""
+
+    radius: float
+    signed, norm = False, "|x|∞"
+
+    def numerator_and_mass(self, theta, shift):
+        up, down = exponentials(theta, shift)
+        return up, up
+
+    def height(self, theta):
+        return theta
+
+    def dual(self, w: np.ndarray) -> np.ndarray:
+        """The exponents of weights."""
+        with np.errstate(divide="ignore"):
+            return np.log(w / self.radius)
+
+    def check_start(self, start: np.ndarray) -> None:
+        """Refuse weights that do not lie on the simplex."""
+        least, total = start.min(), start.sum()
+        if not (least >= 0 and abs(total - self.radius) <= 1e-9 * self.radius):
+            raise ValueError(
+                f"start must lie on the simplex: least weight {least:g}, sum {total:g} (want {self.radius:g})"
+            )
+
+
+@entropic
+class Balanced(NamedTuple):
+    """w_i = radius sinh theta_i / Sigma cosh theta_j: the simplex rule on radius (x, -x), one theta for both halves."""
+
+    radius: float
+    norm = "U|x|∞"
+
+    def numerator_and_mass(self, theta, shift):
+        up, down = exponentials(theta, shift)
+        return minus(up, down), plus(up, down)
+
+    def height(self, theta):
+        return abs(theta)
+
+    def dual(self, w: np.ndarray) -> np.ndarray:
+        """theta with sinh theta_i = w_i S / radius and S = Sigma cosh theta_j, S found by bisection."""
+        p = w / self.radius
+        lo, hi = float(w.size), w.size / (1.0 - np.abs(p).sum())
+        for _ in range(200):
+            mid = 0.5 * (lo + hi)
+            if np.sqrt(1.0 + (p * mid) ** 2).sum() > mid:
+                lo = mid
+            else:
+                hi = mid
+        return np.arcsinh(p * 0.5 * (lo + hi))
+
+    def check_start(self, start: np.ndarray) -> None:
+        """Refuse weights whose L1 norm is not below the radius."""
+        if not np.abs(start).sum() < self.radius:
+            raise ValueError(f"start must have |w|_1 below the radius {self.radius:g}, got {np.abs(start).sum():g}")

@@ -1,0 +1,80 @@
+"""The parts a learner is made of, by name, and what each must implement.
+
+`register` adds parts and learners of a user's own; they are then known by name to the learners, the estimators and the
+command.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from ..kernels.entropic import Balanced, Simplex
+from ..kernels.euclidean import Euclidean
+from ..kernels.losses import Absolute, Clipped, Hinge, Logistic, Probit, Square, Tanh
+from ..kernels.updates import Explicit, Implicit
+
+LOSSES: dict[str, Any] = {
+    loss.name: loss for loss in (Square(2.0), Absolute(1.0), Logistic(1.0), Hinge(1.0), Hinge(0.0))
+}
+LINKS: dict[str, Any] = {  # each known link by its matching loss, whose slope is u(z) - y
+    loss.link: loss for loss in (Square(1.0), Logistic(1.0), Clipped(1.0), Probit(1.0), Tanh(1.0))
+}
+UPDATES: dict[str, Any] = {update.name: update for update in (Explicit(1.0), Implicit(1.0))}
+GEOMETRIES: dict[str, Any] = {kind.name: kind for kind in (Euclidean, Simplex, Balanced)}
+
+METHODS = {
+    "loss": {
+        "value": "z, y",
+        "slope": "z, y",
+        "implicit": "z, y, a",
+        "mean": "z",
+        "error": "z, y",
+        "wrong": "z, y",
+        "rounded_step": "w, d, x",
+    },
+    "update": {"effective_slope": "loss, geometry, state, rows, t, z, q, y, a"},
+    "geometry": {"dot": "state, rows, t", "step": "loss, state, rows, t, z, y, c, d", "weights": "state"},
+    "rate": {"at": "t", "is_constant": ""},
+}
+OPTIONAL = {
+    "geometry": {
+        "solve": "loss, state, rows, t, z, q, y, a",
+        "tick": "state",
+        "dual_norm": "q, top",
+        "reach": "state",
+        "largest": "state",
+        "limit": "",
+        "mark": "state",
+        "conjugate_change": "state, mark, d, z, after",
+    }
+}
+
+
+def check_part(kind: str, given: Any) -> None:
+    """Refuse a part that lacks a method of its kind, or whose method takes other arguments, in one sentence."""
+    name = type(given).__name__
+    for method, arguments in METHODS[kind].items():
+        if not callable(getattr(type(given), method, None)):
+            raise TypeError(f"{name} must implement {_call(method, arguments)} to be a {kind}")
+    for method, arguments in (METHODS[kind] | OPTIONAL.get(kind, {})).items():
+        found = getattr(type(given), method, None)
+        if found is not None and f"{method}({', '.join(inspect.signature(found).parameters)})" != _call(
+            method, arguments
+        ):
+            raise TypeError(f"{name}.{method}{inspect.signature(found)} must be {_call(method, arguments)}")
+    if kind == "geometry" and not hasattr(given, "State"):
+        raise TypeError(f"{name} must have a class attribute State, the class of its state, to be a geometry")
+
+
+def _call(method: str, arguments: str) -> str:
+    return f"{method}(self{', ' if arguments else ''}{arguments})"
+
+
+def kind_of(given: Any) -> str | None:
+    """Which part this is: the kind whose methods it has, or most of them."""
+    kind = given if isinstance(given, type) else type(given)
+    for name, telling in (("update", "effective_slope"), ("loss", "slope"), ("geometry", "dot")):
+        if hasattr(kind, telling):
+            return name
+    return None
