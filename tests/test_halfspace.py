@@ -491,7 +491,7 @@ def test_labels_of_one_class_and_other_bad_arguments():
     with pytest.raises(ValueError, match="at least two classes, got one class: 1"):
         BatchPerceptronClassifier().fit([[0.0], [1.0]], [1, 1])
     for d in (0, 41, 2.5, True):
-        with pytest.raises(ValueError, match="d must be a whole number between 1 and 40"):
+        with pytest.raises(ValueError, match="d must be an integer between 1 and 40"):
             hard_halfspace(d)
     for limit in (0.0, -1.0, math.nan, True):
         with pytest.raises(ValueError, match="time_limit must be above 0"):

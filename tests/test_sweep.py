@@ -42,7 +42,7 @@ def naive_gradient(rule, rows, y, factors, l2, w):
 
 
 def naive_sweep(rule, X, y, c, bias, l2, rates, start, draws=None):
-    """The iterates w_s, ... and the vectors met, straight from the definition; `draws` holds the rows of each round, or None."""
+    """The iterates w_s, ... and the vectors met, as defined; `draws` holds the rows of each round, or None."""
     rows, y, c = [naive.row(x, bias) for x in X], [float(v) for v in y], [float(v) for v in c]
     on = [i for i in range(len(y)) if c[i] > 0]
     w, iterates, met, paid = list(start), [list(start)], [], []

@@ -156,7 +156,7 @@ class Data:
             if known.size < count or not np.array_equal(known, np.asarray(y, dtype=np.float64)):
                 raise ValueError(
                     f"the source gave other rows on a second reading, from row {first} on; "
-                    "a rival reads the rows several times: give a callable that starts again from the first row at each call"
+                    "a rival reads the rows several times: give a callable that starts again from the first row"
                 )
             yield from _contiguous(_as_rows(X, self.bias), first)
             first += count
