@@ -1,4 +1,4 @@
-"""Files to chunks, processor time, nothing learnt: against the readers of scikit-learn, polars and pyarrow.
+"""Processor time to read files as chunks, without learning, against the readers of scikit-learn, polars and pyarrow.
 
 Run it from anywhere: ``python benchmarks/sources.py [--quick] [--markdown]``.
 """
@@ -21,7 +21,7 @@ from common import Row, Seconds, interleave, table  # before numpy: it sets the 
 from hindsight.sources import open_source
 from online import dense, documents
 
-RATE = 300e6  # bytes a second and core that a text parser must reach
+RATE = 300e6  # bytes per second and core that a text parser must reach
 
 
 def busy(work: Callable[[], object]) -> Callable[[], Seconds]:

@@ -1,6 +1,6 @@
 """What the law tests share: the learners under test, streams, storages, and comparisons.
 
-A case is a learner of `learners.TABLE` beside the words by which `naive.py` knows it.
+A case is a learner of `learners.LEARNERS` beside the words by which `naive.py` knows it.
 """
 
 import sys
@@ -236,7 +236,8 @@ def same(a: Any, b: Any) -> None:
 
 def same_state(a: Run, b: Run) -> None:
     """Two runs are in the same state, bit for bit."""
-    same(a.v, b.v)
-    same(a.s, b.s)
-    same(a.f, b.f)
+    for field in a.state._fields:
+        same(getattr(a.state, field), getattr(b.state, field))
+    same(a.progress, b.progress)
+    same(a.tally, b.tally)
     same(a.first, b.first)

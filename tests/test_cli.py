@@ -1,5 +1,6 @@
 """Whole commands, as a user types them."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -30,7 +31,7 @@ def file(tmp_path):
 def test_learn_prints_settings_doubling_rows_and_a_summary(file):
     code, out, err = run("learn", file, "--target", "y", "--eta", "0.5", "--no-intercept")
     assert code == 0
-    assert "widrow-hoff, implicit step, η = 0.5, rule square(1), geometry euclidean" in err
+    assert "widrow-hoff, implicit step, η = 0.5, loss square(1), geometry euclidean" in err
     assert "intercept no, 1 pass" in err
     table = [line.split() for line in err.splitlines() if line.strip()[:1].isdigit()]
     model = hindsight.WidrowHoffRegressor(0.5, fit_intercept=False, keep_margins=True)
@@ -74,7 +75,7 @@ def test_samples(args):
         ("x,y\n1,2\nred,3\n", (), "line 3, column 'x': 'red' is not a number"),
         ("x,y\n1\n", (), "line 2: 1 field, but there are 2 columns (row: '1')"),
         ("x,x,y\n1,2,3\n", (), "column 'x' appears twice in the header"),
-        ("y\n1\n", (), "there is no column beside the target 'y'"),
+        ("y\n1\n", (), "there is no column besides the target 'y'"),
         ("x,Y\n1,2\n", (), "there is no column 'y'"),
         ("x,y\n1,2\n", ("--learner", "widrow"), "--learner must be one of"),
         ("x,y\n1,2\n", ("--margin", "0.5"), "--margin is not an option of widrow-hoff"),
@@ -120,16 +121,67 @@ def test_certify_of_several_classes_states_the_union():
 def test_a_broken_bound_exits_with_1(file, monkeypatch):
     import hindsight.certificates.theorems
 
-    monkeypatch.setattr(hindsight.theorems, "verdict", lambda *_: (hindsight.Verdict.BROKEN, False))
+    monkeypatch.setattr(hindsight.certificates.theorems, "verdict", lambda *_: (hindsight.Verdict.BROKEN, False))
     code, out, _ = run("learn", file, "--target", "y", "--certify")
     assert code == 1
     assert "BROKEN" in out
 
 
-def test_a_page_that_cannot_be_written_is_one_line(file, tmp_path):
-    code, _, err = run("learn", file, "--target", "y", "--report", tmp_path / "none" / "page.html")
-    assert code == 2
-    assert "No such file or directory" in err
+@contextlib.contextmanager
+def unprivileged(folder):
+    """As a user to whom permissions apply, and who can reach the folder."""
+    before, above = os.geteuid(), [folder, *folder.parents[:2]]
+    modes = [path.stat().st_mode for path in above]
+    if before == 0:
+        for path, mode in zip(above, modes, strict=True):
+            path.chmod(mode | 0o055)
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
+        for path, mode in zip(above, modes, strict=True):
+            path.chmod(mode)
+
+
+@pytest.mark.parametrize("option", ["--save", "--report", "--predictions", "--rejects"])
+@pytest.mark.parametrize("place", ["missing", "folder", "file as folder", "locked", "locked file"])
+def test_a_bad_place_is_refused_before_learning(file, tmp_path, option, place):
+    """The data is not even opened: it does not exist."""
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    (locked / "file").touch()
+    (locked / "file").chmod(0o400)
+    locked.chmod(0o500)
+    path, reason = {
+        "missing": (tmp_path / "none" / "out", "No such file or directory"),
+        "folder": (tmp_path, "Is a directory"),
+        "file as folder": (file / "out", "Not a directory"),
+        "locked": (locked / "out", "Permission denied"),
+        "locked file": (locked / "file", "Permission denied"),
+    }[place]
+    with unprivileged(tmp_path):
+        code, out, err = run("learn", tmp_path / "rows.csv", "--target", "y", option, path)
+    assert (code, out) == (2, "")
+    assert err == f"error: {path}: cannot be written: {reason}\n"
+    if option == "--save":
+        with unprivileged(tmp_path):
+            code, out, err = run("learn", tmp_path / "rows.csv", "--target", "y", "--learner", "isotron", option, path)
+        assert (code, err) == (2, f"error: {path}: cannot be written: {reason}\n")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["data.csv", "locked"]
+
+
+def test_a_good_place_is_left_alone_until_there_is_something_to_write(file, tmp_path):
+    for name in ("new", "old"):
+        (tmp_path / "old").write_text("before")
+        for option in ("--save", "--report", "--predictions", "--rejects"):
+            code, _, err = run("learn", tmp_path / "none.csv", "--target", "y", option, tmp_path / name)
+            assert code == 2 and "none.csv: No such file or directory" in err
+            assert (tmp_path / "old").read_text() == "before" and not (tmp_path / "new").exists()
+    for option in ("--save", "--report", "--predictions", "--rejects"):
+        code, _, err = run("learn", file, "--target", "y", option, tmp_path / "old")
+        assert code == 0, err
+        assert not (tmp_path / "old").read_bytes().startswith(b"before")
 
 
 def test_missing_file_directory_and_bytes(tmp_path):

@@ -44,7 +44,7 @@ def test_density_prints_model_loss_bits_and_certificate(calls):
     code, out, err = run("density", calls, "--columns", "hour:categorical(24), minutes:exponential")
     assert (code, err) == (0, "")
     product = Product({"hour": Categorical(24), "minutes": Exponential()}).update(columns(calls))
-    assert f"log loss {product.loss:.6g} nats, {product.bits_per_row:.6g} bits a row" in out
+    assert f"log loss {product.loss:.6g} nats, {product.bits_per_row:.6g} bits per row" in out
     assert "hour: HOLDS: add-½ (KT) over k declared symbols" in out
     assert "minutes: UNCHECKABLE" in out
     assert "all columns: UNCHECKABLE" in out

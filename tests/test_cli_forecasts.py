@@ -113,7 +113,7 @@ def test_charts(file, tmp_path):
         ({}, ("--loss", "brier"), "loss must be one of 'square', 'log', 'quadratic'; got 'brier'"),
         ({}, ("--alpha", "2"), "alpha must lie between 0 and 1, got 2.0"),
         ({}, ("--chart", "out.pdf"), "a chart must end in .png, .svg, .html; got .pdf"),
-        ({}, ("--loss", "quadratic", "--bounds", "1"), "--bounds wants LOW,HIGH, two numbers; got '1'"),
+        ({}, ("--loss", "quadratic", "--bounds", "1"), "--bounds must be LOW,HIGH, two numbers; got '1'"),
     ],
 )
 def test_errors_are_one_line_with_the_place(data, tmp_path, change, args, message):

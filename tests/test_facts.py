@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import BY_NAME, CASES, NAMED, close, feed, oracle, played, run_of, start_of, store, stream
-from hindsight.kernels.online import FACTS
+from hindsight.kernels.facts import FACTS, empty_facts
 from hindsight.online import learners
-from hindsight.online.facts import MAXIMA, Facts
+from hindsight.online.facts import Facts
 from hindsight.online.run import Run
 
-EXTREME = (*MAXIMA, "rate_min")
+EXTREME = tuple(f.name for f in fields(Facts) if f.metadata)
 
 
 def read_aloud(case, X, y, weight, margins, rates):
@@ -26,7 +26,7 @@ def read_aloud(case, X, y, weight, margins, rates):
     top = [float(np.abs(x).max()) for x, *_ in rounds]
     rule, radius = case.learner().loss, case.radius
     dual = q if case.geometry == "euclidean" else [(radius * a) ** 2 for a in top]
-    loss = [c * rule.loss(z, t) for _, t, c, z in rounds]
+    loss = [c * rule.value(z, t) for _, t, c, z in rounds]
     gradient = [(c * rule.slope(z, t)) ** 2 * d for (_, t, c, z), d in zip(rounds, dual, strict=True)]
     # A mistake is a zero or wrong sign; where targets are in [0, 1], the wrong side of the mean 1/2.
     half = 0.5 if case.targets == "unit" else 0.0
@@ -89,7 +89,7 @@ def pieces(case, X, y, weight, cuts, **step):
     """The facts of each piece of one stream."""
     run, found = run_of(case, X.shape[1], **step), []
     for a, b in zip((0, *cuts), (*cuts, len(X)), strict=True):
-        run.f[:] = Run(case.learner(), 1).f
+        run.tally[:] = Run(case.learner(), 1).tally
         feed(run, X[a:b], y[a:b], weight[a:b])
         found.append(run.facts)
     return found
@@ -134,13 +134,14 @@ def test_no_rounds_have_no_facts():
     assert math.isnan(empty.mean_loss)
 
 
-def test_every_place_of_the_tally_has_a_name():
-    assert len(fields(Facts)) == FACTS
-    places = np.arange(1.0, FACTS + 1)
-    read = Facts.of(places)
-    for k, field in enumerate(fields(Facts)):
-        want = {"x2": math.sqrt(k + 1), "rate_min": -(k + 1)}.get(field.name, k + 1)
-        assert getattr(read, field.name) == want
+def test_the_record_of_the_loop_has_the_fields_of_facts():
+    assert tuple(f.name for f in fields(Facts)) == FACTS.names
+    record = empty_facts()
+    for k, name in enumerate(FACTS.names):
+        record[name] = k + 1.0
+    read = Facts.of(record)
+    for k, name in enumerate(FACTS.names):
+        assert getattr(read, name) == (math.sqrt(k + 1.0) if name == "x2" else k + 1.0)
 
 
 def test_mean_loss_is_a_unit_of_weight():
@@ -148,7 +149,3 @@ def test_mean_loss_is_a_unit_of_weight():
     X, y, weight = stream(case, seed=43)
     facts = played(case, X, y, weight)[0].facts
     assert facts.mean_loss == facts.loss / facts.weight
-
-
-def test_maxima_and_sums_share_the_fields():
-    assert {f.name for f in fields(Facts)} >= MAXIMA

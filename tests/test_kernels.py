@@ -12,6 +12,8 @@ from numba import njit
 import naive
 from conftest import BY_NAME, TIGHT, close, feed, run_of, same, same_state, store, stream
 from hindsight import kernels
+from hindsight.kernels import entropic
+from hindsight.kernels.online import UNWATCHED, margin, play
 from hindsight.online import learners
 from hindsight.online.run import Run
 from hindsight.rows.matrices import rows_of
@@ -49,7 +51,7 @@ def label(name, share):
 def test_slope_loss_and_mean_are_the_oracles(name, z, share):
     rule, y = RULES[name], label(name, share)
     close(rule.slope(z, y), naive.slope(name, z, y))
-    close(rule.loss(z, y), naive.loss(name, z, y), scale=1.0 + abs(z * y) + z * z * (name == "square"))
+    close(rule.value(z, y), naive.loss(name, z, y), scale=1.0 + abs(z * y) + z * z * (name == "square"))
     if name not in ("hinge", "perceptron"):
         close(rule.mean(z), naive.mean(name, z))
 
@@ -76,7 +78,7 @@ def test_an_implicit_step_of_length_zero_is_explicit(name):
 @njit
 def exponentials(theta, shift, out):
     for i in range(theta.size):
-        out[0, i], out[1, i] = kernels.exponentials(theta[i], shift)
+        out[0, i], out[1, i] = entropic.exponentials(theta[i], shift)
 
 
 @pytest.mark.parametrize("shift", [0, 7, -3, 900])
@@ -112,15 +114,14 @@ def test_the_loop_runs_as_plain_python(name, storage):
     X, y, weight = stream(case, m=12, n=4, seed=30)
     X = store(X, storage)
     compiled, plain = run_of(case, 4), run_of(case, 4)
-    learner = plain.learner
-    parts = (learner.loss, learner.update, learner.geometry, learner.rate)
     z, q, top = np.empty(12), np.empty(12), np.empty(12)
-    done = kernels.play.py_func(rows_of(X, 1.0), 0, 12, y, weight, *parts, plain.v, plain.s, z, q, top, plain.f)
+    out = z, q, top, plain.tally, UNWATCHED
+    done = play.py_func(rows_of(X, 1.0), 0, 12, y, weight, *plain.parts(), *out)
     assert done == 12
     close(z, feed(compiled, X, y, weight))
     close(plain.weights, compiled.weights)
     close(plain.mean("before"), compiled.mean("before"))
-    close(plain.f[:-1], compiled.f[:-1])
+    close(plain.tally[0].tolist()[:-1], compiled.tally[0].tolist()[:-1])
 
 
 # --- long streams ---------------------------------------------------------------------------------------------------
@@ -202,20 +203,20 @@ def test_winnow_on_a_million_features(balanced):
     z = feed(run, X, y)
     assert run.facts.mistakes >= 100_000
     assert np.isfinite(z).all()
-    assert np.isfinite(run.v).all()
+    assert all(np.isfinite(values).all() for values in run.state)
     w, mean = run.weights, run.mean("before")
     if balanced:
         assert np.abs(w).sum() <= 1.0 + TIGHT
-        top, mass = np.sinh(run.v[0]), np.cosh(run.v[0]).sum()
+        top, mass = np.sinh(run.state.theta), np.cosh(run.state.theta).sum()
         close(w, top / mass)
-        kept = run.s[kernels.MASS] * 2.0 ** run.s[kernels.SHIFT] / 2.0
+        kept = run.state.mass[0] * 2.0 ** run.state.shift[0] / 2.0
         assert abs(kept / mass - 1.0) <= TIGHT
     else:
         assert w.min() > 0.0
         assert abs(math.fsum(w) - 1.0) <= TIGHT
         assert abs(math.fsum(mean) - 1.0) <= TIGHT
         ones = sp.csr_matrix((np.ones(n), np.arange(n), [0, n]), shape=(1, n))
-        seen = kernels.look(rows_of(ones, 0.0), run.learner.geometry, run.v, run.s)
+        seen = margin(rows_of(ones, 0.0), run.learner.geometry, run.state)
         assert abs(seen - 1.0) <= TIGHT  # the margin of a row of ones is the sum of the weights
 
 
@@ -236,8 +237,8 @@ def test_eg_with_a_huge_step_stays_on_its_set(radius, storage, rows, average):
     run = Run(learners.eg(1e4, radius), n, average=average)
     z = feed(run, store(X, storage), y)
     assert np.isfinite(z).all()
-    assert np.isfinite(run.v).all(), run.v
-    assert np.abs(run.v[0]).max() > 1e3
+    assert all(np.isfinite(values).all() for values in run.state), run.state
+    assert np.abs(run.state.theta).max() > 1e3
     bound = 1.0 if radius is None else radius
     assert np.abs(z).max() <= bound * max(1.0, np.abs(X).max()) * (1 + TIGHT)
     for w in (run.weights, run.mean("before"), run.mean("after")) if average else (run.weights,):
@@ -274,11 +275,11 @@ def test_the_mass_is_right_after_every_round(name):
     run = run_of(case, n, intercept=False, average=False)
     for t in range(400):
         feed(run, X[t], y[t : t + 1])
-        mass, shift = 0.0, run.s[kernels.SHIFT] * math.log(2)
-        for theta in run.v[0]:
+        mass, shift = 0.0, run.state.shift[0] * math.log(2)
+        for theta in run.state.theta:
             mass += math.exp(theta - shift) + (math.exp(-theta - shift) if case.geometry == "balanced" else 0.0)
-        assert abs(run.s[kernels.MASS] / mass - 1.0) <= TIGHT
-    assert np.abs(run.v[0]).max() > 10.0
+        assert abs(run.state.mass[0] / mass - 1.0) <= TIGHT
+    assert np.abs(run.state.theta).max() > 10.0
 
 
 # --- a start on the edge --------------------------------------------------------------------------------------------

@@ -97,12 +97,12 @@ def equals_naive(case, X, y, weight, storage="dense64", **options):
 
 def test_every_line_of_the_table_is_under_test():
     made = {case.learner().name for case in CASES}
-    assert made == set(learners.BY_NAME)
+    assert made == set(learners.LEARNERS)
     descents = [case.learner() for case in CASES if case.learner().name == "descent"]
-    parts = {(type(d.rule), d.rule, type(d.geometry), type(d.update)) for d in descents}
+    parts = {(type(d.loss), d.loss, type(d.geometry), type(d.update)) for d in descents}
     assert len(parts) == len(learners.LOSSES) * len(learners.GEOMETRIES) * len(learners.UPDATES)
     links = {type(case.learner().loss) for case in CASES if case.learner().name == "glm-tron"}
-    assert links == {type(link.rule) for link in learners.LINKS.values()}
+    assert links == {type(link) for link in learners.LINKS.values()}
 
 
 @everywhere
@@ -168,7 +168,7 @@ def test_dense_is_csr(case):
     close(za, zb)
     close(a.weights, b.weights)
     close(a.mean("before"), b.mean("before"))
-    close(a.f[:-1], b.f[:-1])
+    close(a.tally[0].tolist()[:-1], b.tally[0].tolist()[:-1])
 
 
 @some
@@ -301,7 +301,8 @@ def test_weight_two_is_twice_the_rate(case):
     a, za = played(case, X, y, weight, rates=np.full(len(X), case.eta))
     b, zb = played(case, X, y, rates=case.eta * weight)
     same(za, zb)
-    same(a.v, b.v)
+    for one, other in zip(a.state, b.state, strict=True):
+        same(one, other)
 
 
 def test_weight_in_the_implicit_step_is_as_stated():
@@ -326,9 +327,9 @@ def test_equal_rates_are_a_constant_rate(case):
     one, other = (
         played(case, X, y, weight, **more)[0] for more in ({}, {"rates": np.full(len(X), case.learner().rate.eta)})
     )
-    for k in range(9, 12):  # eta times a sum, against the sum of eta times each
-        close(one.f[k], other.f[k])
-    other.f[9:12] = one.f[9:12]
+    for name in ("rate", "rate_loss", "rate_gradient"):  # eta times a sum, against the sum of eta times each
+        close(one.tally[name], other.tally[name])
+        other.tally[name] = one.tally[name]
     same_state(one, other)
 
 
@@ -381,7 +382,8 @@ def test_the_square_loss_at_half_the_rate_is_widrow_hoff_and_eg(geometry, update
         z = [feed(run, store(X, storage), y, weight) for run in runs]
         if update == "explicit" or geometry == "euclidean":
             same(z[0], z[1])
-            same(runs[0].v, runs[1].v)
+            for one, other in zip(runs[0].state, runs[1].state, strict=True):
+                same(one, other)
         else:
             close(z[0], z[1])
             close(runs[0].weights, runs[1].weights)
@@ -492,10 +494,11 @@ def test_resumed_is_uninterrupted(model, sparse, through):
     same(again.coef_, whole.coef_)
     same(again.predict(X), whole.predict(X))
     assert again.facts_ == whole.facts_
-    for run, (v, s, f) in zip(part.runs_, frozen, strict=True):  # the original did not move along
-        same(run.v, v)
-        same(run.s, s)
-        same(run.f, f)
+    for run, (state, progress, tally) in zip(part.runs_, frozen, strict=True):  # the original did not move along
+        for now, then in zip(run.state, state, strict=True):
+            same(now, then)
+        same(run.progress, progress)
+        same(run.tally, tally)
 
 
 @some

@@ -13,11 +13,12 @@ import pytest
 import scipy.sparse as sp
 
 import hindsight
-import hindsight.cli.models as command
 from hindsight.online import learners
 from hindsight.online.run import Run, play
 from hindsight.rows.scaling import scaled
 from hindsight.storage.model import Model, load, save_estimator
+from hindsight.training.prepare import columns_by_name
+from hindsight.training.saved import open_model
 from test_cli import run
 
 pytestmark = pytest.mark.filterwarnings("ignore::hindsight.AssumptionWarning")
@@ -130,10 +131,10 @@ def test_a_card(tmp_path):
     regression(tmp_path)
     code, out, _ = run("inspect", tmp_path / "model", "--top", "2")
     assert code == 0
-    model = hindsight.cli.models.opened(str(tmp_path / "model"))
+    model = open_model(str(tmp_path / "model"))
     facts, w = model.facts[0], dict(zip([*COLUMNS, "intercept"], model.weights[0], strict=True))
     assert out.splitlines() == [
-        f"{tmp_path / 'model'}: widrow-hoff, explicit step, η = 0.25, rule square(1), geometry euclidean",
+        f"{tmp_path / 'model'}: widrow-hoff, explicit step, η = 0.25, loss square(1), geometry euclidean",
         "  3 features (named), with an intercept",
         "  settings: eta 0.25, passes 1",
         "facts",
@@ -206,10 +207,10 @@ def test_an_exported_model_predicts_the_same_elsewhere(tmp_path, labels):
 
 def test_features_are_found_by_name():
     X = sp.csr_matrix(np.array([[1.0, 0, 2, 7], [0, 0, 0, 5], [0, 3, 0, 0]]))
-    found = command.renumbered(X, ["c", "a", "b", "new"], {"a": 0, "b": 1, "c": 2, "d": 3}, 4)
+    found = columns_by_name(X, ["c", "a", "b", "new"], {"a": 0, "b": 1, "c": 2, "d": 3}, 4)
     assert found.toarray().tolist() == [[0, 2, 1, 0], [0, 0, 0, 0], [3, 0, 0, 0]]
     assert found.indices.tolist() == [1, 2, 0] and found.indptr.tolist() == [0, 2, 2, 3]
-    none = command.renumbered(sp.csr_matrix((2, 0)), [], {"a": 0}, 1)
+    none = columns_by_name(sp.csr_matrix((2, 0)), [], {"a": 0}, 1)
     assert none.shape == (2, 1) and none.nnz == 0
 
 

@@ -18,7 +18,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 import fuzz_parsers
 from hindsight.sources import SourceError, open_source, parsers
-from hindsight.sources.names import Dictionary
+from hindsight.sources.names import NameDictionary
 
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -53,7 +53,7 @@ def numbers(texts):
     buf = np.zeros(len(body) + parsers.PAD, np.uint8)
     buf[: len(body)] = np.frombuffer(body, np.uint8)
     starts = np.cumsum([0, *(len(t.encode()) + 1 for t in texts)])[:-1]
-    return [parsers.any_number(buf, int(a)) for a in starts]
+    return [parsers.parse_any_number(buf, int(a)) for a in starts]
 
 
 def bits(v):
@@ -88,7 +88,7 @@ def test_short_numbers_take_the_short_way():
     for text in texts:
         buf = np.zeros(len(text) + parsers.PAD, np.uint8)
         buf[: len(text)] = np.frombuffer(text.encode(), np.uint8)
-        value, end, decided = parsers.any_number(buf, 0)
+        value, end, decided = parsers.parse_any_number(buf, 0)
         assert decided and end == len(text) and bits(value) == bits(float(text))
 
 
@@ -409,7 +409,7 @@ def test_rows_are_put_in_order_and_repeats_added_up(rows, marks, apart):
     indptr = np.cumsum([0, *map(len, rows)]).astype(np.int32)
     bits = np.zeros(words - (-words // 64), np.uint64)
     work = np.empty_like(data), np.empty((2, data.size), np.int64), bits, np.empty(width)
-    n = parsers.settle(data, indices, indptr, len(rows), *work)
+    n = parsers.sort_and_sum(data, indices, indptr, len(rows), *work)
     assert not bits.any()
     assert n == indptr[-1]
     for t, row in enumerate(rows):
@@ -437,7 +437,7 @@ def test_random_text_gives_the_same_rows_in_blocks_of_any_size_and_as_plain_pyth
 def test_names_can_be_read_while_a_thread_meets_more():
     """The reader runs a chunk ahead: what it has given out must not move under whoever keeps it."""
     for _ in range(8):
-        names = Dictionary()
+        names = NameDictionary()
         wanted = [f"name {k}" for k in range(1500)]
         done = threading.Event()
 
@@ -445,7 +445,7 @@ def test_names_can_be_read_while_a_thread_meets_more():
             space = 0
             for k, name in enumerate(wanted):
                 if k == 100:
-                    names._space("space")
+                    names.add_space("space")
                     space = 1
                 names.add(name, space)
             done.set()

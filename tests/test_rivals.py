@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, sparse
 
-from hindsight.certificates.pointwise import each_loss
 from hindsight.certificates.rivals import Data, best, fixed
 from hindsight.certificates.rivals.ascent import Ascent, solve
 from hindsight.certificates.rivals.spaces import doubled, relative_entropy, space
 from hindsight.kernels.entropic import Balanced, Simplex
 from hindsight.kernels.euclidean import Euclidean
 from hindsight.kernels.losses import Absolute, Clipped, Hinge, Logistic, Probit, Square, Tanh
+from hindsight.online.margins import each_loss
 
 RULES = [Square(2.0), Absolute(1.0), Logistic(1.0), Hinge(1.0), Hinge(0.0), Clipped(1.5), Probit(1.0), Tanh(1.0)]
 GEOMETRIES = [Euclidean(1.0), Simplex(1.5), Balanced(2.0)]

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
 
-from hindsight.sources import SourceError, columns, open_source, streams, text
+from hindsight.sources import SampleSource, SourceError, open_source, read_columns, streams, text
 from hindsight.sources import parquet_arrow as tables
 
 NAMES = ["a", "b c", "d"]
@@ -420,7 +420,7 @@ def test_standard_input(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"x,y\n1,2\n3,4\n")))
     X, y, *_, source = read("-", format="csv", chunk=5)
     assert X.tolist() == [[1], [3]] and y.tolist() == [2, 4] and not source.reread and source.size is None
-    with pytest.raises(SourceError, match=r"standard input has no name to tell its format by"):
+    with pytest.raises(SourceError, match=r"standard input has no name to show its format"):
         open_source("-", "y")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"x,y\n1,2\n")))
     source = open_source("-", "y", format="csv")
@@ -464,7 +464,7 @@ BAD = {
     "head.csv": (b"x,y\n", "head.csv: there is no row"),
     "twice.csv": (b"x,x,y\n1,2,3\n", "column 'x' appears twice in the header"),
     "target.csv": (b"x,Y\n1,2\n", "there is no column 'y' (columns: x, Y)"),
-    "alone.csv": (b"y\n1\n", "there is no column beside the target 'y'"),
+    "alone.csv": (b"y\n1\n", "there is no column besides the target 'y'"),
     "text.csv": (b"x,y\n1,2\nab,3\n", "text.csv, line 3, column 'x': 'ab' is not a number (row: 'ab,3')"),
     "few.csv": (b"x,z,y\n1,2,3\n1,2\n", "few.csv, line 3: 2 fields, but there are 3 columns (row: '1,2')"),
     "many.csv": (b"x,y\n1,2,3\n", "many.csv, line 2: 3 fields, but there are 2 columns (row: '1,2,3')"),
@@ -475,16 +475,16 @@ BAD = {
     "latin.csv": (b"x\xe9,y\n1,2\n", "latin.csv, line 1: byte 0xe9 is not UTF-8"),
     "bytes.csv": (b"x,y\n\xff1,2\n", "bytes.csv, line 2, column 'x': '\\\\xff1' is not a number"),
     "wide.csv": ("x,y\n1,2\n".encode("utf-16"), "wide.csv: this is UTF-16; save it as UTF-8"),
-    "zero.svm": (b"1 0:1\n", "zero.svm, line 1: index of '0:1' is too low"),
+    "zero.svm": (b"1 0:1\n", "zero.svm, line 1: the index of '0:1' is too low"),
     "big.svm": (
         b"1 9223372036854775808:1\n",
-        "big.svm, line 1: index of '9223372036854775808:1' is above 2,147,483,647",
+        "big.svm, line 1: the index of '9223372036854775808:1' is above 2,147,483,647",
     ),
-    "over.svm": (b"1 2147483648:1\n", "over.svm, line 1: index of '2147483648:1' is above 2,147,483,647"),
-    "order.svm": (b"1 3:1 2:1\n", "order.svm, line 1: index of '2:1' is not above the one before it"),
+    "over.svm": (b"1 2147483648:1\n", "over.svm, line 1: the index of '2147483648:1' is above 2,147,483,647"),
+    "order.svm": (b"1 3:1 2:1\n", "order.svm, line 1: the index of '2:1' is not above the one before it"),
     "repeat.svm": (
         b"# head\n1 3:1 3:1\n",
-        "repeat.svm, line 2: index of '3:1' stands twice in the row (row: '1 3:1 3:1')",
+        "repeat.svm, line 2: the index of '3:1' appears twice in the row (row: '1 3:1 3:1')",
     ),
     "pair.svm": (b"1 3:1 x\n", "pair.svm, line 1: 'x' is not index:value"),
     "value.svm": (b"1 3:1e\n", "value.svm, line 1, column '3': '1e' is not a finite number"),
@@ -502,7 +502,7 @@ BAD = {
     "space.vw": (b"1 |n:x a\n", "space.vw, line 1: 'n:x': the value of a namespace is not a number"),
     "broken.jsonl": (b'{"x": 1, "y": 2}\n{"x": \n', "broken.jsonl, line 2: this is not JSON"),
     "list.jsonl": (b"[1]\n", "list.jsonl, line 1: this is not a JSON object (row: '[1]')"),
-    "twice.jsonl": (b'{"x": 1, "x": 2, "y": 3}\n', "twice.jsonl, line 1, column 'x': 'x' stands twice in the row"),
+    "twice.jsonl": (b'{"x": 1, "x": 2, "y": 3}\n', "twice.jsonl, line 1, column 'x': 'x' appears twice in the row"),
     "nested.jsonl": (
         b'{"x": {"z": 1}, "y": 3}\n',
         "nested.jsonl, line 1, column 'x': dict \"{'z': 1}\" is not a number",
@@ -515,11 +515,11 @@ BAD = {
         gzip.compress(b"x,y\n" + b"1,2\n" * 999)[:-20],
         "cut.csv.gz: the compressed data is damaged or cut short",
     ),
-    "false.parquet": (b"PAR1 not at all PAR1", "false.parquet: this is not a sound Parquet file"),
-    "false.arrow": (b"ARROW1\0\0nonsense", "false.arrow: this is not a sound Arrow file"),
+    "false.parquet": (b"PAR1 not at all PAR1", "false.parquet: this is not a valid Parquet file"),
+    "false.arrow": (b"ARROW1\0\0nonsense", "false.arrow: this is not a valid Arrow file"),
     "false.npy": (b"nonsense", "false.npy: "),
     "false.npz": (b"nonsense", "false.npz: "),
-    "data.xyz": (b"1", "data.xyz: the name does not tell the format; say which: csv, tsv"),
+    "data.xyz": (b"1", "data.xyz: the name does not show the format; choose one of csv, tsv"),
 }
 
 
@@ -566,14 +566,14 @@ def test_bombs_are_capped(tmp_path, monkeypatch):
     zst = write(tmp_path / "bomb.csv.zst", pa.compress(b"x,y\n" + b"1,2\n" * 4_000_000, "zstd", asbytes=True))
     with pytest.raises(SourceError, match=r"bomb.csv.zst: expands to more than 100 times its size"):
         read(zst)
-    monkeypatch.setattr(tables, "EXPANDS", 1000)
+    monkeypatch.setattr(tables, "MAX_EXPANSION", 1000)
     column = pa.array(np.zeros(5_000_000, np.int8))
     pq.write_table(pa.table({"x": column, "y": column}), tmp_path / "bomb.parquet")
     assert (tmp_path / "bomb.parquet").stat().st_size < 42_000
     with pytest.raises(SourceError, match=r"bomb.parquet: .* bytes that expand to 80,000,000, more than 1,000 times"):
         open_source(tmp_path / "bomb.parquet", "y")
     line = write(tmp_path / "line.csv", b"x,y\n" + b"1" * 5_000_000)
-    monkeypatch.setattr(text, "LONGEST", 1 << 20)
+    monkeypatch.setattr(text, "MAX_RECORD", 1 << 20)
     with pytest.raises(SourceError, match=r"line.csv, line 2: longer than 1 MiB"):
         read(line)
 
@@ -623,10 +623,37 @@ def test_closing_early_stops_the_reader(tmp_path):
 def test_columns_of_every_table(dense):
     X, y, _, folder, _ = dense
     for form in ("t.csv", "t.tsv", "t.csv.gz", "t.parquet", "t.arrow", "parts"):
-        found = columns(str(folder / form), ["d", "y"])
+        found = read_columns(str(folder / form), ["d", "y"])
         assert (
             found["d"].astype(float).tobytes() == X[:, 2].tobytes() and found["y"].astype(float).tolist() == y.tolist()
         )
+
+
+def test_a_column_may_be_asked_for_twice_and_must_hold_numbers_or_text(tmp_path):
+    path = write(tmp_path / "t.csv", "x,y\n1,2\n3,4\n")
+    assert {name: values.tolist() for name, values in read_columns(str(path), ["x", "x"]).items()} == {"x": [1.0, 3.0]}
+    pq.write_table(pa.table({"day": pa.array([1, 2], pa.date32())}), tmp_path / "t.parquet")
+    with pytest.raises(SourceError, match="column 'day' holds date32"):
+        read_columns(str(tmp_path / "t.parquet"), ["day"])
+
+
+def test_options_as_a_table_resolved_them(tmp_path):
+    path = write(tmp_path / "t.csv", "id,colour,x,y\n7,red,1,2\n")
+    source = open_source(path, "y", ignore=["id"], categorical="auto")
+    assert source.resolved_options() == {"features": ["x", "colour"], "ignore": [], "categorical": ["colour"]}
+    assert open_source(np.eye(2), "2").resolved_options() == {}
+
+
+def test_samples_are_one_chunk_and_resume_within_it():
+    (chunk,) = SampleSource("sample:diabetes", None, False).chunks()
+    assert len(chunk) == 442 and chunk.y.dtype == np.float64 and chunk.place(3) == "sample:diabetes, row 3"
+    (rest,) = SampleSource("sample:diabetes", "progression", False).chunks(start={"row": 440, "rejected": 0})
+    assert rest.X.tobytes() == chunk.X[440:].tobytes() and rest.place(1) == "sample:diabetes, row 441"
+    assert not list(SampleSource("sample:diabetes", None, False).chunks(start=chunk.position))
+    with pytest.raises(SourceError, match="target 'malignant' is not a number: choose a classifier"):
+        list(SampleSource("sample:breast-cancer", None, False).chunks())
+    with pytest.raises(SourceError, match="sample:digits: the target is 'digit', not 'y'"):
+        SampleSource("sample:digits", "y", None)
 
 
 def test_chunks_that_are_kept_do_not_change(tmp_path):

@@ -7,10 +7,13 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import hindsight
+from conftest import same_state
+from hindsight.errors import NewLabelError
 from hindsight.rows.scaling import Measure, norms, scaled
-from hindsight.training import session as stream
+from hindsight.training.outputs import Destinations
 from hindsight.training.plan import Plan
-from hindsight.training.session import Course, begin, learn
+from hindsight.training.session import Session, learn
+from hindsight.training.state import TrainingState, start
 
 LEARNERS = (("widrow-hoff", {"eta": 0.05}), ("eg", {"eta": 0.05, "radius": 3.0}))
 LABELLED = (("perceptron", {}), ("winnow", {"eta": 0.2}))
@@ -33,19 +36,17 @@ def csv(path, X, y, extra=None):
     return str(path)
 
 
-def finish(course, mark=lambda _: None):
-    pieces = list(learn(course, mark))
-    margins = np.concatenate([p.margins for p in pieces] or [np.zeros((0, sum(map(len, course.runs))))])
-    return course, margins
+def finish(state, next_stop=lambda _: None):
+    chunks = list(learn(state, next_stop))
+    margins = np.concatenate([p.margins for p in chunks] or [np.zeros((0, sum(map(len, state.runs))))])
+    return state, margins
 
 
 def same(a, b):
     for one, other in zip(itertools.chain(*a.runs), itertools.chain(*b.runs), strict=True):
-        np.testing.assert_array_equal(one.v, other.v)
-        np.testing.assert_array_equal(one.s, other.s)
-        np.testing.assert_array_equal(one.f, other.f)
+        same_state(one, other)
     np.testing.assert_array_equal(a.constant, b.constant)
-    assert (a.wrong, a.done, a.labels) == (b.wrong, b.done, b.labels)
+    assert (a.mistakes, a.rows_done, a.labels) == (b.mistakes, b.rows_done, b.labels)
 
 
 @pytest.mark.parametrize("scale", ["none", "row-unit", "global-unit", "max-abs", "standard"])
@@ -54,20 +55,20 @@ def test_neither_chunks_nor_marks_change_a_bit(tmp_path, table, scale):
     made = []
     for chunk in (1 << 20, 300, 4000):
         plan = Plan(path, "y", LEARNERS, {"chunk": chunk}, scale=scale)
-        made.append(finish(begin(plan), (lambda done: done + 7) if chunk == 300 else (lambda _: None)))
-    for course, margins in made[1:]:
+        made.append(finish(start(plan), (lambda done: done + 7) if chunk == 300 else (lambda _: None)))
+    for state, margins in made[1:]:
         np.testing.assert_array_equal(margins, made[0][1])
-        same(course, made[0][0])
+        same(state, made[0][0])
 
 
 def test_the_estimator_gives_the_same_bits(tmp_path, table):
     X, y = table
-    course, margins = finish(begin(Plan(csv(tmp_path / "a.csv", X, y), "y", LEARNERS[:1], {"chunk": 1000})))
+    state, margins = finish(start(Plan(csv(tmp_path / "a.csv", X, y), "y", LEARNERS[:1], {"chunk": 1000})))
     model = hindsight.WidrowHoffRegressor(0.05, keep_margins=True).fit(X, y)
-    np.testing.assert_array_equal(course.runs[0][0].weights, model.runs_[0].weights)
+    np.testing.assert_array_equal(state.runs[0][0].weights, model.runs_[0].weights)
     np.testing.assert_array_equal(margins[:, 0], model.margins_)
-    assert course.runs[0][0].facts == model.facts_
-    np.testing.assert_allclose(course.best_constant(), ((y - y.mean()) ** 2).sum(), rtol=1e-12)
+    assert state.runs[0][0].facts == model.facts_
+    np.testing.assert_allclose(state.best_constant(), ((y - y.mean()) ** 2).sum(), rtol=1e-12)
 
 
 def test_weights_and_passes_and_limit(tmp_path, table):
@@ -75,10 +76,10 @@ def test_weights_and_passes_and_limit(tmp_path, table):
     c = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
     path = csv(tmp_path / "a.csv", X, y, c)
     plan = Plan(path, "y", LEARNERS[:1], {"chunk": 700, "weight": "w"}, passes=3, limit=150)
-    course, _ = finish(begin(plan))
+    state, _ = finish(start(plan))
     model = hindsight.WidrowHoffRegressor(0.05, passes=3).fit(X[:150], y[:150], c[:150])
-    np.testing.assert_array_equal(course.runs[0][0].weights, model.runs_[0].weights)
-    assert course.done == 450 and course.runs[0][0].rounds == 3 * np.count_nonzero(c[:150])
+    np.testing.assert_array_equal(state.runs[0][0].weights, model.runs_[0].weights)
+    assert state.rows_done == 450 and state.runs[0][0].rounds == 3 * np.count_nonzero(c[:150])
 
 
 @pytest.mark.parametrize("names", [("no", "yes"), ("b", "a", "c"), ("1", "2")])
@@ -91,19 +92,19 @@ def test_labels(tmp_path, table, names, chunk):
     X, labels = X[order], labels[order]
     plan = Plan(csv(tmp_path / "a.csv", X, labels), "y", LABELLED, {"chunk": chunk})
     if len(names) == 3 and chunk == 200:
-        with pytest.raises(stream.NewLabelError, match="label 'c' is not one of a, b"):
-            finish(begin(plan))
-    course, _ = finish(begin(plan, all_labels=len(names) == 3))
+        with pytest.raises(NewLabelError, match="label 'c' is not one of a, b"):
+            finish(start(plan))
+    state, _ = finish(start(plan, all_labels=len(names) == 3))
     model = hindsight.PerceptronClassifier(keep_margins=True).fit(X, labels)
-    for run, other in zip(course.runs[0], model.runs_, strict=True):
+    for run, other in zip(state.runs[0], model.runs_, strict=True):
         np.testing.assert_array_equal(run.weights, other.weights)
     z = model.margins_
     if len(names) == 2:
         wrong = (np.where(labels == model.classes_[1], z, -z) <= 0).sum()
     else:
         wrong = (model.classes_[z.argmax(axis=1)] != labels).sum()
-    assert course.wrong[0] == wrong
-    assert course.best_constant() == len(labels) - max(np.unique(labels, return_counts=True)[1])
+    assert state.mistakes[0] == wrong
+    assert state.best_constant() == len(labels) - max(np.unique(labels, return_counts=True)[1])
 
 
 def test_rows_that_all_have_weight_zero_are_nothing_to_learn(tmp_path, table):
@@ -111,7 +112,7 @@ def test_rows_that_all_have_weight_zero_are_nothing_to_learn(tmp_path, table):
     path = csv(tmp_path / "a.csv", X, y, np.zeros(len(y)))
     for chunk in (1 << 20, 300):
         with pytest.raises(ValueError, match="all weights are zero: there is nothing to learn"):
-            finish(begin(Plan(path, "y", LEARNERS, {"chunk": chunk, "weight": "w"})))
+            finish(start(Plan(path, "y", LEARNERS, {"chunk": chunk, "weight": "w"})))
 
 
 def drawn(count, part, seed):
@@ -129,10 +130,10 @@ def test_a_sample_is_the_run_over_its_rows(tmp_path, table, chunk):
         assert len(rows) == limit or abs(len(rows) - part * len(y)) < 50
         plan = Plan(path, "y", LEARNERS, reading, passes=2, limit=limit, sample=part, seed=seed)
         some = csv(tmp_path / "some.csv", X[rows], y[rows], c[rows])
-        course, margins = finish(begin(plan))
-        want, theirs = finish(begin(Plan(some, "y", LEARNERS, reading, passes=2)))
+        state, margins = finish(start(plan))
+        want, theirs = finish(start(Plan(some, "y", LEARNERS, reading, passes=2)))
         np.testing.assert_array_equal(margins, theirs)
-        same(course, want)
+        same(state, want)
 
 
 def test_a_sample_names_the_lines_of_the_file(tmp_path, table):
@@ -146,7 +147,7 @@ def test_a_sample_names_the_lines_of_the_file(tmp_path, table):
     path = csv(tmp_path / "a.csv", X, labels)
     plan = Plan(path, "y", LABELLED[:1], {"chunk": 700}, labels=("no", "yes"), sample=0.3, seed=2)
     with pytest.raises(ValueError, match=rf"a\.csv, line {late + 2}: label 'perhaps' is not one of no, yes"):
-        finish(begin(plan))
+        finish(start(plan))
 
 
 @pytest.mark.parametrize("part", [0.0, -0.5, 1.5, float("nan")])
@@ -164,7 +165,7 @@ def test_seeds_have_64_bits(seed):
 @pytest.mark.parametrize("part", [None, 0.5])
 @pytest.mark.parametrize("scale", ["none", "max-abs"])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_a_run_kept_anywhere_goes_on_to_the_same_bits(tmp_path, table, sparse, scale, part):
+def test_a_run_resumed_anywhere_gives_the_same_bits(tmp_path, table, sparse, scale, part):
     from hindsight.storage import checkpoint
 
     X, y = table
@@ -180,19 +181,19 @@ def test_a_run_kept_anywhere_goes_on_to_the_same_bits(tmp_path, table, sparse, s
         csv(path, X, y)
     options = {"passes": 2, "scale": scale, "sample": part, "seed": 3, "digest": True}
     plan = Plan(str(path), None if sparse else "y", learners, {"chunk": 900}, **options)
-    whole, margins = finish(begin(plan))
+    whole, margins = finish(start(plan))
     stops = 0
     for stop in itertools.count():
-        course, seen, ended = begin(plan), [], True
-        for k, piece in enumerate(learn(course)):
-            seen.append(piece.margins)
-            if k == stop and piece.whole:
-                checkpoint.write(tmp_path / f"{stop}", course.kept())
+        state, seen, ended = start(plan), [], True
+        for k, chunk in enumerate(learn(state)):
+            seen.append(chunk.margins)
+            if k == stop and chunk.complete:
+                checkpoint.write(tmp_path / f"{stop}", state.to_checkpoint())
                 ended = False
                 break
         if ended:
             break
-        again = Course.going_on(plan, checkpoint.latest(tmp_path / f"{stop}"))
+        again = TrainingState.resumed(plan, checkpoint.latest(tmp_path / f"{stop}"))
         again, rest = finish(again)
         same(again, whole)
         np.testing.assert_array_equal(np.concatenate([*seen, rest]), margins)
@@ -203,16 +204,69 @@ def test_a_run_kept_anywhere_goes_on_to_the_same_bits(tmp_path, table, sparse, s
 def test_other_settings_and_a_changed_prefix_are_refused(tmp_path, table):
     path = csv(tmp_path / "a.csv", *table)
     plan = Plan(path, "y", LEARNERS, {"chunk": 900}, digest=True)
-    course = begin(plan)
-    for _, _ in zip(range(3), learn(course), strict=False):
+    state = start(plan)
+    for _, _ in zip(range(3), learn(state), strict=False):
         pass
-    kept = course.kept()
+    checkpoint = state.to_checkpoint()
     with pytest.raises(ValueError, match="limit was None when the checkpoint was written and is 5 now"):
-        Course.going_on(Plan(path, "y", LEARNERS, {"chunk": 900}, limit=5, digest=True), kept)
+        TrainingState.resumed(Plan(path, "y", LEARNERS, {"chunk": 900}, limit=5, digest=True), checkpoint)
     text = (tmp_path / "a.csv").read_text()
     (tmp_path / "a.csv").write_text(text[:40] + ("1" if text[40] != "1" else "2") + text[41:])
     with pytest.raises(ValueError, match="changed"):
-        finish(Course.going_on(plan, kept))
+        finish(TrainingState.resumed(plan, checkpoint))
+
+
+class Silent:
+    """An observer that stops its session after so many rows."""
+
+    def __init__(self, session, rows=None):
+        self.session, self.rows, self.calls = session, rows, []
+
+    def next_stop(self, rows_done):
+        return None
+
+    def advance(self, state):
+        if self.rows is not None and state.rows_done >= self.rows:
+            self.session.stop()
+
+    def finish(self, state):
+        self.calls.append("finish")
+
+    def close(self):
+        self.calls.append("close")
+
+
+def test_a_session_stops_resumes_and_continues_its_files(tmp_path, table):
+    path = csv(tmp_path / "a.csv", *table)
+    plan = Plan(path, "y", LEARNERS, {"chunk": 900}, digest=True)
+    whole = Session(plan, Destinations(predictions=str(tmp_path / "whole.csv")))
+    observer = Silent(whole)
+    state = whole.run(lambda _: observer)
+    assert observer.calls == ["finish", "close"] and not whole.stopped and state.rows_done == 400
+    parts = {"predictions": str(tmp_path / "parts.csv"), "checkpoint": str(tmp_path / "checkpoints")}
+    first = Session(plan, Destinations(**parts))
+    stopped = first.run(lambda _: Silent(first, 100))
+    assert first.stopped and 100 <= stopped.rows_done < 400
+    with pytest.raises(ValueError, match="holds checkpoints already"):
+        Session(plan, Destinations(**parts))
+    second = Session(plan, Destinations(**parts, resume=True))
+    same(second.run(lambda _: Silent(second)), state)
+    assert (tmp_path / "parts.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    with pytest.raises(ValueError, match="there is no checkpoint to resume from"):
+        Session(plan, Destinations(checkpoint=str(tmp_path / "none"), resume=True))
+
+
+def test_a_session_starts_again_when_a_third_label_turns_up(tmp_path, table):
+    X, y = table
+    labels = np.where(y > 0, "yes", "no").astype(object)
+    labels[-1] = "perhaps"
+    plan = Plan(csv(tmp_path / "a.csv", X, labels), "y", LABELLED, {"chunk": 900})
+    said = []
+    session = Session(plan, notify=said.append)
+    state = session.run(lambda _: Silent(session))
+    same(state, finish(start(plan, all_labels=True))[0])
+    assert state.labels == ["no", "perhaps", "yes"]
+    assert len(said) == 1 and said[0].endswith("label 'perhaps' is not one of no, yes: starting again with all labels")
 
 
 def test_learners_of_labels_and_of_numbers_do_not_go_together():

@@ -549,7 +549,7 @@ def path(seen: Seen, run: Run, c: Certificate, out: Outcome) -> None:
 
 def entropy_to(u: np.ndarray, run: Run, s: Stream) -> float:
     """RE(u || w_{T+1}), the logarithms of the weights taken from theta, where they do not underflow."""
-    theta = run.v[0]
+    theta = run.state.theta
     q = u / s.radius
     if s.geometry == "balanced":
         theta, q = np.concatenate([theta, -theta]), np.array(naive.double(u.tolist(), s.radius))

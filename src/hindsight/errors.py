@@ -22,8 +22,35 @@ class NewLabelError(ValueError):
 
 
 class SourceError(ValueError):
-    """Data that cannot be read, with the place and the value."""
+    """Data that cannot be read.
+
+    The message is one line that says where (the file, the row or line, the column), what is wrong, and the value seen.
+
+    Examples
+    --------
+    >>> from hindsight import open_source
+    >>> next(open_source([{"x": "a", "y": 1}], "y").chunks())
+    Traceback (most recent call last):
+        ...
+    hindsight.errors.SourceError: data, row 0, column 'x': 'a' is not a number (row: "{'x': 'a', 'y': 1}")
+    """
 
 
 class AssumptionWarning(UserWarning):
     """The data seen so far lies outside what a theorem, or the geometry, allows for."""
+
+
+class OptionError(ValueError):
+    """An option that is wrong, or that does not fit the others; the command spells its name ``--name``.
+
+    Parameters
+    ----------
+    option : str
+        Its name.
+    message : str
+        What is wrong with it; the message of the error is the name followed by this text.
+    """
+
+    def __init__(self, option: str, message: str) -> None:
+        super().__init__(f"{option} {message}")
+        self.option = option

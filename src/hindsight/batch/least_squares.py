@@ -198,7 +198,9 @@ class Factor:
         condition = float(counted[0] / counted[-1]) if rank else 1.0
         residual = b - A @ w
         intercept = float((R[0, -1] - R[0, 1:-1] @ w) / R[0, 0]) if k else 0.0
-        return LeastSquaresSolution(w, intercept, float(residual @ residual) * unit * unit, rank, condition, self.method)
+        return LeastSquaresSolution(
+            w, intercept, float(residual @ residual) * unit * unit, rank, condition, self.method
+        )
 
 
 def _reciprocal_condition(R: np.ndarray) -> float:

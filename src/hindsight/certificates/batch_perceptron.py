@@ -66,7 +66,7 @@ def certify_batch_perceptron(model: BatchPerceptron, data: Data, label: str | No
 
 
 def _separator(model: BatchPerceptron, data: Data) -> tuple[Floats | None, float, str, Separation]:
-    """Return the shortest known u with y (u . x) >= 1 on all rows, a lower bound on |u|, how it was found; or a proof."""
+    """Return the shortest known u with y (u . x) >= 1 on all rows, a lower bound on |u|, how it was found, a proof."""
     known: list[tuple[Floats, str]] = []
     lower, shown = 0.0, Separation(None)
     if data.rounds * data.width <= SMALL:

@@ -14,9 +14,10 @@ import numpy as np
 
 from ..errors import MismatchError
 from . import theorems
-from .certificate import Certificate, Milestone
+from .certificate import Certificate
 from .convex import convex, no_theorem
 from .convex import planted as planted_theorem
+from .milestones import milestones
 from .mistakes import perceptron, winnow
 from .replay import replay
 from .square import exponentiated_gradient, implicit_widrow_hoff, widrow_hoff
@@ -87,9 +88,10 @@ def certify_run(
         notes = (*notes, *more)
         if broken:
             found, equality = Verdict.BROKEN, False
+    path = milestones(case.measured, case.rival, case.bound, case.potential, case.change, found)
     return Certificate(
         found, case.theorem, case.quantity, measured, bound, case.comparator, case.assumptions, run.rounds,
-        case.best_eta, equality, _path(case, found), notes, label,
+        case.best_eta, equality, path, notes, label,
     )  # fmt: skip
 
 
@@ -128,16 +130,3 @@ def _lemma_breaks(case: AppliedTheorem) -> int | None:
         return None
     bad = np.flatnonzero(case.change > case.allowed + 1e-12 * case.size())
     return int(bad[0]) if bad.size else None
-
-
-def _path(case: AppliedTheorem, verdict: Verdict) -> tuple[Milestone, ...]:
-    """The run at 1, 2, 4, ... rounds and at the end."""
-    total = len(case.measured)
-    marks = sorted({min(total, 2**k) for k in range(total.bit_length() + 1)})
-    measured, rival = np.cumsum(case.measured), np.cumsum(case.rival)
-    potential = case.potential + np.cumsum(case.change)
-    bound = case.bound if verdict in (Verdict.HOLDS, Verdict.BROKEN) else np.full(total, math.nan)
-    return tuple(
-        Milestone(k, float(measured[k - 1]), float(rival[k - 1]), float(bound[k - 1]), float(potential[k - 1]))
-        for k in marks
-    )

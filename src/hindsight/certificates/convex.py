@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..online.margins import each_loss, each_mean, each_slope
 from . import theorems
 from .applied import AppliedTheorem, divergence_change, seek, size_of_terms
 from .certificate import Assumption, Comparator
-from .pointwise import each_loss, each_mean, each_slope
 
 if TYPE_CHECKING:
     from ..online.run import Run

@@ -169,8 +169,8 @@ def _planted(problem: SingleIndexProblem, history: History, w: Floats) -> Applie
     opponent = Comparator(w / problem.scale, rounds * own, float(np.linalg.norm(w)), 0.0, "planted")
     return AppliedToRounds(
         GLM_TRON_MEAN if problem.link.known else ISOTRON, QUANTITY, history.loss, np.full(rounds, own),
-        np.full(rounds, bound), opponent, tuple(needs), change, allowed, size, distance, rounds * off / gain if gain > 0.0 else 0.0,
-        batch_theorems.single_index_best_rate(x2, constant), history,
+        np.full(rounds, bound), opponent, tuple(needs), change, allowed, size, distance,
+        rounds * off / gain if gain > 0.0 else 0.0, batch_theorems.single_index_best_rate(x2, constant), history,
     )  # fmt: skip
 
 

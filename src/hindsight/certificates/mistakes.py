@@ -91,7 +91,7 @@ def winnow(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
     geometry, eta = learner.geometry, float(t.eta[0])
     wrong = t.y * t.z <= 0.0
     top, heaviest = geometry.radius * float(t.top.max()), float(t.c.max())
-    space = space(geometry, data.width, run.first)
+    where = space(geometry, data.width, run.first)
     if u is None:
         found = rivals.winnow(data, geometry, eta, run.first, float(t.top.max()), heaviest, tol)
         u, delta, gap, notes = found.u, found.margin, found.gap, found.notes
@@ -99,10 +99,10 @@ def winnow(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
         if not math.isfinite(delta):
             delta = top
     else:
-        u, gap, how, notes = space.check(data.check(u)), math.inf, "given", ()
+        u, gap, how, notes = where.check(data.check(u)), math.inf, "given", ()
         delta = 0.0
     z = data.margins(u)[t.row]
-    entropy = max(0.0, space.divergence(u))
+    entropy = max(0.0, where.divergence(u))
     if delta <= 0.0 and top > 0.0:
         delta = _best_delta(eta, top, heaviest, entropy, t.c[wrong], t.y[wrong] * z[wrong])
     short = np.where(wrong, t.c * np.maximum(0.0, delta - t.y * z), 0.0)

@@ -22,13 +22,13 @@ import numpy as np
 from ..kernels.compiler import for_parts
 from ..kernels.losses import Square
 from ..kernels.online import UNWATCHED, play
+from ..online.margins import each_loss
 from ..online.run import Run
 from ..validation import number
 from . import batch_theorems, rivals
 from .batch_theorems import ONLINE_TO_BATCH
 from .certificate import Assumption, Certificate, Certificates, Comparator
 from .certify import certify_run
-from .pointwise import each_loss
 from .replay import Rounds, replay
 from .theorems import NONE, Verdict
 

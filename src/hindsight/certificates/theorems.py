@@ -156,13 +156,14 @@ def best_rate(x2: float, loss: float, distance: float) -> float:
 # ---------------------------------------------------------------- what a round may add to the potential
 
 
-def lemma_widrow_hoff(
-    eta: np.ndarray, c: np.ndarray, q: np.ndarray, error: np.ndarray, rival: np.ndarray
-) -> np.ndarray:
+Rounds = np.ndarray  # one number per round
+
+
+def lemma_widrow_hoff(eta: Rounds, c: Rounds, q: Rounds, error: Rounds, rival: Rounds) -> Rounds:
     """At most this much is added to |w - u|^2 by an explicit step."""
     return -eta * c * error**2 + eta * c * rival**2 / (1.0 - eta * c * q)
 
 
-def lemma_implicit(eta: np.ndarray, c: np.ndarray, q: np.ndarray, error: np.ndarray, rival: np.ndarray) -> np.ndarray:
+def lemma_implicit(eta: Rounds, c: Rounds, q: Rounds, error: Rounds, rival: Rounds) -> Rounds:
     """The same for the implicit step."""
     return -eta * c * error**2 / (1.0 + eta * c * q) + eta * c * rival**2

@@ -1,4 +1,4 @@
-"""The application that the commands add themselves to, and what they share."""
+"""The application that the verbs add themselves to, and its global options."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from .. import __version__
+from ..errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,16 +30,31 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def _main(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    extend: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE_OR_MODULE",
+            help="Python code to import first, which registers losses, updates, geometries or learners; may be given "
+            "several times. The environment variable HINDSIGHT_EXTEND names more, separated as in PATH.",
+        ),
+    ] = None,
 ) -> None:
-    pass
+    from .extend import load_extensions
+
+    with one_line_errors():
+        load_extensions(extend or [])
 
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Turn a ValueError (bad input) into one line on stderr and exit status 2."""
+    """Turn a ValueError (bad input) into one line on standard error and exit status 2."""
     try:
         yield
     except ValueError as error:
-        Console(stderr=True).print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        dashes = "--" if isinstance(error, OptionError) else ""
+        line = f"error: {dashes}{error}"
+        Console(stderr=True).print(line, style="red", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(2) from None

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from ..errors import OptionError
 from .app import app, one_line_errors
+from .text import place_in_file, print_lines
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +31,7 @@ def density(
         ),
     ],
     key: Annotated[str | None, typer.Option(help="One density for each value of this column.")] = None,
-    forget: Annotated[float, typer.Option(help="Factor in (0, 1] by which what was learnt fades at each row.")] = 1.0,
+    forget: Annotated[float, typer.Option(help="Factor in (0, 1] by which old rows are discounted at each row.")] = 1.0,
     score: Annotated[
         str | None, typer.Option(metavar="OUT.csv", help="Write the rows with a column log_density (nats).")
     ] = None,
@@ -37,7 +39,7 @@ def density(
 ) -> None:
     """Model the distribution of columns; every row is predicted before it is learnt, and the log loss is certified.
 
-    Prints what was learnt, the log loss in nats and bits a row, and how much more that is than the best fixed
+    Prints what was learnt, the log loss in nats and bits per row, and how much more that is than the best fixed
     distribution in hindsight pays. A low log density in --score is an unusual row. The exit status is 1 only if a bound
     is BROKEN.
     """
@@ -52,13 +54,16 @@ def _density(source: str, text: str, key: str | None, forget: float, score: str 
     from ..density import Keyed
     from ..density.spec import parse, texts
     from ..errors import RowError
+    from ..training.outputs import check_destination
 
     product = parse(text, forget)
     names = [name for k in product.densities for name in (k if isinstance(k, tuple) else (k,))]
     if key in names:
-        raise ValueError(f"--key {key}: the key cannot be modelled too")
+        raise OptionError("key", f"{key}: the key cannot be modelled too")
     if score is not None and Path(score).exists() and Path(source).exists() and Path(score).samefile(source):
-        raise ValueError(f"--score {score}: that is the file itself")
+        raise OptionError("score", f"{score}: that is the file itself")
+    if score is not None:
+        check_destination(score)
     data = table(source, [*names, *([] if key is None else [key])])
     for k, part in product.densities.items():
         if not isinstance(k, tuple):
@@ -67,7 +72,7 @@ def _density(source: str, text: str, key: str | None, forget: float, score: str 
     try:
         scores = model.progressive(data)
     except RowError as error:
-        raise ValueError(f"{place(source, error.row)}{error.message}") from None
+        raise ValueError(f"{place_in_file(source, error.row)}{error.message}") from None
     certificate = None if key is not None and forget < 1.0 else model.certificate()
     console = Console()
     if json:
@@ -80,19 +85,11 @@ def _density(source: str, text: str, key: str | None, forget: float, score: str 
         console.print(f"[bold]{source}[/]  {model.rows:,} rows", highlight=False)
         parts = zip(product.names, product.densities.values(), strict=True)
         learnt = [f"{n}: {p.name} {p.describe()}" for n, p in parts] if key is None else [model.describe()]
-        for line in learnt:
-            console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
-        console.print(
-            f"log loss {model.loss:.6g} nats, {model.bits_per_row:.6g} bits a row, each predicted before it was learnt",
-            highlight=False,
-            soft_wrap=True,
-        )
-        console.print()
-        lines = (
-            certificate.lines() if certificate is not None else ["VOID: old rows of each key fade, nothing is promised"]
-        )
-        for line in lines:
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
+        print_lines(console, [f"  {line}" for line in learnt])
+        loss = f"log loss {model.loss:.6g} nats, {model.bits_per_row:.6g} bits per row"
+        void = ["VOID: old rows of each key fade, nothing is promised"]
+        lines = void if certificate is None else certificate.lines()
+        print_lines(console, [f"{loss}, each predicted before it was learnt", "", *lines])
     if score is not None:
         write_scores(source, score, data, scores)
         if not json:
@@ -102,27 +99,15 @@ def _density(source: str, text: str, key: str | None, forget: float, score: str 
 
 def table(source: str, names: list[str]) -> dict[str, Any]:
     """The columns by name."""
-    from ..sources import columns, sample
+    from ..sources import load_sample, read_columns
 
     if not source.startswith("sample:"):
-        return dict(columns(source, names))
-    rows = sample(source.removeprefix("sample:"), None)
+        return read_columns(source, names)
+    rows = load_sample(source.removeprefix("sample:"), None)
     for name in names:
         if name not in rows.names:
             raise ValueError(f"{source}: there is no column {name!r} (columns: {', '.join(rows.names)})")
     return {name: rows.X[:, rows.names.index(name)] for name in names}
-
-
-def place(source: str, row: int) -> str:
-    """Where a row stands: the line of a CSV file, otherwise the row."""
-    if Path(source).suffix == ".csv":
-        with Path(source).open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file)
-            records = (reader.line_num for record in reader if record)
-            for count, line in enumerate(records):
-                if count == row + 1:
-                    return f"{source}, line {line}"
-    return f"{source}, row {row}"
 
 
 def write_scores(source: str, out: str, data: dict[str, Any], scores: np.ndarray) -> None:
@@ -150,16 +135,17 @@ def duel(
     source: Annotated[str, typer.Argument(metavar="FILE", help="A table, or sample:breast-cancer|digits.")],
     target: Annotated[str | None, typer.Option(help="The column to predict: a label.")] = None,
     family: Annotated[
-        str, typer.Option("--density", help="Of each class: gaussian, full, bernoulli, poisson or exponential.")
+        str,
+        typer.Option("--density", help="The density of each class: gaussian, full, bernoulli, poisson or exponential."),
     ] = "gaussian",
     eta: Annotated[float, typer.Option(help="The rate η of logistic regression, above 0; it falls as η/√t.")] = 0.5,
     shuffle: Annotated[int | None, typer.Option(help="Shuffle the rows by this seed (files are often sorted).")] = None,
     chart: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the curves: .png, .svg or .html.")] = None,
 ) -> None:
-    """Generative against discriminative: Bayes' rule with a density a class, and logistic regression, on one stream.
+    """Bayes' rule with one density per class (generative) against logistic regression (discriminative) on one stream.
 
-    Both predict every row before they learn it. The notes say that the generative way needs fewer rows if its
-    assumption on the distribution is right: see who leads after 10, 100, 1,000, ... rows.
+    Both predict every row before they learn it. The generative way needs fewer rows if its assumption on the
+    distribution is right: see which one leads after 10, 100, 1,000, ... rows.
     """
     with one_line_errors():
         _duel(source, target, family, eta, shuffle, chart)
@@ -172,49 +158,50 @@ def _duel(source: str, target: str | None, family: str, eta: float, shuffle: int
     from ..errors import RowError
     from ..estimators.duel import check, duel, stations
     from ..sources import label_text
-    from ..training.session import everything
+    from ..training.plan import Plan
+    from ..training.prepare import MANY, read_all
 
     check(family)
     if chart is not None:
         charts.check(chart)
-    X, y, _, _, place = everything(source, target)
+    X, y, _, _, place = read_all(Plan(source, target, ()))
     if not isinstance(X, np.ndarray):
         raise ValueError(f"{source}: these rows are sparse: a duel takes a table of numbers")
     X, y, order = np.ascontiguousarray(X, np.float64), label_text(y), np.arange(len(X))
     if shuffle is not None:
         order = np.random.default_rng(shuffle).permutation(len(X))
         X, y = X[order], y[order]
-    if len(np.unique(y)) > 100:
+    if len(np.unique(y)) > MANY:
         raise ValueError(f"{source}: the target has {len(np.unique(y)):,} different values: a duel needs labels")
     try:
         first, second = duel(X, y, family, eta)
     except RowError as error:
         raise ValueError(f"{place(int(order[error.row]))}{error.message}") from None
     console = Console()
-    told: dict[str, Any] = {"highlight": False, "soft_wrap": True}
-    console.print(f"[bold]{source}[/]  {X.shape[0]:,} rows × {X.shape[1]:,} features", **told)
+    plain: dict[str, Any] = {"highlight": False, "soft_wrap": True}
+    console.print(f"[bold]{source}[/]  {X.shape[0]:,} rows × {X.shape[1]:,} features", **plain)
     console.print(
-        f"  generative: Bayes' rule, {family} densities; discriminative: logistic regression, η = {eta:g}/√t", **told
+        f"  generative: Bayes' rule, {family} densities; discriminative: logistic regression, η = {eta:g}/√t", **plain
     )
-    console.print(f"{'':>10}  {'generative':>24}  {'discriminative':>24}  {'leads':>14}  {'leads':<14}", **told)
+    console.print(f"{'':>10}  {'generative':>24}  {'discriminative':>24}  {'leads':>14}  {'leads':<14}", **plain)
     parts = f"{'log loss':>14}{'mistakes':>10}"
-    console.print(f"{'rows':>10}  {parts}  {parts}  {'by log loss':>14}  {'by mistakes':<14}", style="bold", **told)
+    console.print(f"{'rows':>10}  {parts}  {parts}  {'by log loss':>14}  {'by mistakes':<14}", style="bold", **plain)
     for t in stations(len(X)):
         cells = [f"{curve.mean(t):>14.4f}{curve.errors(t):>10,}" for curve in (first, second)]
         by_loss, by_mistakes = leads(first.mean(t), second.mean(t)), leads(first.errors(t), second.errors(t))
-        console.print(f"{t:>10,}  {cells[0]}  {cells[1]}  {by_loss:>14}  {by_mistakes:<14}", **told)
+        console.print(f"{t:>10,}  {cells[0]}  {cells[1]}  {by_loss:>14}  {by_mistakes:<14}", **plain)
     if chart is not None:
         charts.write(picture(first, second, source, family), chart)
         console.print(f"chart: {chart}", highlight=False)
 
 
 def leads(first: float, second: float) -> str:
-    """Who has less."""
+    """Which of the two has the smaller value."""
     return "even" if first == second else ("generative" if first < second else "discriminative")
 
 
 def picture(first: Curve, second: Curve, source: str, family: str) -> Any:
-    """Mean log loss and share of mistakes so far, over the rows seen."""
+    """Mean log loss and fraction of mistakes so far, over the rows seen."""
     import numpy as np
 
     from ..charts import density as charts
@@ -227,4 +214,4 @@ def picture(first: Curve, second: Curve, source: str, family: str) -> Any:
         return charts.learning_curves(curves, title, f"{source}, {family} densities against logistic regression", what)
 
     losses = panel("Log loss so far", "losses", "mean log loss (nats)")
-    return losses | panel("Mistakes so far", "mistakes", "share of mistakes")
+    return losses | panel("Mistakes so far", "mistakes", "fraction of mistakes")

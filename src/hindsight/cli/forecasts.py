@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table as Grid
 
+from ..errors import OptionError
 from .app import app, one_line_errors
+from .text import place_in_file, print_lines, split
 
 if TYPE_CHECKING:
     import numpy as np
 
     from ..forecast import Band, Comparison, Interval, Reliability
 
-FILE = typer.Argument(metavar="FILE", help="A table with a column of outcomes and a column a forecaster.")
-OUTCOME = typer.Option("--outcome", metavar="COLUMN", help="What happened: 0 or 1; numbers with --loss quadratic.")
-WEIGHT = typer.Option("--weight", metavar="COLUMN", help="Importance of each row, fixed before its outcome.")
+FILE = typer.Argument(metavar="FILE", help="A table with a column of outcomes and one column per forecaster.")
+OUTCOME = typer.Option(
+    "--outcome", metavar="COLUMN", help="The column of the outcomes: 0 or 1; numbers with --loss quadratic."
+)
+WEIGHT = typer.Option(
+    "--weight", metavar="COLUMN", help="The column with the importance of each row, fixed before its outcome."
+)
 LOSS = typer.Option("--loss", help="square (Brier), log, or quadratic for outcomes that are numbers.")
-CHART = typer.Option("--chart", metavar="PICTURE", help="Draw it: a path that ends in .png, .svg or .html.")
-JSON = typer.Option("--json", help="Print everything as JSON instead of tables.")
+CHART = typer.Option("--chart", metavar="PICTURE", help="Draw a chart: a path that ends in .png, .svg or .html.")
+JSON = typer.Option("--json", help="Print the result as JSON instead of tables.")
 KINDS = {"hoeffding": "Hoeffding", "bernstein": "empirical Bernstein", "anytime": "confidence sequence"}
 
 
@@ -39,7 +43,7 @@ def compare(
         str | None, typer.Option(metavar="LOW,HIGH", help="quadratic: where all outcomes and forecasts lie.")
     ] = None,
     alpha: Annotated[
-        float, typer.Option(help="Intervals of a kind hold all at once but with this probability.")
+        float, typer.Option(help="All intervals of one kind hold together, except with this probability.")
     ] = 0.05,
     anytime: Annotated[
         bool, typer.Option("--anytime", help="Judge by the confidence sequence, valid whenever you look or stop.")
@@ -61,19 +65,19 @@ def compare(
 def calibrate(
     source: Annotated[str, FILE],
     outcome: Annotated[str, OUTCOME],
-    forecast: Annotated[str, typer.Option(metavar="A[,B,...]", help="The forecast, or several to set side by side.")],
+    forecast: Annotated[str, typer.Option(metavar="A[,B,...]", help="The column of the forecast, or several.")],
     weight: Annotated[str | None, WEIGHT] = None,
     loss: Annotated[str, LOSS] = "square",
-    band: Annotated[str, typer.Option(help="Of the chart: consistency, confidence or none.")] = "consistency",
-    level: Annotated[float, typer.Option(help="Share of the resampled fits inside the band.")] = 0.9,
-    resamples: Annotated[int, typer.Option(help="How many fits the band is made of.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Of the resampling.")] = 0,
+    band: Annotated[str, typer.Option(help="The band of the chart: consistency, confidence or none.")] = "consistency",
+    level: Annotated[float, typer.Option(help="The fraction of the resampled fits inside the band.")] = 0.9,
+    resamples: Annotated[int, typer.Option(help="The number of resampled fits.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
     chart: Annotated[str | None, CHART] = None,
     as_json: Annotated[bool, JSON] = False,
 ) -> None:
     """How well forecasts are calibrated: mean loss = miscalibration − discrimination + uncertainty.
 
-    Forecasts are recalibrated by isotonic regression, equal ones together. With --chart, reliability diagrams.
+    Forecasts are recalibrated by isotonic regression, equal ones together. --chart draws reliability diagrams.
     """
     with one_line_errors():
         _calibrate(source, outcome, split(forecast), weight, loss, (band, level, resamples, seed), chart, as_json)
@@ -126,11 +130,11 @@ def picture(found: Comparison, y: Any, given: dict[str, Any], c: Any, score: Any
 
 
 def show(source: str, settings: str, found: Comparison) -> None:
-    """The tables, the verdicts and what they rest on."""
+    """Print the tables, the verdicts and their assumptions."""
     console = Console()
     console.print(f"[bold]{source}[/]  {found.rounds:,} rounds", highlight=False)
     by = "confidence sequence" if found.by == "anytime" else "empirical-Bernstein interval at this number of rounds"
-    lines(console, [f"  {settings}", f"  verdict by the {by}", ""])
+    print_lines(console, [f"  {settings}", f"  verdict by the {by}", ""])
     grid = Grid("forecaster", box=None)
     grid.add_column("mean loss", justify="right")
     for name, mean in found.means.items():
@@ -144,11 +148,11 @@ def show(source: str, settings: str, found: Comparison) -> None:
         widths = [shown(pair.difference, getattr(pair, kind)) for kind in KINDS]
         grid.add_row(f"{pair.first} − {pair.second}", f"{pair.difference:.6g}", *widths)
     console.print(grid)
-    lines(console, ["", *found.lines()])
+    print_lines(console, ["", *found.lines()])
 
 
 def shown(difference: float, interval: Interval | None) -> str:
-    """How far an interval goes from the difference, or that nothing is promised."""
+    """How far an interval reaches from the difference; VOID where nothing is promised."""
     return "VOID" if interval is None else f"± {max(interval.high - difference, difference - interval.low):.4g}"
 
 
@@ -191,10 +195,10 @@ def _calibrate(
 
 
 def show_calibration(source: str, settings: str, each: dict[str, Reliability]) -> None:
-    """The decompositions, a row a forecast."""
+    """Print the decompositions, one row per forecast."""
     console, first = Console(), next(iter(each.values()))
     console.print(f"[bold]{source}[/]  {first.rounds:,} rounds, mean outcome {first.mean:.6g}", highlight=False)
-    lines(console, [f"  {settings}", ""])
+    print_lines(console, [f"  {settings}", ""])
     grid = Grid("forecast", box=None)
     for column in ("mean loss", "= miscalibration", "− discrimination", "+ uncertainty", "levels"):
         grid.add_column(column, justify="right")
@@ -202,12 +206,6 @@ def show_calibration(source: str, settings: str, each: dict[str, Reliability]) -
         parts = (one.score, one.miscalibration, one.discrimination, one.uncertainty)
         grid.add_row(name, *(f"{part:.6g}" for part in parts), f"{one.pools.value.size:,}")
     console.print(grid)
-
-
-def lines(console: Console, texts: list[str]) -> None:
-    """Lines as they are."""
-    for text in texts:
-        console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 # ---------------------------------------------------------------- reading
@@ -219,36 +217,16 @@ def read(
     """Outcomes, forecasts and weights of a file, checked; an error names the file, the line, the column, the value."""
     from ..errors import RowError
     from ..forecast.scores import numbers, weights
-    from ..sources import columns
+    from ..sources import read_columns
 
-    table = columns(source, [outcome, *names, *([] if weight is None else [weight])])
+    table = read_columns(source, [outcome, *names, *([] if weight is None else [weight])])
     try:
         y = score.outcomes(table[outcome], outcome)
         given = {name: score.forecasts(table[name], name) for name in names}
         c = None if weight is None else weights(numbers(table[weight], weight), y.size)
     except RowError as error:
-        raise ValueError(f"{place(source, error.row)}{error.message}") from None
+        raise ValueError(f"{place_in_file(source, error.row)}{error.message}") from None
     return y, given, c
-
-
-def place(source: str, row: int) -> str:
-    """Where a row stands: the line of a text file, otherwise its number."""
-    if Path(source).suffix.lower() in (".csv", ".tsv", ".txt"):
-        try:
-            with Path(source).open(encoding="utf-8-sig", newline="") as file:
-                reader = csv.reader(file)
-                seen = -1  # the header
-                for record in reader:
-                    if record and (seen := seen + 1) > row:
-                        return f"{source}, line {reader.line_num}"
-        except (OSError, UnicodeDecodeError, csv.Error):
-            pass
-    return f"{source}, row {row}"
-
-
-def split(names: str) -> list[str]:
-    """Names between commas."""
-    return [name.strip() for name in names.split(",") if name.strip()]
 
 
 def pair_of_numbers(text: str) -> tuple[float, float]:
@@ -256,5 +234,5 @@ def pair_of_numbers(text: str) -> tuple[float, float]:
     try:
         low, high = (float(part) for part in text.split(","))
     except ValueError:
-        raise ValueError(f"--bounds wants LOW,HIGH, two numbers; got {text!r}") from None
+        raise OptionError("bounds", f"must be LOW,HIGH, two numbers; got {text!r}") from None
     return low, high

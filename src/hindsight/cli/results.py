@@ -1,4 +1,4 @@
-"""What a run gave, as text to be read and as plain values."""
+"""The result of a run, as text and as plain values."""
 
 from __future__ import annotations
 
@@ -8,77 +8,67 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..certificates.certificate import Certificate
-    from ..online.learners import Learner
-    from ..training.session import Course
+    from ..training.state import TrainingState
 
 
-def title(learner: Learner) -> str:
-    """A learner with its resolved settings, in a line."""
-    rule, geometry, step = learner.loss, learner.geometry, learner.rate
-    rate = f"η = {step.eta:g}" + (f"·t^−{step.power:g}" if step.power else "")
-    name = type(geometry).__name__.lower()
-    parts = [learner.name, f"{type(learner.update).__name__.lower()} step", rate]
-    parts.append(f"rule {type(rule).__name__.lower()}({rule[0]:g})")
-    parts.append(f"geometry {name}" + ("" if name == "euclidean" else f" of radius {geometry.radius:g}"))
-    return ", ".join(parts)
+def about(state: TrainingState) -> str:
+    """The size of the data, and how it was scaled."""
+    scale = "" if state.scale is None else f", scaled by {state.scale['kind']}"
+    made = "" if state.source is None else state.source.preparation
+    more = f" ({made})" if made else ""
+    return f"{state.rows_done:,} rows × {state.features:,} features{scale}{more}"
 
 
-def about(course: Course) -> str:
-    """The rows in a few words."""
-    from ..training.plan import Sample
-
-    features = course.runs[0][0].v.shape[1] - course.plan.intercept
-    scale = "" if course.scale is None else f", scaled by {course.scale['kind']}"
-    more = f" ({course.source.done_to_it})" if isinstance(course.source, Sample) else ""
-    return f"{course.done:,} rows × {features:,} features{scale}{more}"
-
-
-def result(course: Course, titles: list[str], certificates: list[list[Certificate]], seconds: float) -> dict[str, Any]:
-    """Everything as plain values."""
+def result(
+    state: TrainingState, titles: list[str], certificates: list[list[Certificate]], seconds: float
+) -> dict[str, Any]:
+    """The result as plain values."""
     from dataclasses import asdict
 
     from ..formatting import _plain
 
     learners = []
-    for k, (runs, loss) in enumerate(zip(course.runs, course.losses(), strict=True)):
-        mine: dict[str, Any] = {"learner": titles[k], "loss": loss, "mean_loss": loss / course.weight}
-        mine |= {"mistakes": course.wrong[k]} if course.labels else {}
+    for k, (runs, loss) in enumerate(zip(state.runs, state.losses(), strict=True)):
+        mine: dict[str, Any] = {"learner": titles[k], "loss": loss, "mean_loss": loss / state.weight}
+        mine |= {"mistakes": state.mistakes[k]} if state.labels else {}
         mine["facts"] = [asdict(run.facts) for run in runs]
         if certificates:
             mine["certificates"] = [c.to_dict() for c in certificates[k]]
         learners.append(mine)
-    out = {"data": str(course.plan.data), "rows": course.done, "rejected": course.rejected, "labels": course.labels}
-    out |= {"best_constant": course.best_constant(), "seconds": seconds, "settings": course.plan.settings()}
+    out = {"data": str(state.plan.data), "rows": state.rows_done, "rejected": state.rejected, "labels": state.labels}
+    out |= {"best_constant": state.best_constant(), "seconds": seconds, "settings": state.plan.settings()}
     return dict(_plain(out | {"learners": learners}))
 
 
-def summary(course: Course, titles: list[str], certificates: list[list[Certificate]], seconds: float) -> Iterator[str]:
-    """The result to be read."""
-    from ..certificates.certificate import Certificates
-    from ..online.run import doubts
+def summary(
+    state: TrainingState, titles: list[str], certificates: list[list[Certificate]], seconds: float
+) -> Iterator[str]:
+    """The result as lines of text."""
+    from ..online.run import assumption_warnings
 
-    rejected = f" ({course.rejected:,} rejected)" if course.rejected else ""
-    yield f"{about(course)}{rejected}"
-    for k, (runs, loss) in enumerate(zip(course.runs, course.losses(), strict=True)):
+    rejected = f" ({state.rejected:,} rejected)" if state.rejected else ""
+    yield f"{about(state)}{rejected}"
+    for k, (runs, loss) in enumerate(zip(state.runs, state.losses(), strict=True)):
         facts = runs[0].facts
         for run in runs[1:]:
             facts = facts + run.facts
         what = {"square": "squared error", "loss": "loss"}[runs[0].learner.score]
-        wrong = f", {course.wrong[k]:,} mistakes" if course.labels else ""
+        wrong = f", {state.mistakes[k]:,} mistakes" if state.labels else ""
         if len(titles) > 1:
             yield titles[k]
-        yield f"{what} {loss:.6g}, mean {loss / course.weight:.6g}{wrong}"
+        yield f"{what} {loss:.6g}, mean {loss / state.weight:.6g}{wrong}"
         yield f"max |x|₂ = {facts.x2:.6g}, max |x|∞ = {facts.xinf:.6g}, Σ|g|² = {facts.gradient:.6g}"
-        for doubt in doubts(runs[0]):
-            yield f"warning: {doubt}"
-    best = "mistakes" if course.labels else "squared error"
-    yield f"the best constant: {best} {course.best_constant():.6g}"
-    speed = (
-        f", {course.done / seconds:,.0f} rows/s" if seconds > 2.0 else ""
-    )  # below that, loading the kernel counts most
+        for warning in assumption_warnings(runs[0]):
+            yield f"warning: {warning}"
+    best = "mistakes" if state.labels else "squared error"
+    yield f"the best constant: {best} {state.best_constant():.6g}"
+    # In a shorter run, loading the kernel takes most of the time.
+    speed = f", {state.rows_done / seconds:,.0f} rows/s" if seconds > 2.0 else ""
     yield f"{seconds:.2f} s{speed}"
     for k, each in enumerate(certificates):
+        from ..training.certify import combined
+
         yield ""
         if len(titles) > 1:
             yield titles[k]
-        yield from (each[0] if len(each) == 1 else Certificates(tuple(each))).lines()
+        yield from combined(each).lines()

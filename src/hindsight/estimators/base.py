@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
 
 from .. import kernels
-from ..online.run import Run, doubts, play
+from ..online.run import Run, assumption_warnings, play
 from ..online.single_row import Arrays, Dicts, One
 from ..validation import check_target, check_targets, check_weights, choice
 
@@ -128,7 +128,7 @@ class OnlineEstimator(SaveMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         try:
             for _ in range(passes):
                 play(self.runs_, X, targets, weight, margins, names)
-            for warning in doubts(self.runs_[0]):
+            for warning in assumption_warnings(self.runs_[0]):
                 warnings.warn(warning, AssumptionWarning, stacklevel=4)
         except BaseException:
             for run, state in zip(self.runs_, before, strict=True):

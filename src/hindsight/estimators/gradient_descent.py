@@ -275,7 +275,8 @@ class GradientDescent(SaveMixin, BaseEstimator):  # type: ignore[misc]
         labels = self._run_labels()
         each = tuple(
             self._promise(
-                certify_descent(run, self._data(k, X, y, sample_weight), self.output, u=u, tol=tol, label=labels[k]), run
+                certify_descent(run, self._data(k, X, y, sample_weight), self.output, u=u, tol=tol, label=labels[k]),
+                run,
             )
             for k, run in enumerate(self.runs_)
         )

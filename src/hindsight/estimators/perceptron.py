@@ -111,7 +111,9 @@ class BatchPerceptronClassifier(SaveMixin, ClassifierMixin, BaseEstimator):  # t
         try:
             going = self.warm_start and self.__sklearn_is_fitted__()
             given, (X, targets) = X, self._rows(X, y, reset=not going)
-            old = self.halfspaces_ if going else [BatchPerceptron.at_zero(X.shape[1] + self.fit_intercept)] * len(targets)
+            old = (
+                self.halfspaces_ if going else [BatchPerceptron.at_zero(X.shape[1] + self.fit_intercept)] * len(targets)
+            )
             if old[0].weights.size != X.shape[1] + self.fit_intercept:
                 raise ValueError("fit_intercept must stay as it was for a warm start")
             new = [half.copy() for half in old]

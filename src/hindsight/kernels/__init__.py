@@ -8,3 +8,31 @@ Every online learner is one rule: keep a dual vector theta, read the weights thr
 methods numba dispatches by type, so that each combination compiles to one tight loop, is cached across processes, and
 also runs as plain Python (`play.py_func`).
 """
+
+from .entropic import Balanced, Simplex
+from .euclidean import Euclidean
+from .losses import Absolute, Clipped, Hinge, Logistic, Probit, Square, Tanh
+from .online import play
+from .rates import RateSchedule
+from .rows import CSR, Dense, Strided
+from .updates import Explicit, Implicit
+
+__all__ = [
+    "CSR",
+    "Absolute",
+    "Balanced",
+    "Clipped",
+    "Dense",
+    "Euclidean",
+    "Explicit",
+    "Hinge",
+    "Implicit",
+    "Logistic",
+    "Probit",
+    "RateSchedule",
+    "Simplex",
+    "Square",
+    "Strided",
+    "Tanh",
+    "play",
+]

@@ -237,6 +237,12 @@ def entropic_place(self, state: EntropicState, start: np.ndarray | None) -> None
     refresh(self, state)
 
 
+def entropic_place_dual(self, state: EntropicState, theta: np.ndarray) -> None:
+    """Put the exponents at a point."""
+    state.theta[:] = theta
+    refresh(self, state)
+
+
 def entropic_weights(self, state: EntropicState) -> np.ndarray:
     """The weights, with the mass computed anew."""
     out = np.empty((2, state.theta.size))
@@ -265,6 +271,7 @@ SHARED = {
     "mark": entropic_mark,
     "conjugate_change": entropic_conjugate_change,
     "place": entropic_place,
+    "place_dual": entropic_place_dual,
     "weights": entropic_weights,
     "iterate_sum": entropic_iterate_sum,
 }

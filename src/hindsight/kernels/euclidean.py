@@ -59,6 +59,10 @@ class Euclidean(NamedTuple):
         if start is not None:
             state.theta[:] = start
 
+    def place_dual(self, state: EuclideanState, theta: np.ndarray) -> None:
+        """Put the dual vector at a point."""
+        state.theta[:] = theta
+
     def weights(self, state: EuclideanState) -> np.ndarray:
         """The weights."""
         return state.theta.copy()

@@ -13,8 +13,8 @@ A loss is a NamedTuple, registered with `loss_part`, with these methods (those i
 
 Smooth losses round a step once. Those with a kink round it twice: from 0, -d then takes d back to 0, so that margins
 that tie stay tied. Plain class attributes say the rest: ``name``; ``targets``, "real", "sign" (-1 or 1) or "unit" (in
-[0, 1]); ``link``, the name of the link through which a margin predicts, ``link_lipschitz``, that link's Lipschitz constant;
-``lipschitz``, a bound on the slope or None; ``convex``; and ``quadratic``, for scale/2 (z - y)^2.
+[0, 1]); ``link``, the name of the link through which a margin predicts, and ``link_lipschitz``, the Lipschitz constant
+of that link; ``lipschitz``, a bound on the slope or None; ``convex``; and ``quadratic``, for scale/2 (z - y)^2.
 """
 
 import math
@@ -60,15 +60,9 @@ def implicit_by_newton(self, z, y, a):
 def loss_part(kind):
     """Register a loss: what its class leaves out is filled in, and compiled code can call its methods."""
     smooth = hasattr(kind, "curvature")
-    attributes = {
-        "targets": "real",
-        "link": "identity",
-        "link_lipschitz": None,
-        "lipschitz": None,
-        "convex": False,
-        "quadratic": False,
-    }
-    attributes |= {"name": kind.__name__.lower(), "mean": identity, "error": difference}
+    attributes = {"name": kind.__name__.lower(), "targets": "real", "convex": False, "quadratic": False}
+    attributes |= {"link": "identity", "link_lipschitz": None, "lipschitz": None}
+    attributes |= {"mean": identity, "error": difference}
     attributes["wrong"] = wrong_side_of_half if getattr(kind, "targets", "") == "unit" else wrong_side_of_zero
     attributes["rounded_step"] = step_rounded_once if smooth else step_rounded_twice
     if smooth:

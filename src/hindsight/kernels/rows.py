@@ -141,3 +141,23 @@ def axpy(loss, w, rows, t, d):
 def add(w, rows, t, d):
     """The same, rounded twice."""
     axpy(PLAIN_SUM, w, rows, t, d)
+
+
+@inlined
+def write_row(rows, t, out):
+    """Row t with its intercept coordinate, every coordinate written out."""
+    out[:] = 0.0
+    a, b = rows.span(t)
+    for k in range(a, b):
+        out[rows.index(k)] = rows.entry(t, k)
+    if rows.bias != 0.0:
+        out[out.size - 1] = rows.bias
+
+
+@inlined
+def product(a, b):
+    """The inner product of two vectors, summed in order."""
+    total = 0.0
+    for j in range(a.size):
+        total += a[j] * b[j]
+    return total

@@ -96,8 +96,10 @@ def resized(state: Any, old: int, new: int, intercept: bool) -> Any:
     kind, kept, tail = type(state), min(old, new), int(intercept)
     place = np.r_[0:kept, new : new + tail]  # where the coordinates that stay go, and where they were
     was = np.r_[0:kept, old : old + tail]
-    fresh = empty(kind, new + tail, any(v.size for v, f in zip(state, fields_of(kind).values()) if f.averaging))
-    for values, before, field in zip(fresh, state, fields_of(kind).values(), strict=True):
+    fields = fields_of(kind).values()
+    averaging = any(values.size for values, field in zip(state, fields, strict=True) if field.averaging)
+    fresh = empty(kind, new + tail, averaging)
+    for values, before, field in zip(fresh, state, fields, strict=True):
         if field.axes == 0:
             values[:] = before
         elif values.size:

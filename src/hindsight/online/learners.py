@@ -249,9 +249,7 @@ def register(given: Any, name: str | None = None) -> Any:
 
 def _register_learner(make: Any, name: str | None) -> Any:
     if not callable(make):
-        raise TypeError(
-            f"register takes a loss, an update, a geometry or a function that makes a learner; got {make!r}"
-        )
+        raise TypeError(f"register takes a part, or a function that makes a learner; got {make!r}")
     learner = make()
     if not isinstance(learner, Learner):
         raise TypeError(f"{make.__name__}() must return a Learner, got {learner!r}")

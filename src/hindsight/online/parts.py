@@ -59,9 +59,9 @@ def check_part(kind: str, given: Any) -> None:
             raise TypeError(f"{name} must implement {_call(method, arguments)} to be a {kind}")
     for method, arguments in (METHODS[kind] | OPTIONAL.get(kind, {})).items():
         found = getattr(type(given), method, None)
-        if found is not None and f"{method}({', '.join(inspect.signature(found).parameters)})" != _call(
-            method, arguments
-        ):
+        if found is None:
+            continue
+        if f"{method}({', '.join(inspect.signature(found).parameters)})" != _call(method, arguments):
             raise TypeError(f"{name}.{method}{inspect.signature(found)} must be {_call(method, arguments)}")
     if kind == "geometry" and not hasattr(given, "State"):
         raise TypeError(f"{name} must have a class attribute State, the class of its state, to be a geometry")

@@ -1,1 +1,1 @@
-"""Reports."""
+"""Certificates as pages."""

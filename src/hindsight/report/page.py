@@ -1,4 +1,4 @@
-"""A page to look at: each certificate with its run drawn against the rival and the bound."""
+"""A page in HTML: each certificate, with the loss of its run drawn against the rival's and the bound."""
 
 from __future__ import annotations
 
@@ -23,8 +23,25 @@ WIDTH, HEIGHT, LEFT, BOTTOM = 720, 320, 70, 30
 SERIES = (("bound", "#9a6700", "6 4"), ("measured", "#0969da", ""), ("rival", "#1a7f37", "2 3"))
 
 
-def write(path: str, source: str, about: str, certificates: Sequence[Certificate]) -> None:
-    """Write the page; it needs nothing from outside."""
+def write_page(path: str, source: str, about: str, certificates: Sequence[Certificate]) -> None:
+    """Write certificates as one HTML page that loads nothing from elsewhere.
+
+    Parameters
+    ----------
+    path : str
+        The file to write.
+    source : str
+        The name of the data.
+    about : str
+        The data in a few words.
+    certificates : sequence of Certificate
+        What to show.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be written.
+    """
     title = f"Hindsight: {source}"
     body = "".join(chart(c) + c._repr_html_() for c in certificates)
     text = (
@@ -34,11 +51,11 @@ def write(path: str, source: str, about: str, certificates: Sequence[Certificate
     try:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise ValueError(f"{path}: {error.strerror}") from None
+        raise ValueError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def chart(certificate: Certificate) -> str:
-    """Loss of the run, of the rival, and the bound, after 1, 2, 4, ... rounds: both axes logarithmic."""
+    """The losses of the run and the rival, and the bound, after 1, 2, 4, ... rounds, as SVG with logarithmic axes."""
     points = {name: [(c.rounds, getattr(c, name)) for c in certificate.path] for name, _, _ in SERIES}
     values = [v for pairs in points.values() for _, v in pairs if math.isfinite(v) and v > 0.0]
     if len(certificate.path) < 2 or not values:

@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SourceError
-from .base import Chunk, Options, Position, Reject, Source, label_text, nearest
-from .names import Spelled
+from .base import Chunk, Position, ReadOptions, Source, first_position, suggestion
+from .labels import label_text
+from .names import NumberedNames
 from .streams import FREE, RATIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-class Arrays(Source):
+class ArraySource(Source):
     """Rows of a 2-D array or CSR matrix, with targets and weights beside them or in its columns."""
 
     def __init__(
-        self, X: Any, y: Any, weight: Any, options: Options, where: str = "data", names: Sequence[str] | None = None
+        self, X: Any, y: Any, weight: Any, options: ReadOptions, where: str = "data", names: Sequence[str] | None = None
     ) -> None:
         super().__init__(where, options)
         if options.hash_bits is not None or options.categorical:
@@ -34,57 +35,57 @@ class Arrays(Source):
             raise SourceError(f"{where}: rows must be a 2-D array, got shape {X.shape}")
         if X.dtype.kind not in "fiub":
             raise SourceError(f"{where}: the values are {X.dtype}, not numbers")
-        self.X, self.m = X, X.shape[0]
-        self.all: Sequence[str] = Spelled(1, X.shape[1]) if names is None else list(names)
+        self.X, self.count = X, X.shape[0]
+        self.columns: Sequence[str] = NumberedNames(1, X.shape[1]) if names is None else list(names)
         beside = y is not None
-        self.y = _vector(y, self.m, "targets", where)
-        self.weight = _vector(weight, self.m, "weights", where)
+        self.y = _vector(y, self.count, "targets", where)
+        self.weight = _vector(weight, self.count, "weights", where)
         inside = [] if beside or options.target is None else [options.target]
         if weight is None and options.weight is not None:
             inside.append(options.weight)
         wanted = [*inside, *(options.features or ()), *options.ignore]
-        place = {name: j for j, name in enumerate(self.all)} if wanted else {}
+        place = {name: j for j, name in enumerate(self.columns)} if wanted else {}
         for name in wanted:
             if name not in place:
-                raise SourceError(f"{where}: there is no column {name!r}{nearest(name, list(self.all[:100]))}")
+                raise SourceError(f"{where}: there is no column {name!r}{suggestion(name, list(self.columns[:100]))}")
         self.target_column = place[options.target] if not beside and options.target is not None else None
         self.weight_column = place[options.weight] if weight is None and options.weight is not None else None
-        self.taken: np.ndarray | None = None
+        self.kept: np.ndarray | None = None
         if wanted:
-            chosen = self.all if options.features is None else options.features
+            chosen = self.columns if options.features is None else options.features
             out = {*options.ignore, *inside}
             kept = [name for name in chosen if name not in out]
             if not kept:
-                raise SourceError(f"{where}: there is no column beside the target {options.target!r}")
-            self.taken = np.array([place[name] for name in kept])
-            self.all = kept
+                raise SourceError(f"{where}: there is no column besides the target {options.target!r}")
+            self.kept = np.array([place[name] for name in kept])
+            self.columns = kept
         self.size = int(X.data.nbytes if self.sparse else X.nbytes)
 
     @property
     def names(self) -> Sequence[str]:
-        return self.all
+        return self.columns
 
     def state(self) -> dict[str, Any]:
-        return {"columns": len(self.all)}
+        return {"columns": len(self.columns)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        if state["columns"] != len(self.all):
-            raise SourceError(f"{self.where}: has {len(self.all)} features, not {state['columns']} as before")
+        if state["columns"] != len(self.columns):
+            raise SourceError(f"{self.where}: has {len(self.columns)} features, not {state['columns']} as before")
 
     def _chunks(self, start: Position | None) -> Iterator[Chunk]:
-        at: Position = {"offset": 0, "row": 0, "rejected": 0, "width": len(self.all), "digest": None} | (start or {})
+        at = first_position(start, width=len(self.columns))
         hasher = hashlib.sha256() if self.options.digest else None
-        each = (self.X.nnz * 12 + self.m * 8) // max(1, self.m) if self.sparse else 8 * self.X.shape[1]
+        each = (self.X.nnz * 12 + self.count * 8) // max(1, self.count) if self.sparse else 8 * self.X.shape[1]
         size = max(1, self.options.chunk // max(1, each))
         if hasher is not None and start is not None:
             for a in range(0, start["offset"], size):
                 self._hash(hasher, a, min(a + size, start["offset"]))
             if start["digest"] is not None and hasher.hexdigest() != start["digest"]:
                 raise SourceError(f"{self.where}: has changed since it was read")
-        if self.m == 0:
+        if self.count == 0:
             raise SourceError(f"{self.where}: there is no row")
-        for a in range(at["offset"], self.m, size):
-            b = min(self.m, a + size)
+        for a in range(at["offset"], self.count, size):
+            b = min(self.count, a + size)
             if hasher is not None:
                 self._hash(hasher, a, b)
             yield self._chunk(a, b, at, hasher)
@@ -103,7 +104,7 @@ class Arrays(Source):
         weight = None if self.weight is None else self.weight[a:b]
         y = _column(rows, self.target_column) if self.target_column is not None else y
         weight = _column(rows, self.weight_column) if self.weight_column is not None else weight
-        X = rows if self.taken is None else rows[:, self.taken]
+        X = rows if self.kept is None else rows[:, self.kept]
         if self.sparse:
             X.sort_indices()
             values = X.data
@@ -127,12 +128,11 @@ class Arrays(Source):
         rejects = []
         numbers = np.arange(a, b)
         if faults:
-            left = {t for t, (_, why) in faults.items() if options.missing == "skip" and why == "the value is missing"}
-            for t in sorted(faults.keys() - left):
-                column, reason = faults[t]
-                if not options.rejects:
-                    raise SourceError(f"{self.where}, row {a + t}, column {column!r}: {reason}")
-                rejects.append(Reject(self.where, a + t, column, reason, self._raw(a + t)))
+            skipped = {
+                t for t, (_, why) in faults.items() if options.missing == "skip" and why == "the value is missing"
+            }
+            for t in sorted(faults.keys() - skipped):
+                rejects.append(self._reject(self.where, "row", a + t, *faults[t], self._raw(a + t)))
             keep = np.ones(b - a, bool)
             keep[list(faults)] = False
             X, numbers = X[keep], numbers[keep]
@@ -143,12 +143,12 @@ class Arrays(Source):
         at["row"] += len(numbers)
         at["rejected"] += len(rejects)
         at["digest"] = hasher.hexdigest() if hasher else None
-        read = (self.size or 0) * b // self.m
+        read = (self.size or 0) * b // self.count
         place = lambda i: f"{self.where}, row {numbers[i]}"  # noqa: E731
         return Chunk(X, y, weight, first, dict(at), read, place, lambda i: self._raw(int(numbers[i])), rejects)
 
     def _faults(self, X: Any, a: int) -> dict[int, tuple[str, str]]:
-        """Rows with values that are not finite; where those missing are to be 0, they become so."""
+        """Column and reason by row where a value is not finite; missing values become 0 if that is the rule."""
         faults: dict[int, tuple[str, str]] = {}
         values = X.data if self.sparse else X
         if self.options.missing == "zero" and np.isnan(values).any():
@@ -161,7 +161,7 @@ class Arrays(Source):
             cells = zip(t, j, values[t, j], strict=True)
         for t, j, v in cells:
             faults.setdefault(
-                int(t), (self.all[int(j)], "the value is missing" if np.isnan(v) else f"'{v}' is not finite")
+                int(t), (self.columns[int(j)], "the value is missing" if np.isnan(v) else f"'{v}' is not finite")
             )
         return faults
 
@@ -181,7 +181,7 @@ def _csr(X: Any, where: str) -> Any:
     from scipy import sparse
 
     if not sparse.issparse(X):
-        raise SourceError(f"{where}: {type(X).__name__} is not something rows can be read from")
+        raise SourceError(f"{where}: rows cannot be read from {type(X).__name__}")
     X = sparse.csr_matrix(X)
     if not X.has_canonical_format:
         X = X.copy()
@@ -198,25 +198,25 @@ def _vector(values: Any, m: int, what: str, where: str) -> np.ndarray | None:
     return values
 
 
-def npy(path: str, options: Options) -> Source:
-    """The rows of a .npy file, mapped, not read whole; the fields of a structured array name the columns."""
+def open_npy(path: str, options: ReadOptions) -> Source:
+    """The rows of a .npy file, memory-mapped; the fields of a structured array name the columns."""
     try:
         X = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
-        raise SourceError(f"{path}: {getattr(error, 'strerror', None) or _why(error)}") from None
+        raise SourceError(f"{path}: {getattr(error, 'strerror', None) or _reason(error)}") from None
     if X.dtype.names is not None:
         import pyarrow as pa
 
-        from .parquet_arrow import Frame
+        from .parquet_arrow import FrameSource
 
-        frame = Frame(pa.table({name: np.ascontiguousarray(X[name]) for name in X.dtype.names}), options)
+        frame = FrameSource(pa.table({name: np.ascontiguousarray(X[name]) for name in X.dtype.names}), options)
         frame.where = path
         return frame
-    return Arrays(X, None, None, options, path)
+    return ArraySource(X, None, None, options, path)
 
 
-def npz(path: str, options: Options) -> Source:
-    """Arrays X, the target's and the weight's by their names, or a matrix as scipy saves it; read whole."""
+def open_npz(path: str, options: ReadOptions) -> Source:
+    """The array X, or a matrix as scipy saves it, and the arrays named as target and weight; read whole."""
     try:
         with zipfile.ZipFile(path) as archive:
             held = sum(info.file_size for info in archive.infolist())
@@ -228,7 +228,7 @@ def npz(path: str, options: Options) -> Source:
     except SourceError:
         raise
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise SourceError(f"{path}: {getattr(error, 'strerror', None) or _why(error)}") from None
+        raise SourceError(f"{path}: {getattr(error, 'strerror', None) or _reason(error)}") from None
     if {"data", "indices", "indptr", "shape"} <= arrays.keys():
         from scipy.sparse import csr_matrix
 
@@ -242,11 +242,11 @@ def npz(path: str, options: Options) -> Source:
     beside: list[np.ndarray | None] = []
     for name in (options.target, options.weight):
         if name is not None and name not in arrays:
-            raise SourceError(f"{path}: there is no array {name!r}{nearest(name, list(arrays))}")
+            raise SourceError(f"{path}: there is no array {name!r}{suggestion(name, list(arrays))}")
         beside.append(None if name is None else arrays[name])
-    return Arrays(X, beside[0], beside[1], options, path)
+    return ArraySource(X, beside[0], beside[1], options, path)
 
 
-def _why(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     text = str(error).splitlines()[0] if str(error) else "cannot be read"
     return "it holds Python objects, which are never unpickled" if "allow_pickle" in text else text

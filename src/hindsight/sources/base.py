@@ -1,28 +1,42 @@
-"""What every source gives: chunks of rows, with where each row stands and how to go on from there."""
+"""What every source gives: chunks of rows, where each row stands, and how to resume after it."""
 
 from __future__ import annotations
 
 import difflib
-import math
 import queue
-import sys
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 from ..errors import SourceError
 
-CHUNK = 1 << 20  # bytes of text, or of the values of a table, that make a chunk
-MISSING = ("error", "zero", "skip")
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+CHUNK = 1 << 20  # bytes of text, or of the values of a table, in a chunk
+MISSING_RULES = ("error", "zero", "skip")
+SHOWN = 120  # characters of a raw row in an error
 Position = dict[str, Any]
 
 
 class Reject(NamedTuple):
-    """A bad row that was passed over: where it stands, which column, why, and its raw text."""
+    """A bad row that was skipped.
+
+    Attributes
+    ----------
+    file : str
+        The file, or "data" for rows in memory.
+    line : int
+        Its line, from 1, in text; otherwise its row, from 0.
+    column : str
+        The column at fault, or "".
+    reason : str
+        What is wrong.
+    raw : str
+        The row as it stands in the file.
+    """
 
     file: str
     line: int
@@ -31,8 +45,16 @@ class Reject(NamedTuple):
     raw: str
 
 
+class BadRow(NamedTuple):
+    """A row that cannot be used: its first byte, end and line, the column at fault, and what is wrong."""
+
+    place: tuple[int, int, int]
+    column: str
+    reason: str
+
+
 @dataclass(frozen=True)
-class Options:
+class ReadOptions:
     """How to read; every field is a parameter of `open_source`."""
 
     target: str | None = None
@@ -55,11 +77,36 @@ class Options:
 
 @dataclass
 class Chunk:
-    """Some rows in the order of the source.
+    """Some consecutive rows of a source.
 
-    `X` is a C-contiguous float array or a scipy CSR matrix with ascending, unique indices; `y` is float64, or text
-    where not every target is a number; `weight` is float64 or None; `first` is the number of the first row, from 0,
-    bad rows not counted; `position` is where reading goes on after this chunk; `read` is how many bytes that took.
+    Attributes
+    ----------
+    X : ndarray of shape (n_rows, n_features) or scipy.sparse.csr_matrix
+        The rows: a C-contiguous float array, or a CSR matrix whose indices are ascending and unique.
+    y : ndarray of shape (n_rows,) or None
+        The targets: float64, or text where not every target is a number. None if no target was asked for.
+    weight : ndarray of shape (n_rows,) or None
+        The importance of each row.
+    first : int
+        The number of the first row in the source, from 0, bad rows not counted.
+    position : dict
+        Where reading resumes after this chunk (see `Source.chunks`); plain values for JSON.
+    read : int
+        How many bytes of the source have been read.
+    place : callable
+        `place(i)` says where row i of the chunk stands, for error messages: "data.csv, line 17".
+    raw : callable
+        `raw(i)` is row i as it stands in the file.
+    rejects : list of Reject
+        The bad rows among or before these rows, if they are to be skipped.
+
+    Examples
+    --------
+    >>> from hindsight import open_source
+    >>> source = open_source((np.eye(2), [1.0, -1.0]), "y")
+    >>> chunk = next(source.chunks())
+    >>> len(chunk), chunk.y.tolist(), chunk.place(1)
+    (2, [1.0, -1.0], 'data, row 1')
     """
 
     X: Any
@@ -77,76 +124,140 @@ class Chunk:
 
 
 class Source:
-    """Rows to be read chunk by chunk. A format says how, in `_chunks`."""
+    """Rows to be read chunk by chunk; `open_source` makes one.
+
+    A format is a subclass that has `_chunks`, `names` and `restore`.
+
+    Attributes
+    ----------
+    where : str
+        The name of the source in messages.
+    kind : {"dense", "sparse"}
+        Whether the rows of a chunk are a 2-D array or a CSR matrix.
+    names : sequence of str
+        Names of the features, up to the last chunk given.
+    reread : bool
+        Whether the rows can be read more than once; False for standard input.
+    size : int or None
+        Bytes in all, if known.
+    rejected : int
+        Bad rows skipped so far.
+    digest : str or None
+        SHA-256 of what was consumed, up to the last chunk given, if it was asked for.
+    width : int
+        The number of columns up to the last chunk given.
+    preparation : str
+        What was done to the rows before they are given, in a few words; "" for nothing.
+
+    Examples
+    --------
+    Stop after a chunk and resume there with another source:
+
+    >>> from hindsight import open_source
+    >>> data = np.arange(12.0).reshape(6, 2)
+    >>> first = open_source(data, "2", chunk=32)
+    >>> chunk = next(first.chunks())
+    >>> second = open_source(data, "2", chunk=32)
+    >>> second.restore(first.state())
+    >>> [chunk.first for chunk in second.chunks(start=chunk.position)]
+    [2, 4]
+    """
 
     kind = "dense"
     reread = True
     size: int | None = None
+    width = 0
+    preparation = ""
 
-    def __init__(self, where: str, options: Options) -> None:
+    def __init__(self, where: str, options: ReadOptions) -> None:
         self.where, self.options = where, options
         self.rejected = 0
         self.digest: str | None = None
 
     @property
     def names(self) -> Sequence[str]:
-        """Names of the features, up to the last chunk given: fixed for a table, in order of first sight elsewhere."""
+        """Names of the features, up to the last chunk given: fixed for a table, otherwise in order of appearance."""
         raise NotImplementedError
 
     def state(self) -> dict[str, Any]:
-        """What maps names to columns, up to the last chunk given; plain values for JSON."""
+        """How names are mapped to columns, up to the last chunk given.
+
+        Returns
+        -------
+        dict
+            Plain values for JSON, to be given to `restore`.
+        """
         return {"names": list(self.names)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Map names to columns as the source did that gave this state."""
+        """Map names to columns as the source did that gave this state.
+
+        Parameters
+        ----------
+        state : dict
+            What `state` returned.
+
+        Raises
+        ------
+        SourceError
+            If the features of this source are others.
+        """
         raise NotImplementedError
 
-    def chunks(self, start: Position | None = None) -> Iterator[Chunk]:
-        """The rows after `start` (the `position` of a chunk, None for all); a changed prefix is refused there.
+    def resolved_options(self) -> dict[str, Any]:
+        """Parameters of `open_source` as this data resolved them, to read other files in the same way.
 
-        The next chunk is read in a thread while this one is used.
+        Returns
+        -------
+        dict
+            For a table its features and categorical columns; otherwise empty.
+        """
+        return {}
+
+    def chunks(self, start: Position | None = None) -> Iterator[Chunk]:
+        """Read the rows chunk by chunk; the next chunk is read in a thread while one is used.
+
+        Parameters
+        ----------
+        start : dict, default None
+            The `position` of a chunk, to resume after it; None reads all rows.
+
+        Yields
+        ------
+        Chunk
+            The next rows.
+
+        Raises
+        ------
+        SourceError
+            If the data cannot be read, a row is bad, or, with `digest`, what stands before `start` has changed.
         """
         if start is not None and not self.reread:
             raise SourceError(f"{self.where} cannot be read again from where it stopped")
         chunks = self._chunks(start)
         self.rejected = (start or {}).get("rejected", 0)
-        for chunk in ahead(chunks) if self.options.ahead else chunks:
+        for chunk in read_ahead(chunks) if self.options.ahead else chunks:
             self.rejected += len(chunk.rejects)
             digest = chunk.position.get("digest")
-            if callable(digest):  # it was reckoned in a thread meanwhile
+            if callable(digest):  # it was computed in a thread meanwhile
                 digest = chunk.position["digest"] = digest()
             self.digest = digest
-            self._given(chunk)
+            self.width = chunk.position.get("width", self.width)
             yield chunk
 
     def _chunks(self, start: Position | None) -> Iterator[Chunk]:
         raise NotImplementedError
 
-    def _given(self, chunk: Chunk) -> None:
-        """Note that the chunk has been given out."""
+    def _reject(self, where: str, unit: str, number: int, column: str, reason: str, raw: str) -> Reject:
+        """A bad row to be skipped; a SourceError where bad rows are errors. `unit` is "line" or "row"."""
+        if self.options.rejects:
+            return Reject(where, number, column, reason, raw)
+        at_column = f", column {column!r}" if column else ""
+        shown = raw if len(raw) <= SHOWN else raw[:SHOWN] + "..."
+        raise SourceError(f"{where}, {unit} {number}{at_column}: {reason} (row: {shown!r})") from None
 
 
-class Pool:
-    """Arrays to be filled again once nobody holds any part of them: fresh memory costs a third of reading."""
-
-    def __init__(self) -> None:
-        self.held: dict[str, list[np.ndarray]] = {}
-
-    def take(self, name: str, shape: int | tuple[int, ...], kind: Any = np.float64) -> np.ndarray:
-        """An array of any content. Views of it, and theirs, keep it from being taken again."""
-        size = shape if isinstance(shape, int) else math.prod(shape)
-        held = self.held.setdefault(name, [])
-        free = [k for k in range(len(held)) if sys.getrefcount(held[k]) == 2]  # the list's and the call's own
-        for k in free:
-            if size <= held[k].size:
-                return held[k][:size].reshape(shape)
-        for k in reversed(free):
-            del held[k]
-        held.append(np.empty(size, kind))
-        return held[-1][:size].reshape(shape)
-
-
-def ahead(items: Iterator[Any]) -> Iterator[Any]:
+def read_ahead(items: Iterator[Any]) -> Iterator[Any]:
     """The same items, each made in a thread while the one before is used."""
     ready: queue.Queue[Any] = queue.Queue(1)
     stop = threading.Event()
@@ -183,8 +294,8 @@ def ahead(items: Iterator[Any]) -> Iterator[Any]:
         stop.set()
 
 
-def nearest(name: str, names: Sequence[str]) -> str:
-    """A hint at what may have been meant."""
+def suggestion(name: str, names: Sequence[str]) -> str:
+    """The end of an error about an unknown name: the nearest known one, or those there are."""
     near = difflib.get_close_matches(name, names, 1)
     if near:
         return f"; did you mean {near[0]!r}?"
@@ -192,10 +303,6 @@ def nearest(name: str, names: Sequence[str]) -> str:
     return f" (columns: {', '.join(shown)}{', ...' if len(names) > 20 else ''})"
 
 
-def label_text(y: np.ndarray) -> np.ndarray:
-    """Targets as text; numbers the shortest way, whole ones without a point."""
-    if y.dtype.kind not in "fiub":
-        return y.astype(str)
-    values, back = np.unique(y, return_inverse=True)
-    texts = [str(int(v)) if float(v).is_integer() and abs(v) < 1e16 else repr(float(v)) for v in values]
-    return np.array(texts or [""])[back] if len(values) else np.array([], "<U1")
+def first_position(start: Position | None, **more: Any) -> Position:
+    """A copy of `start`, or the position before the first row; `more` are fields that a format adds to it."""
+    return {"offset": 0, "row": 0, "rejected": 0, "width": 0, "digest": None} | more | (start or {})

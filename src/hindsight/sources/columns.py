@@ -1,4 +1,4 @@
-"""What each column of a table is, and its rows put together: the same for CSV, Parquet, Arrow and data frames."""
+"""The roles of the columns of a table, and its rows put together: for CSV, Parquet, Arrow and data frames."""
 
 from __future__ import annotations
 
@@ -9,31 +9,22 @@ import numpy as np
 
 from ..errors import SourceError
 from . import parsers
-from .base import Options, label_text, nearest
-from .names import Dictionary
-from .text import Bad
+from .base import BadRow, ReadOptions, Source, suggestion
+from .labels import is_number, merge_labels
+from .names import NameDictionary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-GONE = frozenset(("", "NA", "N/A", "na", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None", "?"))  # missing numbers
-TURN = 1024  # rows that columns are turned into at a time, so that they stay in cache
+MISSING_TEXTS = frozenset(("", "NA", "N/A", "na", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None", "?"))
+TRANSPOSED = 1024  # rows that are filled from columns at a time, so that they stay in cache
 
 
-def is_number(text: str) -> bool:
-    """Whether Python takes it for a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+class ColumnLayout:
+    """The role of each column: a feature, a category (whose values become features "column=value"), target, weight."""
 
-
-class Plan:
-    """Columns sorted out: features, categories (whose values become features "column=value"), target, weight."""
-
-    def __init__(self, names: Sequence[str], options: Options, where: str, texts: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], options: ReadOptions, where: str, text_columns: Sequence[str]) -> None:
         self.columns, self.options, self.where = list(names), options, where
         if options.hash_bits is not None:
             raise SourceError(f"{where}: hash_bits is for sparse text and JSON lines; the columns of a table are fixed")
@@ -45,20 +36,20 @@ class Plan:
         auto = options.categorical == "auto"
         for name in [*special, *(options.features or ()), *options.ignore, *(() if auto else chosen)]:
             if name not in names:
-                raise SourceError(f"{where}: there is no column {name!r}{nearest(name, names)}")
+                raise SourceError(f"{where}: there is no column {name!r}{suggestion(name, names)}")
         if len(set(special)) < len(special):
             raise SourceError(f"{where}: column {special[0]!r} cannot be both target and weight")
         used = names if options.features is None else options.features
         used = [name for name in used if name not in special and name not in options.ignore]
         if not used:
-            raise SourceError(f"{where}: there is no column beside the target {options.target!r}")
+            raise SourceError(f"{where}: there is no column besides the target {options.target!r}")
         if auto:
-            chosen = [name for name in texts if name in used]
+            chosen = [name for name in text_columns if name in used]
         self.numeric = [name for name in used if name not in chosen]
         self.categorical = [name for name in used if name in chosen]
         self.features, self.categories = len(self.numeric), len(self.categorical)
         self.kind = "sparse" if self.categorical else "dense"
-        self.kinds = np.full(len(names), parsers.IGNORE, np.int64)
+        self.roles = np.full(len(names), parsers.IGNORE, np.int64)
         self.dest = np.zeros(len(names), np.int64)
         for j, name in enumerate(self.numeric):
             self._put(name, parsers.FEATURE, j)
@@ -68,14 +59,14 @@ class Plan:
             self._put(options.target, parsers.TARGET, 0)
         if options.weight is not None:
             self._put(options.weight, parsers.WEIGHT, 0)
-        self.dictionary = Dictionary(self.numeric, self.categorical, "=")
+        self.dictionary = NameDictionary(self.numeric, self.categorical, "=")
 
-    def _put(self, name: str, kind: int, dest: int) -> None:
+    def _put(self, name: str, role: int, dest: int) -> None:
         j = self.columns.index(name)
-        self.kinds[j], self.dest[j] = kind, dest
+        self.roles[j], self.dest[j] = role, dest
 
     def names(self, width: int) -> Sequence[str]:
-        """The features: numbers first, then indicators in order of first sight."""
+        """The features: numbers first, then indicators in order of first appearance."""
         return self.dictionary.names(max(width, self.features))
 
     def state(self, width: int) -> dict[str, Any]:
@@ -83,54 +74,73 @@ class Plan:
         return self.dictionary.state(max(width, self.features))
 
     def restore(self, state: dict[str, Any]) -> int:
-        """Number features as they were before; how many there are."""
+        """Number the features as they were before; returns how many there are."""
         if state["names"][: self.features] != self.numeric or state["spaces"] != self.categorical:
-            raise SourceError(f"{self.where}: its features are not those read before")
+            raise SourceError(f"{self.where}: its features are not those that were read before")
         self.dictionary.restore(state)
         return len(state["names"])
 
 
-class Rough:
+class TableSource(Source):
+    """A source whose columns have fixed roles."""
+
+    layout: ColumnLayout
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self.layout.names(self.width)
+
+    def state(self) -> dict[str, Any]:
+        return self.layout.state(self.width)
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.width = self.layout.restore(state)
+
+    def resolved_options(self) -> dict[str, Any]:
+        numeric, categorical = self.layout.numeric, self.layout.categorical
+        return {"features": [*numeric, *categorical], "ignore": [], "categorical": categorical}
+
+
+class RowBuilder:
     """Rows of numbers and categories as they were read, to be checked and put together."""
 
-    def __init__(self, plan: Plan, X: np.ndarray, y: np.ndarray, weight: np.ndarray, ids: np.ndarray) -> None:
-        self.plan, self.X, self.y, self.weight, self.ids = plan, X, y, weight, ids
-        self.faults: dict[int, tuple[str, str]] = {}  # of a row: column and reason
-        self.left: set[int] = set()  # rows to leave out without a word
-        self.labels: dict[int, str] = {}  # of a row: its target, where it is text
-        self.whole: list[tuple[int, np.ndarray]] = []  # columns of X that are sound throughout
+    def __init__(self, layout: ColumnLayout, X: np.ndarray, y: np.ndarray, weight: np.ndarray, ids: np.ndarray) -> None:
+        self.layout, self.X, self.y, self.weight, self.ids = layout, X, y, weight, ids
+        self.faults: dict[int, tuple[str, str]] = {}  # by row: column and reason
+        self.skipped: set[int] = set()  # rows to leave out silently
+        self.labels: dict[int, str] = {}  # by row: its target, where it is text
+        self.complete: list[tuple[int, np.ndarray]] = []  # columns of X without a missing or bad value
 
-    def fault(self, t: int, column: str, reason: str) -> None:
-        """A row is bad; what was said first stays."""
+    def add_fault(self, t: int, column: str, reason: str) -> None:
+        """Row t is bad; the first reason given is kept."""
         self.faults.setdefault(t, (column, reason))
 
-    def field(self, t: int, c: int, text: str) -> None:
-        """Column c of row t stands as this text, which is no plain number."""
-        plan, options = self.plan, self.plan.options
-        kind, name, text = plan.kinds[c], plan.columns[c], text.strip()
-        target = kind == parsers.TARGET
+    def set_text(self, t: int, c: int, text: str) -> None:
+        """Column c of row t is this text, which is not a plain number."""
+        layout, options = self.layout, self.layout.options
+        role, name, text = layout.roles[c], layout.columns[c], text.strip()
         try:
             value = float(text)
         except ValueError:
             value = math.nan
-        wanted = text not in GONE if options.labels is None else options.labels
-        if target and text and wanted and not is_number(text):
+        wanted = text not in MISSING_TEXTS if options.labels is None else options.labels
+        if role == parsers.TARGET and text and wanted and not is_number(text):
             self.labels[t] = text
         elif math.isfinite(value):
             self._set(t, c, value)
-        elif text in GONE:
-            self.missing(t, c)
+        elif text in MISSING_TEXTS:
+            self.set_missing(t, c)
         else:
-            self.fault(t, name, f"{text!r} is not {'finite' if is_number(text) else 'a number'}")
+            self.add_fault(t, name, f"{text!r} is not {'finite' if is_number(text) else 'a number'}")
 
-    def numbers(self, c: int, values: np.ndarray, given: np.ndarray | None) -> None:
-        """Column c has these values in the rows where they are given (None: in all); NaN is missing."""
-        kind, name = self.plan.kinds[c], self.plan.columns[c]
-        place = self.X[:, self.plan.dest[c]] if kind == parsers.FEATURE else self.y
-        place = self.weight if kind == parsers.WEIGHT else place
+    def set_numbers(self, c: int, values: np.ndarray, given: np.ndarray | None) -> None:
+        """Column c has these values in the rows where they are `given` (None: in all); NaN is missing."""
+        role, name = self.layout.roles[c], self.layout.columns[c]
+        place = self.X[:, self.layout.dest[c]] if role == parsers.FEATURE else self.y
+        place = self.weight if role == parsers.WEIGHT else place
         if given is None:
-            if np.isfinite(values).all() and kind == parsers.FEATURE:
-                self.whole.append((int(self.plan.dest[c]), values))
+            if np.isfinite(values).all() and role == parsers.FEATURE:
+                self.complete.append((int(self.layout.dest[c]), values))
                 return
             place[:] = values
             given = np.ones(len(values), bool)
@@ -138,63 +148,54 @@ class Rough:
             place[given] = values[given]
         for t in np.flatnonzero(given & ~np.isfinite(values)).tolist():
             if np.isnan(values[t]):
-                self.missing(t, c)
+                self.set_missing(t, c)
             else:
-                self.fault(t, name, f"'{values[t]}' is not finite")
+                self.add_fault(t, name, f"'{values[t]}' is not finite")
 
-    def missing(self, t: int, c: int) -> None:
+    def set_missing(self, t: int, c: int) -> None:
         """Column c of row t has no value."""
-        kind, name, rule = self.plan.kinds[c], self.plan.columns[c], self.plan.options.missing
+        role, name, rule = self.layout.roles[c], self.layout.columns[c], self.layout.options.missing
         if rule == "skip":
-            self.left.add(t)
-        elif rule == "zero" and kind == parsers.FEATURE:
+            self.skipped.add(t)
+        elif rule == "zero" and role == parsers.FEATURE:
             self._set(t, c, 0.0)
-        elif rule == "zero" and kind == parsers.CATEGORY:
-            self.ids[t, self.plan.dest[c]] = -1
+        elif rule == "zero" and role == parsers.CATEGORY:
+            self.ids[t, self.layout.dest[c]] = -1
         else:
-            what = {parsers.TARGET: "the target", parsers.WEIGHT: "the weight"}.get(int(kind), "the value")
-            self.fault(t, name, f"{what} is missing")
+            what = {parsers.TARGET: "the target", parsers.WEIGHT: "the weight"}.get(int(role), "the value")
+            self.add_fault(t, name, f"{what} is missing")
 
     def _set(self, t: int, c: int, value: float) -> None:
-        kind = self.plan.kinds[c]
-        if kind == parsers.FEATURE:
-            self.X[t, self.plan.dest[c]] = value
-        elif kind == parsers.TARGET:
+        role = self.layout.roles[c]
+        if role == parsers.FEATURE:
+            self.X[t, self.layout.dest[c]] = value
+        elif role == parsers.TARGET:
             self.y[t] = value
         else:
             self.weight[t] = value
 
     def finish(
         self, rows: np.ndarray, width: int
-    ) -> tuple[Any, np.ndarray | None, np.ndarray | None, np.ndarray, list[Bad]]:
-        """Rows, targets and weights without the bad rows, and those."""
-        plan, options = self.plan, self.plan.options
-        for a in range(0, len(self.X), TURN):
-            for j, values in self.whole:
-                self.X[a : a + TURN, j] = values[a : a + TURN]
+    ) -> tuple[Any, np.ndarray | None, np.ndarray | None, np.ndarray, list[BadRow]]:
+        """Rows, targets, weights and places without the bad rows, and those; `rows` has the place of each row."""
+        layout, options = self.layout, self.layout.options
+        for a in range(0, len(self.X), TRANSPOSED):
+            for j, values in self.complete:
+                self.X[a : a + TRANSPOSED, j] = values[a : a + TRANSPOSED]
         if options.weight is not None:
             for t in np.flatnonzero(~(self.weight >= 0.0)).tolist():
-                self.fault(t, options.weight, f"weight {float(self.weight[t])!r} must be at least 0")
-        gone = self.left | self.faults.keys()
-        bad = [Bad(rows[t], *self.faults[t]) for t in self.faults if t not in self.left]
-        y: np.ndarray | None = None
-        if options.target is not None:
-            y = self.y
-            if options.labels or self.labels:
-                y = label_text(y)
-                if self.labels:
-                    size = max(map(len, self.labels.values()))
-                    y = y.astype(f"<U{max(size, y.dtype.itemsize // 4)}")
-                    for t, text in self.labels.items():
-                        y[t] = text
+                self.add_fault(t, options.weight, f"weight {float(self.weight[t])!r} must be at least 0")
+        out = self.skipped | self.faults.keys()
+        bad = [BadRow(tuple(rows[t].tolist()), *self.faults[t]) for t in self.faults if t not in self.skipped]
+        y = merge_labels(self.y, self.labels, options)
         X, ids, weight = self.X, self.ids, self.weight
-        if gone:
+        if out:
             keep = np.ones(len(rows), bool)
-            keep[list(gone)] = False
+            keep[list(out)] = False
             X, ids, weight, rows = X[keep], ids[keep], weight[keep], rows[keep]
             y = None if y is None else y[keep]
         return (
-            X if plan.kind == "dense" else indicators(X, ids, width, plan.where),
+            X if layout.kind == "dense" else indicators(X, ids, width, layout.where),
             y,
             weight if options.weight is not None else None,
             rows,
@@ -208,10 +209,10 @@ def indicators(X: np.ndarray, ids: np.ndarray, width: int, where: str) -> Any:
 
     n = X.shape[1]
     ids = np.sort(ids, axis=1)
-    real = ids >= 0
-    if (ids[real] < n).any() or ((ids[:, 1:] == ids[:, :-1]) & real[:, 1:]).any():
+    given = ids >= 0
+    if (ids[given] < n).any() or ((ids[:, 1:] == ids[:, :-1]) & given[:, 1:]).any():
         raise SourceError(f"{where}: two columns give features of the same name")
-    keep = np.hstack([np.ones(X.shape, bool), real])
+    keep = np.hstack([np.ones(X.shape, bool), given])
     indices = np.hstack([np.broadcast_to(np.arange(n, dtype=np.int32), X.shape), ids.astype(np.int32)])[keep]
     data = np.hstack([X, np.ones(ids.shape)])[keep]
     indptr = np.concatenate([[0], np.cumsum(keep.sum(axis=1))]).astype(np.int32)

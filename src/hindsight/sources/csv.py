@@ -4,73 +4,68 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import SourceError
 from . import parsers
-from .base import Options
-from .columns import Plan, Rough, is_number
-from .text import Bad, Batch, Reading, Text, text_of
+from .base import BadRow, ReadOptions
+from .columns import ColumnLayout, RowBuilder, TableSource
+from .labels import is_number
+from .text import BlockReader, ParsedRows, TextSource, decode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class Delimited(Text):
-    """Records of separated fields, quoted newlines included."""
+class CsvSource(TableSource, TextSource):
+    """Records of separated fields; quoted fields may hold newlines."""
 
-    plan: Plan
-
-    def __init__(self, paths: Sequence[str], options: Options, separator: str = ",") -> None:
+    def __init__(self, paths: Sequence[str], options: ReadOptions, separator: str = ",") -> None:
         self.separator = options.separator or separator
         if len(self.separator) != 1 or self.separator in '"\r\n' or ord(self.separator) > 127:
             raise SourceError(f"separator must be one ASCII character, not a quote; got {self.separator!r}")
         self.header: list[str] | None = None
         super().__init__(paths, options)
-        self.kind = self.plan.kind
+        self.kind = self.layout.kind
 
-    def _head(self, reading: Reading) -> None:
-        reading.bom()
-        where = reading.stream.where
-        record, stop, line = self._record(reading)
-        while not record and stop > reading.begin:  # blank lines
-            reading.header(stop, line)
-            record, stop, line = self._record(reading)
+    def _read_header(self, reader: BlockReader) -> None:
+        reader.skip_bom()
+        where = reader.stream.where
+        record, stop, line = self._record(reader)
+        while not record and stop > reader.begin:  # blank lines
+            reader.take_header(stop, line)
+            record, stop, line = self._record(reader)
         if not record:
             raise SourceError(f"{where}: the file is empty")
         names = [name.strip() for name in record]
         if self.options.header:
-            reading.header(stop, line)
+            reader.take_header(stop, line)
         else:
             names = [str(j + 1) for j in range(len(record))]
         if self.header is None:
-            texts: list[str] = []
+            text_columns: list[str] = []
             if self.options.categorical == "auto":
-                texts = self._texts(names, self._record(reading)[0])
-            self.plan = Plan(names, self.options, where, texts)
+                text_columns = self._text_columns(names, self._record(reader)[0])
+            self.layout = ColumnLayout(names, self.options, where, text_columns)
             self.header = names
         elif names != self.header:
             k = next((k for k, pair in enumerate(zip(names, self.header, strict=False)) if pair[0] != pair[1]), -1)
-            raise SourceError(
-                f"{where}: its columns are not those of {self.where}: "
-                + (
-                    f"{names[k]!r} in place of {self.header[k]!r}"
-                    if k >= 0
-                    else f"{len(names)}, not {len(self.header)}"
-                )
+            difference = (
+                f"{names[k]!r} in place of {self.header[k]!r}" if k >= 0 else f"{len(names)}, not {len(self.header)}"
             )
+            raise SourceError(f"{where}: its columns are not those of {self.where}: {difference}")
 
-    def _texts(self, names: list[str], first: list[str]) -> list[str]:
+    def _text_columns(self, names: list[str], first: list[str]) -> list[str]:
         """Columns that hold text in the first row."""
         return [name for name, value in zip(names, first, strict=False) if value.strip() and not is_number(value)]
 
-    def _record(self, reading: Reading) -> tuple[list[str], int, int]:
+    def _record(self, reader: BlockReader) -> tuple[list[str], int, int]:
         """The next record, the byte after it and the line there; nothing is taken."""
         while True:
-            stop, quoted, lines = reading.begin, False, 0
-            data = reading.buf[reading.begin : reading.end].tobytes()
+            stop, quoted, lines = reader.begin, False, 0
+            data = reader.buf[reader.begin : reader.end].tobytes()
             at = 0
             while True:
                 end = data.find(b"\n", at)
@@ -81,64 +76,53 @@ class Delimited(Text):
                 lines, at = lines + 1, end + 1
                 if not quoted:
                     break
-            if end < 0 and not reading.final:
-                reading.more *= 2
-                reading.fill()
+            if end < 0 and not reader.final:
+                reader.block *= 2
+                reader.fill()
                 continue
             stop += at if end >= 0 else len(data)
             break
-        raw = data[: stop - reading.begin]
+        raw = data[: stop - reader.begin]
         try:
             text = raw.decode("utf-8")
         except UnicodeDecodeError as error:
             byte = raw[error.start]
-            raise SourceError(f"{reading.stream.where}, line {reading.line}: byte 0x{byte:02x} is not UTF-8") from None
+            raise SourceError(f"{reader.stream.where}, line {reader.line}: byte 0x{byte:02x} is not UTF-8") from None
         records = list(csv.reader(io.StringIO(text, newline=""), delimiter=self.separator, skipinitialspace=True))
-        return (records[0] if records else []), stop, reading.line + lines
+        return (records[0] if records else []), stop, reader.line + lines
 
-    @property
-    def names(self) -> Sequence[str]:
-        return self.plan.names(self.width)
-
-    def state(self) -> dict[str, Any]:
-        return self.plan.state(self.width)
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self.width = self.plan.restore(state)
-
-    def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int) -> Batch:
-        plan, size = self.plan, end - begin
-        fields = len(plan.kinds)
+    def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int) -> ParsedRows:
+        layout, size = self.layout, end - begin
+        fields = len(layout.roles)
         room = size // (2 * fields) + 2
         take = self.pool.take
-        X, y, weight = take("X", (room, plan.features)), take("y", room), take("weight", room)
-        ids, rows = take("ids", (room, plan.categories), np.int64), take("rows", (room, 3), np.int64)
-        slow, bad = take("slow", (room + 4096 + fields, 4), np.int64), take("bad", (1024, 5), np.int64)
-        out, scratch = np.empty(7, np.int64), take("scratch", size + 8 if plan.categories else 8, np.uint8)
+        X, y, weight = take("X", (room, layout.features)), take("y", room), take("weight", room)
+        ids, rows = take("ids", (room, layout.categories), np.int64), take("rows", (room, 3), np.int64)
+        deferred, bad = take("deferred", (room + 4096 + fields, 4), np.int64), take("bad", (1024, 6), np.int64)
+        counts, scratch = np.empty(7, np.int64), take("scratch", size + 8 if layout.categories else 8, np.uint8)
         while True:
-            parsers.table(
-                buf, begin, end, final, line, ord(self.separator), plan.kinds, plan.dest, plan.dictionary.keys,
-                scratch, X, y, weight, ids, rows, slow, bad, out,
+            parsers.parse_table(
+                buf, begin, end, final, line, ord(self.separator), layout.roles, layout.dest, layout.dictionary.lookup,
+                scratch, X, y, weight, ids, rows, deferred, bad, counts,
             )  # fmt: skip
-            if out[parsers.STATUS] != parsers.CROWDED or out[parsers.STOP] > begin:
+            if counts[parsers.STATUS] != parsers.NO_ROOM or counts[parsers.STOP] > begin:
                 break
-            plan.dictionary.grow()
-        r = int(out[parsers.ROWS])
-        faults = [self._fault(fault) for fault in bad[: out[parsers.BADS]]]
-        rough = Rough(plan, X[:r], y[:r], weight[:r], ids[:r])
-        for t, c, a, b in slow[: out[parsers.SLOWS]].tolist():
-            text = text_of(buf, a, b)
-            rough.field(t, c, text.replace('""', '"') if a and buf[a - 1] == parsers.QUOTE else text)
-        matrix, targets, weights, rows, more = rough.finish(rows[:r], int(out[parsers.WIDTH]))
-        faults = sorted(faults + more, key=lambda fault: fault.row[0])
-        stop, line, width = (int(out[k]) for k in (parsers.STOP, parsers.LINE, parsers.WIDTH))
-        return Batch(matrix, targets, weights, rows, stop, line, width, faults)
+            layout.dictionary.grow()
+        r, width = int(counts[parsers.ROWS]), int(counts[parsers.WIDTH])
+        builder = RowBuilder(layout, X[:r], y[:r], weight[:r], ids[:r])
+        for t, c, a, b in deferred[: counts[parsers.DEFERRED]].tolist():
+            text = decode(buf, a, b)
+            builder.set_text(t, c, text.replace('""', '"') if a and buf[a - 1] == parsers.QUOTE else text)
+        matrix, targets, weights, rows, faults = builder.finish(rows[:r], width)
+        faults += [self._bad_row(*fault) for fault in bad[: counts[parsers.BAD]].tolist()]
+        faults.sort(key=lambda row: row.place)
+        stop, line = int(counts[parsers.STOP]), int(counts[parsers.LINE])
+        return ParsedRows(matrix, targets, weights, rows, stop, line, width, faults)
 
-    def _fault(self, fault: np.ndarray) -> Bad:
-        what, count = int(fault[3]), int(fault[4])
-        wants = f"{count} field{'s' if count != 1 else ''}, but there are {len(self.plan.kinds)} columns"
+    def _bad_row(self, first: int, stop: int, line: int, what: int, fields: int, _: int) -> BadRow:
         reasons = {
-            parsers.OPEN: "a quote is opened but not closed",
-            parsers.AFTER: "text follows a closing quote",
+            parsers.OPEN_QUOTE: "a quote is opened but not closed",
+            parsers.AFTER_QUOTE: "text follows a closing quote",
         }
-        return Bad(fault[:3].tolist(), "", reasons.get(what, wants))
+        count = f"{fields} field{'s' if fields != 1 else ''}, but there are {len(self.layout.roles)} columns"
+        return BadRow((first, stop, line), "", reasons.get(what, count))

@@ -9,26 +9,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SourceError
-from .base import Chunk, Options, Position, Reject, Source
-from .names import Buckets, Dictionary
-from .sparse_text import Chosen, settle, targets
-from .text import Bad, Batch, Text
+from .base import BadRow, Chunk, Position, ReadOptions, Reject, first_position
+from .labels import merge_labels
+from .names import HashedNames, NameDictionary
+from .sparse import SparseSource, make_canonical, select_features
+from .text import ParsedRows, TextSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
-class Faulty(ValueError):  # noqa: N818
-    """A value that cannot be taken: the column, and why."""
+class FieldError(ValueError):
+    """A value that cannot be used: its column (or "" for the whole row), and why."""
+
+    def __init__(self, column: str, reason: str) -> None:
+        super().__init__(reason)
+        self.column, self.reason = column, reason
 
 
-class Rows:
-    """Mappings laid out as sparse rows, names in order of first sight."""
+class MappingBuilder:
+    """Mappings put together as sparse rows, names in order of first appearance."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ReadOptions) -> None:
         self.options = options
-        self.keys: Any = Buckets(options.hash_bits) if options.hash_bits else Dictionary(options.features or ())
-        self.chosen = Chosen(self.keys, options) if options.features is not None or options.ignore else None
+        self.features = HashedNames(options.hash_bits) if options.hash_bits else NameDictionary(options.features or ())
+        self.selection = select_features(self.features, options)
         self.auto = options.categorical == "auto"
         named = options.categorical
         self.categorical = frozenset((named,) if isinstance(named, str) else named)
@@ -47,13 +52,13 @@ class Rows:
     def column(self, name: str) -> int:
         """The column of a name."""
         k = self.known.get(name)
-        if k is None or isinstance(self.keys, Buckets):
-            k = self.keys.add(name)
+        if k is None or isinstance(self.features, HashedNames):
+            k = self.features.add(name)
             self.known[name] = k
         return k
 
     def add(self, row: Mapping[Any, Any], y: Any = None, weight: Any = None) -> bool:
-        """Lay a row out; False where it is left out because a value is missing."""
+        """Add a row; False if it is skipped because a value is missing."""
         options = self.options
         data: list[float] = []
         names: list[str] = []
@@ -68,22 +73,23 @@ class Rows:
                     if options.missing == "skip":
                         return False
                     if options.missing == "error":
-                        raise Faulty(name, "the value is missing")
+                        raise FieldError(name, "the value is missing")
                 elif isinstance(value, str):
                     if not self.auto and name not in self.categorical:
-                        raise Faulty(name, f"{value!r} is not a number")
+                        raise FieldError(name, f"{value!r} is not a number")
                     names.append(f"{name}={value}")
                     data.append(1.0)
                 else:
                     names.append(name)
-                    data.append(number(name, value))
+                    data.append(finite_float(name, value))
         label, text = self._target(y)
         if weight is not None or options.weight is not None:
+            column = options.weight or "weight"
             if weight is None:
-                raise Faulty(options.weight, "the weight is missing")
-            weight = number(options.weight or "weight", weight)
+                raise FieldError(column, "the weight is missing")
+            weight = finite_float(column, weight)
             if weight < 0.0:
-                raise Faulty(options.weight or "weight", f"weight {weight!r} must be at least 0")
+                raise FieldError(column, f"weight {weight!r} must be at least 0")
             self.weight.append(weight)
         if text is not None:
             self.labels[len(self.y)] = text
@@ -98,15 +104,15 @@ class Rows:
         if target is None:
             return 0.0, None
         if y is None or y == "" or y != y:
-            raise Faulty(target, "the target is missing")
+            raise FieldError(target, "the target is missing")
         if isinstance(y, str):
             try:
-                return number(target, float(y)), None
+                return finite_float(target, float(y)), None
             except ValueError:
                 if self.options.labels is False:
-                    raise Faulty(target, f"{y!r} is not a number") from None
+                    raise FieldError(target, f"{y!r} is not a number") from None
                 return 0.0, y
-        return number(target, y), None
+        return finite_float(target, y), None
 
     def finish(self) -> tuple[Any, np.ndarray | None, np.ndarray | None, int]:
         """Rows, targets, weights and the number of columns so far."""
@@ -114,69 +120,49 @@ class Rows:
 
         data, indices = np.array(self.data), np.array(self.indices, np.int32)
         indptr = np.array(self.ends, np.int32)
-        width = int(self.keys.keys.used[0])
-        n = settle(data, indices, indptr, width)
+        width = len(self.features)
+        n = make_canonical(data, indices, indptr, width)
         X = csr_matrix((data[:n], indices[:n], indptr), shape=(len(self.y), width))
-        if self.chosen is not None:
-            X = self.chosen.take(X, width)
+        if self.selection is not None:
+            X = self.selection.take(X, width)
         weight = np.array(self.weight) if self.weight else None
-        return X, targets(np.array(self.y, np.float64), self.labels, self.options), weight, width
+        return X, merge_labels(np.array(self.y, np.float64), self.labels, self.options), weight, width
 
 
-def number(name: str, value: Any) -> float:
+def finite_float(column: str, value: Any) -> float:
     """The value as a finite float."""
     try:
         v = float(value)
     except (TypeError, ValueError):
-        raise Faulty(name, f"{type(value).__name__} {str(value)[:40]!r} is not a number") from None
+        raise FieldError(column, f"{type(value).__name__} {str(value)[:40]!r} is not a number") from None
     except OverflowError:
-        raise Faulty(name, f"{str(value)[:40]}... is too large") from None
+        raise FieldError(column, f"{str(value)[:40]}... is too large") from None
     if not math.isfinite(v):
-        raise Faulty(name, f"{value!r} is not finite")
+        raise FieldError(column, f"{value!r} is not finite")
     return v
 
 
-class Named(Source):
-    """What sources of mappings share."""
+class MappingSource(SparseSource):
+    """A source of mappings."""
 
-    kind = "sparse"
-    rows: Rows
-    width = 0
-
-    @property
-    def names(self) -> Sequence[str]:
-        rows = self.rows
-        return rows.keys.names(self.width) if rows.chosen is None else rows.chosen.names(self.width)
-
-    @property
-    def collisions(self) -> int | None:
-        """Columns that more than one name is mapped to; None without a hash."""
-        return self.rows.keys.collisions if isinstance(self.rows.keys, Buckets) else None
-
-    def state(self) -> dict[str, Any]:
-        return self.rows.keys.state(self.width)
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self.rows.keys.restore(state)
-        self.width = int(self.rows.keys.keys.used[0])
-
-    def _given(self, chunk: Chunk) -> None:
-        self.width = chunk.position["width"]
+    def _build(self, options: ReadOptions) -> None:
+        self.builder = MappingBuilder(options)
+        self.features, self.selection = self.builder.features, self.builder.selection
 
 
-class JsonLines(Named, Text):
-    """One JSON object a line."""
+class JsonLinesSource(MappingSource, TextSource):
+    """One JSON object per line."""
 
-    def __init__(self, paths: Sequence[str], options: Options) -> None:
-        self.rows = Rows(options)
-        Text.__init__(self, paths, options)
+    def __init__(self, paths: Sequence[str], options: ReadOptions) -> None:
+        self._build(options)
+        super().__init__(paths, options)
 
-    def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int) -> Batch:
+    def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int) -> ParsedRows:
         text = buf[begin:end].tobytes()
         last = len(text) if final else text.rfind(b"\n") + 1
-        self.rows.clear()
+        self.builder.clear()
         rows: list[tuple[int, int, int]] = []
-        bad: list[Bad] = []
+        bad: list[BadRow] = []
         a = 0
         while a < last:
             b = text.find(b"\n", a)
@@ -185,83 +171,80 @@ class JsonLines(Named, Text):
             if raw:
                 place = (begin + a, begin + b, line)
                 try:
-                    if self.rows.add(parse(raw)):
+                    if self.builder.add(parse_object(raw)):
                         rows.append(place)
-                except Faulty as fault:
-                    bad.append(Bad(place, fault.args[0] or "", fault.args[1]))
+                except FieldError as error:
+                    bad.append(BadRow(place, error.column, error.reason))
             line += b < len(text)
             a = b + 1
-        X, y, weight, width = self.rows.finish()
+        X, y, weight, width = self.builder.finish()
         places = np.array(rows, np.int64).reshape(-1, 3)
-        return Batch(X, y, weight, places, begin + min(a, last), line, width, bad)
+        return ParsedRows(X, y, weight, places, begin + min(a, last), line, width, bad)
 
 
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def parse_object(raw: bytes) -> dict[str, Any]:
+    """The JSON object on a line."""
+    try:
+        row = json.loads(raw, object_pairs_hook=_unique)
+    except FieldError:
+        raise
+    except UnicodeDecodeError as error:
+        raise FieldError("", f"byte 0x{raw[error.start]:02x} is not UTF-8") from None
+    except (ValueError, RecursionError) as error:
+        raise FieldError("", f"this is not JSON: {error}") from None
+    if not isinstance(row, dict):
+        raise FieldError("", "this is not a JSON object")
+    return row
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     row = dict(pairs)
     if len(row) < len(pairs):
         names = [name for name, _ in pairs]
-        twice = next(name for k, name in enumerate(names) if name in names[:k])
-        raise Faulty(twice, f"{twice!r} stands twice in the row")
+        repeated = next(name for k, name in enumerate(names) if name in names[:k])
+        raise FieldError(repeated, f"{repeated!r} appears twice in the row")
     return row
 
 
-def parse(raw: bytes) -> dict[str, Any]:
-    """The object on a line."""
-    try:
-        row = json.loads(raw, object_pairs_hook=_pairs)
-    except Faulty:
-        raise
-    except UnicodeDecodeError as error:
-        raise Faulty("", f"byte 0x{raw[error.start]:02x} is not UTF-8") from None
-    except (ValueError, RecursionError) as error:
-        raise Faulty("", f"this is not JSON: {error}") from None
-    if not isinstance(row, dict):
-        raise Faulty("", "this is not a JSON object")
-    return row
+class DictSource(MappingSource):
+    """Mappings in memory, or any iterable of them (which can then be read only once)."""
 
-
-class Dicts(Named):
-    """Mappings in memory, or any iterable of them (which can then be read once only)."""
-
-    def __init__(self, rows: Iterable[Mapping[Any, Any]], y: Any, weight: Any, options: Options) -> None:
+    def __init__(self, rows: Iterable[Mapping[Any, Any]], y: Any, weight: Any, options: ReadOptions) -> None:
         super().__init__("data", options)
-        self.rows = Rows(options)
-        self.items, self.y, self.weights = rows, y, weight
+        self._build(options)
+        self.items, self.y, self.weight = rows, y, weight
         self.reread = hasattr(rows, "__len__")
 
     def _chunks(self, start: Position | None) -> Iterator[Chunk]:
-        at: Position = {"offset": 0, "row": 0, "rejected": 0, "width": 0, "digest": None} | (start or {})
+        at = first_position(start)
         begin = at["offset"]
-        self.rows.clear()
+        self.builder.clear()
         numbers: list[int] = []
         raws: list[Mapping[Any, Any]] = []
         rejects: list[Reject] = []
-        size = max(1, self.options.chunk // 1024)
+        size = max(1, self.options.chunk // 1024)  # rows: a dict is taken to be worth a KiB
         for t, row in enumerate(self.items):
             if t < begin:
                 continue
             try:
                 y = None if self.y is None else self.y[t]
-                if self.rows.add(row, y, None if self.weights is None else self.weights[t]):
+                if self.builder.add(row, y, None if self.weight is None else self.weight[t]):
                     numbers.append(t)
                     raws.append(row)
-            except Faulty as fault:
-                column, reason = fault.args
-                if not self.options.rejects:
-                    raise SourceError(f"data, row {t}, column {column!r}: {reason} (row: {str(row)[:120]!r})") from None
-                rejects.append(Reject("data", t, column, reason, str(row)))
+            except FieldError as error:
+                rejects.append(self._reject(self.where, "row", t, error.column, error.reason, str(row)))
             if len(numbers) + len(rejects) >= size:
                 yield self._chunk(t + 1, at, numbers, raws, rejects)
                 numbers, raws, rejects = [], [], []
         if numbers or rejects:
             yield self._chunk(t + 1, at, numbers, raws, rejects)
         if at["row"] == 0 and at["rejected"] == 0:
-            raise SourceError("data: there is no row")
+            raise SourceError(f"{self.where}: there is no row")
 
     def _chunk(self, end: int, at: Position, numbers: list[int], raws: list[Any], rejects: list[Reject]) -> Chunk:
-        X, y, weight, width = self.rows.finish()
-        self.rows.clear()
+        X, y, weight, width = self.builder.finish()
+        self.builder.clear()
         first = at["row"]
         at |= {"offset": end, "row": first + len(numbers), "rejected": at["rejected"] + len(rejects), "width": width}
-        place = lambda i: f"data, row {numbers[i]}"  # noqa: E731
+        place = lambda i: f"{self.where}, row {numbers[i]}"  # noqa: E731
         return Chunk(X, y, weight, first, dict(at), 0, place, lambda i: str(raws[i]), rejects)

@@ -1,4 +1,8 @@
-"""The dictionary of feature names, in order of first sight."""
+"""The names of features and the columns they are mapped to: by a dictionary, by a hash, or by their index.
+
+Each kind has `lookup`, the form that compiled parsers use; `names(count)`, the names of the first columns; `state` and
+`restore`; and `len`, the number of columns so far.
+"""
 
 from __future__ import annotations
 
@@ -16,109 +20,118 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
-def padded(data: bytes) -> np.ndarray:
-    """Bytes, and zeros after them, as the parsers want them."""
-    return np.frombuffer(data + b"\0" * 8, np.uint8)
+class NameDictionary:
+    """Names numbered in order of first appearance; compiled parsers add new ones to `lookup`.
 
-
-class Dictionary:
-    """Names numbered in order of first sight; compiled parsers look names up and enter new ones in `keys`.
-
-    A name in a space (of Vowpal Wabbit, or a column with categories) is written space, `link`, name.
+    A name in a namespace (of Vowpal Wabbit, or a column with categories) is written namespace, `link`, name.
     """
 
     def __init__(self, names: Iterable[str] = (), spaces: Iterable[str] = (), link: str = "^") -> None:
         self.link, self.lock = link, threading.Lock()
-        self.known: list[str] = []
-        self.keys = _room(1024, 1 << 14, 64, 1 << 10)
-        for space in ("", *spaces):
-            self._space(space)
+        self._clear(spaces)
         for name in names:
             self.add(name)
 
+    def _clear(self, spaces: Iterable[str]) -> None:
+        """Forget all names and have these namespaces."""
+        self.known: list[str] = []
+        self.lookup = _allocate(1024, 1 << 14, 64, 1 << 10)
+        for space in ("", *spaces):
+            self.add_space(space)
+
     def grow(self) -> None:
-        """Twice the room. Another thread may be reading names already given out: it finds the old room or the new."""
-        old = self.keys
-        new = _room(2 * old.hashes.size, 2 * old.text.size, 2 * old.space_ends.size, 2 * old.space_text.size)
+        """Double the room. A thread that reads names meanwhile finds the old room or the new, both with its names."""
+        old = self.lookup
+        new = _allocate(2 * old.hashes.size, 2 * old.text.size, 2 * old.space_ends.size, 2 * old.space_text.size)
         for was, now in zip(old[1:], new[1:], strict=True):
             now[: was.size] = was
         parsers.rehash(new)
-        self.keys = new
+        self.lookup = new
 
-    def _space(self, name: str) -> None:
-        """Enter a space, whatever its name: a column may have none."""
+    def add_space(self, name: str) -> None:
+        """Add a namespace, even one without a name: a column may have none."""
         data = np.frombuffer(name.encode("utf-8", "surrogateescape"), np.uint8)
-        n = int(self.keys.used[1])
-        begin = int(self.keys.space_ends[n])
-        while n + 1 >= self.keys.space_ends.size or begin + data.size > self.keys.space_text.size:
+        n = int(self.lookup.used[1])
+        begin = int(self.lookup.space_ends[n])
+        while n + 1 >= self.lookup.space_ends.size or begin + data.size > self.lookup.space_text.size:
             self.grow()
-        self.keys.space_text[begin : begin + data.size] = data
-        self.keys.space_ends[n + 1], self.keys.used[1] = begin + data.size, n + 1
+        self.lookup.space_text[begin : begin + data.size] = data
+        self.lookup.space_ends[n + 1], self.lookup.used[1] = begin + data.size, n + 1
 
     def add(self, name: str, space: int = 0) -> int:
-        """The number of a name, entered if it is new."""
-        data = name.encode("utf-8", "surrogateescape")
-        while True:
-            k = parsers.enter(self.keys, space, padded(data), len(data))
-            if k >= 0:
-                return int(k)
+        """The column of a name, added if it is new."""
+        while (k := _column_of(self.lookup, space, name)) < 0:
             self.grow()
+        return k
 
     def __len__(self) -> int:
-        return int(self.keys.used[0])
+        return int(self.lookup.used[0])
 
     def names(self, count: int) -> Sequence[str]:
-        """The first so many names."""
+        """The first `count` names."""
         with self.lock:
-            first, keys = len(self.known), self.keys
+            first, lookup = len(self.known), self.lookup
             if count > first:
-                ends, text = keys.ends, keys.text
-                stems = ["" if k == 0 else space + self.link for k, space in enumerate(_spaces(keys))]
-                spaces = _space_of(keys, count)
-                self.known += [stems[spaces[k]] + _text(text, ends[k], ends[k + 1]) for k in range(first, count)]
+                ends, text = lookup.ends, lookup.text
+                stems = ["" if k == 0 else space + self.link for k, space in enumerate(_spaces(lookup))]
+                spaces = _space_of(lookup, count)
+                self.known += [stems[spaces[k]] + _decode(text, ends[k], ends[k + 1]) for k in range(first, count)]
             return self.known[:count]
 
     def state(self, count: int) -> dict[str, Any]:
-        """The first so many names, for `restore`."""
-        names, keys = self.names(count), self.keys
-        return {"names": names, "spaces": _spaces(keys)[1:], "space": _space_of(keys, count).tolist()}
+        """The first `count` names, for `restore`."""
+        names, lookup = self.names(count), self.lookup
+        return {"names": names, "spaces": _spaces(lookup)[1:], "space": _space_of(lookup, count).tolist()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """The names of a state."""
+        """Have the names of a state, and no others."""
         spaces = state["spaces"]
-        self.__init__((), spaces, self.link)  # type: ignore[misc]
+        self._clear(spaces)
         for name, k in zip(state["names"], state["space"], strict=True):
             self.add(name[len(spaces[k - 1]) + len(self.link) :] if k else name, k)
 
 
-def _room(count: int, size: int, spaces: int, space_size: int) -> parsers.Names:
-    return parsers.Names(
-        np.zeros((2 * count, 2), np.uint64),
-        np.zeros(count, np.uint64),
-        np.zeros(count, np.uint64),
-        np.zeros(count + 1, np.int64),
-        np.zeros(size + 8, np.uint8),
-        np.zeros(spaces + 1, np.int64),
-        np.zeros(space_size, np.uint8),
-        np.zeros(2, np.int64),
+def _allocate(count: int, size: int, spaces: int, space_size: int) -> parsers.NameLookup:
+    """Room for so many names and namespaces, and for the bytes of them."""
+    return parsers.NameLookup(
+        slots=np.zeros((2 * count, 2), np.uint64),
+        hashes=np.zeros(count, np.uint64),
+        marks=np.zeros(count, np.uint64),
+        ends=np.zeros(count + 1, np.int64),
+        text=np.zeros(size + 8, np.uint8),
+        space_ends=np.zeros(spaces + 1, np.int64),
+        space_text=np.zeros(space_size, np.uint8),
+        used=np.zeros(2, np.int64),
     )
 
 
-def _spaces(keys: parsers.Names) -> list[str]:
-    ends, text = keys.space_ends, keys.space_text
-    return [_text(text, ends[k], ends[k + 1]) for k in range(int(keys.used[1]))]
+def _column_of(lookup: Any, space: int, name: str) -> int:
+    data = name.encode("utf-8", "surrogateescape")
+    padded = np.frombuffer(data + b"\0" * 8, np.uint8)
+    return int(parsers.column_of_name(lookup, space, padded, len(data)))
 
 
-def _space_of(keys: parsers.Names, count: int) -> np.ndarray:
-    return (keys.marks[:count] >> np.uint64(40)).astype(np.int64)
+def _spaces(lookup: parsers.NameLookup) -> list[str]:
+    ends, text = lookup.space_ends, lookup.space_text
+    return [_decode(text, ends[k], ends[k + 1]) for k in range(int(lookup.used[1]))]
 
 
-def _text(data: np.ndarray, a: int, b: int) -> str:
+def _space_of(lookup: parsers.NameLookup, count: int) -> np.ndarray:
+    return (lookup.marks[:count] >> np.uint64(40)).astype(np.int64)
+
+
+def _decode(data: np.ndarray, a: int, b: int) -> str:
     return data[a:b].tobytes().decode("utf-8", "surrogateescape")
 
 
-class Spelled(Sequence[str]):
-    """Names that are numbers: "1", "2", ... from a first one on."""
+class NumberedNames(Sequence[str]):
+    """Names that are consecutive numbers, made when they are asked for.
+
+    Examples
+    --------
+    >>> list(NumberedNames(1, 3))
+    ['1', '2', '3']
+    """
 
     def __init__(self, first: int, count: int, form: str = "{}") -> None:
         self.first, self.size, self.form = first, count, form
@@ -141,58 +154,58 @@ class Spelled(Sequence[str]):
         return self.form.format(self.first + k % self.size)
 
 
-class Numbers:
+class IndexNames:
     """Columns by index; their names are the indices as they stand in the file."""
 
     def __init__(self, base: int) -> None:
         self.base = base
-        self.keys = parsers.Indices(base, np.zeros(1, np.int64))
+        self.lookup = parsers.IndexLookup(base, np.zeros(1, np.int64))
+
+    def __len__(self) -> int:
+        return int(self.lookup.used[0])
 
     def names(self, count: int) -> Sequence[str]:
-        """The first so many names."""
-        return Spelled(self.base, count)
+        """The first `count` names."""
+        return NumberedNames(self.base, count)
 
     def state(self, count: int) -> dict[str, Any]:
         """The number of columns, for `restore`."""
         return {"columns": count}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """The number of columns of a state."""
-        self.keys.used[0] = state["columns"]
+        """Have the number of columns of a state."""
+        self.lookup.used[0] = state["columns"]
 
 
-class Buckets:
-    """Columns by hash. Columns that more than one name is mapped to are counted (but for one pair in 2^14)."""
+class HashedNames:
+    """Columns by hash. Columns that several names are mapped to are counted (but for one pair in 2^14)."""
 
     def __init__(self, bits: int) -> None:
         self.bits = bits
-        self.keys = parsers.Hashed(np.zeros(1 << bits, np.uint16), np.array([1 << bits, 0, 0]))
+        self.lookup = parsers.HashLookup(np.zeros(1 << bits, np.uint16), np.array([1 << bits, 0, 0]))
+
+    def __len__(self) -> int:
+        return 1 << self.bits
 
     def add(self, name: str) -> int:
         """The column of a name."""
-        data = name.encode("utf-8", "surrogateescape")
-        return int(parsers.enter(self.keys, 0, padded(data), len(data)))
+        return _column_of(self.lookup, 0, name)
 
     def names(self, count: int) -> Sequence[str]:
         """Names of the columns, by number: the names of the features are not kept."""
-        return Spelled(0, 1 << self.bits, "#{}")
-
-    @property
-    def used(self) -> int:
-        """Columns that some name is mapped to."""
-        return int(self.keys.used[1])
+        return NumberedNames(0, 1 << self.bits, "#{}")
 
     @property
     def collisions(self) -> int:
-        """Columns that more than one name is mapped to."""
-        return int(self.keys.used[2])
+        """Columns that several names are mapped to."""
+        return int(self.lookup.used[2])
 
     def state(self, count: int) -> dict[str, Any]:
         """What was seen of each column, for `restore`."""
-        prints = base64.b64encode(zlib.compress(self.keys.prints.tobytes(), 1)).decode()
-        return {"bits": self.bits, "used": self.keys.used.tolist(), "prints": prints}
+        prints = base64.b64encode(zlib.compress(self.lookup.fingerprints.tobytes(), 1)).decode()
+        return {"bits": self.bits, "used": self.lookup.used.tolist(), "prints": prints}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """What a state saw of each column."""
-        self.keys.prints[:] = np.frombuffer(zlib.decompress(base64.b64decode(state["prints"])), np.uint16)
-        self.keys.used[:] = state["used"]
+        """Have seen of each column what a state did."""
+        self.lookup.fingerprints[:] = np.frombuffer(zlib.decompress(base64.b64decode(state["prints"])), np.uint16)
+        self.lookup.used[:] = state["used"]

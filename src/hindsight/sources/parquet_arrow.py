@@ -10,33 +10,32 @@ import numpy as np
 
 from ..errors import SourceError
 from . import parsers
-from .base import Chunk, Options, Pool, Position, Reject, Source, label_text
-from .columns import Plan, Rough
+from .base import Chunk, Position, ReadOptions, first_position
+from .columns import ColumnLayout, RowBuilder, TableSource
+from .labels import label_text
+from .pool import ArrayPool
 from .streams import FREE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-EXPANDS = 10_000  # a Parquet file may hold FREE bytes of values, or so many times its size
-SHOWN = 120
+MAX_EXPANSION = 10_000  # a Parquet file may hold FREE bytes of values, or so many times its size
 
 
-class Columns(Source):
-    """Typed columns. A form has `_open`, which gives a schema, and `_batches`."""
+class ColumnarSource(TableSource):
+    """Typed columns in one or more parts. A format has `_schema` and `_batches`."""
 
-    def __init__(self, where: str, parts: Sequence[Any], options: Options, check: bool = True) -> None:
+    def __init__(self, where: str, parts: Sequence[Any], options: ReadOptions) -> None:
         super().__init__(where, options)
-        self.parts, self.pool = parts, Pool()
-        self.width = 0
+        self.parts, self.pool = parts, ArrayPool()
         self.schema = schema = self._schema(0)
-        if not check:
-            return
-        self.plan = Plan(schema.names, options, where, [field.name for field in schema if _is_text(field.type)])
-        self.kind = self.plan.kind
-        used = [name for name, kind in zip(schema.names, self.plan.kinds, strict=True) if kind != parsers.IGNORE]
-        self.used = used
-        for name in used:
+        self.layout = ColumnLayout(
+            schema.names, options, where, [field.name for field in schema if _is_text(field.type)]
+        )
+        self.kind = self.layout.kind
+        self.used = [n for n, role in zip(schema.names, self.layout.roles, strict=True) if role != parsers.IGNORE]
+        for name in self.used:
             kind = schema.field(name).type
             if not (_is_text(kind) or _is_number(kind)):
                 raise SourceError(
@@ -50,34 +49,28 @@ class Columns(Source):
         """Record batches of part k from a row on, of the used columns, of about so many rows."""
         raise NotImplementedError
 
+    def column_values(self, name: str) -> list[Any]:
+        """All values of a column, None where they are missing."""
+        batches = (batch for k in range(len(self.parts)) for batch in self._batches(k, 0, 1 << 16))
+        return [value for batch in batches for value in batch.column(name).to_pylist()]
+
     def _where(self, k: int) -> str:
         return self.where
-
-    @property
-    def names(self) -> Sequence[str]:
-        return self.plan.names(self.width)
-
-    def state(self) -> dict[str, Any]:
-        return self.plan.state(self.width)
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self.width = self.plan.restore(state)
-
-    def _given(self, chunk: Chunk) -> None:
-        self.width = chunk.position["width"]
 
     def _hash(self, hasher: Any, k: int) -> None:
         """Add part k to the digest."""
 
     def _chunks(self, start: Position | None) -> Iterator[Chunk]:
         hasher = hashlib.sha256() if self.options.digest else None
-        at: Position = {"file": 0, "offset": 0, "row": 0, "rejected": 0, "width": 0, "digest": None} | (start or {})
+        at = first_position(start, file=0)
         if hasher is not None and start is not None:
             for k in range(start["file"] + 1):
                 self._hash(hasher, k)
             if start["digest"] is not None and hasher.hexdigest() != start["digest"]:
                 raise SourceError(f"{self.where}: has changed since it was read")
-        size = max(1, self.options.chunk // (4 * max(1, len(self.used))))  # eight bytes a value: twice a chunk of text
+        size = max(
+            1, self.options.chunk // (4 * max(1, len(self.used)))
+        )  # eight bytes per value: twice a chunk of text
         first = at["file"]
         for k in range(first, len(self.parts)):
             schema = self.schema if k == 0 else self._schema(k)
@@ -101,26 +94,24 @@ class Columns(Source):
             raise SourceError(f"{self.where}: there is no row")
 
     def _chunk(self, batch: Any, k: int, at: Position) -> Chunk:
-        plan, n, base, where = self.plan, batch.num_rows, at["offset"], self._where(k)
-        X = self.pool.take("X", (n, plan.features))
-        rough = Rough(plan, X, np.zeros(n), np.zeros(n), np.full((n, plan.categories), -1))
-        columns = [(c, plan.kinds[c]) for c in range(len(plan.columns)) if plan.kinds[c] != parsers.IGNORE]
-        for c, kind in columns:
-            column = batch.column(plan.columns[c])
-            if kind != parsers.CATEGORY:
-                self._numbers(rough, c, kind, column)
-        if plan.categories:
-            self._categories(rough, [(c, batch.column(plan.columns[c])) for c, k in columns if k == parsers.CATEGORY])
-        width = max(len(plan.dictionary), plan.features)
+        layout, n, base, where = self.layout, batch.num_rows, at["offset"], self._where(k)
+        X = self.pool.take("X", (n, layout.features))
+        builder = RowBuilder(layout, X, np.zeros(n), np.zeros(n), np.full((n, layout.categories), -1))
+        categories = []
+        for c, role in enumerate(layout.roles):
+            if role == parsers.CATEGORY:
+                categories.append((c, batch.column(layout.columns[c])))
+            elif role != parsers.IGNORE:
+                self._set_numbers(builder, c, batch.column(layout.columns[c]))
+        if categories:
+            self._set_categories(builder, categories)
+        width = max(len(layout.dictionary), layout.features)
         rows = np.column_stack([np.arange(n), np.arange(n), base + np.arange(n)])
-        X, y, weight, rows, bad = rough.finish(rows, width)
-        rejects = []
-        for fault in sorted(bad, key=lambda fault: fault.row[0]):
-            t, raw = fault.row[0], _raw(batch, fault.row[0])
-            if not self.options.rejects:
-                shown = raw if len(raw) <= SHOWN else raw[:SHOWN] + "..."
-                raise SourceError(f"{where}, row {base + t}, column {fault.column!r}: {fault.reason} (row: {shown!r})")
-            rejects.append(Reject(where, base + t, fault.column, fault.reason, raw))
+        X, y, weight, rows, bad = builder.finish(rows, width)
+        rejects = [
+            self._reject(where, "row", base + row.place[0], row.column, row.reason, _raw(batch, row.place[0]))
+            for row in sorted(bad)
+        ]
         first = at["row"]
         at["row"] += len(rows)
         at["offset"] += n
@@ -128,53 +119,57 @@ class Columns(Source):
         at["width"] = width
         numbers = rows[:, 2]
         return Chunk(
-            X, y, weight, first, {}, self._read(k, at), lambda i: f"{where}, row {numbers[i]}",
+            X, y, weight, first, {}, self._bytes_read(k, at), lambda i: f"{where}, row {numbers[i]}",
             lambda i: _raw(batch, int(numbers[i]) - base), rejects,
         )  # fmt: skip
 
-    def _read(self, k: int, at: Position) -> int:
+    def _bytes_read(self, k: int, at: Position) -> int:
         return 0
 
-    def _numbers(self, rough: Rough, c: int, kind: int, column: Any) -> None:
+    def _set_numbers(self, builder: RowBuilder, c: int, column: Any) -> None:
         import pyarrow as pa
 
         if column.null_count:
             for t in np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)).tolist():
-                rough.missing(t, c)
+                builder.set_missing(t, c)
         if not _is_number(column.type) or pa.types.is_decimal(column.type):
             for t, value in enumerate(column.to_pylist()):
                 if value is not None:
-                    rough.field(t, c, str(value))
+                    builder.set_text(t, c, str(value))
             return
         if column.type != pa.float64():
             column = column.cast(pa.float64(), safe=False)
         if column.null_count:
-            rough.numbers(c, column.to_numpy(zero_copy_only=False), _valid(column))
+            builder.set_numbers(c, column.to_numpy(zero_copy_only=False), _valid(column))
         else:
-            rough.numbers(c, np.from_dlpack(column), None)  # to_numpy would import pandas where it is installed: 0.3 s
+            builder.set_numbers(
+                c, np.from_dlpack(column), None
+            )  # to_numpy would import pandas where it is installed: 0.3 s
 
-    def _categories(self, rough: Rough, columns: list[tuple[int, Any]]) -> None:
-        """Indicators numbered as a reader of rows would meet them."""
-        plan, fresh, found = self.plan, [], []
+    def _set_categories(self, builder: RowBuilder, columns: list[tuple[int, Any]]) -> None:
+        """Number new indicators as a reader of rows would, and set those of each row."""
+        layout, new, found = self.layout, [], []
         for c, column in columns:
-            texts = _texts(column)
+            texts = _as_text(column)
             values, where, codes = np.unique(texts, return_index=True, return_inverse=True)
             found.append((c, values, codes))
-            fresh += [(int(t), c, str(value)) for t, value in zip(where, values, strict=True) if value]
-        for _, c, value in sorted(fresh):
-            plan.dictionary.add(value, int(plan.dest[c]) + 1)
+            new += [(int(t), c, str(value)) for t, value in zip(where, values, strict=True) if value]
+        for _, c, value in sorted(new):
+            layout.dictionary.add(value, int(layout.dest[c]) + 1)
         for c, values, codes in found:
-            ids = np.array([plan.dictionary.add(str(v), int(plan.dest[c]) + 1) if v else -1 for v in values], np.int64)
-            rough.ids[:, plan.dest[c]] = ids[codes]
+            ids = np.array(
+                [layout.dictionary.add(str(v), int(layout.dest[c]) + 1) if v else -1 for v in values], np.int64
+            )
+            builder.ids[:, layout.dest[c]] = ids[codes]
             for t in np.flatnonzero(ids[codes] < 0).tolist():
-                rough.missing(t, c)
+                builder.set_missing(t, c)
 
 
 def _valid(column: Any) -> np.ndarray:
     return np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
 
 
-def _texts(column: Any) -> np.ndarray:
+def _as_text(column: Any) -> np.ndarray:
     """Values as text, the missing ones empty."""
     if _is_number(column.type) and not column.null_count:
         return label_text(column.to_numpy(zero_copy_only=False))
@@ -200,10 +195,10 @@ def _raw(batch: Any, t: int) -> str:
     return ",".join("" if value is None else str(value) for value in batch.slice(t, 1).to_pylist()[0].values())
 
 
-class Frame(Columns):
+class FrameSource(ColumnarSource):
     """A data frame or Arrow table in memory."""
 
-    def __init__(self, table: Any, options: Options) -> None:
+    def __init__(self, table: Any, options: ReadOptions) -> None:
         super().__init__("data", [table], options)
         self.size = table.nbytes
 
@@ -214,8 +209,8 @@ class Frame(Columns):
         yield from self.parts[k].select(self.used).slice(row).to_batches(max_chunksize=size)
 
 
-def arrow_of(frame: Any, y: Any, weight: Any, options: Options) -> Any:
-    """A data frame of any library as an Arrow table; targets and weights beside it become columns."""
+def to_arrow(frame: Any, y: Any, weight: Any, options: ReadOptions) -> Any:
+    """A data frame of any library as an Arrow table; targets and weights given beside it become columns."""
     import pyarrow as pa
 
     if isinstance(frame, pa.Table):
@@ -234,12 +229,12 @@ def arrow_of(frame: Any, y: Any, weight: Any, options: Options) -> Any:
     return table
 
 
-class Files(Columns):
+class ColumnarFiles(ColumnarSource):
     """Tables in files."""
 
-    def __init__(self, paths: Sequence[str], options: Options, check: bool = True) -> None:
+    def __init__(self, paths: Sequence[str], options: ReadOptions) -> None:
         if "-" in paths:
-            raise SourceError("standard input: this format must be a file, as its end is read first")
+            raise SourceError("standard input: this format needs a file, whose end is read first")
         for path in paths:
             try:
                 with open(path, "rb"):
@@ -247,7 +242,7 @@ class Files(Columns):
             except OSError as error:
                 raise SourceError(f"{path}: {error.strerror}") from None
         self.sizes = [os.stat(path).st_size for path in paths]
-        super().__init__(paths[0], paths, options, check)
+        super().__init__(paths[0], paths, options)
         self.size = sum(self.sizes)
 
     def _where(self, k: int) -> str:
@@ -258,7 +253,7 @@ class Files(Columns):
             while data := file.read(1 << 20):
                 hasher.update(data)
 
-    def _read(self, k: int, at: Position) -> int:
+    def _bytes_read(self, k: int, at: Position) -> int:
         rows = self._count(k)
         return sum(self.sizes[:k]) + (self.sizes[k] * at["offset"] // rows if rows else 0)
 
@@ -266,7 +261,7 @@ class Files(Columns):
         raise NotImplementedError
 
 
-class Parquet(Files):
+class ParquetSource(ColumnarFiles):
     """Parquet files, read by row groups."""
 
     def _file(self, k: int) -> Any:
@@ -277,14 +272,14 @@ class Parquet(Files):
         try:
             file = pq.ParquetFile(path)
         except (pa.ArrowException, OSError) as error:
-            raise SourceError(f"{path}: this is not a sound Parquet file: {_line(error)}") from None
+            raise SourceError(f"{path}: this is not a valid Parquet file: {_first_line(error)}") from None
         meta = file.metadata
         held = sum(meta.row_group(g).total_byte_size for g in range(meta.num_row_groups))
-        most = max(FREE, EXPANDS * self.sizes[k])
+        most = max(FREE, MAX_EXPANSION * self.sizes[k])
         held = max(held, 8 * meta.num_rows * max(1, meta.num_columns))
         if held > most:
             raise SourceError(
-                f"{path}: {self.sizes[k]:,} bytes that expand to {held:,}, more than {EXPANDS:,} times the file "
+                f"{path}: {self.sizes[k]:,} bytes that expand to {held:,}, more than {MAX_EXPANSION:,} times the file "
                 f"(beyond {FREE >> 20} MiB)"
             )
         return file
@@ -295,7 +290,7 @@ class Parquet(Files):
     def _count(self, k: int) -> int:
         return int(self._file(k).metadata.num_rows)
 
-    def _read(self, k: int, at: Position) -> int:
+    def _bytes_read(self, k: int, at: Position) -> int:
         return sum(self.sizes[:k]) + self._part
 
     def _batches(self, k: int, row: int, size: int) -> Iterator[Any]:
@@ -315,10 +310,10 @@ class Parquet(Files):
                         yield batch.slice(max(0, row - done))
                     done += batch.num_rows
         except (pa.ArrowException, OSError) as error:
-            raise SourceError(f"{self.parts[k]}: cannot be read: {_line(error)}") from None
+            raise SourceError(f"{self.parts[k]}: cannot be read: {_first_line(error)}") from None
 
 
-class Arrow(Files):
+class ArrowSource(ColumnarFiles):
     """Arrow IPC files and streams."""
 
     def _open(self, k: int) -> Any:
@@ -330,7 +325,7 @@ class Arrow(Files):
             source = pa.memory_map(str(self.parts[k]))
             return pa.ipc.open_file(source) if magic == b"ARROW1" else pa.ipc.open_stream(source)
         except (pa.ArrowException, OSError) as error:
-            raise SourceError(f"{self.parts[k]}: this is not a sound Arrow file: {_line(error)}") from None
+            raise SourceError(f"{self.parts[k]}: this is not a valid Arrow file: {_first_line(error)}") from None
 
     def _schema(self, k: int) -> Any:
         return self._open(k).schema
@@ -350,11 +345,11 @@ class Arrow(Files):
                     yield batch.slice(a, size)
                 done += batch.num_rows
         except (pa.ArrowException, OSError) as error:
-            raise SourceError(f"{self.parts[k]}: cannot be read: {_line(error)}") from None
+            raise SourceError(f"{self.parts[k]}: cannot be read: {_first_line(error)}") from None
 
-    def _read(self, k: int, at: Position) -> int:
+    def _bytes_read(self, k: int, at: Position) -> int:
         return sum(self.sizes[:k])
 
 
-def _line(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

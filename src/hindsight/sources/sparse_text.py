@@ -9,195 +9,131 @@ import numpy as np
 
 from ..errors import SourceError
 from . import parsers
-from .base import Options, label_text
-from .names import Buckets, Dictionary, Numbers
-from .text import Bad, Batch, Text, text_of
+from .base import BadRow, ReadOptions
+from .labels import merge_labels
+from .names import HashedNames, IndexNames, NameDictionary
+from .sparse import Features, SparseSource, make_canonical, select_features
+from .text import ParsedRows, TextSource, decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-
-MARKED = 1 << 20  # columns at most that are put in order by marks
-MOST = 2**31 - 1  # the largest index of svmlight; beyond it a hash is needed
+MAX_INDEX = 2**31 - 1  # of svmlight; larger ones must be hashed
+MAX_HASHED_INDEX = 10**18
 REASONS = {
-    parsers.UNREADABLE: "{!r} is not index:value",
-    parsers.LOW: "index of {!r} is too low: indices start at 1 (zero_based starts them at 0)",
-    parsers.HUGE: f"index of {{!r}} is above {MOST:,}: map indices by a hash (hash_bits)",
-    parsers.ORDER: "index of {!r} is not above the one before it",
-    parsers.REPEATED: "index of {!r} stands twice in the row",
+    parsers.NOT_A_PAIR: "{!r} is not index:value",
+    parsers.INDEX_TOO_LOW: "the index of {!r} is too low: indices start at 1 (at 0 with zero_based)",
+    parsers.INDEX_TOO_HIGH: f"the index of {{!r}} is above {MAX_INDEX:,}: hash the indices (hash_bits)",
+    parsers.NOT_ASCENDING: "the index of {!r} is not above the one before it",
+    parsers.REPEATED_INDEX: "the index of {!r} appears twice in the row",
     parsers.NO_BAR: "there is no '|' before the features",
-    parsers.NAMELESS: "{!r} has no name before the colon",
-    parsers.BASE: "{!r} is a third number before the '|': an initial prediction is not supported",
-    parsers.COLON_BAR: "{!r}: a namespace with a value needs a name",
-    parsers.SCALE: "{!r}: the value of a namespace is not a number",
+    parsers.NO_NAME: "{!r} has no name before the colon",
+    parsers.INITIAL_PREDICTION: "{!r} is a third number before the '|': an initial prediction is not supported",
+    parsers.NO_NAMESPACE: "{!r}: a namespace with a value needs a name",
+    parsers.BAD_SCALE: "{!r}: the value of a namespace is not a number",
 }
 
 
-class Sparse(Text):
+class SparseTextSource(SparseSource, TextSource):
     """Rows of names (or indices) and values."""
 
-    kind = "sparse"
-    least_bytes = 4  # of a value in the text
+    value_bytes = 4  # that a value takes at least
+    unsorted, weighted = True, True
 
-    def __init__(self, paths: Sequence[str], options: Options, keys: Any) -> None:
-        self.keys = keys
+    def __init__(self, paths: Sequence[str], options: ReadOptions, features: Features) -> None:
+        self.features = features
         if options.categorical:
             raise SourceError("categorical columns are those of a table; this format has none")
         super().__init__(paths, options)
-        self.chosen = Chosen(keys, options) if options.features is not None or options.ignore else None
+        self.selection = select_features(features, options)
 
-    @property
-    def names(self) -> Sequence[str]:
-        return self.keys.names(self.width) if self.chosen is None else self.chosen.names(self.width)
-
-    @property
-    def collisions(self) -> int | None:
-        """Columns that more than one name is mapped to; None without a hash."""
-        return self.keys.collisions if isinstance(self.keys, Buckets) else None
-
-    def state(self) -> dict[str, Any]:
-        return self.keys.state(self.width)
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self.keys.restore(state)
-        self.width = int(self.keys.keys.used[0])
-
-    def _call(self, *args: Any) -> None:
+    def _grammar(self, size: int) -> Any:
+        """The grammar for a block of so many bytes."""
         raise NotImplementedError
 
-    def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int) -> Batch:
+    def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int) -> ParsedRows:
         size = end - begin
-        room, lines = size // self.least_bytes + 16, size // 2 + 2
+        room, lines = size // self.value_bytes + 16, size // 2 + 2
         take = self.pool.take
-        data, indices, indptr = take("data", room), take("indices", room, np.int32), take("ends", lines + 1, np.int32)
-        y, weight, rows = take("y", lines), take("weight", lines), take("rows", (lines, 3), np.int64)
-        slow, bad, out = take("slow", (room, 4), np.int64), take("bad", (1024, 6), np.int64), np.empty(7, np.int64)
-        indptr[0] = 0
+        found = parsers.SparseRows(
+            data=take("data", room),
+            indices=take("indices", room, np.int32),
+            indptr=take("ends", lines + 1, np.int32),
+            y=take("y", lines),
+            weight=take("weight", lines),
+            rows=take("rows", (lines, 3), np.int64),
+            deferred=take("deferred", (room, 4), np.int64),
+            bad=take("bad", (1024, 6), np.int64),
+        )
+        counts = np.empty(7, np.int64)
+        found.indptr[0] = 0
         while True:
-            self._call(buf, begin, end, final, line, data, indices, indptr, y, weight, rows, slow, bad, out)
-            if out[parsers.STATUS] != parsers.CROWDED or out[parsers.STOP] > begin:
+            parsers.parse_sparse(self._grammar(size), buf, begin, end, final, line, found, counts)
+            if counts[parsers.STATUS] != parsers.NO_ROOM or counts[parsers.STOP] > begin:
                 break
-            self.keys.grow()
-        r, width = int(out[parsers.ROWS]), int(out[parsers.WIDTH])
-        faults = [self._fault(buf, fault) for fault in bad[: out[parsers.BADS]]]
-        done = Raw(self.options, data, indices, indptr[: r + 1], y[:r], weight[:r], rows[:r])
-        done.slow((t, k, text_of(buf, a, b)) for t, k, a, b in slow[: out[parsers.SLOWS]].tolist())
-        X, targets, weights, rows, more = done.finish(width, self._unsorted, self._weighted, self._column)
-        if self.chosen is not None:
-            X = self.chosen.take(X, width)
-        faults = sorted(faults + more, key=lambda fault: fault.row[0])
-        stop, line = int(out[parsers.STOP]), int(out[parsers.LINE])
-        return Batch(X, targets, weights, rows, stop, line, width, faults)
+            assert isinstance(self.features, NameDictionary)  # others have room for all names
+            self.features.grow()
+        width = int(counts[parsers.WIDTH])
+        builder = SparseRowBuilder(self.options, found, int(counts[parsers.ROWS]))
+        deferred = found.deferred[: counts[parsers.DEFERRED]].tolist()
+        builder.set_deferred((t, k, decode(buf, a, b)) for t, k, a, b in deferred)
+        X, y, weight, rows = builder.finish(width, self.unsorted, self.weighted)
+        if self.selection is not None:
+            X = self.selection.take(X, width)
+        bad = [self._bad_row(buf, fault) for fault in found.bad[: counts[parsers.BAD]].tolist()]
+        for t, (column, reason) in builder.faults.items():
+            bad.append(BadRow(tuple(found.rows[t].tolist()), self._name(column), reason))
+        bad.sort(key=lambda row: row.place)
+        return ParsedRows(X, y, weight, rows, int(counts[parsers.STOP]), int(counts[parsers.LINE]), width, bad)
 
-    _unsorted, _weighted = True, True
+    def _name(self, column: int) -> str:
+        return str(self.features.names(column + 1)[column]) if column >= 0 else ""
 
-    def _column(self, k: int) -> str:
-        return str(self.keys.names(k + 1)[k])
-
-    def _fault(self, buf: np.ndarray, fault: np.ndarray) -> Bad:
-        return Bad(fault[:3].tolist(), "", REASONS[int(fault[3])].format(text_of(buf, fault[4], fault[5])))
+    def _bad_row(self, buf: np.ndarray, fault: list[int]) -> BadRow:
+        first, stop, line, reason, a, b = fault
+        return BadRow((first, stop, line), "", REASONS[reason].format(decode(buf, a, b)))
 
 
-class Svmlight(Sparse):
+class SvmlightSource(SparseTextSource):
     """Rows "label index:value ...", indices ascending, with comments after #."""
 
-    def __init__(self, paths: Sequence[str], options: Options) -> None:
+    def __init__(self, paths: Sequence[str], options: ReadOptions) -> None:
         self.base = 0 if options.zero_based else 1
         if options.weight is not None:
             raise SourceError(f"{paths[0]}: svmlight has no column of weights")
-        super().__init__(paths, options, Buckets(options.hash_bits) if options.hash_bits else Numbers(self.base))
-        self._unsorted, self._weighted = options.hash_bits is not None, False
+        super().__init__(paths, options, HashedNames(options.hash_bits) if options.hash_bits else IndexNames(self.base))
+        self.unsorted, self.weighted = options.hash_bits is not None, False
 
-    def _call(self, buf: Any, begin: int, end: int, final: bool, line: int, *rest: Any) -> None:
-        data, indices, indptr, y, _, rows, slow, bad, out = rest
-        most = MOST if self.options.hash_bits is None else 10**18
-        args = buf, begin, end, final, line, self.keys.keys, self.base, most, data, indices, indptr, y, rows, slow, bad
-        parsers.svmlight(*args, out)
+    def _grammar(self, size: int) -> Any:
+        max_index = MAX_INDEX if self.options.hash_bits is None else MAX_HASHED_INDEX
+        return parsers.SvmlightGrammar(self.features.lookup, self.base, max_index)
 
 
-class Wabbit(Sparse):
+class VowpalWabbitSource(SparseTextSource):
     """Rows "label importance 'tag |namespace feature:value ..."."""
 
-    least_bytes = 2
+    value_bytes = 2
 
-    def __init__(self, paths: Sequence[str], options: Options) -> None:
-        super().__init__(paths, options, Buckets(options.hash_bits) if options.hash_bits else Dictionary())
+    def __init__(self, paths: Sequence[str], options: ReadOptions) -> None:
+        super().__init__(paths, options, HashedNames(options.hash_bits) if options.hash_bits else NameDictionary())
 
-    def _call(self, buf: Any, begin: int, end: int, final: bool, line: int, *rest: Any) -> None:
-        met = self.pool.take("met", ((end - begin) // 2 + 16, 3), np.uint64)
-        parsers.wabbit(buf, begin, end, final, line, self.keys.keys, met, *rest)
-
-
-class Chosen:
-    """Some of the features: those given, in that order, or all but those ignored, in order of first sight."""
-
-    def __init__(self, keys: Any, options: Options) -> None:
-        if isinstance(keys, Buckets):
-            raise SourceError("features and ignore need names, which a hash does not keep")
-        self.keys, self.ignored = keys, frozenset(options.ignore)
-        self.wanted = None
-        if options.features is not None:
-            self.wanted = [name for name in options.features if name not in self.ignored]
-            self.place = {name: j for j, name in enumerate(self.wanted)}
-        self.map = np.zeros(0, np.int64)
-
-    def _update(self, width: int) -> None:
-        """Say of every column so far where it goes; -1 is nowhere."""
-        known = len(self.map)
-        if width <= known:
-            return
-        names = self.keys.names(width)
-        if self.wanted is not None:
-            more = [self.place.get(names[k], -1) for k in range(known, width)]
-        else:
-            next_one, more = int(self.map.max(initial=-1)) + 1, []
-            for k in range(known, width):
-                more.append(-1 if names[k] in self.ignored else next_one)
-                next_one += more[-1] >= 0
-        self.map = np.concatenate([self.map, np.array(more, np.int64)])
-
-    def names(self, width: int) -> Sequence[str]:
-        """The chosen names among the first columns."""
-        if self.wanted is not None:
-            return self.wanted
-        self._update(width)
-        names = self.keys.names(width)
-        return [names[k] for k in range(width) if self.map[k] >= 0]
-
-    def take(self, X: Any, width: int) -> Any:
-        """The chosen columns."""
-        from scipy.sparse import csr_matrix
-
-        self._update(width)
-        columns = self.map[X.indices]
-        keep = columns >= 0
-        indptr = np.concatenate([[0], np.cumsum(keep)])[X.indptr].astype(np.int32)
-        data, indices = X.data[keep], columns[keep].astype(np.int32)
-        count = len(self.wanted) if self.wanted is not None else int(self.map[:width].max(initial=-1)) + 1
-        n = settle(data, indices, indptr, count)
-        return csr_matrix((data[:n], indices[:n], indptr), shape=(X.shape[0], count))
+    def _grammar(self, size: int) -> Any:
+        hashed = self.pool.take("hashed", (size // self.value_bytes + 16, 3), np.uint64)
+        return parsers.VowpalWabbitGrammar(self.features.lookup, hashed)
 
 
-class Raw:
-    """Sparse rows as they were read, to be checked and put in order."""
+class SparseRowBuilder:
+    """Sparse rows as they were parsed, to be checked and put in order."""
 
-    def __init__(
-        self,
-        options: Options,
-        data: np.ndarray,
-        indices: np.ndarray,
-        indptr: np.ndarray,
-        y: np.ndarray,
-        weight: np.ndarray,
-        rows: np.ndarray,
-    ) -> None:
-        self.options, self.data, self.indices, self.indptr = options, data, indices, indptr
-        self.y, self.weight, self.rows = y, weight, rows
-        self.faults: dict[int, tuple[int, str]] = {}  # of a row: column or -1, and reason
-        self.labels: dict[int, str] = {}
+    def __init__(self, options: ReadOptions, found: parsers.SparseRows, count: int) -> None:
+        self.options, self.data, self.indices = options, found.data, found.indices
+        self.indptr, self.rows = found.indptr[: count + 1], found.rows[:count]
+        self.y, self.weight = found.y[:count], found.weight[:count]
+        self.faults: dict[int, tuple[int, str]] = {}  # by row: column or -1, and reason
+        self.labels: dict[int, str] = {}  # by row, where the label is text
 
-    def slow(self, fields: Iterable[tuple[int, int, str]]) -> None:
-        """Fields that are no plain numbers: the row, the place of the value, and the text."""
+    def set_deferred(self, fields: Iterable[tuple[int, int, str]]) -> None:
+        """Set fields that are not plain numbers, given by row, place of the value, and text."""
         for t, k, text in fields:
             try:
                 value = float(text)
@@ -205,7 +141,7 @@ class Raw:
                 value = math.nan
             column = int(self.indices[k]) if k >= 0 else -1
             if k == parsers.LABEL:
-                self._label(t, text, value)
+                self._set_label(t, text, value)
             elif not math.isfinite(value):
                 what = "importance " if k == parsers.IMPORTANCE else ""
                 self.faults.setdefault(t, (column, f"{what}{text!r} is not a finite number"))
@@ -214,7 +150,7 @@ class Raw:
             else:
                 self.data[k] *= value
 
-    def _label(self, t: int, text: str, value: float) -> None:
+    def _set_label(self, t: int, text: str, value: float) -> None:
         if self.options.target is None:
             return
         if not text:
@@ -226,8 +162,10 @@ class Raw:
         else:
             self.labels[t] = text
 
-    def finish(self, width: int, unsorted: bool, weighted: bool, name: Any) -> Any:
-        """Rows, targets, weights, places, and what was bad."""
+    def finish(
+        self, width: int, unsorted: bool, weighted: bool
+    ) -> tuple[Any, np.ndarray | None, np.ndarray | None, np.ndarray]:
+        """Rows, targets, weights and places without the bad rows, which are in `faults`."""
         from scipy.sparse import csr_matrix
 
         n = int(self.indptr[-1])
@@ -235,46 +173,19 @@ class Raw:
             for t in np.flatnonzero(~(self.weight >= 0.0)).tolist():
                 self.faults.setdefault(t, (-1, f"importance {float(self.weight[t])!r} must be at least 0"))
         if unsorted:
-            n = settle(self.data[:n], self.indices[:n], self.indptr, width)
+            n = make_canonical(self.data[:n], self.indices[:n], self.indptr, width)
             for k in np.flatnonzero(~np.isfinite(self.data[:n])).tolist():  # a product or a sum
                 t = int(np.searchsorted(self.indptr, k, "right")) - 1
                 self.faults.setdefault(t, (int(self.indices[k]), "the value overflows"))
         X = csr_matrix((len(self.y), width))  # given its arrays, it would check them and copy parts of larger ones
         X.data, X.indices, X.indptr = self.data[:n], self.indices[:n], self.indptr
         X.has_sorted_indices = X.has_canonical_format = True
-        y = targets(self.y, self.labels, self.options)
+        y = merge_labels(self.y, self.labels, self.options)
         weight, rows = self.weight if weighted else None, self.rows
-        bad = [Bad(rows[t].tolist(), name(c) if c >= 0 else "", why) for t, (c, why) in self.faults.items()]
-        if bad:
+        if self.faults:
             keep = np.ones(len(rows), bool)
             keep[list(self.faults)] = False
             X, rows = X[keep], rows[keep]
             y = None if y is None else y[keep]
             weight = None if weight is None else weight[keep]
-        return X, y, weight, rows, bad
-
-
-def targets(y: np.ndarray, labels: dict[int, str], options: Options) -> np.ndarray | None:
-    """Targets as numbers, or as text where some are."""
-    if options.target is None:
-        return None
-    if not options.labels and not labels:
-        return y
-    y = label_text(y)
-    if labels:
-        size = max(map(len, labels.values()))
-        y = y.astype(f"<U{max(size, y.dtype.itemsize // 4)}")
-        for t, text in labels.items():
-            y[t] = text
-    return y
-
-
-def settle(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, width: int) -> int:
-    """Put rows in ascending order of their columns and add up what has the same one, in place; the new size."""
-    n = data.size
-    few = width <= MARKED
-    words = -(-width // 64) if few else 0
-    bits, sums = np.zeros(words - (-words // 64), np.uint64), np.empty(width if few else 0)
-    return int(
-        parsers.settle(data, indices, indptr, len(indptr) - 1, np.empty(n), np.empty((2, n), np.int64), bits, sums)
-    )
+        return X, y, weight, rows

@@ -1,4 +1,4 @@
-"""Bytes from files and pipes, gzip and zstd undone.
+"""Bytes from files and pipes, decompressed from gzip and zstd.
 
 A compressed file may expand to FREE bytes, or to RATIO times what was read of it, whichever is more; beyond that it is
 refused as a bomb.
@@ -16,14 +16,14 @@ from ..errors import SourceError
 
 FREE = 1 << 28
 RATIO = 1000
-SKIP = 1 << 20
+SKIP = 1 << 20  # bytes that are skipped at a time
 
 
-class Stream(io.RawIOBase):
+class ByteStream(io.RawIOBase):
     """The bytes of a file, or of standard input for "-"."""
 
     def __init__(self, path: str) -> None:
-        self.path, self.given = path, 0
+        self.path, self.delivered = path, 0
         try:
             self.raw: Any = sys.stdin.buffer if path == "-" else open(path, "rb", buffering=0)  # noqa: SIM115
             if path == "-":
@@ -36,17 +36,17 @@ class Stream(io.RawIOBase):
         except OSError as error:
             raise SourceError(f"{self.where}: {error.strerror}") from None
         self.file: Any = self.raw
-        self.packed = True
+        self.compressed = True
         if head[:2] == b"\x1f\x8b":
-            self.counted = Counted(self.raw)
-            self.file = gzip.GzipFile(fileobj=self.counted, mode="rb")  # type: ignore[call-overload]
+            self.counter = CountingReader(self.raw)
+            self.file = gzip.GzipFile(fileobj=self.counter, mode="rb")  # type: ignore[call-overload]
         elif head == b"\x28\xb5\x2f\xfd":
             import pyarrow as pa
 
-            self.counted = Counted(self.raw)
-            self.file = pa.CompressedInputStream(pa.PythonFile(self.counted, mode="r"), "zstd")
+            self.counter = CountingReader(self.raw)
+            self.file = pa.CompressedInputStream(pa.PythonFile(self.counter, mode="r"), "zstd")
         else:
-            self.packed = False
+            self.compressed = False
 
     @property
     def where(self) -> str:
@@ -55,14 +55,14 @@ class Stream(io.RawIOBase):
 
     @property
     def consumed(self) -> int:
-        """Bytes read of the file as it lies on the disk."""
-        return self.counted.count if self.packed else self.given
+        """Bytes read of the file as it is on disk."""
+        return self.counter.count if self.compressed else self.delivered
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, view: Any) -> int:
-        """Fill the view as far as there are bytes; 0 at the end."""
+        """Fill the view as far as there are bytes; returns how many, 0 at the end."""
         filled, view = 0, memoryview(view)
         try:
             while filled < len(view):
@@ -70,32 +70,32 @@ class Stream(io.RawIOBase):
                 if not n:
                     break
                 filled += n
-                if self.packed and self.given + filled > max(FREE, RATIO * self.counted.count):
+                if self.compressed and self.delivered + filled > max(FREE, RATIO * self.counter.count):
                     raise SourceError(
                         f"{self.where}: expands to more than {RATIO} times its size (beyond {FREE >> 20} MiB); "
-                        "unpack it first if it is to be trusted"
+                        "decompress it first if you trust it"
                     )
         except (EOFError, zlib.error) as error:
             raise SourceError(f"{self.where}: the compressed data is damaged or cut short: {error}") from None
         except OSError as error:
             raise SourceError(f"{self.where}: {error.strerror or error}") from None
-        self.given += filled
+        self.delivered += filled
         return filled
 
     def skip(self, size: int | None, hasher: Any) -> None:
-        """Pass over the first bytes (None: all), adding them to the hash if there is one."""
-        if hasher is None and size is not None and not self.packed and self.path != "-":
+        """Skip the first bytes (None: all), adding them to the hash if there is one."""
+        if hasher is None and size is not None and not self.compressed and self.path != "-":
             self.raw.seek(size)
-            self.given = size
+            self.delivered = size
             return
         room = bytearray(SKIP)
-        while size is None or self.given < size:
-            view = memoryview(room)[: None if size is None else size - self.given]
+        while size is None or self.delivered < size:
+            view = memoryview(room)[: None if size is None else size - self.delivered]
             n = self.readinto(view)
             if not n and size is None:
                 return
             if not n:
-                raise SourceError(f"{self.where}: has {self.given:,} bytes, but {size:,} had been read of it before")
+                raise SourceError(f"{self.where}: has {self.delivered:,} bytes, but {size:,} were read from it before")
             if hasher is not None:
                 hasher.update(view[:n])
 
@@ -107,7 +107,7 @@ class Stream(io.RawIOBase):
         super().close()
 
 
-class Counted:
+class CountingReader:
     """A file that counts the bytes read from it."""
 
     def __init__(self, file: Any) -> None:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ModelError
-from ..kernels.geometries import Balanced, Euclidean, Simplex
+from ..kernels.entropic import Balanced, Simplex
+from ..kernels.euclidean import Euclidean
 from ..kernels.online import FACTS
 from ..kernels.state import ROUNDS, SCALARS
 from ..online.learners import Learner

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import kernels
 from ..errors import ModelError
-from ..kernels.geometries import Euclidean
+from ..kernels.euclidean import Euclidean
 from ..kernels.losses import Square
 from ..kernels.rates import RateSchedule
 from ..kernels.updates import Explicit

@@ -1,26 +1,63 @@
-"""What to learn from what."""
+"""What was asked for: the data, the learners, and how rows are read and chosen."""
 
 from __future__ import annotations
 
+import difflib
+import inspect
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..online.learners import BY_NAME, Learner
-from ..sources import Chunk, Source, SourceError, ending, open_source, sample
-from ..sources.base import Options
+from ..errors import OptionError, SourceError
+from ..online.learners import LEARNERS, Learner
+from ..sources import Chunk, SampleSource, Source, file_format, open_source
+from .prepare import sampled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-from .prepare import number, sampled
+    from collections.abc import Collection, Iterator, Sequence
 
 ONCE = "rows from standard input can be read only once"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to learn from what. `learners` are (name, options) pairs; `reading` are parameters of `open_source`."""
+    """What to learn from which rows: plain values only, so that a resumed run can be checked against the first one.
+
+    Parameters
+    ----------
+    data : object
+        A path, ``"-"`` for standard input, ``"sample:NAME"``, or anything else that `hindsight.open_source` reads.
+    target : str or None
+        The column to predict; None where the format has a place of its own for it (svmlight, Vowpal Wabbit).
+    learners : tuple of (str, dict)
+        Names in the table of learners, each with its options; see `choose_learners`. An empty tuple reads targets as
+        they are: numbers, or labels.
+    reading : dict, default {}
+        Parameters of `hindsight.open_source`.
+    intercept : bool, default True
+        Whether a constant coordinate 1 joins every row.
+    passes : int, default 1
+        How often the rows are read.
+    scale : str, default "none"
+        How rows are scaled before they are played: a key of `hindsight.rows.scaling.SCALES`.
+    labels : tuple of str or None, default None
+        The labels; None takes those that are found.
+    limit : int or None, default None
+        The number of rows to take in each pass; None takes all.
+    sample : float or None, default None
+        The probability in (0, 1] with which each row is taken; None takes all.
+    seed : int, default 0
+        Seed in [0, 2^64) of the draws of `sample`.
+    digest : bool, default False
+        Whether to compute the SHA-256 of what is read.
+
+    Examples
+    --------
+    >>> plan = Plan("rows.csv", "y", choose_learners(["widrow-hoff"], [0.1, 0.5]))
+    >>> [describe_learner(learner) for learner in plan.make()][1]
+    'widrow-hoff, implicit step, η = 0.5, loss square(1), geometry euclidean'
+    """
 
     data: Any
     target: str | None
@@ -41,8 +78,15 @@ class Plan:
         if not 0 <= self.seed < 1 << 64:
             raise ValueError(f"seed must be a whole number from 0 to 2^64 - 1; got {self.seed}")
 
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any], data: Any) -> Plan:
+        """The plan whose `settings` these are, over other data."""
+        learners = tuple((name, options) for name, options in settings["learners"])
+        labels = None if settings["labels"] is None else tuple(settings["labels"])
+        return cls(**settings | {"data": data, "learners": learners, "labels": labels})
+
     def settings(self) -> dict[str, Any]:
-        """Everything that decides the result, as plain values."""
+        """Every field that decides the result, as plain values."""
         out = asdict(self)
         del out["digest"]
         return {
@@ -52,60 +96,133 @@ class Plan:
 
     def make(self) -> list[Learner]:
         """The learners."""
-        made: list[Learner] = [BY_NAME[name].make(**options) for name, options in self.learners]
-        return made
+        return [LEARNERS[name].make(**options) for name, options in self.learners]
 
     def classify(self) -> bool:
         """Whether targets are labels; a ValueError where some learners want labels and others numbers."""
         kinds = {
-            BY_NAME[name].task == "classify" or learner.targets in ("sign", "unit")
+            LEARNERS[name].task == "classify" or learner.targets in ("sign", "unit")
             for (name, _), learner in zip(self.learners, self.make(), strict=True)
         }
         if len(kinds) > 1:
             raise ValueError("some of these learners predict labels and others numbers: run them apart")
-        return kinds.pop()
+        return kinds == {True}
+
+    @property
+    def reread(self) -> bool:
+        """Whether the rows can be read more than once."""
+        return not (isinstance(self.data, str) and self.data == "-")
 
     def open(self) -> Source:
         """The source, from its beginning."""
-        labels = None if self.classify() else False
+        labels = None if not self.learners or self.classify() else False
         if isinstance(self.data, str) and self.data.startswith("sample:"):
-            return Sample(self.data, self.target, labels)
+            return SampleSource(self.data, self.target, labels)
         target = self.target
         if target is None:
             paths = self.data if isinstance(self.data, (list, tuple)) else [self.data]
-            if (self.reading.get("format") or ending(str(paths[0]))) not in ("svmlight", "vw"):
+            if (self.reading.get("format") or file_format(str(paths[0]))) not in ("svmlight", "vw"):
                 raise SourceError(f"{self.data}: say which column to predict: --target COLUMN")
             target = "label"  # such rows have a place of their own for it
         return open_source(self.data, target, labels=labels, digest=self.digest, **self.reading)
 
     def chunks(self, source: Source, start: dict[str, Any] | None = None) -> Iterator[Chunk]:
-        """The rows of the source that are to be taken."""
+        """The rows of the source that are to be taken, after the position `start`."""
         return source.chunks(start) if self.sample is None else sampled(source.chunks(start), self.sample, self.seed)
 
 
-class Sample(Source):
-    """Real data that scikit-learn ships, as one chunk."""
+def choose_learners(
+    names: Sequence[str], etas: Sequence[float] | None = None, options: dict[str, Any] | None = None
+) -> tuple[tuple[str, dict[str, Any]], ...]:
+    """Every named learner at every rate, each with those of the options that it takes.
 
-    def __init__(self, where: str, target: str | None, labels: bool | None) -> None:
-        super().__init__(where, Options(target=target, ahead=False))
-        self.table = sample(where.removeprefix("sample:"), target)
-        self.numbers = labels is False
-        self.done_to_it = self.table.about.split("features, ")[1]
+    Parameters
+    ----------
+    names : sequence of str
+        Names in the table of learners.
+    etas : sequence of float or None, default None
+        The rates; None is each learner's default.
+    options : dict or None, default None
+        Further options by name, as ``{"loss": "hinge"}``.
 
-    @property
-    def names(self) -> list[str]:
-        return self.table.names
+    Returns
+    -------
+    tuple of (str, dict)
+        The `learners` of a `Plan`.
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """The columns of a sample are always the same."""
+    Raises
+    ------
+    OptionError
+        If a name is not in the table, or no learner takes one of the options.
 
-    def _chunks(self, start: dict[str, Any] | None) -> Iterator[Chunk]:
-        X, raw, places = self.table.X, self.table.y, self.table.places
-        if self.numbers and not all(map(number, raw.tolist())):
-            bad = next(v for v in raw.tolist() if not number(v))
-            raise SourceError(f"{self.where}: target {bad!r} is not a number: take a learner of labels, as perceptron")
-        y = raw.astype(np.float64) if self.numbers else raw
-        first = start["row"] if start else 0
-        here = {"row": len(y), "rejected": 0}
-        if first < len(y):
-            yield Chunk(X[first:], y[first:], None, first, here, 0, lambda i: places[first + i], lambda i: "")
+    Examples
+    --------
+    >>> choose_learners(["perceptron", "eg"], [0.1], {"radius": 2.0})
+    (('perceptron', {}), ('eg', {'radius': 2.0, 'eta': 0.1}))
+    """
+    options = options or {}
+    if not names:
+        raise OptionError("learner", f"must be one of {', '.join(LEARNERS)}")
+    out: list[tuple[str, dict[str, Any]]] = []
+    taken: set[str] = set()
+    for name in names:
+        check_choice("learner", name, LEARNERS)
+        takes = options_of(name)
+        rates = etas if etas is not None and "eta" in takes else [None]
+        for rate in rates:
+            mine = {k: v for k, v in options.items() if k in takes} | ({} if rate is None else {"eta": rate})
+            taken |= set(mine)
+            LEARNERS[name].make(**mine)  # says what is wrong with a value
+            out.append((name, mine))
+    for option in [*options, *(["eta"] if etas is not None else [])]:
+        if option in taken:
+            continue
+        if len(out) > 1:
+            raise OptionError(option, "is not an option of any of these learners")
+        takes = options_of(out[0][0])
+        raise OptionError(option, f"is not an option of {out[0][0]} (it takes: {', '.join(takes) or 'none'})")
+    return tuple(out)
+
+
+def options_of(name: str) -> list[str]:
+    """The options that a learner of the table takes.
+
+    Examples
+    --------
+    >>> options_of("widrow-hoff")
+    ['eta', 'update', 'power']
+    """
+    return list(inspect.signature(LEARNERS[name].make).parameters)
+
+
+def check_choice(option: str, value: str, choices: Collection[str]) -> None:
+    """Raise an `OptionError`, with the nearest choice as a hint, if the value is not one of the choices."""
+    if value not in choices:
+        near = difflib.get_close_matches(value, choices, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise OptionError(option, f"must be one of {', '.join(choices)}; got {value!r}{hint}")
+
+
+def describe_learner(learner: Learner) -> str:
+    """A learner and its settings, in one line.
+
+    Examples
+    --------
+    >>> from hindsight.online.learners import eg
+    >>> describe_learner(eg(eta=0.2, radius=3.0))
+    'eg, explicit step, η = 0.2, loss square(1), geometry balanced of radius 3'
+    """
+    step, geometry = learner.rate, learner.geometry
+    rate = f"η = {step.eta:g}" + (f"·t^−{step.power:g}" if step.power else "")
+    if step.rates.size:
+        rate = f"{step.rates.size:,} given rates"
+    values = ", ".join(f"{value:g}" for value in learner.loss if np.isscalar(value))
+    parts = [learner.name, f"{part_name(learner.update)} step", rate, f"loss {part_name(learner.loss)}({values})"]
+    radius = f" of radius {geometry.radius:g}" if geometry.multiplicative else ""
+    parts.append(f"geometry {part_name(geometry)}{radius}")
+    return ", ".join(parts)
+
+
+def part_name(part: Any) -> str:
+    """The name of a loss, an update or a geometry: its own, otherwise that of its class."""
+    return str(getattr(part, "name", type(part).__name__.lower()))

@@ -1,24 +1,314 @@
-"""Rows of a source made ready to be played: which are taken, and targets as the runs see them."""
+"""Rows made ready to be played, for learning, certifying and predicting alike.
+
+A row is taken or not (`sampled`, `limited`), its columns are those of the run, it is scaled, and its target becomes
+what each run takes (`Preparation.prepare`). Whoever reads rows again reads them through this module.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..errors import NewLabelError
-from ..sources import label_text
+from ..rows.scaling import scaled
+from ..sources import SourceError, label_text, open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from ..online.run import Run
-    from ..sources import Chunk
+    from ..rows.data import Data
+    from ..sources import Chunk, Source
+    from ..storage.model import Model
+    from .plan import Plan
+
+MANY = 100  # labels at most
+SMALL = 1 << 28  # bytes of rows that are held in memory rather than read again
+
+
+# ---------------------------------------------------------------- as played
+
+
+class PreparedChunk(NamedTuple):
+    """Rows as they are played.
+
+    Attributes
+    ----------
+    X : ndarray or csr_matrix
+        The rows, scaled.
+    y : ndarray
+        The targets as they were read.
+    codes : ndarray or None
+        The label of each row, by its number; None where targets are numbers.
+    targets : list of ndarray
+        For each run its targets.
+    weight : ndarray or None
+        The importance of each row; None is 1.
+    """
+
+    X: Any
+    y: np.ndarray
+    codes: np.ndarray | None
+    targets: list[np.ndarray]
+    weight: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """How the rows of a source become rows as they are played.
+
+    Parameters
+    ----------
+    plan : Plan
+        Which rows are read, and how.
+    labels : list of str or None
+        The labels in the order of their numbers; None where targets are numbers.
+    scale : dict or None
+        What `hindsight.rows.scaling.scaled` needs; None leaves rows as they are.
+    source_state : dict or None
+        Which feature has which column; None is the order in which they are met.
+    """
+
+    plan: Plan
+    labels: list[str] | None
+    scale: dict[str, Any] | None
+    source_state: dict[str, Any] | None
+
+    def open(self) -> Source:
+        """The source from its beginning, with each feature at its column."""
+        source = self.plan.open()
+        if self.source_state is not None:
+            source.restore(self.source_state)
+        return source
+
+    def prepare(self, chunk: Chunk, runs: Sequence[Sequence[Run]]) -> PreparedChunk:
+        """The rows of a chunk, with targets for all runs of each learner."""
+        y = targets_of(chunk)
+        codes = None if self.labels is None else coded(self.labels, chunk, y)
+        targets = [each for mine in runs for each in targets_for(self.labels, mine[0], y, codes)]
+        return PreparedChunk(scaled(chunk.X, self.scale), y, codes, targets, chunk.weight)
+
+    def replay(self, runs: Sequence[Run]) -> Iterator[PreparedChunk]:
+        """One pass over the rows as the runs of one learner played them."""
+        source, width = self.open(), runs[0].features
+        for chunk in limited(self.plan.chunks(source), self.plan.limit, 0):
+            if not len(chunk):
+                continue
+            rows = self.prepare(chunk, [runs])
+            if rows.X.shape[1] < width and source.kind == "sparse":
+                rows.X.resize((rows.X.shape[0], width))
+            yield rows
+
+    def data(self, runs: Sequence[Run]) -> list[Data]:
+        """The rows as played, for each run of a learner: in memory where they are few, else read again each time."""
+        from ..rows.data import Data
+
+        chunks, size = [], 0
+        for rows in self.replay(runs):
+            chunks.append(rows)
+            X = rows.X
+            size += (X.nbytes if hasattr(X, "nbytes") else X.data.nbytes + X.indices.nbytes) + X.shape[0] * 8
+            if size > SMALL:
+                break
+        else:
+            if not chunks:
+                raise SourceError(f"{self.plan.data}: there is no row")
+            X, weight = stacked([rows.X for rows in chunks]), joined([rows.weight for rows in chunks])
+            targets = [np.concatenate([rows.targets[k] for rows in chunks]) for k in range(len(runs))]
+            return [Data(X, y, weight, run.bias) for y, run in zip(targets, runs, strict=True)]
+
+        def again(k: int) -> Callable[[], Iterator[Any]]:
+            return lambda: ((rows.X, rows.targets[k], rows.weight) for rows in self.replay(runs))
+
+        return [Data.from_chunks(again(k), run.bias) for k, run in enumerate(runs)]
+
+
+def stacked(rows: list[Any]) -> Any:
+    """Chunks of rows as one array or CSR matrix; sparse ones may have grown wider."""
+    if isinstance(rows[0], np.ndarray):
+        return np.concatenate(rows)
+    from scipy.sparse import vstack
+
+    for X in rows:
+        X.resize((X.shape[0], rows[-1].shape[1]))
+    return vstack(rows, format="csr")
+
+
+def joined(weights: list[np.ndarray | None]) -> np.ndarray | None:
+    """Weights of chunks as one array; None where there are none."""
+    given = [weight for weight in weights if weight is not None]
+    return np.concatenate(given) if given else None
+
+
+# ---------------------------------------------------------------- all rows at once
+
+
+class AllRows(NamedTuple):
+    """All rows of a source.
+
+    Attributes
+    ----------
+    X : ndarray or csr_matrix
+        The rows.
+    y : ndarray
+        The targets as they were read: numbers, or text if one of them is not a number.
+    weight : ndarray or None
+        The importance of each row; None is 1.
+    names : list of str
+        The names of the features.
+    place : callable
+        Where the row of a number stands, as "rows.csv, line 3".
+    """
+
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray | None
+    names: list[str]
+    place: Callable[[int], str]
+
+
+def read_all(plan: Plan) -> AllRows:
+    """All rows that a plan takes, in memory and not scaled.
+
+    Parameters
+    ----------
+    plan : Plan
+        Which rows to read, and how. With no `learners` the targets are read as they are.
+
+    Returns
+    -------
+    AllRows
+
+    Raises
+    ------
+    SourceError
+        If there is no row.
+
+    Examples
+    --------
+    >>> from hindsight.training.plan import Plan
+    >>> rows = read_all(Plan("sample:diabetes", None, (), limit=5))
+    >>> rows.X.shape, rows.y.shape
+    ((5, 10), (5,))
+    """
+    source = plan.open()
+    chunks = [chunk for chunk in limited(plan.chunks(source), plan.limit, 0) if len(chunk)]
+    if not chunks:
+        raise SourceError(f"{plan.data}: there is no row to learn from")
+    targets = [targets_of(chunk) for chunk in chunks]
+    if any(y.dtype.kind == "U" for y in targets):
+        targets = [label_text(y) if y.dtype.kind == "f" else y for y in targets]
+    firsts = np.cumsum([0, *map(len, chunks)])
+
+    def place(row: int) -> str:
+        k = int(np.searchsorted(firsts, row, "right")) - 1
+        return chunks[k].place(row - int(firsts[k]))
+
+    X, weight = stacked([chunk.X for chunk in chunks]), joined([chunk.weight for chunk in chunks])
+    return AllRows(X, np.concatenate(targets), weight, list(source.names), place)
+
+
+# ---------------------------------------------------------------- for a saved model
+
+# The options of reading that hold for other files too; `features` are then the columns that were read.
+READING = ("features", "ignore", "header", "separator", "categorical", "missing", "zero_based", "hash_bits")
+
+
+def rows_to_predict(model: Model, data: Any, form: str | None = None) -> Iterator[tuple[Any, Callable[[int], str]]]:
+    """Rows prepared as they were for learning, chunk by chunk.
+
+    Parameters
+    ----------
+    model : Model
+        The model that will predict them.
+    data : object
+        Anything that `hindsight.open_source` reads.
+    form : str or None, default None
+        Its format; None goes by the name of the file.
+
+    Yields
+    ------
+    X : ndarray or csr_matrix
+        The rows with the model's features. A sparse feature that the model does not know is left out.
+    place : callable
+        Where row i of the chunk stands.
+    """
+    known = model.preparation.get("source", {})
+    options = {name: known[name] for name in READING if name in known}
+    if options.get("missing") == "skip":
+        options["missing"] = "error"  # a row left out would shift all predictions after it
+    if not options.get("categorical") and "features" not in options and model.preparation.get("kind") != "sparse":
+        options["features"] = model.names
+    source = open_source(data, None, format=form, **options)
+    column = None if model.names is None else {name: j for j, name in enumerate(model.names)}
+    for chunk in source.chunks():
+        X = chunk.X
+        if source.kind == "sparse" and column is not None:
+            X = columns_by_name(X, source.names, column, model.features)
+        yield scaled(X, model.preparation.get("scale")), chunk.place
+
+
+def columns_by_name(X: Any, names: Sequence[str], column: dict[str, int], features: int) -> Any:
+    """Sparse rows with every named feature moved to its column; features without one are left out."""
+    from scipy.sparse import csr_matrix
+
+    met, where = np.unique(X.indices, return_inverse=True)
+    columns = np.array([column.get(names[k], -1) for k in met.tolist()], np.int32)[where]
+    known = columns >= 0
+    ends = np.concatenate([[0], np.cumsum(known)])[X.indptr]
+    out = csr_matrix((X.data[known], columns[known], ends), shape=(X.shape[0], features))
+    out.sort_indices()  # as for learning, so that sums are taken in the same order
+    return out
+
+
+# ---------------------------------------------------------------- which rows
+
+
+def sampled(chunks: Iterator[Chunk], part: float, seed: int) -> Iterator[Chunk]:
+    """Chunks with each row taken with probability `part`. What is drawn for a row depends on its number alone.
+
+    So neither the sizes of chunks, nor another pass, nor resuming from a checkpoint change what is taken.
+    """
+    for chunk in chunks:
+        skip = chunk.first % 4  # of the four numbers that the generator makes at a time
+        draws = np.random.Generator(np.random.Philox(key=seed).advance(chunk.first // 4)).random(skip + len(chunk))
+        taken = np.flatnonzero(draws[skip:] < part)
+        select(chunk, taken)
+        chunk.place, chunk.raw = reindexed(chunk.place, taken), reindexed(chunk.raw, taken)
+        yield chunk
+
+
+def limited(chunks: Iterator[Chunk], limit: int | None, row: int) -> Iterator[Chunk]:
+    """Chunks up to `limit` rows in all, `row` of which were taken before."""
+    for chunk in chunks:
+        if limit is not None and row + len(chunk) >= limit:
+            select(chunk, slice(limit - row))
+            yield chunk
+            return
+        row += len(chunk)
+        yield chunk
+
+
+def select(chunk: Chunk, rows: Any) -> None:
+    """Keep these rows of a chunk."""
+    chunk.X = chunk.X[rows]
+    chunk.y = None if chunk.y is None else chunk.y[rows]
+    chunk.weight = None if chunk.weight is None else chunk.weight[rows]
+
+
+def reindexed(text: Callable[[int], str], rows: np.ndarray) -> Callable[[int], str]:
+    """The text of row ``rows[i]`` as that of row i."""
+    return lambda i: text(int(rows[i]))
+
+
+# ---------------------------------------------------------------- targets and labels
 
 
 def targets_of(chunk: Chunk) -> np.ndarray:
-    """The targets of a chunk, which has them as a target was named."""
+    """The targets of a chunk of a source that was opened with a target."""
     assert chunk.y is not None
     return chunk.y
 
@@ -35,7 +325,7 @@ def in_order(labels: set[str]) -> list[str]:
 
 
 def number(text: str) -> bool:
-    """Whether the text is a number."""
+    """Whether the text is a finite number."""
     try:
         return math.isfinite(float(text))
     except ValueError:
@@ -47,42 +337,7 @@ def check_labels(labels: list[str]) -> None:
     if len(labels) < 2:
         raise ValueError(f"the target has one value only: {labels[0]!r}" if labels else "there is no row to learn from")
     if len(labels) > MANY:
-        raise ValueError(f"the target has more than {MANY} values: for numbers take --learner widrow-hoff")
-
-
-def sampled(chunks: Iterator[Chunk], part: float, seed: int) -> Iterator[Chunk]:
-    """Chunks with each row taken with probability `part`. What is drawn for a row depends on its number alone.
-
-    So the sizes of chunks, another pass or going on from a checkpoint change nothing.
-    """
-    for chunk in chunks:
-        skip = chunk.first % 4  # of the four numbers that the generator makes at a time
-        draws = np.random.Generator(np.random.Philox(key=seed).advance(chunk.first // 4)).random(skip + len(chunk))
-        taken = np.flatnonzero(draws[skip:] < part)
-        chunk.X = chunk.X[taken]
-        chunk.y = None if chunk.y is None else chunk.y[taken]
-        chunk.weight = None if chunk.weight is None else chunk.weight[taken]
-        chunk.place, chunk.raw = renumbered(chunk.place, taken), renumbered(chunk.raw, taken)
-        yield chunk
-
-
-def renumbered(tell: Callable[[int], str], rows: np.ndarray) -> Callable[[int], str]:
-    """The same of row rows[i]."""
-    return lambda i: tell(int(rows[i]))
-
-
-def limited(chunks: Iterator[Chunk], limit: int | None, row: int) -> Iterator[Chunk]:
-    """Chunks up to so many rows in all, `row` of which have been."""
-    for chunk in chunks:
-        if limit is not None and row + len(chunk) >= limit:
-            m = limit - row
-            chunk.X = chunk.X[:m]
-            chunk.y = None if chunk.y is None else chunk.y[:m]
-            chunk.weight = None if chunk.weight is None else chunk.weight[:m]
-            yield chunk
-            return
-        row += len(chunk)
-        yield chunk
+        raise ValueError(f"the target has more than {MANY} values: for numbers take another learner, as widrow-hoff")
 
 
 def coded(labels: list[str], chunk: Chunk, raw: np.ndarray) -> np.ndarray:
@@ -101,11 +356,8 @@ def coded(labels: list[str], chunk: Chunk, raw: np.ndarray) -> np.ndarray:
 
 
 def targets_for(labels: list[str] | None, run: Run, raw: np.ndarray, codes: np.ndarray | None) -> list[np.ndarray]:
-    """For each run of a learner, its targets: numbers, or labels as the rule takes them."""
+    """For each run of a learner, its targets: numbers, or labels as the loss takes them."""
     if labels is None or codes is None:
         return [raw]
     low = 0.0 if run.learner.targets == "unit" else -1.0
     return [(1.0 - low) * (codes == k) + low for k in (range(1, 2) if len(labels) == 2 else range(len(labels)))]
-
-
-MANY = 100  # labels at most

@@ -23,11 +23,10 @@ from numpy.typing import NDArray
 
 from ...kernels.ascent import ascend
 from ...kernels.compiler import for_parts
-from ...kernels.entropic import refresh
 from ...kernels.floats import EPS, Floats
 from ...kernels.geometries import begin
+from ...online.margins import each_loss, each_slope
 from ...rows.data import Data
-from ..pointwise import each_loss, each_slope
 from .spaces import Space
 
 Loss = Any  # one of the losses of `kernels`
@@ -62,21 +61,19 @@ class Ascent:
         self.alpha, self.conjugates = np.zeros(data.rounds), np.zeros(data.rounds)
         self.v = np.zeros(data.width)
         self._state = begin(space.geometry, data.width, None, False)
+        self._ascend = for_parts(ascend, loss)
         self._random = np.random.default_rng(0)
 
     def run_passes(self, count: int = 1) -> None:
         """Ascend over the rows `count` times, in random order within each chunk, then recompute v."""
-        geometry, loop = self.space.geometry, for_parts(ascend, self.loss)
-        self._state.theta[:] = self.space.theta(self.v, self.kappa)
-        if geometry.multiplicative:
-            refresh(geometry, self._state)
+        self.space.geometry.place_dual(self._state, self.space.theta(self.v, self.kappa))
         b = self.curvature / self.kappa
         for _ in range(count):
             for first, rows, size in self.data.blocks():
                 part = slice(first, first + size)
-                loop(
+                self._ascend(
                     rows, self._order(size), self.data.y[part], self.a[part], b[part], self.loss,
-                    geometry, self.kappa, self._state, self.alpha[part], self.conjugates[part],
+                    self.space.geometry, self.kappa, self._state, self.alpha[part], self.conjugates[part],
                 )  # fmt: skip
         self.v = self.data.combine(self.alpha)
 

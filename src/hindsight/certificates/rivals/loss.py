@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...kernels.floats import EPS, Floats
+from ...online.margins import each_loss
 from ...rows.data import Data
-from ..pointwise import each_loss
 from .ascent import Loss, solve
 from .ridge import ridge
 from .spaces import Geometry, space
@@ -99,8 +99,7 @@ def best(
 
     Examples
     --------
-    >>> from hindsight.kernels.euclidean import Euclidean
-    >>> from hindsight.kernels.losses import Square
+    >>> from hindsight.kernels import Euclidean, Square
     >>> data = Data(np.array([[1.0], [1.0]]), [1.0, 3.0])
     >>> best(data, Square(2.0), Euclidean(1.0), kappa=4.0).u
     array([1.])

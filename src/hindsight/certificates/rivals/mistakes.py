@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from ...kernels.ascent import hinge_along
-from ...kernels.floats import EPS, Floats
 from ...kernels.euclidean import Euclidean
+from ...kernels.floats import EPS, Floats
 from ...kernels.losses import Hinge
 from ...rows.data import Data
 from .ascent import Ascent

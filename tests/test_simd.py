@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 
 from hindsight import kernels
 from hindsight.kernels import simd as lanes
+from hindsight.kernels.rows import axpy, inner
 from hindsight.rows.matrices import rows_of
 
 
@@ -55,7 +56,7 @@ def looked_up(w, base, places, at, count, out):
 
 @njit
 def ascends(x, at, count):
-    return lanes.ascend(x, at, count)
+    return lanes.ascending(x, at, count)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -203,9 +204,9 @@ def test_rows_of_every_width(width, dtype):
 
 @njit
 def dense(rows, v, i, t):
-    return rows.inner(v, i, rows, t)
+    return inner(v[i], rows, t)
 
 
 @njit
 def move(rule, rows, v, i, t, d):
-    rows.stride(rule, v, i, rows, t, d)
+    axpy(rule, v[i], rows, t, d)

@@ -1,0 +1,78 @@
+"""`hindsight learn --learner isotron`: all rows are read first, and every round is a pass over them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from ..certificates.theorems import Verdict
+from ..errors import OptionError
+from ..training.batch import BATCH_LEARNERS
+from ..training.plan import Plan
+from .text import print_error_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .options import LearnerOptions, ResultOptions, RowOptions
+
+
+def learn_in_batches(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> int:
+    """Read, fit, and print the result; the exit status."""
+    check(rows, learner, results)
+    results.destinations().check()
+    etas = learner.etas()
+    if etas is not None and len(etas) != 1:
+        raise OptionError("eta", f"must be a number above 0; got {learner.eta!r}")
+    plan = Plan(rows.data, rows.target, (), rows.reading(False), limit=rows.limit, sample=rows.sample, seed=rows.seed)
+    quiet = results.progress in ("none", "json")
+    rounds = learner.rounds or 100
+    fit = BATCH_LEARNERS[learner.names]
+    model, read = fit(
+        plan, rounds, learner.lipschitz, None if etas is None else etas[0], not quiet and sys.stderr.isatty()
+    )
+    m, n = read.X.shape
+    if not quiet:
+        for line in table(rows, learner, model, rounds):
+            print_error_line(line)
+    certificate = model.certify(read.X, read.y, read.weight) if results.certify else None
+    if results.save is not None:
+        model.save(results.save)
+    histories = model.histories_
+    if results.as_json:
+        out: dict[str, Any] = {"data": rows.data, "rows": m, "features": n, "rounds": rounds}
+        out["losses"] = [list(map(float, history.loss)) for history in histories]
+        out["best_round"] = [int(history.best) + 1 for history in histories]
+        out["weights"] = [dict(zip(read.names, w.tolist(), strict=True)) for w in model.coef_.reshape(-1, n)]
+        print(json.dumps(out | ({} if certificate is None else {"certificate": certificate.to_dict()})))
+    else:
+        print(f"{m:,} rows × {n:,} features")
+        for history in histories:
+            t = history.best + 1
+            print(f"mean squared error {history.loss[t - 1]:.6g} in round {t}, the best of {rounds}")
+        for line in [] if certificate is None else certificate.lines():
+            print(line)
+    return int(certificate is not None and certificate.verdict is Verdict.BROKEN)
+
+
+def check(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> None:
+    """Refuse options of learners that go through the rows once."""
+    online = {"scale": rows.scale != "none", "passes": rows.passes > 1, "labels": rows.labels}
+    online |= {name: getattr(results, name) for name in ("report", "predictions", "rejects", "checkpoint", "resume")}
+    for name in [*learner.options, *(name for name, value in online.items() if value)]:
+        raise OptionError(name, f"is not an option of {learner.names}, which learns from all rows at once")
+
+
+def table(rows: RowOptions, learner: LearnerOptions, model: Any, rounds: int) -> Iterator[str]:
+    """The settings, and the loss after 1, 2, 4, ... rounds."""
+    slopes = "isotonic regression" if learner.lipschitz is None else f"slopes at most {learner.lipschitz:g}"
+    yield f"{rows.data}  target {rows.target!r}" if rows.target else rows.data
+    yield f"  {learner.names}, link by {slopes}, η = {model.eta_:g}, {rounds} rounds"
+    for k, history in enumerate(model.histories_):
+        losses = history.loss
+        if len(model.histories_) > 1:
+            yield f"  {model.classes_[k]} against the rest"
+        yield f"{'round':>12} {'mean squared error':>20}"
+        for t in sorted({min(len(losses), 2**i) for i in range(len(losses).bit_length() + 1)}):
+            yield f"{t:>12,} {losses[t - 1]:>20.6g}"

@@ -1,0 +1,119 @@
+"""What `hindsight inspect` shows of a model file."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..formatting import _plain
+from ..training.saved import describe_model, feature_name
+
+if TYPE_CHECKING:
+    from ..storage.model import Model
+
+
+def card(path: str, model: Model, top: int) -> list[str]:
+    """What a model file holds, as lines of text."""
+    out = [f"{path}: {describe_model(model)}"]
+    names = "numbered" if model.names is None else "named"
+    out.append(f"  {model.features:,} features ({names}), {'with' if model.intercept else 'without'} an intercept")
+    if model.labels is not None and len(model.runs) == 1:
+        out.append(f"  labels: {model.labels[0]} is −1, {model.labels[1]} is +1")
+    elif model.labels is not None:
+        out.append(f"  labels: {len(model.labels)} classes, each against the rest: {', '.join(model.labels)}")
+    for title, values in (("settings", model.settings), ("rows", model.preparation)):
+        out += [f"  {title}: {', '.join(named(values))}"] if named(values) else []
+    out += [*facts_of(model), *weights_of(model, top)]
+    if model.certificate is None:
+        out.append("certificate: none was made")
+    else:
+        out += ["certificate", *(f"  {line}" for line in model.certificate.lines())]
+    out.append(f"data: {model.digest or 'no digest'}")
+    out.append("versions: " + ", ".join(f"{name} {version}" for name, version in model.versions.items()))
+    return out
+
+
+def facts_of(model: Model) -> list[str]:
+    """The facts of each run."""
+    out = ["facts"]
+    for k, facts in enumerate(model.facts):
+        what, total = ("squared error", facts.square) if model.learner.score == "square" else ("loss", facts.loss)
+        head = f"  {model.labels[k]}: " if model.labels is not None and len(model.runs) > 1 else "  "
+        mean = f", mean {total / facts.weight:.6g}" if facts.weight else ""
+        wrong = "" if model.labels is None else f", {facts.mistakes:,} mistakes"
+        out.append(f"{head}{facts.rounds:,} rounds, {what} {total:.6g}{mean}{wrong}")
+        norms = f"max |x|₂ = {facts.x2:.6g}, max |x|∞ = {facts.xinf:.6g}"
+        out.append(f"{' ' * len(head)}{norms}, Σ|g|² = {facts.gradient:.6g}")
+    return out
+
+
+def weights_of(model: Model, top: int) -> list[str]:
+    """The largest weights, and the intercepts."""
+    found = heaviest(model, top)
+    if model.intercept:
+        labels: list[Any] = [None] if model.labels is None or len(model.runs) == 1 else model.labels
+        found += list(zip(labels, ["intercept"] * len(labels), model.weights[:, -1].tolist(), strict=True))
+    count = int((model.weights[:, : model.features] != 0).sum())
+    wide = max((len(name) for _, name, _ in found), default=0)
+    return [
+        f"weights: {count:,} that are not 0" + (", the largest:" if found else ""),
+        *(f"  {name:<{wide}} {weight:>14.6g}" + (f"  {label}" if label else "") for label, name, weight in found),
+    ]
+
+
+def short(value: Any) -> str:
+    """A setting in short."""
+    if isinstance(value, np.ndarray):
+        return f"({' × '.join(map(str, value.shape))} numbers)"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, dict):
+        parts, ends = named(value), "{}"
+    elif isinstance(value, (list, tuple)):
+        parts, ends = [short(v) for v in value[:8]] + ["…"] * (len(value) > 8), "[]"
+    else:
+        return str(value)
+    return ends[0] + ", ".join(parts) + ends[1]
+
+
+def named(values: dict[str, Any]) -> list[str]:
+    """Settings with their names, without those that are None or empty."""
+    given = {k: v for k, v in values.items() if v is not None and not (isinstance(v, (list, tuple, dict)) and not v)}
+    return [f"{k} {short(v)}" for k, v in given.items()]
+
+
+def card_values(model: Model, top: int) -> dict[str, Any]:
+    """What a model file holds, as plain values."""
+    found = {
+        "learner": describe_model(model),
+        "features": model.features,
+        "intercept": model.intercept,
+        "labels": model.labels,
+        "settings": model.settings,
+        "preparation": model.preparation,
+        "facts": [asdict(facts) for facts in model.facts],
+        "largest": [{"label": label, "name": name, "weight": weight} for label, name, weight in heaviest(model, top)],
+        "certificate": None if model.certificate is None else model.certificate.to_dict(),
+        "digest": model.digest,
+        "versions": model.versions,
+    }
+    return dict(_plain(found))
+
+
+def heaviest(model: Model, top: int) -> list[tuple[str | None, str, float]]:
+    """The largest weights of features: label (for one-vs-rest), name, weight."""
+    w = model.weights[:, : model.features]
+    size = np.abs(w).ravel()
+    order = np.argsort(-size, kind="stable")[:top]
+    labels = model.labels if len(model.runs) > 1 else None
+    return [
+        (
+            None if labels is None else labels[k // model.features],
+            feature_name(model, k % model.features),
+            float(w.flat[k]),
+        )
+        for k in order.tolist()
+        if size[k] > 0
+    ]

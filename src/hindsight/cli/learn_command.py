@@ -1,0 +1,142 @@
+"""One call of `hindsight learn`: a session of training, followed on standard error, and its results."""
+
+from __future__ import annotations
+
+import json
+import signal
+from typing import TYPE_CHECKING, Any
+
+from ..certificates.theorems import Verdict
+from ..errors import OptionError
+from ..training.batch import BATCH_LEARNERS
+from ..training.session import Session
+from .progress import Progress
+from .results import about, result, summary
+from .text import print_error_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..certificates.certificate import Certificate
+    from ..training.plan import Plan
+    from ..training.state import TrainingState
+    from .options import LearnerOptions, ResultOptions
+
+
+def check_online(learner: LearnerOptions) -> None:
+    """Refuse options that only learners in batches take."""
+    for name in ("rounds", "lipschitz"):
+        if getattr(learner, name) is not None:
+            raise OptionError(name, f"is an option of {', '.join(BATCH_LEARNERS)}")
+
+
+class LearnCommand:
+    """One call of `learn`.
+
+    Parameters
+    ----------
+    plan : Plan
+        What to learn.
+    results : ResultOptions
+        What to print and to write.
+    """
+
+    def __init__(self, plan: Plan, results: ResultOptions) -> None:
+        if results.certify and not plan.reread:
+            raise OptionError("certify", "reads the rows again, which standard input does not allow: read from a file")
+        self.plan, self.results = plan, results
+        self.session = Session(plan, results.destinations(), self.notify)
+        self.signal = 0
+
+    def run(self) -> int:
+        """Learn, certify, write and print; the exit status."""
+        results, session = self.results, self.session
+        state = session.run(self.observe)
+        if self.signal:
+            folder = results.checkpoint
+            what = f"resume with --checkpoint {folder} --resume" if folder else "nothing was saved"
+            self.notify(f"interrupted after {state.rows_done:,} rows: {what}")
+            return 128 + self.signal
+        certificates: list[list[Certificate]] = []
+        if results.certify:
+            from ..training.certify import certify_state
+
+            certificates = certify_state(state)
+        self.write(state, certificates)
+        if results.as_json:
+            print(json.dumps(result(state, session.titles, certificates, session.seconds)))
+        else:
+            for line in summary(state, session.titles, certificates, session.seconds):
+                print(line)
+            if results.report is not None:
+                print(f"report: {results.report}")
+        return int(any(c.verdict is Verdict.BROKEN for each in certificates for c in each))
+
+    def notify(self, line: str) -> None:
+        """Print a line that is not a result, unless progress is off."""
+        if self.results.progress not in ("none", "json"):
+            print_error_line(line)
+
+    def observe(self, state: TrainingState) -> Progress:
+        """Progress on standard error, during which signals stop the session."""
+        return InterruptibleProgress(self, state)
+
+    def interrupt(self, number: int, frame: Any) -> None:
+        """Stop the session at the next checkpoint, or at once where none can be written."""
+        if not self.plan.reread:  # and the next row may be long in coming
+            raise SystemExit(128 + number)
+        self.signal = number
+        self.session.stop()
+
+    def settings(self, state: TrainingState) -> Iterator[str]:
+        """Every setting, given or default."""
+        plan, source = self.plan, state.source or self.plan.open()
+        r = plan.reading
+        goal = "its own" if plan.target is None else repr(plan.target)
+        yield f"{plan.data}  target {goal}" + (f", weight {r['weight']!r}" if r["weight"] else "")
+        for title in self.session.titles:
+            yield f"  {title}"
+        hashed = f", hashed to 2^{r['hash_bits']} columns" if r["hash_bits"] is not None else ""
+        yield (
+            f"  intercept {'yes' if plan.intercept else 'no'}, {plan.passes} pass{'es' if plan.passes > 1 else ''}, "
+            f"scale {plan.scale}, missing values: {r['missing']}, {source.kind} rows{hashed}"
+        )
+        if plan.sample is not None:
+            yield f"  each row is taken with probability {plan.sample:g}, drawn by seed {plan.seed}"
+        elif plan.seed:
+            yield f"  seed {plan.seed}, but nothing is drawn without --sample"
+        if state.labels is not None and len(state.labels) == 2:
+            yield f"  labels: {state.labels[0]} is −1, {state.labels[1]} is +1"
+        elif state.labels is not None:
+            yield f"  labels: {len(state.labels)} classes, each against the rest: {', '.join(state.labels)}"
+        yield from (f"  {note}" for note in self.session.notes)
+        if self.session.checkpoint:
+            yield f"  resumed after {state.rows_done:,} rows"
+
+    def write(self, state: TrainingState, certificates: list[list[Certificate]]) -> None:
+        """Write the page and the model."""
+        if self.results.report is not None:
+            from ..report.page import write_page
+
+            each = [c for mine in certificates for c in mine]
+            write_page(self.results.report, str(self.plan.data), about(state), each)
+        if self.results.save is not None:
+            from ..training.certify import combined
+
+            state.to_model(combined(certificates[0]) if certificates else None).save(self.results.save)
+
+
+class InterruptibleProgress(Progress):
+    """Progress of a command, which takes the signals until it is closed."""
+
+    def __init__(self, command: LearnCommand, state: TrainingState) -> None:
+        settings = list(command.settings(state))
+        super().__init__(command.results.progress, state, command.session.titles, settings)
+        self.handlers = {s: signal.signal(s, command.interrupt) for s in (signal.SIGINT, signal.SIGTERM)}
+
+    def close(self) -> None:
+        """Remove the bar, and let go of the signals."""
+        super().close()
+        while self.handlers:
+            number, handler = self.handlers.popitem()
+            signal.signal(number, handler)

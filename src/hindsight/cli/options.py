@@ -1,0 +1,150 @@
+"""The options of `hindsight learn`, grouped: which rows, which learner, which results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from typer.core import TyperCommand
+
+from ..errors import OptionError
+from .text import split
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from ..training.outputs import Destinations
+    from ..training.plan import Plan
+
+
+@dataclass(frozen=True)
+class RowOptions:
+    """Which rows to read, and how."""
+
+    data: str
+    target: str | None
+    weight: str | None
+    features: str | None
+    ignore: str | None
+    categorical: str
+    missing: str
+    labels: str | None
+    format: str | None
+    header: bool
+    hash_bits: int | None
+    scale: str
+    limit: int | None
+    sample: float | None
+    seed: int
+    passes: int
+
+    def reading(self, rejects: bool) -> dict[str, Any]:
+        """The parameters of `open_source`."""
+        return {
+            "weight": self.weight,
+            "features": None if self.features is None else split(self.features),
+            "ignore": split(self.ignore or ""),
+            "categorical": "auto" if self.categorical == "auto" else split(self.categorical),
+            "missing": self.missing,
+            "format": self.format,
+            "header": self.header,
+            "hash_bits": self.hash_bits,
+            "rejects": rejects,
+        }
+
+
+@dataclass(frozen=True)
+class LearnerOptions:
+    """Which learners, with which settings; `options` are those that only some learners take."""
+
+    names: str
+    eta: str | None
+    options: dict[str, Any]
+    intercept: bool
+    rounds: int | None
+    lipschitz: float | None
+
+    def etas(self) -> list[float] | None:
+        """The rates."""
+        if self.eta is None:
+            return None
+        try:
+            return [float(part) for part in split(self.eta)]
+        except ValueError:
+            raise OptionError("eta", f"must be a number above 0, or several: 0.01,0.1; got {self.eta!r}") from None
+
+
+@dataclass(frozen=True)
+class ResultOptions:
+    """What to print and to write."""
+
+    certify: bool
+    report: str | None
+    save: str | None
+    predictions: str | None
+    rejects: str | None
+    checkpoint: str | None
+    every: int
+    resume: bool
+    progress: str
+    as_json: bool
+
+    def destinations(self) -> Destinations:
+        """The files to write."""
+        from ..training.outputs import Destinations
+
+        if self.resume and self.checkpoint is None:
+            raise OptionError("resume", "needs the folder of the checkpoints: --checkpoint DIR")
+        return Destinations(
+            self.save, self.report, self.predictions, self.rejects, self.checkpoint, self.every, self.resume
+        )
+
+
+def plan_of(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> Plan:
+    """What was asked for."""
+    from ..training.plan import Plan, choose_learners
+
+    return Plan(
+        rows.data,
+        rows.target,
+        choose_learners(split(learner.names), learner.etas(), learner.options),
+        rows.reading(results.rejects is not None),
+        learner.intercept,
+        rows.passes,
+        rows.scale,
+        None if rows.labels is None else tuple(split(rows.labels)),
+        rows.limit,
+        rows.sample,
+        rows.seed,
+        digest=results.save is not None or results.checkpoint is not None,
+    )
+
+
+class LearnHelp(TyperCommand):
+    """A command whose help names what is registered when it is printed.
+
+    In the help of a parameter, {learners}, {losses} and so on stand for the names in these tables, and {takers} for the
+    learners that take the parameter as an option.
+    """
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Fill in the names, and print."""
+        from ..online import learners
+        from ..rows.scaling import SCALES
+        from ..sources.base import MISSING_RULES
+        from ..sources.opening import FORMATS
+        from ..training.batch import BATCH_LEARNERS
+        from ..training.plan import options_of
+        from .progress import SHOWS
+
+        tables: dict[str, Collection[str]]
+        tables = {"learners": learners.LEARNERS, "losses": learners.LOSSES, "updates": learners.UPDATES}
+        tables |= {"geometries": learners.GEOMETRIES, "links": learners.LINKS, "batch": BATCH_LEARNERS}
+        tables |= {"scales": SCALES, "formats": FORMATS, "missing": MISSING_RULES, "shows": SHOWS}
+        names = {table: ", ".join(entries) for table, entries in tables.items()}
+        for parameter in self.params:
+            names["takers"] = ", ".join(name for name in learners.LEARNERS if parameter.name in options_of(name))
+            text = getattr(parameter, "help", None)
+            if text:
+                parameter.help = text.format(**names)  # type: ignore[attr-defined]
+        super().format_help(ctx, formatter)

@@ -1,0 +1,44 @@
+"""Small things that several verbs share: lists in arguments, lines for people, and where a row stands in a file."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import Console
+
+
+def split(text: str) -> list[str]:
+    """The parts of ``A,B,C``, without spaces around them."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def print_lines(console: Console, lines: Iterable[str]) -> None:
+    """Print lines as they are: neither marked up nor wrapped."""
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def print_error_line(line: str) -> None:
+    """Print a line that is not a result, to standard error."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def place_in_file(source: str, row: int) -> str:
+    """Where a row stands: the line of a text file, otherwise its number."""
+    if Path(source).suffix.lower() in (".csv", ".tsv", ".txt"):
+        try:
+            with Path(source).open(encoding="utf-8-sig", newline="") as file:
+                reader = csv.reader(file)
+                seen = -1  # the header
+                for record in reader:
+                    if record and (seen := seen + 1) > row:
+                        return f"{source}, line {reader.line_num}"
+        except (OSError, UnicodeDecodeError, csv.Error):
+            pass
+    return f"{source}, row {row}"

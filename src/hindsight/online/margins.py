@@ -1,0 +1,32 @@
+"""What margins mean under a loss: what each pays, its slope, and what it predicts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..kernels.compiler import for_parts
+from ..kernels.online import losses, means, slopes
+
+
+def each_loss(loss: Any, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The loss of every margin."""
+    out = np.empty(z.size)
+    for_parts(losses, loss)(loss, z, y, out)
+    return out
+
+
+def each_slope(loss: Any, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The slope of the loss at every margin."""
+    out = np.empty(z.size)
+    for_parts(slopes, loss)(loss, z, y, out)
+    return out
+
+
+def each_mean(loss: Any, z: np.ndarray) -> np.ndarray:
+    """What every margin predicts through the loss's link."""
+    z = np.ascontiguousarray(z, np.float64)
+    out = np.empty(z.size)
+    for_parts(means, loss)(loss, z, out)
+    return out

@@ -1,0 +1,116 @@
+"""Whole columns of a table, by name."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import SourceError
+from .base import ReadOptions, suggestion
+from .opening import file_format, list_files
+from .streams import ByteStream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+
+def read_columns(source: str, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Whole columns of a table, in the order of the rows.
+
+    Parameters
+    ----------
+    source : str
+        A file or a folder: Parquet, Arrow, JSON lines, TSV, or CSV.
+    names : sequence of str
+        The columns to read.
+
+    Returns
+    -------
+    dict of str to ndarray
+        By name: float64 where all values are numbers, otherwise text.
+
+    Raises
+    ------
+    SourceError
+        If a file cannot be read, lacks a column, or has no value in a row.
+    """
+    names = list(dict.fromkeys(names))
+    found: dict[str, list[Any]] = {name: [] for name in names}
+    for path in list_files(source, None):
+        form = file_format(path) or "csv"
+        for name, values in (_typed_columns if form in ("parquet", "arrow") else _text_columns)(path, form, names):
+            found[name].append(values)
+    whole = {name: np.concatenate(parts) for name, parts in found.items()}
+    if any(len(values) == 0 for values in whole.values()):
+        raise SourceError(f"{source}: there is a header but no row")
+    return {name: _numbers_if_all(values) for name, values in whole.items()}
+
+
+def _numbers_if_all(values: np.ndarray) -> np.ndarray:
+    """The values as numbers if all of them are."""
+    if values.dtype.kind == "U":
+        try:
+            return np.array([float(value) for value in values.tolist()])
+        except ValueError:
+            return values
+    return values.astype(np.float64)
+
+
+def _typed_columns(path: str, form: str, names: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
+    """Columns of a Parquet or Arrow file."""
+    from .parquet_arrow import ArrowSource, ParquetSource
+
+    for name in names:
+        file = (ParquetSource if form == "parquet" else ArrowSource)([path], ReadOptions(features=[name]))
+        values = file.column_values(name)
+        if None in values:
+            raise SourceError(f"{path}, row {values.index(None)}, column {name!r}: the value is missing")
+        yield name, np.array(values) if values else np.zeros(0)
+
+
+def _text_columns(path: str, form: str, names: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
+    """Columns of a CSV, TSV or JSON lines file."""
+    found: list[list[str]] = [[] for _ in names]
+    try:
+        with ByteStream(path) as stream, io.TextIOWrapper(io.BufferedReader(stream), "utf-8-sig", newline="") as file:
+            if form == "jsonl":
+                _read_objects(file, path, names, found)
+            else:
+                _read_records(csv.reader(file, delimiter="\t" if form == "tsv" else ","), path, names, found)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise SourceError(f"{path}: {error}") from None
+    except StopIteration:
+        raise SourceError(f"{path}: the file is empty") from None
+    yield from zip(names, map(np.array, found), strict=True)
+
+
+def _read_records(reader: Any, path: str, names: Sequence[str], found: list[list[str]]) -> None:
+    records = (record for record in reader if record)  # without blank lines
+    header = [name.strip() for name in next(records)]
+    for name in names:
+        if name not in header:
+            raise SourceError(f"{path}: there is no column {name!r}{suggestion(name, header)}")
+    places = [header.index(name) for name in names]
+    for record in records:
+        if len(record) != len(header):
+            raise SourceError(f"{path}, line {reader.line_num}: {len(record)} fields, but the header has {len(header)}")
+        for column, j in zip(found, places, strict=True):
+            column.append(record[j].strip())
+
+
+def _read_objects(file: Iterable[str], path: str, names: Sequence[str], found: list[list[str]]) -> None:
+    from .json_rows import FieldError, parse_object
+
+    for line, text in enumerate(file, 1):
+        if text.strip():
+            try:
+                row = parse_object(text.encode())
+            except FieldError as error:
+                raise SourceError(f"{path}, line {line}: {error.reason}") from None
+            for column, name in zip(found, names, strict=True):
+                if row.get(name) is None:
+                    raise SourceError(f"{path}, line {line}: there is no value for {name!r}")
+                column.append(str(row[name]))

@@ -1,0 +1,49 @@
+"""Targets as numbers or as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .base import ReadOptions
+
+
+def is_number(text: str) -> bool:
+    """Whether Python's `float` takes the text."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def label_text(y: np.ndarray) -> np.ndarray:
+    """Targets as text: numbers in their shortest form, whole ones without a point.
+
+    Examples
+    --------
+    >>> label_text(np.array([1.0, -1.0, 0.5])).tolist()
+    ['1', '-1', '0.5']
+    """
+    if y.dtype.kind not in "fiub":
+        return y.astype(str)
+    values, back = np.unique(y, return_inverse=True)
+    texts = [str(int(v)) if float(v).is_integer() and abs(v) < 1e16 else repr(float(v)) for v in values]
+    return np.array(texts or [""])[back] if len(values) else np.array([], "<U1")
+
+
+def merge_labels(y: np.ndarray, labels: dict[int, str], options: ReadOptions) -> np.ndarray | None:
+    """Targets as numbers, or all as text where some rows have labels; None where no target is wanted."""
+    if options.target is None:
+        return None
+    if not options.labels and not labels:
+        return y
+    y = label_text(y)
+    if labels:
+        size = max(map(len, labels.values()))
+        y = y.astype(f"<U{max(size, y.dtype.itemsize // 4)}")
+        for t, text in labels.items():
+            y[t] = text
+    return y

@@ -1,0 +1,72 @@
+"""What the parsers of rows share: kinds of bytes, and how rows, bad rows and deferred fields are listed."""
+
+from ...kernels.compiler import inlined
+from .bits import CR, LF, SPACE, TAB, byte
+
+# What a parser counts, in `counts`: rows, the position and the line where it stopped, deferred fields, bad rows,
+# columns, and whether it stopped for want of room for another name.
+ROWS, STOP, LINE, DEFERRED, BAD, WIDTH, STATUS = range(7)
+DONE, NO_ROOM = 0, 1
+
+
+@inlined
+def is_blank(c):
+    """Whether a byte separates fields within a row."""
+    return c == SPACE or c == TAB
+
+
+@inlined
+def ends_line(c):
+    """Whether a byte ends a line."""
+    return c == LF or c == CR
+
+
+@inlined
+def is_space(c):
+    """Whether a byte is white space of any kind."""
+    return is_blank(c) or ends_line(c)
+
+
+@inlined
+def skip_blanks(buf, i, end):
+    """The position of the first byte from i on that is not blank, or the end."""
+    while i < end and is_blank(byte(buf, i)):
+        i += 1
+    return i
+
+
+@inlined
+def line_end(buf, i, end):
+    """The position of the line feed, or the end."""
+    while i < end and byte(buf, i) != LF:
+        i += 1
+    return i
+
+
+@inlined
+def add_row(rows, count, first, stop, line):
+    """List a row: its first byte, its end and its line. Returns the new count."""
+    rows[count, 0], rows[count, 1], rows[count, 2] = first, stop, line
+    return count + 1
+
+
+@inlined
+def add_bad(bad, count, first, stop, line, reason, a, b):
+    """List a bad row: its place as in `add_row`, what is wrong, and two numbers about it. Returns the new count."""
+    bad[count, 0], bad[count, 1], bad[count, 2] = first, stop, line
+    bad[count, 3], bad[count, 4], bad[count, 5] = reason, a, b
+    return count + 1
+
+
+@inlined
+def defer(deferred, count, row, place, a, b):
+    """List a field that is left to Python: its row, its place there, and buf[a:b]. Returns the new count."""
+    deferred[count, 0], deferred[count, 1], deferred[count, 2], deferred[count, 3] = row, place, a, b
+    return count + 1
+
+
+@inlined
+def count(counts, rows, stop, line, deferred, bad, width):
+    """Set what a parser counts, but for the status."""
+    counts[ROWS], counts[STOP], counts[LINE] = rows, stop, line
+    counts[DEFERRED], counts[BAD], counts[WIDTH] = deferred, bad, width

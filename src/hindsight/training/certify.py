@@ -1,0 +1,77 @@
+"""Certificates of what was trained, over its rows read again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..certificates.certificate import Certificates
+from ..certificates.certify import certify_run
+from ..errors import ModelError
+from .plan import Plan
+from .prepare import Preparation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..certificates.certificate import Certificate
+    from ..online.run import Run
+    from ..storage.model import Model
+    from .state import TrainingState
+
+
+def certify_model(model: Model, data: Any) -> Certificate | Certificates:
+    """Certify a saved model over the rows it was trained on.
+
+    Parameters
+    ----------
+    model : Model
+        A model that `hindsight learn --save` wrote.
+    data : object
+        The rows it was trained on, in that order: anything that `hindsight.open_source` reads.
+
+    Returns
+    -------
+    Certificate or Certificates
+        One certificate per label where there are more than two.
+
+    Raises
+    ------
+    ModelError
+        If the model does not tell how its rows were read.
+    MismatchError
+        If these are not the rows it was trained on.
+
+    Examples
+    --------
+    >>> from hindsight.training.plan import choose_learners
+    >>> from hindsight.training.session import learn
+    >>> from hindsight.training.state import start
+    >>> state = start(Plan("sample:diabetes", None, choose_learners(["widrow-hoff"], [0.1])))
+    >>> for _ in learn(state):
+    ...     pass
+    >>> certify_model(state.to_model(), "sample:diabetes").verdict.value
+    'HOLDS'
+    """
+    if not hasattr(model, "preparation"):
+        raise ModelError("holds an estimator: certify it in Python, with its own certify(X, y)")
+    if "learners" not in model.settings:
+        raise ModelError("was not written by `learn --save`, so how its rows were read is not known")
+    plan, made = Plan.from_settings(model.settings, data), model.preparation
+    return combined(certify_runs(Preparation(plan, model.labels, made["scale"], made["state"]), model.runs))
+
+
+def certify_state(state: TrainingState) -> list[list[Certificate]]:
+    """For each learner the certificates of its runs, once all rows were learnt."""
+    return [certify_runs(state.preparation, runs) for runs in state.runs]
+
+
+def certify_runs(preparation: Preparation, runs: Sequence[Run]) -> list[Certificate]:
+    """The certificates of the runs of one learner, each with its label where there is one run per label."""
+    labels = preparation.labels if preparation.labels is not None and len(runs) > 1 else [None] * len(runs)
+    data = preparation.data(runs)
+    return [certify_run(run, rows, label=label) for run, rows, label in zip(runs, data, labels, strict=True)]
+
+
+def combined(certificates: Sequence[Certificate]) -> Certificate | Certificates:
+    """One certificate as it is, several as `Certificates`."""
+    return certificates[0] if len(certificates) == 1 else Certificates(tuple(certificates))

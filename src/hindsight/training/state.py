@@ -1,0 +1,240 @@
+"""The state of training: how far it has got, how it starts, and how it is written down and resumed."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..online.run import Run
+from ..rows.scaling import SCALES, Measure
+from ..sources import SourceError
+from .plan import ONCE, Plan, part_name
+from .prepare import MANY, Preparation, check_labels, in_order, labels_in, limited, targets_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..certificates.certificate import Certificate, Certificates
+    from ..online.learners import Learner
+    from ..sources import Chunk, Source
+    from ..storage.model import Model
+
+
+@dataclass
+class TrainingState:
+    """How far training has got. `start` makes one, `hindsight.training.session.learn` advances it.
+
+    Attributes
+    ----------
+    plan : Plan
+        What was asked for.
+    runs : list of list of Run
+        For each learner one run, or one per label where there are more than two.
+    labels : list of str or None
+        The labels in the order of their numbers; None where targets are numbers.
+    scale : dict or None
+        How rows are scaled; None leaves them as they are.
+    source_state : dict or None
+        Which feature has which column, once the rows were read to the end.
+    mistakes : list of int
+        For each learner the rows whose label it did not predict.
+    constant : ndarray
+        Sums for the loss of the best constant: weight, mean and squared distances of numbers, or the weight of each
+        label.
+    position : dict or None
+        Where the source stands after the last chunk; None at the start of a pass.
+    passes_done : int
+        Passes completed.
+    pass_rows : int
+        Rows played in this pass.
+    rows_done : int
+        Rows played in all.
+    bytes_read : int
+        Bytes read in this pass.
+    rejected : int
+        Bad rows left out.
+    source : Source or None
+        The source being read.
+    pending : iterator of Chunk or None
+        The chunks of a source that can be read only once, where the first was read already.
+    """
+
+    plan: Plan
+    runs: list[list[Run]]
+    labels: list[str] | None
+    scale: dict[str, Any] | None
+    source_state: dict[str, Any] | None
+    mistakes: list[int]
+    constant: np.ndarray
+    position: dict[str, Any] | None = None
+    passes_done: int = 0
+    pass_rows: int = 0
+    rows_done: int = 0
+    bytes_read: int = 0
+    rejected: int = 0
+    source: Source | None = None
+    pending: Iterator[Chunk] | None = None
+
+    def to_checkpoint(self) -> dict[str, Any]:
+        """The state as plain values, arrays and runs, from which `resumed` makes an equal one."""
+        source_state = self.source.state() if self.source is not None else self.source_state
+        own = {k: v for k, v in vars(self).items() if k not in ("plan", "source", "pending")}
+        return own | {"source_state": source_state, "settings": self.plan.settings()}
+
+    @classmethod
+    def resumed(cls, plan: Plan, checkpoint: dict[str, Any]) -> TrainingState:
+        """The state of a checkpoint; a ValueError where the plan differs from the one it was written under."""
+        own = dict(checkpoint)
+        before, now = own.pop("settings"), plan.settings()
+        for name in now:
+            if before.get(name) != now[name]:
+                was = f"{name} was {before.get(name)!r} when the checkpoint was written"
+                raise ValueError(f"{was} and is {now[name]!r} now: resume with the same settings")
+        return cls(plan, **own)
+
+    @property
+    def preparation(self) -> Preparation:
+        """How rows are prepared."""
+        return Preparation(self.plan, self.labels, self.scale, self.source_state)
+
+    @property
+    def names(self) -> list[str] | None:
+        """The names of the features; None where they are hashed."""
+        if self.source is None or (self.source.kind == "sparse" and self.plan.reading.get("hash_bits") is not None):
+            return None
+        return list(self.source.names)
+
+    @property
+    def features(self) -> int:
+        """The number of features."""
+        return self.runs[0][0].features
+
+    @property
+    def digest(self) -> str | None:
+        """SHA-256 of what was read; None where it was not computed."""
+        return None if self.position is None else self.position.get("digest")
+
+    @property
+    def weight(self) -> float:
+        """The weight of the rows so far: their number, where all weights are 1."""
+        return self.runs[0][0].facts.weight or 1.0
+
+    def losses(self) -> list[float]:
+        """For each learner the loss it is judged by, summed over its runs."""
+        return [
+            sum(run.facts.square if run.learner.score == "square" else run.facts.loss for run in runs)
+            for runs in self.runs
+        ]
+
+    def best_constant(self) -> float:
+        """What the best constant in hindsight loses on the rows so far: squared error, or (weighted) mistakes."""
+        return float(self.constant[2] if self.labels is None else self.constant.sum() - self.constant.max())
+
+    def to_model(self, certificate: Certificate | Certificates | None = None) -> Model:
+        """The model of the first learner, once all rows were learnt."""
+        from ..storage.model import Model
+
+        source = self.source
+        assert source is not None
+        reading = self.plan.reading | source.resolved_options()
+        preparation = {"kind": source.kind, "source": reading, "scale": self.scale, "state": self.source_state}
+        return Model(
+            self.runs[0], self.names, self.labels, None, self.plan.settings(), preparation, self.digest, certificate
+        )
+
+
+def start(plan: Plan, notify: Callable[[str], None] = lambda _: None, all_labels: bool = False) -> TrainingState:
+    """The state before the first row.
+
+    Labels, the scale, and the features where the geometry must know them all, are found by a pass over the rows if
+    need be.
+
+    Parameters
+    ----------
+    plan : Plan
+        What to learn.
+    notify : callable, default does nothing
+        Called with a line of text on what is done before learning.
+    all_labels : bool, default False
+        Whether to read all rows for their labels. Otherwise two labels in the first chunk are taken to be all, and
+        learning raises a `NewLabelError` if they are not.
+
+    Returns
+    -------
+    TrainingState
+
+    Examples
+    --------
+    >>> from hindsight.training.plan import choose_learners
+    >>> state = start(Plan("sample:breast-cancer", None, choose_learners(["perceptron"])))
+    >>> state.labels, state.features, state.rows_done
+    (['benign', 'malignant'], 30, 0)
+    """
+    source = plan.open()
+    learners, classify = plan.make(), plan.classify()
+    if plan.scale not in SCALES:
+        raise ValueError(f"scale must be one of {', '.join(SCALES)}; got {plan.scale!r}")
+    if plan.passes > 1 and not source.reread:
+        raise SourceError(f"{ONCE}: take one pass")
+    labels = None if plan.labels is None or not classify else in_order(set(plan.labels))
+    pending: Iterator[Chunk] | None = None
+    if classify and labels is None and not all_labels:
+        chunks = plan.chunks(source)
+        chunk = next((chunk for chunk in chunks if len(chunk)), None)
+        found = set() if chunk is None else labels_in(targets_of(chunk)[: plan.limit])
+        if len(found) == 2 or not source.reread:
+            labels = in_order(found)
+        if not source.reread and chunk is not None:
+            pending = itertools.chain([chunk], chunks)
+    if not source.reread and pending is None:
+        pending = plan.chunks(source)
+    scale = {"kind": "row-unit"} if plan.scale == "row-unit" else None
+    source_state = None
+    reasons = reasons_for_a_pass(plan, source, learners, classify and labels is None)
+    if reasons:
+        if not source.reread:
+            raise SourceError(f"{ONCE}, but {' and '.join(reasons)} takes a pass of its own")
+        notify(f"a first pass over the rows for {' and '.join(reasons)}")
+        source = plan.open()
+        met, measure = survey(plan, source)
+        labels = in_order(met) if classify and labels is None else labels
+        scale = measure.scale(plan.scale) if SCALES[plan.scale] else scale
+        source_state = source.state()
+    if labels is not None:
+        check_labels(labels)
+    hashed = plan.reading.get("hash_bits") if source.kind == "sparse" else None
+    width = len(source.names) if hashed is None else 1 << hashed
+    count = 1 if labels is None or len(labels) == 2 else len(labels)
+    runs = [[Run(learner, max(1, width), intercept=plan.intercept) for _ in range(count)] for learner in learners]
+    constant = np.zeros(3 if labels is None else len(labels))
+    state = TrainingState(plan, runs, labels, scale, source_state, [0] * len(runs), constant)
+    state.source, state.pending = (source, pending) if pending is not None else (None, None)
+    return state
+
+
+def reasons_for_a_pass(plan: Plan, source: Source, learners: list[Learner], find_labels: bool) -> list[str]:
+    """Why all rows must be read before the first is learnt."""
+    reasons = [f"scale {plan.scale!r}"] if SCALES[plan.scale] else []
+    if find_labels:
+        reasons.append("finding the labels")
+    fixed = [learner.geometry for learner in learners if not learner.geometry.can_grow]
+    if fixed and source.kind == "sparse" and plan.reading.get("hash_bits") is None:
+        reasons.append(f"counting the features, which the {part_name(fixed[0])} geometry must know")
+    return reasons
+
+
+def survey(plan: Plan, source: Source) -> tuple[set[str], Measure]:
+    """The labels, and the sizes of columns and rows, from one pass over the rows."""
+    labels: set[str] = set()
+    measure, classify = Measure(), plan.classify()
+    for chunk in limited(plan.chunks(source), plan.limit, 0):
+        if classify:
+            labels |= labels_in(targets_of(chunk))
+            if len(labels) > MANY:
+                check_labels(sorted(labels))
+        if SCALES[plan.scale]:
+            measure.add(chunk.X, plan.scale)
+    return labels, measure
