@@ -9,7 +9,8 @@ from scipy.stats import binom
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
 import hindsight as h
-from hindsight.certificates.risk import RiskCertificate, risk_bound, risk_certificate
+from hindsight.certificates.batch_theorems import online_to_batch
+from hindsight.certificates.risk import RiskCertificate, risk_certificate
 from hindsight.errors import MismatchError
 from hindsight.online.learners import widrow_hoff
 from hindsight.online.run import Run, play
@@ -225,8 +226,8 @@ def misses(columns, eta=0.5):
         play([run], X, [y])
         v, mean = run.mean("before"), run.facts.square / M
         risk = 0.5 * float((v**2 + (1 - v) ** 2).mean())
-        over.append(risk > risk_bound(mean, M, 1.0, DELTA))
-        half.append(risk > risk_bound(mean, M, 0.5, DELTA))
+        over.append(risk > online_to_batch(mean, M, 1.0, DELTA))
+        half.append(risk > online_to_batch(mean, M, 0.5, DELTA))
         risks.append(risk)
         means.append(mean)
     return np.array(over), np.array(half), np.array(risks), np.array(means)
@@ -257,7 +258,7 @@ def test_the_certificate_gives_that_very_figure_and_the_bound_in_expectation():
         X, y = atoms[pick], targets[pick]
         model = h.WidrowHoffRegressor(eta, "explicit", average="before", fit_intercept=False).fit(X, y)
         found = risk_certificate(model, X, y, bound=4.0, delta=DELTA, support=math.sqrt(x2))
-        assert found.bound == risk_bound(found.measured, m, 4.0, DELTA)
+        assert found.bound == online_to_batch(found.measured, m, 4.0, DELTA)
         assert found.measured == pytest.approx(model.facts_.square / m, rel=1e-12)
         risks.append(float(((atoms @ model.coef_ - targets) ** 2).mean()))
         estimates.append(found.expectation)

@@ -12,8 +12,8 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hindsight as h
-from hindsight.batch import perceptron as halfspace
-from hindsight.batch.perceptron import hard_halfspace
+from hindsight.batch import perceptron as module
+from hindsight.batch.perceptron import BatchPerceptron, hard_halfspace
 from hindsight.batch.separability import fewest_mistakes, null_vector, separate
 from hindsight.certificates.rivals import Data
 from hindsight.errors import MismatchError
@@ -85,12 +85,12 @@ def test_the_pocket_is_the_best_of_all_hypotheses(kind):
         assert model.training_errors_ == min(counts)
         kept = np.append(model.coef_[0], model.intercept_) if intercept else model.coef_[0]
         np.testing.assert_array_equal(kept, hypotheses[counts.index(min(counts))])
-        np.testing.assert_array_equal(model.halfspaces_[0].v[0], hypotheses[-1])
+        np.testing.assert_array_equal(model.halfspaces_[0].weights, hypotheses[-1])
 
 
 @pytest.mark.parametrize("effort", [0.0, 0.5, 2.0])
 def test_with_little_effort_errors_are_still_counted_and_exact_is_said_only_where_true(effort, monkeypatch):
-    monkeypatch.setattr(halfspace, "FREE", 4 * 800.0)  # 800 rows
+    monkeypatch.setattr(module, "FREE_READS", 4 * 800.0)  # 800 rows
     rng = np.random.default_rng(1)
     said = set()
     for k in range(60):
@@ -104,7 +104,7 @@ def test_with_little_effort_errors_are_still_counted_and_exact_is_said_only_wher
         assert model.training_errors_ == own
         assert min(counts) <= own <= counts[-1]
         assert own == min(counts) or not model.pocket_exact_
-        read = int(model.halfspaces_[0].s[halfspace.READ])
+        read = int(model.halfspaces_[0].progress[0].reads)
         assert read <= effort * model.n_visits_ + 800
         said.add(bool(model.pocket_exact_))
     assert said == {True, False}
@@ -116,7 +116,7 @@ def test_scans_take_the_online_perceptrons_steps_and_give_its_facts():
     for passes in (1, 7):
         batch = BatchPerceptronClassifier(passes).fit(X, y)
         online = h.PerceptronClassifier(passes=passes).fit(X, y)
-        np.testing.assert_array_equal(batch.halfspaces_[0].v[0, :-1], online.coef_[0])
+        np.testing.assert_array_equal(batch.halfspaces_[0].weights[:-1], online.coef_[0])
         assert batch.facts_ == online.facts_
         assert batch.training_errors_ <= errors(
             full(X, True), np.where(y == 1, 1, -1), np.append(online.coef_[0], online.intercept_)
@@ -132,7 +132,7 @@ def test_resumed_is_uninterrupted():
         parts.set_params(max_passes=passes).fit(X, y)
         assert first <= parts.n_updates_ == whole.n_updates_
         np.testing.assert_array_equal(parts.coef_, whole.coef_)
-        np.testing.assert_array_equal(parts.halfspaces_[0].v, whole.halfspaces_[0].v)
+        np.testing.assert_array_equal(parts.halfspaces_[0].weights, whole.halfspaces_[0].weights)
         assert parts.training_errors_ == whole.training_errors_
         assert parts.converged_ == whole.converged_
         parts.certify(X, y)  # the counters are those of one run over these rows
@@ -442,7 +442,7 @@ def test_bad_options(options, words):
 def test_a_failed_fit_names_row_and_column_and_changes_nothing():
     X, y = hard_halfspace(4)
     model = BatchPerceptronClassifier(warm_start=True).fit(X, y)
-    before, state = model.coef_.copy(), model.halfspaces_[0].s.copy()
+    before, state = model.coef_.copy(), model.halfspaces_[0].progress.copy()
     bad = X.copy()
     bad[5, 2] = np.nan
     with pytest.raises(ValueError, match="row 5, column 2: value NaN is not finite"):
@@ -460,7 +460,7 @@ def test_a_failed_fit_names_row_and_column_and_changes_nothing():
         model.set_params(fit_intercept=False).fit(X, y)
     model.set_params(fit_intercept=True)
     np.testing.assert_array_equal(model.coef_, before)
-    np.testing.assert_array_equal(model.halfspaces_[0].s, state)
+    np.testing.assert_array_equal(model.halfspaces_[0].progress, state)
 
 
 def test_margins_that_overflow_are_an_error_not_a_separation():
@@ -474,10 +474,10 @@ def test_margins_that_overflow_are_an_error_not_a_separation():
 @pytest.mark.parametrize(
     ("X", "y", "words"),
     [
-        ([[0.0], [1.0]], [1, 1], r"y must hold two classes, got 1: \[1\]"),
+        ([[0.0], [1.0]], [1, 1], r"y must have two classes, got 1: \[1\]"),
         ([[0.0], [1.0], [2.0]], [1, 2, 3], "two classes, got 3"),
         ([[0.0], [np.inf]], [0, 1], "row 1, column 0: value inf is not finite"),
-        ([[0.0], [1.0]], [0, 1, 1], "one label a row"),
+        ([[0.0], [1.0]], [0, 1, 1], "one label per row"),
         ([0.0, 1.0], [0, 1], "rows and columns"),
         (np.zeros((0, 2)), [], "rows and columns"),
     ],
@@ -491,14 +491,14 @@ def test_labels_of_one_class_and_other_bad_arguments():
     with pytest.raises(ValueError, match="at least two classes, got one class: 1"):
         BatchPerceptronClassifier().fit([[0.0], [1.0]], [1, 1])
     for d in (0, 41, 2.5, True):
-        with pytest.raises(ValueError, match="d must be a whole number between 1 and 40"):
+        with pytest.raises(ValueError, match="d must be an integer between 1 and 40"):
             hard_halfspace(d)
     for limit in (0.0, -1.0, math.nan, True):
         with pytest.raises(ValueError, match="time_limit must be above 0"):
             fewest_mistakes([[0.0], [1.0]], [0, 1], time_limit=limit)
     chunks = Data.from_chunks(lambda: iter([(np.eye(2), [1.0, -1.0], None)] * 2))
     with pytest.raises(ValueError, match="one contiguous piece"):
-        halfspace.Halfspace.fresh(2).train(chunks, np.eye(2))
+        BatchPerceptron.at_zero(2).train(chunks)
 
 
 def test_the_progress_bar_is_on_stderr_and_only_when_asked(capsys):

@@ -27,8 +27,8 @@ from hindsight import estimators
 from hindsight.certificates.certificate import Certificates
 from hindsight.errors import ModelError, RowError
 from hindsight.online import learners
-from hindsight.online.parts import PARTS
 from hindsight.online.run import Run, play
+from hindsight.online.saving import PARTS
 from hindsight.storage import container as files
 from hindsight.storage import model, registry
 from hindsight.storage.codec import decode, encode

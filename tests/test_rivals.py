@@ -79,7 +79,7 @@ def reference(X, y, a, rule, geometry, kappa, w1):
         place = {t: i for i, t in enumerate(on)}
         A = np.array([np.r_[-s * rows[t], np.eye(on.size)[place[t]]] for t, s, h in cut])
         h = np.array([h for *_, h in cut])
-        x0 = np.r_[base, np.array([rule.loss(rows[t] @ base, y[t]) for t in on]) + 0.1]
+        x0 = np.r_[base, np.array([rule.value(rows[t] @ base, y[t]) for t in on]) + 0.1]
         result = optimize.minimize(
             lambda x: a[on] @ x[k:] + kappa * distance(x[:k]), x0, method="SLSQP",
             jac=lambda x: np.r_[kappa * pull(x[:k]), a[on]], bounds=bounds + [(None, None)] * on.size,
@@ -89,14 +89,14 @@ def reference(X, y, a, rule, geometry, kappa, w1):
         q = result.x[:k]
     else:
         result = optimize.minimize(
-            lambda q: sum(a[t] * rule.loss(rows[t] @ q, y[t]) for t in range(m)) + kappa * distance(q), base,
+            lambda q: sum(a[t] * rule.value(rows[t] @ q, y[t]) for t in range(m)) + kappa * distance(q), base,
             jac=lambda q: sum(a[t] * rule.slope(rows[t] @ q, y[t]) * rows[t] for t in range(m)) + kappa * pull(q),
             method="SLSQP", bounds=bounds, constraints=sums, options={"ftol": 1e-15, "maxiter": 3000},
         )  # fmt: skip
         q = result.x
     if not flat:
         q = np.maximum(q, 1e-13) / np.maximum(q, 1e-13).sum()
-    return sum(a[t] * rule.loss(rows[t] @ q, y[t]) for t in range(m)) + kappa * distance(q)
+    return sum(a[t] * rule.value(rows[t] @ q, y[t]) for t in range(m)) + kappa * distance(q)
 
 
 @pytest.mark.parametrize("geometry", GEOMETRIES, ids=lambda g: type(g).__name__)
@@ -220,7 +220,7 @@ class TestBadInput:
         [
             (Euclidean(1.0), [1.0], "u must have 2 coordinates, got shape \\(1,\\)"),
             (Euclidean(1.0), [1.0, np.nan], "finite, got nan at coordinate 1"),
-            (Simplex(1.0), [1.5, -0.5], ">= 0 on the simplex, got -0.5 at coordinate 1"),
+            (Simplex(1.0), [1.5, -0.5], "at least 0 on the simplex, got -0.5 at coordinate 1"),
             (Simplex(1.0), [0.5, 0.6], "must sum to 1.0 on the simplex, got 1.1"),
             (Balanced(1.0), [0.5, -0.6], "at most the radius 1.0, got 1.1"),
         ],
@@ -237,9 +237,9 @@ class TestBadInput:
             Data(X, [np.inf, 1.0])
         with pytest.raises(ValueError, match="2 rows, got shape \\(3,\\)"):
             Data(X, np.ones(3))
-        with pytest.raises(ValueError, match=r"kappa.*> 0, got 0.0"):
+        with pytest.raises(ValueError, match=r"kappa.*above 0, got 0.0"):
             best(Data(X, [1.0, 1.0]), Absolute(1.0), Euclidean(1.0), 0.0)
-        with pytest.raises(ValueError, match=r"a must be finite and >= 0, got -2.0 in row 1"):
+        with pytest.raises(ValueError, match=r"a must be finite and at least 0, got -2.0 in row 1"):
             best(Data(X, [1.0, 1.0]), Square(2.0), Euclidean(1.0), 1.0, a=[1.0, -2.0])
 
 

@@ -128,7 +128,7 @@ def test_the_gram_matrix_is_used_only_where_it_is_sound():
         best = residual(X, y, sl.lstsq(X, y, cond=0)[0])
         assert residual(X, y, model.coef_) <= best * (1 + 1e-10)
         if method == "qr":
-            assert squares.normal(Data(X, y)) is None
+            assert squares.normal_equations(Data(X, y)) is None
     y = X @ np.ones(10)  # consistent: nothing is left to the residual
     for condition in (1.0, 1e3):
         X = system(rng, 500, 10, condition)[0]

@@ -1,4 +1,4 @@
-"""Gradient descent on all rows and on drawn ones: against a naive loop, and against the theorem (THEORY.md 7)."""
+"""Gradient descent on all rows and on drawn ones: against a naive loop, and against the theorem."""
 
 import copy
 import math
@@ -11,14 +11,15 @@ from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import naive
-from hindsight.batch.gradient_descent import Sweep
-from hindsight.certificates.gradient_descent import certify_sweep
+from hindsight.batch.gradient_descent import Descent
+from hindsight.certificates.gradient_descent import certify_descent
 from hindsight.certificates.rivals import Data
 from hindsight.certificates.theorems import Verdict
 from hindsight.errors import MismatchError
 from hindsight.estimators.gradient_descent import GradientDescentClassifier, GradientDescentRegressor
-from hindsight.kernels import descent as sweep_kernels
-from hindsight.online.learners import LOSSES, descent
+from hindsight.kernels.descent import descend
+from hindsight.online.learners import descent
+from hindsight.online.parts import LOSSES
 
 RULES = ("square", "absolute", "logistic", "hinge", "perceptron")
 SPARSE = ("square", "hinge")  # the rules that are played on CSR rows too: each pair takes seconds to compile
@@ -41,7 +42,7 @@ def naive_gradient(rule, rows, y, factors, l2, w):
 
 
 def naive_sweep(rule, X, y, c, bias, l2, rates, start, draws=None):
-    """The iterates w_s, ... and the vectors met, straight from N2; `draws` holds the rows of each round, or None."""
+    """The iterates w_s, ... and the vectors met, as defined; `draws` holds the rows of each round, or None."""
     rows, y, c = [naive.row(x, bias) for x in X], [float(v) for v in y], [float(v) for v in c]
     on = [i for i in range(len(y)) if c[i] > 0]
     w, iterates, met, paid = list(start), [list(start)], [], []
@@ -66,7 +67,7 @@ def naive_mean(iterates, rates):
 
 
 def naive_bound(rule, rows, y, c, l2, met, rates, start, u):
-    """THEORY.md 7, in the form for changing rates."""
+    """The bound of gradient descent, in the form for changing rates."""
     distance = naive.square([a - b for a, b in zip(u, start, strict=True)])
     gradients = math.fsum(eta * eta * naive.square(v) for eta, v in zip(rates, met, strict=True))
     return naive_f(rule, rows, y, c, l2, u) + (distance + gradients) / (2.0 * math.fsum(rates))
@@ -84,7 +85,7 @@ def targets(rule, z, rng):
 
 
 def draw(seed):
-    """A random problem: rows with holes, targets, weights with zeros, and the settings of a sweep."""
+    """A random problem: rows with holes, targets, weights with zeros, and the settings of a run."""
     rng = np.random.default_rng(seed)
     rule = RULES[seed % 5]
     m, n = int(rng.integers(1, 25)), int(rng.integers(1, 6))
@@ -107,10 +108,10 @@ def played(problem, batch=None, sparse=False, best=True, seed=0):
     _, rule, X, y, c, bias, l2, rounds, eta, power, rates, start = problem
     learner = descent(rule, eta=eta, power=power)
     learner = learner if rates is None else learner.with_rates(rates)
-    sweep = Sweep(learner, X.shape[1], batch=batch, l2=l2, intercept=bool(bias), start=start, seed=seed, best=best)
+    run = Descent(learner, X.shape[1], batch=batch, l2=l2, intercept=bool(bias), start=start, seed=seed, best=best)
     data = Data(sp.csr_matrix(X) if sparse else X, y, c, bias)
-    sweep.play(data, rounds)
-    return sweep, data
+    run.play(data, rounds)
+    return run, data
 
 
 def rates_of(problem):
@@ -136,16 +137,16 @@ def test_sweeps_are_the_naive_loop(batch, sparse):
         if sparse and rule not in SPARSE:
             continue
         rates, start = rates_of(problem), start_of(problem)
-        sweep, data = played(problem, batch, sparse, seed=seed)
+        run, data = played(problem, batch, sparse, seed=seed)
         draws = None
         if batch is not None:
             draws = np.random.default_rng(seed).integers(0, np.count_nonzero(c), rounds * batch).reshape(rounds, batch)
         iterates, met, paid = naive_sweep(rule, X, y, c, bias, l2, rates, start, draws)
         size = np.abs(iterates).max()
-        near(sweep.weights, iterates[-1], size)
-        near(sweep.mean, naive_mean(iterates, rates), size)
+        near(run.weights, iterates[-1], size)
+        near(run.mean, naive_mean(iterates, rates), size)
         squares = (met**2).sum(axis=1)
-        facts = sweep.facts
+        facts = run.facts
         assert facts.rounds == rounds
         assert facts.loss == pytest.approx(paid.sum(), rel=1e-9, abs=1e-12)
         assert facts.gradient == pytest.approx(squares.sum(), rel=1e-9, abs=1e-12)
@@ -157,12 +158,12 @@ def test_sweeps_are_the_naive_loop(batch, sparse):
         rows = [naive.row(x, bias) for x in X]
         values = [naive_f(rule, rows, y, c, l2, w) for w in iterates]
         if batch is None:
-            near(sweep.values, values[:-1], max(map(abs, values)))
+            near(run.values, values[:-1], max(map(abs, values)))
             tried = range(rounds + 1)
         else:
             each = -(-np.count_nonzero(c) // batch)
             tried = [t for t in range(rounds) if t % each == 0] + [rounds]
-        best = sweep.objective(data, sweep.output("best"))
+        best = run.objective(data, run.output("best"))
         assert best == pytest.approx(min(values[t] for t in tried), rel=1e-9, abs=1e-12)
 
 
@@ -172,13 +173,13 @@ def test_decay_is_lazy_and_exact_over_many_rounds():
     X = rng.normal(size=(20, 30)) * (rng.random((20, 30)) < 0.2)
     y, c = np.where(rng.random(20) < 0.5, 1.0, -1.0), np.ones(20)
     for eta, l2 in ((1.0, 1.0), (0.5, 3.0), (0.3, 1.0), (1.0, 1e-9)):
-        sweep = Sweep(descent("hinge", eta=eta), 30, batch=1, l2=l2, intercept=False)
-        sweep.play(Data(sp.csr_matrix(X), y), 400)
+        run = Descent(descent("hinge", eta=eta), 30, batch=1, l2=l2, intercept=False)
+        run.play(Data(sp.csr_matrix(X), y), 400)
         draws = np.random.default_rng(0).integers(0, 20, 400).reshape(-1, 1)
         iterates, met, _ = naive_sweep("hinge", X, y, c, 0.0, l2, [eta] * 400, np.zeros(30), draws)
-        near(sweep.weights, iterates[-1], np.abs(iterates).max(), 1e-12)
-        near(sweep.mean, iterates[:-1].mean(axis=0), np.abs(iterates).max(), 1e-12)
-        assert sweep.facts.gradient == pytest.approx((met**2).sum(), rel=1e-10)
+        near(run.weights, iterates[-1], np.abs(iterates).max(), 1e-12)
+        near(run.mean, iterates[:-1].mean(axis=0), np.abs(iterates).max(), 1e-12)
+        assert run.facts.gradient == pytest.approx((met**2).sum(), rel=1e-10)
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -189,13 +190,11 @@ def test_one_draw_points_along_the_gradient_on_average(rule):
     y, eta, l2 = targets(rule, X @ w, rng), 0.25, 0.3
     steps = []
     for i in range(9):
-        sweep = Sweep(descent(rule, eta=eta), 3, batch=1, l2=l2, intercept=False, start=w)
+        run = Descent(descent(rule, eta=eta), 3, batch=1, l2=l2, intercept=False, start=w)
         _, rows, _ = next(iter(Data(X, y, c).blocks()))
-        pairs, step = np.stack((y, c * 9 / c.sum()), axis=1), sweep.learner.rate
-        sweep_kernels.descend(
-            rows, np.array([i]), pairs, 1, LOSSES[rule], step, l2, sweep.v, sweep.s, sweep.f, np.empty(1)
-        )
-        steps.append((w - sweep.weights) / eta)
+        pairs, step = np.stack((y, c * 9 / c.sum()), axis=1), run.learner.rate
+        descend(rows, np.array([i]), pairs, 1, LOSSES[rule], step, l2, run.state, run.tally, np.empty(1))
+        steps.append((w - run.weights) / eta)
     want = naive_gradient(rule, X.tolist(), y, c / c.sum(), l2, w.tolist())
     near(np.mean(steps, axis=0), want, np.abs(want).max(), 1e-12)
 
@@ -274,7 +273,7 @@ def test_no_stream_breaks_the_theorem():
         problem = draw(seed)
         rng, rule, X, y, c, bias, l2 = problem[:7]
         rates, start = rates_of(problem), start_of(problem)
-        sweep, data = played(problem, sparse=rule in SPARSE and bool(seed % 2))
+        run, data = played(problem, sparse=rule in SPARSE and bool(seed % 2))
         iterates, met, _ = naive_sweep(rule, X, y, c, bias, l2, rates, start)
         rows = [naive.row(x, bias) for x in X]
         scale = float(c @ y**2 / c.sum())
@@ -285,18 +284,18 @@ def test_no_stream_breaks_the_theorem():
         for output, measured in f.items():
             given = tries[int(rng.integers(len(tries)))]
             for u in (None, given):
-                certificate = certify_sweep(sweep, data, output, u=u)
+                certificate = certify_descent(run, data, output, u=u)
                 want = naive_bound(rule, rows, y, c, l2, met, rates, start, certificate.rival.u)
                 assert certificate.verdict is Verdict.HOLDS, (seed, output)
                 assert certificate.measured == pytest.approx(measured, rel=1e-8, abs=1e-12)
                 assert certificate.bound == pytest.approx(want, rel=1e-8, abs=1e-12)
                 assert measured <= want + 1e-9 * (want + scale)
-                assert certificate.path[-1].rounds == sweep.rounds
-            best = certify_sweep(sweep, data, output, tol=1e-3)
+                assert certificate.path[-1].rounds == run.rounds
+            best = certify_descent(run, data, output, tol=1e-3)
             for u in tries:  # the rival is the one that makes the bound smallest
                 bound = naive_bound(rule, rows, y, c, l2, met, rates, start, u)
                 assert best.bound - best.rival.gap <= bound + 1e-9 * (bound + scale)
-        last = certify_sweep(sweep, data, "last")
+        last = certify_descent(run, data, "last")
         assert last.verdict is Verdict.UNCHECKABLE
         assert math.isnan(last.bound)
         assert "no theorem" in str(last)
@@ -325,10 +324,10 @@ def test_the_mean_over_seeds_lies_inside_the_expectation_bound():
         y = targets(rule, X @ [1.0, -2.0, 0.5], rng)
         gaps, measured, rival = [], [], None
         for seed in range(400):
-            sweep = Sweep(descent(rule, eta=eta), 3, batch=batch, l2=l2, intercept=False, seed=seed)
+            run = Descent(descent(rule, eta=eta), 3, batch=batch, l2=l2, intercept=False, seed=seed)
             data = Data(X, y, c)
-            sweep.play(data, 40)
-            certificate = certify_sweep(sweep, data, "mean", u=rival)
+            run.play(data, 40)
+            certificate = certify_descent(run, data, "mean", u=rival)
             rival = certificate.rival.u
             assert certificate.verdict is Verdict.UNCHECKABLE
             assert f"{certificate.bound:.6g}" in str(certificate)

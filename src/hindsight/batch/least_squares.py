@@ -1,14 +1,14 @@
-"""Exact least squares (N1 1.1): the w that minimises Sigma c_t (w . x_t + b - y_t)^2 + l2 |w|^2.
+"""Exact least squares: the w that minimises Sigma c_t (w . x_t + b - y_t)^2 + l2 |w|^2.
 
-The intercept b is free: it counts neither in the penalty nor in the norm. Three ways, by what the rows allow:
+The intercept b is free: it counts neither in the penalty nor in the norm. There are three methods:
 
-- `normal`: the Gram matrix, its Cholesky factor, and refinement from residuals over the rows; the fastest, and taken
-  only where its estimated condition says that it is sound.
-- `Factor`: the triangle R of a QR factorisation, into which blocks of rows are stacked; sound at any condition, one
-  pass, for streams.
-- `iterate`: LSMR, for sparse rows of many columns.
+- `normal_equations`: the Gram matrix, its Cholesky factor, and refinement from residuals over the rows; the fastest,
+  used only if its estimated condition number is small enough.
+- `Factor`: the triangle R of a QR factorisation, to which blocks of rows are added; accurate at any condition number,
+  in one pass, for streams.
+- `solve_sparse`: LSMR, for sparse rows with many columns.
 
-`normal` too ends in a `Factor`, so whatever was learnt, more rows can follow.
+`normal_equations` returns a `Factor` too, so more rows can always be added.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..kernels.floats import EPS
 from ..rows.matrices import explain
 from ..storage.registry import storable
 from ..validation import check_targets, check_weights
@@ -29,27 +30,34 @@ if TYPE_CHECKING:
     from ..rows.data import Data
 
 
-EPS = float(np.finfo(np.float64).eps)
-SOUND = 1e-9  # least reciprocal condition of the scaled Gram matrix: beyond it the rows are factored themselves
-REFINE = 4  # passes over the rows that may refine a solution of the normal equations
-BLOCK = 4096  # least number of rows that are factored at a time
-ROOM = 4e9  # bytes that R may take
+LEAST_RCOND = 1e-9  # of the scaled Gram matrix, below which the rows themselves are factored
+REFINEMENTS = 4  # passes over the rows that may refine a solution of the normal equations
+BLOCK = 4096  # smallest number of rows that are factored at a time
+LARGEST_R = 4e9  # bytes
 ITERATIONS = 20_000  # of LSMR
 
 
 @storable
 @dataclass(frozen=True)
-class Solution:
+class LeastSquaresSolution:
     """A least-squares fit.
 
     Attributes
     ----------
-    coef, intercept : w and b.
-    loss : Sigma c_t (w . x_t + b - y_t)^2.
-    rank : of the rows (less their mean where there is an intercept); None where it was not found.
-    condition : largest over smallest singular value that counts, those of the penalty included; 1 at rank 0.
-    method : "cholesky", "qr" or "lsmr".
-    converged : False where the cap on iterations ended the search.
+    coef : ndarray
+        w.
+    intercept : float
+        b.
+    loss : float
+        Sigma c_t (w . x_t + b - y_t)^2.
+    rank : int or None
+        The rank of the rows, minus their mean if there is an intercept; None if it was not computed.
+    condition : float
+        The largest over the smallest singular value that counts, with the penalty included; 1 at rank 0.
+    method : {"cholesky", "qr", "lsmr"}
+        How it was computed.
+    converged : bool
+        False if the limit on iterations ended the search.
     """
 
     coef: np.ndarray
@@ -65,8 +73,15 @@ class Solution:
 class Factor:
     """R with R^T R = Z^T Z for the rows Z = sqrt(c) (1, x, y), the 1 only with an intercept.
 
-    The column of ones comes first, so that eliminating it takes the means off the others. Blocks have a fixed number of
-    rows, so that the sizes of the chunks that rows come in change nothing, bit for bit.
+    The column of ones comes first, so that eliminating it subtracts the means from the others. Blocks have a fixed
+    number of rows, so that the result does not depend on the sizes of the chunks, bit for bit.
+
+    Parameters
+    ----------
+    features : int
+        Number of columns of X.
+    intercept : bool
+        Whether there is an intercept.
     """
 
     def __init__(self, features: int, intercept: bool) -> None:
@@ -75,33 +90,33 @@ class Factor:
         self.rows = 0
         self.method = "qr"
         self._R = np.zeros((0, self.width))
-        self._waiting: list[np.ndarray] = []
-        self._solved: dict[tuple[float, float | None], Solution] = {}
+        self._pending: list[np.ndarray] = []
+        self._solved: dict[tuple[float, float | None], LeastSquaresSolution] = {}
 
     def add(self, X: Any, y: np.ndarray, weight: np.ndarray | None = None, names: Sequence[Any] | None = None) -> None:
-        """Take in rows (a dense array or a CSR matrix), or raise and change nothing; rows of weight 0 are none."""
+        """Add rows, a dense array or a CSR matrix, or raise and change nothing; rows of weight 0 do not count."""
         check_targets("real", y)
         if weight is not None:
             check_weights(weight)
-        kept = self.rows, self._R, list(self._waiting)
+        kept = self.rows, self._R, list(self._pending)
         block = max(BLOCK, 2 * self.width)
         try:
             first = 0
             while first < X.shape[0]:
-                part = slice(first, first + block - sum(map(len, self._waiting)))
+                part = slice(first, first + block - sum(map(len, self._pending)))
                 rows = self._rows(X, y, weight, part, names)
                 self.rows += len(rows)
-                if min(self.rows, self.width) * self.width * 8 > ROOM:
+                if min(self.rows, self.width) * self.width * 8 > LARGEST_R:
                     raise ValueError(
                         f"{self.features:,} features need a triangle of {8e-9 * self.width**2:.0f} GB: "
                         "fit them as one sparse matrix, which is solved by iteration"
                     )
-                self._waiting.append(rows)
-                if sum(map(len, self._waiting)) == block:
-                    self._R, self._waiting = self.triangle(), []
+                self._pending.append(rows)
+                if sum(map(len, self._pending)) == block:
+                    self._R, self._pending = self.triangle(), []
                 first = part.stop
         except BaseException:
-            self.rows, self._R, self._waiting = kept
+            self.rows, self._R, self._pending = kept
             raise
         self.method = "qr"
         self._solved.clear()
@@ -121,18 +136,18 @@ class Factor:
         return Z
 
     def triangle(self) -> np.ndarray:
-        """R of all rows so far."""
-        if not self._waiting:
+        """Return R of all rows so far."""
+        if not self._pending:
             return self._R
         from scipy import linalg
 
-        rows = np.concatenate(self._waiting)
+        rows = np.concatenate(self._pending)
         if not len(rows):
             return self._R
         if len(self._R) < self.width:
             (R,) = linalg.qr(np.concatenate([self._R, rows]), mode="r", overwrite_a=True, check_finite=False)
             R = np.ascontiguousarray(R[: self.width])
-        else:  # a triangle upon a rectangle: a third of the time
+        else:  # a triangle above a rectangle: a third of the time
             nb = min(16, self.width)
             R = linalg.lapack.dtpqrt(0, nb, np.asfortranarray(self._R), np.asfortranarray(rows), overwrite_b=1)[0]
             R = np.ascontiguousarray(R)
@@ -140,18 +155,23 @@ class Factor:
             raise ValueError("the rows' squared norms overflow: scale the features or the targets")
         return R
 
-    def solve(self, l2: float = 0.0, rcond: float | None = None) -> Solution:
-        """The minimiser; of several the shortest w.
+    def solve(self, l2: float = 0.0, rcond: float | None = None) -> LeastSquaresSolution:
+        """Return the minimiser; of several, the one with the shortest w.
 
-        Singular values of at most `rcond` times the largest count as 0; None is 8 eps max(n, sqrt(rows)), and rows that
-        have full rank by it once their columns are brought to one length have full rank.
+        Parameters
+        ----------
+        l2 : float, default 0.0
+            The penalty's factor.
+        rcond : float, default None
+            Singular values of at most `rcond` times the largest count as 0. None is 8 eps max(n, sqrt(rows)), and rows
+            that have full rank by it after their columns are scaled to one length have full rank.
         """
         key = l2, rcond
         if key not in self._solved:
             self._solved[key] = self._solve(l2, rcond)
         return self._solved[key]
 
-    def _solve(self, l2: float, rcond: float | None) -> Solution:
+    def _solve(self, l2: float, rcond: float | None) -> LeastSquaresSolution:
         from scipy import linalg
 
         R, k, n = self.triangle(), int(self.intercept), self.features
@@ -159,7 +179,7 @@ class Factor:
         R, l2 = R / unit, l2 / unit / unit
         cut = 8.0 * EPS * max(n, math.sqrt(self.rows))
         A, b = R[k:, k:-1].copy(), R[k:, -1]
-        # A column that is constant but for rounding leaves rounding alone once its mean is taken off.
+        # A column that is constant up to rounding has nothing but rounding left after its mean is subtracted.
         length, before = np.linalg.norm(A, axis=0), np.linalg.norm(R[:, k:-1], axis=0)
         A[:, length <= cut * before] = 0.0
         length[length <= cut * before] = 0.0
@@ -167,7 +187,7 @@ class Factor:
         rank = int((s > (cut if rcond is None else rcond) * s.max(initial=0.0)).sum())
         full = rank == n
         if rcond is None and not full and len(A) >= n and length.all():
-            full = _reciprocal(A[:n] / length) > cut * float((before / length).max())
+            full = _reciprocal_condition(A[:n] / length) > cut * float((before / length).max())
             rank = n if full else rank
         if full and l2 == 0.0:
             w = linalg.solve_triangular(A[:n] / length, b[:n], check_finite=False) / length
@@ -179,24 +199,26 @@ class Factor:
             w = np.zeros(n)
         counted = np.hypot(s[:rank] if l2 == 0.0 or full else np.append(s[:rank], 0.0), math.sqrt(l2))
         condition = float(counted[0] / counted[-1]) if rank else 1.0
-        miss = b - A @ w
+        residual = b - A @ w
         intercept = float((R[0, -1] - R[0, 1:-1] @ w) / R[0, 0]) if k else 0.0
-        return Solution(w, intercept, float(miss @ miss) * unit * unit, rank, condition, self.method)
+        return LeastSquaresSolution(
+            w, intercept, float(residual @ residual) * unit * unit, rank, condition, self.method
+        )
 
 
-def _reciprocal(R: np.ndarray) -> float:
-    """An estimate of the reciprocal condition of a triangle."""
+def _reciprocal_condition(R: np.ndarray) -> float:
+    """Return an estimate of the reciprocal condition number of a triangle."""
     from scipy.linalg import lapack
 
     found: float = lapack.dtrcon(R)[0]
     return found
 
 
-def normal(data: Data) -> Factor | None:
-    """The factor from the Gram matrix of rows held in memory (with their intercept as `data.bias`), if it is sound.
+def normal_equations(data: Data) -> Factor | None:
+    """Return the factor from the Gram matrix of rows in memory, or None if it would not be accurate.
 
-    Refinement makes the solution that it holds that of the rows: with g the gradient at u, taken from residuals, the
-    loss there is g . H^-1 g above the least, and each correction leaves the share (eps/rcond)^2 of that.
+    Refinement makes its solution that of the rows: with g the gradient at u, computed from residuals, the loss there is
+    g . H^-1 g above the minimum, and each correction reduces that by a factor of (eps/rcond)^2.
     """
     from scipy.linalg import lapack
 
@@ -212,7 +234,7 @@ def normal(data: Data) -> Factor | None:
     if bad:
         return None
     rcond = float(lapack.dpocon(H, 1.0 * np.abs(H.T @ H).sum(axis=0).max())[0])
-    if rcond < SOUND:
+    if rcond < LEAST_RCOND:
         return None
 
     def solve(g: np.ndarray) -> np.ndarray:
@@ -223,10 +245,10 @@ def normal(data: Data) -> Factor | None:
     u = solve(cross)
     size = float(data.c @ data.y**2)
     shrink = (64.0 * EPS * n / rcond) ** 2
-    for _ in range(REFINE):
+    for _ in range(REFINEMENTS):
         z, g = data.residual_gradient(u, data.c)
-        miss = z - data.y
-        loss = float((data.c * miss) @ miss)
+        residual = z - data.y
+        loss = float((data.c * residual) @ residual)
         step = solve(g)
         excess = float(g @ step)
         u = u - step
@@ -245,13 +267,13 @@ def normal(data: Data) -> Factor | None:
     return factor
 
 
-def iterate(
+def solve_sparse(
     X: Any, y: np.ndarray, weight: np.ndarray | None, intercept: bool, l2: float, tol: float, names: Any = None
-) -> Solution:
-    """LSMR on sparse rows, from w = 0, which leads to the shortest of several minimisers.
+) -> LeastSquaresSolution:
+    """Solve for sparse rows by LSMR from w = 0, which leads to the shortest of several minimisers.
 
-    It stops where |M^T r| <= tol |M| |r| or |r| <= tol (|M| |w| + |b|), M the rows less their mean. That mean is taken
-    off within the products, never off the rows.
+    It stops when |M^T r| <= tol |M| |r| or |r| <= tol (|M| |w| + |b|), M the rows minus their mean. That mean is
+    subtracted within the products, never from the rows.
     """
     from scipy.sparse.linalg import LinearOperator, lsmr
 
@@ -276,5 +298,6 @@ def iterate(
     w, stop, *_, condition, _ = lsmr(M, target, math.sqrt(l2), tol, tol, conlim=0.0, maxiter=ITERATIONS)
     if not np.isfinite(w).all():
         raise ValueError("the rows' squared norms overflow: scale the features or the targets")
-    miss = M @ w - target
-    return Solution(w, level - float(mean @ w), float(miss @ miss), None, float(condition), "lsmr", stop != 7)
+    residual = M @ w - target
+    loss, converged = float(residual @ residual), stop != 7
+    return LeastSquaresSolution(w, level - float(mean @ w), loss, None, float(condition), "lsmr", converged)

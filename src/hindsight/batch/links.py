@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import expit, ndtr
 
 from ..kernels.floats import Floats
-from ..online.learners import LINKS
+from ..online.parts import LINKS
 from .isotonic import argsort, take
 
 
@@ -39,7 +39,7 @@ FORMULAS: dict[str, tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]
     "tanh": (lambda z: expit(2.0 * z), lambda z: 0.5 * np.logaddexp(0.0, 2.0 * z)),
 }
 LINK_FUNCTIONS = {  # the links of the online learners: their names and constants are those of the losses
-    name: LinkFunction(name, FORMULAS[name][0], LINKS[name].lipschitz, FORMULAS[name][1]) for name in LINKS
+    name: LinkFunction(name, FORMULAS[name][0], LINKS[name].link_lipschitz, FORMULAS[name][1]) for name in LINKS
 }
 
 

@@ -1,13 +1,13 @@
-"""Which halfspace errs least: linear programs for separable rows, integer programs for the rest (N2).
+"""The halfspace with the fewest errors: linear programs for separable rows, integer programs for the rest.
 
-With a_i = y_i x_i, exactly one of these holds (Gordan): some w has a_i . w > 0 for all i, or some alpha >= 0 of sum 1
-has Sigma alpha_i a_i = 0. `separate` finds either by linear programs over few rows, to which the violated ones are
-added. Solvers round, so neither is believed: the margins of w are held against a bound on their rounding, and alpha is
-solved for again in whole numbers (floating-point numbers are such, times a power of two), which makes it a proof.
+With a_i = y_i x_i, exactly one of these holds (Gordan's theorem): some w has a_i . w > 0 for all i, or some alpha >= 0
+of sum 1 has Sigma alpha_i a_i = 0. `separate` finds either by linear programs over few rows, to which the violated ones
+are added. Solvers round, so both are verified: the margins of w are compared with a bound on their rounding, and alpha
+is solved for again in integers (floating-point numbers are integers times a power of two), which makes it a proof.
 
-`fewest_mistakes` is empirical risk minimisation for the 0-1 loss: choose as few rows to give up as possible such that
-each proof of non-separability loses one. Proofs are added until what is left is separable (Benders' cuts), so there is
-no big constant and no least margin; the lower bound stands on proofs and the upper one on counted errors.
+`fewest_mistakes` is empirical risk minimisation for the 0-1 loss: remove as few rows as possible such that each proof
+of non-separability loses one. Proofs are added until the remaining rows are separable (Benders' cuts), so there is no
+big constant and no smallest margin; the lower bound follows from the proofs, the upper bound from counted errors.
 """
 
 from __future__ import annotations
@@ -20,27 +20,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels.floats import EPS, Floats
 from ..rows.data import Data
 from ..storage.registry import storable
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-EPS = float(np.finfo(np.float64).eps)
-EXACT = 100  # rows of a proof up to which it is solved in whole numbers
+EXACT = 100  # rows of a proof up to which it is solved in integers
 
 
 @storable
 @dataclass(frozen=True)
 class Separation:
-    """Whether some w is right on every row, and what shows it.
+    """Whether some w is right on every row, with a proof.
 
     Attributes
     ----------
-    separable : True (shown by w), False (shown by rows and alpha), or None (rounding leaves it open).
-    w : weights, the intercept's last, with y (w.x) > 0 on every row beyond rounding; or None.
-    rows, alpha : Sigma alpha_i y_i x_i = 0 over these rows, alpha > 0 of sum 1, shown in whole numbers; or empty.
-    notes : the same in words.
+    separable : bool or None
+        True (shown by `w`), False (shown by `rows` and `alpha`), or None (undecided because of rounding).
+    w : ndarray or None
+        Weights, the intercept's last, with y (w . x) > 0 on every row by more than rounding.
+    rows : ndarray of int
+        Rows over which Sigma alpha_i y_i x_i = 0; empty if separable.
+    alpha : ndarray
+        Positive numbers of sum 1, one for each of these rows, verified in integers.
+    notes : tuple of str
+        The same in words.
     """
 
     separable: bool | None
@@ -51,39 +56,48 @@ class Separation:
 
 
 def halfspace_data(X: Any, y: Any, fit_intercept: bool) -> Data:
-    """Rows and labels of two classes (the larger label is 1) as `Data`, all finite; or one clear error."""
-    from ..rows.matrices import explain
-
+    """Return finite rows and labels of two classes, the larger label being 1, as `Data`; or raise a ValueError."""
     X = X if hasattr(X, "tocsr") else np.asarray(X, np.float64)
     if X.ndim != 2 or 0 in X.shape:
         raise ValueError(f"X must have rows and columns, got shape {X.shape}")
     labels = np.asarray(y)
     if labels.shape != (X.shape[0],):
-        raise ValueError(f"y must hold one label a row: {X.shape[0]} rows, got shape {labels.shape}")
+        raise ValueError(f"y must have one label per row: {X.shape[0]} rows, got shape {labels.shape}")
     classes = np.unique(labels)
     if len(classes) != 2:
-        raise ValueError(f"y must hold two classes, got {len(classes)}: {classes[:5].tolist()}")
+        raise ValueError(f"y must have two classes, got {len(classes)}: {classes[:5].tolist()}")
     data = Data(X, np.where(labels == classes[1], 1.0, -1.0), None, 1.0 if fit_intercept else 0.0)
-    q = data.row_norms2()
-    if not np.isfinite(q).all():
-        row = int(np.flatnonzero(~np.isfinite(q))[0])
-        explain(X, row, data.y[row], 0.0, float(q[row]), X.shape[1], None)
+    data.finite_norms2()
     return data
 
 
 def rounding(data: Data, w: Floats) -> Floats:
-    """What the computed margin of each row may be off by."""
+    """Return a bound on the rounding error of each row's margin."""
     out: Floats = 2.0 * (data.width + 2) * EPS * float(np.linalg.norm(w)) * np.sqrt(data.row_norms2())
     return out
 
 
 def separate(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separation:
-    """A w that is right on every row, or a proof that there is none.
+    """Find weights that are right on every row, or a proof that there are none.
 
     Parameters
     ----------
-    X, y : rows, and labels of two classes (the larger one is 1); or rows as `Data` alone.
-    fit_intercept : whether a constant coordinate 1 joins every row.
+    X : array_like or CSR matrix of shape (m, n), or Data
+        The rows; `Data` includes the labels.
+    y : array_like of shape (m,), default None
+        Labels of two classes; the larger one counts as 1.
+    fit_intercept : bool, default True
+        Whether every row has a constant coordinate 1.
+
+    Returns
+    -------
+    Separation
+        The weights, or the proof.
+
+    Raises
+    ------
+    ValueError
+        If a value is not finite, or there are not two classes.
 
     Examples
     --------
@@ -101,7 +115,7 @@ def separate(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separation
         inside[work] = True
         part = data.subset(inside)
         work = np.flatnonzero(inside)
-        found = _settle(part.matrix() * part.y[:, None])
+        found = _separate_dense(part.matrix() * part.y[:, None])
         if found.separable is not True or found.w is None:
             return Separation(found.separable, None, work[found.rows], found.alpha, found.notes)
         margins = data.y * data.margins(found.w)
@@ -114,13 +128,13 @@ def separate(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separation
         work = worst[np.argsort(margins[worst], kind="stable")[:step]]
 
 
-def _settle(A: Floats) -> Separation:
-    """The same for few rows a_i = y_i x_i written out."""
+def _separate_dense(A: Floats) -> Separation:
+    """Do the same for few rows a_i = y_i x_i, as a dense array."""
     sizes = np.abs(A).max(axis=1)
     if not sizes.all():
         row = np.flatnonzero(sizes == 0.0)[:1]
         return Separation(False, None, row, np.ones(1), ("not separable: a row is 0",))
-    A = np.ldexp(A, -np.frexp(sizes)[1][:, None])  # exact, and the signs of margins stay
+    A = np.ldexp(A, -np.frexp(sizes)[1][:, None])  # exact, and the signs of margins do not change
     w = _feasible(A)
     if w is not None:
         return Separation(True, w)
@@ -128,13 +142,13 @@ def _settle(A: Floats) -> Separation:
     if proof is None:
         return Separation(None, notes=("rounding leaves it open whether the rows are separable",))
     rows, alpha = proof
-    alpha = np.ldexp(alpha, -np.frexp(sizes[rows])[1])  # the weights of the rows as they were
+    alpha = np.ldexp(alpha, -np.frexp(sizes[rows])[1])  # for the rows before scaling
     note = f"not separable: Σ α y x = 0 over {rows.size} rows, α > 0, in whole numbers"
     return Separation(False, None, rows, alpha / alpha.sum(), (note,))
 
 
 def _feasible(A: Floats) -> Floats | None:
-    """The w of least L1 norm with A w >= 1, if its margins are surely above 0."""
+    """Return the w of smallest L1 norm with A w >= 1, if its margins are above 0 by more than rounding."""
     from scipy.optimize import linprog
 
     m, n = A.shape
@@ -147,7 +161,7 @@ def _feasible(A: Floats) -> Floats | None:
 
 
 def _gordan(A: Floats, cost: Floats | None = None) -> tuple[Rows, Floats] | None:
-    """Rows and alpha > 0 with Sigma alpha_i a_i = 0 in whole numbers: a vertex, so that no row can be spared."""
+    """Return rows and alpha > 0 with Sigma alpha_i a_i = 0, verified in integers: a vertex, so every row is needed."""
     from scipy.optimize import linprog
 
     m, n = A.shape
@@ -165,13 +179,13 @@ def _gordan(A: Floats, cost: Floats | None = None) -> tuple[Rows, Floats] | None
 
 
 def null_vector(A: Floats) -> Floats | None:
-    """The alpha > 0 with alpha A = 0, if up to its length there is just one: by elimination in whole numbers.
+    """Return the alpha > 0 of sum 1 with alpha A = 0, rounded; None unless it is unique.
 
-    It is returned rounded, of sum 1.
+    It is found by elimination in integers.
     """
     from fractions import Fraction
 
-    columns = [_whole(column) for column in A.T]
+    columns = [_integers(column) for column in A.T]
     k = A.shape[0]
     pivots: list[tuple[list[int], int]] = []
     for column in columns:  # Bareiss: every division is exact
@@ -195,8 +209,8 @@ def null_vector(A: Floats) -> Floats | None:
     return np.array([float(value[j] / total) for j in range(k)])
 
 
-def _whole(values: Floats) -> list[int]:
-    """The numbers times a power of two that makes them whole."""
+def _integers(values: Floats) -> list[int]:
+    """Return the numbers times a power of two that makes them integers."""
     parts, powers = np.frexp(values)
     least = int(powers.min())
     return [int(p * 2.0**53) << (int(e) - least) for p, e in zip(parts, powers, strict=True)]
@@ -205,15 +219,20 @@ def _whole(values: Floats) -> list[int]:
 @storable
 @dataclass(frozen=True)
 class FewestMistakes:
-    """A halfspace and how few training errors any can have.
+    """A halfspace with few training errors, and a lower bound for all halfspaces.
 
     Attributes
     ----------
-    w : weights, the intercept's last.
-    errors : its training errors, counted; a zero margin is one.
-    lower : no halfspace has fewer.
-    proofs : how many proofs of non-separability the lower bound stands on.
-    notes : why it stopped, where lower < errors.
+    w : ndarray
+        Weights, the intercept's last.
+    errors : int
+        Its training errors, counted; a zero margin is an error.
+    lower : int
+        No halfspace has fewer errors.
+    proofs : int
+        The number of proofs of non-separability from which the lower bound follows.
+    notes : tuple of str
+        Why it stopped, if lower < errors.
     """
 
     w: Floats
@@ -224,18 +243,33 @@ class FewestMistakes:
 
     @property
     def gap(self) -> int:
-        """How many errors fewer there may yet be: 0 means that w is optimal."""
+        """By how many errors a halfspace may be better: 0 means that w is optimal."""
         return self.errors - self.lower
 
 
 def fewest_mistakes(X: Any, y: Any, *, fit_intercept: bool = True, time_limit: float = 60.0) -> FewestMistakes:
-    """The halfspace with the fewest training errors (empirical risk minimisation for the 0-1 loss), for few rows.
+    """Find the halfspace with the fewest training errors: empirical risk minimisation for the 0-1 loss, for few rows.
 
     Parameters
     ----------
-    X, y : rows, and labels of two classes (the larger one is 1).
-    fit_intercept : whether a constant coordinate 1 joins every row.
-    time_limit : seconds after which the best so far is returned with its gap.
+    X : array_like or CSR matrix of shape (m, n)
+        The rows.
+    y : array_like of shape (m,)
+        Labels of two classes; the larger one counts as 1.
+    fit_intercept : bool, default True
+        Whether every row has a constant coordinate 1.
+    time_limit : float, default 60.0
+        Seconds after which the best so far is returned, with its gap.
+
+    Returns
+    -------
+    FewestMistakes
+        The halfspace, its errors, and a lower bound for all halfspaces.
+
+    Raises
+    ------
+    ValueError
+        If a value is not finite, there are not two classes, or `time_limit` is not above 0.
 
     Examples
     --------
@@ -255,7 +289,7 @@ def fewest_mistakes(X: Any, y: Any, *, fit_intercept: bool = True, time_limit: f
     lower, left, tried = 0, np.arange(data.rounds), 0
     while True:
         apart = 0
-        while (found := _settle(A[left])).separable is False:  # proofs that share no row: an error in each
+        while (found := _separate_dense(A[left])).separable is False:  # proofs over disjoint rows: one error in each
             cuts.append(left[found.rows])
             left = np.delete(left, found.rows)
             apart += 1
@@ -268,39 +302,39 @@ def fewest_mistakes(X: Any, y: Any, *, fit_intercept: bool = True, time_limit: f
             best, errors = found.w, wrong
         if lower >= errors:
             break
-        if len(cuts) == tried:  # nothing new, though the program was solved
+        if len(cuts) == tried:  # nothing new, although the program was solved
             notes = ("rounding leaves open which margins are above 0",)
             break
-        given, lower = _relaxed(A, cuts, errors, lower, end - time.monotonic())
+        removed, lower = _relaxed(A, cuts, errors, lower, end - time.monotonic())
         if lower >= errors:
             break
-        if given is None or time.monotonic() >= end:
+        if removed is None or time.monotonic() >= end:
             notes = (f"stopped after {time_limit:g} s",)
             break
-        left, tried = np.flatnonzero(~given), len(cuts)
+        left, tried = np.flatnonzero(~removed), len(cuts)
     return FewestMistakes(best, errors, lower, len(cuts), notes)
 
 
 def _relaxed(
     A: Floats, cuts: list[Rows], errors: int, lower: int, seconds: float
 ) -> tuple[NDArray[np.bool_] | None, int]:
-    """The rows to give up, if zero margins were right and the cuts are kept; and how few rows can be given up.
+    """Return which rows to remove, if zero margins counted as right and the cuts hold, and a lower bound on how many.
 
-    Variables: e (give row i up), w in the box [-1, 1]^n, and which side of the box w lies on (else w = 0 would do).
-    Where row i is not given up a_i . w >= 0; where it is, a_i . w >= -|a_i|_1 says nothing. All of it holds for the
-    best w, brought to the side of the box, so the least Sigma e is a lower bound, and tolerances only make it smaller.
+    Variables: e (remove row i), w in the box [-1, 1]^n, and which face of the box w is on (otherwise w = 0 would do).
+    If row i is not removed, a_i . w >= 0; if it is, a_i . w >= -|a_i|_1 is no constraint. All of this holds for the
+    best w, scaled to a face of the box, so the smallest Sigma e is a lower bound, and tolerances only make it smaller.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import block_array, csr_array, diags_array, eye_array
 
     m, n = A.shape
-    sides, one = eye_array(n), np.ones((1, n))
+    faces, one = eye_array(n), np.ones((1, n))
     indptr = np.cumsum([0, *(cut.size for cut in cuts)])
     table = csr_array((np.ones(indptr[-1]), np.concatenate(cuts), indptr), shape=(len(cuts), m))
     parts = [
         [diags_array(np.abs(A).sum(axis=1)), csr_array(A), None, None],
-        [None, sides, -2.0 * sides, None],  # w_j >= 1 on its upper side
-        [None, -sides, None, -2.0 * sides],  # w_j <= -1 on its lower side
+        [None, faces, -2.0 * faces, None],  # w_j >= 1 on its upper face
+        [None, -faces, None, -2.0 * faces],  # w_j <= -1 on its lower face
         [None, None, one, one],
         [table, None, None, None],
         [np.ones((1, m)), None, None, None],

@@ -6,52 +6,67 @@ import math
 
 import numpy as np
 
-from ..batch.perceptron import Floats, Halfspace
+from ..batch.perceptron import BatchPerceptron
 from ..batch.separability import Separation, rounding, separate
+from ..kernels.floats import Floats
 from ..rows.data import Data
-from . import theorems
+from . import batch_theorems, theorems
+from .batch_theorems import BATCH_PERCEPTRON
 from .certificate import Assumption, Certificate, Comparator
 from .rivals import hard_margin
-from .theorems import Theorem, Verdict
+from .theorems import Verdict
 
-SMALL = 4_000_000  # numbers in the rows up to which a certificate seeks the hard margin
-
-BATCH = Theorem("batch perceptron", "N2", "updates ≤ (R|u|)² if y(u·x) ≥ 1 on every row")
+SMALL = 4_000_000  # numbers in the rows up to which the hard margin is computed
 
 
-def certify_halfspace(half: Halfspace, data: Data, label: str | None = None) -> Certificate:
-    """Certificate 8: the updates of a batch perceptron against (R|u|)^2, u of largest margin over its rows."""
-    half.replay(data)
+def certify_batch_perceptron(model: BatchPerceptron, data: Data, label: str | None = None) -> Certificate:
+    """Return the certificate of a batch perceptron: its updates against (R|u|)^2, with u of largest margin.
+
+    Parameters
+    ----------
+    model : BatchPerceptron
+        The perceptron.
+    data : Data
+        The rows it was trained on.
+    label : str, default None
+        The class, in one-vs-rest.
+
+    Raises
+    ------
+    MismatchError
+        If these are not its rows.
+    """
+    model.replay(data)
     R = math.sqrt(float(data.row_norms2().max()))
-    u, lower, found, shown = _separator(half, data)
+    u, lower, found, shown = _separator(model, data)
     steps = Assumption(f"w = 0 at first, and w += y x on violated rows alone; R = max |x|₂ = {R:.6g}", True)
-    best = "the fewest of all hypotheses visited" if half.every else "the fewest of the hypotheses counted"
-    pocket = f"the pocket has {half.errors:,} training errors of {data.rounds:,}, {best}"
+    best = "the fewest of all hypotheses visited" if model.all_counted else "the fewest of the hypotheses counted"
+    pocket = f"the pocket has {model.errors:,} training errors of {data.rounds:,}, {best}"
     if u is None:
         known = shown.separable is False
         need = Assumption("some u must be right on every row: " + "; ".join(shown.notes), False if known else None)
         rival = Comparator(
-            half.pocket[0], float(half.errors), float(np.linalg.norm(half.pocket)), math.inf, "the pocket"
+            model.pocket, float(model.errors), float(np.linalg.norm(model.pocket)), math.inf, "the pocket"
         )
         verdict, bound, equality = Verdict.VOID if known else Verdict.UNCHECKABLE, math.nan, False
         ended = "a cap stopped it"
     else:
         least, norm = float((data.y * data.margins(u)).min()), float(np.linalg.norm(u))
-        bound = (R * norm) ** 2
+        bound = batch_theorems.batch_perceptron(R, norm)
         need = Assumption(f"least y(u·x) = {least:.9g}, which must be at least 1", least >= 1.0)
-        verdict, equality = theorems.verdict(float(half.updates), bound, 0.0) if need.met else (Verdict.VOID, False)
-        rival = Comparator(u, 0.0, norm, max(0.0, bound - (R * lower) ** 2), found)
+        verdict, equality = theorems.verdict(float(model.updates), bound, 0.0) if need.met else (Verdict.VOID, False)
+        rival = Comparator(u, 0.0, norm, max(0.0, bound - batch_theorems.batch_perceptron(R, lower)), found)
         ended = "it stopped by itself: every row is right"
-        if not half.converged:
+        if not model.converged:
             ended = "a cap stopped it; the bound holds at any time"
     return Certificate(
-        verdict, BATCH, "updates", float(half.updates), bound, rival, (need, steps), half.visits,
+        verdict, BATCH_PERCEPTRON, "updates", float(model.updates), bound, rival, (need, steps), model.visits,
         equality=equality, notes=(ended, pocket), label=label,
     )  # fmt: skip
 
 
-def _separator(half: Halfspace, data: Data) -> tuple[Floats | None, float, str, Separation]:
-    """The shortest known u with y (u.x) >= 1 on all rows, what no such |u| is below, how it was found; or a proof."""
+def _separator(model: BatchPerceptron, data: Data) -> tuple[Floats | None, float, str, Separation]:
+    """Return the shortest known u with y (u . x) >= 1 on all rows, a lower bound on |u|, how it was found, a proof."""
     known: list[tuple[Floats, str]] = []
     lower, shown = 0.0, Separation(None)
     if data.rounds * data.width <= SMALL:
@@ -59,8 +74,8 @@ def _separator(half: Halfspace, data: Data) -> tuple[Floats | None, float, str, 
         if hard.u is not None:
             known.append((hard.u, "of largest margin"))
             lower = hard.lower
-    if half.converged:
-        known.append((half.v[0], "the perceptron's own"))
+    if model.converged:
+        known.append((model.weights, "the perceptron's own"))
     if not known:
         shown = separate(data)
         if shown.w is not None:

@@ -1,7 +1,7 @@
 """The theorems of the learners that read all rows in each round, and of the risk of an average: statements and bounds.
 
-No bound of these learners is written anywhere else; Isotron and GLM-tron share `theorems.glm_tron`. Each holds for every comparator u, so the functions take what is
-known of u; sums may be given as arrays, with one entry per round.
+No bound of these learners is written anywhere else; Isotron and GLM-tron share `theorems.glm_tron`. Each bound holds
+for every comparator u, so the functions take what is known of u; sums may be arrays with one entry per round.
 """
 
 from __future__ import annotations
@@ -13,32 +13,44 @@ import numpy as np
 from ..kernels.floats import Floats
 from .theorems import Theorem
 
-GRADIENT_DESCENT = Theorem("gradient descent", "Zinkevich 2003", "f(w̄) ≤ f(u) + (|u − wₛ|² + Σ ηₜ²|∇f(wₜ)|²)/(2 Σ ηₜ)")
+GRADIENT_DESCENT = Theorem(
+    "gradient descent",
+    "Zinkevich 2003",
+    "f(w̄) ≤ f(u) + (|u − wₛ|² + Σ ηₜ²|∇f(wₜ)|²)/(2 Σ ηₜ)",
+    "gradient-descent",
+)
 STOCHASTIC_GRADIENT_DESCENT = Theorem(
     "stochastic gradient descent",
     "Zinkevich 2003",
     "E f(w̄) ≤ f(u) + (|u − wₛ|² + E Σ ηₜ²|vₜ|²)/(2 Σ ηₜ), over the draws",
+    "gradient-descent",
 )
-BATCH_PERCEPTRON = Theorem("batch perceptron", "Novikoff 1962", "updates ≤ (R|u|)² if y(u·x) ≥ 1 on every row")
+BATCH_PERCEPTRON = Theorem(
+    "batch perceptron", "Novikoff 1962", "updates ≤ (R|u|)² if y(u·x) ≥ 1 on every row", "batch-perceptron"
+)
 ISOTRON = Theorem(
     "Isotron",
     "Kalai, Sastry 2009",
     "Σ L̂(uₜ, wₜ) ≤ |w* − w₁|²/(η(2/λ − ηX₂²)); λ²X₂²|w*|² from 0 at η = 1/(λX₂²)",
+    "isotron",
 )
 GLM_TRON_MEAN = Theorem(
     "GLM-tron with the mean update",
     "Kakade, Kalai, Kanade, Shamir 2011",
     "Σ L̂(wₜ) ≤ |w* − w₁|²/(η(2/λ − ηX₂²))",
+    "glm-tron",
 )
 MATCHING_LOSS = Theorem(
     "descent on the matching loss",
     "Auer, Herbster, Warmuth 1996",
     "Σ F(wₜ) ≤ Σ F(u) + |u − w₁|²/(2η) + (η/2) Σ|∇F(wₜ)|²",
+    "glm-tron",
 )
 ONLINE_TO_BATCH = Theorem(
     "online to batch",
     "Cesa-Bianchi, Conconi, Gentile 2004",
     "with probability 1 − δ: R_v ≤ L_A/m + c·√(ln(1/δ)/(2m)), v = (w₁ + … + w_m)/m",
+    "online-to-batch",
 )
 
 
@@ -91,3 +103,8 @@ def lemma_matching_loss(eta: float, value: float, losses: Floats, gradients: Flo
 def online_to_batch(mean_loss: float, m: int, bound: float, delta: float) -> float:
     """Return L_A/m + c sqrt(ln(1/delta)/(2m)), which the risk exceeds with probability delta at most."""
     return mean_loss + bound * math.sqrt(math.log(1.0 / delta) / (2.0 * m))
+
+
+def expected_risk(regret_bound: float, m: int, factor: float = 1.0) -> float:
+    """Return L_A/m at most: a bound on L_A, up to a factor, per row; it estimates a bound on E[R_v] without bias."""
+    return regret_bound / m * factor

@@ -17,9 +17,10 @@ from ..batch.isotron import History, SingleIndexProblem, run_rounds
 from ..errors import MismatchError
 from ..kernels.floats import Floats
 from . import batch_theorems, theorems
+from .applied import closeness
 from .batch_theorems import GLM_TRON_MEAN, ISOTRON, MATCHING_LOSS
 from .certificate import Assumption, Certificate, Comparator
-from .certify import PLANTED, closeness
+from .convex import PLANTED
 from .milestones import milestones
 from .theorems import Theorem, Verdict
 
@@ -168,8 +169,8 @@ def _planted(problem: SingleIndexProblem, history: History, w: Floats) -> Applie
     opponent = Comparator(w / problem.scale, rounds * own, float(np.linalg.norm(w)), 0.0, "planted")
     return AppliedToRounds(
         GLM_TRON_MEAN if problem.link.known else ISOTRON, QUANTITY, history.loss, np.full(rounds, own),
-        np.full(rounds, bound), opponent, tuple(needs), change, allowed, size, distance, rounds * off / gain if gain > 0.0 else 0.0,
-        batch_theorems.single_index_best_rate(x2, constant), history,
+        np.full(rounds, bound), opponent, tuple(needs), change, allowed, size, distance,
+        rounds * off / gain if gain > 0.0 else 0.0, batch_theorems.single_index_best_rate(x2, constant), history,
     )  # fmt: skip
 
 

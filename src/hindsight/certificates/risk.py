@@ -1,14 +1,14 @@
-"""Online to batch (N0; THEORY.md 9): what one pass over i.i.d. rows promises for rows to come, with none held out.
+"""Online to batch: a bound on the risk of the average of one pass over i.i.d. rows, with no rows held out.
 
-Let v be the mean of w_1..w_m, the weights that predicted, L_A the sum of the losses they paid, each before its row was
-learnt, and R_v the expected loss of v on a new row. Losses are convex, so R_v <= (1/m) Sigma R_(w_t); and w_t was fixed
-before row t, so loss_t - R_(w_t) sums to a martingale. Hence, for losses in [0, c],
+Let v be the mean of w_1..w_m, the weights that predicted, L_A the sum of their losses, each before its row was learnt,
+and R_v the expected loss of v on a new row. Losses are convex, so R_v <= (1/m) Sigma R_(w_t); and w_t was fixed before
+row t, so loss_t - R_(w_t) sums to a martingale. Hence, for losses in [0, c],
 
     E[R_v] <= E[L_A]/m        and with probability 1 - delta        R_v <= L_A/m + c sqrt(ln(1/delta) / (2m)).
 
-The first joined with a regret bound gives E[R_v] <= min_u [R_u/(1 - eta X^2) + |u|^2/(eta m)] for Widrow-Hoff, and the
-like for every learner that has one. No data can show that rows are i.i.d. or that no loss is above c, so the verdict is
-UNCHECKABLE with the figure; it is VOID once the rows themselves speak against it.
+The first, with a regret bound, gives E[R_v] <= min_u [R_u/(1 - eta X^2) + |u|^2/(eta m)] for Widrow-Hoff, and the like
+for every learner that has one. No data can show that rows are i.i.d. or that no loss is above c, so the verdict is
+UNCHECKABLE, with the bound; it is VOID if the rows contradict an assumption.
 """
 
 from __future__ import annotations
@@ -19,27 +19,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import kernels
-from ..kernels.euclidean import Euclidean
+from ..kernels.compiler import for_parts
 from ..kernels.losses import Square
-from ..kernels.updates import Explicit
-from ..online.learners import Learner
+from ..kernels.online import UNWATCHED, play
+from ..online.margins import each_loss
 from ..online.run import Run
 from ..storage.registry import storable
 from ..validation import number
-from . import rivals
+from . import batch_theorems, rivals
+from .batch_theorems import ONLINE_TO_BATCH
 from .certificate import Assumption, Certificate, Certificates, Comparator
-from .certify import LOSS_NAMES, certify_run
+from .certify import certify_run
 from .replay import Rounds, replay
-from .theorems import NONE, Theorem, Verdict
+from .theorems import NONE, Verdict
 
 if TYPE_CHECKING:
+    from ..online.learners import Learner
     from ..rows.data import Data
 
-
-ONLINE_TO_BATCH = Theorem(
-    "online to batch", "N0", "with probability 1 − δ: R_v ≤ L_A/m + c·√(ln(1/δ)/(2m)), v = (w₁ + … + w_m)/m"
-)
+SQUARE = ("widrow-hoff", "implicit-widrow-hoff", "exponentiated-gradient")  # theorems about the square loss
 
 
 @storable
@@ -47,24 +45,22 @@ ONLINE_TO_BATCH = Theorem(
 class RiskCertificate(Certificate):
     """A certificate of the risk R_v of the averaged predictor.
 
-    `measured` is the mean progressive loss L_A/m and `bound` the figure that R_v does not exceed with probability
-    1 - delta.
+    It has the attributes of a `Certificate`, with `measured` the mean progressive loss L_A/m and `bound` the value that
+    R_v does not exceed with probability 1 - delta, and three more.
 
     Attributes
     ----------
-    predictor : v, the mean of w_1..w_m, the intercept's weight last.
-    delta : the probability with which the figure may fail.
-    expectation : an unbiased estimate, from these rows, of a bound on E[R_v]; NaN where no regret bound covers the run.
+    predictor : ndarray
+        v, the mean of w_1..w_m, the intercept's weight last.
+    delta : float
+        The probability with which the bound may fail.
+    expectation : float
+        An unbiased estimate, from these rows, of a bound on E[R_v]; NaN if no regret bound covers the run.
     """
 
     predictor: np.ndarray = field(default_factory=lambda: np.zeros(0))
     delta: float = math.nan
     expectation: float = math.nan
-
-
-def risk_bound(mean_loss: float, m: int, bound: float, delta: float) -> float:
-    """L_A/m + c sqrt(ln(1/delta)/(2m))."""
-    return mean_loss + bound * math.sqrt(math.log(1.0 / delta) / (2.0 * m))
 
 
 def risk_certificate(
@@ -78,19 +74,43 @@ def risk_certificate(
     support: float | None = None,
     target: float | None = None,
 ) -> RiskCertificate | Certificates:
-    """What the averaged predictor of one pass promises on rows to come, if all are i.i.d. and no loss exceeds `bound`.
+    """Bound the risk of the averaged predictor of one pass, for i.i.d. rows whose losses do not exceed `bound`.
+
+    The mean v of w_1..w_m has, with probability 1 - delta, a risk of at most L_A/m + c sqrt(ln(1/delta)/(2m)), where
+    L_A is the sum of the progressive losses.
 
     Parameters
     ----------
-    model : an online regressor, or classifier with a convex loss, trained in one pass.
-    X, y, sample_weight : the rows it was trained on, as for `certify`.
-    bound : c, declared: no loss (w_t.x - y)^2, or of the learner's own kind, can be above it. Never take it from the
-        losses seen: the figure would fail more often than delta says. None lets it follow from `support` and `target`
-        where the weights have a norm cap: EG, and descent on the simplex or in the balanced geometry.
-    delta : the probability, above 0 and below 1, with which the figure may fail (shared among one-vs-rest learners).
-    support : X, declared: no row of the distribution has a larger norm (|x|_2; |x|_inf for multiplicative weights),
-        the intercept counted. It enters the bound in expectation of the square loss, where None takes the largest seen.
-    target : declared: no |y| of the distribution is larger; only for `bound` None.
+    model : estimator
+        An online regressor, or a classifier with a convex loss, trained in one pass.
+    X, y, sample_weight : array_like
+        The rows it was trained on, as for `certify`.
+    bound : float, default None
+        c, as declared: no loss, (w_t . x - y)^2 or the learner's own, can exceed it. Never take it from the losses
+        seen: the bound would fail more often than delta. None derives it from `support` and `target`, if the weights
+        have bounded norm: exponentiated gradient, and descent on the simplex or in the balanced geometry.
+    delta : float, default 0.05
+        The probability with which the bound may fail, between 0 and 1; one-vs-rest learners divide it equally.
+    support : float, default None
+        As declared: no row of the distribution has a larger norm (|x|_2; |x|_inf for multiplicative weights), the
+        intercept included. The bound in expectation of the square loss uses it; None takes the largest norm seen.
+    target : float, default None
+        As declared: no |y| of the distribution is larger; needed only to derive `bound`.
+
+    Returns
+    -------
+    RiskCertificate or Certificates
+        One certificate, or one per class for one-vs-rest.
+
+    Raises
+    ------
+    ValueError
+        If the learner counts mistakes, or if `bound` is missing and cannot be derived.
+
+    References
+    ----------
+    .. [1] N. Cesa-Bianchi, A. Conconi, C. Gentile, "On the generalization ability of on-line learning algorithms", IEEE
+       Transactions on Information Theory, 2004.
 
     Examples
     --------
@@ -112,23 +132,25 @@ def risk_certificate(
     if not runs:
         raise ValueError(f"a risk certificate is for online learners that were trained, not for {model!r}")
     learner = runs[0].learner
-    if learner.name in ("perceptron", "winnow"):
+    if learner.theorem in ("perceptron", "winnow"):
         raise ValueError(f"{learner.name} counts mistakes, which are not convex: take a learner that descends a loss")
+    if not learner.loss.convex:
+        raise ValueError(f"the {learner.loss.name} loss is not known to be convex, which a risk certificate needs")
     c = _largest_loss(learner, **declared)
     labels = model._run_labels()
-    share, limits = delta / len(runs), (declared["support"], declared["target"])
+    each_delta, limits = delta / len(runs), (declared["support"], declared["target"])
     each = tuple(
-        _certificate(run, model._data(k, X, y, sample_weight), c, share, *limits, model.average, labels[k])
+        _certificate(run, model._data(k, X, y, sample_weight), c, each_delta, *limits, model.average, labels[k])
         for k, run in enumerate(runs)
     )
     return each[0] if len(each) == 1 else Certificates(each)
 
 
 def _largest_loss(learner: Learner, bound: float | None, support: float | None, target: float | None) -> float:
-    """c as declared, or the largest loss with |w.x| <= U X and |y| <= target: at a corner, as losses are convex."""
+    """Return c as declared, or the largest loss with |w . x| <= U X and |y| <= target: at a corner, by convexity."""
     if bound is not None:
         return bound
-    if isinstance(learner.geometry, Euclidean):
+    if not learner.geometry.multiplicative:
         raise ValueError("declare bound: the weights of this learner have no norm cap for it to follow from")
     ends = {"sign": (-1.0, 1.0), "unit": (0.0, 1.0)}.get(learner.targets)
     if support is None or (ends is None and target is None):
@@ -159,10 +181,10 @@ def _certificate(
         Assumption("every weight is 1", bool((data.c == 1.0).all())),
         Assumption(f"losses lie between 0 and c = {c:g}: {seen}", None if low >= 0.0 and high <= c else False),
     ]
-    norm, sign = (float(np.sqrt(t.q.max())), "|x|₂") if isinstance(run.learner.geometry, Euclidean) else (
-        float(t.top.max()), "|x|∞"
-    )  # fmt: skip
-    for name, most, value in ((sign, support, norm), ("|y|", target, float(np.abs(t.y).max()))):
+    norm, symbol = float(np.sqrt(t.q.max())), "|x|₂"
+    if run.learner.geometry.multiplicative:
+        norm, symbol = float(t.top.max()), "|x|∞"
+    for name, most, value in ((symbol, support, norm), ("|y|", target, float(np.abs(t.y).max()))):
         if most is not None:
             needs.append(Assumption(f"{name} ≤ {most:g}: largest seen {value:.6g}", None if value <= most else False))
     needs.append(Assumption("rows are i.i.d., and those to come are drawn alike", None))
@@ -181,7 +203,7 @@ def _certificate(
         ONLINE_TO_BATCH,
         quantity,
         mean,
-        math.nan if void else risk_bound(mean, m, c, delta),
+        math.nan if void else batch_theorems.online_to_batch(mean, m, c, delta),
         Comparator(rival.u, own, rival.norm, rival.gap / m, rival.found),
         tuple(needs),
         m,
@@ -194,47 +216,49 @@ def _certificate(
 
 
 def _losses(learner: Learner, z: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, str]:
-    """The losses at these margins, convex in w, and their name: the square loss also where the rule drops its 2."""
-    if isinstance(learner.loss, Square) and learner.name != "glm-tron":
+    """Return the losses at these margins, convex in w, and their name; the square loss also if its 2 was dropped."""
+    if _is_square(learner):
         return (z - y) ** 2, "mean progressive square loss"
-    out = np.empty(z.size)
-    kernels.losses(learner.loss, z, y, out)
-    name = "matching" if learner.name == "glm-tron" else LOSS_NAMES[type(learner.loss)]
-    return out, f"mean progressive {name} loss"
+    name = "matching" if learner.theorem == "glm-tron" else learner.loss.name
+    return each_loss(learner.loss, z, y), f"mean progressive {name} loss"
+
+
+def _is_square(learner: Learner) -> bool:
+    """Whether the learner is about the square loss, rather than a matching loss that is quadratic too."""
+    return bool(learner.loss.quadratic) and learner.theorem != "glm-tron"
 
 
 def _mean_weights(run: Run, data: Data) -> np.ndarray:
-    """The mean of w_1..w_m: the run's own where it kept the sum, otherwise of the run played again."""
-    if run.v.shape[0] == (2 if isinstance(run.learner.geometry, Euclidean) else 4):
+    """Return the mean of w_1..w_m: the run's own if it kept the sum, otherwise of the run played again."""
+    if run.averaging:
         return run.mean("before")
-    learner = run.learner
-    again = Run(learner, data.width - bool(run.bias), intercept=bool(run.bias), average=True, start=run.start)
-    work = np.empty((3, data.rounds))
-    parts = (learner.loss, learner.update, learner.geometry, learner.rate)
+    again = Run(run.learner, run.features, intercept=run.intercept, average=True, start=run.start)
+    work, loop = np.empty((3, data.rounds)), for_parts(play, *again.parts()[:3])
     while again.rounds < run.rounds:
         for first, rows, count in data.blocks():
             y, c = data.y[first : first + count], data.c[first : first + count]
-            kernels.play(rows, 0, count, y, c, *parts, again.v, again.s, *work[:, :count], again.f)
+            loop(rows, 0, count, y, c, *again.parts(), *work[:, :count], again.tally, UNWATCHED)
     return again.mean("before")
 
 
 def _in_expectation(run: Run, data: Data, t: Rounds, regret: Certificate, support: float | None) -> tuple[float, str]:
-    """An unbiased estimate of a bound on E[R_v], and what to say of it."""
+    """Return an unbiased estimate of a bound on E[R_v], and what to say of it."""
     learner, m = run.learner, t.z.size
-    if regret.theorem is NONE or learner.rate.rates.size or learner.rate.power != 0.0:
+    if regret.theorem is NONE or not learner.rate.is_constant():
         return math.nan, "no regret bound here covers this run"
-    square = isinstance(learner.loss, Square) and learner.name != "glm-tron"
+    square = learner.theorem in SQUARE
     if not square or support is None:
-        value, which = regret.bound / m, "X the largest seen: declare support" if square else "with the gradients met"
+        value = batch_theorems.expected_risk(regret.bound, m)
+        which = "X the largest seen: declare support" if square else "with the gradients met"
     else:
         rate, radius = float(t.eta[0]) * learner.loss.scale, learner.geometry.radius
         x2, which = rate * (radius * support) ** 2, f"X = {support:g}"
-        explicit = isinstance(learner.update, Explicit)
+        explicit = learner.theorem != "implicit-widrow-hoff"
         if explicit and x2 >= 1.0:
             return math.nan, f"void, ηX² = {x2:.6g} must be below 1"
         a = np.full(data.rounds, 1.0 / (1.0 - x2) if explicit else 1.0)
         best = rivals.best(data, Square(2.0), learner.geometry, 2.0 / rate, a, run.first)
-        value = best.objective / m * (1.0 if explicit else 1.0 + x2)
+        value = batch_theorems.expected_risk(best.objective, m, 1.0 if explicit else 1.0 + x2)
     if not math.isfinite(value):
         return math.nan, "the regret bound is void"
     return value, f"E[R_v] is at most a bound that these rows estimate, without bias, at {value:.6g} ({which})"

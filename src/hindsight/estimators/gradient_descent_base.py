@@ -217,8 +217,8 @@ class GradientDescent(AllOrNothingMixin, SaveMixin, RunsMixin, LinearMixin, Base
             assert self.B is not None
             assert lipschitz is not None
             factor = data.c / data.c.sum() * np.count_nonzero(data.c) if self.batch != "full" else data.c > 0.0
-            survey(data, self._feature_names)
-            self.rho_ = lipschitz * float((factor * np.sqrt(data.row_norms2())).max())
+            norms2 = data.finite_norms2(self._feature_names)
+            self.rho_ = lipschitz * float((factor * np.sqrt(norms2)).max())
             if self.rho_ == 0.0:
                 raise ValueError("eta='theory' needs a row that is not zero: max |x|_2 = 0")
             eta = float(self.B) / (self.rho_ * self.rounds**0.5)

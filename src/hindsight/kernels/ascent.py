@@ -1,4 +1,4 @@
-"""Dual coordinate ascent over rows: the loop behind the comparators of loss bounds."""
+"""Dual coordinate ascent over rows: the loop behind the rivals of loss bounds."""
 
 from .compiler import kernel
 from .floats import EPS
@@ -6,18 +6,19 @@ from .floats import EPS
 
 @kernel
 def ascend(rows, order, y, a, b, loss, geometry, kappa, state, alpha, conjugate):
-    """Visit the rows in order; alpha, conjugate = -a phi*(alpha/a), and the state follow."""
+    """Visit the rows in order and update alpha, conjugate = -a phi*(alpha/a), and the geometry's state."""
     for i in range(order.size):
         t = order[i]
         if a[t] == 0.0:
             continue
-        before = geometry.dot(state, rows, t)[0] + b[t] * alpha[t]
+        margin = geometry.dot(state, rows, t)[0]
+        before = margin + b[t] * alpha[t]
         g = loss.implicit(before, y[t], a[t] * b[t])
         z = before - b[t] * a[t] * g
         slope = loss.slope(z, y[t])
         if slope != g:
             # The equality needs g to be a slope at z, or between the slopes on both sides of a kink there;
-            # an implicit slope that came out inexact is bisected, between 0 and the explicit one.
+            # an inexact implicit slope is replaced by bisection between 0 and the explicit one.
             h = 16.0 * EPS * (abs(before) + abs(before - z))
             if not loss.slope(z - h, y[t]) <= g <= loss.slope(z + h, y[t]):
                 near, far = 0.0, loss.slope(before, y[t])
@@ -33,7 +34,7 @@ def ascend(rows, order, y, a, b, loss, geometry, kappa, state, alpha, conjugate)
         conjugate[t] = a[t] * loss.value(z, y[t]) - new * z
         d = new - alpha[t]
         if d != 0.0:
-            geometry.step(loss, state, rows, t, z, y[t], 1.0, -d / kappa)
+            geometry.step(loss, state, rows, t, margin, y[t], 1.0, -d / kappa)
             alpha[t] = new
 
 

@@ -1,38 +1,43 @@
-"""Rows as a linear operator: the compiled loops."""
+"""Rows as a linear operator: products with a vector and with their transpose, norms and the Gram matrix."""
 
 from .compiler import kernel
 from .rows import add, inner
 
 
 @kernel
-def margins(rows, v, out):  # type: ignore[no-untyped-def]
+def margins(rows, w, out):  # type: ignore[no-untyped-def]
+    """w . x_t of every row."""
     for t in range(out.size):
-        out[t] = inner(v[0], rows, t)[0]
+        out[t] = inner(w, rows, t)[0]
 
 
 @kernel
-def combine(rows, r, v):  # type: ignore[no-untyped-def]
+def combine(rows, r, total):  # type: ignore[no-untyped-def]
+    """Add Sigma r_t x_t to `total`."""
     for t in range(r.size):
         if r[t] != 0.0:
-            add(v[0], rows, t, r[t])
+            add(total, rows, t, r[t])
 
 
 @kernel
-def residual_gradient(rows, v, y, a, out, g):  # type: ignore[no-untyped-def]
+def residual_gradient(rows, w, y, a, out, gradient):  # type: ignore[no-untyped-def]
+    """The margins w . x_t, and Sigma a_t (w . x_t - y_t) x_t added to `gradient`."""
     for t in range(out.size):
-        out[t] = inner(v[0], rows, t)[0]
+        out[t] = inner(w, rows, t)[0]
         if a[t] != 0.0:
-            add(g[0], rows, t, a[t] * (out[t] - y[t]))
+            add(gradient, rows, t, a[t] * (out[t] - y[t]))
 
 
 @kernel
-def norms(rows, v, q, top):  # type: ignore[no-untyped-def]
+def norms(rows, w, q, top):  # type: ignore[no-untyped-def]
+    """|x_t|_2^2 and |x_t|_inf of every row; `w` is any vector of its width."""
     for t in range(q.size):
-        _, q[t], top[t] = inner(v[0], rows, t)
+        _, q[t], top[t] = inner(w, rows, t)
 
 
 @kernel
 def outer(rows, a, gram):  # type: ignore[no-untyped-def]
+    """Add Sigma a_t x_t x_t^T, the upper triangle without the intercept, to `gram`."""
     for t in range(a.size):
         first, last = rows.span(t)
         for k in range(first, last):

@@ -70,13 +70,6 @@ class Facts:
         whole = {name: int(values[name]) for name in ("rounds", "mistakes")}
         return cls(**values | whole | {"x2": math.sqrt(values["x2"])})
 
-    @classmethod
-    def of_record(cls, facts: np.ndarray) -> Facts:
-        """Return the facts in the record that the loops fill (`kernels.facts.empty_facts`)."""
-        values: dict[str, Any] = dict(zip(facts.dtype.names or (), facts[0].item(), strict=True))
-        whole = {name: int(values[name]) for name in ("rounds", "mistakes")}
-        return cls(**values | whole | {"x2": math.sqrt(values["x2"])})
-
     def __add__(self, other: Facts) -> Facts:
         joined: dict[str, Any] = {
             f.name: f.metadata.get("join", operator.add)(getattr(self, f.name), getattr(other, f.name))

@@ -156,7 +156,7 @@ class Data:
             if known.size < count or not np.array_equal(known, np.asarray(y, dtype=np.float64)):
                 raise ValueError(
                     f"the source gave other rows on a second reading, from row {first} on; "
-                    "a rival reads the rows several times: give a callable that starts again from the first row at each call"
+                    "a rival reads the rows several times: give a callable that starts again from the first row"
                 )
             yield from _contiguous(_as_rows(X, self.bias), first)
             first += count
@@ -168,35 +168,34 @@ class Data:
 
     def margins(self, u: Floats) -> Floats:
         """Return u . x_t for every row; do not write to the result, which may be kept for the next call."""
-        v, out = self.check(u).reshape(1, -1), np.empty(self.rounds)
-        if self._last is not None and np.array_equal(self._last[0], v):
+        w, out = self.check(u), np.empty(self.rounds)
+        if self._last is not None and np.array_equal(self._last[0], w):
             return self._last[1]
         for first, rows, count in self.blocks():
-            operators.margins(rows, v, out[first : first + count])
+            operators.margins(rows, w, out[first : first + count])
         return out
 
     def combine(self, r: Floats) -> Floats:
         """Return Sigma_t r_t x_t; rows with r_t = 0 are skipped."""
-        v: Floats = np.zeros((1, self.width))
+        total: Floats = np.zeros(self.width)
         r = np.ascontiguousarray(r, dtype=np.float64)
         for first, rows, count in self.blocks():
-            operators.combine(rows, r[first : first + count], v)
-        out: Floats = v[0]
-        return out
+            operators.combine(rows, r[first : first + count], total)
+        return total
 
     def residual_gradient(self, u: Floats, a: Floats) -> tuple[Floats, Floats]:
         """Return the margins u . x_t, and Sigma_t a_t (u . x_t - y_t) x_t, half the square loss' gradient; one pass."""
-        v, out, g = self.check(u).reshape(1, -1), np.empty(self.rounds), np.zeros((1, self.width))
+        w, out, gradient = self.check(u), np.empty(self.rounds), np.zeros(self.width)
         for first, rows, count in self.blocks():
             part = slice(first, first + count)
-            operators.residual_gradient(rows, v, self.y[part], a[part], out[part], g)
-        self._last = v.copy(), out
-        return out, g[0]
+            operators.residual_gradient(rows, w, self.y[part], a[part], out[part], gradient)
+        self._last = w.copy(), out
+        return out, gradient
 
     def moments(self, a: Floats, r: Floats) -> tuple[Floats, Floats]:
         """Return Sigma_t a_t x_t x_t^T, with a_t >= 0, and Sigma_t r_t x_t; one pass."""
         n = self.width - (1 if self.bias != 0.0 else 0)
-        gram, ends, sums = np.zeros((self.width, self.width)), np.zeros((1, self.width)), np.zeros((1, self.width))
+        gram, ends, sums = np.zeros((self.width, self.width)), np.zeros(self.width), np.zeros(self.width)
         for first, rows, count in self.blocks():
             part = slice(first, first + count)
             if isinstance(rows, CSR):
@@ -205,16 +204,16 @@ class Data:
                 if self.bias != 0.0:
                     operators.combine(rows, a[part], ends)
             else:
-                into = (gram[:n, :n], ends[0, :n] if self.bias != 0.0 else None, sums[0, :n])
+                into = (gram[:n, :n], ends[:n] if self.bias != 0.0 else None, sums[:n])
                 _dense_moments(rows.values, a[part], r[part], *into)
                 if self.bias != 0.0:
-                    sums[0, -1] += self.bias * r[part].sum()
+                    sums[-1] += self.bias * r[part].sum()
         lower = np.tril_indices(n, -1)
         gram[lower] = gram.T[lower]
         if self.bias != 0.0:
-            gram[-1, :n] = gram[:n, -1] = self.bias * ends[0, :n]
+            gram[-1, :n] = gram[:n, -1] = self.bias * ends[:n]
             gram[-1, -1] = self.bias**2 * a.sum()
-        return gram, sums[0]
+        return gram, sums
 
     def row_norms2(self) -> Floats:
         """Return |x_t|_2^2 of every row, the intercept included."""
@@ -242,9 +241,9 @@ class Data:
 
     def _norm_pair(self) -> tuple[Floats, Floats]:
         if self._norms is None:
-            v, q, top = np.zeros((1, self.width)), np.empty(self.rounds), np.empty(self.rounds)
+            w, q, top = np.zeros(self.width), np.empty(self.rounds), np.empty(self.rounds)
             for first, rows, count in self.blocks():
-                operators.norms(rows, v, q[first : first + count], top[first : first + count])
+                operators.norms(rows, w, q[first : first + count], top[first : first + count])
             self._norms = q, top
         return self._norms
 

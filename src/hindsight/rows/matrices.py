@@ -12,7 +12,7 @@ from ..kernels.rows import CSR, Dense, Strided
 
 
 def rows_of(X: Any, bias: float) -> Any:
-    """Return the rows of a 2-D float array of any strides, or of a CSR matrix, as the loops read them, without a copy."""
+    """Return the rows of a 2-D float array of any strides or a CSR matrix, as the loops read them, without a copy."""
     if isinstance(X, np.ndarray):
         if X.flags.c_contiguous:
             return Dense(X, bias)

@@ -43,6 +43,7 @@ TAGS = (
     "$objects",
     "$random",
 )
+RECORD_TYPES = {"f": np.dtype(np.float64), "i": np.dtype(np.int64)}  # what fields of records may be
 LONG_STRING = 4096  # characters from which a string becomes a tensor
 LONG_LIST = 32  # entries from which a list becomes a tensor
 LARGEST_TEXT = 1 << 26  # bytes of a fixed-width string array at most
@@ -165,11 +166,12 @@ class _Writer:
 
     def _record(self, value: np.ndarray, where: str) -> Any:
         names = value.dtype.names or ()
-        if not names or any(value.dtype[name] != np.float64 for name in names):
+        if not names or any(value.dtype[name] not in RECORD_TYPES.values() for name in names):
             raise TypeError(f"{where} is an array of {value.dtype}, which cannot be saved")
-        columns = np.stack([value[name] for name in names], axis=-1)
-        kind = [value.dtype.isalignedstruct, isinstance(value, np.recarray)]
-        return {"$record": [self._tensor(columns), list(names), *kind]}
+        columns = np.stack([np.ascontiguousarray(value[name]).view(np.int64) for name in names], axis=-1)
+        kinds = "".join(value.dtype[name].kind for name in names)
+        how = [kinds, value.dtype.isalignedstruct, isinstance(value, np.recarray)]
+        return {"$record": [self._tensor(columns), list(names), *how]}
 
     def _random(self, value: Any, where: str) -> Any:
         state = value.get_state(legacy=False) if isinstance(value, np.random.RandomState) else value.bit_generator.state
@@ -280,14 +282,18 @@ class _Reader:
         return self._tensor(name).view(dtype).reshape(_shape(shape))
 
     def _record(self, body: list[Any]) -> np.ndarray:
-        values, names, aligned, attributes = self._tensor(body[0]), *body[1:]
+        values, names, kinds, aligned, attributes = self._tensor(body[0]), *body[1:]
         known = isinstance(names, list) and len(names) > 0 and all(type(name) is str and name for name in names)
         want(known and len(set(names)) == len(names), "the fields of a record must have different names")
         want(
-            values.dtype == np.float64 and values.ndim > 0 and values.shape[-1] == len(names),
+            isinstance(kinds, str) and set(kinds) <= set(RECORD_TYPES) and len(kinds) == len(names),
+            "the fields of a record must be numbers of 64 bits",
+        )
+        want(
+            values.dtype == np.int64 and values.ndim > 0 and values.shape[-1] == len(names),
             f"a record of {len(names)} fields has an array of {values.dtype} of shape {values.shape}",
         )
-        dtype = np.dtype([(name, np.float64) for name in names], align=aligned is True)
+        dtype = np.dtype([(name, RECORD_TYPES[k]) for name, k in zip(names, kinds, strict=True)], align=aligned is True)
         out: np.ndarray = values.view(dtype)[..., 0]
         return out.view(np.recarray) if attributes is True else out
 
