@@ -38,7 +38,11 @@ class GivenLink(NamedTuple):
 
     function: LinkFunction
     lipschitz: float
-    known = True
+
+    @property
+    def known(self) -> bool:
+        """Whether the link is given."""
+        return True
 
     @property
     def integral(self) -> Callable[[Floats], Floats] | None:
@@ -62,8 +66,16 @@ class LearntLink(NamedTuple):
 
     constant: float
     lipschitz: float
-    known = False
-    integral = None
+
+    @property
+    def known(self) -> bool:
+        """Whether the link is given."""
+        return False
+
+    @property
+    def integral(self) -> None:
+        """The link's integral, which is unknown."""
+        return None
 
     def fit(self, z: Floats, y: Floats, weight: Floats | None) -> tuple[Floats, Any]:
         """Return the fit at the margins, and its pools."""

@@ -1,16 +1,16 @@
 """Lipschitz isotonic regression: least weighted squares subject to 0 <= f_{i+1} - f_i <= L (z_{i+1} - z_i), exactly.
 
 Dynamic programming over the points in order. V_i(f) is the least cost of the first i points with f_i = f; its
-derivative is an increasing polyline with one zero g_i. From point i to the next, all of it right of g_i moves right by
-d = L (z_{i+1} - z_i) and leaves a zero level behind, then the line 2w(f - y) is added::
+derivative is an increasing polyline with one zero g_i. From point i to the next, the part right of g_i is shifted right
+by d = L (z_{i+1} - z_i), with a segment of zeros in the gap, and then the line 2w(f - y) is added::
 
     V'_{i+1}(f) = V'_i(min(f, max(g_i, f - d))) + 2 w_{i+1} (f - y_{i+1}),    f_i = clip(g_i, f_{i+1} - d, f_{i+1})
 
-The corners (p, D) of the polyline stand in a B-tree, in order. New corners enter at the zero only; what happens to all
-corners of a subtree waits beside its root as one map p += s, D += a p + b; the zero is found by the signs of D. So a
-point costs O(log m) whatever the data. An entry of an inner node repeats the last corner of its child. Along the way
-from the root to the zero, what happens to all entries left and to all right of it waits as one map each, until the way
-changes at that level: most points touch a leaf and nothing else.
+The corners (p, D) of the polyline are kept in a B-tree, in order. New corners are inserted only at the zero; an update
+of all corners of a subtree is deferred at its root as one map p += s, D += a p + b; the zero is found by the signs of
+D. So a point costs O(log m) whatever the data. An entry of an inner node repeats the last corner of its child. Along
+the path from the root to the zero, updates of all entries left and of all entries right of it are deferred as one map
+each, until the path changes at that level: most points touch only a leaf.
 """
 
 from typing import NamedTuple
@@ -23,34 +23,34 @@ WIDTH = 32  # entries of a node
 DEPTH = 16  # levels; more than any memory holds
 FULL, HALF = np.uint64(WIDTH), np.uint64(WIDTH // 2)
 ZERO, ONE, TWO = np.uint64(0), np.uint64(1), np.uint64(2)
-# A leaf is WIDTH numbers p, then WIDTH numbers D; an inner node also what waits for each child, s, a and b. All of a
-# node lies together, at fixed distances, so that its loops vectorise.
+# A leaf is WIDTH numbers p, then WIDTH numbers D; an inner node also has the deferred s, a and b of each child. A node
+# is contiguous, at fixed offsets, so that its loops vectorise.
 LEAF, INNER = np.uint64(2 * WIDTH), np.uint64(5 * WIDTH)
 D, S, A, B = (np.uint64(k * WIDTH) for k in (1, 2, 3, 4))
 
 
 class Tree(NamedTuple):
-    """The nodes, and the way from the root to the zero. Entries not in use have D = infinity: loops run over all."""
+    """The nodes, and the path from the root to the zero. Unused entries have D = infinity: loops run over all."""
 
     leaf: np.ndarray
     size: np.ndarray
     nodes: np.ndarray
     child: np.ndarray
     inner_size: np.ndarray
-    node: np.ndarray  # of the way, a level each,
-    slot: np.ndarray  # and where it goes on; in the leaf, the first corner with D >= 0
-    way: np.ndarray  # what waits at each level: a for both sides, s for the right, b for the left and for the right
+    node: np.ndarray  # the node of the path at each level,
+    slot: np.ndarray  # and the entry it continues at; in the leaf, the first corner with D >= 0
+    deferred: np.ndarray  # at each level of the path: a for both sides, s for the right, b for the left and the right
 
 
 def tree(points: int) -> Tree:
-    """Room for the corners of so many points: two a point, in nodes at least half full."""
+    """Return a tree with room for the corners of so many points: two per point, in nodes at least half full."""
     leaves = 2 * points // (WIDTH // 2) + 2
     inner = leaves // (WIDTH // 2 - 1) + DEPTH
     corners, entries = np.empty(leaves * 2 * WIDTH), np.empty(inner * 5 * WIDTH)
     corners[:WIDTH], corners[WIDTH : 2 * WIDTH] = 0.0, np.inf
     sizes = np.zeros(leaves, np.uint64), np.zeros(inner, np.uint64)
-    way = np.zeros((2, DEPTH), np.uint64)
-    return Tree(corners, sizes[0], entries, np.empty(inner * WIDTH, np.uint64), sizes[1], *way, np.zeros((DEPTH, 4)))
+    path = np.zeros((2, DEPTH), np.uint64)
+    return Tree(corners, sizes[0], entries, np.empty(inner * WIDTH, np.uint64), sizes[1], *path, np.zeros((DEPTH, 4)))
 
 
 @inlined
@@ -64,7 +64,7 @@ def below(x, base):
 
 @inlined
 def push(t, node, slot, leaf):
-    """Hand what waits at an entry down to its child, whose last entry is then the entry itself; the child."""
+    """Apply the deferred map of an entry to its child, whose last entry is then the entry itself; the child."""
     k, child, x = node * INNER + slot, t.child[node * FULL + slot], t.nodes
     s, a, b = x[k + S], x[k + A], x[k + B]
     if s == 0.0 and a == 0.0 and b == 0.0:
@@ -92,10 +92,10 @@ def push(t, node, slot, leaf):
 
 @inlined
 def flush(t, level, depth):
-    """Hand what waits at a level of the way to the entries there; the node below is up to date."""
+    """Apply the deferred maps of a level of the path to its entries; the node below is up to date."""
     node, slot, x = t.node[level], t.slot[level], t.nodes
     base, under = node * INNER, t.node[level + 1]
-    a, s, left, right = t.way[level, 0], t.way[level, 1], t.way[level, 2], t.way[level, 3]
+    a, s, left, right = t.deferred[level, 0], t.deferred[level, 1], t.deferred[level, 2], t.deferred[level, 3]
     if a != 0.0:
         for j in range(FULL):
             c = a if j != slot else 0.0
@@ -107,7 +107,7 @@ def flush(t, level, depth):
             x[base + A + j] += c
             x[base + S + j] += d
         for j in range(4):
-            t.way[level, j] = 0.0
+            t.deferred[level, j] = 0.0
     k = base + slot
     if level + 1 == depth:
         last = under * LEAF + t.size[under] - ONE
@@ -119,7 +119,7 @@ def flush(t, level, depth):
 
 @inlined
 def encloses(t, level, first, last):
-    """Whether the zero is between the first and the last entry of a level's node, or beyond an end that ends all."""
+    """Whether the zero is between the first and the last entry of a level's node, or beyond an end of the polyline."""
     if first >= 0.0:
         for above in range(level):
             if t.slot[above] > ZERO:
@@ -133,7 +133,7 @@ def encloses(t, level, first, last):
 
 @inlined
 def find(t, depth, total):
-    """The zero of the polyline, whose slope beyond its ends is `total`; the way to it is kept."""
+    """The zero of the polyline, whose slope beyond its ends is `total`; the path to it is kept."""
     x, y, level = t.nodes, t.leaf, depth
     node = t.node[depth]
     base = node * LEAF + D
@@ -173,13 +173,13 @@ def find(t, depth, total):
 
 @inlined
 def advance(t, depth, g, d, w, y):
-    """Insert a level of length d at the zero g, move what is right of it by d, and add the line w (f - y)."""
+    """Insert a segment of length d at the zero g, shift what is right of it by d, and add the line w (f - y)."""
     left, right, x = -w * y, w * d - w * y, t.leaf
     for level in range(depth):
-        t.way[level, 3] += right + w * t.way[level, 1]
-        t.way[level, 2] += left
-        t.way[level, 1] += d
-        t.way[level, 0] += w
+        t.deferred[level, 3] += right + w * t.deferred[level, 1]
+        t.deferred[level, 2] += left
+        t.deferred[level, 1] += d
+        t.deferred[level, 0] += w
     leaf = t.node[depth]
     base, slot, j = leaf * LEAF, t.slot[depth], t.size[leaf]
     for i in range(base, base + slot):
@@ -212,7 +212,7 @@ def copy_entry(t, i, j, k, to):
 
 @kernel
 def make_room(t, depth, leaves, inner):
-    """Split the full leaf at the end of the way, and what is full above it; depth, leaves and inner nodes in use."""
+    """Split the full leaf at the end of the path, and the full nodes above it; depth, leaves and inner nodes in use."""
     x, y = t.nodes, t.leaf
     for level in range(depth - 1, -1, -1):
         flush(t, level, depth)
@@ -264,8 +264,8 @@ def make_room(t, depth, leaves, inner):
 
 
 @kernel
-def programme(z, y, w, constant, span, t, g, d):
-    """The fit, into g. `span` is the width of y, which no two values of the fit exceed."""
+def fit_in_order(z, y, w, constant, span, t, g, d):
+    """Write the fit to g. `span` is the range of y, which no two values of the fit differ by more than."""
     depth, leaves, inner = 0, ONE, ZERO
     m, total = z.size, w[0]
     g[0] = y[0]
@@ -281,14 +281,14 @@ def programme(z, y, w, constant, span, t, g, d):
 
 
 def lipschitz_fit(z: np.ndarray, y: np.ndarray, w: np.ndarray, constant: float) -> np.ndarray:
-    """The nondecreasing fit of Lipschitz constant `constant` at ascending different z.
+    """Return the nondecreasing fit of Lipschitz constant `constant` at strictly ascending z.
 
-    Values are taken from the middle of their range and weights divided by a power of two, so that sums stay in range.
+    The middle of the range of y is subtracted and weights are divided by a power of two, so that sums do not overflow.
     """
     least, most = float(y.min()), float(y.max())
     middle = 0.5 * least + 0.5 * most
     weight = np.ldexp(w, -np.frexp(w.max())[1])
     g, d = np.empty(z.size), np.empty(z.size)
-    programme(z, y - middle, weight, constant, most - least, tree(z.size), g, d)
+    fit_in_order(z, y - middle, weight, constant, most - least, tree(z.size), g, d)
     fit: np.ndarray = np.clip(g + middle, least, most)
     return fit

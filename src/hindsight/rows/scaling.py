@@ -1,4 +1,4 @@
-"""Rows scaled before they are played: each by its own norm, or all by numbers found in a pass of their own."""
+"""Scaling of rows before they are played: each by its own norm, or all by numbers from an earlier pass over them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 
 from ..kernels.compiler import kernel
 
-# kind -> whether it needs a pass over the rows first
+# kind: whether it needs a pass over the rows first
 SCALES = {"none": False, "row-unit": False, "global-unit": True, "max-abs": True, "standard": True}
 
 
 def norms(X: Any) -> np.ndarray:
-    """|x|_2 of each row; a row's neighbours change nothing."""
+    """Return |x|_2 of each row, computed from the row alone."""
     if isinstance(X, np.ndarray):
         return np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
     squares = np.asarray(X.data, np.float64) ** 2
@@ -23,24 +23,27 @@ def norms(X: Any) -> np.ndarray:
 
 @kernel  # type: ignore[untyped-decorator]
 def spread(X: Any, c: Any, s: Any) -> None:
-    """Add rows of weights c to s: for each column their weight, mean and squared distances from it; row by row."""
+    """Add rows of weights c to s, row by row: for each column total weight, mean, and squared deviations from it."""
     for t in range(X.shape[0]):
         for j in range(X.shape[1]):
             s[0, j] += c[t]
-            away = X[t, j] - s[1, j]
-            s[1, j] += away * (c[t] / s[0, j])
-            s[2, j] += c[t] * away * (X[t, j] - s[1, j])
+            deviation = X[t, j] - s[1, j]
+            s[1, j] += deviation * (c[t] / s[0, j])
+            s[2, j] += c[t] * deviation * (X[t, j] - s[1, j])
 
 
 class Measure:
-    """Sizes of columns and rows, added up chunk by chunk."""
+    """Norms of rows, and ranges or deviations of columns, accumulated chunk by chunk."""
 
     def __init__(self) -> None:
         self.norm = 0.0
-        self.top, self.spread = np.zeros(0), np.zeros((3, 0))  # largest |x|; rows, means, squared distances
+        self.top, self.spread = (
+            np.zeros(0),
+            np.zeros((3, 0)),
+        )  # per column: largest |x|; weight, mean, squared deviations
 
     def add(self, X: Any, kind: str) -> None:
-        """Take more rows in."""
+        """Add rows."""
         m, n = X.shape
         if m == 0:
             return
@@ -61,7 +64,7 @@ class Measure:
             spread(X, np.ones(m), self.spread)
 
     def scale(self, kind: str) -> dict[str, Any]:
-        """What `scaled` needs; a column or a set of rows that is all zeros is left as it is."""
+        """Return the scale for `scaled`; a column that is all zeros or constant is not divided."""
         if kind == "global-unit":
             return {"kind": kind, "by": self.norm or 1.0}
         if kind == "max-abs":
@@ -71,7 +74,7 @@ class Measure:
 
 
 def scaled(X: Any, scale: dict[str, Any] | None) -> Any:
-    """The rows as played: row-unit divides each by its norm (rows of zeros stay), other kinds are (x - shift) / by."""
+    """Return the rows as played: "row-unit" divides each by its norm unless it is 0, others give (x - shift) / by."""
     if not scale or scale["kind"] == "none":
         return X
     sparse = not isinstance(X, np.ndarray)
