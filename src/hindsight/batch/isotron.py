@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -33,12 +33,13 @@ class Curve(NamedTuple):
     mean: Floats
 
 
-class GivenLink(NamedTuple):
+@dataclass(frozen=True)
+class GivenLink:
     """The link of GLM-tron, which is known."""
 
     function: LinkFunction
     lipschitz: float
-    known = True
+    known: ClassVar[bool] = True
 
     @property
     def integral(self) -> Callable[[Floats], Floats] | None:
@@ -57,13 +58,14 @@ class GivenLink(NamedTuple):
         return self.function.u(z)
 
 
-class LearntLink(NamedTuple):
+@dataclass(frozen=True)
+class LearntLink:
     """The link of Isotron: nondecreasing, of least squares, and with a Lipschitz constant unless that is infinite."""
 
     constant: float
     lipschitz: float
-    known = False
-    integral = None
+    known: ClassVar[bool] = False
+    integral: ClassVar[None] = None
 
     def fit(self, z: Floats, y: Floats, weight: Floats | None) -> tuple[Floats, Any]:
         """Return the fit at the margins, and its pools."""
