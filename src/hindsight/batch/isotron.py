@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -33,16 +33,13 @@ class Curve(NamedTuple):
     mean: Floats
 
 
-class GivenLink(NamedTuple):
+@dataclass(frozen=True)
+class GivenLink:
     """The link of GLM-tron, which is known."""
 
     function: LinkFunction
     lipschitz: float
-
-    @property
-    def known(self) -> bool:
-        """Whether the link is given."""
-        return True
+    known: ClassVar[bool] = True
 
     @property
     def integral(self) -> Callable[[Floats], Floats] | None:
@@ -61,21 +58,14 @@ class GivenLink(NamedTuple):
         return self.function.u(z)
 
 
-class LearntLink(NamedTuple):
+@dataclass(frozen=True)
+class LearntLink:
     """The link of Isotron: nondecreasing, of least squares, and with a Lipschitz constant unless that is infinite."""
 
     constant: float
     lipschitz: float
-
-    @property
-    def known(self) -> bool:
-        """Whether the link is given."""
-        return False
-
-    @property
-    def integral(self) -> None:
-        """The link's integral, which is unknown."""
-        return None
+    known: ClassVar[bool] = False
+    integral: ClassVar[None] = None
 
     def fit(self, z: Floats, y: Floats, weight: Floats | None) -> tuple[Floats, Any]:
         """Return the fit at the margins, and its pools."""

@@ -88,6 +88,10 @@ def certify_run(
         notes = (*notes, *more)
         if broken:
             found, equality = Verdict.BROKEN, False
+        elif np.isnan(case.change).any():
+            found, equality, bound = Verdict.UNCHECKABLE, False, math.nan
+            where = run.learner.geometry.name
+            notes = (*notes, f"the {where} geometry does not say what its steps do to the potential")
     path = milestones(case.measured, case.rival, case.bound, case.potential, case.change, found)
     return Certificate(
         found, case.theorem, case.quantity, measured, bound, case.comparator, case.assumptions, run.rounds,

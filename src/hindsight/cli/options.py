@@ -129,7 +129,7 @@ class LearnHelp(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Fill in the names, and print."""
-        from ..online import learners
+        from ..online import learners, parts
         from ..rows.scaling import SCALES
         from ..sources.base import MISSING_RULES
         from ..sources.opening import FORMATS
@@ -138,8 +138,8 @@ class LearnHelp(TyperCommand):
         from .progress import SHOWS
 
         tables: dict[str, Collection[str]]
-        tables = {"learners": learners.LEARNERS, "losses": learners.LOSSES, "updates": learners.UPDATES}
-        tables |= {"geometries": learners.GEOMETRIES, "links": learners.LINKS, "batch": BATCH_LEARNERS}
+        tables = {"learners": learners.LEARNERS, "losses": parts.LOSSES, "updates": parts.UPDATES}
+        tables |= {"geometries": parts.GEOMETRIES, "links": parts.LINKS, "batch": BATCH_LEARNERS}
         tables |= {"scales": SCALES, "formats": FORMATS, "missing": MISSING_RULES, "shows": SHOWS}
         names = {table: ", ".join(entries) for table, entries in tables.items()}
         for parameter in self.params:

@@ -154,7 +154,7 @@ class GradientDescent(AllOrNothingMixin, SaveMixin, RunsMixin, LinearMixin, Base
                     update(advance=rounds)
 
             for run, part in zip(runs, data, strict=True):
-                run.play(part, self.rounds, stop=self.tol or 0.0, tell=notify, names=self._feature_names)
+                run.play(part, self.rounds, stop=self.tol or 0.0, notify=notify, names=self._feature_names)
         return runs
 
     def _targets_for(self, X: Any, y: Any, fresh: bool) -> list[np.ndarray]:

@@ -149,13 +149,13 @@ class BatchPerceptronClassifier(
             rows, targets = self._rows(X, y, reset=not resume)
             width = rows.shape[1] + self.fit_intercept
             old = self.halfspaces_ if resume else [BatchPerceptron.at_zero(width)] * len(targets)
-            if old[0].pocket.shape[1] != width:
+            if old[0].pocket.size != width:
                 raise ValueError("fit_intercept must stay as it was for a warm start")
             new = [half.copy() for half in old]
             for half, target, label in zip(new, targets, self._label_of_each(len(new)), strict=True):
                 with _error_bar(self.verbose, label, caps, half, rows.shape[0]) as notify:
                     half.train(
-                        self._data(rows, target), rows, effort=float(self.effort), tell=notify,
+                        self._data(rows, target), reads_per_visit=float(self.effort), notify=notify,
                         names=self._feature_names, **caps,
                     )  # fmt: skip
             self.halfspaces_ = new

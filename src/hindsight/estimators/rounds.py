@@ -73,7 +73,7 @@ class RoundsMixin(BoundNotScoreMixin, FitMixin, SaveMixin, LinearMixin):
             if last is not None and len(last) == len(targets) and last[k].size == sweep.width:
                 start = last[k] * sweep.scale
             with _loss_bar(self.rounds, self.verbose) as notify:
-                history = run_rounds(sweep, int(self.rounds), start, held=held, tell=notify)
+                history = run_rounds(sweep, int(self.rounds), start, held=held, notify=notify)
             self.histories_.append(history)
             self.eta_, self.x_scale_ = sweep.eta, sweep.scale
             self._facts.append(history.facts(sweep))

@@ -246,7 +246,8 @@ def register(given: Any, name: str | None = None) -> Any:
     check_part(kind, made)
     name = getattr(made, "name", type(made).__name__.lower()) if name is None else name
     entry = type(made) if kind == "geometry" else made
-    if table.get(name, entry) != entry:
+    known = table.get(name, entry)
+    if (type(known), known) != (type(entry), entry):
         raise ValueError(f"there is another {kind} named {name!r}")
     register_part(kind, type(made))
     table[name] = entry

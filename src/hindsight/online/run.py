@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..kernels import online as loop
 from ..kernels import state as states
 from ..kernels.compiler import for_parts
 from ..kernels.facts import FACTS, empty_facts
 from ..kernels.geometries import begin
 from ..kernels.online import PROGRESS, UNWATCHED, begin_progress
-from ..kernels.online import play as play_rows
 from ..rows.matrices import explain, rows_of
 from ..storage.registry import is_vector, storable, want
 from ..validation import check_targets, check_weights
@@ -219,12 +219,25 @@ def play_rows(
 
     Parameters
     ----------
-    X : float32 or float64 rows, 2-D array or CSR.
-    targets : for each run, the float64 targets.
-    weight : importance of each row; None is 1.
-    margins : filled, if given, with the margin of every row before its update, a column a run.
-    names : of the columns, for errors.
-    idle : whether all weights may be zero: then nothing is learnt, and the margins are still those of the rows.
+    runs : sequence of Run
+        The runs, all with or all without an intercept.
+    X : array or CSR matrix
+        float32 or float64 rows.
+    targets : sequence of arrays of float64
+        For each run, its targets.
+    weight : array of float64, default None
+        Importance of each row; None is 1.
+    margins : array of shape (rows, runs), default None
+        Filled, if given, with the margin of every row before its update, one column per run.
+    names : sequence, default None
+        Names of the columns, for errors.
+    idle : bool, default False
+        Whether all weights may be zero: then nothing is learnt, and the margins are still those of the rows.
+
+    Raises
+    ------
+    RowError
+        If a row cannot be played; it names the row, the column and the value.
     """
     m = X.shape[0]
     for run, y in zip(runs, targets, strict=True):
@@ -253,8 +266,8 @@ def _block(
     run: Run, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, work: np.ndarray, X: Any, names: Any
 ) -> None:
     z, q, top = work
-    loop = for_parts(play_rows, *run.parts()[:3])
-    played = loop(rows, a, b, y, c, *run.parts(), z, q, top, run.tally, UNWATCHED)
+    play_block = for_parts(loop.play, *run.parts()[:3])
+    played = play_block(rows, a, b, y, c, *run.parts(), z, q, top, run.tally, UNWATCHED)
     if played < b - a:
         explain(X, a + played, y[played], z[played], q[played], run.features, names)
 

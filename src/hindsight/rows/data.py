@@ -20,7 +20,7 @@ from ..kernels.rows import CSR, Dense
 from .matrices import explain
 
 Chunk = tuple[Any, ArrayLike, ArrayLike | None]
-Rows = Dense | CSR
+Rows = Any  # `Dense` or `CSR` rows of the kernels
 
 BLOCK = 1 << 19  # numbers in a block that is copied, scaled or converted: 4 MB, so that it stays in cache
 

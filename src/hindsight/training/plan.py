@@ -7,8 +7,6 @@ import inspect
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..errors import OptionError, SourceError
 from ..online.learners import LEARNERS, Learner
 from ..sources import Chunk, SampleSource, Source, file_format, open_source
@@ -216,7 +214,7 @@ def describe_learner(learner: Learner) -> str:
     rate = f"η = {step.eta:g}" + (f"·t^−{step.power:g}" if step.power else "")
     if step.rates.size:
         rate = f"{step.rates.size:,} given rates"
-    values = ", ".join(f"{value:g}" for value in learner.loss if np.isscalar(value))
+    values = ", ".join(f"{float(value):g}" for value in learner.loss if isinstance(value, float))
     parts = [learner.name, f"{part_name(learner.update)} step", rate, f"loss {part_name(learner.loss)}({values})"]
     radius = f" of radius {geometry.radius:g}" if geometry.multiplicative else ""
     parts.append(f"geometry {part_name(geometry)}{radius}")

@@ -30,10 +30,11 @@ def open_model(path: str) -> Model:
     ValueError
         If it holds an estimator that has no runs.
     """
-    from ..storage import model
+    from ..storage.model import opened
+    from .model import Model
 
-    found, versions = model.opened(path)
-    if isinstance(found, model.Model):
+    found, versions = opened(path)
+    if isinstance(found, Model):
         return found
     runs = getattr(found, "runs_", None)
     if not runs:
@@ -47,7 +48,7 @@ def open_model(path: str) -> Model:
         names = vars(found).get("_column")
     classes = getattr(found, "classes_", None)
     settings = {"estimator": type(found).__name__} | found.get_params(deep=False)
-    return model.Model(
+    return Model(
         runs,
         None if names is None else [str(name) for name in names],
         None if classes is None else [str(label) for label in classes],

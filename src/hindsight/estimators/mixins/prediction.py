@@ -7,16 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from ... import kernels
+from ...online.margins import each_mean
 from ...rows.labels import class_probabilities
-
-
-def means(loss: Any, z: np.ndarray) -> np.ndarray:
-    """What margins predict through the link of a loss."""
-    z = np.ascontiguousarray(z, np.float64)
-    out = np.empty_like(z)
-    kernels.means(loss, z, out)
-    return out
 
 
 class MeanPredictionMixin:
@@ -37,7 +29,7 @@ class MeanPredictionMixin:
         predictions : ndarray of shape (n_rows,)
         """
         margins: np.ndarray = self._margins(X)  # type: ignore[attr-defined]
-        return means(self.runs_[0].learner.loss, margins[:, 0])
+        return each_mean(self.runs_[0].learner.loss, margins[:, 0])
 
 
 def _has_probabilities(estimator: Any) -> bool:
@@ -69,4 +61,4 @@ class LogisticProbabilityMixin:
         """
         z = np.atleast_2d(self.decision_function(X).T).T  # type: ignore[attr-defined]
         loss = self.runs_[0].learner.loss
-        return class_probabilities(np.stack([means(loss, z[:, k]) for k in range(z.shape[1])], axis=1))
+        return class_probabilities(np.stack([each_mean(loss, z[:, k]) for k in range(z.shape[1])], axis=1))
