@@ -220,7 +220,7 @@ class BatchPerceptronClassifier(
     @property
     def pocket_exact_(self) -> Any:
         """Whether all weights were counted."""
-        return self._each("every")
+        return self._each("all_counted")
 
     @property
     def facts_(self) -> Any:
