@@ -179,7 +179,7 @@ def test_a_csr_index_out_of_order(model, how):
 @pytest.mark.parametrize("how", BAD_INDEX)
 @pytest.mark.parametrize("name", ["perceptron", "winnow", "widrow-hoff", "eg"])
 def test_a_csr_index_out_of_order_in_a_run(name, how):
-    run = Run(learners.BY_NAME[name].make(), N)
+    run = Run(learners.LEARNERS[name].make(), N)
     indices, words = BAD_INDEX[how]
     X = csr([0.1, 0.2, 0.3, 0.1], indices, [0, 2, 4], (2, N))
     refuses(run, lambda: play([run], X, [np.ones(2)]), *words)
@@ -209,7 +209,7 @@ def test_a_target_outside_the_unit_interval(value):
 
 @pytest.mark.parametrize("name", ["perceptron", "winnow"])
 def test_a_label_that_is_no_sign(name):
-    run = Run(learners.BY_NAME[name].make(), N)
+    run = Run(learners.LEARNERS[name].make(), N)
     X, y = data()
     y = np.sign(y - 0.15)
     y[5] = 0.0

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from hindsight.online import learners
+from hindsight.online import learners, parts
 from test_cli import CSV, run
 
 NOTHING = "import hindsight\nhindsight.extension = __name__\n"
@@ -18,7 +18,7 @@ from hindsight.online import learners
 def doubled(eta: float = 0.1):
     return replace(learners.widrow_hoff(2 * eta, "explicit"), name="doubled")
 
-learners.BY_NAME["doubled"] = learners.BY_NAME["widrow-hoff"]._replace(name="doubled", make=doubled)
+learners.LEARNERS["doubled"] = learners.LEARNERS["widrow-hoff"]._replace(name="doubled", make=doubled)
 """
 
 
@@ -26,15 +26,15 @@ learners.BY_NAME["doubled"] = learners.BY_NAME["widrow-hoff"]._replace(name="dou
 def place(tmp_path, monkeypatch):
     """A folder for extensions; what they leave is removed afterwards."""
     monkeypatch.setattr("hindsight.extension", None, raising=False)
-    known = dict(learners.BY_NAME)
+    known = dict(learners.LEARNERS)
     monkeypatch.delenv("HINDSIGHT_EXTEND", raising=False)
     (tmp_path / "data.csv").write_text(CSV)
     yield tmp_path
     for name, module in list(sys.modules.items()):
         if str(getattr(module, "__file__", "")).startswith(str(tmp_path)):
             del sys.modules[name]
-    learners.BY_NAME.clear()
-    learners.BY_NAME.update(known)
+    learners.LEARNERS.clear()
+    learners.LEARNERS.update(known)
 
 
 def test_a_file_is_a_module_named_after_its_stem(place):
@@ -133,7 +133,7 @@ def test_help_names_what_is_registered():
     code, out, _ = run("learn", "--help")
     assert code == 0
     text = " ".join(out.replace("│", " ").split())
-    for table in (learners.BY_NAME, learners.LOSSES, learners.UPDATES, learners.GEOMETRIES, learners.LINKS):
+    for table in (learners.LEARNERS, parts.LOSSES, parts.UPDATES, parts.GEOMETRIES, parts.LINKS):
         assert ", ".join(table) in text
     assert not re.search(r"\{[a-z]+\}", text)
     assert "eg, descent: L1 norm of signed weights" in text

@@ -146,17 +146,18 @@ def test_arrays_come_back(dtype):
 @pytest.mark.parametrize("kind", [np.ndarray, np.recarray])
 def test_records_of_floats_come_back(aligned, kind):
     rng = np.random.default_rng(0)
-    dtype = np.dtype([(name, np.float64) for name in ("rounds", "loss", "β")], align=aligned)
+    kinds = {"rounds": np.float64, "loss": np.float64, "errors": np.int64, "β": np.float64}
+    dtype = np.dtype(list(kinds.items()), align=aligned)
     for shape in ((1,), (), (2, 3), (0,)):
         made = np.zeros(shape, dtype)
         for name in dtype.names:
-            made[name] = odd_bits(shape, rng) if shape else 2.5
+            made[name] = (odd_bits(shape, rng) if shape else 2.5) if kinds[name] is np.float64 else 7
         made = made.view(kind)
         found = back({"a": made})["a"]
         assert type(found) is kind and found.dtype == made.dtype and found.shape == made.shape
         assert found.tobytes() == made.tobytes() and found.flags.writeable and found.flags.c_contiguous
         assert numba.typeof(found) == numba.typeof(made)
-    for other in (np.zeros(1, [("a", np.float64), ("b", np.int64)]), np.zeros(1, [("a", ">f8")]), np.zeros(1, []),
+    for other in (np.zeros(1, [("a", np.float64), ("b", np.int32)]), np.zeros(1, [("a", ">f8")]), np.zeros(1, []),
                   np.zeros(1, [("a", np.float64, (2,))]), np.zeros(3).view(np.recarray)):  # fmt: skip
         with pytest.raises(TypeError, match="cannot be saved"):
             encode({"a": other})
@@ -243,9 +244,12 @@ def test_every_run_comes_back(case, average):
     rng = np.random.default_rng(1)
     rates = rng.uniform(0.1, 1, 9) if average else None
     run = Run(case.learner(power=0.25, rates=rates), 4, intercept=average, average=average)
-    for array in (run.v, run.s, run.f, run.first):
+    for array in (*run.state, run.first):
         array[:] = odd_bits(array.shape, rng)
-    run.s[0] = 9.0
+    for record in (run.progress, run.tally):
+        for name in record.dtype.names:
+            record[name] = odd_bits((1,), rng)
+    run.progress[0].rounds = 9.0
     run.start = odd_bits(4, rng)
     run.digest = "a name that a later version adds"
     found = back(run)
@@ -517,7 +521,7 @@ def test_a_document_imports_modules_of_ours_alone(home):
 
 
 def test_every_part_of_every_learner_is_known():
-    rules = [*learners.LOSSES.values(), *(link.rule for link in learners.LINKS.values())]
+    rules = [*learners.LOSSES.values(), *learners.LINKS.values()]
     assert set(map(type, rules)) == PARTS["loss"]
     assert set(map(type, learners.UPDATES.values())) == PARTS["update"]
     assert {type(learners.space(name, 1.0)) for name in learners.GEOMETRIES} == PARTS["geometry"]
@@ -676,10 +680,30 @@ def learner_of(found):
     return run_of(found)["learner"]["$online.learners:Learner"]
 
 
+def state_of(found):
+    (state,) = run_of(found)["state"].values()
+    return state
+
+
 def tensor(field, make):
+    """The tensor of a field of the run, of a field of its state ("state.theta"), or of one of its records, changed."""
+
     def edit(found, tensors):
-        name = run_of(found)[field]["$array"]
+        where = state_of(found) if field.startswith("state.") else run_of(found)
+        body = where[field.removeprefix("state.")]
+        name = body["$record"][0] if "$record" in body else body["$array"]
         tensors[name] = make(tensors[name])
+
+    return edit
+
+
+def rounds(value):
+    """The bits of a number of rounds, in the first field of the record of progress."""
+
+    def edit(bits):
+        out = bits.copy()
+        out[..., 0] = np.float64(value).view(np.int64)
+        return out
 
     return edit
 
@@ -730,16 +754,17 @@ LIES = {
         put(model_of, "digest", {"$random": [True, {"bit_generator": "os"}]}),
         "random generator 'os' is not supported",
     ),
-    "rows": (tensor("v", lambda a: np.zeros((3, 4))), "array of weights has 3 rows, 2 expected"),
-    "no-rows": (tensor("v", lambda a: np.zeros((0, 4))), "array of weights has 0 rows, 2 expected"),
-    "width": (tensor("v", lambda a: np.zeros((2, 9))), "first weights must be a vector of 9 numbers"),
-    "flat": (tensor("v", lambda a: np.zeros(4)), "weights must be an array of float64"),
-    "integers": (tensor("v", lambda a: np.zeros((2, 4), np.int64)), "weights must be an array of float64"),
-    "scalars": (tensor("s", lambda a: a[:3].copy()), "scalars must be a vector of 7 numbers"),
-    "facts": (tensor("f", lambda a: a[:3].copy()), "facts must be a vector of 22 numbers"),
-    "rounds": (tensor("s", lambda a: np.full(a.shape, -5.0)), "number of rounds is -5.0"),
-    "nan-rounds": (tensor("s", lambda a: np.full(a.shape, np.nan)), "number of rounds is nan"),
-    "half-rounds": (tensor("s", lambda a: np.full(a.shape, 0.5)), "number of rounds is 0.5"),
+    "matrix": (tensor("state.theta", lambda a: np.zeros((3, 4))), r"`theta` has the shape \(3, 4\), \(4,\) expected"),
+    "no-rows": (tensor("state.moment", lambda a: np.zeros(0)), r"`moment` has the shape \(0,\), \(4,\) expected"),
+    "width": (tensor("state.theta", lambda a: np.zeros(9)), r"`theta` has the shape \(9,\), \(4,\) expected"),
+    "first": (tensor("first", lambda a: np.zeros(9)), r"`theta` has the shape \(4,\), \(9,\) expected"),
+    "integers": (tensor("state.theta", lambda a: np.zeros(4, np.int64)), "`theta` must be an array of float64"),
+    "scalars": (tensor("state.clock", lambda a: np.zeros(3)), r"`clock` has the shape \(3,\), \(1,\) expected"),
+    "no-state": (put(run_of, "state", [1.0]), "float must be written in hex"),
+    "facts": (put(run_of, "tally", ONE), "`tally` must be a record of rounds, weight"),
+    "rounds": (tensor("progress", rounds(-5.0)), "number of rounds is -5.0"),
+    "nan-rounds": (tensor("progress", rounds(np.nan)), "number of rounds is nan"),
+    "half-rounds": (tensor("progress", rounds(0.5)), "number of rounds is 0.5"),
     "bias": (put(run_of, "bias", {"$float": "0x1p1"}), "`bias` must be 0 or 1"),
     "shadow": (put(run_of, "resize", 1), "Run cannot have a field 'resize'"),
     "run-class": (put(run_of, "__class__", 1), "cannot have a field '__class__'"),
@@ -764,19 +789,19 @@ LIES = {
     ),
     "wrong-rows": (
         put(learner_of, "geometry", {OF + "Balanced": {"radius": ONE}}),
-        "array of weights has 2 rows, 4 expected",
+        "the state must be a EntropicState",
     ),
-    "averaging": (put(run_of, "averaging", False), "array of weights has 2 rows, 1 expected"),
+    "averaging": (put(run_of, "averaging", False), r"`moment` has the shape \(4,\), \(0,\) expected"),
     "no-averaging": (put(run_of, "averaging", 1), "`averaging` must be true or false"),
     "user-class": (
         put(model_of, "digest", {"$:Huber": {}}),
         "^[^:]*: the model uses Huber, which is not registered: import "
         r"the module that registers it first \(command: --extend FILE\)$",
     ),
-    "record": (put(model_of, "digest", {"$record": ["t0", ["a", "a"], False, False]}), "different names"),
-    "record-names": (put(model_of, "digest", {"$record": ["t0", [1], False, False]}), "different names"),
+    "record": (put(model_of, "digest", {"$record": ["t0", ["a", "a"], "ff", False, False]}), "different names"),
+    "record-names": (put(model_of, "digest", {"$record": ["t0", [1], "f", False, False]}), "different names"),
     "record-size": (
-        put(model_of, "digest", {"$record": ["t0", ["a"], False, False]}),
+        put(model_of, "digest", {"$record": ["t0", ["a"], "f", False, False]}),
         "a record of 1 fields has an array",
     ),
     "part-fields": (

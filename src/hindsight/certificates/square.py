@@ -119,7 +119,7 @@ def implicit_widrow_hoff(run: Run, data: Data, t: Rounds, u: Any, tol: float) ->
     z = data.margins(u)[t.row]
     error, miss = t.z - t.y, z - t.y
     own, distance = t.c * miss**2, 2.0 * divergence
-    total, grow = float(own.sum()), 1.0 + rate * x2
+    total, grow = float(own.sum()), theorems.implicit_factor(rate, x2)
     bound = theorems.implicit(rate, x2, np.cumsum(own), distance)
     damped = float((t.c * error**2 / (1.0 + eta * t.c * t.q)).sum())
     best_eta = math.sqrt(distance / (total * x2)) if total * x2 > 0.0 else math.nan

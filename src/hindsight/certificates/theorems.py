@@ -96,7 +96,12 @@ def widrow_hoff_rates(stretched: Sums, distance: float) -> Sums:
 
 def implicit(eta: float, x2: float, loss: Sums, distance: float) -> Sums:
     """(1 + eta X^2)(L_u + |u - w_1|^2/eta)."""
-    return (1.0 + eta * x2) * (loss + distance / eta)
+    return implicit_factor(eta, x2) * (loss + distance / eta)
+
+
+def implicit_factor(eta: float, x2: float) -> float:
+    """1 + eta X^2: what the plain loss may cost more than the damped one."""
+    return 1.0 + eta * x2
 
 
 def convex(eta: float, loss: Sums, divergence: float, gradients: Sums) -> Sums:
@@ -160,14 +165,14 @@ def best_rate(x2: float, loss: float, distance: float) -> float:
 # ---------------------------------------------------------------- what a round may add to the potential
 
 
-Rounds = np.ndarray  # one number per round
+Array = np.ndarray  # one number per round
 
 
-def lemma_widrow_hoff(eta: Rounds, c: Rounds, q: Rounds, error: Rounds, rival: Rounds) -> Rounds:
+def lemma_widrow_hoff(eta: Array, c: Array, q: Array, error: Array, rival: Array) -> Array:
     """At most this much is added to |w - u|^2 by an explicit step."""
     return -eta * c * error**2 + eta * c * rival**2 / (1.0 - eta * c * q)
 
 
-def lemma_implicit(eta: Rounds, c: Rounds, q: Rounds, error: Rounds, rival: Rounds) -> Rounds:
+def lemma_implicit(eta: Array, c: Array, q: Array, error: Array, rival: Array) -> Array:
     """The same for the implicit step."""
     return -eta * c * error**2 / (1.0 + eta * c * q) + eta * c * rival**2

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import kernels
+from ..online.margins import each_mean
 from .comparison import Comparison, compare
 
 if TYPE_CHECKING:
@@ -56,12 +56,11 @@ def progressive(model: Any, X: Any, y: Any, weight: Any = None) -> tuple[np.ndar
     model = clone(model).set_params(keep_margins=True).fit(X, y, sample_weight=weight)
     if model.margins_.ndim != 1:
         raise ValueError(f"a comparison needs two classes, got {len(model.classes_)}")
-    rule = model.runs_[0].learner.loss
-    made = np.empty(len(model.margins_))
-    kernels.means(rule, np.ascontiguousarray(model.margins_), made)
+    loss = model.runs_[0].learner.loss
+    made = each_mean(loss, model.margins_)
     if not is_classifier(model):
         return made, np.asarray(y, np.float64)
-    if not isinstance(rule, kernels.Logistic):
+    if loss.link != "logistic":
         made = (model.margins_ > 0.0).astype(np.float64)
     return made, (np.asarray(y) == model.classes_[1]).astype(np.float64)
 

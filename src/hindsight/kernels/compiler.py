@@ -75,6 +75,13 @@ def method_names() -> set[str]:
     return {name for name, *_ in _known}
 
 
+def own_method(kind: Any, name: str, arguments: tuple[str, ...]) -> Any:
+    """The method of a class, if it has one of that name that takes these arguments."""
+    method = getattr(kind, name, None)
+    fits = isinstance(method, types.FunctionType) and tuple(inspect.signature(method).parameters) == arguments
+    return method if fits else None
+
+
 def part(kind: Any) -> Any:
     """Let compiled code call the methods of a part, a NamedTuple class: numba takes those of the part's own class."""
     for name, method in vars(kind).items():
@@ -82,6 +89,7 @@ def part(kind: Any) -> Any:
             arguments = tuple(inspect.signature(method).parameters)
             if (name, *arguments) not in _known:
                 _known.add((name, *arguments))
-                find = eval(f"lambda {', '.join(arguments)}: getattr(self.instance_class, {name!r}, None)")
+                words = f"lambda {', '.join(arguments)}: own_method(self.instance_class, {name!r}, {arguments!r})"
+                find = eval(words, {"own_method": own_method})
                 overload_method(BaseNamedTuple, name, jit_options=INLINE)(find)
     return kind

@@ -85,12 +85,17 @@ DEFAULTS = {
 }
 
 
-def geometry_part(kind):
-    """Register a geometry: what its class leaves out is filled in, and compiled code can call its methods."""
+def fill_in_geometry(kind):
+    """Give a geometry what its class leaves out."""
     for name, value in (DEFAULTS | {"name": kind.__name__.lower()}).items():
         if not hasattr(kind, name):
             setattr(kind, name, value)
-    return part(kind)
+    return kind
+
+
+def geometry_part(kind):
+    """Register a geometry: what its class leaves out is filled in, and compiled code can call its methods."""
+    return part(fill_in_geometry(kind))
 
 
 def begin(geometry, width: int, start: np.ndarray | None, averaging: bool):

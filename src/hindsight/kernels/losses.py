@@ -57,8 +57,8 @@ def implicit_by_newton(self, z, y, a):
     return implicit_smooth(self, z, y, a)
 
 
-def loss_part(kind):
-    """Register a loss: what its class leaves out is filled in, and compiled code can call its methods."""
+def fill_in_loss(kind):
+    """Give a loss what its class leaves out."""
     smooth = hasattr(kind, "curvature")
     attributes = {"name": kind.__name__.lower(), "targets": "real", "convex": False, "quadratic": False}
     attributes |= {"link": "identity", "link_lipschitz": None, "lipschitz": None}
@@ -70,7 +70,12 @@ def loss_part(kind):
     for name, value in attributes.items():
         if not hasattr(kind, name):
             setattr(kind, name, value)
-    return part(kind)
+    return kind
+
+
+def loss_part(kind):
+    """Register a loss: what its class leaves out is filled in, and compiled code can call its methods."""
+    return part(fill_in_loss(kind))
 
 
 @part

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..kernels.compiler import part
-from ..kernels.geometries import geometry_part
-from ..kernels.losses import Square, loss_part
+from ..kernels.geometries import fill_in_geometry
+from ..kernels.losses import Square, fill_in_loss
 from ..kernels.rates import RateSchedule
 from ..storage.registry import storable
 from ..validation import choice, number
@@ -237,13 +237,13 @@ def register(given: Any, name: str | None = None) -> Any:
     kind = kind_of(given)
     if kind is None:
         return _register_learner(given, name)
-    complete = {"loss": loss_part, "geometry": geometry_part, "update": part}[kind]
-    complete(given if isinstance(given, type) else type(given))
     table = {"loss": LOSSES, "geometry": GEOMETRIES, "update": UPDATES}[kind]
     made = given(1.0) if kind == "geometry" and isinstance(given, type) else given
     if isinstance(made, type):
         raise TypeError(f"register an instance of the {kind} {made.__name__}, such as {made.__name__}(1.0)")
+    {"loss": fill_in_loss, "geometry": fill_in_geometry}.get(kind, lambda kind: kind)(type(made))
     check_part(kind, made)
+    part(type(made))
     name = getattr(made, "name", type(made).__name__.lower()) if name is None else name
     entry = type(made) if kind == "geometry" else made
     known = table.get(name, entry)
