@@ -83,7 +83,7 @@ def test_chunks_give_the_same_certificate_as_the_whole(rows):
     assert chunked.measured == pytest.approx(whole.measured, rel=1e-12)
     assert chunked.bound == pytest.approx(whole.bound, rel=1e-9)
     once = iter([(X, y, None)])
-    with pytest.raises(ValueError, match="fresh iterator"):
+    with pytest.raises(ValueError, match="new iterator"):
         model.certify(lambda: once)
 
 

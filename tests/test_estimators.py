@@ -228,7 +228,7 @@ def test_warnings_carry_the_number():
         h.WidrowHoffRegressor(0.1, "explicit").fit(X, [1.0, 0.0])
     with pytest.warns(h.AssumptionWarning, match=r"max \|y\| = 9 is out of reach: \|w.x\| <= U \|x\|_inf = 3"):
         h.EGRegressor(0.01).fit(X, [9.0, 0.0])
-    with pytest.warns(h.AssumptionWarning, match=r"max \|x\|_inf = 3 is above the 1"):
+    with pytest.warns(h.AssumptionWarning, match=r"max \|x\|_inf = 3 is above 1"):
         h.WinnowClassifier().fit(X, [0, 1])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -20,7 +20,7 @@ VOID, UNCHECKABLE = h.Verdict.VOID, h.Verdict.UNCHECKABLE
 
 
 def naive(X, y, eta, update):
-    """Widrow-Hoff as N1 has it: v = mean of w_1..w_m, the losses paid, in plain Python."""
+    """Widrow-Hoff as its rule says: v = mean of w_1..w_m, the losses paid, in plain Python."""
     w, total, losses = np.zeros(X.shape[1]), np.zeros(X.shape[1]), []
     for x, target in zip(X, y, strict=True):
         total += w

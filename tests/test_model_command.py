@@ -169,7 +169,7 @@ def test_a_card_of_an_estimator_with_a_certificate(tmp_path):
     found = json.loads(run("inspect", tmp_path / "model", "--json")[1])
     assert found["facts"][0]["rounds"] == 30 and found["certificate"]["verdict"] == made.certificate_.verdict.value
     assert [entry["weight"] for entry in found["largest"]] == sorted(
-        made._coef().ravel().tolist(), key=lambda v: -abs(v)
+        np.atleast_2d(made.coef_).ravel().tolist(), key=lambda v: -abs(v)
     )[:10]
 
 

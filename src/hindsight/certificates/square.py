@@ -40,13 +40,16 @@ def _explicit(
     scale = run.learner.loss.scale
     eta = t.eta * scale
     rate, x2 = float(eta[0]), float((t.c * q).max())
-    largest = rate * x2
+    largest = max(rate * x2, float((eta * t.c * q).max()))  # the same but for rounding
     a = t.c / (1.0 - largest) if largest < 1.0 else t.c
     u, divergence, gap, how, notes = seek(run, data, t, Square(2.0), 2.0 / rate, a, u, tol)
     z = data.margins(u)[t.row]
     error, miss = t.z - t.y, z - t.y
     own, distance = t.c * miss**2, 2.0 * divergence
     step = eta * t.c * error
+    bound = np.full(t.z.size, math.nan)
+    if largest < 1.0:
+        bound = theorems.widrow_hoff(rate, x2, np.cumsum(own), distance)
     if factor == 2.0:
         allowed = np.full(t.z.size, math.nan)  # the lemma asks for less than 1
         if largest < 1.0:
@@ -58,7 +61,7 @@ def _explicit(
         "squared error",
         t.c * error**2,
         own,
-        theorems.widrow_hoff(rate, x2, np.cumsum(own), distance),
+        bound,
         Comparator(u, float(own.sum()), float(np.linalg.norm(u)), gap, how),
         (_below_one(run, t, largest, "η"),),
         factor * divergence_change(t, z),

@@ -168,7 +168,7 @@ class _Writer:
         names = value.dtype.names or ()
         if not names or any(value.dtype[name] not in RECORD_TYPES.values() for name in names):
             raise TypeError(f"{where} is an array of {value.dtype}, which cannot be saved")
-        columns = np.stack([np.ascontiguousarray(value[name]).view(np.int64) for name in names], axis=-1)
+        columns = np.stack([np.asarray(value[name]).view(np.int64) for name in names], axis=-1)
         kinds = "".join(value.dtype[name].kind for name in names)
         how = [kinds, value.dtype.isalignedstruct, isinstance(value, np.recarray)]
         return {"$record": [self._tensor(columns), list(names), *how]}
