@@ -184,9 +184,7 @@ def rewrite(mutant: Mutant) -> tuple[types.FunctionType, types.CodeType]:
     source = re.sub(r"\A(@.*\n)+", "", textwrap.dedent(inspect.getsource(target)))
     source, times = re.subn(mutant.old, mutant.new, source)
     if not times:
-        raise LookupError(
-            f"{mutant.name}: no {mutant.old!r} in {mutant.where}: the source has changed, mend the mutant"
-        )
+        raise LookupError(f"{mutant.name}: no {mutant.old!r} in {mutant.where}: the source has changed, fix the mutant")
     names: dict[str, Any] = {}
     exec(
         compile("from __future__ import annotations\n" + source, f"<{mutant.name}>", "exec"), target.__globals__, names

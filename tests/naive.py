@@ -1,4 +1,4 @@
-"""The slow, obvious versions of every online learner and bound: THEORY.md read aloud in plain Python.
+"""The slow, obvious versions of every online learner and bound: docs/theory.md read aloud in plain Python.
 
 Nothing here is fast and nothing here knows the package: the tests compare `hindsight` against this file.
 A "row" is a row of X with the intercept coordinate `bias` appended last (none when bias is 0.0); a "round" is a row

@@ -24,7 +24,7 @@ from ..kernels.facts import FACTS, empty_facts
 from ..kernels.state import restore, snapshot
 from ..online.facts import Facts
 from ..online.learners import Learner
-from ..online.run import check_start
+from ..online.run import Coordinates, check_start
 from ..storage.registry import is_vector, storable, want
 from ..validation import check_targets, check_weights
 
@@ -39,7 +39,7 @@ DRAWS = 1 << 16  # rows drawn at a time
 ADVICE = "take a smaller eta, or scale the features"
 
 
-class Descent:
+class Descent(Coordinates):
     """A descent on f.
 
     Parameters
@@ -97,16 +97,6 @@ class Descent:
         self.keeps_best = best
         self.best, self.best_value, self.last_value = self.first.copy(), math.inf, math.inf
         self.values: list[float] = []
-
-    @property
-    def width(self) -> int:
-        """Number of weights, the intercept's included."""
-        return int(self.first.size)
-
-    @property
-    def features(self) -> int:
-        """Number of features, without the intercept."""
-        return self.width - bool(self.bias)
 
     @property
     def rounds(self) -> int:

@@ -157,7 +157,7 @@ COLOURS = {
     Verdict.UNCHECKABLE: "#57606a",
     Verdict.BROKEN: "#cf222e",
 }
-GRAVITY = (Verdict.BROKEN, Verdict.VOID, Verdict.UNCHECKABLE, Verdict.HOLDS)
+WORST_FIRST = (Verdict.BROKEN, Verdict.VOID, Verdict.UNCHECKABLE, Verdict.HOLDS)
 
 
 @storable
@@ -169,8 +169,8 @@ class Certificates:
 
     @property
     def verdict(self) -> Verdict:
-        """The gravest."""
-        return next(v for v in GRAVITY if any(c.verdict is v for c in self.each))
+        """The worst of them: BROKEN, VOID, UNCHECKABLE, HOLDS."""
+        return next(v for v in WORST_FIRST if any(c.verdict is v for c in self.each))
 
     @property
     def bound(self) -> float:

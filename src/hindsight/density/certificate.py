@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from ..certificates.certificate import COLOURS, GRAVITY, MARK, Assumption
+from ..certificates.certificate import COLOURS, MARK, WORST_FIRST, Assumption
 from ..certificates.theorems import Theorem, Verdict, verdict
 from ..formatting import _n, _plain
 from ..storage.registry import storable
@@ -195,7 +195,7 @@ def together(name: str, rows: int, parts: dict[str, DensityCertificate]) -> Dens
 
     each = tuple(replace(part, label=label) for label, part in parts.items())
     theorem = Theorem(name, "", "log losses of independent columns add, and so do regrets and bounds")
-    found = next(v for v in GRAVITY if any(part.verdict is v for part in each))
+    found = next(v for v in WORST_FIRST if any(part.verdict is v for part in each))
     measured, rival, bound = (sum(getattr(part, what) for part in each) for what in ("measured", "rival", "bound"))
     equality = all(part.equality for part in each)
     return DensityCertificate(

@@ -31,7 +31,29 @@ BLOCK = 65536  # rows, so many that a call of the kernel costs next to nothing
 SHARED = 1 << 19  # bytes of a block that several runs read in turn
 
 
-class Run:
+class Coordinates:
+    """What the weights of a learner stand for: features, and an intercept of the value `bias` where that is not 0."""
+
+    first: np.ndarray
+    bias: float
+
+    @property
+    def width(self) -> int:
+        """Number of weights, the intercept's included."""
+        return int(self.first.size)
+
+    @property
+    def intercept(self) -> bool:
+        """Whether there is an intercept coordinate."""
+        return bool(self.bias)
+
+    @property
+    def features(self) -> int:
+        """Features there is room for, the intercept left out."""
+        return self.width - self.intercept
+
+
+class Run(Coordinates):
     """One learner on one stream.
 
     Parameters
@@ -79,21 +101,6 @@ class Run:
         self.first = geometry.weights(self.state)
         self.progress = begin_progress(geometry.largest(self.state))
         self.tally = empty_facts()
-
-    @property
-    def width(self) -> int:
-        """Coordinates of the weights, the intercept's included."""
-        return int(self.first.size)
-
-    @property
-    def intercept(self) -> bool:
-        """Whether there is an intercept coordinate."""
-        return bool(self.bias)
-
-    @property
-    def features(self) -> int:
-        """Features there is room for, the intercept left out."""
-        return self.width - self.intercept
 
     @property
     def rounds(self) -> int:
