@@ -193,6 +193,12 @@ def tally_constant(eta, facts):
 
 
 @kernel
+def largest(geometry, state):
+    """The largest number of the state, which bounds it until the first step."""
+    return geometry.largest(state)
+
+
+@kernel
 def margin(rows, geometry, state):
     """The margin of the one row of `rows`."""
     rows.ready(0)

@@ -99,7 +99,8 @@ class Run(Coordinates):
         self.start = None if start is None else check_start(geometry, start, width)
         self.state = begin(geometry, width, self.start, average)
         self.first = geometry.weights(self.state)
-        self.progress = begin_progress(geometry.largest(self.state))
+        reach = 0.0 if start is None else for_parts(loop.largest, geometry)(geometry, self.state)
+        self.progress = begin_progress(reach)
         self.tally = empty_facts()
 
     @property
