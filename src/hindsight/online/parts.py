@@ -7,6 +7,7 @@ command.
 from __future__ import annotations
 
 import inspect
+from functools import cache
 from typing import Any
 
 from ..kernels.entropic import Balanced, Simplex
@@ -53,18 +54,22 @@ OPTIONAL = {
 
 def check_part(kind: str, given: Any) -> None:
     """Refuse a part that lacks a method of its kind, or whose method takes other arguments, in one sentence."""
-    name = type(given).__name__
+    _check_class(kind, type(given))
+
+
+@cache
+def _check_class(kind: str, cls: type) -> None:
     for method, arguments in METHODS[kind].items():
-        if not callable(getattr(type(given), method, None)):
-            raise TypeError(f"{name} must implement {_call(method, arguments)} to be a {kind}")
+        if not callable(getattr(cls, method, None)):
+            raise TypeError(f"{cls.__name__} must implement {_call(method, arguments)} to be a {kind}")
     for method, arguments in (METHODS[kind] | OPTIONAL.get(kind, {})).items():
-        found = getattr(type(given), method, None)
+        found = getattr(cls, method, None)
         if found is None:
             continue
         if f"{method}({', '.join(inspect.signature(found).parameters)})" != _call(method, arguments):
-            raise TypeError(f"{name}.{method}{inspect.signature(found)} must be {_call(method, arguments)}")
-    if kind == "geometry" and not hasattr(given, "State"):
-        raise TypeError(f"{name} must have a class attribute State, the class of its state, to be a geometry")
+            raise TypeError(f"{cls.__name__}.{method}{inspect.signature(found)} must be {_call(method, arguments)}")
+    if kind == "geometry" and not hasattr(cls, "State"):
+        raise TypeError(f"{cls.__name__} must have a class attribute State, the class of its state, to be a geometry")
 
 
 def _call(method: str, arguments: str) -> str:
