@@ -215,8 +215,12 @@ def row_logp(part, S, s, n, X, t):
 @kernel
 def absorb(part, slots, X, n, S):
     """Learn rows."""
-    for t in range(X.shape[0]):
-        learn_row(part, S, slots[t], n, X, t)
+    for t in range(X.shape[0]):  # written out: as a function of the row this loop is half as fast
+        s = slots[t]
+        c = n[s] + 1.0
+        n[s] = c
+        for j in range(X.shape[1]):
+            part.learn(S, s, j, c, X[t, j])
 
 
 @kernel
@@ -224,12 +228,18 @@ def play(part, slots, X, n, S, keep, out):
     """Add the log density of each row before it is learnt to `out`; then fade by `keep` and learn it."""
     for t in range(X.shape[0]):
         s = slots[t]
-        out[t] += row_logp(part, S, s, n, X, t)
+        p = 0.0
+        for j in range(X.shape[1]):
+            p += part.logp(S, s, j, n[s], X[t, j])
+        out[t] += p
         if keep < 1.0:
             n[s] *= keep
             for j in range(X.shape[1]):
                 part.fade(S, s, j, keep)
-        learn_row(part, S, s, n, X, t)
+        c = n[s] + 1.0
+        n[s] = c
+        for j in range(X.shape[1]):
+            part.learn(S, s, j, c, X[t, j])
 
 
 @kernel
