@@ -434,7 +434,7 @@ def test_passes_are_one_long_sequence(learner, y, theorem):
     assert certify_run(run, data).bound <= want.bound * (1.0 + 1e-9) or theorem in MISTAKES
 
 
-MISTAKES = (theorems.PERCEPTRON, theorems.PERCEPTRON_NOISY, theorems.WINNOW)
+MISTAKES = (theorems.PERCEPTRON_NOISY, theorems.WINNOW)
 
 
 @pytest.mark.parametrize(("learner", "y", "theorem"), THEOREMS)

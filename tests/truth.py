@@ -486,13 +486,6 @@ def expected(seen: Seen, c: Certificate, delta: float | None) -> tuple[float, fl
             return naive.convex_rates(*given, rule=s.rule, **s.space, **seen.data)
         case theorems.PERCEPTRON_NOISY:
             return naive.perceptron_sharp(*given, **seen.data)
-        case theorems.PERCEPTRON:
-            rounds = list(naive.rounds(seen.X, seen.y, seen.played, seen.weight, s.bias))
-            least = min(r.y * naive.dot(u, r.x) for r in rounds)
-            reach = max(r.c * naive.square(r.x) for r in rounds)
-            clean = least >= 1.0 - 1e-12 and not any(seen.played.start)
-            wrong = math.fsum(r.c for r in rounds if r.y * r.z <= 0.0)
-            return wrong, reach * naive.square(u) if clean else math.inf
         case theorems.WINNOW:
             return best_winnow(seen, u, delta)
         case theorems.GLM_TRON:

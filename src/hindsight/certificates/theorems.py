@@ -70,7 +70,6 @@ CONVEX_RATES = Theorem(
     "descent, changing rates", "Zinkevich 2003", "Σ ηₜ loss(wₜ) ≤ Σ ηₜ loss(u) + D(u, w₁) + ½ Σ ηₜ²|gₜ|∗²",
     "convex-descent-rates",
 )  # fmt: skip
-PERCEPTRON = Theorem("perceptron", "Novikoff 1962", "M ≤ (X₂|u|)² if y(u·x) ≥ 1 throughout", "perceptron")
 PERCEPTRON_NOISY = Theorem(
     "perceptron, any data", "Novikoff 1962, with hinge losses", "M ≤ H + |u|√(Σ over mistakes of |x|²)", "perceptron"
 )

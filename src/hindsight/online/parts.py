@@ -54,7 +54,8 @@ OPTIONAL = {
 
 def check_part(kind: str, given: Any) -> None:
     """Refuse a part that lacks a method of its kind, or whose method takes other arguments, in one sentence."""
-    _check_class(kind, type(given))
+    cls: Any = type(given)
+    _check_class(kind, cls)
 
 
 @cache
