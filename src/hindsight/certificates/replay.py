@@ -50,7 +50,7 @@ def replay(run: Run, data: Data) -> Rounds:
         raise MismatchError(f"the model has {run.width} coordinates, these rows have {data.width}")
     if passes == 0 or rest:
         raise MismatchError(
-            f"the model was trained on {run.rounds:,} rounds, which is no whole number of passes over these "
+            f"the model was trained on {run.rounds:,} rounds, which is not a whole number of passes over these "
             f"{counted:,} rows: certify it on the rows it was trained on"
         )
     again = Run(run.learner, run.features, intercept=run.intercept, start=run.start)
