@@ -19,7 +19,8 @@ methods (those in brackets may be left out; z is a margin, q = |x|_2^2, top = |x
 
 Plain class attributes say the rest: ``name``; ``multiplicative``, whether weights depend on how many features there
 are; ``signed``, whether the opposite labels have the opposite weights; ``can_grow``, whether a feature may join later;
-``averages``, whether it keeps the sum of its iterates; ``norm``, how its dual norm is written.
+``averages``, whether it keeps the sum of its iterates;
+``linear``, whether a row is predicted by w . x with weights that do not depend on the row; ``norm``, how its dual norm is written.
 """
 
 import numpy as np
@@ -80,6 +81,7 @@ DEFAULTS = {
     "signed": True,
     "can_grow": True,
     "averages": False,
+    "linear": True,
     "radius": 1.0,
     "norm": "|x|₂",
 }

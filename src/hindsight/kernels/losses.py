@@ -10,6 +10,7 @@ A loss is a NamedTuple, registered with `loss_part`, with these methods (those i
     error(self, z, y)               [mean(z) - y]
     wrong(self, z, y)               [y z <= 0, or (y - 1/2) z <= 0 for targets in [0, 1]] whether it is a mistake
     rounded_step(self, w, d, x)     [as below] w + d x
+    steepness(self, span)           [as below] how steep the loss is where targets and margins lie within a range
 
 Smooth losses round a step once. Those with a kink round it twice: from 0, -d then takes d back to 0, so that margins
 that tie stay tied. Plain class attributes say the rest: ``name``; ``targets``, "real", "sign" (-1 or 1) or "unit" (in
@@ -53,6 +54,14 @@ def wrong_side_of_half(self, z, y):
     return (y - 0.5) * z <= 0.0
 
 
+def steep_as_its_range(self, span):
+    return span
+
+
+def steep_as_one(self, span):
+    return 1.0
+
+
 def implicit_by_newton(self, z, y, a):
     return implicit_smooth(self, z, y, a)
 
@@ -65,6 +74,7 @@ def fill_in_loss(kind):
     attributes |= {"mean": identity, "error": difference}
     attributes["wrong"] = wrong_side_of_half if getattr(kind, "targets", "") == "unit" else wrong_side_of_zero
     attributes["rounded_step"] = step_rounded_once if smooth else step_rounded_twice
+    attributes["steepness"] = steep_as_its_range if getattr(kind, "lipschitz", None) is None else steep_as_one
     if smooth:
         attributes["implicit"] = implicit_by_newton
     for name, value in attributes.items():

@@ -115,6 +115,19 @@ def inner_sparse(rows, w, t):
     return only(sums[0]), only(sums[1]), only(sums[2])
 
 
+@inlined
+def ascending_within(rows, t, width):
+    """Whether the indices of a sparse row ascend within the width."""
+    a, b = rows.span(t)
+    least = np.uint64(0)  # what the next index must not be below
+    for k in range(a, b):
+        j = np.uint64(rows.index(k))
+        if j < least:
+            return False
+        least = j + ONE
+    return least <= np.uint64(width)
+
+
 # ---------------------------------------------------------------- a step in the weights
 
 

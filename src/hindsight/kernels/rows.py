@@ -12,6 +12,7 @@ import numpy as np
 from .compiler import inlined, part
 from .losses import PLAIN_SUM
 from .row_loops import (
+    ascending_within,
     axpy_dense,
     axpy_sparse,
     exponents_dense,
@@ -39,6 +40,10 @@ def every_column(self, k):
     return k
 
 
+def every_index(self, t, width):
+    return True
+
+
 @part
 class Dense(NamedTuple):
     """C-contiguous rows."""
@@ -60,6 +65,7 @@ class Dense(NamedTuple):
         return self.values[t, k]
 
     index, inner, axpy, step_exponents = every_column, dense_inner, dense_axpy, dense_exponents
+    ascending = every_index
 
 
 @part
@@ -84,6 +90,7 @@ class Strided(NamedTuple):
         return self.scratch[k]
 
     index, inner, axpy, step_exponents = every_column, dense_inner, dense_axpy, dense_exponents
+    ascending = every_index
 
 
 @part
@@ -107,6 +114,9 @@ class CSR(NamedTuple):
     def entry(self, t, k):
         return self.data[k]
 
+    def ascending(self, t, width):
+        return ascending_within(self, t, width)
+
     def inner(self, w, t):
         return inner_sparse(self, w, t)
 
@@ -116,6 +126,12 @@ class CSR(NamedTuple):
     def step_exponents(self, loss, geometry, theta, numerator, t, d, mass, shift):
         old, new = exponents_sparse(self, loss, geometry, theta, numerator, t, d, shift)
         return mass - old, new
+
+
+@inlined
+def ascends(rows, t, width):
+    """Whether the indices of row t ascend within the width (the intercept's coordinate included): test it first."""
+    return rows.ascending(t, width - (1 if rows.bias != 0.0 else 0))
 
 
 @inlined

@@ -15,8 +15,11 @@ import numpy as np
 
 from ..kernels.compiler import part
 from ..kernels.geometries import fill_in_geometry
+from ..kernels.diagonal_newton import DiagonalNewton
 from ..kernels.losses import Square, fill_in_loss
 from ..kernels.rates import RateSchedule
+from ..kernels.running import Running
+from ..kernels.second_order import Forecaster, LogisticNewton, Ridge
 from ..storage.registry import storable
 from ..validation import choice, number
 from .parts import GEOMETRIES, LINKS, LOSSES, UPDATES, check_part, kind_of
@@ -157,6 +160,50 @@ def glm_tron(link: str = "logistic", eta: float | None = None, power: float = 0.
     return Learner("glm-tron", loss, UPDATES["explicit"], space("euclidean", 1.0), rate, "real", "square", "glm-tron")
 
 
+def running(loss: str = "square", eta: float = 2.0) -> Learner:
+    """Lazy implicit steps in the running geometry: no scaling to do, and a rate that needs no tuning to units."""
+    chosen = LOSSES[choice("loss", loss, LOSSES)]
+    where = Running(number("eta", eta, 0), known_range(chosen))
+    score = "square" if chosen.quadratic else "loss"
+    return Learner("running", chosen, UPDATES["implicit"], where, constant(1.0), score=score, theorem="running")
+
+
+def ridge(kappa: float = 0.01) -> Learner:
+    """Least squares on the rows before, with the prior kappa M_i^2 u_i^2."""
+    return second_order("ridge", Ridge(number("kappa", kappa, 0)), "square", "ridge")
+
+
+def vaw(kappa: float = 0.01) -> Learner:
+    """Vovk, Azoury and Warmuth's forecaster: the row at hand counts, with its target at mid-range."""
+    return second_order("vaw", Forecaster(number("kappa", kappa, 0)), "square", "vaw")
+
+
+def newton(kappa: float = 0.5, prior: float = 0.1) -> Learner:
+    """Second order for the log loss, with quadratics of curvature kappa p (1 - p)."""
+    return second_order("newton", LogisticNewton(number("prior", prior, 0), number("kappa", kappa, 0)), "logistic", "newton")
+
+
+def second_order(name: str, geometry: Any, loss: str, theorem: str) -> Learner:
+    """A learner whose geometry takes its own steps."""
+    score = "square" if loss == "square" else "loss"
+    return Learner(name, LOSSES[loss], UPDATES["explicit"], geometry, constant(1.0), score=score, theorem=theorem)
+
+
+def diagonal_newton(loss: str = "square", prior: float = 1.0, kappa: float = 1.0) -> Learner:
+    """Steps divided by a prior and by the curvature met, coordinate by coordinate; no theorem."""
+    chosen = LOSSES[choice("loss", loss, LOSSES)]
+    if not hasattr(chosen, "curvature"):
+        raise ValueError(f"diagonal-newton takes a loss with a second derivative, not {loss!r}")
+    where = DiagonalNewton(number("prior", prior, 0), number("kappa", kappa, 0), known_range(chosen))
+    score = "square" if chosen.quadratic else "loss"
+    return Learner("diagonal-newton", chosen, UPDATES["implicit"], where, constant(1.0), score=score)
+
+
+def known_range(loss: Any) -> float:
+    """The range of margins that targets ask for: 1 for labels, 0 (not known beforehand) for numbers."""
+    return 0.0 if loss.targets == "real" else 1.0
+
+
 # ---------------------------------------------------------------- the table
 
 
@@ -270,11 +317,16 @@ def _register_learner(make: Any, name: str | None) -> Any:
     return make
 
 
+OWN_GEOMETRIES = (  # of one learner each: not offered by name
+    Running(1.0, 1.0), Ridge(1.0), Forecaster(1.0), LogisticNewton(1.0, 1.0), DiagonalNewton(1.0, 1.0, 1.0),
+)  # fmt: skip
+
+
 def _register_own_parts() -> None:
     made = {
         "loss": (*LOSSES.values(), *LINKS.values()),
         "update": UPDATES.values(),
-        "geometry": (kind(1.0) for kind in GEOMETRIES.values()),
+        "geometry": (*(kind(1.0) for kind in GEOMETRIES.values()), *OWN_GEOMETRIES),
         "rate": (constant(1.0),),
     }
     for role, of_role in made.items():

@@ -33,6 +33,7 @@ METHODS = {
         "error": "z, y",
         "wrong": "z, y",
         "rounded_step": "w, d, x",
+        "steepness": "span",
     },
     "update": {"effective_slope": "loss, geometry, state, rows, t, z, q, y, a"},
     "geometry": {"dot": "state, rows, t", "step": "loss, state, rows, t, z, y, c, d", "weights": "state"},

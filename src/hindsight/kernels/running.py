@@ -1,0 +1,158 @@
+"""The running geometry: each coordinate has a scale of its own, learnt as the rows come, and steps are lazy.
+
+With theta the sum of the steps, the weights are w = w_1 + theta/a, and a_i, the metric, never falls. So columns need no
+scaling: a column in other units has weights in other units and the same predictions. The metric of a coordinate is
+
+    a = max(a, rms sqrt(S + (h G M)^2) / (eta R))
+
+where M is the largest |x_i| so far, rms its root mean square over rows where it is not 0, S the sum of the squared
+steps (s x_i)^2 before, h the largest weight of a row, R the range of the targets (of those seen, or declared), and G
+how steep the loss is over that range. Everything but S counts the row at hand, whose target is not known yet.
+"""
+
+import math
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from .compiler import inlined
+from .geometries import geometry_part
+from .rows import ascends
+from .state import scalar, vector
+
+TINY, HUGE = 1e-280, 1e280  # between these a product of two squares has lost no digit
+
+
+class RunningState(NamedTuple):
+    """Per coordinate the dual vector, the metric and what it is made of; `fresh` is the metric of the row at hand."""
+
+    theta: Annotated[np.ndarray, vector(odd=True)]
+    metric: Annotated[np.ndarray, vector()]
+    squares: Annotated[np.ndarray, vector()]
+    largest_x: Annotated[np.ndarray, vector()]
+    power: Annotated[np.ndarray, vector()]
+    nonzeros: Annotated[np.ndarray, vector()]
+    fresh: Annotated[np.ndarray, vector()]
+    base: Annotated[np.ndarray, scalar()]
+    low: Annotated[np.ndarray, scalar()]
+    high: Annotated[np.ndarray, scalar()]
+    steep: Annotated[np.ndarray, scalar()]
+    heaviest: Annotated[np.ndarray, scalar()]
+    begun: Annotated[np.ndarray, scalar()]
+
+
+@inlined
+def refresh(eta, state, j, x, span, steep):
+    """Bring the metric of coordinate j up to this row, in `fresh`: x theta/a and x^2/a. A square that underflows is 0."""
+    square = x * x
+    if square == 0.0:
+        return 0.0, 0.0
+    top = max(state.largest_x[j], abs(x))
+    mean = (state.power[j] + square) / (state.nonzeros[j] + 1.0)
+    rest = state.squares[j] + (steep * top) * (steep * top)
+    product = mean * rest
+    root = math.sqrt(product) if TINY < product < HUGE else math.sqrt(mean) * math.sqrt(rest)
+    a = max(state.metric[j], root / (eta * span))
+    state.fresh[j] = a
+    return state.theta[j] * (x / a), x * (x / a)
+
+
+@inlined
+def keep(state, j, x, d):
+    """What a row leaves behind in coordinate j."""
+    square = x * x
+    if square == 0.0:
+        return
+    state.metric[j] = state.fresh[j]
+    state.largest_x[j] = max(state.largest_x[j], abs(x))
+    state.power[j] += square
+    state.nonzeros[j] += 1.0
+    g = d * x
+    state.theta[j] += g
+    state.squares[j] += g * g
+
+
+@inlined
+def meet_target(loss, state, rows, y, declared):
+    """Note a target: the first is where weights with an intercept start; the others widen the range.
+
+    Whether the row is one of the game: the row that gives the start is not.
+    """
+    first = state.begun[0] == 0.0
+    state.begun[0] = 1.0
+    if declared > 0.0:
+        return True
+    if first and rows.bias != 0.0:
+        state.base[0] = state.low[0] = state.high[0] = y
+        return False
+    state.low[0], state.high[0] = min(state.low[0], y), max(state.high[0], y)
+    state.steep[0] = loss.steepness(state.high[0] - state.low[0])
+    return True
+
+
+@geometry_part
+class Running(NamedTuple):
+    """w = w_1 + theta/a. `declared` is the range of the targets where it is known beforehand; 0 takes those seen.
+
+    While all targets seen are equal their range is 0 and no step is made.
+    """
+
+    eta: float
+    declared: float
+    State = RunningState
+    linear = False  # a row may raise the metric it is predicted with
+    norm = "Σx²/a"
+
+    def dot(self, state, rows, t):
+        if not ascends(rows, t, state.theta.size):
+            return np.nan, np.inf, 0.0
+        span = self.declared if self.declared > 0.0 else state.high[0] - state.low[0]
+        steep = self.declared if self.declared > 0.0 else state.steep[0]
+        if state.heaviest[0] > 0.0:
+            steep *= state.heaviest[0]
+        z, q, top, last = state.base[0], 0.0, 0.0, state.theta.size - 1
+        a, b = rows.span(t)
+        for k in range(a, b):
+            x = np.float64(rows.entry(t, k))
+            top = max(top, abs(x))
+            if span > 0.0:
+                along, across = refresh(self.eta, state, rows.index(k), x, span, steep)
+                z += along
+                q += across
+            else:
+                q += 0.0 * x
+        if rows.bias != 0.0:
+            top = max(top, rows.bias)
+            if span > 0.0:
+                along, across = refresh(self.eta, state, last, rows.bias, span, steep)
+                z += along
+                q += across
+        return z, q, top
+
+    def solve(self, loss, state, rows, t, z, q, y, a):
+        span = self.declared if self.declared > 0.0 else state.high[0] - state.low[0]
+        return loss.implicit(z, y, a * q) if span > 0.0 else 0.0
+
+    def step(self, loss, state, rows, t, z, y, c, d):
+        last, known = state.theta.size - 1, self.declared > 0.0 or state.high[0] > state.low[0]
+        state.heaviest[0] = max(state.heaviest[0], c)
+        if not meet_target(loss, state, rows, y, self.declared):
+            return
+        a, b = rows.span(t)
+        for k in range(a, b):
+            j, x = rows.index(k), np.float64(rows.entry(t, k))
+            if not known:
+                state.fresh[j] = state.metric[j]
+            keep(state, j, x, d)
+        if rows.bias != 0.0:
+            if not known:
+                state.fresh[last] = state.metric[last]
+            keep(state, last, rows.bias, d)
+
+    def weights(self, state: RunningState) -> np.ndarray:
+        """The weights as they stand; a row that is larger than all before may lower those of its coordinates."""
+        seen = state.metric > 0.0
+        w = np.divide(state.theta, state.metric, out=np.zeros(state.theta.size), where=seen)
+        if state.base[0] != 0.0:  # then there is an intercept
+            w[-1] += state.base[0]
+        return w
