@@ -86,6 +86,9 @@ class DiagonalNewton(NamedTuple):
             top = max(top, rows.bias)
         return z, q, top
 
+    def opens(self, state, rows):
+        return self.declared == 0.0 and state.begun[0] == 0.0 and rows.bias != 0.0
+
     def solve(self, loss, state, rows, t, z, q, y, a):
         if self.declared == 0.0:
             if state.begun[0] == 0.0 and rows.bias != 0.0:

@@ -11,6 +11,7 @@ methods (those in brackets may be left out; z is a margin, q = |x|_2^2, top = |x
     [place(self, state, start)]                     put the state at the weights `start` (None: the default), in Python
     [check_start(self, start)]                      refuse weights outside the geometry's set, in Python
     [iterate_sum(self, state)]                      the sum of w_1..w_T, where ``averages``, in Python
+    [opens(self, state, rows)]                      whether the next row only gives the weights their start: no round
     [dual_norm(self, q, top)]                       the squared dual norm of a row
     [reach(self, state), largest(self, state), limit(self)]   how far a step of size 1 moves a number of the state, the
                                                     largest number there is, and how large one may become
@@ -19,8 +20,8 @@ methods (those in brackets may be left out; z is a margin, q = |x|_2^2, top = |x
 
 Plain class attributes say the rest: ``name``; ``multiplicative``, whether weights depend on how many features there
 are; ``signed``, whether the opposite labels have the opposite weights; ``can_grow``, whether a feature may join later;
-``averages``, whether it keeps the sum of its iterates;
-``linear``, whether a row is predicted by w . x with weights that do not depend on the row; ``norm``, how its dual norm is written.
+``averages``, whether it keeps the sum of its iterates; ``linear``, whether a row is predicted by w . x with weights
+that do not depend on the row; ``norm``, how its dual norm is written.
 """
 
 import numpy as np
@@ -41,6 +42,10 @@ def default_place(self, state, start):
     """The state of a geometry that starts as its fields say, and nowhere else."""
     if start is not None:
         raise ValueError(f"start: the {self.name} geometry has no other start than its own")
+
+
+def never_opens(self, state, rows):
+    return False
 
 
 def euclidean_norm(self, q, top):
@@ -71,6 +76,7 @@ DEFAULTS = {
     "tick": no_tick,
     "place": default_place,
     "check_start": no_check,
+    "opens": never_opens,
     "dual_norm": euclidean_norm,
     "reach": reach_of_one,
     "largest": nothing_large,

@@ -83,7 +83,7 @@ def play(rows, first, last, y, c, loss, update, geometry, rate, state, progress,
     """Play rows first..last: for each, margin and norms into z, q = |x|_2^2 and top = |x|_inf, then the step.
 
     Returns how many were played: fewer than asked where a row could not be (see `play_row`). The facts of the rounds
-    are plain sums in the order played, so that the sizes of chunks change nothing, and held in local names meanwhile.
+    (a row that only opens the game is none) are plain sums in the order played, so that the sizes of chunks change nothing, and held in local names meanwhile.
     """
     wide()
     run = progress[0]
@@ -92,12 +92,15 @@ def play(rows, first, last, y, c, loss, update, geometry, rate, state, progress,
     played = last - first
     for i in range(last - first):
         mark = watch.before(geometry, state)
+        opening = geometry.opens(state, rows)
         fine, zi, qi, ti, eta, d = play_row(rows, first + i, y[i], c[i], loss, update, geometry, rate, state, run)
         z[i], q[i], top[i] = zi, qi, ti
         if not fine:
             played = i
             break
         if c[i] == 0.0:
+            continue
+        if opening:
             continue
         watch.after(geometry, state, rows, first + i, i, mark, zi, d)
         sums = tally(loss, geometry, zi, qi, ti, y[i], c[i], sums)

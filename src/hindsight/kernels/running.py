@@ -129,6 +129,9 @@ class Running(NamedTuple):
                 q += across
         return z, q, top
 
+    def opens(self, state, rows):
+        return self.declared == 0.0 and state.begun[0] == 0.0 and rows.bias != 0.0
+
     def solve(self, loss, state, rows, t, z, q, y, a):
         span = self.declared if self.declared > 0.0 else state.high[0] - state.low[0]
         return loss.implicit(z, y, a * q) if span > 0.0 else 0.0

@@ -209,6 +209,10 @@ def weights_of_state(self, state):
     return solved(state)
 
 
+def opens_with_intercept(self, state, rows):
+    return state.begun[0] == 0.0 and rows.bias != 0.0
+
+
 @geometry_part
 class Ridge(NamedTuple):
     """Least squares with the prior kappa M_i^2 (u_i - w_1,i)^2: z = w . x with the solution w of the rows before."""
@@ -217,7 +221,7 @@ class Ridge(NamedTuple):
     State = SecondOrderState
     linear = False  # a row may raise the prior it is predicted with
     norm = "x'A⁻¹x"
-    weights = weights_of_state
+    weights, opens = weights_of_state, opens_with_intercept
 
     def dot(self, state, rows, t):
         along, q, top = leverage(self.kappa, state, rows, t)
@@ -235,7 +239,7 @@ class Forecaster(NamedTuple):
     State = SecondOrderState
     linear = False
     norm = "x'A⁻¹x"
-    weights = weights_of_state
+    weights, opens = weights_of_state, opens_with_intercept
 
     def dot(self, state, rows, t):
         along, q, top = leverage(self.kappa, state, rows, t)

@@ -43,6 +43,7 @@ OPTIONAL = {
     "geometry": {
         "solve": "loss, state, rows, t, z, q, y, a",
         "tick": "state",
+        "opens": "state, rows",
         "dual_norm": "q, top",
         "reach": "state",
         "largest": "state",

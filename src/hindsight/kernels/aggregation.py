@@ -1,0 +1,274 @@
+"""Aggregation: one prediction from those of several members, weighted by what each has lost.
+
+A mixture is a NamedTuple of the number of members and what else it needs, with a class attribute ``State``. Member k
+has the weight v_k in proportion to e^(-eta L_k), with L_k its loss so far as used: clipped, for targets that are
+numbers, to the range of those seen. The rate eta never rises and is fixed before the target of the round is known.
+With mix = -(1/eta) ln sum v_k e^(-eta l_k), the loss of the mixture is at most
+
+    min_k [L_k + ln(K)/eta] + sum (l - mix)
+
+for any prediction: what the rounds met beyond mix is the price, `gap`.
+"""
+
+import math
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from .compiler import inlined, kernel, part
+from .online import read_sums, tally, tally_constant, write_sums
+from .simd import wide
+from .state import scalar, vector
+
+FOLD = 32  # rounds after which the chances of a mixture are folded into its logarithms
+SMALL = 1e-200  # or when one of them is smaller than this
+
+
+class LogState(NamedTuple):
+    """Log weights as of the last fold, the weights there, what each member's labels were worth since, and the price."""
+
+    logs: Annotated[np.ndarray, vector()]
+    share: Annotated[np.ndarray, vector(1.0)]
+    chance: Annotated[np.ndarray, vector(1.0)]
+    lost: Annotated[np.ndarray, vector()]
+    since: Annotated[np.ndarray, scalar()]
+    rate: Annotated[np.ndarray, scalar(np.inf)]
+    gap: Annotated[np.ndarray, scalar()]
+
+
+@inlined
+def chances(z):
+    """The probabilities of 1 and of 0, both exact far out."""
+    e = math.exp(-abs(z))
+    big, small = 1.0 / (1.0 + e), e / (1.0 + e)
+    return (big, small) if z >= 0.0 else (small, big)
+
+
+@inlined
+def log_chance(z, y):
+    """-ln of the probability of a target in [0, 1]: its log loss."""
+    return max(z, 0.0) - y * z + math.log1p(math.exp(-abs(z)))
+
+
+@inlined
+def fold(state):
+    """Take what was met since the last fold into the log weights, the largest of which is 0 then."""
+    top = -np.inf
+    for k in range(state.logs.size):
+        state.logs[k] += math.log(state.chance[k])
+        state.chance[k] = 1.0
+        top = max(top, state.logs[k])
+    for k in range(state.logs.size):
+        state.logs[k] -= top
+        state.share[k] = math.exp(state.logs[k])
+    state.since[0] = 0.0
+
+
+@inlined
+def change_rate(state, rate):
+    """Weights at a smaller rate: the losses they stand for are what they were."""
+    fold(state)
+    for k in range(state.logs.size):
+        state.logs[k] *= rate / state.rate[0]
+        state.share[k] = math.exp(state.logs[k])
+    state.rate[0] = rate
+
+
+@part
+class LogMixture(NamedTuple):
+    """For the log loss: the mean of the members' probabilities, at the rate 1/(the largest weight of a row so far)."""
+
+    members: int
+    State = LogState
+
+    def predict(self, loss, state, z):
+        one, none = 0.0, 0.0
+        for k in range(z.size):
+            p, r = chances(z[k])
+            v = state.share[k] * state.chance[k]
+            one += v * p
+            none += v * r
+        if one > 1e-290 and none > 1e-290:
+            return math.log(one / none)
+        top, bottom = -np.inf, -np.inf  # in logarithms
+        for k in range(z.size):
+            v = state.logs[k] + math.log(state.chance[k])
+            top, bottom = max(top, v - log_chance(z[k], 1.0)), max(bottom, v - log_chance(z[k], 0.0))
+        one, none = 0.0, 0.0
+        for k in range(z.size):
+            v = state.logs[k] + math.log(state.chance[k])
+            one += math.exp(v - log_chance(z[k], 1.0) - top)
+            none += math.exp(v - log_chance(z[k], 0.0) - bottom)
+        return top - bottom + math.log(one) - math.log(none)
+
+    def prepare(self, loss, state, c):
+        if not state.rate[0] * c <= 1.0:
+            if state.rate[0] < np.inf:
+                change_rate(state, 1.0 / c)
+            state.rate[0] = 1.0 / c
+
+    def begins(self, state, bias):
+        return False
+
+    def begin_at(self, state, y):
+        pass
+
+    def learn(self, loss, state, z, out, y, c):
+        power, mixed, before, least = state.rate[0] * c, 0.0, 0.0, np.inf
+        for k in range(z.size):
+            v, paid = state.share[k] * state.chance[k], log_chance(z[k], y)
+            before += v
+            mixed += v * math.exp(-power * paid)
+            least = min(least, power * paid - state.logs[k] - math.log(state.chance[k]))
+        if mixed < 1e-290:  # then in logarithms
+            mixed = 0.0
+            for k in range(z.size):
+                paid = log_chance(z[k], y)
+                mixed += math.exp(least + state.logs[k] + math.log(state.chance[k]) - power * paid)
+            mix = (math.log(before) + least - math.log(mixed)) / state.rate[0]
+        else:
+            mix = math.log(before / mixed) / state.rate[0]
+        state.gap[0] += c * loss.value(out, y) - mix
+        due = False
+        for k in range(z.size):
+            paid = log_chance(z[k], y)
+            state.lost[k] += c * paid
+            chance = state.chance[k] * math.exp(-power * paid)
+            if chance < SMALL:
+                state.logs[k] -= power * paid
+                due = True
+            else:
+                state.chance[k] = chance
+        state.since[0] += 1.0
+        if due or state.since[0] >= FOLD:
+            fold(state)
+
+    def shares(self, state):
+        """The weights of the members, in Python."""
+        logs = state.logs + np.log(state.chance)
+        v = np.exp(logs - logs.max())
+        return v / v.sum()
+
+
+# ---------------------------------------------------------------- other convex losses
+
+
+class MeanState(NamedTuple):
+    """What each member has lost as used, the range of the targets, and the price met."""
+
+    lost: Annotated[np.ndarray, vector()]
+    v: Annotated[np.ndarray, vector(1.0)]
+    low: Annotated[np.ndarray, scalar()]
+    high: Annotated[np.ndarray, scalar()]
+    begun: Annotated[np.ndarray, scalar()]
+    heaviest: Annotated[np.ndarray, scalar()]
+    rate: Annotated[np.ndarray, scalar(np.inf)]
+    gap: Annotated[np.ndarray, scalar()]
+    positive: Annotated[np.ndarray, scalar()]
+
+
+@inlined
+def weigh(state):
+    """The weights of the members at the rate; at an infinite one they are equal among those that lost least."""
+    least, total = np.inf, 0.0
+    for k in range(state.lost.size):
+        least = min(least, state.lost[k])
+    for k in range(state.lost.size):
+        behind = state.lost[k] - least
+        state.v[k] = math.exp(-state.rate[0] * behind) if state.rate[0] < np.inf else (1.0 if behind == 0.0 else 0.0)
+        total += state.v[k]
+    for k in range(state.lost.size):
+        state.v[k] /= total
+
+
+@part
+class MeanMixture(NamedTuple):
+    """The weighted mean of the members, at the rate max(1/(floor h R^2), ln K / sum of the gaps above 0).
+
+    `floor` is the second derivative of a quadratic loss and 0 for others, h the largest weight of a row, R the range
+    of the targets; members are clipped to it where targets are numbers (`clips` is 1, otherwise 0).
+    """
+
+    members: int
+    floor: float
+    clips: float
+    State = MeanState
+
+    def used(self, state, z):
+        return min(max(z, state.low[0]), state.high[0]) if self.clips != 0.0 else z
+
+    def predict(self, loss, state, z):
+        mean = 0.0
+        for k in range(z.size):
+            mean += state.v[k] * self.used(state, z[k])
+        return self.used(state, mean)  # rounding may leave the range
+
+    def prepare(self, loss, state, c):
+        state.heaviest[0] = max(state.heaviest[0], c)
+        span = state.high[0] - state.low[0]
+        rate = math.log(self.members) / state.positive[0] if state.positive[0] > 0.0 else np.inf
+        if self.floor > 0.0 and span > 0.0:
+            rate = max(rate, 1.0 / (self.floor * state.heaviest[0] * span * span))
+        state.rate[0] = min(state.rate[0], rate)
+        weigh(state)
+
+    def begins(self, state, bias):
+        first = state.begun[0] == 0.0
+        state.begun[0] = 1.0
+        return first and self.clips != 0.0 and bias != 0.0
+
+    def learn(self, loss, state, z, out, y, c):
+        least, lowest, lowest_after = np.inf, np.inf, np.inf
+        for k in range(z.size):
+            paid = c * loss.value(self.used(state, z[k]), y)
+            least, lowest = min(least, paid), min(lowest, state.lost[k])
+            lowest_after = min(lowest_after, state.lost[k] + paid)
+        if state.rate[0] < np.inf:
+            mixed = 0.0
+            for k in range(z.size):
+                paid = c * loss.value(self.used(state, z[k]), y)
+                mixed += state.v[k] * math.exp(-state.rate[0] * (paid - least))
+            mix = least - math.log(mixed) / state.rate[0]
+        else:
+            mix = lowest_after - lowest
+        gap = c * loss.value(out, y) - mix
+        state.gap[0] += gap
+        state.positive[0] += max(gap, 0.0)
+        for k in range(z.size):
+            state.lost[k] += c * loss.value(self.used(state, z[k]), y)
+        state.low[0], state.high[0] = min(state.low[0], y), max(state.high[0], y)
+
+    def begin_at(self, state, y):
+        state.low[0] = state.high[0] = y
+
+    def shares(self, state):
+        """The weights of the members, in Python."""
+        least = state.lost.min()
+        if not np.isfinite(state.rate[0]):
+            v = (state.lost == least).astype(np.float64)
+        else:
+            v = np.exp(-state.rate[0] * (state.lost - least))
+        return v / v.sum()
+
+
+@kernel
+def mix(margins, y, c, bias, loss, mixture, geometry, state, q, top, facts, out):
+    """Predict each row from the margins of the members, then learn what each was worth; the facts are the mixture's.
+
+    The row that gives members their start is no round.
+    """
+    wide()
+    sums = read_sums(facts)
+    for i in range(out.size):
+        z = margins[i]
+        mixture.prepare(loss, state, c[i] if c[i] > 0.0 else 0.0)
+        out[i] = mixture.predict(loss, state, z)
+        if c[i] == 0.0:
+            continue
+        if mixture.begins(state, bias):
+            mixture.begin_at(state, y[i])
+            continue
+        mixture.learn(loss, state, z, out[i], y[i], c[i])
+        sums = tally(loss, geometry, out[i], q[i], top[i], y[i], c[i], sums)
+    write_sums(facts, sums)
+    tally_constant(1.0, facts)

@@ -1,0 +1,251 @@
+"""Panels: several learners over one stream, aggregated into one prediction.
+
+Each member is a run of its own, with its own state, facts and theorem, and plays the rows bit for bit as it would
+alone; a mixture then weighs what they predicted by what each has lost. `auto` is the panel that `hindsight learn` plays
+by default: it has no rate to set.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..kernels import state as states
+from ..kernels.aggregation import LogMixture, MeanMixture, mix
+from ..kernels.compiler import for_parts
+from ..kernels.facts import empty_facts
+from ..kernels.state import fields_of
+from ..storage.registry import storable
+from ..validation import choice, number
+from .facts import Facts
+from .learners import LOSSES, Learner, constant, diagonal_newton, newton, ridge, running
+from .run import Coordinates, Run, _block
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ETAS = tuple(2.0**k for k in (-3, -1, 1, 3, 5))  # of the running members
+DIAGONAL = ((0.25, 0.1), (1.0, 1.0), (4.0, 0.01))  # prior and kappa of the diagonal Newton members
+CURVATURES = (0.5, 0.125)  # kappa of the second-order members for the log loss
+LIMIT = 128  # coordinates, the intercept's included, up to which second order joins by itself
+SECOND_ORDER = ("auto", "yes", "no")
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Several learners of one loss, aggregated.
+
+    Parameters
+    ----------
+    members : tuple of Learner
+        At least one; all of one loss.
+    name : str, default "panel"
+        What it is called.
+    limit : int, default 0
+        Coordinates up to which members that keep a matrix take part, and beyond which they leave; 0 is no limit.
+
+    Attributes
+    ----------
+    loss, targets, score, theorem, geometry, update, rate : as of a `Learner`.
+    """
+
+    members: tuple[Learner, ...]
+    name: str = "panel"
+    limit: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.members:
+            raise ValueError("a panel needs at least one member")
+        other = [m.name for m in self.members if m.loss != self.loss or m.targets != self.targets]
+        if other:
+            raise ValueError(f"all members of a panel must have the same loss: {other[0]} has another")
+
+    @property
+    def loss(self) -> Any:
+        """The loss of all members."""
+        return self.members[0].loss
+
+    @property
+    def targets(self) -> str:
+        """What the targets must be."""
+        return self.members[0].targets
+
+    @property
+    def score(self) -> str:
+        """What it is judged by."""
+        return self.members[0].score
+
+    theorem = "aggregation"
+    rate = constant(1.0)
+
+    @property
+    def update(self) -> Any:
+        """That of its first member."""
+        return self.members[0].update
+
+    @cached_property
+    def geometry(self) -> Any:
+        """What the geometries of the members allow together."""
+        return PanelGeometry(tuple(m.geometry for m in self.members))
+
+    def mixture(self, members: int) -> Any:
+        """The mixture of so many members."""
+        if self.loss.link == "logistic" and self.targets == "unit":
+            return LogMixture(members)
+        floor = self.loss.scale if self.loss.quadratic else 0.0
+        return MeanMixture(members, floor, 1.0 if self.targets == "real" else 0.0)
+
+    def playing(self, width: int) -> tuple[Learner, ...]:
+        """The members that take part with so many coordinates."""
+        fit = tuple(m for m in self.members if not self.limit or width <= self.limit or not keeps_matrix(m))
+        return fit or self.members
+
+
+@dataclass(frozen=True)
+class PanelGeometry:
+    """What a panel can do as a whole."""
+
+    each: tuple[Any, ...]
+    name = "panel"
+    averages = False
+    linear = False
+    radius = 1.0
+    norm = ""
+
+    @property
+    def multiplicative(self) -> bool:
+        """Whether the weights of a member depend on how many features there are."""
+        return any(g.multiplicative for g in self.each)
+
+    @property
+    def signed(self) -> bool:
+        """Whether the opposite labels have the opposite weights."""
+        return all(g.signed for g in self.each)
+
+    @property
+    def can_grow(self) -> bool:
+        """Whether a feature may join later."""
+        return all(g.can_grow for g in self.each)
+
+
+def keeps_matrix(learner: Learner) -> bool:
+    """Whether the state of a learner has a number for every pair of coordinates."""
+    return any(field.axes == 2 for field in fields_of(learner.geometry.State).values())
+
+
+def auto(loss: str = "square", second_order: str = "auto", limit: int = LIMIT) -> Panel:
+    """The panel that needs no rate: five running members, three of diagonal Newton, and second order where it pays."""
+    choice("loss", loss, LOSSES)
+    choice("second_order", second_order, SECOND_ORDER)
+    members = [running(loss, eta) for eta in ETAS]
+    if hasattr(LOSSES[loss], "curvature"):
+        members += [diagonal_newton(loss, prior, kappa) for prior, kappa in DIAGONAL]
+    if second_order != "no" and loss == "square":
+        members.append(ridge())
+    elif second_order != "no" and loss == "logistic":
+        members += [newton(kappa) for kappa in CURVATURES]
+    return Panel(tuple(members), "auto", int(number("limit", limit, 0)) if second_order == "auto" else 0)
+
+
+class PanelRun(Coordinates):
+    """A panel on one stream: what a `Run` is to a learner.
+
+    Attributes
+    ----------
+    members : list of Run
+        The runs of the members.
+    state : NamedTuple of arrays
+        That of the mixture.
+    tally : record
+        The facts of the mixture.
+    left : list of str
+        Members that have left, since there were too many coordinates for them.
+    """
+
+    averaging = False
+    start = None
+
+    def __init__(self, learner: Panel, features: int, *, intercept: bool = True) -> None:
+        self.learner = learner
+        self.bias = 1.0 if intercept else 0.0
+        self.members = [Run(m, features, intercept=intercept) for m in learner.playing(features + intercept)]
+        self.left: list[str] = []
+        self.mixture = learner.mixture(len(self.members))
+        self.state = states.empty(self.mixture.State, len(self.members), False)
+        self.first = np.zeros(features + intercept)
+        self.tally = empty_facts()
+
+    @property
+    def rounds(self) -> int:
+        """Rows played so far; rows of weight 0 do not count."""
+        return self.members[0].rounds
+
+    @property
+    def progress(self) -> np.ndarray:
+        """That of the first member."""
+        return self.members[0].progress
+
+    @property
+    def facts(self) -> Facts:
+        """Facts of all rounds so far."""
+        return Facts.of(self.tally)
+
+    @property
+    def shares(self) -> np.ndarray:
+        """The weight of each member in the mixture."""
+        return self.mixture.shares(self.state)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The mean of the members' weights by their shares."""
+        return np.asarray(self.shares @ np.array([run.weights for run in self.members]))
+
+    def snapshot(self) -> tuple[Any, ...]:
+        """A copy of the state, for `restore`."""
+        return tuple(run.snapshot() for run in self.members), states.snapshot(self.state), self.tally.copy()
+
+    def restore(self, kept: tuple[Any, ...]) -> None:
+        """Go back to a snapshot."""
+        for run, old in zip(self.members, kept[0], strict=True):
+            run.restore(old)
+        states.restore(self.state, kept[1])
+        self.tally[:] = kept[2]
+
+    def play_block(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, work: np.ndarray, X: Any, names: Any) -> None:
+        """Play rows a..b with every member, then aggregate; `work` gets the mixture's margins and the rows' norms."""
+        margins = np.empty((b - a, len(self.members)))
+        own = np.empty((len(self.members), 3, b - a))
+
+        def play(k: int) -> None:
+            _block(self.members[k], rows, a, b, y, c, own[k], X, names)
+
+        each(play, len(self.members), (b - a) * self.width)
+        for k in range(len(self.members)):
+            margins[:, k] = own[k, 0]
+        loss = self.learner.loss
+        geometry = self.members[0].learner.geometry
+        work[1:] = own[0, 1:]
+        for_parts(mix, loss, geometry)(
+            margins, y, c, self.bias, loss, self.mixture, geometry, self.state, work[1], work[2], self.tally, work[0]
+        )
+
+
+_pool: list[ThreadPoolExecutor] = []
+
+
+def each(do: Any, count: int, work: int) -> None:
+    """Do something for 0..count - 1, on several processors where there is much to do."""
+    import os
+
+    if work < 20000 or count == 1 or (os.cpu_count() or 1) == 1:
+        for k in range(count):
+            do(k)
+        return
+    if not _pool:
+        _pool.append(ThreadPoolExecutor(min(os.cpu_count() or 1, 8), "hindsight"))
+    for found in [_pool[0].submit(do, k) for k in range(count)]:
+        found.result()
