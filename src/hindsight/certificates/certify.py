@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import MismatchError
-from . import theorems
+from . import adaptive, theorems
 from .certificate import Certificate
 from .convex import convex, no_theorem
 from .convex import planted as planted_theorem
@@ -35,6 +35,10 @@ FAMILIES = {  # what a learner may declare as its theorem
     "implicit-widrow-hoff": implicit_widrow_hoff,
     "exponentiated-gradient": exponentiated_gradient,
     "convex-descent": convex,
+    "running": adaptive.running,
+    "ridge": adaptive.ridge,
+    "vaw": adaptive.forecaster,
+    "newton": adaptive.newton,
     "glm-tron": convex,  # on its matching loss; with a planted w* its own
 }
 

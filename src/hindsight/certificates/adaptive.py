@@ -1,0 +1,167 @@
+"""Learners without a rate: lazy steps in the running geometry, online ridge, and second order for the log loss."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..online.margins import each_loss, each_mean, each_slope
+from . import adaptive_theorems as theorems
+
+from .applied import AppliedTheorem, closeness
+from .certificate import Assumption, Comparator
+from .rivals.metric import best_in_metric
+
+if TYPE_CHECKING:
+    from ..online.run import Run
+    from ..rows.data import Data
+    from .replay import Rounds
+
+BAND = 1e-6  # how far the ridge objective kept along the run may be from the one found in hindsight, relatively
+ROOT = 1e-12  # relative error of the roots that second order takes
+
+
+def start_of(run: Run) -> np.ndarray:
+    """w_1: 0, with the first target as the intercept where targets are numbers."""
+    start = np.zeros(run.width)
+    if run.intercept:
+        start[-1] = run.state.base[0]
+    return start
+
+
+def in_play(run: Run, t: Rounds) -> np.ndarray:
+    """1 for the rounds of the game, 0 for the row that gave the start."""
+    on = np.ones(t.row.size)
+    if run.learner.targets == "real" and run.intercept:
+        on[0] = 0.0
+    return on
+
+
+def sought(
+    run: Run, data: Data, t: Rounds, on: np.ndarray, metric: np.ndarray, u: Any, tol: float
+) -> tuple[np.ndarray, float, float, str, tuple[str, ...]]:
+    """The u that minimises Σ c loss(u.x, y) + ½ Σ metric (u − w_1)² over the rounds: u, the half, gap, words, notes."""
+    loss, start = run.learner.loss, start_of(run)
+    factors = np.bincount(t.row, t.c * on, data.rounds)
+    if u is None:
+        best = best_in_metric(data, loss, metric, factors, start, tol)
+        return best.u, best.divergence, best.gap, closeness(best.gap, best.objective), best.notes
+    point = data.check(u)
+    return point, 0.5 * float(metric @ (point - start) ** 2), np.inf, "given", ()
+
+
+def running(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
+    """Theorem R: lazy implicit steps in a metric that never falls."""
+    loss, state, on = run.learner.loss, run.state, in_play(run, t)
+    s, c = -t.step * on, t.c * on
+    after = t.z - t.q * s
+    paid, slope = c * each_loss(loss, t.z, t.y), c * each_slope(loss, after, t.y)
+    u, half, gap, how, notes = sought(run, data, t, on, state.metric, u, tol)
+    z = data.margins(u)[t.row]
+    rival = c * each_loss(loss, z, t.y)
+    idle = (s == 0.0) & (slope != 0.0)  # no step was made: the round is paid for
+    price = theorems.running_price(paid, c * each_loss(loss, after, t.y), s, t.q)
+    inexact = np.abs(s - slope) * np.abs(z - after)  # the slope is that of a point near the root
+    price = np.where(idle, paid, price + inexact)
+    spent = float((-s * (t.z - state.base[0]) + 0.5 * t.q * s * s).sum())
+    seen = state.metric > 0.0
+    potential = 0.5 * float((state.theta[seen] ** 2 / state.metric[seen]).sum())
+    return AppliedTheorem(
+        theorems.RUNNING,
+        f"{loss.name} loss",
+        paid,
+        rival,
+        np.cumsum(rival) + half + np.cumsum(price),
+        Comparator(u, float(rival.sum()), float(np.linalg.norm(u)), gap, how),
+        (Assumption("the loss is convex and the metric never fell; nothing is asked of the data", True),),
+        np.zeros(s.size),
+        np.zeros(s.size),
+        half,
+        lambda: np.ones(s.size),
+        sharper=(potential, spent, "½ Σ θᵢ²/aᵢ"),
+        notes=(*notes, f"the metric's share of the bound: {half:.6g}; the price met: {price.sum():.6g}"),
+    )
+
+
+def ridge(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
+    """Theorem V for the margins of ridge regression, in the exact form that any prediction has."""
+    return least_squares(run, data, t, t.z, u, tol, theorems.RIDGE)
+
+
+def forecaster(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
+    """Theorem V for Vovk, Azoury and Warmuth's forecaster, whose margins give those of ridge regression back."""
+    on, base = in_play(run, t), run.state.base[0]
+    low = np.minimum.accumulate(np.r_[base, np.where(on > 0, t.y, base)])[:-1]
+    high = np.maximum.accumulate(np.r_[base, np.where(on > 0, t.y, base)])[:-1]
+    middle = 0.5 * (low + high)
+    return least_squares(run, data, t, middle + (t.z - middle) * (1.0 + t.q), u, tol, theorems.FORECASTER)
+
+
+def least_squares(run: Run, data: Data, t: Rounds, z: np.ndarray, u: Any, tol: float, theorem: Any) -> AppliedTheorem:
+    """Σ c(y − p)² = min_u [L_u + Σ λ(u − w_1)²] + Σ c[(y − p)² − (y − z)²/(1 + cq)] for predictions p of any kind.
+
+    z are the margins of ridge regression. The smallest value of the objective is known twice, from the run and from the
+    rows in hindsight; where they differ digits were lost, and nothing is certified.
+    """
+    loss, state, on = run.learner.loss, run.state, in_play(run, t)
+    c = t.c * on
+    paid = c * each_loss(loss, t.z, t.y)
+    u, half, gap, how, notes = sought(run, data, t, on, 2.0 * state.prior, u, min(tol, 1e-9))
+    rival = c * each_loss(loss, data.margins(u)[t.row], t.y)
+    price = theorems.ridge_price(paid, z, t.y, c, t.q)
+    found, kept = float(rival.sum()) + half, float(state.objective[0])
+    scale = float((c * (t.y - state.base[0]) ** 2).sum())
+    agrees = u is not None and (how == "given" or abs(found - kept) <= BAND * max(found, kept) + 1e-12 * scale)
+    drops = f"the objective's smallest value: {kept:.9g} along the run, {found:.9g} in hindsight"
+    return AppliedTheorem(
+        theorem,
+        f"{loss.name} loss",
+        paid,
+        rival,
+        np.cumsum(rival) + half + np.cumsum(price),
+        Comparator(u, float(rival.sum()), float(np.linalg.norm(u)), gap, how),
+        (Assumption(drops, bool(agrees)),),
+        np.zeros(c.size),
+        np.zeros(c.size),
+        half,
+        lambda: np.ones(c.size),
+        notes=(*notes, f"the prior's share of the bound: {half:.6g}; the price met: {price.sum():.6g}"),
+    )
+
+
+def newton(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
+    """Theorem N: quadratics in place of the log losses, with what they exceed them by at u."""
+    loss, state = run.learner.loss, run.state
+    paid, G = t.c * each_loss(loss, t.z, t.y), -t.step
+    p = each_mean(loss, t.z)
+    C = t.c * run.learner.geometry.kappa * p * (1.0 - p)
+    d = t.q * np.tanh(0.5 * t.z)
+    u, half, gap, how, notes = sought(run, data, t, np.ones(t.row.size), state.prior, u, tol)
+    z = data.margins(u)[t.row]
+    rival = t.c * each_loss(loss, z, t.y)
+    price = theorems.newton_price(t.q, G, C, d)
+    price += np.abs(G) * ROOT * (np.abs(t.z) + np.abs(d))  # the root z was taken so exactly
+    beyond = theorems.quadratic_gap(paid, G, C, z - t.z, rival)
+    met = max(0.0, float(beyond.sum()))
+    return AppliedTheorem(
+        theorems.NEWTON,
+        f"{loss.name} loss",
+        paid,
+        rival,
+        np.cumsum(rival) + half + np.cumsum(price) + np.maximum(0.0, np.cumsum(beyond)),
+        Comparator(u, float(rival.sum()), float(np.linalg.norm(u)), gap, how),
+        (Assumption("the loss is the log loss; nothing is asked of the data", True),),
+        np.zeros(t.row.size),
+        np.zeros(t.row.size),
+        half,
+        lambda: np.ones(t.row.size),
+        notes=(
+            *notes,
+            f"the prior's share of the bound: {half:.6g}; the price met: {price.sum():.6g}; "
+            f"what the quadratics exceed the losses by at u: {met:.6g}",
+        ),
+    )
+
+
+

@@ -1,0 +1,53 @@
+"""The theorems of learners without a rate, and of panels: the only place where their bounds are written.
+
+Each holds for every comparator u. The price is what the run met, round by round; ``docs/theory.md`` has the proofs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .theorems import Theorem
+
+Array = np.ndarray
+
+RUNNING = Theorem(
+    "running geometry", "Duchi, Hazan, Singer 2011; McMahan 2017",
+    "L ≤ L_u + ½ Σ aᵢ(u − w₁)ᵢ² + Σ πₜ", "running-geometry",
+)  # fmt: skip
+RIDGE = Theorem(
+    "online ridge regression", "Vovk 2001; Azoury, Warmuth 2001",
+    "L ≤ L_u + Σ λᵢ(u − w₁)ᵢ² + Σ cₜ[(yₜ − zₜ)² − (yₜ − zₜ)²/(1 + cₜqₜ)]", "online-ridge",
+)  # fmt: skip
+FORECASTER = Theorem(
+    "Vovk-Azoury-Warmuth", "Vovk 2001; Azoury, Warmuth 2001",
+    "L ≤ L_u + Σ λᵢ(u − w₁)ᵢ² + Σ cₜ[(yₜ − pₜ)² − (yₜ − zₜ)²/(1 + cₜqₜ)]", "online-ridge",
+)  # fmt: skip
+NEWTON = Theorem(
+    "logistic second order", "after Jézéquel, Gaillard, Rudi 2020",
+    "L ≤ L_u + ½ Σ λᵢ(u − w₁)ᵢ² + Σ ½(qG² − 2Gd − Cd²)/(1 + Cq) + Γ(u)", "logistic-second-order",
+)  # fmt: skip
+AGGREGATION = Theorem(
+    "aggregation", "Vovk 1990; Cesa-Bianchi, Lugosi 2006",
+    "L ≤ min_k [bound_k − (L_k − L_k as used)] + ln(K)/η + Σ δₜ", "aggregation",
+)  # fmt: skip
+
+
+def running_price(paid: Array, paid_after: Array, s: Array, q: Array) -> Array:
+    """What a lazy step costs beyond the comparator: π = cℓ(z) − cℓ(z″) − s(z − z″) + ½ q s² with z″ = z − q s."""
+    return paid - paid_after - 0.5 * q * s * s
+
+
+def ridge_price(paid: Array, z: Array, y: Array, c: Array, q: Array) -> Array:
+    """What a round cost beyond the rise of the ridge objective's smallest value, c(y − z)²/(1 + cq)."""
+    return paid - c * (y - z) ** 2 / (1.0 + c * q)
+
+
+def newton_price(q: Array, G: Array, C: Array, d: Array) -> Array:
+    """½(qG² − 2Gd − Cd²)/(1 + Cq) with d = w̃.x − z."""
+    return 0.5 * (q * G * G - 2.0 * G * d - C * d * d) / (1.0 + C * q)
+
+
+def quadratic_gap(paid: Array, G: Array, C: Array, apart: Array, paid_u: Array) -> Array:
+    """By how much the quadratic of a round exceeds its loss at u: ℓ(z) + G(u.x − z) + ½C(u.x − z)² − ℓ(u.x)."""
+    return paid + G * apart + 0.5 * C * apart * apart - paid_u
