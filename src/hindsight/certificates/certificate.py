@@ -54,6 +54,17 @@ class Milestone:
 
 @storable
 @dataclass(frozen=True)
+class Member:
+    """A member of a panel: its name, its weight at the end, its loss as used, and what it promises (or infinity)."""
+
+    name: str
+    share: float
+    loss: float
+    bound: float
+
+
+@storable
+@dataclass(frozen=True)
 class Certificate:
     """A statement about the progressive predictions of one run on its rows as played.
 
@@ -72,6 +83,7 @@ class Certificate:
     path : the run at 1, 2, 4, ... rounds.
     notes : what else there is to say.
     label : the class, one-vs-rest.
+    members : of a panel, each with its weight, its loss and what it promises.
     """
 
     verdict: Verdict
@@ -87,6 +99,7 @@ class Certificate:
     path: tuple[Milestone, ...] = ()
     notes: tuple[str, ...] = ()
     label: str | None = field(default=None)
+    members: tuple[Member, ...] = ()
 
     @property
     def slack(self) -> float:

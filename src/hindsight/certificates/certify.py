@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import MismatchError
+from ..online.panel import PanelRun
 from . import adaptive, theorems
 from .certificate import Certificate
 from .convex import convex, no_theorem
 from .convex import planted as planted_theorem
 from .milestones import milestones
+from .panel import certify_panel
 from .mistakes import perceptron, winnow
 from .replay import replay
 from .square import exponentiated_gradient, implicit_widrow_hoff, widrow_hoff
@@ -74,6 +76,8 @@ def certify_run(
     """
     if run.rounds == 0:
         raise MismatchError("the model has played no round yet")
+    if isinstance(run, PanelRun):
+        return certify_panel(run, data, FAMILIES, u, tol, label)
     apply = applied_theorem(run, planted)
     rounds = replay(run, data)
     case = apply(run, data, rounds, u, tol)

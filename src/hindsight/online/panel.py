@@ -137,6 +137,12 @@ def keeps_matrix(learner: Learner) -> bool:
     return any(field.axes == 2 for field in fields_of(learner.geometry.State).values())
 
 
+def member_name(learner: Learner) -> str:
+    """What a member is called: its learner with the numbers that tell it from its siblings."""
+    shown = [f"{name}={value:g}" for name, value in learner.geometry._asdict().items() if name != "declared"]
+    return f"{learner.name}({', '.join(shown)})"
+
+
 def auto(loss: str = "square", second_order: str = "auto", limit: int = LIMIT) -> Panel:
     """The panel that needs no rate: five running members, three of diagonal Newton, and second order where it pays."""
     choice("loss", loss, LOSSES)

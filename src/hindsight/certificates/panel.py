@@ -1,0 +1,173 @@
+"""The certificate of a panel: what one of its members promises, plus the price of aggregation.
+
+Every member with a theorem is certified on the rows; the one whose promise is smallest signs. Members are judged by
+their losses as the mixture used them, clipped to the range of the targets seen.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import MismatchError
+from ..kernels import state as states
+from ..kernels.aggregation import mix
+from ..kernels.compiler import for_parts
+from ..kernels.facts import empty_facts
+from ..online.margins import each_loss
+from ..online.panel import member_name
+from . import adaptive_theorems, theorems
+from .adaptive import in_play
+from .certificate import Assumption, Certificate, Comparator, Member, Milestone
+from .replay import replay
+from .theorems import Verdict
+
+if TYPE_CHECKING:
+    from ..online.panel import PanelRun
+    from ..rows.data import Data
+    from .applied import AppliedTheorem
+    from .replay import Rounds
+
+
+def certify_panel(run: PanelRun, data: Data, families: dict[str, Any], u: Any, tol: float, label: str | None) -> Certificate:
+    """The certificate of a panel over its rows; `families` apply the theorems of its members."""
+    rounds = [replay(member, data) for member in run.members]
+    t, on = rounds[0], in_play(run.members[0], rounds[0])
+    loss = run.learner.loss
+    marks = sorted({min(t.row.size, 2**k) for k in range(t.row.size.bit_length() + 1)})
+    course = mixture_course(run, rounds, marks)
+    measured = float(run.facts.loss)
+    price = aggregation_price(run.state, run.mixture.members)
+    cases: dict[int, AppliedTheorem] = {}
+    promised = np.full(len(run.members), math.inf)
+    lost = np.empty(len(run.members))
+    for k, member in enumerate(run.members):
+        used = t.c * on * each_loss(loss, used_margins(run, rounds[k], on), t.y)
+        lost[k] = float(used.sum())
+        if member.learner.theorem is None:
+            continue
+        case = families[member.learner.theorem](member, data, rounds[k], u, tol)
+        if holds(case, t):
+            cases[k] = case
+            promised[k] = float(case.bound[-1]) - float((case.measured - used).sum())
+    shares = run.shares
+    table = tuple(
+        Member(member_name(m.learner), float(shares[k]), float(lost[k]), float(promised[k]))
+        for k, m in enumerate(run.members)
+    )
+    if not cases:
+        return nothing_signed(run, measured, table, label)
+    signer = int(np.argmin(promised))
+    case = cases[signer]
+    bound = float(promised[signer]) + price
+    scale = float((t.c * on * t.y**2).sum())
+    found, equality = theorems.verdict(measured, bound, scale)
+    best = min((float(c.rival.sum()) for c in cases.values()), default=math.nan)
+    constant = best_constant(run, t, on)
+    met = float(case.bound[-1]) - float(case.rival.sum()) - case.potential  # of the signer's bound, the price met
+    paid = (met - float((case.measured.sum() - lost[signer])) + price) / bound if bound > 0 else math.nan
+    used = t.c * on * each_loss(loss, used_margins(run, rounds[signer], on), t.y)
+    path = course_of_bound(case, used, course, run.mixture.members)
+    kind = "accounting: most of the bound is price that the run itself met" if paid > 0.5 else "promise"
+    notes = (
+        f"the best fixed predictor: {best:.6g}; the best constant: {constant:.6g}",
+        f"signed by {table[signer].name}, which promises {promised[signer]:.6g}; aggregation costs {price:.6g}",
+        f"paid share {100 * paid:.3g} %: {kind}",
+        *((f"the run lost less than every fixed predictor found ({best:.6g})",) if measured < best else ()),
+        *((f"left for too many features: {', '.join(run.left)}",) if run.left else ()),
+    )
+    comparator = Comparator(case.comparator.u, case.comparator.loss, case.comparator.norm, case.comparator.gap, case.comparator.found)
+    return Certificate(
+        found, adaptive_theorems.AGGREGATION, case.quantity, measured, bound, comparator,
+        (*case.assumptions, Assumption("members were weighed by what they had lost before", True)),
+        run.rounds, math.nan, equality, path, notes, label, table,
+    )  # fmt: skip
+
+
+def nothing_signed(run: PanelRun, measured: float, table: tuple[Member, ...], label: str | None) -> Certificate:
+    """No member promises anything."""
+    nobody = Comparator(np.zeros(run.width), math.nan, 0.0, math.inf, "not sought")
+    needs = (Assumption("no member of the panel has a theorem that applies", None),)
+    return Certificate(
+        Verdict.UNCHECKABLE, theorems.NONE, f"{run.learner.loss.name} loss", measured, math.nan, nobody, needs,
+        run.rounds, label=label, members=table,
+    )  # fmt: skip
+
+
+def holds(case: AppliedTheorem, t: Rounds) -> bool:
+    """Whether a member's theorem applies to its run and its own loss keeps it."""
+    if any(need.met is False for need in case.assumptions):
+        return False
+    scale = float((t.c * t.y**2).sum())
+    kept = theorems.verdict(float(case.measured.sum()), float(case.bound[-1]), scale)[0] is Verdict.HOLDS
+    return kept and (case.sharper is None or theorems.verdict(*case.sharper[:2], scale)[0] is Verdict.HOLDS)
+
+
+def aggregation_price(state: Any, members: int) -> float:
+    """ln(K)/η + Σδ: what a mixture may lose beyond its best member."""
+    return math.log(members) / float(state.rate[0]) + float(state.gap[0])
+
+
+def used_margins(run: PanelRun, t: Rounds, on: np.ndarray) -> np.ndarray:
+    """The margins of a member as the mixture used them."""
+    if getattr(run.mixture, "clips", 0.0) == 0.0:
+        return t.z
+    first = t.y[0] if run.intercept else 0.0
+    low = np.minimum.accumulate(np.r_[first, t.y])[:-1]
+    high = np.maximum.accumulate(np.r_[first, t.y])[:-1]
+    if not run.intercept:
+        low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
+    return np.clip(t.z, low, high)
+
+
+def best_constant(run: PanelRun, t: Rounds, on: np.ndarray) -> float:
+    """The loss of the best constant prediction over the rounds."""
+    c = t.c * on
+    mean = float(c @ t.y / c.sum()) if c.sum() > 0 else 0.0
+    loss = run.learner.loss
+    if loss.quadratic:
+        return float((c * each_loss(loss, np.full(t.y.size, mean), t.y)).sum())
+    if run.learner.targets == "unit":
+        if not 0.0 < mean < 1.0:
+            return 0.0
+        z = math.log(mean / (1.0 - mean))
+        return float((c * each_loss(loss, np.full(t.y.size, z), t.y)).sum())
+    tries = np.unique(t.y)[:: max(1, np.unique(t.y).size // 200)]
+    return min(float((c * each_loss(loss, np.full(t.y.size, z), t.y)).sum()) for z in tries)
+
+
+def mixture_course(run: PanelRun, rounds: list[Rounds], marks: list[int]) -> list[tuple[int, float, float, float]]:
+    """(rounds, loss, rate, gap) of the mixture at each mark, played again; empty where a member has left on the way."""
+    if run.left:
+        return []
+    margins = np.stack([t.z for t in rounds], axis=1)
+    state, tally = states.empty(run.mixture.State, len(rounds), False), empty_facts()
+    geometry, loss, t = run.members[0].learner.geometry, run.learner.loss, rounds[0]
+    out, found, first = np.empty(t.row.size), [], 0
+    for mark in marks:
+        part = slice(first, mark)
+        for_parts(mix, loss, geometry)(
+            margins[part], t.y[part], t.c[part], run.bias, loss, run.mixture, geometry, state, t.q[part], t.top[part],
+            tally, out[part],
+        )  # fmt: skip
+        found.append((mark, float(tally[0].loss), float(state.rate[0]), float(state.gap[0])))
+        first = mark
+    if not np.isclose(tally[0].loss, run.tally[0].loss, rtol=1e-9, atol=1e-12):
+        raise MismatchError(
+            "the model was not trained on these rows in this order: "
+            f"its loss was {run.facts.loss:.9g}, here it is {tally[0].loss:.9g}"
+        )
+    return found
+
+
+def course_of_bound(
+    case: AppliedTheorem, used: np.ndarray, course: list[tuple[int, float, float, float]], members: int
+) -> tuple[Milestone, ...]:
+    """The run at each mark, with what the signer and the mixture promised there."""
+    rival, bound = np.cumsum(case.rival), case.bound - np.cumsum(case.measured - used)
+    return tuple(
+        Milestone(k, lost, float(rival[k - 1]), float(bound[k - 1]) + math.log(members) / rate + gap, case.potential)
+        for k, lost, rate, gap in course
+    )
