@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..kernels.floats import EPS
 from ..online.margins import each_loss, each_mean, each_slope
 from . import adaptive_theorems as theorems
 
@@ -56,14 +57,14 @@ def running(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheor
     loss, state, on = run.learner.loss, run.state, in_play(run, t)
     s, c = -t.step * on, t.c * on
     after = t.z - t.q * s
-    paid, slope = c * each_loss(loss, t.z, t.y), c * each_slope(loss, after, t.y)
+    paid = c * each_loss(loss, t.z, t.y)
     u, half, gap, how, notes = sought(run, data, t, on, state.metric, u, tol)
     z = data.margins(u)[t.row]
     rival = c * each_loss(loss, z, t.y)
-    idle = (s == 0.0) & (slope != 0.0)  # no step was made: the round is paid for
-    price = theorems.running_price(paid, c * each_loss(loss, after, t.y), s, t.q)
-    inexact = np.abs(s - slope) * np.abs(z - after)  # the slope is that of a point near the root
-    price = np.where(idle, paid, price + inexact)
+    off, near = slope_error(loss, s, c, after, t)
+    idle = (s == 0.0) & (off > 0.0)  # no step was made: the round is paid for
+    price = theorems.running_price(paid, c * each_loss(loss, after, t.y), s, t.q) + off * np.abs(z - after) + near
+    price = np.where(idle, paid, price)
     spent = float((-s * (t.z - state.base[0]) + 0.5 * t.q * s * s).sum())
     seen = state.metric > 0.0
     potential = 0.5 * float((state.theta[seen] ** 2 / state.metric[seen]).sum())
@@ -82,6 +83,14 @@ def running(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheor
         sharper=(potential, spent, "½ Σ θᵢ²/aᵢ"),
         notes=(*notes, f"the metric's share of the bound: {half:.6g}; the price met: {price.sum():.6g}"),
     )
+
+
+def slope_error(loss: Any, s: np.ndarray, c: np.ndarray, after: np.ndarray, t: Rounds) -> tuple[np.ndarray, np.ndarray]:
+    """How far s is from the slopes of c loss next to the point, and what the loss may change by on the way there."""
+    width = 8.0 * EPS * (np.abs(t.z) + np.abs(t.q * s) + np.abs(t.y))
+    low, high = c * each_slope(loss, after - width, t.y), c * each_slope(loss, after + width, t.y)
+    off = np.maximum(0.0, np.maximum(low - s, s - high))
+    return off, 2.0 * width * np.maximum(np.abs(s), np.maximum(np.abs(low), np.abs(high)))
 
 
 def ridge(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:

@@ -158,6 +158,7 @@ class MeanState(NamedTuple):
 
     lost: Annotated[np.ndarray, vector()]
     v: Annotated[np.ndarray, vector(1.0)]
+    mass: Annotated[np.ndarray, scalar()]
     low: Annotated[np.ndarray, scalar()]
     high: Annotated[np.ndarray, scalar()]
     begun: Annotated[np.ndarray, scalar()]
@@ -179,6 +180,7 @@ def weigh(state):
         total += state.v[k]
     for k in range(state.lost.size):
         state.v[k] /= total
+    state.mass[0] = total
 
 
 @part
@@ -206,8 +208,9 @@ class MeanMixture(NamedTuple):
     def prepare(self, loss, state, c):
         state.heaviest[0] = max(state.heaviest[0], c)
         span = state.high[0] - state.low[0]
-        rate = math.log(self.members) / state.positive[0] if state.positive[0] > 0.0 else np.inf
-        if self.floor > 0.0 and span > 0.0:
+        several = self.members > 1
+        rate = math.log(self.members) / state.positive[0] if several and state.positive[0] > 0.0 else np.inf
+        if several and self.floor > 0.0 and span > 0.0:
             rate = max(rate, 1.0 / (self.floor * state.heaviest[0] * span * span))
         state.rate[0] = min(state.rate[0], rate)
         weigh(state)
@@ -218,24 +221,20 @@ class MeanMixture(NamedTuple):
         return first and self.clips != 0.0 and bias != 0.0
 
     def learn(self, loss, state, z, out, y, c):
-        least, lowest, lowest_after = np.inf, np.inf, np.inf
+        before, after = np.inf, np.inf
         for k in range(z.size):
-            paid = c * loss.value(self.used(state, z[k]), y)
-            least, lowest = min(least, paid), min(lowest, state.lost[k])
-            lowest_after = min(lowest_after, state.lost[k] + paid)
+            before = min(before, state.lost[k])
+            state.lost[k] += c * loss.value(self.used(state, z[k]), y)
+            after = min(after, state.lost[k])
+        mix = after - before
         if state.rate[0] < np.inf:
-            mixed = 0.0
+            mass = 0.0  # at least 1: that of the member that lost least
             for k in range(z.size):
-                paid = c * loss.value(self.used(state, z[k]), y)
-                mixed += state.v[k] * math.exp(-state.rate[0] * (paid - least))
-            mix = least - math.log(mixed) / state.rate[0]
-        else:
-            mix = lowest_after - lowest
+                mass += math.exp(-state.rate[0] * (state.lost[k] - after))
+            mix -= math.log(mass / state.mass[0]) / state.rate[0]
         gap = c * loss.value(out, y) - mix
         state.gap[0] += gap
         state.positive[0] += max(gap, 0.0)
-        for k in range(z.size):
-            state.lost[k] += c * loss.value(self.used(state, z[k]), y)
         state.low[0], state.high[0] = min(state.low[0], y), max(state.high[0], y)
 
     def begin_at(self, state, y):

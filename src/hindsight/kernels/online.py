@@ -223,6 +223,13 @@ def slopes(loss, z, y, out):
 
 
 @kernel
+def curvatures(loss, z, out):
+    """The second derivative at each margin."""
+    for t in range(z.size):
+        out[t] = loss.curvature(z[t])
+
+
+@kernel
 def means(loss, z, out):
     """What each margin predicts."""
     for t in range(z.size):

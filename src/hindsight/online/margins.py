@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..kernels.compiler import for_parts
-from ..kernels.online import losses, means, slopes
+from ..kernels.online import curvatures, losses, means, slopes
 
 
 def each_loss(loss: Any, z: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -21,6 +21,13 @@ def each_slope(loss: Any, z: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The slope of the loss at every margin."""
     out = np.empty(z.size)
     for_parts(slopes, loss)(loss, z, y, out)
+    return out
+
+
+def each_curvature(loss: Any, z: np.ndarray) -> np.ndarray:
+    """The second derivative of the loss at every margin."""
+    out = np.empty(z.size)
+    for_parts(curvatures, loss)(loss, z, out)
     return out
 
 

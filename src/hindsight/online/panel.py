@@ -23,7 +23,7 @@ from ..storage.registry import storable
 from ..validation import choice, number
 from .facts import Facts
 from .learners import LOSSES, Learner, constant, diagonal_newton, newton, ridge, running
-from .run import Coordinates, Run, _block
+from .run import Coordinates, Run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -227,7 +227,7 @@ class PanelRun(Coordinates):
         own = np.empty((len(self.members), 3, b - a))
 
         def play(k: int) -> None:
-            _block(self.members[k], rows, a, b, y, c, own[k], X, names)
+            self.members[k].play_block(rows, a, b, y, c, own[k], X, names)
 
         each(play, len(self.members), (b - a) * self.width)
         for k in range(len(self.members)):

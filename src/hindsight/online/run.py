@@ -132,6 +132,16 @@ class Run(Coordinates):
         learner = self.learner
         return learner.loss, learner.update, learner.geometry, learner.rate, self.state, self.progress
 
+    def play_block(
+        self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, work: np.ndarray, X: Any, names: Any
+    ) -> None:
+        """Play rows a..b; `work` gets their margins and norms."""
+        z, q, top = work
+        play = for_parts(loop.play, *self.parts()[:3])
+        played = play(rows, a, b, y, c, *self.parts(), z, q, top, self.tally, UNWATCHED)
+        if played < b - a:
+            explain(X, a + played, y[played], z[played], q[played], self.features, names)
+
     def snapshot(self) -> tuple[Any, ...]:
         """A copy of the state, for `restore`."""
         return states.snapshot(self.state), self.progress.copy(), self.tally.copy()
@@ -265,19 +275,9 @@ def play_rows(
         b = min(m, a + block)
         c = ones[: b - a] if weight is None else weight[a:b]
         for k, run in enumerate(runs):
-            _block(run, rows, a, b, targets[k][a:b], c, work[:, : b - a], X, names)
+            run.play_block(rows, a, b, targets[k][a:b], c, work[:, : b - a], X, names)
             if margins is not None:
                 margins[a:b, k] = work[0, : b - a]
-
-
-def _block(
-    run: Run, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, work: np.ndarray, X: Any, names: Any
-) -> None:
-    z, q, top = work
-    play_block = for_parts(loop.play, *run.parts()[:3])
-    played = play_block(rows, a, b, y, c, *run.parts(), z, q, top, run.tally, UNWATCHED)
-    if played < b - a:
-        explain(X, a + played, y[played], z[played], q[played], run.features, names)
 
 
 def assumption_warnings(run: Run) -> list[str]:

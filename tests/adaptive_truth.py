@@ -1,0 +1,276 @@
+"""The truth of learners without a rate: random and adversarial streams through theorems R, V, N and G.
+
+    python tests/adaptive_truth.py --streams 10000 [--family running-square]
+
+Each stream is played by the package and by `naive_adaptive`; margins must agree, and the bound, written out from the
+theory with the naive player's numbers, must hold for comparators of all kinds; then the package certifies the run, and
+its bound must be the theory's at its comparator, and HOLD.
+"""
+
+import argparse
+import math
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import naive_adaptive as naive
+from hindsight.certificates.certify import certify_run
+from hindsight.certificates.theorems import Verdict
+from hindsight.online import learners as L
+from hindsight.online.panel import Panel, PanelRun, auto
+from hindsight.online.run import Run, play
+from hindsight.rows.data import Data
+
+EQUAL = 1e-9  # relative
+
+
+def draw(rng, real, most=40):
+    """Rows of many kinds: heavy tails, columns of all scales, collinear, sparse, late; targets and weights too."""
+    m, n = int(rng.integers(1, most)), int(rng.integers(1, 6))
+    X = rng.normal(size=(m, n))
+    kind = rng.integers(0, 6)
+    if kind == 0:
+        X = rng.standard_cauchy((m, n))
+    elif kind == 1:
+        X *= 10.0 ** rng.integers(-6, 7, n)
+    elif kind == 2 and n > 1:
+        X[:, -1] = X[:, 0] * (1.0 + 1e-4 * rng.normal(size=m))
+    elif kind == 3:
+        X *= rng.random((m, n)) < 0.3
+    elif kind == 4:
+        X *= np.arange(m)[:, None] >= rng.integers(0, m, n)
+    elif kind == 5:
+        X *= np.where(np.arange(m) > rng.integers(0, m), 10.0 ** rng.integers(-6, 7), 1.0)[:, None]
+    u = rng.normal(size=n) / np.maximum(np.abs(X).max(axis=0), 1e-300)
+    z = X @ u
+    if real:
+        y = z + rng.normal(size=m) * 10.0 ** rng.integers(-4, 2)
+        kind = rng.integers(0, 6)
+        if kind == 0:
+            y[:] = y[0]
+        elif kind == 1:
+            y = rng.standard_cauchy(m) * 10.0 ** rng.integers(-6, 7)
+        elif kind == 2:
+            y = y + 1e3
+        elif kind == 3:
+            y = np.cumsum(np.abs(y))  # every target is a record
+    else:
+        y = (z + rng.logistic(size=m) * rng.choice([0.0, 1.0]) > 0).astype(float)
+        if rng.random() < 0.15:
+            y[:] = rng.integers(0, 2)
+    c = np.ones(m)
+    kind = rng.integers(0, 4)
+    if kind == 0:
+        c = rng.choice([0.0, 0.5, 1.0, 3.0], m)
+    elif kind == 1:
+        c = 10.0 ** rng.uniform(-3, 3, m)
+    if not c.any():
+        c[0] = 1.0
+    return X, y, c, bool(rng.integers(0, 2))
+
+
+def with_one(X, intercept):
+    return np.c_[X, np.ones(len(X))].tolist() if intercept else X.tolist()
+
+
+def played(run, X, y, c, rng):
+    """Margins of the package, dense or sparse, in chunks of random sizes."""
+    rows, z, a = (sp.csr_matrix(X) if rng.random() < 0.5 else X), np.empty((len(y), 1)), 0
+    while a < len(y):
+        b = min(len(y), a + int(rng.integers(1, 20)))
+        play([run], rows[a:b], [y[a:b]], c[a:b], z[a:b], idle=True)
+        a = b
+    return z[:, 0]
+
+
+def comparators(rng, start, found):
+    """Comparators of all kinds: the start, the one found, near it, and far away."""
+    yield found
+    yield start
+    for _ in range(3):
+        yield start + (found - start) * rng.uniform(-1, 3) + rng.normal(size=len(start)) * 10.0 ** rng.integers(-6, 3)
+
+
+def apart(a, b, scale):
+    return abs(a - b) > EQUAL * (abs(a) + abs(b)) + 1e-12 * scale
+
+
+def judge(run, X, y, c, margins, want, intercept, bound_at, start, scale, rng, wrong):
+    """Compare margins, then the theorem at many comparators, then the certificate."""
+    size = np.abs(want).max(initial=0.0) + np.abs(y).max(initial=0.0) + 1e-300
+    if np.abs(margins - want).max(initial=0.0) > 1e-7 * size:
+        wrong.append(f"margins differ by {np.abs(margins - want).max() / size:.3g}")
+        return
+    if run.rounds == 0:
+        return
+    if not run.facts.rounds:
+        return
+    found = certify_run(run, Data(X, y, c, 1.0 if intercept else 0.0))
+    if found.verdict is not Verdict.HOLDS:
+        wrong.append(f"{found.verdict.value}: {found.measured:.9g} {found.bound:.9g} {found.notes}")
+        return
+    measured, bound = bound_at(found.rival.u)
+    if apart(found.measured, measured, scale):
+        wrong.append(f"measured {found.measured:.12g}, naive {measured:.12g}")
+    if abs(found.bound - bound) > 1e-6 * abs(bound) + 1e-9 * scale:
+        wrong.append(f"bound {found.bound:.12g}, naive {bound:.12g}")
+    for u in comparators(rng, start, found.rival.u):
+        measured, bound = bound_at(u)
+        if measured > bound * (1 + EQUAL) + 1e-9 * scale:
+            wrong.append(f"the theorem is broken: {measured:.12g} > {bound:.12g}")
+
+
+def running(rng, loss):
+    real, wrong = loss in ("square", "absolute"), []
+    X, y, c, intercept = draw(rng, real)
+    if loss == "hinge":
+        y = 2.0 * y - 1.0
+    eta = float(2.0 ** rng.integers(-5, 6))
+    rows = with_one(X, intercept)
+    want, a, base, rounds = naive.running(rows, y.tolist(), c.tolist(), loss, eta, intercept)
+    run = Run(L.running(loss, eta), X.shape[1], intercept=intercept)
+    z = played(run, X, y, c, rng)
+    start = np.zeros(len(rows[0]))
+    if intercept:
+        start[-1] = base
+    scale = float((c * y**2).sum()) + 1e-300
+
+    def bound_at(u):
+        return naive.running_bound(rows, y, c, loss, a, base, rounds, u, intercept)
+
+    judge(run, X, y, c, z, np.array(want), intercept, bound_at, start, scale, rng, wrong)
+    return wrong
+
+
+def ridge(rng, forecaster):
+    wrong = []
+    X, y, c, intercept = draw(rng, True)
+    kappa = float(10.0 ** rng.integers(-3, 2))
+    rows = with_one(X, intercept)
+    want, rounds, lam, base = naive.ridge(rows, y, c, kappa, intercept, forecaster)
+    run = Run(L.vaw(kappa) if forecaster else L.ridge(kappa), X.shape[1], intercept=intercept)
+    z = played(run, X, y, c, rng)
+    start = np.zeros(len(rows[0]))
+    if intercept:
+        start[-1] = base
+    rows = np.array(rows)
+    scale = float((c * (y - base) ** 2).sum()) + 1e-300
+
+    def bound_at(u):
+        measured = sum(c[t] * (y[t] - p) ** 2 for t, p, _, _ in rounds)
+        bound = sum(c[t] * (y[t] - rows[t] @ u) ** 2 for t, *_ in rounds) + float(lam @ (u - start) ** 2)
+        bound += sum(c[t] * ((y[t] - p) ** 2 - (y[t] - v) ** 2 / (1 + c[t] * q)) for t, p, v, q in rounds)
+        return measured, bound
+
+    judge(run, X, y, c, z, np.array(want), intercept, bound_at, start, scale, rng, wrong)
+    return wrong
+
+
+def newton(rng):
+    wrong = []
+    X, y, c, intercept = draw(rng, False)
+    prior, kappa = float(10.0 ** rng.integers(-2, 1)), float(rng.choice([0.5, 0.25, 0.125]))
+    rows = with_one(X, intercept)
+    want, rounds, lam = naive.newton(rows, y, c, prior, kappa)
+    run = Run(L.newton(kappa, prior), X.shape[1], intercept=intercept)
+    z = played(run, X, y, c, rng)
+    rows = np.array(rows)
+    scale = float(c.sum())
+
+    def bound_at(u):
+        measured = bound = gap = 0.0
+        for t, v, q, G, C, d in rounds:
+            uz = float(rows[t] @ u)
+            paid, other = c[t] * naive.value("logistic", v, y[t]), c[t] * naive.value("logistic", uz, y[t])
+            measured += paid
+            bound += other + 0.5 * (q * G * G - 2 * G * d - C * d * d) / (1 + C * q)
+            gap += paid + G * (uz - v) + 0.5 * C * (uz - v) ** 2 - other
+        return measured, bound + 0.5 * float(lam @ u**2) + max(0.0, gap)
+
+    judge(run, X, y, c, z, np.array(want), intercept, bound_at, np.zeros(run.width), scale, rng, wrong)
+    return wrong
+
+
+def aggregation(rng, loss):
+    """A panel of random members: the mixture against the naive one, and its bound against every member."""
+    wrong = []
+    real = loss in ("square", "absolute")
+    X, y, c, intercept = draw(rng, real)
+    if loss == "hinge":
+        y = 2.0 * y - 1.0
+    whole = rng.random() < 0.5 and loss in ("square", "logistic")
+    etas = 2.0 ** rng.integers(-5, 6, int(rng.integers(1, 6)))
+    panel = auto(loss, "yes") if whole else Panel(tuple(L.running(loss, float(eta)) for eta in etas))
+    run = PanelRun(panel, X.shape[1], intercept=intercept)
+    z = played(run, X, y, c, rng)
+    alone = [Run(m, X.shape[1], intercept=intercept) for m in panel.members]
+    Z = np.stack([played(each, X, y, c, np.random.default_rng(0)) for each in alone], axis=1)
+    if loss == "logistic":
+        out, lost, total, price = naive.log_mixture(Z, y, c)
+    else:
+        out, lost, total, price = naive.mean_mixture(Z, y, c, loss, intercept)
+    size = np.abs(out).max(initial=0.0) + np.abs(y).max(initial=0.0) + 1e-300
+    if np.abs(out - z).max() > 1e-6 * size:
+        wrong.append(f"mixtures differ by {np.abs(out - z).max() / size:.3g}")
+    scale = float((c * y**2).sum()) + 1e-300
+    if total > lost.min() + price + EQUAL * (total + lost.min() + scale):
+        wrong.append(f"aggregation is broken: {total:.12g} > {lost.min():.12g} + {price:.12g}")
+    if apart(run.facts.loss, total, scale):
+        wrong.append(f"loss {run.facts.loss:.12g}, naive {total:.12g}")
+    if run.facts.rounds:
+        found = certify_run(run, Data(X, y, c, 1.0 if intercept else 0.0))
+        if found.verdict is not Verdict.HOLDS:
+            wrong.append(f"{found.verdict.value}: {found.measured:.9g} {found.bound:.9g} {found.notes}")
+    return wrong
+
+
+FAMILIES = {
+    "running-square": lambda rng: running(rng, "square"),
+    "running-logistic": lambda rng: running(rng, "logistic"),
+    "running-absolute": lambda rng: running(rng, "absolute"),
+    "running-hinge": lambda rng: running(rng, "hinge"),
+    "ridge": lambda rng: ridge(rng, False),
+    "vaw": lambda rng: ridge(rng, True),
+    "newton": newton,
+    "aggregation-log": lambda rng: aggregation(rng, "logistic"),
+    "aggregation-square": lambda rng: aggregation(rng, "square"),
+    "aggregation-absolute": lambda rng: aggregation(rng, "absolute"),
+    "aggregation-hinge": lambda rng: aggregation(rng, "hinge"),
+}
+
+
+def complaints(family, streams, first=0):
+    """What is wrong with so many streams of a family: (seed, words)."""
+    out = []
+    for seed in range(first, first + streams):
+        try:
+            found = FAMILIES[family](np.random.default_rng([seed, sum(map(ord, family))]))
+        except (ValueError, FloatingPointError, ZeroDivisionError, np.linalg.LinAlgError) as error:
+            found = [f"{type(error).__name__}: {error}"]
+        out += [(seed, words) for words in found]
+    return out
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--streams", type=int, default=1000)
+    parser.add_argument("--family", choices=FAMILIES)
+    asked = parser.parse_args()
+    bad = 0
+    for family in [asked.family] if asked.family else FAMILIES:
+        began = time.perf_counter()
+        found = complaints(family, asked.streams)
+        bad += len(found)
+        print(f"{family:22} {asked.streams:7,} streams {len(found):5} complaints {time.perf_counter() - began:7.1f} s")
+        for seed, words in found[:5]:
+            print(f"    stream {seed}: {words}", flush=True)
+    return 1 if bad or not math.isfinite(bad) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,232 @@
+"""The slow, obvious versions of the learners without a rate, of their bounds and of aggregation.
+
+Nothing here knows the package. A row is a list of numbers with the intercept's 1 last where there is one. Weights c
+multiply losses; a row of weight 0 is predicted and otherwise absent. Where targets are numbers and there is an
+intercept, the first row of positive weight gives the start w_1 = (0, ..., 0, y) and is no round.
+"""
+
+import math
+
+import numpy as np
+
+
+def value(loss, z, y):
+    if loss == "square":
+        return (z - y) ** 2
+    if loss == "logistic":
+        return max(z, 0.0) - y * z + math.log1p(math.exp(-abs(z)))
+    if loss == "absolute":
+        return abs(z - y)
+    return max(0.0, 1.0 - y * z)
+
+
+def slopes(loss, z, y):
+    """The smallest and the largest slope at z."""
+    if loss == "square":
+        return 2.0 * (z - y), 2.0 * (z - y)
+    if loss == "logistic":
+        g = (1.0 / (1.0 + math.exp(-z)) if z >= 0 else math.exp(z) / (1.0 + math.exp(z))) - y
+        return g, g
+    if loss == "absolute":
+        return (1.0 if z > y else -1.0), (-1.0 if z < y else 1.0)
+    m = y * z
+    both = (-y if m <= 1.0 else 0.0), (-y if m < 1.0 else 0.0)
+    return min(both), max(both)
+
+
+def implicit(loss, z, q, y):
+    """A slope s at the point z - q s, by bisection: z - q s falls with s, and the slope rises with the point."""
+    lo, hi = min(0.0, slopes(loss, z, y)[0]), max(0.0, slopes(loss, z, y)[1])
+    for _ in range(300):
+        mid = 0.5 * (lo + hi)
+        low, high = slopes(loss, z - q * mid, y)
+        if low <= mid <= high:
+            return mid
+        if mid > high:
+            hi = mid
+        else:
+            lo = mid
+    return 0.5 * (lo + hi)
+
+
+def running(rows, y, c, loss, eta, intercept):
+    """Margins of all rows, and what theorem R needs: metric, start, and per round (row, z, q, s, idle)."""
+    n = len(rows[0])
+    real = loss in ("square", "absolute")
+    theta, a, S, M, Q, K = ([0.0] * n for _ in range(6))
+    base, low, high, heavy, begun = 0.0, 0.0, 0.0, 0.0, False
+    margins, rounds = [], []
+    for t, x in enumerate(rows):
+        span = high - low if real else 1.0
+        steep = span if loss == "square" else 1.0
+        new, z, q = list(a), base, 0.0
+        for i, v in enumerate(x):
+            if v * v == 0.0 or span == 0.0:
+                continue
+            top, mean = max(M[i], abs(v)), (Q[i] + v * v) / (K[i] + 1)
+            root = math.sqrt(mean) * math.sqrt(S[i] + ((heavy or 1.0) * steep * top) ** 2)
+            new[i] = max(a[i], root / (eta * span))
+            z += theta[i] / new[i] * v
+            q += v * v / new[i]
+        margins.append(z)
+        if c[t] == 0.0:
+            continue
+        heavy = max(heavy, c[t])
+        if real and intercept and not begun:
+            begun, base, low, high = True, y[t], y[t], y[t]
+            continue
+        begun = True
+        s = c[t] * implicit(loss, z, c[t] * q, y[t]) if span > 0.0 else 0.0
+        rounds.append((t, z, q, s, span == 0.0))
+        for i, v in enumerate(x):
+            if v * v == 0.0:
+                continue
+            a[i], M[i], Q[i], K[i] = new[i], max(M[i], abs(v)), Q[i] + v * v, K[i] + 1
+            theta[i] -= s * v
+            S[i] += (s * v) ** 2
+        low, high = min(low, y[t]), max(high, y[t])
+    return margins, a, base, rounds
+
+
+def running_bound(rows, y, c, loss, a, base, rounds, u, intercept):
+    """(measured, bound) of theorem R at u."""
+    start = [0.0] * len(a)
+    if intercept:
+        start[-1] = base
+    measured = bound = 0.0
+    for t, z, q, s, idle in rounds:
+        paid, uz = c[t] * value(loss, z, y[t]), float(np.dot(u, rows[t]))
+        measured += paid
+        bound += c[t] * value(loss, uz, y[t])
+        bound += paid if idle else paid - c[t] * value(loss, z - q * s, y[t]) - 0.5 * q * s * s
+    return measured, bound + 0.5 * sum(m * (p - w) ** 2 for m, p, w in zip(a, u, start, strict=True))
+
+
+def priors(rows, c, kappa, intercept, real):
+    """The prior before each row is predicted, and that at the end."""
+    lam, heavy, begun, out = np.zeros(len(rows[0])), 0.0, False, []
+    for t, x in enumerate(rows):
+        new = np.maximum(lam, kappa * (heavy or 1.0) * np.array([v * v for v in x]))
+        out.append(new)
+        if c[t] > 0.0:
+            heavy = max(heavy, c[t])
+            if begun or not (real and intercept):
+                lam = new
+            begun = True
+    return out, lam
+
+
+def solve(A, b):
+    """A^-1 b over the coordinates with a positive diagonal."""
+    on = np.diagonal(A) > 0
+    w = np.zeros(len(b))
+    root = np.sqrt(np.diagonal(A)[on])
+    w[on] = np.linalg.solve(A[np.ix_(on, on)] / np.outer(root, root), b[on] / root) / root
+    return w
+
+
+def ridge(rows, y, c, kappa, intercept, forecaster):
+    """Margins; per round (row, p, z, q); the last prior; the start."""
+    n = len(rows[0])
+    lams, lam = priors(rows, c, kappa, intercept, True)
+    G, b, base, low, high, begun = np.zeros((n, n)), np.zeros(n), 0.0, 0.0, 0.0, False
+    margins, rounds = [], []
+    for t, x in enumerate(np.asarray(rows, float)):
+        A = G + np.diag(lams[t])
+        z, q = base + float(x @ solve(A, b)), float(x @ solve(A, x))
+        r = 0.5 * (low + high)
+        p = r + (z - r) / (1.0 + q) if forecaster else z
+        margins.append(p)
+        if c[t] == 0.0:
+            continue
+        if intercept and not begun:
+            begun, base, low, high = True, y[t], y[t], y[t]
+            continue
+        begun = True
+        rounds.append((t, p, z, q))
+        G += c[t] * np.outer(x, x)
+        b += c[t] * (y[t] - base) * x
+        low, high = min(low, y[t]), max(high, y[t])
+    return margins, rounds, lam, base
+
+
+def newton(rows, y, c, prior, kappa):
+    """Margins; per round (row, z, q, G, C, d); the last prior."""
+    n = len(rows[0])
+    lams, lam = priors(rows, c, prior, False, False)
+    H, b = np.zeros((n, n)), np.zeros(n)
+    margins, rounds = [], []
+    for t, x in enumerate(np.asarray(rows, float)):
+        A = H + np.diag(lams[t])
+        along, q = float(x @ solve(A, b)), float(x @ solve(A, x))
+        lo, hi = min(0.0, along), max(0.0, along)
+        for _ in range(200):
+            z = 0.5 * (lo + hi)
+            lo, hi = (lo, z) if z + q * math.tanh(0.5 * z) > along else (z, hi)
+        margins.append(z)
+        if c[t] == 0.0:
+            continue
+        p = 1.0 / (1.0 + math.exp(-z)) if z >= 0 else math.exp(z) / (1.0 + math.exp(z))
+        G, C = c[t] * (p - y[t]), c[t] * kappa * p * (1.0 - p)
+        rounds.append((t, z, q, G, C, along - z))
+        H += C * np.outer(x, x)
+        b += (C * z - G) * x
+    return margins, rounds, lam
+
+
+def log_mixture(Z, y, c):
+    """Margins of the Bayes mixture of probabilities, losses of the members, and the price."""
+    T, K = Z.shape
+    L, out, heavy, loss, gap, eta = np.zeros(K), np.zeros(T), 0.0, 0.0, 0.0, math.inf
+    for t in range(T):
+        if c[t] > 0.0:
+            heavy = max(heavy, c[t])
+        eta = 1.0 / (heavy or 1.0)
+        lv = -eta * (L - L.min())
+        lv -= np.logaddexp.reduce(lv)
+        ones = np.logaddexp.reduce(lv - np.logaddexp(0.0, -Z[t]))
+        nones = np.logaddexp.reduce(lv - np.logaddexp(0.0, Z[t]))
+        out[t] = ones - nones
+        if c[t] == 0.0:
+            continue
+        each = c[t] * np.array([value("logistic", z, y[t]) for z in Z[t]])
+        paid = c[t] * value("logistic", out[t], y[t])
+        loss += paid
+        gap += paid + np.logaddexp.reduce(lv - eta * each) / eta
+        L += each
+    return out, L, loss, math.log(K) / eta + gap
+
+
+def mean_mixture(Z, y, c, loss, intercept):
+    """The same for the weighted mean of members, clipped to the targets seen where these are numbers."""
+    T, K = Z.shape
+    real = loss in ("square", "absolute")
+    L, out, low, high, heavy, positive = np.zeros(K), np.zeros(T), 0.0, 0.0, 0.0, 0.0
+    total, gap, eta, begun = 0.0, 0.0, math.inf, False
+    for t in range(T):
+        if c[t] > 0.0:
+            heavy = max(heavy, c[t])
+        rate = math.log(K) / positive if positive > 0.0 and K > 1 else math.inf
+        if loss == "square" and high > low and K > 1:
+            rate = max(rate, 1.0 / (2.0 * heavy * (high - low) ** 2))
+        eta = min(eta, rate)
+        v = np.exp(-eta * (L - L.min())) if eta < math.inf else (L == L.min()).astype(float)
+        v /= v.sum()
+        p = np.clip(Z[t], low, high) if real else Z[t]
+        out[t] = float(v @ p)
+        if c[t] == 0.0:
+            continue
+        if real and intercept and not begun:
+            begun, low, high = True, y[t], y[t]
+            continue
+        begun = True
+        each = c[t] * np.array([value(loss, z, y[t]) for z in p])
+        if eta < math.inf:
+            mixed = (np.logaddexp.reduce(-eta * (L - L.min())) - np.logaddexp.reduce(-eta * (L + each - L.min()))) / eta
+        else:
+            mixed = (L + each).min() - L.min()
+        paid = c[t] * value(loss, out[t], y[t])
+        total, gap, positive = total + paid, gap + paid - mixed, positive + max(0.0, paid - mixed)
+        L += each
+        low, high = min(low, y[t]), max(high, y[t])
+    return out, L, total, (math.log(K) / eta if eta < math.inf else 0.0) + gap
