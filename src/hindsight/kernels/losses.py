@@ -163,6 +163,11 @@ class Logistic(NamedTuple):
     def curvature(self, z):
         return self.scale * sigmoid(z) * sigmoid(-z)
 
+    def implicit(self, z, y, a):
+        if y == 0.0 or y == 1.0:
+            return self.scale * logistic_root(z, y, self.scale * a)
+        return implicit_smooth(self, z, y, a)
+
 
 @loss_part
 class Tanh(NamedTuple):
@@ -279,7 +284,54 @@ def sigmoid(z):
 @inlined
 def logit_slope(z, y):
     """sigmoid(z) - y, and exactly the negative of itself at (-z, 1 - y)."""
-    return (1.0 - y) * sigmoid(z) - y * sigmoid(-z)
+    e = math.exp(-abs(z))
+    near, far = 1.0 / (1.0 + e), e / (1.0 + e)
+    return (1.0 - y) * near - y * far if z >= 0.0 else (1.0 - y) * far - y * near
+
+
+@inlined
+def start_of_root(margin, a):
+    """Near the root v of v = margin + a sigmoid(-v), and a bracket of it: (v, low, high)."""
+    if margin >= 0.0:
+        size = math.log1p(a * math.exp(-margin))  # sigmoid(-v) is nearly e^-v: the product logarithm, nearly
+        return margin + size * (1.0 - math.log1p(size) / (2.0 + size)), margin, margin + a
+    if a + 2.0 * margin >= 0.0:  # the root is at least 0
+        size = math.log1p((a + 2.0 * margin) / (1.0 - margin))
+        return (size * (1.0 - math.log1p(size) / (2.0 + size)) if margin > -1.0 else size), 0.0, margin + a
+    e = math.exp(margin)
+    s = 1.0 / (1.0 + e)
+    return min(margin + a * s / (1.0 + a * e * s * s), 0.0), margin, min(margin + a, 0.0)
+
+
+@helper
+def logistic_root(z, y, a):
+    """The slope g = sigmoid(z - a g) - y for y = 0 or 1, by Halley's steps within a bracket: three or four of them."""
+    sign = 1.0 if y == 1.0 else -1.0
+    margin = sign * z
+    v, low, high = start_of_root(margin, a)
+    for _ in range(100):
+        e = math.exp(-abs(v))
+        near = 1.0 / (1.0 + e)
+        chance = e * near if v >= 0.0 else near  # sigmoid(-v)
+        f = v - margin - a * chance
+        if f > 0.0:
+            high = v
+        else:
+            low = v
+        curvature = a * near * (e * near)
+        step = f / (1.0 + curvature)
+        bend = 1.0 - 0.5 * step * curvature * (2.0 * chance - 1.0) / (1.0 + curvature)
+        new = v - (step / bend if bend > 0.3 else step)
+        if new < low:
+            new = low if v != low else 0.5 * (low + high)
+        elif new > high:
+            new = high if v != high else 0.5 * (low + high)
+        done = abs(new - v) <= 1e-5 * (1e-3 + abs(new))  # the next error is the third power of this
+        v = new
+        if done:
+            break
+    e = math.exp(-abs(v))
+    return -sign * (e / (1.0 + e) if v >= 0.0 else 1.0 / (1.0 + e))
 
 
 @inlined

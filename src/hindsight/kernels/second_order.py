@@ -46,6 +46,13 @@ class SecondOrderState(NamedTuple):
     begun: Annotated[np.ndarray, scalar()]
 
 
+@inlined
+def length(a, b):
+    """sqrt(a^2 + b^2), also where a square would overflow or underflow."""
+    total = a * a + b * b
+    return math.sqrt(total) if 1e-280 < total < 1e280 else math.hypot(a, b)
+
+
 @helper
 def rotate(factor, right, row, rest, first):
     """Join a row, with `rest` on its right side, to the triangle from column `first` on; what is left of `rest`.
@@ -57,7 +64,7 @@ def rotate(factor, right, row, rest, first):
         below = row[k]
         if below == 0.0:
             continue
-        size = math.hypot(factor[k, k], below)
+        size = length(factor[k, k], below)
         cosine, sine = factor[k, k] / size, below / size
         factor[k, k] = size
         for j in range(k + 1, n):
@@ -78,7 +85,7 @@ def rotate_both(factor, right, image, row, rest):
         below = row[k]
         if below == 0.0:
             continue
-        size = math.hypot(factor[k, k], below)
+        size = length(factor[k, k], below)
         cosine, sine = factor[k, k] / size, below / size
         factor[k, k] = size
         for j in range(k + 1, n):
