@@ -17,7 +17,7 @@ from ..kernels.compiler import for_parts
 from ..kernels.facts import FACTS, empty_facts
 from ..kernels.geometries import begin
 from ..kernels.online import PROGRESS, UNWATCHED, begin_progress
-from ..rows.matrices import explain, rows_of
+from ..rows.matrices import checked, explain, in_order, rows_of
 from ..storage.registry import is_vector, storable, want
 from ..validation import check_targets, check_weights
 from .facts import Facts
@@ -229,8 +229,8 @@ def play_rows(
     ----------
     runs : sequence of Run
         The runs, all with or all without an intercept.
-    X : array or CSR matrix
-        float32 or float64 rows.
+    X : array or sparse matrix
+        The rows.
     targets : sequence of arrays of float64
         For each run, its targets.
     weight : array of float64, default None
@@ -247,8 +247,13 @@ def play_rows(
     RowError
         If a row cannot be played; it names the row, the column and the value.
     """
-    m = X.shape[0]
+    m, n = X.shape
+    X = checked(X, ordered=any(n < run.features for run in runs))  # the loop compares indices with the room there is
     for run, y in zip(runs, targets, strict=True):
+        if isinstance(X, np.ndarray) and n > run.features:  # indices of sparse rows are compared with the width instead
+            raise ValueError(f"the rows have {n} columns, but the learner has {run.features} features")
+        if y.shape != (m,):
+            raise ValueError(f"there are {m} rows, but the targets have shape {y.shape}")
         check_targets(run.learner.targets, y)
         rates = run.learner.rate.rates.size
         if rates and run.rounds + (m if weight is None else np.count_nonzero(weight)) > rates:
@@ -265,19 +270,21 @@ def play_rows(
         b = min(m, a + block)
         c = ones[: b - a] if weight is None else weight[a:b]
         for k, run in enumerate(runs):
-            _block(run, rows, a, b, targets[k][a:b], c, work[:, : b - a], X, names)
+            y = targets[k][a:b]
+            played = _block(run, rows, a, b, y, c, work[:, : b - a])
+            if played < b - a and (ordered := in_order(X)) is not X:  # the rows before were in order, and stay played
+                X, rows = ordered, rows_of(ordered, run.bias)
+                played += _block(run, rows, a + played, b, y[played:], c[played:], work[:, played : b - a])
+            if played < b - a:
+                explain(X, a + played, y[played], work[0, played], work[1, played], run.features, names)
             if margins is not None:
                 margins[a:b, k] = work[0, : b - a]
 
 
-def _block(
-    run: Run, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, work: np.ndarray, X: Any, names: Any
-) -> None:
-    z, q, top = work
+def _block(run: Run, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, work: np.ndarray) -> int:
+    """Play rows a..b, and return how many could be."""
     play_block = for_parts(loop.play, *run.parts()[:3])
-    played = play_block(rows, a, b, y, c, *run.parts(), z, q, top, run.tally, UNWATCHED)
-    if played < b - a:
-        explain(X, a + played, y[played], z[played], q[played], run.features, names)
+    return int(play_block(rows, a, b, y, c, *run.parts(), *work, run.tally, UNWATCHED))
 
 
 def assumption_warnings(run: Run) -> list[str]:
