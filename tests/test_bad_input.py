@@ -21,7 +21,7 @@ from hindsight.online.run import Run, play
 
 M, N = 30, 4
 NAMES = ["a", "b", "c", "d"]
-CACHES = ("_ones", "_row", "_swift", "_places")  # what only saves time
+CACHES = ("_lock", "_ones", "_row", "_swift", "_places")  # what only saves time
 
 
 def frozen(value):
