@@ -2,6 +2,9 @@
 
 import copy
 import pickle
+from collections import ChainMap, Counter, OrderedDict, UserDict
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -49,6 +52,22 @@ def as_dict(x, rng, names=NAMES):
     """A row as a dict of its non-zero entries, in any order."""
     filled = np.flatnonzero(x)
     return {names[j]: float(x[j]) for j in rng.permutation(filled)}
+
+
+class OwnMapping(Mapping):
+    """A mapping with the least that one needs."""
+
+    def __init__(self, values):
+        self.values_of = values
+
+    def __getitem__(self, name):
+        return self.values_of[name]
+
+    def __iter__(self):
+        return iter(self.values_of)
+
+    def __len__(self):
+        return len(self.values_of)
 
 
 def same_models(a, b):
@@ -243,6 +262,66 @@ def test_names_may_be_anything_hashable():
     assert model.n_features_in_ == 3
     model.learn_one({}, 1.0)  # nothing but the intercept
     assert model.facts_.rounds == 3
+
+
+@pytest.mark.parametrize(
+    "kind", [MappingProxyType, UserDict, ChainMap, OrderedDict, Counter, OwnMapping], ids=lambda kind: kind.__name__
+)
+def test_any_mapping_is_a_row_of_names(kind):
+    X, y, _ = data()
+    rng = np.random.default_rng(69)
+    plain, other = WidrowHoffRegressor(), WidrowHoffRegressor()
+    for x, target in zip(X, y, strict=True):
+        row = as_dict(x, rng)
+        assert other.learn_one(kind(row), target) is other
+        plain.learn_one(row, target)
+        assert other.predict_one(kind(row)) == plain.predict_one(row)
+    same_models(other, plain)
+    with pytest.raises(ValueError, match="declare the features"):
+        EGRegressor().learn_one(kind({"a": 1.0}), 0.5)
+
+
+CACHES = {"_lock", "_ones", "_row", "_swift", "_places"}  # what only saves time
+
+
+class Failing:
+    """A number that cannot be had."""
+
+    def __float__(self):
+        raise RuntimeError("no number")
+
+
+@pytest.mark.parametrize("model", [WidrowHoffRegressor(), PerceptronClassifier()], ids=repr)
+@pytest.mark.parametrize("fitted", [False, True])
+@pytest.mark.parametrize(
+    "x", [{"new": 1.0, "odd": Failing()}, {"a": Failing()}, {"new": 1.0, "odd": "text"}], ids=["new", "known", "text"]
+)
+def test_a_value_that_raises_leaves_nothing_behind(model, fitted, x):
+    model = copy.deepcopy(model)
+    if fitted:
+        model.learn_one({"a": 1.0, "b": 2.0}, 1).learn_one({"b": 2.0}, 0)
+    before = copy.deepcopy(model)
+    for label in (1, 5):  # a class that is known, and a new one
+        with pytest.raises((RuntimeError, ValueError), match=r"no number|not a number"):
+            model.learn_one(x, label)
+        assert vars(model).keys() - CACHES == vars(before).keys() - CACHES
+    if fitted:
+        same_models(model, before)
+        assert list(model._column) == ["a", "b"] and model.n_features_in_ == 2
+        with pytest.raises((RuntimeError, ValueError), match=r"no number|not a number"):
+            model.predict_one(dict.fromkeys("ab", Failing()))
+    row = {"b": 1.0, "c": 0.5}
+    same_models(model.learn_one(row, 1), before.learn_one(row, 1))
+
+
+def test_a_row_that_one_run_refuses_is_learnt_by_none():
+    start = np.zeros((3, 4))
+    start[1] = 1e307
+    model = DescentClassifier("hinge", eta=1.0, start=start).partial_fit(np.eye(3), ["a", "b", "c"])
+    before = copy.deepcopy(model)
+    with pytest.raises(ValueError, match="non-finite"):
+        model.learn_one(np.array([1e150, 0.0, 0.0]), "b")  # run 0 can take it, run 1 cannot
+    same_models(model, before)
 
 
 # --- classes that come late -----------------------------------------------------------------------------------------

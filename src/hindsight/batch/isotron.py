@@ -21,6 +21,7 @@ from ..kernels import isotonic as kernels
 from ..kernels.floats import Floats
 from ..online.facts import Facts
 from ..rows.data import Data
+from ..rows.matrices import checked
 from ..storage.registry import storable
 from .isotonic import LARGE, check_size, fit_pools, in_two, interpolate, total_weight
 from .links import LinkFunction, check_link
@@ -112,6 +113,7 @@ class SingleIndexProblem:
         unit: bool = False,
         names: Any = None,
     ) -> None:
+        X = checked(X)
         m = X.shape[0]
         cut = m // 2 if m >= LARGE else m
         c = np.ones(m) if weight is None else weight

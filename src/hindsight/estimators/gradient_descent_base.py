@@ -20,7 +20,7 @@ from ..validation import check_targets, choice, number
 from .least_squares import at_least_0
 from .mixins import AllOrNothingMixin, LinearMixin, RunsMixin, SaveMixin
 from .mixins.certifying import join_certificates, one_or_all
-from .mixins.rows import check_indices, read_weights
+from .mixins.rows import read_weights
 from .progress import progress_bar
 
 if TYPE_CHECKING:
@@ -59,7 +59,6 @@ class GradientDescent(AllOrNothingMixin, SaveMixin, RunsMixin, LinearMixin, Base
 
     def _matrix(self, X: Any, reset: bool) -> Any:
         X = super()._matrix(X, reset)
-        check_indices(X)
         return np.ascontiguousarray(X) if self.batch != "full" and isinstance(X, np.ndarray) else X
 
     # ---- what was learnt

@@ -14,7 +14,7 @@ from ..batch.least_squares import Factor, LeastSquaresSolution, normal_equations
 from ..rows.data import Data
 from ..validation import check_targets, number
 from .mixins import AllOrNothingMixin, RowsMixin, SaveMixin, TargetsMixin
-from .mixins.rows import check_indices, read_weights
+from .mixins.rows import read_weights
 from .progress import progress_bar
 
 WIDE = 500  # columns above which sparse rows are solved by iteration
@@ -173,10 +173,9 @@ class LeastSquares(AllOrNothingMixin, SaveMixin, TargetsMixin, RowsMixin, Regres
         number("tol", self.tol, 0)
 
     def _rows(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        X = self._matrix(X, reset)
+        X = self._read(X, reset, ensure_all_finite=False)
         target = self._target(X, y)
         check_targets("real", target)
-        check_indices(X)
         return X, target, read_weights(sample_weight, X)
 
     def _solve(self, X: Any, y: Any, sample_weight: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Self
 
 import numpy as np
@@ -80,7 +81,7 @@ class OnlineClassifier(BoundNotScoreMixin, LabelsMixin, MarginClassifierMixin, C
 
         Parameters
         ----------
-        x : dict or array-like of shape (n_features,)
+        x : mapping or array-like of shape (n_features,)
             The row: names and values of features, or all values in order.
         y : object
             Its label. A class never seen starts a one-vs-rest run of its own.
@@ -92,22 +93,28 @@ class OnlineClassifier(BoundNotScoreMixin, LabelsMixin, MarginClassifierMixin, C
         self : object
             The estimator.
         """
+        one = self.__dict__.get("_swift")  # before the classes are looked at: it is dead once they have changed
+        known = one is not None and y in self._place()
+        if not known or not self._swiftly_learnt(one, x, self._targets_of(y)[0], weight):
+            self._alone(self._learn_row, x, y, weight)
+        return self
+
+    def _learn_row(self, x: Any, y: Any, weight: float) -> None:
         if self.__sklearn_is_fitted__() and y in self._place():
-            self._learn_label(x, y, weight)
-            return self
+            self._learn_one(x, self._targets_of(y), weight)
+            return
         with self._all_or_nothing():
             if self.__sklearn_is_fitted__():
                 self._add_class(y)
             else:
                 self._first_row(x, 1)
                 self.classes_ = np.array([y])
-            self._learn_label(x, y, weight)
-        return self
+            self._learn_one(x, self._targets_of(y), weight)
 
-    def _learn_label(self, x: Any, y: Any, weight: float) -> None:
+    def _targets_of(self, y: Any) -> list[float]:
+        """For each run, the target of one label."""
         runs = self.runs_
-        targets = target_of_runs(self._place()[y], len(self.classes_), runs[0].learner.targets, len(runs))
-        self._learn_one(x, targets, weight)
+        return target_of_runs(self._place()[y], len(self.classes_), runs[0].learner.targets, len(runs))
 
     def _place(self) -> dict[Any, int]:
         """The place of each class, kept until the classes change."""
@@ -139,14 +146,18 @@ class OnlineClassifier(BoundNotScoreMixin, LabelsMixin, MarginClassifierMixin, C
 
         Parameters
         ----------
-        x : dict or array-like of shape (n_features,)
+        x : mapping or array-like of shape (n_features,)
             The row. A name that was never learnt has weight 0.
 
         Returns
         -------
         label : object
         """
-        z = self._margins_one(x)
-        if len(z) == 1 and len(self.classes_) == 2:
-            return self.classes_.item(int(z[0] > 0))
-        return self.classes_.item(max(range(len(z)), key=z.__getitem__))
+        one = self.__dict__.get("_swift")  # first, as in `learn_one`
+        classes = self.__dict__.get("classes_")
+        z = [self._swift_margin(one, x)]
+        if classes is None or not -math.inf < z[0] < math.inf:
+            z, classes = self._alone(lambda: (self._margins_one(x), self.classes_))
+        if len(z) == 1 and len(classes) == 2:
+            return classes.item(int(z[0] > 0))
+        return classes.item(max(range(len(z)), key=z.__getitem__))

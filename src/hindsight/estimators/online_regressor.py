@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Self
 
 from sklearn.base import RegressorMixin
@@ -63,7 +64,7 @@ class OnlineRegressor(
 
         Parameters
         ----------
-        x : dict or array-like of shape (n_features,)
+        x : mapping or array-like of shape (n_features,)
             The row: names and values of features, or all values in order.
         y : float
             Its target.
@@ -75,26 +76,33 @@ class OnlineRegressor(
         self : object
             The estimator.
         """
+        y = float(y)
+        if not self._swiftly_learnt(self.__dict__.get("_swift"), x, y, weight):
+            self._alone(self._learn_row, x, y, weight)
+        return self
+
+    def _learn_row(self, x: Any, y: float, weight: float) -> None:
         if self.__sklearn_is_fitted__():
-            self._learn_one(x, [float(y)], weight)
+            self._learn_one(x, [y], weight)
         else:
             with self._all_or_nothing():
                 self._first_row(x, 1)
-                self._learn_one(x, [float(y)], weight)
-        return self
+                self._learn_one(x, [y], weight)
 
     def predict_one(self, x: Any) -> float:
         """Return what the model predicts for one row.
 
         Parameters
         ----------
-        x : dict or array-like of shape (n_features,)
+        x : mapping or array-like of shape (n_features,)
             The row. A name that was never learnt has weight 0.
 
         Returns
         -------
         prediction : float
         """
-        z = self._margins_one(x)[0]
+        z = self._swift_margin(self.__dict__.get("_swift"), x)
+        if not -math.inf < z < math.inf:
+            z = self._alone(self._margins_one, x)[0]
         mean: float = self.runs_[0].learner.loss.mean(z)
         return mean

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..storage.registry import PACKAGE, storable, want
 
-TEMPORARY = ("_ones", "_row", "_swift", "_places")  # attributes that are made again when they are needed
+TEMPORARY = ("_lock", "_ones", "_row", "_swift", "_places")  # attributes that are made again when they are needed
 
 
 def register_estimator(cls: type) -> None:

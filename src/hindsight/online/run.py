@@ -17,7 +17,7 @@ from ..kernels.compiler import for_parts
 from ..kernels.facts import FACTS, empty_facts
 from ..kernels.geometries import begin
 from ..kernels.online import PROGRESS, UNWATCHED, begin_progress
-from ..rows.matrices import explain, rows_of
+from ..rows.matrices import checked, explain, in_order, rows_of
 from ..storage.registry import is_vector, storable, want
 from ..validation import check_targets, check_weights
 from .facts import Facts
@@ -132,15 +132,10 @@ class Run(Coordinates):
         learner = self.learner
         return learner.loss, learner.update, learner.geometry, learner.rate, self.state, self.progress
 
-    def play_block(
-        self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, work: np.ndarray, X: Any, names: Any
-    ) -> None:
-        """Play rows a..b; `work` gets their margins and norms."""
-        z, q, top = work
+    def play_block(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, work: np.ndarray) -> int:
+        """Play rows a..b, with their margins and norms into `work`, and return how many could be."""
         play = for_parts(loop.play, *self.parts()[:3])
-        played = play(rows, a, b, y, c, *self.parts(), z, q, top, self.tally, UNWATCHED)
-        if played < b - a:
-            explain(X, a + played, y[played], z[played], q[played], self.features, names)
+        return int(play(rows, a, b, y, c, *self.parts(), *work, self.tally, UNWATCHED))
 
     def snapshot(self) -> tuple[Any, ...]:
         """A copy of the state, for `restore`."""
@@ -239,8 +234,8 @@ def play_rows(
     ----------
     runs : sequence of Run
         The runs, all with or all without an intercept.
-    X : array or CSR matrix
-        float32 or float64 rows.
+    X : array or sparse matrix
+        The rows.
     targets : sequence of arrays of float64
         For each run, its targets.
     weight : array of float64, default None
@@ -257,8 +252,13 @@ def play_rows(
     RowError
         If a row cannot be played; it names the row, the column and the value.
     """
-    m = X.shape[0]
+    m, n = X.shape
+    X = checked(X, ordered=any(n < run.features for run in runs))  # the loop compares indices with the room there is
     for run, y in zip(runs, targets, strict=True):
+        if isinstance(X, np.ndarray) and n > run.features:  # indices of sparse rows are compared with the width instead
+            raise ValueError(f"the rows have {n} columns, but the learner has {run.features} features")
+        if y.shape != (m,):
+            raise ValueError(f"there are {m} rows, but the targets have shape {y.shape}")
         check_targets(run.learner.targets, y)
         rates = run.learner.rate.rates.size
         if rates and run.rounds + (m if weight is None else np.count_nonzero(weight)) > rates:
@@ -275,7 +275,13 @@ def play_rows(
         b = min(m, a + block)
         c = ones[: b - a] if weight is None else weight[a:b]
         for k, run in enumerate(runs):
-            run.play_block(rows, a, b, targets[k][a:b], c, work[:, : b - a], X, names)
+            y = targets[k][a:b]
+            played = run.play_block(rows, a, b, y, c, work[:, : b - a])
+            if played < b - a and (ordered := in_order(X)) is not X:  # the rows before were in order, and stay played
+                X, rows = ordered, rows_of(ordered, run.bias)
+                played += run.play_block(rows, a + played, b, y[played:], c[played:], work[:, played : b - a])
+            if played < b - a:
+                explain(X, a + played, y[played], work[0, played], work[1, played], run.features, names)
             if margins is not None:
                 margins[a:b, k] = work[0, : b - a]
 

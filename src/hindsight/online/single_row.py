@@ -1,11 +1,12 @@
 """Rows that come one at a time, as dicts or 1-D arrays, at the price of one compiled call.
 
 Numba's dispatcher costs several times more than a small row does, so each kind of row keeps its arguments and calls
-the compiled function itself.
+the compiled function itself. So would a lock: a call on a dict needs none (see `One`).
 """
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from numba import typeof
 
 from ..errors import RowError
 from ..kernels import dicts
+from ..kernels.compiler import compiled as compiled_with
 from ..kernels.compiler import for_parts
 from ..kernels.dicts import DONE
 from ..kernels.online import UNWATCHED, margin, play
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from .run import Run
 
 
+FLOAT, INFINITY, NAN = np.dtype(np.float64), float("inf"), float("nan")
+LOCKED = getattr(sys, "_is_gil_enabled", lambda: True)()  # whether a call can keep the interpreter's lock
 PLAIN = (dict, defaultdict, Counter)  # dicts whose items come in the order in which they are stored
 
 
@@ -35,6 +39,11 @@ def compiled(function: Any, args: tuple[Any, ...]) -> Any:
     types = tuple(typeof(a) for a in args)  # type: ignore[no-untyped-call]
     function.compile(types)
     return function.overloads[types].entry_point
+
+
+def is_vector(x: Any) -> bool:
+    """Whether a row is an array that compiled code can read as it is."""
+    return type(x) is np.ndarray and x.dtype is FLOAT and x.ndim == 1 and x.flags.carray
 
 
 def is_number(value: Any) -> bool:
@@ -46,8 +55,70 @@ def is_number(value: Any) -> bool:
     return True
 
 
+# ---------------------------------------------------------------- a row in one call, with the interpreter's lock
+
+PLAYED, NOT_PUT = 1, -1
+held = compiled_with()
+
+
+@held
+def play_dict(  # type: ignore[no-untyped-def]
+    x, column, known, target, alive, kinds, cursor, items, numbers, order, table, rows, y, c, loss, update, geometry,
+    rate, state, progress, z, q, top, facts, watch,
+):  # fmt: skip
+    """Lay the dict at address x out and play it."""
+    if alive[0] == 0:
+        return NOT_PUT
+    room = rows.data, rows.indices, rows.indptr
+    if dicts.lay(x, column, True, kinds, cursor, items, numbers, order, table, *room) != DONE or cursor[3] != known:
+        return NOT_PUT
+    y[0] = target
+    return play(rows, 0, 1, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, watch)
+
+
+@held
+def margin_of_dict(  # type: ignore[no-untyped-def]
+    x, column, alive, kinds, cursor, items, numbers, order, table, rows, geometry, state
+):
+    """The margin of the dict at address x; NaN where it cannot be laid out."""
+    if alive[0] == 0:
+        return np.nan
+    room = rows.data, rows.indices, rows.indptr
+    if dicts.lay(x, column, False, kinds, cursor, items, numbers, order, table, *room) != DONE:
+        return np.nan
+    return margin(rows, geometry, state)
+
+
+@held
+def play_array(  # type: ignore[no-untyped-def]
+    x, known, target, alive, rows, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, watch
+):
+    """Copy a vector and play it."""
+    if alive[0] == 0 or x.size != rows.values.shape[1]:
+        return NOT_PUT
+    for j in range(x.size):
+        rows.values[0, j] = x[j]
+    y[0] = target
+    return play(rows, 0, 1, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, watch)
+
+
+@held
+def margin_of_array(x, alive, rows, geometry, state):  # type: ignore[no-untyped-def]
+    """The margin of a vector; NaN where its size is wrong."""
+    if alive[0] == 0 or x.size != rows.values.shape[1]:
+        return np.nan
+    for j in range(x.size):
+        rows.values[0, j] = x[j]
+    return margin(rows, geometry, state)
+
+
+# ---------------------------------------------------------------- rows of each kind
+
+
 class Arrays:
     """The row of the last 1-D array given."""
+
+    plain, work = LOCKED, ()
 
     def __init__(self, features: int, bias: float) -> None:
         self.values = np.zeros((1, features))
@@ -70,7 +141,7 @@ class Dicts:
     """
 
     def __init__(self, column: dict[Hashable, int], bias: float) -> None:
-        self.column, self.bias = column, bias
+        self.column, self.address, self.bias = column, id(column), bias
         self._room(16)
         self.lay = compiled(dicts.lay, (0, 0, False, *self.work))
 
@@ -84,36 +155,38 @@ class Dicts:
         """Read the names and their columns anew."""
         self.table = np.zeros((4 << max(4, len(self.column).bit_length()), 3), np.int64)
         self.cursor, size = np.zeros(4, np.int64), self.data.size
-        self.plain = dicts.fill(id(self.column), dicts.KINDS, self.cursor, self.table)
+        self.plain = LOCKED and dicts.fill(self.address, dicts.KINDS, self.cursor, self.table)
         work = self.cursor, np.zeros((4, size), np.int64), np.zeros(size), np.zeros(size, np.int64)
         self.work = (dicts.KINDS, *work, self.table, self.data, self.indices, self.indptr)
 
     def put(self, x: Mapping[Hashable, float], grow: bool = False) -> None:
         """Lay the row out. A name without a column gets the next one with `grow`, and is left out without."""
-        if type(x) in PLAIN and self.plain and self.lay(id(x), id(self.column), grow, *self.work) == DONE:
+        if type(x) not in PLAIN:
+            x = dict(x)
+        if self.plain and self.lay(id(x), self.address, grow, *self.work) == DONE:
             return
         self._put(x, grow)
 
     def _put(self, x: Mapping[Hashable, float], grow: bool) -> None:
         """The same for names and numbers of any type."""
         column = self.column
-        if grow:
-            for name in x:
-                if name not in column:
-                    column[name] = len(column)
-                    self._meet(name)
-        found = [(column[name], value) for name, value in x.items() if name in column]
+        if not grow:
+            x = {name: value for name, value in x.items() if name in column}
         try:
-            values = np.array(array("d", [value for _, value in found]))
+            values = np.array(array("d", x.values()))
         except (TypeError, OverflowError):
             name, value = next((k, v) for k, v in x.items() if not is_number(v))
             raise ValueError(f"feature {name!r}: value {value!r} is not a number, or too large") from None
-        if len(found) > self.data.size:
-            self._room(2 * len(found))
-        columns = np.array([j for j, _ in found], np.uint32)
+        for name in x:
+            if name not in column:
+                column[name] = len(column)
+                self._meet(name)
+        if len(x) > self.data.size:
+            self._room(2 * len(x))
+        columns = np.array([column[name] for name in x], np.uint32)
         order = np.argsort(columns)
-        self.data[: len(found)], self.indices[: len(found)] = values[order], columns[order]
-        self.indptr[1] = len(found)
+        self.data[: len(x)], self.indices[: len(x)] = values[order], columns[order]
+        self.indptr[1] = len(x)
 
     def _meet(self, name: Hashable) -> None:
         """Let compiled code know a name that just got its column."""
@@ -133,57 +206,81 @@ class Dicts:
 
 
 class One:
-    """One run on rows of one kind."""
+    """One run on rows of one kind.
+
+    A row is put and then learnt or predicted, which nobody else may do meanwhile. Or one compiled call does it all
+    (`learn_whole`, `margin_whole`): it keeps the interpreter's lock, so no other thread comes between; and it does
+    nothing unless `alive` is 1, which it is not while a row is put, nor after runs, names or classes have changed.
+    """
 
     play: Any
-    margin_of: Any
+    look: Any
+    play_whole: Any
+    look_whole: Any
 
     def __init__(self, runs: list[Run], which: int, row: Any, old: One | None = None) -> None:
-        run = runs[which]
-        learner = run.learner
-        self.runs, self.run, self.row, self.state, self.rows = runs, run, row, run.state, row.rows
-        self.targets = learner.targets
+        run, learner = runs[which], runs[which].learner
+        self.runs, self.run, self.row, self.state, self.rows, self.work = runs, run, row, run.state, row.rows, row.work
+        self.targets, self.alive = learner.targets, np.zeros(1, np.int64)
         self.y, self.c, self.z, self.q, self.top = np.zeros(1), np.ones(1), np.zeros(1), np.zeros(1), np.zeros(1)
         out = self.z, self.q, self.top, run.tally, UNWATCHED
         self.args = (row.rows, 0, 1, self.y, self.c, *run.parts(), *out)
         self.margin_args = (row.rows, learner.geometry, run.state)
-        if old is not None and type(old.row) is type(row) and old.run is run:  # with other arrays of the same types
-            self.play, self.margin_of = old.play, old.margin_of
-        else:
-            parts = run.parts()[:3]
-            self.play = compiled(for_parts(play, *parts), self.args)
-            self.margin_of = compiled(for_parts(margin, *parts), self.margin_args)
+        self.named, laying = isinstance(row, Dicts), row.work[:-3]  # the last three are in the rows
+        self.whole_args = (self.alive, *laying, row.rows, self.y, self.c, *run.parts(), *out)
+        self.whole_margin_args = (self.alive, *laying, *self.margin_args)
+        parts = run.parts()[:3]
+        # It is swift where one call can do it all: for the only run, if no count of rates limits it. Kernels that call
+        # others call the cached ones, which are not for parts from outside the package.
+        only = len(runs) == 1 and not learner.rate.rates.size
+        self.swift = bool(row.plain and only and for_parts(play, *parts) is play)
+        if old is not None and type(old.row) is type(row) and old.run is run and old.swift >= self.swift:
+            self.play, self.look = old.play, old.look  # with other arrays of the same types
+            self.play_whole, self.look_whole = old.play_whole, old.look_whole
+            return
+        self.play = compiled(for_parts(play, *parts), self.args)
+        self.look = compiled(for_parts(margin, *parts), self.margin_args)
+        self.play_whole = self.look_whole = None
+        if self.swift:
+            given: tuple[Any, ...] = (0, 0) if self.named else (row.values[0],)
+            plays, looks = (play_dict, margin_of_dict) if self.named else (play_array, margin_of_array)
+            self.play_whole = compiled(plays, (*given, 0, 0.0, *self.whole_args))
+            self.look_whole = compiled(looks, (*given, *self.whole_margin_args))
 
     def stale(self) -> bool:
         """Whether the arrays it was made for have been replaced."""
-        return self.state is not self.run.state or self.rows is not self.row.rows
+        return self.state is not self.run.state or self.work is not self.row.work
 
-    def swift(self) -> bool:
-        """Whether it is the only run, on dicts, and no count of rates limits it."""
-        return len(self.runs) == 1 and isinstance(self.row, Dicts) and not self.run.learner.rate.rates.size
+    def current(self, runs: list[Run], row: Any) -> bool:
+        """Whether all is as when this was made."""
+        return self.row is row and self.runs is runs and self.work is row.work and self.state is self.run.state
 
-    def lay(self, runs: list[Run], row: Any, x: Any, grow: bool) -> bool:
-        """Lay out a dict where compiled code can and all is as when this was made; whether it did."""
-        return (
-            type(x) in PLAIN
-            and self.row is row
-            and row.plain
-            and self.runs is runs
-            and self.state is self.run.state
-            and self.rows is row.rows
-            and row.lay(id(x), id(row.column), grow, *row.work) == DONE
-        )
+    def learn_whole(self, x: Any, y: float, known: int) -> bool:
+        """Learn a row whose names are all among those `known`, if one call can; else nothing changes but names."""
+        if self.named:
+            played = type(x) in PLAIN and self.play_whole(id(x), self.row.address, known, y, *self.whole_args)
+        else:
+            played = is_vector(x) and self.play_whole(x, known, y, *self.whole_args)
+        return bool(played == PLAYED)
+
+    def margin_whole(self, x: Any) -> float:
+        """The margin of a row, if one call can find it; NaN if not."""
+        if self.named:
+            return self.look_whole(id(x), self.row.address, *self.whole_margin_args) if type(x) in PLAIN else NAN
+        return self.look_whole(x, *self.whole_margin_args) if is_vector(x) else NAN
 
     def learn(self, y: float, weight: float) -> None:
         """Play the row that was put, or raise and leave the run as it was."""
         self.y[0], self.c[0] = y, weight
-        if self.play(*self.args) == 0:
+        played = self.play(*self.args)
+        self.c[0] = 1.0
+        if played != PLAYED:
             names = list(self.row.column) if isinstance(self.row, Dicts) else None
             explain(self.row.matrix(), 0, y, self.z[0], self.q[0], self.run.features, names)
 
     def margin(self) -> float:
         """The margin of the row that was put."""
-        z: float = self.margin_of(*self.margin_args)
-        if not abs(z) < np.inf:
+        z: float = self.look(*self.margin_args)
+        if not -INFINITY < z < INFINITY:
             raise RowError(0, f": the margin is {z}: a value is not finite, or too large")
         return z

@@ -17,7 +17,7 @@ from ..errors import RowError
 from ..kernels import operators
 from ..kernels.floats import Floats
 from ..kernels.rows import CSR, Dense
-from .matrices import explain
+from .matrices import checked, explain, rows_of
 
 Chunk = tuple[Any, ArrayLike, ArrayLike | None]
 Rows = Any  # `Dense` or `CSR` rows of the kernels
@@ -26,21 +26,8 @@ BLOCK = 1 << 19  # numbers in a block that is copied, scaled or converted: 4 MB,
 
 
 def _as_rows(X: Any, bias: float) -> Rows:
-    """Return the rows as the loops read them, without a copy if dtype and format allow (see also `_contiguous`)."""
-    if hasattr(X, "tocsr"):
-        X = X.tocsr()
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        data = X.data if X.data.dtype in (np.float32, np.float64) else X.data.astype(np.float64)
-        indices = X.indices.view(np.uint32 if X.indices.dtype.itemsize == 4 else np.uint64)
-        return CSR(data, indices, X.indptr.astype(np.uint64), bias)
-    X = np.asarray(X)
-    if X.ndim != 2:
-        raise ValueError(f"X must have two dimensions, got {X.ndim}")
-    if X.dtype not in (np.float32, np.float64):
-        X = X.astype(np.float64)
-    return Dense(X, bias)
+    """Return the rows of what `checked` gave as the loops read them; dense ones as they are (see `_contiguous`)."""
+    return Dense(X, bias) if isinstance(X, np.ndarray) else rows_of(X, bias)
 
 
 def _contiguous(rows: Rows, first: int) -> Iterator[tuple[int, Rows, int]]:
@@ -71,7 +58,7 @@ class Data:
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (m, d)
-        The rows, float32 or float64 as given and never copied; sums are in float64.
+        The rows. They go through `checked`: float32 or float64 in plain form is not copied. Sums are in float64.
     y : array_like of shape (m,)
         Targets.
     weight : array_like of shape (m,), default None
@@ -98,7 +85,7 @@ class Data:
     """
 
     def __init__(self, X: Any, y: ArrayLike, weight: ArrayLike | None = None, bias: float = 0.0) -> None:
-        self._X: Any = X if hasattr(X, "tocsr") else np.asarray(X)
+        self._X: Any = checked(X)
         self._rows: Rows | None = _as_rows(self._X, float(bias))
         self._source: Callable[[], Iterable[Chunk]] | None = None
         self._set(self._X.shape[0], self._X.shape[1], y, weight, bias)
@@ -158,7 +145,7 @@ class Data:
                     f"the source gave other rows on a second reading, from row {first} on; "
                     "a rival reads the rows several times: give a callable that starts again from the first row"
                 )
-            yield from _contiguous(_as_rows(X, self.bias), first)
+            yield from _contiguous(_as_rows(checked(X), self.bias), first)
             first += count
         if first != self.rounds:
             raise ValueError(

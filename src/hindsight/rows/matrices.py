@@ -1,4 +1,8 @@
-"""The rows of a matrix as the compiled loops read them, and why a row cannot be played."""
+"""The one gate for matrices that compiled code reads, their rows as the loops read them, and why one cannot be played.
+
+Compiled code follows `indptr` and the column indices as they are: a matrix whose arrays do not fit together would be
+misread, or read and written beyond its memory. So every matrix goes through `checked` before compiled code sees it.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,136 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..errors import RowError
+from ..kernels.compiler import kernel
 from ..kernels.rows import CSR, Dense, Strided
+
+REAL = (np.dtype(np.float64), np.dtype(np.float32))
+WHOLE = (np.dtype(np.int64), np.dtype(np.int32))
+ONE = np.uint64(1)
+
+
+def checked(X: Any, ordered: bool = True) -> Any:
+    """Return a matrix that compiled code can trust: `X` itself if it is one, otherwise a copy; `X` is never changed.
+
+    That is a 2-D array of float32 or float64, or a CSR matrix of these: its arrays contiguous and as long as `indptr`
+    says, `indptr` ascending from 0, and in each row the column indices ascending within the width. Unsorted indices are
+    sorted, and the values of equal ones added up. The arrays themselves are looked at: what scipy remembers of them may
+    be out of date.
+
+    Parameters
+    ----------
+    X : array_like, or sparse matrix or array of any format
+        The rows.
+    ordered : bool, default True
+        Whether to check the column indices, in one pass over them. The loop that learns checks them itself, and stops
+        at a row where they are not as they should be; then call `in_order`.
+
+    Raises
+    ------
+    ValueError
+        If there are not two dimensions, or no real numbers, or the arrays do not fit together.
+    RowError
+        If a column index lies outside the width.
+    """
+    if not hasattr(X, "tocsr"):
+        X = np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions, got {X.ndim}")
+    if isinstance(X, np.ndarray):
+        return _plain(X, REAL)
+    X = _as_csr(X)
+    size = _entries(X, X.shape[0])
+    arrays = _plain(X.data[:size], REAL), _plain(X.indices[:size], WHOLE), _plain(X.indptr, WHOLE)
+    if any(not _same(a, b) for a, b in zip(arrays, (X.data, X.indices, X.indptr), strict=True)):
+        X = type(X)(arrays, shape=X.shape)
+    return in_order(X) if ordered else X
+
+
+def _plain(array: np.ndarray, kinds: tuple[np.dtype[Any], ...]) -> np.ndarray:
+    """The array, or a copy of it: of one of these types (the first if it has none), aligned, a vector contiguous."""
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"X must hold real numbers, got {array.dtype}")
+    dtype = array.dtype.newbyteorder("=")
+    return np.require(array, dtype if dtype in kinds else kinds[0], ["C", "A"] if array.ndim == 1 else ["A"])
+
+
+def _same(array: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two arrays are the same memory, read the same way."""
+    return array is other or array.__array_interface__ == other.__array_interface__
+
+
+def _as_csr(X: Any) -> Any:
+    """A sparse matrix as CSR; one of another format is checked first, for scipy trusts it where it converts."""
+    if X.format == "csr":
+        return X
+    m, n = X.shape
+    if X.format == "coo":
+        for name, at, size in (("row", X.row, m), ("column", X.col, n)):
+            if len(at) != len(X.data) or (len(at) and not 0 <= at.min() <= at.max() < size):
+                raise ValueError(f"X has {len(X.data)} values, but not as many {name} indices in 0..{size - 1}")
+    elif X.format in ("csc", "bsr"):
+        R, C = getattr(X, "blocksize", (1, 1))
+        count, size = (n, m) if X.format == "csc" else (m // R, n // C)
+        used = X.indices[: _entries(X, count)]
+        if used.size and not 0 <= used.min() <= used.max() < size:
+            bad = used[(used < 0) | (used >= size)][0]
+            raise ValueError(f"X.indices must lie in 0..{size - 1}, got {bad}")
+    return X.tocsr()
+
+
+def _entries(X: Any, count: int) -> int:
+    """The number of entries of a compressed matrix that has so many rows (CSC: columns); an error unless they exist."""
+    for name in ("indices", "indptr"):
+        array = getattr(X, name)
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            raise ValueError(f"X.{name} must be a vector of integers, got {array.dtype} of shape {array.shape}")
+    indptr = X.indptr
+    if indptr.size != count + 1 or indptr[0] != 0:
+        what = f"{indptr.size} numbers" if indptr.size != count + 1 else f"{indptr[0]} first"
+        raise ValueError(f"X.indptr must have {count + 1} numbers for shape {X.shape}, 0 first; got {what}")
+    falls = indptr[1:] < indptr[:-1]
+    if falls.any():
+        t = int(falls.argmax())
+        raise ValueError(f"X.indptr must ascend, but {indptr[t + 1]} comes after {indptr[t]} (X.indptr[{t + 1}])")
+    for name in ("data", "indices"):
+        if len(getattr(X, name)) < indptr[-1]:
+            raise ValueError(f"X.{name} has {len(getattr(X, name))} entries, but X.indptr ends at {indptr[-1]}")
+    return int(indptr[-1])
+
+
+def in_order(X: Any) -> Any:
+    """Return X if the indices of each row ascend within the width, and else a copy of which that is true."""
+    if isinstance(X, np.ndarray):
+        return X
+    rows = rows_of(X, 0.0)
+    t = first_disorder(rows.indices, rows.indptr, np.uint64(X.shape[1]))
+    if t < 0:
+        return X
+    outside = (X.indices < 0) | (X.indices >= X.shape[1])
+    if outside.any():
+        k = int(outside.argmax())
+        row = int(np.searchsorted(X.indptr, k, "right")) - 1
+        raise RowError(row, f": column index {X.indices[k]} lies outside 0..{X.shape[1] - 1}")
+    X = type(X)((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+    X.sum_duplicates()
+    return X
+
+
+@kernel  # type: ignore[untyped-decorator]
+def first_disorder(indices: Any, indptr: Any, width: Any) -> int:
+    """The first row whose indices do not ascend within the width; -1 if there is none."""
+    for t in range(indptr.size - 1):
+        a, b = indptr[t], indptr[t + 1]
+        wrong = a < b and indices[b - ONE] >= width
+        for k in range(a + ONE, b):
+            wrong |= indices[k - ONE] >= indices[k]
+        if wrong:
+            return t
+    return -1
 
 
 def rows_of(X: Any, bias: float) -> Any:
-    """Return the rows of a 2-D float array of any strides or a CSR matrix, as the loops read them, without a copy."""
+    """Return the rows of what `checked` gave, as the loops read them, without a copy."""
     if isinstance(X, np.ndarray):
         if X.flags.c_contiguous:
             return Dense(X, bias)
@@ -45,12 +174,8 @@ def explain(X: Any, row: int, y: float, z: float, q: float, width: int, names: S
     else:
         span = slice(X.indptr[row], X.indptr[row + 1])
         columns, values = X.indices[span], X.data[span]
-        for k, j in enumerate(columns):
-            if not 0 <= j < width:
-                raise RowError(row, f": column index {j} lies outside 0..{width - 1}")
-            if k and j <= columns[k - 1]:
-                what = "appears twice" if j == columns[k - 1] else f"comes after {columns[k - 1]}: sort the indices"
-                raise RowError(row, f": column index {j} {what}")
+        if columns.size and columns[-1] >= width:
+            raise RowError(row, f": column index {columns[-1]} lies outside 0..{width - 1}")
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
         k = int(bad[0])

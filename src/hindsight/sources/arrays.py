@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SourceError
+from ..rows.matrices import checked
 from .base import Chunk, Position, ReadOptions, Source, first_position, suggestion
 from .labels import label_text
 from .names import NumberedNames
@@ -182,11 +183,10 @@ def _csr(X: Any, where: str) -> Any:
 
     if not sparse.issparse(X):
         raise SourceError(f"{where}: rows cannot be read from {type(X).__name__}")
-    X = sparse.csr_matrix(X)
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+    try:
+        return sparse.csr_matrix(checked(X))
+    except ValueError as error:
+        raise SourceError(f"{where}: {error}") from None
 
 
 def _vector(values: Any, m: int, what: str, where: str) -> np.ndarray | None:
@@ -234,7 +234,10 @@ def open_npz(path: str, options: ReadOptions) -> Source:
 
         if str(arrays.get("format", np.array(b"csr")).item()) not in ("b'csr'", "csr"):
             raise SourceError(f"{path}: the matrix is not saved as CSR")
-        X: Any = csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=tuple(arrays["shape"]))
+        try:
+            X: Any = csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=tuple(arrays["shape"]))
+        except (ValueError, TypeError) as error:
+            raise SourceError(f"{path}: {_reason(error)}") from None
     elif "X" in arrays:
         X = arrays["X"]
     else:

@@ -136,10 +136,7 @@ class Model:
         RowError
             If a value is not finite, or a margin overflows.
         """
-        if not hasattr(X, "indptr"):
-            X = np.asarray(X)
-        if X.dtype not in (np.float64, np.float32):
-            X = X.astype(np.float64)
+        X = X if hasattr(X, "tocsr") else np.asarray(X)
         if X.ndim != 2 or X.shape[1] != self.features:
             raise ValueError(f"the model has {self.features} features, the rows have shape {X.shape}")
         return margins(self.weights, X, self.runs[0].bias, self.names)

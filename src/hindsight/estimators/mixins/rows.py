@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
 from ...errors import RowError
-from ...rows.matrices import explain
+from ...rows.matrices import checked
 from ...validation import check_weights
 
 if TYPE_CHECKING:
@@ -31,9 +31,14 @@ class RowsMixin:
         tags.input_tags.sparse = self._takes_sparse
         return tags
 
-    def _read(self, X: Any, reset: bool, **checks: Any) -> Any:
-        """X as a float array or CSR matrix, without a copy where it is one already; `reset` notes its features."""
+    def _read(self, X: Any, reset: bool, *, ordered: bool = True, **checks: Any) -> Any:
+        """X as a float array or CSR matrix, without a copy where it is one already; `reset` notes its features.
+
+        A sparse one is `checked` before anything reads it, with its column indices unless they need not be `ordered`.
+        """
         checks |= {"accept_sparse": "csr" if self._takes_sparse else False, "dtype": FLOATS}
+        if self._takes_sparse and hasattr(X, "tocsr"):
+            X = checked(X, ordered)
         frame = X if isinstance(X, np.ndarray) else nw.from_native(X, eager_only=True, pass_through=True)
         if not isinstance(frame, nw.DataFrame):
             return validate_data(self, X, reset=reset, **checks)
@@ -41,11 +46,11 @@ class RowsMixin:
         return check_array(frame.to_numpy(), **checks)
 
     def _matrix(self, X: Any, reset: bool) -> Any:
-        """X as `_read` gives it, with values that may not be finite.
+        """X as `_read` gives it, with values that may not be finite and indices that may not be in order.
 
-        What learns finds NaN and infinity while it reads the rows; another pass over them would double the time.
+        What learns finds both while it reads the rows; another pass over them would double the time.
         """
-        return self._read(X, reset, ensure_all_finite=False)
+        return self._read(X, reset, ordered=False, ensure_all_finite=False)
 
     @property
     def _feature_names(self) -> Sequence[Any] | None:
@@ -75,12 +80,3 @@ def check_finite(X: np.ndarray) -> None:
         row, column = np.argwhere(~np.isfinite(X))[0].tolist()
         value = "NaN" if np.isnan(X[row, column]) else repr(float(X[row, column]))
         raise RowError(row, f", column {column}: value {value} is not finite")
-
-
-def check_indices(X: Any) -> None:
-    """Refuse a sparse matrix with a column index outside its width: loops over it would leave their memory."""
-    if isinstance(X, np.ndarray) or not X.indices.size:
-        return
-    if X.indices.min() < 0 or X.indices.max() >= X.shape[1]:
-        bad = int(np.flatnonzero((X.indices < 0) | (X.indices >= X.shape[1]))[0])
-        explain(X, int(np.searchsorted(X.indptr, bad, "right")) - 1, 0.0, 0.0, 0.0, X.shape[1], None)

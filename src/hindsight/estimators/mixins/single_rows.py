@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,19 +15,35 @@ from ...online.single_row import Arrays, Dicts, One
 from ...validation import check_target, check_targets, check_weights
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
 
     from ...online.learners import Learner
     from ...online.run import Run
 
-TEMPORARY = ("_ones", "_row", "_swift")  # attributes that only save time, made again when needed
+TEMPORARY = ("_lock", "_ones", "_row", "_swift")  # attributes of no lasting worth, made again when needed
+ARRAYS = (np.ndarray, list, tuple)
+
+
+def has_names(x: Any) -> bool:
+    """Whether a row is a mapping from names to values."""
+    return isinstance(x, dict) or (not isinstance(x, ARRAYS) and isinstance(x, Mapping))
+
+
+class LockOfEach:
+    """A lock for each instance, made at first use."""
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        return instance.__dict__.setdefault("_lock", Lock())  # one for all threads, whichever comes first
 
 
 class SingleRowMixin:
     """Learning and predicting one row with every run.
 
-    Names of dicts get their column at first sight, where the geometry of the learner can grow.
+    Names of dicts get their column at first sight, where the geometry of the learner can grow. Any thread may learn or
+    predict a row: what one compiled call cannot do (see `One`) is done `_alone`.
     """
+
+    _lock = LockOfEach()
 
     runs_: list[Run]
     n_features_in_: int
@@ -33,7 +51,7 @@ class SingleRowMixin:
     average: str | None
     start: Any
     _ones: dict[int, One]  # each run bound to the row that is laid out
-    _swift: One | None  # the only run, if rows are dicts
+    _swift: One | None  # the only run, where one call can lay a row out and learn or predict it
     _row: Any  # where single rows are laid out
     _column: dict[Hashable, int]  # of each name that dicts have used
 
@@ -50,7 +68,7 @@ class SingleRowMixin:
     def _first_row(self, x: Any, count: int) -> None:
         """Start runs for a first row that came by itself."""
         features = getattr(self, "features", None)
-        if isinstance(x, dict):
+        if has_names(x):
             if features is None and not self._learner().geometry.can_grow:
                 raise ValueError("declare the features (features=[...]) before dicts: multiplicative weights need N")
             self._column = {k: j for j, k in enumerate(x if features is None else features)}
@@ -58,36 +76,35 @@ class SingleRowMixin:
         else:
             self.n_features_in_ = np.asarray(x).shape[0] if np.ndim(x) == 1 else 0
         if self.n_features_in_ == 0:
-            raise ValueError(f"x must be a dict or a 1-D array with at least one feature, got {x!r}")
+            raise ValueError(f"x must be a mapping or a 1-D array with at least one feature, got {x!r}")
         self._begin(self.n_features_in_, count)
 
+    def _alone(self, do: Callable[..., Any], *arguments: Any) -> Any:
+        """Do something while no other thread learns or predicts a single row."""
+        with self._lock:
+            one = self.__dict__.get("_swift")
+            if one is not None:
+                one.alive[0] = 0
+            try:
+                return do(*arguments)
+            finally:
+                one = self.__dict__.get("_swift")
+                if one is not None and one.row is self._row and not one.stale():
+                    one.alive[0] = 1
+
     def _learn_one(self, x: Any, targets: list[float], weight: float) -> None:
-        """Play one row with every run; on an error each is as it was, and so are the names."""
-        runs = self.runs_
-        one, laid = self.__dict__.get("_swift"), False
-        if (
-            one is not None
-            and weight == 1.0
-            and check_target(one.targets, targets[0])
-            and one.lay(runs, self._row, x, True)
-        ):
-            if len(self._column) == self.n_features_in_:  # the common case, at least cost
-                one.learn(targets[0], 1.0)
-                return
-            laid = True
+        """Play one row with every run, alone; on an error each is as it was, and so are the names."""
         self._check_one(targets, weight)
+        runs = self.runs_
         known, room = self.n_features_in_, runs[0].features
         before: list[Any] = []
         try:
-            if laid:
-                self._add_features()
-            else:
-                self._put(x, True)
+            self._put(x, True)
             for k, y in enumerate(targets):
-                if k > 0:
-                    before.append(runs[k - 1].snapshot())
+                if k + 1 < len(targets):  # the last run is itself as before where it fails
+                    before.append(runs[k].snapshot())
                 self._ready(k).learn(y, weight)
-        except ValueError:
+        except BaseException:
             for run, state in zip(runs, before, strict=False):
                 run.restore(state)
             if "_column" in self.__dict__ and len(self._column) > known:
@@ -106,13 +123,26 @@ class SingleRowMixin:
         if rates and weight > 0.0 and self.runs_[0].rounds >= rates:
             raise ValueError(f"{rates} rates were given, but there are more rounds than that")
 
+    def _swift_margin(self, one: One | None, x: Any) -> float:
+        """The margin of a row for the only run, in one compiled call; NaN where that cannot be."""
+        if one is None or self.average is not None or not one.current(self.runs_, self._row):
+            return math.nan
+        return one.margin_whole(x)
+
+    def _swiftly_learnt(self, one: One | None, x: Any, y: float, weight: float) -> bool:
+        """Learn a row with the only run, in one compiled call, where that can be; whether it was."""
+        return (
+            one is not None
+            and weight == 1.0
+            and check_target(one.targets, y)
+            and one.current(self.runs_, self._row)
+            and one.learn_whole(x, y, self.n_features_in_)
+        )
+
     def _margins_one(self, x: Any) -> list[float]:
-        """The margin of one row for every run."""
+        """The margin of one row for every run, alone."""
         if "runs_" not in self.__dict__:
             check_is_fitted(self)
-        one = self.__dict__.get("_swift")
-        if one is not None and self.average is None and one.lay(self.runs_, self._row, x, False):
-            return [one.margin()]
         self._put(x, False)
         if self.average is None:
             if len(self.runs_) == 1:
@@ -130,7 +160,7 @@ class SingleRowMixin:
     def _put(self, x: Any, grow: bool) -> None:
         """Lay the row where the kernel reads it; with `grow`, new names get a column."""
         row = self.__dict__.get("_row")
-        if isinstance(x, dict):
+        if has_names(x):
             if type(row) is not Dicts:
                 if "_column" not in self.__dict__:
                     names = getattr(self, "feature_names_in_", None)
@@ -150,7 +180,7 @@ class SingleRowMixin:
         one: One | None = ones.get(k)
         if one is None or one.run is not self.runs_[k] or one.row is not self._row or one.stale():
             one = ones[k] = One(self.runs_, k, self._row, one)
-            self._swift = one if one.swift() else None
+            self._swift = one if one.swift else None
         return one
 
     # ---- names that are new
