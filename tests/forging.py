@@ -340,8 +340,8 @@ def use_estimator(found: Any, data: str, path: Path) -> None:
     """What can be done with an estimator."""
     if hasattr(found, "runs_") and hasattr(found, "average"):
         attempt(lambda: card("model", open_model(str(path)), 5))
-    given = [(X, Y), (X, LABELS), (X[:, 0], Y), (X[:, 0], Y > 0.3), (NAMED, LABELS), (WHOLE[:, :1], LABELS), (X, Y > 0)]
-    for rows, y in given:
+    given = [(X, Y), (X, LABELS), (X[:, 0], Y), (X[:, 0], Y > 0.3), (WHOLE[:, :1], LABELS), (X, Y > 0)]
+    for rows, y in [*given, (NAMED, LABELS)] if isinstance(found, hindsight.GenerativeClassifier) else given:
         for name in ("predict", "predict_proba", "decision_function", "transform"):
             if hasattr(found, name):
                 attempt(getattr(found, name), rows)
@@ -352,7 +352,7 @@ def use_estimator(found: Any, data: str, path: Path) -> None:
             attempt(found.fit, rows, y)
     if hasattr(found, "learn_one"):
         for row in (ROW, {"a": 1.0, "z": 2.0}, X[0], {0: 1.0, 1: 0.5}):
-            for y in ("u", "new", 0.5):
+            for y in ("u", "new") if hasattr(found, "classes_") else (0.5, -1.0):
                 attempt(found.predict_one, row)
                 attempt(found.learn_one, row, y)
 
@@ -415,7 +415,6 @@ def work(numbers: range, true: dict[str, Saved], tags: list[str], folder: Path, 
         for k in numbers:
             rng = np.random.default_rng(k)
             name = names[k % len(names)]
-            note = json.dumps([k, done, ODD.most_common(200), name]).encode()[: (1 << 16) - 8]
             note = json.dumps([k, done, dict(ODD.most_common(200)), name]).encode()
             if len(note) > (1 << 16) - 8:
                 note = json.dumps([k, done, {}, name]).encode()

@@ -31,6 +31,11 @@ def check_estimator(cls: Any, fields: dict[str, Any]) -> None:
     if names is not None:
         known = isinstance(names, np.ndarray) and names.shape == (features,) and names.dtype.kind in "OU"
         want(known, "`feature_names_in_` must have one name per feature")
+    if "certificate_" in fields:
+        from ..certificates.certificate import Certificate, Certificates
+
+        known = isinstance(fields["certificate_"], (Certificate, Certificates))
+        want(known, "`certificate_` must be a certificate")
 
 
 def check_runs(fields: dict[str, Any], kind: type) -> None:

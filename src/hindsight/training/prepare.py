@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import NewLabelError
-from ..rows.scaling import scaled
+from ..rows.scaling import check_scale, scaled
 from ..sources import SourceError, label_text, open_source
+from ..storage.fields import conforms, is_count
+from ..storage.registry import want
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -81,7 +83,10 @@ class Preparation:
         """The source from its beginning, with each feature at its column."""
         source = self.plan.open()
         if self.source_state is not None:
-            source.restore(self.source_state)
+            try:
+                source.restore(self.source_state)
+            except KeyError as error:
+                raise SourceError(f"{self.plan.data}: its features were numbered in another way: no {error}") from None
         return source
 
     def prepare(self, chunk: Chunk, runs: Sequence[Sequence[Run]]) -> PreparedChunk:
@@ -214,7 +219,57 @@ def read_all(plan: Plan) -> AllRows:
 # ---------------------------------------------------------------- for a saved model
 
 # The options of reading that hold for other files too; `features` are then the columns that were read.
-READING = ("features", "ignore", "header", "separator", "categorical", "missing", "zero_based", "hash_bits")
+READING: dict[str, Any] = {
+    "features": list[str] | None,
+    "ignore": list[str],
+    "header": bool,
+    "separator": str | None,
+    "categorical": list[str] | str,
+    "missing": str,
+    "zero_based": bool,
+    "hash_bits": int | None,
+}
+OWN_READING: dict[str, Any] = {"weight": str | None, "format": str | None, "labels": bool | None, "rejects": bool}
+PACE = ("chunk", "ahead", "digest")  # options that results do not depend on: a file does not choose them
+
+
+def check_reading(options: Any) -> dict[str, Any]:
+    """The options of reading that a file gives, without those of the pace; a ModelError where one is none."""
+    want(isinstance(options, dict), "the options of reading must be a mapping")
+    kinds, out = READING | OWN_READING, {}
+    for name, value in options.items():
+        if name in PACE:
+            continue
+        value = list(value) if isinstance(value, tuple) else value
+        want(name in kinds and conforms(value, kinds[name]), f"`reading.{name!s:.40}` is not an option like it")
+        out[name] = value
+    return out
+
+
+def check_source_state(state: Any) -> None:
+    """Refuse what is not how a source numbers its features: by names, by a count of columns, or by a hash."""
+    if state is None:
+        return
+    want(conforms(state, dict[str, Any]), "the features must be numbered by a mapping")
+    names, spaces, space = state.get("names", []), state.get("spaces", []), state.get("space")
+    want(conforms(names, list[str]) and conforms(spaces, list[str]), "the names of features must be strings")
+    if space is not None:
+        fits = conforms(space, list[int]) and len(space) == len(names) and all(0 <= k <= len(spaces) for k in space)
+        want(fits, "every feature must have a namespace")
+    columns, used = state.get("columns", 0), state.get("used", [0, 0, 0])
+    want(is_count(columns) and columns <= 1 << 31, "the columns must be a count")
+    want(conforms(used, list[int]) and len(used) == 3 and all(map(is_count, used)), "the columns must be counts")
+    want(isinstance(state.get("prints", ""), str), "the prints of names must be a string")
+
+
+def check_preparation(model: Model) -> dict[str, Any]:
+    """How the rows of a model from a file were prepared; a ModelError where it is not told as it must be."""
+    made = model.preparation
+    if made:
+        want(made.get("kind") in ("dense", "sparse"), "the kind of rows must be dense or sparse")
+        check_scale(made.get("scale"), model.features)
+        check_source_state(made.get("state"))
+    return {"source": check_reading(made.get("source", {})), "kind": made.get("kind"), "scale": made.get("scale")}
 
 
 def rows_to_predict(model: Model, data: Any, form: str | None = None) -> Iterator[tuple[Any, Callable[[int], str]]]:
@@ -236,11 +291,11 @@ def rows_to_predict(model: Model, data: Any, form: str | None = None) -> Iterato
     place : callable
         Where row i of the chunk stands.
     """
-    known = model.preparation.get("source", {})
-    options = {name: known[name] for name in READING if name in known}
+    made = check_preparation(model)
+    options = {name: made["source"][name] for name in READING if name in made["source"]}
     if options.get("missing") == "skip":
         options["missing"] = "error"  # a row left out would shift all predictions after it
-    if not options.get("categorical") and "features" not in options and model.preparation.get("kind") != "sparse":
+    if not options.get("categorical") and "features" not in options and made["kind"] != "sparse":
         options["features"] = model.names
     source = open_source(data, None, format=form, **options)
     column = None if model.names is None else {name: j for j, name in enumerate(model.names)}
@@ -248,7 +303,7 @@ def rows_to_predict(model: Model, data: Any, form: str | None = None) -> Iterato
         X = chunk.X
         if source.kind == "sparse" and column is not None:
             X = columns_by_name(X, source.names, column, model.features)
-        yield scaled(X, model.preparation.get("scale")), chunk.place
+        yield scaled(X, made["scale"]), chunk.place
 
 
 def columns_by_name(X: Any, names: Sequence[str], column: dict[str, int], features: int) -> Any:
