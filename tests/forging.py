@@ -129,7 +129,13 @@ def true_estimators(folder: Path) -> dict[str, Saved]:
     """Estimators of every class, with every density, and those that learnt rows one at a time."""
     made = {}
     for kind in PUBLIC:
-        for options in ({}, {"average": "after", "keep_margins": True}, {"batch": 3}, {"warm_start": True}, {"rates": Y}):
+        for options in (
+            {},
+            {"average": "after", "keep_margins": True},
+            {"batch": 3},
+            {"warm_start": True},
+            {"rates": Y},
+        ):
             if set(options) <= set(kind().get_params()):
                 made[f"{kind.__name__} {options if options else ''}"] = kind(**options)
     families = {

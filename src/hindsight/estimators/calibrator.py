@@ -90,6 +90,9 @@ class Calibrator(AllOrNothingMixin, LabelsMixin, SaveMixin, BaseEstimator):  # t
         want(isinstance(knots, list) and len(knots) == count, f"`knots_` must be {count} curves")
         for curve in knots:
             check_knots(curve)
+        wraps = fields["classifier"] is not None
+        known = hasattr(fields.get("classifier_"), "predict_proba") and classes is not None
+        want(known if wraps else "classifier_" not in fields, "`classifier_` must be a classifier if there is one")
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import ClassifierTags, TransformerTags, get_tags

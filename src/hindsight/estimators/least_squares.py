@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..batch.least_squares import Factor, LeastSquaresSolution, normal_equations, solve_sparse
 from ..rows.data import Data
+from ..storage.fields import conforms
 from ..storage.registry import want
 from ..validation import check_targets, number
 from .mixins import AllOrNothingMixin, RowsMixin, SaveMixin, TargetsMixin
@@ -109,6 +110,8 @@ class LeastSquares(AllOrNothingMixin, SaveMixin, TargetsMixin, RowsMixin, Regres
     def _check_saved(fields: dict[str, Any]) -> None:
         if "_factor" not in fields:
             return
+        for name in ("l2", "rcond", "tol"):
+            want(conforms(fields[name], float | None), f"`{name}` must be a number")
         factor, found, features = fields["_factor"], fields["_iterated"], fields.get("n_features_in_")
         want(factor is None or isinstance(factor, Factor), "`_factor` must be a factor")
         want(found is None or isinstance(found, LeastSquaresSolution), "`_iterated` must be a solution")

@@ -99,7 +99,7 @@ class Preparation:
     def replay(self, runs: Sequence[Run]) -> Iterator[PreparedChunk]:
         """One pass over the rows as the runs of one learner played them."""
         source, width = self.open(), runs[0].features
-        for chunk in limited(self.plan.chunks(source), self.plan.limit, 0):
+        for chunk in limited(source, self.plan.chunks(source), self.plan.limit):
             if not len(chunk):
                 continue
             rows = self.prepare(chunk, [runs])
@@ -200,7 +200,7 @@ def read_all(plan: Plan) -> AllRows:
     ((5, 10), (5,))
     """
     source = plan.open()
-    chunks = [chunk for chunk in limited(plan.chunks(source), plan.limit, 0) if len(chunk)]
+    chunks = [chunk for chunk in limited(source, plan.chunks(source), plan.limit) if len(chunk)]
     if not chunks:
         raise SourceError(f"{plan.data}: there is no row to learn from")
     targets = [targets_of(chunk) for chunk in chunks]
@@ -336,15 +336,41 @@ def sampled(chunks: Iterator[Chunk], part: float, seed: int) -> Iterator[Chunk]:
         yield chunk
 
 
-def limited(chunks: Iterator[Chunk], limit: int | None, row: int) -> Iterator[Chunk]:
-    """Chunks up to `limit` rows in all, `row` of which were taken before."""
-    for chunk in chunks:
-        if limit is not None and row + len(chunk) >= limit:
-            select(chunk, slice(limit - row))
-            yield chunk
+def limited(source: Source, chunks: Iterator[Chunk], limit: int | None, row: int = 0) -> Iterator[Chunk]:
+    """Chunks of a source up to `limit` rows in all, `row` of which were taken before; no further one is read."""
+    if limit is None:
+        yield from chunks
+        return
+    known = source.width
+    while row < limit:
+        chunk = next(chunks, None)
+        if chunk is None:
             return
-        row += len(chunk)
+        if row + len(chunk) >= limit:
+            cut(source, chunk, limit - row, known)
+        row, known = row + len(chunk), source.width
         yield chunk
+
+
+def cut(source: Source, chunk: Chunk, count: int, known: int) -> None:
+    """Keep the first rows of a chunk, and of it and its source no more than had been read up to the last of them.
+
+    So what is taken does not depend on where a chunk ends: neither bad rows nor names of features that stand after the
+    last row. `known` is the number of columns before the chunk.
+    """
+    last, rejects = line_of(chunk.place(count - 1)), chunk.rejects
+    chunk.rejects = [reject for reject in rejects if reject.line < last]
+    source.rejected -= len(rejects) - len(chunk.rejects)
+    select(chunk, slice(count))
+    if source.kind == "sparse" and chunk.position.get("width") == chunk.X.shape[1]:
+        width = max(known, int(chunk.X.indices.max(initial=-1)) + 1)
+        chunk.X.resize((count, width))
+        source.width = chunk.position["width"] = width
+
+
+def line_of(place: str) -> int:
+    """The number at the end of where a row stands."""
+    return int(place.rpartition(" ")[2])
 
 
 def select(chunk: Chunk, rows: Any) -> None:

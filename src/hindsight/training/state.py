@@ -120,8 +120,9 @@ class TrainingState:
 
     @property
     def digest(self) -> str | None:
-        """SHA-256 of what was read; None where it was not computed."""
-        return None if self.position is None else self.position.get("digest")
+        """SHA-256 of what was read; None where it was not computed, or a limit ended the reading within a chunk."""
+        cut = self.plan.limit is not None and self.rows_done == self.plan.limit * self.plan.passes
+        return None if cut or self.position is None else self.position.get("digest")
 
     @property
     def weight(self) -> float:
@@ -268,7 +269,7 @@ def survey(plan: Plan, source: Source) -> tuple[set[str], Measure]:
     """The labels, and the sizes of columns and rows, from one pass over the rows."""
     labels: set[str] = set()
     measure, classify = Measure(), plan.classify()
-    for chunk in limited(plan.chunks(source), plan.limit, 0):
+    for chunk in limited(source, plan.chunks(source), plan.limit):
         if classify:
             labels |= labels_in(targets_of(chunk))
             if len(labels) > MANY:
