@@ -582,7 +582,7 @@ def test_only_leftovers_that_nobody_writes_are_removed(tmp_path):
         (tmp_path / name).write_bytes(b"")
     for what in ("old", "old but writing"):
         os.utime(tmp_path / names[what], (time.time() - 2 * files.OLD,) * 2)
-    held = [open(tmp_path / names[what], "wb") for what in ("writing", "old but writing")]
+    held = [(tmp_path / names[what]).open("wb") for what in ("writing", "old but writing")]
     os.utime(tmp_path / names["old but writing"], (time.time() - 2 * files.OLD,) * 2)
     for file in held:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -279,9 +279,8 @@ def late_label(tmp_path, rows=200, at=150):
     rng = np.random.default_rng(2)
     labels = ["no", "yes"] * (rows // 2)
     labels[at] = "perhaps"
-    path.write_text(
-        "a,b,y\n" + "".join(f"{a:.3f},{b:.3f},{y}\n" for (a, b), y in zip(rng.normal(size=(rows, 2)), labels))
-    )
+    numbers = rng.normal(size=(rows, 2)).round(3).tolist()
+    path.write_text("a,b,y\n" + "".join(f"{a},{b},{y}\n" for (a, b), y in zip(numbers, labels, strict=True)))
     return Plan(str(path), "y", choose_learners(["perceptron"]), {"chunk": 256}, digest=True)
 
 
@@ -348,7 +347,7 @@ def test_new_predictions_cannot_join_a_resumed_run(tmp_path, table):
     plan = Plan(str(table), "y", choose_learners(["widrow-hoff"]), {"chunk": 2048}, digest=True)
     _, session = run(plan, 100, checkpoint=tmp_path / "kept")
     assert session.stopped
-    with pytest.raises(OptionError, match="predictions was not given when the checkpoint was written after .* rows"):
+    with pytest.raises(OptionError, match=r"predictions was not given when the checkpoint was written after .* rows"):
         resumed(plan, checkpoint=tmp_path / "kept", predictions=tmp_path / "p")
     assert not (tmp_path / "p").exists()
     assert resumed(plan, checkpoint=tmp_path / "kept").rows_done == 400

@@ -13,7 +13,7 @@ from ..density.base import Density, learn
 from ..density.online import OnlineDensity
 from ..errors import RowError
 from ..kernels import densities as kernels
-from ..storage.fields import is_vector
+from ..storage.fields import conforms, is_vector
 from ..storage.registry import want
 from ..validation import choice
 
@@ -43,6 +43,8 @@ class ClassDensitiesMixin:
         if "classes_" not in fields:
             return
         count, features = fields["classes_"].size, fields.get("n_features_in_")
+        crowd = fields["crowd"]
+        want(conforms(crowd, float) and 0.0 <= crowd < np.inf, "`crowd` must be a number, at least 0")
         bank, each, counts = fields["_bank"], fields["_each"], fields["class_count_"]
         want(is_vector(counts, count) and bool((counts >= 0.0).all()), f"`class_count_` must be {count} counts")
         known = isinstance(each, list) and all(isinstance(density, OnlineDensity) for density in each)

@@ -70,7 +70,7 @@ class IsotonicRegressor(SaveMixin, RegressorMixin, TransformerMixin, BaseEstimat
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:
-        if "knots_" in fields:
+        if {"knots_", "pools_", "increasing_"} & set(fields):
             check_knots(fields["knots_"])
             want(isinstance(fields["pools_"], Pools), "`pools_` must be pools")
             want(type(fields["increasing_"]) is bool, "`increasing_` must be true or false")

@@ -27,7 +27,8 @@ def check_estimator(cls: Any, fields: dict[str, Any]) -> None:
     missing = [name for name in cls().get_params(deep=False) if name not in fields]
     want(not missing, f"the parameter `{missing[0] if missing else ''}` of {cls.__name__} is missing")
     features, names = fields.get("n_features_in_"), fields.get("feature_names_in_")
-    want(features is None or (is_count(features) and features > 0), f"`n_features_in_` is {features!r:.40}")
+    counted = features is None or (is_count(features) and features > 0)
+    want(counted, f"`n_features_in_` is {features!r:.40}, but must be a count above 0")
     if names is not None:
         known = isinstance(names, np.ndarray) and names.shape == (features,) and names.dtype.kind in "OU"
         want(known, "`feature_names_in_` must have one name per feature")

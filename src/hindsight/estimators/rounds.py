@@ -14,7 +14,7 @@ from ..batch.isotron import History, SingleIndexProblem, run_rounds
 from ..errors import RowError
 from ..online.facts import Facts
 from ..rows.data import Data
-from ..storage.fields import is_count, is_number
+from ..storage.fields import is_count, is_number, is_vector
 from ..storage.registry import want
 from ..validation import check_targets, check_weights, number
 from .mixins import BoundNotScoreMixin, FitMixin, LinearMixin, LinearRegressorMixin, SaveMixin, TargetsMixin
@@ -54,6 +54,8 @@ class RoundsMixin(BoundNotScoreMixin, FitMixin, SaveMixin, LinearMixin):
         classes = fields.get("classes_")
         count = 1 if classes is None or classes.size == 2 else classes.size
         want(len(histories) == len(facts) == count, f"`histories_` must have {count} entries")
+        last = fields["_last"]
+        want(isinstance(last, list) and all(map(is_vector, last)), "`_last` must be vectors")
         rows = fields["_rows"]
         pair = isinstance(rows, tuple) and len(rows) == 2 and all(isinstance(r, np.ndarray) for r in rows)
         want(rows is None or pair, "`_rows` must be two arrays of rows")

@@ -79,7 +79,8 @@ def check_scale(scale: Any, features: int) -> None:
     """Refuse a scale from a file that `scaled` cannot use for so many features."""
     if scale is None:
         return
-    want(isinstance(scale, dict) and scale.get("kind") in SCALES, f"a scale must be one of {', '.join(SCALES)}")
+    kind = scale.get("kind") if isinstance(scale, dict) else None
+    want(isinstance(kind, str) and kind in SCALES, f"a scale must be one of {', '.join(SCALES)}")
     if not SCALES[scale["kind"]]:
         return
     by, shift = scale.get("by"), scale.get("shift")

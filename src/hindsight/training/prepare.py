@@ -241,23 +241,25 @@ def check_reading(options: Any) -> dict[str, Any]:
         if name in PACE:
             continue
         value = list(value) if isinstance(value, tuple) else value
-        want(name in kinds and conforms(value, kinds[name]), f"`reading.{name!s:.40}` is not an option like it")
+        plain = type(value) in (bool, int, str, list, type(None))
+        want(plain and name in kinds and conforms(value, kinds[name]), f"`reading.{name!s:.40}` is not such an option")
         out[name] = value
     return out
 
 
-def check_source_state(state: Any) -> None:
-    """Refuse what is not how a source numbers its features: by names, by a count of columns, or by a hash."""
+def check_source_state(state: Any, features: int) -> None:
+    """Refuse what is not how a source numbers so many features: by names, by a count of columns, or by a hash."""
     if state is None:
         return
     want(conforms(state, dict[str, Any]), "the features must be numbered by a mapping")
     names, spaces, space = state.get("names", []), state.get("spaces", []), state.get("space")
     want(conforms(names, list[str]) and conforms(spaces, list[str]), "the names of features must be strings")
+    want(len(names) <= features, f"{len(names)} names for {features} features")
     if space is not None:
         fits = conforms(space, list[int]) and len(space) == len(names) and all(0 <= k <= len(spaces) for k in space)
         want(fits, "every feature must have a namespace")
     columns, used = state.get("columns", 0), state.get("used", [0, 0, 0])
-    want(is_count(columns) and columns <= 1 << 31, "the columns must be a count")
+    want(is_count(columns) and columns <= features, f"the columns must be at most {features} features")
     want(conforms(used, list[int]) and len(used) == 3 and all(map(is_count, used)), "the columns must be counts")
     want(isinstance(state.get("prints", ""), str), "the prints of names must be a string")
 
@@ -268,7 +270,7 @@ def check_preparation(model: Model) -> dict[str, Any]:
     if made:
         want(made.get("kind") in ("dense", "sparse"), "the kind of rows must be dense or sparse")
         check_scale(made.get("scale"), model.features)
-        check_source_state(made.get("state"))
+        check_source_state(made.get("state"), model.features)
     return {"source": check_reading(made.get("source", {})), "kind": made.get("kind"), "scale": made.get("scale")}
 
 

@@ -181,7 +181,7 @@ def check_state(plan: Plan, own: dict[str, Any]) -> None:
     for name, value in (own["position"] or {}).items():
         fits = is_count(value) or conforms(value, str | bool | list[str] | list[int] | None)
         want(isinstance(name, str) and fits, f"`position.{name!s:.40}` must be a count")
-    check_source_state(own["source_state"])
+    check_source_state(own["source_state"], each[0].features)
     check_scale(own["scale"], each[0].features)
 
 
