@@ -1,6 +1,6 @@
 """Kill a run with checkpoints again and again, and go on; the end must be that of a run left in peace, bit for bit.
 
-    python tests/torture.py --kills 1000        `hindsight learn` over CSV, svmlight and VW text, with late labels and limits
+    python tests/torture.py --kills 1000        `hindsight learn` over all kinds of text, with late labels and limits
     python tests/torture.py --bare --kills 200  runs and checkpoints alone, without the command
     python tests/torture.py --strace            a kill at every system call of a save, by strace
 
@@ -220,7 +220,11 @@ def told(folder: Path) -> list[bytes]:
     return [(folder / "model-0").read_bytes(), (folder / "told").read_bytes(), out]
 
 
-SAVE = "import sys; from hindsight.storage import container; container.write(sys.argv[1], 'model', sys.argv[2] * 3000000, {})"
+SAVE = """
+import sys
+from hindsight.storage import container
+container.write(sys.argv[1], "model", sys.argv[2] * 3000000, {})
+"""
 CALLS = "openat,write,fsync,close,rename,chmod,fchmod,newfstatat,fstat,access,faccessat,faccessat2,getdents64,unlink"
 
 

@@ -201,11 +201,14 @@ class BatchPerceptron:
             q = data.finite_norms2()
         except RowError as error:
             raise MismatchError(f"row {error.row} is not finite: these are not the rows of the run") from None
-        order = np.arange(data.rounds)
-        scan(
-            rows, data.y, q, again.weights, again.pocket, order, order, again.progress, UNLIMITED, self.visits,
-            UNLIMITED, UNLIMITED, -math.inf, 0.0,
-        )  # fmt: skip
+        order, step = np.arange(data.rounds), max(data.rounds, SLICE // data.width)
+        while again.visits < self.visits and again.updates <= self.updates:  # in slices, so that it can be interrupted
+            row = scan(
+                rows, data.y, q, again.weights, again.pocket, order, order, again.progress, UNLIMITED,
+                min(self.visits, again.visits + step), UNLIMITED, UNLIMITED, -math.inf, 0.0,
+            )  # fmt: skip
+            if row >= 0:
+                break
         far = float(np.abs(again.weights - self.weights).max())
         if again.updates != self.updates or not far <= 1e-9 * float(np.abs(self.weights).max(initial=0.0)):
             raise MismatchError(
