@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # for type checkers, which do not read the table below
     from .errors import ModelError as ModelError
     from .errors import RowError as RowError
     from .errors import SourceError as SourceError
+    from .estimators import AutoClassifier as AutoClassifier
+    from .estimators import AutoRegressor as AutoRegressor
     from .estimators import DescentClassifier as DescentClassifier
     from .estimators import DescentRegressor as DescentRegressor
     from .estimators import EGRegressor as EGRegressor
@@ -56,6 +58,8 @@ _PUBLIC = {  # public names by module
     "certificates.theorems": ["Verdict"],
     "errors": ["AssumptionWarning", "MismatchError", "ModelError", "RowError", "SourceError"],
     "estimators": [
+        "AutoClassifier",
+        "AutoRegressor",
         "DescentClassifier",
         "DescentRegressor",
         "EGRegressor",

@@ -1,6 +1,7 @@
 """scikit-learn estimators, one idea per module; what they share is in `mixins`."""
 
 from ..errors import AssumptionWarning
+from .auto import AutoClassifier, AutoRegressor
 from .descent import DescentClassifier, DescentRegressor
 from .exponentiated_gradient import EGRegressor
 from .glm_tron import GLMtronRegressor
@@ -9,6 +10,8 @@ from .widrow_hoff import WidrowHoffRegressor
 
 __all__ = [
     "AssumptionWarning",
+    "AutoClassifier",
+    "AutoRegressor",
     "DescentClassifier",
     "DescentRegressor",
     "EGRegressor",

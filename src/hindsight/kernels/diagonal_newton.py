@@ -21,7 +21,7 @@ class DiagonalNewtonState(NamedTuple):
     metric: Annotated[np.ndarray, vector()]
     curved: Annotated[np.ndarray, vector()]
     largest_x: Annotated[np.ndarray, vector()]
-    fresh: Annotated[np.ndarray, vector()]
+    fresh: Annotated[np.ndarray, vector(scratch=True)]
     base: Annotated[np.ndarray, scalar()]
     low: Annotated[np.ndarray, scalar()]
     high: Annotated[np.ndarray, scalar()]

@@ -209,6 +209,17 @@ def margin(rows, geometry, state):
 
 
 @kernel
+def moderate(rows):
+    """Whether every value of the one row of `rows` is 0, or of a size whose powers neither overflow nor underflow."""
+    fine = True
+    a, b = rows.span(0)
+    for k in range(a, b):
+        size = abs(rows.entry(0, k))
+        fine &= size == 0.0 or 1e-100 < size < 1e100
+    return fine
+
+
+@kernel
 def losses(loss, z, y, out):
     """The loss of each round."""
     for t in range(z.size):

@@ -32,7 +32,7 @@ class RunningState(NamedTuple):
     largest_x: Annotated[np.ndarray, vector()]
     power: Annotated[np.ndarray, vector()]
     nonzeros: Annotated[np.ndarray, vector()]
-    fresh: Annotated[np.ndarray, vector()]
+    fresh: Annotated[np.ndarray, vector(scratch=True)]
     base: Annotated[np.ndarray, scalar()]
     low: Annotated[np.ndarray, scalar()]
     high: Annotated[np.ndarray, scalar()]

@@ -8,7 +8,8 @@
 
 A field starts at `start` in every entry (on the diagonal of a matrix), grows with a new feature by entries that start
 so too, changes its sign when labels are exchanged if it is `odd`, is kept only where iterates are averaged if it is
-`averaging` (otherwise it is empty), and is saved under its name. A scalar is an array of one number: compiled code can
+`averaging` (otherwise it is empty), and is saved under its name. A `scratch` field holds nothing from one round to the
+next: it is written before it is read, also when a row is only predicted. A scalar is an array of one number: compiled code can
 write to it.
 """
 
@@ -31,21 +32,22 @@ class Field(NamedTuple):
     start: float = 0.0
     odd: bool = False
     averaging: bool = False
+    scratch: bool = False
 
 
-def scalar(start: float = 0.0) -> Field:
+def scalar(start: float = 0.0, *, scratch: bool = False) -> Field:
     """One number."""
-    return Field(0, start)
+    return Field(0, start, scratch=scratch)
 
 
-def vector(start: float = 0.0, *, odd: bool = False, averaging: bool = False) -> Field:
+def vector(start: float = 0.0, *, odd: bool = False, averaging: bool = False, scratch: bool = False) -> Field:
     """One number per coordinate."""
-    return Field(1, start, odd, averaging)
+    return Field(1, start, odd, averaging, scratch)
 
 
-def matrix(diagonal: float = 0.0) -> Field:
+def matrix(diagonal: float = 0.0, *, scratch: bool = False) -> Field:
     """One number per pair of coordinates, starting at a multiple of the identity."""
-    return Field(2, diagonal)
+    return Field(2, diagonal, scratch=scratch)
 
 
 @cache
@@ -93,6 +95,13 @@ def restore(state: Any, kept: tuple[np.ndarray, ...]) -> None:
     """Write a snapshot back."""
     for values, old in zip(state, kept, strict=True):
         values[...] = old
+
+
+def reader(state: Any) -> Any:
+    """The state for somebody who only predicts, beside others: the same arrays, with scratch fields of its own."""
+    kind = type(state)
+    fields = fields_of(kind).values()
+    return kind(*(values.copy() if field.scratch else values for values, field in zip(state, fields, strict=True)))
 
 
 def resized(state: Any, old: int, new: int, intercept: bool) -> Any:

@@ -7,10 +7,11 @@ by default: it has no rate to set.
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,20 +20,20 @@ from ..kernels.aggregation import LogMixture, MeanMixture, mix
 from ..kernels.compiler import for_parts
 from ..kernels.facts import empty_facts
 from ..kernels.state import fields_of
-from ..storage.registry import storable
+from ..storage.fields import is_vector
+from ..storage.registry import storable, want
 from ..validation import choice, number
 from .facts import Facts
 from .learners import LOSSES, Learner, constant, diagonal_newton, newton, ridge, running
-from .run import Coordinates, Run
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from .run import Coordinates, Run, check_tally
 
 ETAS = tuple(2.0**k for k in (-3, -1, 1, 3, 5))  # of the running members
 DIAGONAL = ((0.25, 0.1), (1.0, 1.0), (4.0, 0.01))  # prior and kappa of the diagonal Newton members
 CURVATURES = (0.5, 0.125)  # kappa of the second-order members for the log loss
 LIMIT = 128  # coordinates, the intercept's included, up to which second order joins by itself
 SECOND_ORDER = ("auto", "yes", "no")
+PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+BUSY = 20000  # numbers of a block from which on members play it on several processors
 
 
 @dataclass(frozen=True)
@@ -174,6 +175,7 @@ class PanelRun(Coordinates):
 
     averaging = False
     start = None
+    _before: Any = None  # what there was before members left, until the next row
 
     def __init__(self, learner: Panel, features: int, *, intercept: bool = True) -> None:
         self.learner = learner
@@ -221,37 +223,138 @@ class PanelRun(Coordinates):
         states.restore(self.state, kept[1])
         self.tally[:] = kept[2]
 
-    def play_block(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, work: np.ndarray, X: Any, names: Any) -> None:
-        """Play rows a..b with every member, then aggregate; `work` gets the mixture's margins and the rows' norms."""
-        margins = np.empty((b - a, len(self.members)))
+    def reader(self) -> PanelRun:
+        """A run that predicts as this one does, and can do so beside others."""
+        other = self._copy([run.reader() for run in self.members])
+        other.tally = self.tally.copy()
+        return other
+
+    def bind(self, runs: Any, which: int, row: Any, old: Any) -> Any:
+        """This run bound to single rows laid out in `row`."""
+        from .single_row import PanelOne
+
+        return PanelOne(runs, which, row, old)
+
+    def mirrored(self) -> PanelRun:
+        """The run of the opposite labels."""
+        other = self._copy([run.mirrored() for run in self.members])
+        other.tally = self.tally.copy()
+        if self.learner.targets == "unit":
+            other.tally[0].target = self.tally[0].weight - self.tally[0].target
+        return other
+
+    def _copy(self, members: list[Run]) -> PanelRun:
+        other: PanelRun = object.__new__(PanelRun)
+        other.__dict__.update(self.__dict__)
+        other.members, other.left = members, list(self.left)
+        other.state = type(self.state)(*(values.copy() for values in self.state))
+        return other
+
+    def resize(self, features: int, needed: int | None = None) -> None:
+        """Room for so many features; members that keep a matrix leave where there are too many.
+
+        Where only the room would be too large for them, and not what is `needed`, there is less room.
+        """
+        limit = self.learner.limit - self.intercept
+        if self.learner.limit and needed is not None and needed <= limit < features:
+            features = limit
+        kept = self._before
+        if kept is not None and kept[:2] == (features, self.rounds):  # nothing was learnt since they left
+            self.members, self.state, self.left = kept[2:]
+            self._before = None
+        self._leave(features)
+        for run in self.members:
+            run.resize(features)
+        self.first = np.zeros(features + self.intercept)
+
+    def _leave(self, features: int) -> None:
+        width, limit = features + self.intercept, self.learner.limit
+        stay = [k for k, m in enumerate(self.members) if not limit or width <= limit or not keeps_matrix(m.learner)]
+        if not stay or len(stay) == len(self.members):
+            return
+        self._before = self.features, self.rounds, self.members, self.state, self.left
+        fields = fields_of(type(self.state)).values()
+        self.state = type(self.state)(
+            *(
+                np.ascontiguousarray(v[stay]) if field.axes else v
+                for v, field in zip(self.state, fields, strict=True)
+            )
+        )
+        gone = [member_name(m.learner) for k, m in enumerate(self.members) if k not in stay]
+        self.left, self.members = self.left + gone, [self.members[k] for k in stay]
+
+    def play_block(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, work: np.ndarray) -> int:
+        """Play rows a..b with every member, then aggregate; `work` gets the mixture's margins and the rows' norms.
+
+        Returns how many rows all members could play.
+        """
         own = np.empty((len(self.members), 3, b - a))
 
-        def play(k: int) -> None:
-            self.members[k].play_block(rows, a, b, y, c, own[k], X, names)
+        def play(k: int) -> int:
+            return self.members[k].play_block(rows, a, b, y, c, own[k])
 
-        each(play, len(self.members), (b - a) * self.width)
-        for k in range(len(self.members)):
-            margins[:, k] = own[k, 0]
-        loss = self.learner.loss
-        geometry = self.members[0].learner.geometry
+        played = min(each(play, len(self.members), (b - a) * self.width))
+        margins = np.ascontiguousarray(own[:, 0, :played].T)
         work[1:] = own[0, 1:]
-        for_parts(mix, loss, geometry)(
-            margins, y, c, self.bias, loss, self.mixture, geometry, self.state, work[1], work[2], self.tally, work[0]
-        )
+        self.aggregate(margins, y[:played], c[:played], work[:, :played])
+        if played < b - a:
+            short = int(np.argmax([not np.isfinite(own[k, 0, played]) for k in range(len(self.members))]))
+            work[:, played] = own[short, :, played]
+        return int(played)
+
+    def aggregate(self, margins: np.ndarray, y: np.ndarray, c: np.ndarray, work: np.ndarray) -> None:
+        """Predict rows from what the members predicted, and learn what each was worth."""
+        for_parts(mix, self.learner.loss, self.members[0].learner.geometry)(*self.mixing(margins, y, c, work))
+
+    def mixing(self, margins: np.ndarray, y: np.ndarray, c: np.ndarray, work: np.ndarray) -> tuple[Any, ...]:
+        """The arguments of the kernel that mixes."""
+        parts = self.learner.loss, self.mixture, self.members[0].learner.geometry, self.state
+        return margins, y, c, self.bias, *parts, work[1], work[2], self.tally, work[0]
+
+
+def check_panel(fields: dict[str, Any]) -> None:
+    """Refuse a panel whose members are not learners."""
+    members = fields["members"]
+    known = isinstance(members, tuple) and bool(members) and all(isinstance(m, Learner) for m in members)
+    want(known, "the panel's `members` must be learners")
+    want(isinstance(fields["name"], str), "the panel's `name` must be a string")
+    want(type(fields["limit"]) is int and fields["limit"] >= 0, "the panel's `limit` must be a count")
+
+
+def check_panel_run(fields: dict[str, Any]) -> None:
+    """Refuse the fields of a saved panel that do not have the sizes that the compiled loop relies on."""
+    learner, members, bias = fields["learner"], fields["members"], fields["bias"]
+    want(isinstance(learner, Panel), "the run's `learner` must be a panel")
+    want(type(bias) is float and bias in (0.0, 1.0), "the run's `bias` must be 0 or 1")
+    runs = isinstance(members, list) and bool(members) and all(isinstance(run, Run) for run in members)
+    want(runs, "the panel's `members` must be runs")
+    want(all(run.learner in learner.members for run in members), "the runs of a panel must be those of its members")
+    alike = {(run.width, run.bias, run.rounds) for run in members}
+    want(len(alike) == 1 and members[0].bias == bias, "the runs of a panel must have the same features and rounds")
+    want(is_vector(fields["first"], members[0].width), "the first weights must be a vector, one number per coordinate")
+    want(fields["mixture"] == learner.mixture(fields["mixture"].members), "the run's `mixture` is not the panel's")
+    want(len(members) <= fields["mixture"].members <= len(learner.members), "the mixture has other members")
+    wrong = states.fault(fields["mixture"].State, fields["state"], len(members), False)
+    want(wrong is None, f"{wrong}")
+    left = fields["left"]
+    want(isinstance(left, list) and all(isinstance(name, str) for name in left), "the run's `left` must be names")
+    check_tally(fields["tally"])
+
+
+storable(Panel, check=check_panel)
+storable(PanelRun, check=check_panel_run, omit=("_before",))
+for kind in (LogMixture, MeanMixture):
+    storable(kind, where=__name__)
+    storable(kind.State, where=__name__)
 
 
 _pool: list[ThreadPoolExecutor] = []
 
 
-def each(do: Any, count: int, work: int) -> None:
-    """Do something for 0..count - 1, on several processors where there is much to do."""
-    import os
-
-    if work < 20000 or count == 1 or (os.cpu_count() or 1) == 1:
-        for k in range(count):
-            do(k)
-        return
+def each(do: Any, count: int, work: int) -> list[Any]:
+    """What `do` returns for 0..count - 1, on several processors where there is much to do."""
+    if work < BUSY or count == 1 or PROCESSORS == 1:
+        return [do(k) for k in range(count)]
     if not _pool:
-        _pool.append(ThreadPoolExecutor(min(os.cpu_count() or 1, 8), "hindsight"))
-    for found in [_pool[0].submit(do, k) for k in range(count)]:
-        found.result()
+        _pool.append(ThreadPoolExecutor(min(PROCESSORS, 8), "hindsight"))
+    return [found.result() for found in [_pool[0].submit(do, k) for k in range(count)]]

@@ -138,6 +138,20 @@ class Run(Coordinates):
         play = for_parts(loop.play, *self.parts()[:3])
         return int(play(rows, a, b, y, c, *self.parts(), *work, self.tally, UNWATCHED))
 
+    def reader(self) -> Run:
+        """A run that predicts as this one does, and can do so beside others: its scratch fields are its own."""
+        other: Run = object.__new__(Run)
+        other.__dict__.update(self.__dict__)
+        other.state = states.reader(self.state)
+        other.progress, other.tally = self.progress.copy(), self.tally.copy()
+        return other
+
+    def bind(self, runs: Any, which: int, row: Any, old: Any) -> Any:
+        """This run, the one of this number among its siblings, bound to single rows laid out in `row`."""
+        from .single_row import One
+
+        return One(runs, which, row, old)
+
     def snapshot(self) -> tuple[Any, ...]:
         """A copy of the state, for `restore`."""
         return states.snapshot(self.state), self.progress.copy(), self.tally.copy()
@@ -159,8 +173,12 @@ class Run(Coordinates):
             other.tally[0].target = self.tally[0].weight - self.tally[0].target
         return other
 
-    def resize(self, features: int) -> None:
-        """Room for so many features, new ones at weight 0: only where weights do not depend on how many there are."""
+    def resize(self, features: int, needed: int | None = None) -> None:
+        """Room for so many features, new ones at weight 0: only where weights do not depend on how many there are.
+
+        `needed` tells how many of them are there already; a panel makes room for fewer where some member would have to
+        leave.
+        """
         kept, first = min(self.features, features), np.zeros(features + self.intercept)
         first[:kept], first[features:] = self.first[:kept], self.first[self.features :]
         self.state = states.resized(self.state, self.features, features, self.intercept)
@@ -282,6 +300,8 @@ def play_rows(
         block = max(1, min(BLOCK, SHARED * m // max(1, X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes)))
     block = max(1, min(block, m))
     work, ones = np.empty((3, block)), np.ones(block)
+    if any(run.learner.geometry.name == "panel" for run in runs):  # members must all stop at the same row, or none
+        X = in_order(X)
     rows = rows_of(X, runs[0].bias) if runs else None
     for a in range(0, m, block):
         b = min(m, a + block)
@@ -296,6 +316,14 @@ def play_rows(
                 explain(X, a + played, y[played], work[0, played], work[1, played], run.features, names)
             if margins is not None:
                 margins[a:b, k] = work[0, : b - a]
+
+
+def predicted(runs: Sequence[Run], X: Any, names: Sequence[Any] | None = None) -> np.ndarray:
+    """Return the margin that each run would give every row if it came next, one column per run; nothing is learnt."""
+    nothing, z = np.zeros(X.shape[0]), np.empty((X.shape[0], len(runs)))
+    y = nothing if runs[0].learner.targets != "sign" else nothing + 1.0
+    play_rows([run.reader() for run in runs], X, [y] * len(runs), nothing, z, names, idle=True)
+    return z
 
 
 def assumption_warnings(run: Run) -> list[str]:

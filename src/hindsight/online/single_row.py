@@ -19,7 +19,8 @@ from ..kernels import dicts
 from ..kernels.compiler import compiled as compiled_with
 from ..kernels.compiler import for_parts
 from ..kernels.dicts import DONE
-from ..kernels.online import UNWATCHED, margin, play
+from ..kernels.aggregation import mix
+from ..kernels.online import UNWATCHED, moderate, margin, play
 from ..kernels.rows import CSR, Dense
 from ..rows.matrices import explain
 
@@ -284,3 +285,51 @@ class One:
         if not -INFINITY < z < INFINITY:
             raise RowError(0, f": the margin is {z}: a value is not finite, or too large")
         return z
+
+
+class PanelOne:
+    """A panel on rows of one kind: each member bound to the row, then the mixture."""
+
+    swift = False
+
+    def __init__(self, runs: list[Any], which: int, row: Any, old: Any = None) -> None:
+        run = runs[which]
+        self.runs, self.run, self.row, self.state, self.work = runs, run, row, run.state, row.work
+        self.targets, self.alive = run.learner.targets, np.zeros(1, np.int64)
+        kept = isinstance(old, PanelOne) and old.run is run and len(old.ones) == len(run.members)
+        self.ones = [One(run.members, k, row, old.ones[k] if kept else None) for k in range(len(run.members))]
+        self.margins, self.out, self.y, self.c = np.empty((1, len(self.ones))), np.empty((3, 1)), np.zeros(1), np.ones(1)
+        self.args = run.mixing(self.margins, self.y, self.c, self.out)
+        mixing = for_parts(mix, run.learner.loss, run.members[0].learner.geometry)
+        self.mix = old.mix if kept else compiled(mixing, self.args)
+        self.moderate = compiled(moderate, (row.rows,))
+
+    def stale(self) -> bool:
+        """Whether the arrays it was made for have been replaced."""
+        return self.state is not self.run.state or any(one.stale() for one in self.ones)
+
+    def learn(self, y: float, weight: float) -> None:
+        """Play the row that was put, or raise and leave the run as it was."""
+        fine = self.moderate(self.row.rows) and abs(y) < 1e100 and 1e-50 < weight < 1e50
+        before = None if fine else self.run.snapshot()  # a row of such numbers cannot fail after its first member
+        try:
+            for k, one in enumerate(self.ones):
+                one.learn(y, weight)
+                self.margins[0, k] = one.z[0]
+        except BaseException:
+            if before is not None:
+                self.run.restore(before)
+            raise
+        self._mix(y, weight)
+
+    def margin(self) -> float:
+        """The margin of the row that was put."""
+        for k, one in enumerate(self.ones):
+            self.margins[0, k] = one.margin()
+        return self._mix(0.0, 0.0)
+
+    def _mix(self, y: float, weight: float) -> float:
+        self.y[0], self.c[0] = y, weight
+        self.out[1, 0], self.out[2, 0] = self.ones[0].q[0], self.ones[0].top[0]
+        self.mix(*self.args)
+        return float(self.out[0, 0])

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ...online.run import predicted
 from ...rows.labels import chosen_codes
 from .rows import RowsMixin
 
@@ -25,6 +26,9 @@ class LinearMixin(RowsMixin):
         """The margin of each row, one column per run."""
         check_is_fitted(self)
         X = self._read(X, reset=False)
+        runs = getattr(self, "runs_", [])
+        if runs and not getattr(runs[0].learner.geometry, "linear", True) and getattr(self, "average", None) is None:
+            return predicted(runs, X, getattr(self, "_feature_names", None))
         w = self._weights()
         z = X @ w[:, : self.n_features_in_].T
         return np.asarray(z + w[:, -1] if self._intercept else z)

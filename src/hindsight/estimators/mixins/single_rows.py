@@ -186,7 +186,7 @@ class SingleRowMixin:
         ones = self.__dict__.setdefault("_ones", {})
         one: One | None = ones.get(k)
         if one is None or one.run is not self.runs_[k] or one.row is not self._row or one.stale():
-            one = ones[k] = One(self.runs_, k, self._row, one)
+            one = ones[k] = self.runs_[k].bind(self.runs_, k, self._row, one)
             self._swift = one if one.swift else None
         return one
 
@@ -206,7 +206,7 @@ class SingleRowMixin:
         self.n_features_in_ = len(self._column)
         if self.n_features_in_ > self.runs_[0].features:
             for run in self.runs_:
-                run.resize(2 * self.n_features_in_)
+                run.resize(2 * self.n_features_in_, self.n_features_in_)
         if hasattr(self, "feature_names_in_"):
             self.feature_names_in_ = np.array(list(self._column), dtype=object)
 

@@ -1,0 +1,192 @@
+"""The default learners: no rate to set, no scaling to do."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ..errors import AssumptionWarning
+from ..online.panel import LIMIT, PanelRun, auto
+from .mixins import LogisticProbabilityMixin
+from .online_classifier import OnlineClassifier
+from .online_regressor import OnlineRegressor
+
+
+class PanelMixin:
+    """Runs of a panel instead of runs of one learner."""
+
+    runs_: list[Any]
+    second_order: str
+    fit_intercept: bool
+
+    def _begin(self, features: int, count: int) -> None:
+        """Start so many runs."""
+        panel = self._learner()  # type: ignore[attr-defined]
+        self.runs_ = [self._new_run(panel, features) for _ in range(count)]
+
+    def _new_run(self, learner: Any, features: int, start: Any = None) -> PanelRun:
+        return PanelRun(learner, features, intercept=self.fit_intercept)
+
+    def _play(self, X: Any, targets: list[np.ndarray], sample_weight: Any, passes: int) -> None:
+        before = len(self.runs_[0].left)
+        super()._play(X, targets, sample_weight, passes)  # type: ignore[misc]
+        if len(self.runs_[0].left) > before:
+            names = ", ".join(self.runs_[0].left[before:])
+            warnings.warn(f"more than {LIMIT} features: {names} left the panel", AssumptionWarning, stacklevel=4)
+
+    @property
+    def shares_(self) -> dict[str, float]:
+        """The weight of each member in the mixture by name; of several runs the mean over them."""
+        from ..online.panel import member_name
+
+        names = [member_name(run.learner) for run in self.runs_[0].members]
+        return dict(zip(names, np.mean([run.shares for run in self.runs_], axis=0).tolist(), strict=True))
+
+
+class AutoRegressor(PanelMixin, OnlineRegressor):
+    """Linear regression that needs no rate and no scaling: a panel of learners, aggregated.
+
+    The members are lazy implicit steps in the running geometry at five rates, three diagonal Newton learners and, where
+    there are few features, online ridge regression. Each predicts every row before it is learnt; the prediction is
+    their mean, weighted by what each has lost. Neither the units of a column nor those of the target matter.
+
+    The loss of the run is at most the promise of any member that has a theorem, plus a price for aggregation that is
+    measured: `certify` finds the smallest such promise on the rows of the run.
+
+    Parameters
+    ----------
+    loss : {"square", "absolute"}, default="square"
+        The loss.
+    second_order : {"auto", "yes", "no"}, default="auto"
+        Whether members that keep a matrix take part: "auto" while there are at most 128 coordinates.
+    fit_intercept : bool, default=True
+        Whether a constant coordinate 1 joins every row. With it the first target is where the weights start, and that
+        row is no round.
+    passes : int, default=1
+        How many times `fit` goes through the rows, in the order given.
+    keep_margins : bool, default=False
+        Whether to keep the prediction of each row before its update, as ``margins_``.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features_in_,)
+        The mean of the members' weights by their shares.
+    intercept_ : float
+        Weight of the constant coordinate; 0 without one.
+    shares_ : dict of str to float
+        The weight of each member in the mixture.
+    facts_ : Facts
+        What was counted and summed over the rounds so far.
+    margins_ : ndarray of shape (n_rows,)
+        Predictions of the rows of the last call, each before its update; only with ``keep_margins=True``.
+    certificate_ : Certificate
+        Made by ``fit(..., certify=True)``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where the rows had names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hindsight import AutoRegressor
+    >>> x = np.arange(50.0)[:, None]
+    >>> model = AutoRegressor().fit(1e6 * x, 2.0 * x[:, 0] + 1.0)
+    >>> round(float(model.predict([[1e6 * 60.0]])[0]))
+    99
+    """
+
+    def __init__(
+        self, loss: str = "square", *, second_order: str = "auto", fit_intercept: bool = True, passes: int = 1,
+        keep_margins: bool = False,
+    ) -> None:  # fmt: skip
+        self.loss = loss
+        self.second_order = second_order
+        self.fit_intercept = fit_intercept
+        self.passes = passes
+        self.keep_margins = keep_margins
+
+    average = None
+    start = None
+
+    def _learner(self) -> Any:
+        panel = auto(self.loss, self.second_order)
+        if panel.targets != "real":
+            raise ValueError(f"loss {self.loss!r} is for labels: use AutoClassifier")
+        return panel
+
+
+class AutoClassifier(PanelMixin, LogisticProbabilityMixin, OnlineClassifier):
+    """Classification that needs no rate and no scaling: a panel of learners, aggregated.
+
+    The members are lazy implicit steps in the running geometry at five rates, three diagonal Newton learners and, where
+    there are few features, two of second order. For the logistic loss the prediction is the mean of the members'
+    probabilities, weighted by what each has lost. The units of columns do not matter.
+
+    Two classes share one panel, in which ``classes_[1]`` is positive; of more classes each has a panel against the
+    rest, and their probabilities are scaled to sum to 1.
+
+    Parameters
+    ----------
+    loss : {"logistic", "hinge"}, default="logistic"
+        The loss; "logistic" gives probabilities.
+    second_order : {"auto", "yes", "no"}, default="auto"
+        Whether members that keep a matrix take part: "auto" while there are at most 128 coordinates.
+    fit_intercept : bool, default=True
+        Whether a constant coordinate 1 joins every row.
+    passes : int, default=1
+        How many times `fit` goes through the rows, in the order given.
+    keep_margins : bool, default=False
+        Whether to keep the margin of each row before its update, as ``margins_``: for the logistic loss the logit of
+        the mixture's probability.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_runs, n_features_in_)
+        The mean of the members' weights by their shares. For the logistic loss what predicts, and is certified, is the
+        mean of their probabilities instead.
+    intercept_ : ndarray of shape (n_runs,)
+        Weight of the constant coordinate; 0 without one.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
+    shares_ : dict of str to float
+        The weight of each member in the mixture; of several runs the mean over them.
+    facts_ : Facts or list of Facts
+        What was counted and summed over the rounds so far.
+    margins_ : ndarray of shape (n_rows,) or (n_rows, n_classes)
+        Margins of the rows of the last call, each before its update; only with ``keep_margins=True``.
+    certificate_ : Certificate or Certificates
+        Made by ``fit(..., certify=True)``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where the rows had names.
+
+    Examples
+    --------
+    >>> from hindsight import AutoClassifier
+    >>> model = AutoClassifier().fit([[1e6], [-1e6], [2e6], [-2e6]], ["up", "down", "up", "down"])
+    >>> model.predict([[1.5e6]]).tolist()
+    ['up']
+    """
+
+    def __init__(
+        self, loss: str = "logistic", *, second_order: str = "auto", fit_intercept: bool = True, passes: int = 1,
+        keep_margins: bool = False,
+    ) -> None:  # fmt: skip
+        self.loss = loss
+        self.second_order = second_order
+        self.fit_intercept = fit_intercept
+        self.passes = passes
+        self.keep_margins = keep_margins
+
+    average = None
+    start = None
+
+    def _learner(self) -> Any:
+        panel = auto(self.loss, self.second_order)
+        if panel.targets == "real":
+            raise ValueError(f"loss {self.loss!r} is for numbers: use AutoRegressor")
+        return panel
