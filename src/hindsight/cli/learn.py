@@ -66,9 +66,7 @@ def learn(
     ] = None,
     seed: Annotated[int, option("Seed of --sample.", ROWS, min=0)] = 0,
     passes: Annotated[int, option("The number of passes over the rows.", ROWS, min=1)] = 1,
-    learner: Annotated[str, option("One of {learners} (or {batch}, in batches); several: A,B.", LEARNER)] = (
-        "widrow-hoff"
-    ),
+    learner: Annotated[str, option("One of {learners} (or {batch}, in batches); several: A,B.", LEARNER)] = "auto",
     eta: Annotated[str | None, option("The rate η, above 0; several: 0.01,0.1.", LEARNER)] = None,
     power: Annotated[float, option("Rates fall as η·t^−power.", LEARNER)] = 0.0,
     update: Annotated[str | None, option("{takers}: one of {updates}.", LEARNER)] = None,
@@ -77,6 +75,11 @@ def learn(
     radius: Annotated[float | None, option("{takers}: L1 norm of signed weights.", LEARNER)] = None,
     margin: Annotated[float | None, option("{takers}: a margin between 0 and 1 that sets η.", LEARNER)] = None,
     link: Annotated[str | None, option("{takers}: one of {links}.", LEARNER)] = None,
+    second_order: Annotated[
+        str | None, option("{takers}: whether members with a matrix join: auto, yes, no.", LEARNER)
+    ] = None,
+    kappa: Annotated[float | None, option("{takers}: the prior, or the part of the curvature.", LEARNER)] = None,
+    prior: Annotated[float | None, option("{takers}: the prior.", LEARNER)] = None,
     intercept: Annotated[bool, option("A constant coordinate 1 ({batch} has none).", LEARNER)] = True,
     rounds: Annotated[int | None, option("{batch}: passes over all rows (100 if not given).", LEARNER, min=1)] = None,
     lipschitz: Annotated[float | None, option("{batch}: the largest slope of its link.", LEARNER)] = None,
@@ -97,7 +100,8 @@ def learn(
     data met its assumptions. The exit status is 1 only if a bound is BROKEN, 2 for bad input, and 130 or 143 when the
     run was interrupted (with --checkpoint it can then be resumed).
     """
-    some = {"update": update, "loss": loss, "geometry": geometry, "radius": radius, "margin": margin, "link": link}
+    some = {"update": update, "loss": loss, "geometry": geometry, "radius": radius, "margin": margin, "link": link,
+            "second_order": second_order, "kappa": kappa, "prior": prior}  # fmt: skip
     options = {k: v for k, v in some.items() if v is not None} | ({"power": power} if power else {})
     rows_read = RowOptions(
         data, target, weight, features, ignore, categorical, missing, labels, format, header, hash_bits, scale, limit,

@@ -77,6 +77,13 @@ class Learner:
         return replace(self, rate=RateSchedule(self.rate.eta, self.rate.power, rates))
 
 
+    def begin(self, features: int, intercept: bool) -> Any:
+        """A run of this learner."""
+        from .run import Run
+
+        return Run(self, features, intercept=intercept)
+
+
 storable(Learner, check=check_learner)
 
 
@@ -160,6 +167,13 @@ def glm_tron(link: str = "logistic", eta: float | None = None, power: float = 0.
     return Learner("glm-tron", loss, UPDATES["explicit"], space("euclidean", 1.0), rate, "real", "square", "glm-tron")
 
 
+def auto(loss: str = "auto", second_order: str = "auto") -> Any:
+    """The panel that needs no rate: see `hindsight.online.panel`. The loss "auto" is chosen from the targets."""
+    from .panel import auto as panel
+
+    return panel("square" if loss == "auto" else loss, second_order)
+
+
 def running(loss: str = "square", eta: float = 2.0) -> Learner:
     """Lazy implicit steps in the running geometry: no scaling to do, and a rate that needs no tuning to units."""
     chosen = LOSSES[choice("loss", loss, LOSSES)]
@@ -225,6 +239,7 @@ class Entry(NamedTuple):
 LEARNERS: dict[str, Entry] = {
     entry.name: entry
     for entry in (
+        Entry("auto", auto, "either", "a panel", "of each member", "always", "aggregated"),
         Entry("perceptron", perceptron, "classify", "Euclidean", "-y", "only if y(w.x) <= 0", "Rosenblatt, Novikoff"),
         Entry("winnow", winnow, "classify", "balanced or simplex", "-y", "only if y(w.x) <= 0", "Littlestone"),
         Entry(
@@ -233,6 +248,11 @@ LEARNERS: dict[str, Entry] = {
         Entry("eg", eg, "regress", "balanced or simplex", "w.x - y", "always", "Kivinen, Warmuth"),
         Entry("descent", descent, "either", "any", "d loss / d(w.x)", "always", "Zinkevich"),
         Entry("glm-tron", glm_tron, "regress", "Euclidean", "u(w.x) - y", "always", "Kakade et al."),
+        Entry("running", running, "either", "running", "loss'(z - q s), implicit", "always", "Duchi et al., McMahan"),
+        Entry("ridge", ridge, "regress", "second order", "least squares", "always", "Vovk; Azoury, Warmuth"),
+        Entry("vaw", vaw, "regress", "second order", "least squares", "always", "Vovk; Azoury, Warmuth"),
+        Entry("newton", newton, "classify", "second order", "d loss / d(w.x)", "always", "Jézéquel et al."),
+        Entry("diagonal-newton", diagonal_newton, "either", "diagonal", "d loss / d(w.x)", "always", "no theorem"),
     )
 }
 

@@ -93,6 +93,10 @@ class Panel:
         """What the geometries of the members allow together."""
         return PanelGeometry(tuple(m.geometry for m in self.members))
 
+    def begin(self, features: int, intercept: bool) -> PanelRun:
+        """A run of this panel."""
+        return PanelRun(self, features, intercept=intercept)
+
     def mixture(self, members: int) -> Any:
         """The mixture of so many members."""
         if self.loss.link == "logistic" and self.targets == "unit":

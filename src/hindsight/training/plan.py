@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from dataclasses import asdict, dataclass, field, fields
+import math
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ..errors import OptionError, SourceError
 from ..online.learners import LEARNERS, Learner
+from ..online.panel import Panel
 from ..sources import Chunk, SampleSource, Source, file_format, open_source
 from ..storage.fields import check_types
 from ..storage.registry import want
@@ -211,6 +219,58 @@ def check_choice(option: str, value: str, choices: Collection[str]) -> None:
         raise OptionError(option, f"must be one of {', '.join(choices)}; got {value!r}{hint}")
 
 
+def choose_loss(plan: Plan) -> tuple[Plan, list[str]]:
+    """The plan with a loss for each learner whose loss is "auto", from the targets of the first rows; and what to say.
+
+    Text, or two values, are labels, for the log loss; more than two numbers are numbers, for the square loss.
+    """
+    unsaid = [k for k, (name, options) in enumerate(plan.learners) if options.get("loss", default_loss(name)) == "auto"]
+    if not unsaid:
+        return plan, []
+    if plan.labels is not None:
+        loss, why = "logistic", "labels were given"
+    else:
+        y = first_targets(plan)
+        found = np.unique(y)
+        numbers = found.dtype.kind == "f" or all(is_number(str(v)) for v in found[:1000])
+        what = "text" if not numbers else f"{found.size} values" if found.size <= 2 else "numbers"
+        loss = "square" if numbers and found.size > 2 else "logistic"
+        why = f"the targets are {what}"
+    chosen = tuple((n, o | {"loss": loss}) if k in unsaid else (n, o) for k, (n, o) in enumerate(plan.learners))
+    return replace(plan, learners=chosen), [f"loss {loss}: {why} (--loss says otherwise)"]
+
+
+def default_loss(name: str) -> Any:
+    """The loss that a learner of the table takes if none is given; None where it has no such option."""
+    option = inspect.signature(LEARNERS[name].make).parameters.get("loss")
+    return None if option is None else option.default
+
+
+def first_targets(plan: Plan) -> np.ndarray:
+    """The targets of the first rows, as they come; of standard input, of what is there already."""
+    peek = replace(plan, learners=(), digest=False)
+    if plan.reread:
+        chunk = next((chunk for chunk in peek.chunks(peek.open()) if len(chunk)), None)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            lines = sys.stdin.buffer.peek(1 << 16).rpartition(b"\n")[0]  # type: ignore[attr-defined]
+            path = Path(folder) / f"rows.{plan.reading.get('format') or 'csv'}"
+            path.write_bytes(lines + b"\n")
+            some = replace(peek, data=str(path))
+            chunk = next((chunk for chunk in some.chunks(some.open()) if len(chunk)), None)
+    if chunk is None or chunk.y is None:
+        raise SourceError(f"{plan.data}: there is no row to learn from")
+    return chunk.y[: plan.limit]
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a finite number."""
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
 def describe_learner(learner: Learner) -> str:
     """A learner and its settings, in one line.
 
@@ -220,6 +280,11 @@ def describe_learner(learner: Learner) -> str:
     >>> describe_learner(eg(eta=0.2, radius=3.0))
     'eg, explicit step, η = 0.2, loss square(1), geometry balanced of radius 3'
     """
+    if isinstance(learner, Panel):
+        names = Counter(member.name for member in learner.members)
+        each = ", ".join(f"{count} {name}" if count > 1 else name for name, count in names.items())
+        limit = f" (those with a matrix up to {learner.limit} coordinates)" if learner.limit else ""
+        return f"{learner.name}: {each}{limit}, loss {part_name(learner.loss)}"
     step, geometry = learner.rate, learner.geometry
     rate = f"η = {step.eta:g}" + (f"·t^−{step.power:g}" if step.power else "")
     if step.rates.size:

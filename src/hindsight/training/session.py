@@ -18,7 +18,7 @@ from ..online.run import play
 from ..rows.scaling import spread
 from ..sources import Reject, SourceError
 from .outputs import Destinations, Outputs
-from .plan import describe_learner
+from .plan import choose_loss, describe_learner
 from .prepare import limited
 from .state import TrainingState, start
 
@@ -84,6 +84,7 @@ class Session:
     def __init__(
         self, plan: Plan, destinations: Destinations | None = None, notify: Callable[[str], None] = lambda _: None
     ) -> None:
+        plan, chosen = choose_loss(plan)
         self.plan, self.destinations, self.notify = plan, destinations or Destinations(), notify
         self.titles = [describe_learner(learner) for learner in plan.make()]
         if self.destinations.checkpoint is not None and not plan.reread:
@@ -91,7 +92,7 @@ class Session:
         if self.destinations.save is not None and len(self.titles) > 1:
             raise OptionError("save", "takes one learner at one rate")
         self.destinations.check(plan.data)
-        self.notes: list[str] = []
+        self.notes: list[str] = chosen
         self.checkpoint = self.destinations.newest_checkpoint()
         self.stopped, self.seconds = False, 0.0
 
@@ -273,7 +274,7 @@ def play_chunk(state: TrainingState, chunk: Chunk, next_stop: Callable[[int], in
     room = state.features
     if X.shape[1] > room:  # names met in this chunk
         for run in runs:
-            run.resize(max(X.shape[1], 2 * room))
+            run.resize(max(X.shape[1], 2 * room), X.shape[1])
     z = np.empty((m, len(runs)))
     names = FeatureNames(state)
     rejects = chunk.rejects if state.passes_done == 0 else []

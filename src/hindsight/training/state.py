@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..online.panel import PanelRun
 from ..online.run import Run
 from ..rows.scaling import SCALES, Measure, check_scale
 from ..sources import SourceError
@@ -65,7 +66,7 @@ class TrainingState:
     """
 
     plan: Plan
-    runs: list[list[Run]]
+    runs: list[list[Run | PanelRun]]
     labels: list[str] | None
     scale: dict[str, Any] | None
     source_state: dict[str, Any] | None
@@ -247,7 +248,7 @@ def start(plan: Plan, notify: Callable[[str], None] = lambda _: None, all_labels
     hashed = plan.reading.get("hash_bits") if source.kind == "sparse" else None
     width = len(source.names) if hashed is None else 1 << hashed
     count = 1 if labels is None or len(labels) == 2 else len(labels)
-    runs = [[Run(learner, max(1, width), intercept=plan.intercept) for _ in range(count)] for learner in learners]
+    runs = [[learner.begin(max(1, width), plan.intercept) for _ in range(count)] for learner in learners]
     constant = np.zeros(3 if labels is None else len(labels))
     state = TrainingState(plan, runs, labels, scale, source_state, [0] * len(runs), constant)
     state.source, state.pending = (source, pending) if pending is not None else (None, None)
