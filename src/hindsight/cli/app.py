@@ -10,6 +10,7 @@ from rich.console import Console
 
 from .. import __version__
 from ..errors import OptionError
+from .text import print_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +56,5 @@ def one_line_errors() -> Iterator[None]:
         yield
     except ValueError as error:
         dashes = "--" if isinstance(error, OptionError) else ""
-        line = f"error: {dashes}{error}"
-        Console(stderr=True).print(line, style="red", markup=False, highlight=False, soft_wrap=True)
+        print_lines(Console(stderr=True), [f"error: {dashes}{error}"], "red")
         raise typer.Exit(2) from None

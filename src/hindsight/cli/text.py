@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rich.console import Console
+    from rich.text import Text
+
+CONTROL = {k: f"\\x{k:02x}" for k in (*range(32), *range(127, 160))}
 
 
 def split(text: str) -> list[str]:
@@ -18,10 +21,22 @@ def split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def print_lines(console: Console, lines: Iterable[str]) -> None:
+def as_is(text: str, style: str = "") -> Text:
+    """Text, or a part of it, that comes from data: nothing in it is markup, and control characters are spelt out."""
+    from rich.text import Text
+
+    return Text(text.translate(CONTROL), style)
+
+
+def print_lines(console: Console, lines: Iterable[str], style: str = "") -> None:
     """Print lines as they are: neither marked up nor wrapped."""
     for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        console.print(as_is(line, style), soft_wrap=True)
+
+
+def print_title(console: Console, name: str, rest: str) -> None:
+    """Print the name of a file and what it holds."""
+    console.print(as_is(name, "bold").append(f"  {rest}", "not bold"), soft_wrap=True)
 
 
 def print_error_line(line: str) -> None:

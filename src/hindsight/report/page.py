@@ -7,6 +7,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..content_policy import policy_tag
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -45,11 +47,11 @@ def write_page(path: str, source: str, about: str, certificates: Sequence[Certif
     title = f"Hindsight: {source}"
     body = "".join(chart(c) + c._repr_html_() for c in certificates)
     text = (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title>'
-        f"<style>{STYLE}</style><h1>{html.escape(title)}</h1><p>{html.escape(about)}</p>{body}</html>\n"
+        f'<!doctype html><html lang="en"><meta charset="utf-8">{policy_tag(styles=[STYLE])}'
+        f"<title>{html.escape(title)}</title><style>{STYLE}</style><h1>{html.escape(title)}</h1><p>{html.escape(about)}</p>{body}</html>\n"
     )
     try:
-        Path(path).write_text(text, encoding="utf-8")
+        Path(path).write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise ValueError(f"{path}: cannot be written: {error.strerror}") from None
 
