@@ -76,7 +76,7 @@ def test_score_adds_a_column_of_log_densities(calls, tmp_path):
     assert [float(v) for v in after["log_density"]] == product.progressive(before).tolist()
     code, _, err = run("density", calls, "--columns", "hour:poisson", "--score", calls)
     assert code == 2
-    assert "that is the file itself" in err
+    assert f"--score {calls} would be overwritten" in err
     assert run("density", calls, "--columns", "hour:poisson", "--score", tmp_path / "no" / "x.csv")[0] == 2
 
 

@@ -1,6 +1,7 @@
 """Model files: the container, and replacing a file whatever happens in the middle of it."""
 
 import errno
+import fcntl
 import hashlib
 import io
 import json
@@ -13,6 +14,7 @@ import signal
 import stat
 import struct
 import tempfile
+import time
 import warnings
 import zipfile
 
@@ -571,13 +573,40 @@ def no_permission(folder: str) -> None:
         assert file.read() == OLD
 
 
-def test_only_the_leftovers_of_dead_processes_are_removed(tmp_path):
-    child = fork()
-    if child == 0:
-        os._exit(0)
-    os.waitpid(child, 0)
-    kept = [f".hindsight-{os.getpid()}-00000000.tmp", ".hindsight-x-00000000.tmp", ".hindsight-1-00000000.tmp", "a.tmp"]
-    for name in [*kept, f".hindsight-{child}-0123abcd.tmp"]:
+def test_only_leftovers_that_nobody_writes_are_removed(tmp_path):
+    """Whoever writes holds a lock, in any container; what another host locks may not be seen, so it must be old."""
+    mine, other = (f".hindsight-{host}-0000000{{}}.tmp" for host in (files.HOST, "elsewhere"))
+    names = {"gone": mine.format(1), "writing": mine.format(2), "new": other.format(1), "old": other.format(2)}
+    names |= {"old but writing": other.format(3), "a user's": ".hindsight-x.tmp"}
+    for name in names.values():
         (tmp_path / name).write_bytes(b"")
+    for what in ("old", "old but writing"):
+        os.utime(tmp_path / names[what], (time.time() - 2 * files.OLD,) * 2)
+    held = [(tmp_path / names[what]).open("wb") for what in ("writing", "old but writing")]
+    os.utime(tmp_path / names["old but writing"], (time.time() - 2 * files.OLD,) * 2)
+    for file in held:
+        fcntl.flock(file, fcntl.LOCK_EX)
     replace(str(tmp_path / "m"), [NEW])
-    assert sorted(os.listdir(tmp_path)) == sorted([*kept, "m"])
+    assert set(os.listdir(tmp_path)) == {"m", *names.values()} - {names["gone"], names["old"]}
+    for file in held:
+        file.close()
+    replace(str(tmp_path / "m"), [NEW])
+    assert set(os.listdir(tmp_path)) == {"m", names["new"], names["a user's"]}
+
+
+def test_two_that_write_do_not_remove_each_others_files(tmp_path):
+    """Many at once in one folder, as from several hosts and containers."""
+    children = []
+    for k in range(4):
+        child = fork()
+        if child == 0:
+            good = False
+            try:
+                for _ in range(200):
+                    replace(str(tmp_path / f"m{k}"), [NEW])
+                good = True
+            finally:
+                os._exit(0 if good else 1)
+        children.append(child)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * 4
+    assert sorted(os.listdir(tmp_path)) == [f"m{k}" for k in range(4)]

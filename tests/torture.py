@@ -1,6 +1,6 @@
 """Kill a run with checkpoints again and again, and go on; the end must be that of a run left in peace, bit for bit.
 
-    python tests/torture.py --kills 1000        `hindsight learn` over CSV, svmlight and VW text, models and predictions
+    python tests/torture.py --kills 1000        `hindsight learn` over all kinds of text, with late labels and limits
     python tests/torture.py --bare --kills 200  runs and checkpoints alone, without the command
     python tests/torture.py --strace            a kill at every system call of a save, by strace
 
@@ -173,6 +173,7 @@ def streams(folder: Path) -> dict[str, list[str]]:
     (folder / "labels.csv").write_text(
         f"{head},colour,label\n" + "".join(f"{a},{b},{c}\n" for a, b, c in zip(rows, colour, label, strict=True))
     )
+    (folder / "limited.csv").write_text((folder / "numbers.csv").read_text())
     picks = rng.integers(1, 5000, (m, 12))
     words = [
         " ".join(f"{j}:{v}" for j, v in zip(sorted(set(p)), X[k].tolist(), strict=False)) for k, p in enumerate(picks)
@@ -182,7 +183,11 @@ def streams(folder: Path) -> dict[str, list[str]]:
     (folder / "rows.vw").write_text(
         "".join(f"{1 if v > 0 else -1} | {w}\n" for v, w in zip(y.tolist(), named, strict=True))
     )
+    late = np.where(np.arange(m) == m - 500, "never", np.where(y > 0, "high", "low"))
+    (folder / "late.csv").write_text(f"{head},label\n" + "".join(f"{a},{b}\n" for a, b in zip(rows, late, strict=True)))
     return {
+        "late.csv": ["--target", "label", "--learner", "perceptron"],  # starts again where a third label turns up
+        "limited.csv": ["--target", "y", "--learner", "eg", "--limit", "7001", "--passes", "2"],
         "numbers.csv": ["--target", "y", "--learner", "eg", "--eta", "0.01", "--passes", "2"],
         "labels.csv": ["--target", "label", "--learner", "perceptron", "--categorical", "colour", "--scale", "max-abs"],
         "rows.svm": ["--target", "y", "--learner", "widrow-hoff", "--eta", "0.1"],
@@ -215,7 +220,11 @@ def told(folder: Path) -> list[bytes]:
     return [(folder / "model-0").read_bytes(), (folder / "told").read_bytes(), out]
 
 
-SAVE = "import sys; from hindsight import files; files.write(sys.argv[1], 'model', sys.argv[2] * 3000000, {})"
+SAVE = """
+import sys
+from hindsight.storage import container
+container.write(sys.argv[1], "model", sys.argv[2] * 3000000, {})
+"""
 CALLS = "openat,write,fsync,close,rename,chmod,fchmod,newfstatat,fstat,access,faccessat,faccessat2,getdents64,unlink"
 
 
@@ -260,7 +269,8 @@ if __name__ == "__main__":
         print(f"seed {seed}: {torture(options.kills, seed, bare, models, sound)}")
     else:
         place = Path(tempfile.mkdtemp())
-        for name, given in streams(place).items():
-            done = torture(-(-options.kills // 4), seed, command(place / name, given), told, sound)
+        every = streams(place)
+        for name, given in every.items():
+            done = torture(-(-options.kills // len(every)), seed, command(place / name, given), told, sound)
             print(f"{name}, seed {seed}: {done}", flush=True)
         shutil.rmtree(place)

@@ -4,19 +4,47 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
 import signal
 import sys
 from typing import Any
 
+from .signals import heeded
+
+BAD_INPUT, BUG = 2, 70  # exit statuses, beside 0, 1 where a bound is BROKEN, and 128 + n for signal n
+
 
 def main() -> None:
     """Run the command line."""
+    try:
+        status = _run()
+    except SystemExit as end:
+        status = _pipe() if _lost_reader(end.__context__) else end.code
+    except OSError as error:
+        status = _pipe() if _lost_reader(error) else _unwritten(error)
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
+        print("this is a bug of hindsight: please report it with the lines above", file=sys.stderr)
+        status = BUG
+    finally:
+        gc.freeze()
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        status = _pipe() if _lost_reader(error) else _unwritten(error)
+    sys.exit(status)
+
+
+def _run() -> Any:
+    """Run the command; its exit status, where it returns one."""
     if sys.argv[1:] in (["--version"], ["version"]):
         from . import __version__
 
         print(f"hindsight {__version__}")
-        return
-    for number in (signal.SIGINT, signal.SIGTERM):
+        return 0
+    for number in heeded():
         signal.signal(number, _leave)
     gc.disable()  # what is imported stays: collecting garbage in it, now and at exit, takes 0.15 s
     from .cli import app
@@ -25,14 +53,34 @@ def main() -> None:
         _load_numba()
     gc.freeze()
     gc.enable()
-    try:
-        app(prog_name="hindsight")
-    finally:
-        gc.freeze()
+    return app(prog_name="hindsight")
 
 
 def _leave(number: int, frame: Any) -> None:
     raise SystemExit(128 + number)
+
+
+def _lost_reader(error: BaseException | None) -> bool:
+    """Whether the reader of a pipe has left; typer ends with status 1 then, which means something else here."""
+    return isinstance(error, BrokenPipeError)
+
+
+def _pipe() -> int:
+    """The status of a process that lost its reader; nothing more is written to it."""
+    _drop_output()
+    return 128 + getattr(signal, "SIGPIPE", 13)
+
+
+def _unwritten(error: OSError) -> int:
+    """Say in one line which file, or else standard output, could not be written."""
+    _drop_output()
+    print(f"error: {error.filename or 'standard output'}: {error.strerror}", file=sys.stderr)
+    return BAD_INPUT
+
+
+def _drop_output() -> None:
+    """Send what is still to be printed nowhere: it could not be flushed at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _load_numba() -> None:

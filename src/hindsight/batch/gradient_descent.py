@@ -20,12 +20,13 @@ import numpy as np
 
 from ..kernels.compiler import for_parts
 from ..kernels.descent import DescentState, add_gradient, add_losses, begin_descent, descend
-from ..kernels.facts import FACTS, empty_facts
+from ..kernels.facts import empty_facts
 from ..kernels.state import restore, snapshot
 from ..online.facts import Facts
 from ..online.learners import Learner
-from ..online.run import Coordinates, check_start
-from ..storage.registry import is_vector, storable, want
+from ..online.run import Coordinates, check_rounds, check_start, check_tally
+from ..storage.fields import is_count, is_number, is_vector
+from ..storage.registry import storable, want
 from ..validation import check_targets, check_weights
 
 if TYPE_CHECKING:
@@ -170,6 +171,8 @@ class Descent(Coordinates):
         names : sequence, default None
             Names of the columns, for errors.
         """
+        if data.width != self.width:
+            raise ValueError(f"the descent has {self.width} coordinates, these rows have {data.width}")
         check_targets(self.learner.targets, data.y)
         check_weights(data.c)
         data.finite_norms2(names)
@@ -283,9 +286,23 @@ def check_descent(fields: dict[str, Any]) -> None:
     for name, values in state._asdict().items():
         size = sizes.get(name, 1)
         want(is_vector(values, size), f"the state's `{name}` must be a vector of {size} numbers")
+        want(bool(np.isfinite(values).all()), f"the state's `{name}` must be finite")
+    rounds = float(state.rounds[0])
+    want(0 <= rounds < 2.0**53 and rounds.is_integer(), f"the number of rounds is {rounds!r}")
+    check_rounds(fields["learner"], rounds)
     want(is_vector(fields["best"], first.size), f"the descent's `best` must be a vector of {first.size} numbers")
-    fits = isinstance(tally, np.ndarray) and tally.shape == (1,) and tally.dtype.names == FACTS.names
-    want(fits, "the descent's `tally` must be a record of facts")
+    start, batch, l2 = fields["start"], fields["batch"], fields["l2"]
+    want(start is None or is_vector(start, first.size), "the descent's `start` must be a vector like the first weights")
+    want(batch is None or (is_count(batch) and batch > 0), "the descent's `batch` must be a count above 0")
+    want(is_number(l2) and l2 >= 0.0, "the descent's `l2` must be at least 0")
+    want(type(fields["seed"]) is int and fields["seed"] >= 0, "the descent's `seed` must be at least 0")
+    want(isinstance(fields["generator"], np.random.Generator), "the descent's `generator` must be a generator")
+    want(type(fields["keeps_best"]) is bool, "the descent's `keeps_best` must be true or false")
+    for name in ("best_value", "last_value"):
+        want(isinstance(fields[name], float), f"the descent's `{name}` must be a number")
+    values = fields["values"]
+    want(isinstance(values, list) and all(map(is_number, values)), "the descent's `values` must be numbers")
+    check_tally(tally)
 
 
 storable(DescentState, where=__name__)

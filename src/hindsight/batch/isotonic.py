@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..kernels import isotonic as kernels
 from ..kernels.floats import Floats
 from ..kernels.lipschitz import lipschitz_fit
-from ..storage.registry import storable
+from ..storage.fields import is_finite, is_vector
+from ..storage.registry import storable, want
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +51,13 @@ class Pools:
     value: Floats
     weight: Floats
     count: NDArray[np.int64]
+
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        sizes = {values.shape for values in fields.values()}
+        want(len(sizes) == 1 and len(min(sizes)) == 1 and (0,) not in sizes, "pools must be vectors of one length")
+        finite = all(is_finite(fields[name]) for name in ("left", "right", "value"))
+        want(finite and bool((fields["left"] <= fields["right"]).all()), "pools must lie between finite numbers")
 
     def knots(self) -> tuple[Floats, Floats]:
         """Return the fit as a line to draw: z in ascending order, and the value at each."""
@@ -216,6 +224,14 @@ def take(a: Floats, order: NDArray[Any]) -> Floats:
     out = np.empty(order.size)
     _in_halves(lambda first, last: kernels.gather(a, order[first:last], out[first:last]), order.size)
     return out
+
+
+def check_knots(knots: Any) -> None:
+    """Refuse what is not a curve as it is interpolated: a pair of vectors, places that do not fall and values there."""
+    known = isinstance(knots, tuple) and len(knots) == 2 and all(map(is_vector, knots))
+    want(known and knots[0].size == knots[1].size > 0, "knots must be two vectors of one length")
+    want(is_finite(knots[0]) and is_finite(knots[1]), "knots must be finite")
+    want(bool((np.diff(knots[0]) >= 0.0).all()), "knots must ascend")
 
 
 def interpolate(at: Floats, value: Floats, x: Floats) -> Floats:

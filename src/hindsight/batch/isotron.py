@@ -22,9 +22,12 @@ from ..kernels.floats import Floats
 from ..online.facts import Facts
 from ..rows.data import Data
 from ..rows.matrices import checked
-from ..storage.registry import storable
-from .isotonic import LARGE, check_size, fit_pools, in_two, interpolate, total_weight
+from ..storage.fields import is_finite
+from ..storage.registry import storable, want
+from .isotonic import LARGE, Pools, check_size, fit_pools, in_two, interpolate, total_weight
 from .links import LinkFunction, check_link
+
+SERIES = ("loss", "match", "gradient", "along")  # what a history has of each round
 
 
 class Curve(NamedTuple):
@@ -204,6 +207,19 @@ class History:
     best: int
     w: Floats
     link: Any
+
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        """Refuse weights of different sizes, rounds of different numbers, and a link that is none."""
+        for size, names in ((fields["w"].shape, ("w", "start", "last")), (fields["loss"].shape, SERIES)):
+            for name in names:
+                fits = fields[name].shape == size and len(size) == 1
+                want(fits, f"`{name}` has the shape {fields[name].shape}, {size} expected")
+        want(is_finite(fields["w"]) and is_finite(fields["last"]), "`w` and `last` must be finite")
+        held = fields["held"]
+        want(held is None or held.shape == fields["loss"].shape, "`held` must have one number per round")
+        want(0 <= fields["best"] < fields["loss"].size, "`best` must be one of the rounds")
+        want(fields["link"] is None or isinstance(fields["link"], Pools), "`link` must be pools")
 
     def facts(self, problem: SingleIndexProblem) -> Facts:
         """Return the facts of the rounds; the loss of a round is a mean over the rows: matching loss, or square."""

@@ -21,7 +21,8 @@ import numpy as np
 
 from ..kernels.floats import EPS
 from ..rows.matrices import explain
-from ..storage.registry import storable
+from ..storage.fields import is_array, is_count, is_finite, is_vector
+from ..storage.registry import storable, want
 from ..validation import check_targets, check_weights
 
 if TYPE_CHECKING:
@@ -68,6 +69,10 @@ class LeastSquaresSolution:
     method: str
     converged: bool = True
 
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        want(is_vector(fields["coef"]) and is_finite(fields["coef"]), "`coef` must be a vector of finite numbers")
+
 
 @storable
 class Factor:
@@ -92,6 +97,26 @@ class Factor:
         self._R = np.zeros((0, self.width))
         self._pending: list[np.ndarray] = []
         self._solved: dict[tuple[float, float | None], LeastSquaresSolution] = {}
+
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        """Refuse a triangle or rows of other sizes than the features."""
+        features, intercept, width = fields["features"], fields["intercept"], fields["width"]
+        want(is_count(features) and features > 0, "`features` must be a count above 0")
+        want(type(intercept) is bool and width == features + intercept + 1, "`width` must be that of the features")
+        want(is_count(fields["rows"]), "`rows` must be a count")
+        want(isinstance(fields["method"], str), "`method` must be a string")
+        pending, triangle, solved = fields["_pending"], fields["_R"], fields["_solved"]
+        want(isinstance(pending, list), "`_pending` must be a list of arrays")
+        for Z in [*pending, triangle]:
+            fits = is_array(Z, 2) and Z.shape[1] == width and is_finite(Z)
+            want(fits, f"a factor must be arrays of {width} columns of finite numbers")
+        want(len(triangle) <= width, "the triangle has more rows than columns")
+        want(sum(map(len, pending)) < max(BLOCK, 2 * width), "`_pending` has more rows than a block")
+        want(isinstance(solved, dict), "`_solved` must be a mapping")
+        for key, found in solved.items():
+            known = isinstance(key, tuple) and len(key) == 2 and isinstance(found, LeastSquaresSolution)
+            want(known and found.coef.size == features, f"`_solved` must be solutions of {features} features")
 
     def add(self, X: Any, y: np.ndarray, weight: np.ndarray | None = None, names: Sequence[Any] | None = None) -> None:
         """Add rows, a dense array or a CSR matrix, or raise and change nothing; rows of weight 0 do not count."""

@@ -24,10 +24,11 @@ from numpy.typing import NDArray
 
 from ..errors import MismatchError, RowError
 from ..kernels.floats import Floats
-from ..kernels.perceptron import begin_progress, count_errors, fill_pocket, scan
+from ..kernels.perceptron import PROGRESS, begin_progress, count_errors, fill_pocket, scan
 from ..online.facts import Facts
 from ..rows.data import Data
-from ..storage.registry import storable
+from ..storage.fields import check_record, is_finite, is_vector
+from ..storage.registry import storable, want
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -62,6 +63,17 @@ class BatchPerceptron:
     progress: np.ndarray = field(default_factory=begin_progress)
     converged: bool = False
     largest_norms: tuple[float, float] = (0.0, 0.0)
+
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        """Refuse weights of other sizes than the pocket's, and counters below 0: the scan begins at one of them."""
+        size = fields["weights"].size
+        for name in ("weights", "pocket"):
+            fits = is_vector(fields[name], size) and is_finite(fields[name])
+            want(fits, f"`{name}` must be a vector of {size} finite numbers")
+        counts = tuple(name for name in PROGRESS.names or () if PROGRESS[name].kind == "i")
+        check_record("progress", fields["progress"], PROGRESS, counts)
+        want(min(fields["largest_norms"]) >= 0.0, "`largest_norms` must be at least 0")
 
     @classmethod
     def at_zero(cls, width: int) -> BatchPerceptron:
@@ -189,11 +201,14 @@ class BatchPerceptron:
             q = data.finite_norms2()
         except RowError as error:
             raise MismatchError(f"row {error.row} is not finite: these are not the rows of the run") from None
-        order = np.arange(data.rounds)
-        scan(
-            rows, data.y, q, again.weights, again.pocket, order, order, again.progress, UNLIMITED, self.visits,
-            UNLIMITED, UNLIMITED, -math.inf, 0.0,
-        )  # fmt: skip
+        order, step = np.arange(data.rounds), max(data.rounds, SLICE // data.width)
+        while again.visits < self.visits and again.updates <= self.updates:  # in slices, so that it can be interrupted
+            row = scan(
+                rows, data.y, q, again.weights, again.pocket, order, order, again.progress, UNLIMITED,
+                min(self.visits, again.visits + step), UNLIMITED, UNLIMITED, -math.inf, 0.0,
+            )  # fmt: skip
+            if row >= 0:
+                break
         far = float(np.abs(again.weights - self.weights).max())
         if again.updates != self.updates or not far <= 1e-9 * float(np.abs(self.weights).max(initial=0.0)):
             raise MismatchError(

@@ -15,8 +15,14 @@ from .text import print_lines
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+STATUSES = (
+    "Exit status: 0 done; 1 a bound is BROKEN; 2 bad input, or a file that cannot be read or written; 70 a bug of "
+    "hindsight, with a traceback; 128 + n ended by signal n: 130 interrupted, 143 terminated, 141 the reader of a pipe "
+    "has left."
+)
 app = typer.Typer(
     help="Online linear learning that knows its regret.",
+    epilog=STATUSES,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -54,7 +60,8 @@ def one_line_errors() -> Iterator[None]:
     """Turn a ValueError (bad input) into one line on standard error and exit status 2."""
     try:
         yield
-    except ValueError as error:
+    except (ValueError, MemoryError) as error:
         dashes = "--" if isinstance(error, OptionError) else ""
-        print_lines(Console(stderr=True), [f"error: {dashes}{error}"], "red")
+        what = "there is not enough memory" if isinstance(error, MemoryError) else " ".join(str(error).splitlines())
+        print_lines(Console(stderr=True), [f"error: {dashes}{what}"], "red")
         raise typer.Exit(2) from None

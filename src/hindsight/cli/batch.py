@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def learn_in_batches(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> int:
     """Read, fit, and print the result; the exit status."""
     check(rows, learner, results)
-    results.destinations().check()
+    results.destinations().check(rows.data)
     etas = learner.etas()
     if etas is not None and len(etas) != 1:
         raise OptionError("eta", f"must be a number above 0; got {learner.eta!r}")

@@ -11,9 +11,11 @@ from rich.console import Console
 
 from ..errors import OptionError
 from .app import app, one_line_errors
-from .text import place_in_file, print_lines, print_title
+from .text import lines_of_csv, place_in_file, print_lines, print_title
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     import numpy as np
 
     from ..estimators.duel import Curve
@@ -54,14 +56,13 @@ def _density(source: str, text: str, key: str | None, forget: float, score: str 
     from ..density import Keyed
     from ..density.spec import parse, texts
     from ..errors import RowError
-    from ..training.outputs import check_destination
+    from ..training.outputs import check_destination, check_outputs
 
     product = parse(text, forget)
     names = [name for k in product.densities for name in (k if isinstance(k, tuple) else (k,))]
     if key in names:
         raise OptionError("key", f"{key}: the key cannot be modelled too")
-    if score is not None and Path(score).exists() and Path(source).exists() and Path(score).samefile(source):
-        raise OptionError("score", f"{score}: that is the file itself")
+    check_outputs({"score": score}, source)
     if score is not None:
         check_destination(score)
     data = table(source, [*names, *([] if key is None else [key])])
@@ -112,22 +113,24 @@ def table(source: str, names: list[str]) -> dict[str, Any]:
 
 def write_scores(source: str, out: str, data: dict[str, Any], scores: np.ndarray) -> None:
     """The rows of a CSV file as they stand, or the columns that were read, and their log densities."""
+    from ..storage.container import write_text
+
+    write_text(out, lines_of_csv(scored(source, data, scores)))
+
+
+def scored(source: str, data: dict[str, Any], scores: np.ndarray) -> Iterator[Iterable[Any]]:
+    """The records of the table with their log densities, the names of the columns first."""
     import numpy as np
 
-    try:
-        with Path(out).open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            if Path(source).suffix == ".csv":
-                with Path(source).open(encoding="utf-8-sig", newline="") as given:
-                    records = (record for record in csv.reader(given) if record)
-                    writer.writerow([*next(records), "log_density"])
-                    writer.writerows([*r, repr(float(p))] for r, p in zip(records, scores, strict=True))
-            else:
-                writer.writerow([*data, "log_density"])
-                columns = [np.asarray(values).tolist() for values in data.values()]
-                writer.writerows(zip(*columns, map(float, scores), strict=True))
-    except OSError as error:
-        raise ValueError(f"{out}: {error.strerror}") from None
+    if Path(source).suffix == ".csv":
+        with Path(source).open(encoding="utf-8-sig", newline="") as given:
+            records = (record for record in csv.reader(given) if record)
+            yield [*next(records), "log_density"]
+            yield from ([*r, repr(float(p))] for r, p in zip(records, scores, strict=True))
+    else:
+        yield [*data, "log_density"]
+        columns = [np.asarray(values).tolist() for values in data.values()]
+        yield from zip(*columns, map(float, scores), strict=True)
 
 
 @app.command()
@@ -148,6 +151,9 @@ def duel(
     distribution is right: see which one leads after 10, 100, 1,000, ... rows.
     """
     with one_line_errors():
+        from ..training.outputs import check_outputs
+
+        check_outputs({"chart": chart}, source)
         _duel(source, target, family, eta, shuffle, chart)
 
 

@@ -58,6 +58,9 @@ def compare(
     difference of the mean squared distances to the unknown probabilities.
     """
     with one_line_errors():
+        from ..training.outputs import check_outputs
+
+        check_outputs({"chart": chart}, source)
         _compare(source, outcome, split(forecasts), weight, loss, epsilon, bounds, alpha, anytime, chart, as_json)
 
 
@@ -80,6 +83,9 @@ def calibrate(
     Forecasts are recalibrated by isotonic regression, equal ones together. --chart draws reliability diagrams.
     """
     with one_line_errors():
+        from ..training.outputs import check_outputs
+
+        check_outputs({"chart": chart}, source)
         _calibrate(source, outcome, split(forecast), weight, loss, (band, level, resamples, seed), chart, as_json)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..certificates.theorems import Verdict
 from ..errors import OptionError
+from ..signals import heeded
 from ..training.batch import BATCH_LEARNERS
 from ..training.session import Session
 from .progress import Progress
@@ -132,7 +133,7 @@ class InterruptibleProgress(Progress):
     def __init__(self, command: LearnCommand, state: TrainingState) -> None:
         settings = list(command.settings(state))
         super().__init__(command.results.progress, state, command.session.titles, settings)
-        self.handlers = {s: signal.signal(s, command.interrupt) for s in (signal.SIGINT, signal.SIGTERM)}
+        self.handlers = {number: signal.signal(number, command.interrupt) for number in heeded()}
 
     def close(self) -> None:
         """Remove the bar, and let go of the signals."""

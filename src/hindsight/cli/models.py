@@ -37,8 +37,12 @@ def predict(
     needs and the file lacks is an error. An output FILE is written completely or not at all.
     """
     with one_line_errors():
+        from ..training.outputs import check_destination, check_outputs
         from ..training.saved import open_model
 
+        check_outputs({"output": output}, model, data)
+        if output is not None:
+            check_destination(output)
         emit(output, predictions(open_model(model), data, form, margins))
 
 
@@ -69,20 +73,22 @@ def export(
     Numbers are written so that they read back to the same bits; weights that are 0 are left out.
     """
     with one_line_errors():
+        from ..training.outputs import check_outputs
         from ..training.saved import open_model, to_portable
 
+        check_outputs({"output": output}, model)
         emit(output, iter([json.dumps(to_portable(open_model(model)), indent=1) + "\n"]))
 
 
 def emit(output: str | None, texts: Iterator[str]) -> None:
     """Write texts to standard output, or to a file that is written completely or not at all."""
-    from ..storage.container import replace
+    from ..storage.container import write_text
 
     if output is None:
         for text in texts:
             sys.stdout.write(printable(text))
         return
-    replace(output, (text.encode("utf-8", "surrogateescape") for text in texts))
+    write_text(output, texts)
 
 
 def printable(text: str) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
+import itertools
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from rich.console import Console
     from rich.text import Text
@@ -26,6 +28,15 @@ def as_is(text: str, style: str = "") -> Text:
     from rich.text import Text
 
     return Text(text.translate(CONTROL), style)
+
+
+def lines_of_csv(records: Iterable[Iterable[Any]]) -> Iterator[str]:
+    """Records as text of CSV, many at a time."""
+    rest = iter(records)
+    while block := list(itertools.islice(rest, 4096)):
+        out = io.StringIO()
+        csv.writer(out, lineterminator="\n").writerows(block)
+        yield out.getvalue()
 
 
 def print_lines(console: Console, lines: Iterable[str], style: str = "") -> None:

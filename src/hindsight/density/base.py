@@ -10,7 +10,8 @@ import numpy as np
 
 from ..errors import RowError
 from ..kernels import densities as kernels
-from ..storage.registry import storable
+from ..storage.fields import is_array, is_count, is_finite, is_vector
+from ..storage.registry import storable, want
 from .online import Forgetting, forget_factor
 
 BLOCK = 1 << 16
@@ -251,6 +252,33 @@ def learn(density: Density, slots: np.ndarray | None, X: np.ndarray) -> None:
         n[:], state[:] = kept
         density._refuse(X)
         raise ValueError(f"{density.name}: the sums of values up to {np.abs(X).max():g} overflow")
+
+
+def check_statistics(fields: dict[str, Any], family: type, rows: int, width: int) -> None:
+    """Refuse a loaded density that the loops over rows could leave their memory with.
+
+    Parameters
+    ----------
+    fields : dict
+        The fields of the density.
+    family : type
+        The class of its part.
+    rows : int
+        Rows of the prior.
+    width : int
+        Statistics of each column.
+    """
+    part, n, state, columns = (fields[name] for name in ("part", "n", "state", "columns"))
+    want(type(part) is family, f"`part` must be a {family.__name__}")
+    prior = part.prior
+    want(is_count(columns) and columns > 0, "`columns` must be a count above 0")
+    want(is_array(prior, 2) and prior.shape == (rows, columns), f"the prior must be an array of shape {rows, columns}")
+    above = prior[1:] if family is kernels.Normal else prior  # all but a mean
+    want(is_finite(prior) and bool((above > 0.0).all()), "the prior must be finite numbers above 0")
+    want(is_vector(n) and n.size > 0 and is_finite(n) and bool((n >= 0.0).all()), "`n` must be a vector of counts")
+    shape = (n.size, width, columns)
+    want(is_array(state, 3) and state.shape == shape, f"`state` must be an array of shape {shape}")
+    want(is_finite(state), "`state` must be finite")
 
 
 def parsed(x: np.ndarray) -> np.ndarray:

@@ -11,8 +11,9 @@ from scipy.special import gammaln, xlogy
 from ..certificates.certificate import Assumption
 from ..errors import RowError
 from ..kernels import densities as kernels
-from ..storage.registry import storable
-from .base import Density, finite, positive
+from ..storage.fields import check_places, is_finite, is_vector
+from ..storage.registry import storable, want
+from .base import Density, check_statistics, finite, positive
 from .certificate import KT, LAPLACE, NONE, kt_bound, laplace_bound
 
 if TYPE_CHECKING:
@@ -96,6 +97,21 @@ class Categorical(Density):
         prior[k] = prior[:k].sum(axis=0)
         self.unit = f"one of the {k} symbols 0..{k - 1}"
         super().__init__(kernels.Dirichlet(prior), k, forget)
+
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        grows, place, state = fields["grows"], fields["_place"], fields["state"]
+        want(isinstance(state, np.ndarray) and state.ndim == 3, "`state` must be an array with three axes")
+        symbols = state.shape[1]
+        want(type(grows) is bool and (symbols > 0 or grows), "there must be at least one symbol")
+        if grows:
+            check_statistics(fields, kernels.Restaurant, 1, symbols)
+        else:
+            check_statistics(fields, kernels.Dirichlet, symbols + 1, symbols)
+        want(not grows or (place is not None and fields["columns"] == fields["n"].size == 1), "one column must grow")
+        if place is not None:
+            check_places("_place", place, symbols)
+        want(isinstance(fields.get("unit", ""), str), "`unit` must be a string")
 
     @property
     def symbols(self) -> list[Any]:
@@ -270,6 +286,10 @@ class Poisson(Density):
         prior = np.stack([np.broadcast_to(positive(k, v, columns), columns) for k, v in (("a", a), ("b", b))])
         super().__init__(kernels.Rate(np.ascontiguousarray(prior)), 2, forget)
 
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        check_statistics(fields, kernels.Rate, 2, 2)
+
     logpmf = Density.logp
 
     def _marginal(self) -> float:
@@ -347,6 +367,13 @@ class Histogram(Categorical):
                 raise ValueError(f"the edges of the bins must ascend, got {bins!r}")
         super().__init__(self.edges.size - 1, alpha, forget=forget)
         self.unit = f"a number from {self.edges[0]:g} to {self.edges[-1]:g}"
+
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        edges, bins = fields["edges"], fields["state"].shape[1]
+        ascend = is_vector(edges, bins + 1) and is_finite(edges) and bool((np.diff(edges) > 0.0).all())
+        want(ascend, f"`edges` must be {bins + 1} numbers that ascend")
+        want(fields["columns"] == 1 and fields["_place"] is None, "a histogram has one column, and bins by number")
 
     logpdf = Density.logp
 

@@ -10,7 +10,7 @@ from scipy.special import gammaln, xlogy
 
 from ..kernels import densities as kernels
 from ..storage.registry import storable
-from .base import Density, positive
+from .base import Density, check_statistics, positive
 
 
 @storable
@@ -46,6 +46,10 @@ class Gamma(Density):
         super().__init__(kernels.Waiting(np.ascontiguousarray(prior)), 2, forget)
         if (prior[2] == 1.0).all():
             self.unit = "a duration (a finite number, at least 0)"
+
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        check_statistics(fields, kernels.Waiting, 3, 2)
 
     logpdf = Density.logp
 

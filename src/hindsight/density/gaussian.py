@@ -11,8 +11,9 @@ from scipy.special import gammaln, multigammaln
 
 from ..errors import RowError
 from ..kernels import densities as kernels
-from ..storage.registry import storable
-from .base import Density, finite, positive
+from ..storage.fields import is_array, is_count, is_finite, is_number, is_vector
+from ..storage.registry import storable, want
+from .base import Density, check_statistics, finite, positive
 from .online import Forgetting, forget_factor
 
 LN_2PI = math.log(2.0 * math.pi)
@@ -80,6 +81,10 @@ class Gaussian(Density):
         s, k, v = (positive(name, x, columns) for name, x in (("scale", scale), ("strength", strength), ("dof", dof)))
         prior = np.stack([np.broadcast_to(x, columns) for x in (m, k, 0.5 * v, 0.5 * v * s * s)])
         super().__init__(kernels.Normal(np.ascontiguousarray(prior)), 3, forget)
+
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        check_statistics(fields, kernels.Normal, 4, 3)
 
     logpdf = Density.logp
 
@@ -197,6 +202,22 @@ class FullGaussian(Forgetting):
         s, k, v = (float(positive(n, x, 1)[0]) for n, x in (("scale", scale), ("strength", strength), ("dof", dof)))
         self._kappa, self._nu, self._psi = k, columns - 1.0 + v, np.eye(columns) * (v * s * s)
         self._empty()
+
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        d = fields["columns"]
+        want(is_count(d) and d > 0, "`columns` must be a count above 0")
+        sizes = {"n": 1, "_prior_mean": d, "_first": d, "_mean": d}
+        for name, size in sizes.items():
+            fits = is_vector(fields[name], size) and is_finite(fields[name])
+            want(fits, f"`{name}` must be a vector of {size} finite numbers")
+        for name in ("_psi", "_scatter", "_factor"):
+            fits = is_array(fields[name], 2) and fields[name].shape == (d, d) and is_finite(fields[name])
+            want(fits, f"`{name}` must be a matrix of {d} columns of finite numbers")
+        kappa, nu = fields["_kappa"], fields["_nu"]
+        want(is_number(kappa) and kappa > 0.0 and is_number(nu) and nu > d - 1.0, "`_kappa` and `_nu` are too small")
+        want(fields["n"][0] >= 0.0, "`n` must be a count")
+        want(bool((np.diag(fields["_factor"]) > 0.0).all()), "the diagonal of `_factor` must be above 0")
 
     def _empty(self) -> None:
         d = self.columns

@@ -11,7 +11,6 @@ import numpy as np
 
 from ..errors import RowError
 from ..kernels import densities as kernels
-from ..storage.registry import storable
 from .base import Density
 from .certificate import DensityCertificate, judge, merged, together
 from .online import OnlineDensity, total_shards
@@ -24,7 +23,6 @@ CAPACITY = 1 << 20
 ROWS = 1 << 14  # a block of rows that stays in cache while each column's statistics are visited
 
 
-@storable
 class Keyed(OnlineDensity):
     """One density per key, all with the same prior.
 

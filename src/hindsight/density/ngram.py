@@ -10,7 +10,6 @@ import numpy as np
 
 from ..certificates.certificate import Assumption
 from ..errors import RowError
-from ..storage.registry import storable
 from ..validation import choice
 from .certificate import NONE, DensityCertificate, judge, merged
 from .online import OnlineDensity, total_shards
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 UNKNOWN, END, START = "<unk>", "</s>", "<s>"
 
 
-@storable
 class NGram(OnlineDensity):
     """Words given the order − 1 words before them, with absolute discounting: every count c gives up `discount`.
 

@@ -9,6 +9,8 @@ import numpy as np
 
 from ..certificates.certificate import Assumption
 from ..certificates.theorems import Theorem
+from ..storage.fields import is_count
+from ..storage.registry import want
 from .certificate import LN2, NONE, DensityCertificate, judge, merged
 
 
@@ -121,6 +123,14 @@ class Forgetting(OnlineDensity):
     shards: int
     _paid: float
     _whole: Any
+
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        forget, whole = fields["forget"], fields["_whole"]
+        want(isinstance(forget, float) and 0.0 < forget <= 1.0, "`forget` must lie in (0, 1]")
+        want(is_count(fields["rows"]) and is_count(fields["shards"]), "`rows` and `shards` must be counts")
+        want(isinstance(fields["_paid"], float), "`_paid` must be a number")
+        want(whole is None or isinstance(whole, Forgetting), "`_whole` must be a density")
 
     def _marginal(self) -> float:
         """-ln of the marginal likelihood of all rows."""

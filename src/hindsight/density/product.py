@@ -10,7 +10,8 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from ..errors import RowError
-from ..storage.registry import storable
+from ..storage.fields import is_count
+from ..storage.registry import storable, want
 from .base import parsed
 from .certificate import DensityCertificate, together
 from .online import OnlineDensity
@@ -52,6 +53,16 @@ class Product(OnlineDensity):
             raise ValueError("a product needs at least one column")
         self.densities = dict(densities)
         self.rows = 0
+
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        densities = fields["densities"]
+        want(isinstance(densities, dict) and len(densities) > 0, "a product needs at least one column")
+        want(all(isinstance(d, OnlineDensity) for d in densities.values()), "`densities` must be densities")
+        for key, density in densities.items():
+            names = len(key) if isinstance(key, tuple) else 1
+            want(names == density.columns, f"{names} names for {density.columns} columns")
+        want(is_count(fields["rows"]), "`rows` must be a count")
 
     @property
     def names(self) -> list[str]:

@@ -9,10 +9,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, indexable
 
-from ..batch.isotonic import interpolate, isotonic
+from ..batch.isotonic import check_knots, interpolate, isotonic
 from ..errors import RowError
 from ..forecast.scores import Score, numbers, same_length, weights
 from ..rows.labels import class_probabilities, targets_of_runs
+from ..storage.registry import want
 from .mixins import AllOrNothingMixin, LabelsMixin, SaveMixin
 from .mixins.rows import read_weights
 from .mixins.targets import require_y
@@ -79,6 +80,19 @@ class Calibrator(AllOrNothingMixin, LabelsMixin, SaveMixin, BaseEstimator):  # t
     def __init__(self, classifier: Any = None, *, folds: int = 5) -> None:
         self.classifier = classifier
         self.folds = folds
+
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        if "knots_" not in fields:
+            return
+        knots, classes = fields["knots_"], fields.get("classes_")
+        count = 1 if classes is None or classes.size == 2 else classes.size
+        want(isinstance(knots, list) and len(knots) == count, f"`knots_` must be {count} curves")
+        for curve in knots:
+            check_knots(curve)
+        wraps = fields["classifier"] is not None
+        known = hasattr(fields.get("classifier_"), "predict_proba") and classes is not None
+        want(known if wraps else "classifier_" not in fields, "`classifier_` must be a classifier if there is one")
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import ClassifierTags, TransformerTags, get_tags

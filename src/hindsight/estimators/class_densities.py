@@ -10,8 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..density import Bernoulli, Exponential, FullGaussian, Gaussian, Keyed, Poisson, Product
 from ..density.base import Density, learn
+from ..density.online import OnlineDensity
 from ..errors import RowError
 from ..kernels import densities as kernels
+from ..storage.fields import conforms, is_vector
+from ..storage.registry import want
 from ..validation import choice
 
 NAMES: dict[str, Any] = {
@@ -33,6 +36,25 @@ class ClassDensitiesMixin:
     n_features_in_: int
     _bank: Density | None  # the densities of all classes in one
     _each: list[Any]  # or one by one
+
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        """Refuse densities that are not one per class, over the features: loops find them by the class of a row."""
+        if "classes_" not in fields:
+            return
+        count, features = fields["classes_"].size, fields.get("n_features_in_")
+        crowd = fields["crowd"]
+        want(conforms(crowd, float) and 0.0 <= crowd < np.inf, "`crowd` must be a number, at least 0")
+        bank, each, counts = fields["_bank"], fields["_each"], fields["class_count_"]
+        want(is_vector(counts, count) and bool((counts >= 0.0).all()), f"`class_count_` must be {count} counts")
+        known = isinstance(each, list) and all(isinstance(density, OnlineDensity) for density in each)
+        want(known and len(each) == (count if bank is None else 0), "`_each` must be one density per class")
+        if bank is not None:
+            fits = isinstance(bank, Density) and bank.n.size == count and bank.columns == features
+            want(fits and not getattr(bank, "grows", False), "`_bank` must have one density per class")
+        for density in each:
+            fits = density.columns == features or isinstance(density, Product)
+            want(fits, f"a density has {density.columns} columns, `n_features_in_` is {features!r:.40}")
 
     def _named(self) -> bool:
         given = self.density.values() if isinstance(self.density, Mapping) else [self.density]

@@ -16,12 +16,14 @@ from ..certificates.batch_theorems import gradient_descent_planned
 from ..certificates.gradient_descent import certify_descent
 from ..online.learners import descent
 from ..rows.data import Data
+from ..storage.registry import want
 from ..validation import check_targets, choice, number
 from .least_squares import at_least_0
 from .mixins import AllOrNothingMixin, LinearMixin, RunsMixin, SaveMixin
 from .mixins.certifying import join_certificates, one_or_all
 from .mixins.rows import read_weights
 from .progress import progress_bar
+from .registration import check_runs
 
 if TYPE_CHECKING:
     from ..certificates.certificate import Certificate
@@ -60,6 +62,12 @@ class GradientDescent(AllOrNothingMixin, SaveMixin, RunsMixin, LinearMixin, Base
     def _matrix(self, X: Any, reset: bool) -> Any:
         X = super()._matrix(X, reset)
         return np.ascontiguousarray(X) if self.batch != "full" and isinstance(X, np.ndarray) else X
+
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        check_runs(fields, Descent)
+        for run in fields.get("runs_", []):
+            want(run.features == fields["n_features_in_"], f"a run has {run.features} features")
 
     # ---- what was learnt
 

@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
-from ..batch.isotonic import check_increasing, check_lipschitz, check_points, fit_pools, interpolate
+from ..batch.isotonic import Pools, check_increasing, check_knots, check_lipschitz, check_points, fit_pools, interpolate
+from ..storage.registry import want
 from ..validation import choice
 from .mixins import SaveMixin
 
@@ -66,6 +67,13 @@ class IsotonicRegressor(SaveMixin, RegressorMixin, TransformerMixin, BaseEstimat
         self.lipschitz = lipschitz
         self.interpolation = interpolation
         self.outside = outside
+
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        if {"knots_", "pools_", "increasing_"} & set(fields):
+            check_knots(fields["knots_"])
+            want(isinstance(fields["pools_"], Pools), "`pools_` must be pools")
+            want(type(fields["increasing_"]) is bool, "`increasing_` must be true or false")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

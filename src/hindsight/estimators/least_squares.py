@@ -12,6 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..batch.least_squares import Factor, LeastSquaresSolution, normal_equations, solve_sparse
 from ..rows.data import Data
+from ..storage.fields import conforms
+from ..storage.registry import want
 from ..validation import check_targets, number
 from .mixins import AllOrNothingMixin, RowsMixin, SaveMixin, TargetsMixin
 from .mixins.rows import read_weights
@@ -103,6 +105,19 @@ class LeastSquares(AllOrNothingMixin, SaveMixin, TargetsMixin, RowsMixin, Regres
         self.rcond = rcond
         self.tol = tol
         self.verbose = verbose
+
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        if "_factor" not in fields:
+            return
+        for name in ("l2", "rcond", "tol"):
+            want(conforms(fields[name], float | None), f"`{name}` must be a number")
+        factor, found, features = fields["_factor"], fields["_iterated"], fields.get("n_features_in_")
+        want(factor is None or isinstance(factor, Factor), "`_factor` must be a factor")
+        want(found is None or isinstance(found, LeastSquaresSolution), "`_iterated` must be a solution")
+        want(factor is not None or found is not None, "there is no solution")
+        sizes = [*([] if factor is None else [factor.features]), *([] if found is None else [found.coef.size])]
+        want(sizes == [features] * len(sizes), f"a solution has {sizes[0]} features, `n_features_in_` is {features!r}")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_factor")

@@ -11,10 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..errors import AssumptionWarning
 from ..online.run import Run, assumption_warnings, play_rows
+from ..storage.registry import want
 from ..validation import choice
 from .mixins import FitMixin, LinearMixin, RunsMixin, SaveMixin, SingleRowMixin
 from .mixins.certifying import join_certificates
 from .mixins.rows import read_weights
+from .registration import check_runs
 
 
 class OnlineEstimator(FitMixin, SaveMixin, SingleRowMixin, RunsMixin, LinearMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
@@ -32,6 +34,13 @@ class OnlineEstimator(FitMixin, SaveMixin, SingleRowMixin, RunsMixin, LinearMixi
         self.passes = passes
         self.start = start
         self.keep_margins = keep_margins
+
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        check_runs(fields, Run)
+        average, runs = fields["average"], fields.get("runs_", [])
+        want(average in (None, "before", "after"), "`average` must be None, 'before' or 'after'")
+        want(average is None or all(run.averaging for run in runs), "the runs kept no average")
 
     def _weights(self) -> np.ndarray:
         """The weights that predict, one row per run, the intercept's last."""

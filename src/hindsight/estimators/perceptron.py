@@ -14,6 +14,8 @@ from ..batch.perceptron import BatchPerceptron
 from ..certificates.batch_perceptron import certify_batch_perceptron
 from ..rows.data import Data
 from ..rows.labels import targets_of_runs
+from ..storage.fields import is_count
+from ..storage.registry import want
 from .mixins import AllOrNothingMixin, LabelsMixin, MarginClassifierMixin, SaveMixin
 from .mixins.certifying import join_certificates, one_or_all
 from .progress import progress_bar
@@ -120,6 +122,17 @@ class BatchPerceptronClassifier(
         self.fit_intercept = fit_intercept
         self.warm_start = warm_start
         self.verbose = verbose
+
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        if "halfspaces_" not in fields:
+            return
+        halves, features, classes = fields["halfspaces_"], fields.get("n_features_in_"), fields["classes_"]
+        known = isinstance(halves, list) and all(isinstance(half, BatchPerceptron) for half in halves)
+        want(known and len(halves) == (1 if classes.size == 2 else classes.size), "`halfspaces_` must be one per class")
+        for half in halves:
+            fits = is_count(features) and half.pocket.size == halves[0].pocket.size
+            want(fits and half.pocket.size - features in (0, 1), f"a halfspace has {half.pocket.size} weights")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "halfspaces_")

@@ -1,28 +1,55 @@
-"""Estimators as files know them: by their public names, with parameters and runs that fit together."""
+"""Estimators as files know them: by their public names, with parameters and features that are all there."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any
 
+import numpy as np
+
+from ..storage.fields import is_count
 from ..storage.registry import PACKAGE, storable, want
 
 TEMPORARY = ("_lock", "_ones", "_row", "_swift", "_places")  # attributes that are made again when they are needed
 
 
 def register_estimator(cls: type) -> None:
-    """Let estimators of a class of this package be saved; a class of user code registers itself, with `storable`."""
+    """Let estimators of a class of this package be saved; a class of user code registers itself, with `storable`.
+
+    What a fit leaves is checked by the ``_check_saved`` of the mixins that bring it.
+    """
     if cls.__module__.startswith(f"{PACKAGE}."):
         storable(cls, check=partial(check_estimator, cls), where=PACKAGE, omit=TEMPORARY, file="estimator")
 
 
 def check_estimator(cls: Any, fields: dict[str, Any]) -> None:
-    """Refuse the fields of a saved estimator that lack a parameter, or whose runs do not fit its features."""
+    """Refuse the fields of a saved estimator that lack a parameter, or whose features are not counted or not named."""
     missing = [name for name in cls().get_params(deep=False) if name not in fields]
     want(not missing, f"the parameter `{missing[0] if missing else ''}` of {cls.__name__} is missing")
-    runs, features = fields.get("runs_", []), fields.get("n_features_in_")
-    known = isinstance(runs, list) and all(hasattr(run, "features") and hasattr(run, "bias") for run in runs)
+    features, names = fields.get("n_features_in_"), fields.get("feature_names_in_")
+    counted = features is None or (is_count(features) and features > 0)
+    want(counted, f"`n_features_in_` is {features!r:.40}, but must be a count above 0")
+    if names is not None:
+        known = isinstance(names, np.ndarray) and names.shape == (features,) and names.dtype.kind in "OU"
+        want(known, "`feature_names_in_` must have one name per feature")
+    if "certificate_" in fields:
+        from ..certificates.certificate import Certificate, Certificates
+
+        known = isinstance(fields["certificate_"], (Certificate, Certificates))
+        want(known, "`certificate_` must be a certificate")
+
+
+def check_runs(fields: dict[str, Any], kind: type) -> None:
+    """Refuse runs that are not all of this class and alike, or that have no room for the features."""
+    if "runs_" not in fields:
+        return
+    runs, features = fields["runs_"], fields.get("n_features_in_")
+    known = isinstance(runs, list) and len(runs) > 0 and all(isinstance(run, kind) for run in runs)
     want(known, "`runs_` must be a list of runs")
     for run in runs:
-        fits = type(features) is int and 0 < features <= run.features and run.bias == runs[0].bias
+        alike = (run.width, run.bias) == (runs[0].width, runs[0].bias)
+        fits = type(features) is int and 0 < features <= run.features and alike
         want(fits, f"`n_features_in_` is {features!r:.40}, but a run has {run.features} features")
+    classes = fields.get("classes_")
+    want(classes is None or len(runs) in (1, classes.size), "`runs_` must have one run, or one per class")
+    want(len(runs) > 1 or classes is None or classes.size <= 2, "`runs_` must have one run per class")

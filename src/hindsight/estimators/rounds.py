@@ -14,6 +14,8 @@ from ..batch.isotron import History, SingleIndexProblem, run_rounds
 from ..errors import RowError
 from ..online.facts import Facts
 from ..rows.data import Data
+from ..storage.fields import is_count, is_number, is_vector
+from ..storage.registry import want
 from ..validation import check_targets, check_weights, number
 from .mixins import BoundNotScoreMixin, FitMixin, LinearMixin, LinearRegressorMixin, SaveMixin, TargetsMixin
 from .mixins.certifying import join_certificates, one_or_all
@@ -32,6 +34,31 @@ class RoundsMixin(BoundNotScoreMixin, FitMixin, SaveMixin, LinearMixin):
     histories_: list[History]
     _facts: list[Facts]
     _rows: tuple[np.ndarray, np.ndarray] | None
+
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        if "histories_" not in fields:
+            return
+        histories, features, facts = fields["histories_"], fields.get("n_features_in_"), fields["_facts"]
+        known = isinstance(histories, list) and histories and all(isinstance(h, History) for h in histories)
+        want(bool(known), "`histories_` must be a list of histories")
+        for h in histories:
+            fits = is_count(features) and h.w.size == histories[0].w.size and h.w.size - features in (0, 1)
+            want(fits, f"{h.w.size} weights for {features!r:.40} features")
+            want((h.link is None) == (histories[0].link is None), "a link is missing")
+        want(isinstance(facts, list) and all(isinstance(f, Facts) for f in facts), "`_facts` must be facts")
+        for name in ("x_scale_", "eta_"):
+            want(is_number(fields[name]) and fields[name] > 0.0, f"`{name}` must be a number above 0")
+        for name in ("y_scale_", "y_offset_"):
+            want(name not in fields or is_number(fields[name]), f"`{name}` must be a number")
+        classes = fields.get("classes_")
+        count = 1 if classes is None or classes.size == 2 else classes.size
+        want(len(histories) == len(facts) == count, f"`histories_` must have {count} entries")
+        last = fields["_last"]
+        want(isinstance(last, list) and all(map(is_vector, last)), "`_last` must be vectors")
+        rows = fields["_rows"]
+        pair = isinstance(rows, tuple) and len(rows) == 2 and all(isinstance(r, np.ndarray) for r in rows)
+        want(rows is None or pair, "`_rows` must be two arrays of rows")
 
     def __init__(
         self, rounds: int, eta: float | None, *, held_out: float, random_state: Any, warm_start: bool, verbose: bool

@@ -10,6 +10,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import type_of_target, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
+from ..storage.fields import is_count
+from ..storage.registry import want
 from .mixins import AllOrNothingMixin, BoundNotScoreMixin, LabelsMixin, RowsMixin, SaveMixin
 from .mixins.rows import check_finite
 
@@ -82,6 +84,14 @@ class ThresholdClassifier(
     def __init__(self, feature: int | str | None = None, *, delta: float = 0.05) -> None:
         self.feature = feature
         self.delta = delta
+
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        if "threshold_" in fields:
+            place, features = fields["feature_"], fields.get("n_features_in_")
+            want(is_count(place) and is_count(features) and place < features, "`feature_` must be one of the features")
+            number = isinstance(fields["threshold_"], float) and fields["threshold_"] == fields["threshold_"]
+            want(number and fields["classes_"].size <= 2, "`threshold_` must be a number, for at most two classes")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

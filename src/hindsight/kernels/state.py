@@ -130,4 +130,6 @@ def fault(kind: Any, state: Any, width: int, averaging: bool) -> str | None:
         shape = (0,) if field.averaging and not averaging else (width,) * field.axes or (1,)
         if values.shape != shape:
             return f"the state's `{name}` has the shape {values.shape}, {shape} expected"
+        if np.isnan(values).any():
+            return f"the state's `{name}` must be numbers"
     return None

@@ -18,7 +18,8 @@ from ..kernels.facts import FACTS, empty_facts
 from ..kernels.geometries import begin
 from ..kernels.online import PROGRESS, UNWATCHED, begin_progress
 from ..rows.matrices import checked, explain, in_order, rows_of
-from ..storage.registry import is_vector, storable, want
+from ..storage.fields import check_record, is_vector
+from ..storage.registry import storable, want
 from ..validation import check_targets, check_weights
 from .facts import Facts
 
@@ -172,13 +173,24 @@ def check_run(fields: dict[str, Any]) -> None:
     want(is_vector(first) and first.size > bias, "the first weights must be a vector, one number per coordinate")
     wrong = states.fault(learner.geometry.State, fields["state"], first.size, fields["averaging"])
     want(wrong is None, f"{wrong}")
-    for name, kind in (("progress", PROGRESS), ("tally", FACTS)):
-        record = fields[name]
-        fits = isinstance(record, np.ndarray) and record.shape == (1,) and record.dtype.names == kind.names
-        want(fits, f"the run's `{name}` must be a record of {', '.join(kind.names or ())}")
-    want(fields["start"] is None or is_vector(fields["start"]), "the run's `start` must be a vector")
-    rounds = float(fields["progress"][0].rounds)
-    want(0 <= rounds < 2.0**53 and rounds.is_integer(), f"the number of rounds is {rounds!r}")
+    want(not np.isnan(first).any(), "the first weights must be numbers")
+    check_record("progress", fields["progress"], PROGRESS, ("rounds",))
+    check_tally(fields["tally"])
+    check_rounds(learner, float(fields["progress"][0].rounds))
+    start = fields["start"]
+    want(start is None or is_vector(start, first.size), "the run's `start` must be a vector like the first weights")
+
+
+def check_rounds(learner: Learner, rounds: float) -> None:
+    """Refuse more rounds than there are rates: a loop that plays them again would read past the last."""
+    given = learner.rate.rates.size
+    want(not given or rounds <= given, f"{given} rates were given, but the number of rounds is {rounds:.0f}")
+
+
+def check_tally(tally: Any) -> None:
+    """Refuse facts that no run adds up."""
+    check_record("tally", tally, FACTS, ("rounds", "mistakes"))
+    want(tally[0].x2 >= 0.0, f"`tally.x2`, a square, is {tally[0].x2!r}")
 
 
 storable(Run, check=check_run)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..storage.registry import is_vector, storable, want
+from ..storage.fields import is_vector
+from ..storage.registry import storable, want
 
 PARTS: dict[str, set[type]] = {"loss": set(), "update": set(), "geometry": set(), "rate": set()}
 POSITIVE = ("eta", "radius", "rates")  # parameters of parts that must be above 0

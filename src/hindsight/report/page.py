@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import html
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..content_policy import policy_tag
+from ..storage.container import write_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,10 +50,7 @@ def write_page(path: str, source: str, about: str, certificates: Sequence[Certif
         f'<!doctype html><html lang="en"><meta charset="utf-8">{policy_tag(styles=[STYLE])}'
         f"<title>{html.escape(title)}</title><style>{STYLE}</style><h1>{html.escape(title)}</h1><p>{html.escape(about)}</p>{body}</html>\n"
     )
-    try:
-        Path(path).write_text(text, encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be written: {error.strerror}") from None
+    write_text(path, [text])
 
 
 def chart(certificate: Certificate) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..kernels.compiler import kernel
+from ..storage.fields import is_finite, is_number, is_vector
+from ..storage.registry import want
 
 # kind: whether it needs a pass over the rows first
 SCALES = {"none": False, "row-unit": False, "global-unit": True, "max-abs": True, "standard": True}
@@ -71,6 +73,22 @@ class Measure:
             return {"kind": kind, "by": np.where(self.top > 0.0, self.top, 1.0)}
         deviation = np.sqrt(self.spread[2] / np.maximum(1.0, self.spread[0]))
         return {"kind": kind, "by": np.where(deviation > 0.0, deviation, 1.0), "shift": self.spread[1].copy()}
+
+
+def check_scale(scale: Any, features: int) -> None:
+    """Refuse a scale from a file that `scaled` cannot use for so many features."""
+    if scale is None:
+        return
+    kind = scale.get("kind") if isinstance(scale, dict) else None
+    want(isinstance(kind, str) and kind in SCALES, f"a scale must be one of {', '.join(SCALES)}")
+    if not SCALES[scale["kind"]]:
+        return
+    by, shift = scale.get("by"), scale.get("shift")
+    columns = is_vector(by) and by.size >= features
+    want(columns or is_number(by), f"a scale must be one number, or one for each of {features} features")
+    want(is_finite(by) and bool(np.all(by > 0.0)), "a scale must be above 0")
+    shifts = is_vector(shift) and shift.size >= features and is_finite(shift)
+    want(shift is None or shifts, f"a shift must be one number for each of {features} features")
 
 
 def scaled(X: Any, scale: dict[str, Any] | None) -> Any:

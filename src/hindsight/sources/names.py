@@ -207,5 +207,7 @@ class HashedNames:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Have seen of each column what a state did."""
-        self.lookup.fingerprints[:] = np.frombuffer(zlib.decompress(base64.b64decode(state["prints"])), np.uint16)
-        self.lookup.used[:] = state["used"]
+        size = self.lookup.fingerprints.nbytes
+        prints = zlib.decompressobj().decompress(base64.b64decode(state["prints"]), size)  # however much it expands to
+        self.lookup.fingerprints[:] = np.frombuffer(prints, np.uint16)
+        self.lookup.used[1:] = state["used"][1:]

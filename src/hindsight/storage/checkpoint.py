@@ -44,8 +44,8 @@ def path_of(folder: str | os.PathLike[str], number: int) -> str:
     return os.path.join(folder, f"{number:010d}.checkpoint")
 
 
-def write(folder: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
-    """Add a checkpoint; once it is safe on disk, all but it and the one before are removed.
+def write(folder: str | os.PathLike[str], state: Mapping[str, Any], kept: int = KEPT) -> None:
+    """Add a checkpoint; once it is safe on disk, all but the newest are removed.
 
     Parameters
     ----------
@@ -53,6 +53,8 @@ def write(folder: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
         The folder of the checkpoints; it is created if it does not exist.
     state : mapping of str to object
         Plain values, text, lists, dicts, arrays, random generators and objects of registered classes.
+    kept : int, default 2
+        How many checkpoints are left: this one, and those before it.
 
     Raises
     ------
@@ -68,7 +70,7 @@ def write(folder: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
         raise ModelError(f"{os.fspath(folder)}: cannot be written: {error.strerror}") from None
     old = generations(folder)
     save(path_of(folder, old[-1] + 1 if old else 1), "checkpoint", dict(state))
-    for number in old[: max(0, len(old) + 1 - KEPT)]:
+    for number in old[: max(0, len(old) + 1 - kept)]:
         with suppress(OSError):
             os.unlink(path_of(folder, number))
 

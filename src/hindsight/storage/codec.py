@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ModelError
+from .fields import check_types
 from .registry import entry_of, find, name_of, want
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ TAGS = (
 RECORD_TYPES = {"f": np.dtype(np.float64), "i": np.dtype(np.int64)}  # what fields of records may be
 LONG_STRING = 4096  # characters from which a string becomes a tensor
 LONG_LIST = 32  # entries from which a list becomes a tensor
-LARGEST_TEXT = 1 << 26  # bytes of a fixed-width string array at most
+LARGEST_TEXT = 1 << 26  # bytes of all fixed-width string arrays at most
+PLACES = {"MT19937": ("pos", 624), "Philox": ("buffer_pos", 4)}  # where generators stand in their buffers, at most
 
 
 # ---------------------------------------------------------------- to a document
@@ -83,6 +85,7 @@ class _Writer:
     def __init__(self) -> None:
         self.tensors: dict[str, np.ndarray] = {}
         self.seen: dict[int, tuple[str, Any]] = {}  # arrays met, kept alive so that no other takes their id
+        self.text = 0  # bytes of string arrays so far
 
     def put(self, value: Any, where: str) -> Any:
         kind = type(value)
@@ -158,7 +161,8 @@ class _Writer:
         if OTHER.fullmatch(dtype):
             plain = np.ascontiguousarray(value, value.dtype.newbyteorder("<")).reshape(-1)
             return {"$bytes": [self._tensor(plain.view(np.uint8)), dtype, shape]}
-        if value.dtype.kind == "U" and value.nbytes <= LARGEST_TEXT:
+        if value.dtype.kind == "U" and self.text + value.nbytes <= LARGEST_TEXT:
+            self.text += value.nbytes
             return {"$text": [self.put(value.reshape(-1).tolist(), where), value.dtype.itemsize // 4, shape]}
         if value.dtype.kind == "O":
             return {"$objects": [self.put(value.reshape(-1).tolist(), where), shape]}
@@ -219,6 +223,8 @@ def decode(document: str, tensors: dict[str, np.ndarray]) -> Any:
 class _Reader:
     def __init__(self, tensors: dict[str, np.ndarray]) -> None:
         self.tensors = tensors
+        self.spread: set[str] = set()  # tensors that became lists or text: each does once, so memory is bounded
+        self.text = 0  # bytes of string arrays so far
 
     def get(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -238,6 +244,13 @@ class _Reader:
         want(isinstance(name, str) and name in self.tensors, f"tensor {name!r:.40} is missing")
         return self.tensors[name]
 
+    def _once(self, name: Any) -> np.ndarray:
+        """A tensor that becomes Python objects, which take more memory than the file."""
+        found = self._tensor(name)
+        want(name not in self.spread, f"tensor {name!r:.40} is used twice")
+        self.spread.add(name)
+        return found
+
     def _float(self, body: str) -> float:
         return float.fromhex(body)
 
@@ -248,7 +261,7 @@ class _Reader:
         return NUMPY[kind](item)
 
     def _string(self, body: str) -> str:
-        return self._tensor(body).tobytes().decode("utf-8", "surrogatepass")
+        return self._once(body).tobytes().decode("utf-8", "surrogatepass")
 
     def _tuple(self, body: list[Any]) -> tuple[Any, ...]:
         return tuple(self.get(list(body)))
@@ -257,7 +270,7 @@ class _Reader:
         return self._tensor(body)
 
     def _texts(self, body: list[str]) -> list[str]:
-        data, ends = self._tensor(body[0]).tobytes(), self._tensor(body[1])
+        data, ends = self._once(body[0]).tobytes(), self._once(body[1])
         want(ends.dtype == np.int64 and ends.ndim == 1, "the ends of strings must be a vector of int64")
         want(bool((np.diff(ends, prepend=0) >= 0).all()), "the ends of strings must not decrease")
         want((int(ends[-1]) if ends.size else 0) == len(data), "the last string must end where the text does")
@@ -268,7 +281,7 @@ class _Reader:
         return [data[a:b].decode("utf-8", "surrogatepass") for a, b in spans]
 
     def _list(self, body: str) -> list[Any]:
-        return self._tensor(body).tolist()
+        return self._once(body).tolist()
 
     def _map(self, body: list[Any]) -> dict[Any, Any]:
         keys, values = self.get(body[0]), self.get(body[1])
@@ -279,7 +292,10 @@ class _Reader:
     def _bytes(self, body: list[Any]) -> np.ndarray:
         name, dtype, shape = body
         want(isinstance(dtype, str) and OTHER.fullmatch(dtype) is not None, f"dtype {dtype!r:.40} is not supported")
-        return self._tensor(name).view(dtype).reshape(_shape(shape))
+        raw = self._tensor(name)
+        want(raw.dtype == np.uint8 and raw.ndim == 1, "the bytes of an array must be a vector of uint8")
+        want(dtype[-2:] != "b1" or bool((raw <= 1).all()), "a boolean must be 0 or 1")
+        return raw.view(dtype).reshape(_shape(shape))
 
     def _record(self, body: list[Any]) -> np.ndarray:
         values, names, kinds, aligned, attributes = self._tensor(body[0]), *body[1:]
@@ -299,8 +315,9 @@ class _Reader:
 
     def _text(self, body: list[Any]) -> np.ndarray:
         items, width, shape = self.get(body[0]), body[1], _shape(body[2])
-        fits = type(width) is int and 0 <= width * 4 * len(items) <= LARGEST_TEXT
-        want(fits, f"an array of strings must have at most {LARGEST_TEXT:,} bytes")
+        want(isinstance(items, list) and type(width) is int and width >= 0, "an array of strings must be a list")
+        self.text += width * 4 * len(items)
+        want(self.text <= LARGEST_TEXT, f"arrays of strings must have at most {LARGEST_TEXT:,} bytes")
         want(
             all(type(v) is str and len(v) <= width for v in items),
             f"the entries of an array of strings must be strings of at most {width} characters",
@@ -318,6 +335,9 @@ class _Reader:
         modern, state = body[0], self.get(body[1])
         kind = state["bit_generator"]
         want(isinstance(kind, str) and kind in BITS, f"the random generator {kind!r:.40} is not supported")
+        name, end = PLACES.get(kind, ("", 0))
+        place = state["state"].get(name, state.get(name)) if name else 0  # numpy takes any, and reads there
+        want(type(place) is int and 0 <= place <= end, f"`{name}` of {kind} must be a whole number from 0 to {end}")
         source = BITS[kind]()
         if modern:
             source.state = state
@@ -335,8 +355,12 @@ class _Reader:
         fields = {k: self.get(v) for k, v in body.items()}
         if issubclass(cls, tuple):
             want(list(fields) == list(cls._fields), f"{cls.__name__} must have the fields {', '.join(cls._fields)}")
-        if entry.check is not None:
-            entry.check(fields)
+        for name in entry.omit:
+            want(name not in fields, f"{cls.__name__} cannot have a field {name!r}")
+        if entry.typed:
+            check_types(cls, fields)
+        for check in entry.checks:
+            check(fields)
         if dataclasses.is_dataclass(cls) or issubclass(cls, tuple):
             return cls(**fields)
         return _filled(cls, fields)

@@ -11,14 +11,23 @@ import errno
 import hashlib
 import json
 import os
+import platform
 import re
 import stat
+import time
 from contextlib import suppress
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from ..errors import ModelError
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -29,6 +38,8 @@ HEADER = 32 << 20  # bytes of the header at most
 TENSORS = 1 << 16  # at most
 PIECE = 1 << 20  # bytes written or hashed at a time
 SEAL = "sha256"
+HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]  # in the names of temporary files
+OLD = 24 * 3600  # seconds after which a temporary file of another host is taken to be left over
 
 
 # ---------------------------------------------------------------- replacing a file atomically
@@ -38,8 +49,9 @@ def replace(path: str, pieces: Iterable[bytes | memoryview]) -> None:
     """Write a file atomically: at every moment, even after a power cut, the old file or the new one is there.
 
     A temporary file in the same folder is written, synced to disk and renamed over the target, and the folder is
-    synced. On any error the target is unchanged and the temporary file is removed; one left by a killed process is
-    removed by the next write to that folder.
+    synced. On any error the target is unchanged and the temporary file is removed. It is locked while it is written, so
+    that one left by a killed process is told from one that is being written: it is removed by the next write to that
+    folder from the same host, or by any host after a day.
 
     Parameters
     ----------
@@ -55,21 +67,21 @@ def replace(path: str, pieces: Iterable[bytes | memoryview]) -> None:
     """
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
-    temporary = os.path.join(folder, f".hindsight-{os.getpid()}-{os.urandom(4).hex()}.tmp")
     try:
         mode = _mode(path, target)
         _remove_stale(folder)
-        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        temporary, file = _temporary(folder)
         try:
-            try:
-                if mode is not None:
-                    os.chmod(temporary, mode)
-                for block in _blocks(pieces):
-                    _write(file, block)
-                os.fsync(file)
-            finally:
-                os.close(file)
-            os.replace(temporary, target)
+            with open(os.dup(file), "wb", buffering=0):  # which keeps the lock until the file has its name
+                try:
+                    if mode is not None:
+                        os.chmod(temporary, mode)
+                    for block in _blocks(pieces):
+                        _write(file, block)
+                    os.fsync(file)
+                finally:
+                    os.close(file)
+                os.replace(temporary, target)
         except BaseException:
             with suppress(OSError):
                 os.unlink(temporary)
@@ -92,25 +104,50 @@ def _mode(path: str, target: str) -> int | None:
     return stat.S_IMODE(found.st_mode)
 
 
+def _temporary(folder: str) -> tuple[str, int]:
+    """A new file that is locked for as long as it is open: its path, and its number."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    while True:
+        path = os.path.join(folder, f".hindsight-{HOST}-{os.urandom(4).hex()}.tmp")
+        file = os.open(path, flags, 0o666)
+        try:
+            if fcntl is not None:
+                with suppress(OSError):  # a file system without locks
+                    fcntl.flock(file, fcntl.LOCK_EX)
+            if fcntl is None or os.fstat(file).st_nlink > 0:  # nobody removed it before it was locked
+                return path, file
+        except BaseException:
+            os.close(file)
+            with suppress(OSError):
+                os.unlink(path)
+            raise
+        os.close(file)
+
+
 def _remove_stale(folder: str) -> None:
-    """Remove temporary files of processes that have ended."""
-    if os.name != "posix":
+    """Remove temporary files that nobody is writing.
+
+    A lock tells that on one host; what another host locks may not be seen here, so its files must also be old.
+    """
+    if fcntl is None:
         return
     try:
         names = os.listdir(folder)
     except OSError:
         return  # a folder that can be written but not listed
     for name in names:
-        found = re.fullmatch(r"\.hindsight-(\d{1,9})-[0-9a-f]{8}\.tmp", name)
+        found = re.fullmatch(r"\.hindsight-(\w{1,16})-[0-9a-f]{8}\.tmp", name)
         if found is None:
             continue
-        try:
-            os.kill(int(found[1]), 0)
-        except ProcessLookupError:
-            with suppress(OSError):
-                os.unlink(os.path.join(folder, name))
-        except OSError:
-            pass  # the process belongs to another user
+        path = os.path.join(folder, name)
+        with suppress(OSError):
+            file = os.open(path, os.O_RDWR)
+            try:
+                if found[1] == HOST or time.time() - os.fstat(file).st_mtime > OLD:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    os.unlink(path)
+            finally:
+                os.close(file)
 
 
 def _blocks(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
@@ -136,18 +173,55 @@ def _write(file: int, block: bytes | memoryview) -> None:
         rest = rest[done:]
 
 
+def sync(file: int) -> None:
+    """Make what was written to a file durable; pipes, devices and some folders have nothing to sync."""
+    try:
+        os.fsync(file)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EROFS, errno.ENOTSUP):
+            raise
+
+
 def sync_folder(folder: str) -> None:
     """Make the names in a folder durable."""
     if os.name != "posix":
         return
     file = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(file)
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # a file system that cannot sync folders
-            raise
+        sync(file)
     finally:
         os.close(file)
+
+
+def write_text(path: str, texts: Iterable[str]) -> None:
+    """Write text to a file, atomically; to a pipe or a device as it comes.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    texts : iterable of str
+        The content.
+
+    Raises
+    ------
+    ModelError
+        If the file cannot be written.
+    """
+    pieces = (text.encode("utf-8", "surrogateescape") for text in texts)
+    try:
+        special = not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path)
+    except OSError:
+        special = False
+    if not special:
+        replace(path, pieces)
+        return
+    try:
+        with open(path, "wb") as file:
+            for block in _blocks(pieces):
+                file.write(block)
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 # ---------------------------------------------------------------- the container

@@ -7,13 +7,12 @@ not registered yet is found by importing its module. A document never causes any
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import sys
 from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-
-import numpy as np
 
 from ..errors import ModelError
 
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Check = Callable[[dict[str, Any]], None]
+
+HOOK = "_check_saved"  # a static method by which a class checks the fields that it brings
 
 Class = TypeVar("Class", bound=type)
 PACKAGE = __name__.partition(".")[0]
@@ -31,7 +32,8 @@ class Storable(NamedTuple):
     """A class that may be saved, and how."""
 
     cls: Any
-    check: Check | None
+    typed: bool
+    checks: tuple[Check, ...]
     omit: tuple[str, ...]
     file: str | None
 
@@ -55,17 +57,22 @@ def storable(
     arrays, random generators and objects of registered classes. Loading runs no code of the file: fields are decoded,
     checked and assigned.
 
+    What a file says of an object is not to be trusted, and compiled loops do not look twice: every size, index and
+    count that they rely on is checked here. A class and its bases may each have a static method ``_check_saved`` that
+    takes all fields as a dict and raises where those it knows do not fit (see `want`). Fields of dataclasses and named
+    tuples must have the types of their annotations, unless `check` sees to them.
+
     Parameters
     ----------
     cls : type
         The class. As a decorator, `storable` comes outermost.
     check : callable, default=None
-        Called with the fields as a dict before an object is made; it raises where they do not fit (see `want`).
+        Called with the fields as a dict before an object is made, and before any ``_check_saved``.
     where : str, default=None
         The module that registers the class, so that importing it is enough to load files; None is the module of the
         class. The package's own name means that the class is one of the public names.
     omit : tuple of str, default=()
-        Attributes that are not saved.
+        Attributes that are neither saved nor loaded.
     file : {"model", "estimator"}, default=None
         The kind of file whose content may be an object of this class.
 
@@ -96,7 +103,9 @@ def storable(
     other = _registered.get(name)
     if other is not None and (other.cls.__module__, other.cls.__qualname__) != (cls.__module__, cls.__qualname__):
         raise ValueError(f"a class named {cls.__name__} of module {other.cls.__module__} is already registered")
-    _registered[name] = Storable(cls, check, omit, file)
+    own = [vars(kind)[HOOK].__func__ for kind in reversed(cls.__mro__) if HOOK in vars(kind)]
+    typed = check is None and (issubclass(cls, tuple) or dataclasses.is_dataclass(cls))
+    _registered[name] = Storable(cls, typed, (*([] if check is None else [check]), *own), omit, file)
     _names[cls] = name
     return cls
 
@@ -123,12 +132,6 @@ def want(condition: bool, what: str) -> None:
     """
     if not condition:
         raise ModelError(f"invalid document: {what}")
-
-
-def is_vector(value: Any, size: int | None = None) -> bool:
-    """Return whether a decoded value is a contiguous vector of float64 (of this size), as compiled loops read them."""
-    fits = isinstance(value, np.ndarray) and value.dtype == np.float64 and value.ndim == 1 and value.flags.c_contiguous
-    return fits and (size is None or value.size == size)
 
 
 def name_of(cls: type) -> str | None:

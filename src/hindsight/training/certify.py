@@ -8,7 +8,7 @@ from ..certificates.certificate import Certificates
 from ..certificates.certify import certify_run
 from ..errors import ModelError
 from .plan import Plan
-from .prepare import Preparation
+from .prepare import Preparation, check_preparation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,8 +56,12 @@ def certify_model(model: Model, data: Any) -> Certificate | Certificates:
         raise ModelError("holds an estimator: certify it in Python, with its own certify(X, y)")
     if "learners" not in model.settings:
         raise ModelError("was not written by `learn --save`, so how its rows were read is not known")
-    plan, made = Plan.from_settings(model.settings, data), model.preparation
-    return combined(certify_runs(Preparation(plan, model.labels, made["scale"], made["state"]), model.runs))
+    made = check_preparation(model)
+    plan = Plan.from_settings(model.settings, data)
+    if plan.classify() != (model.labels is not None):
+        raise ModelError("has labels where its learner takes numbers, or none where it needs them")
+    state = model.preparation.get("state")
+    return combined(certify_runs(Preparation(plan, model.labels, made["scale"], state), model.runs))
 
 
 def certify_state(state: TrainingState) -> list[list[Certificate]]:

@@ -6,15 +6,22 @@ A resumed run continues each file where its checkpoint left it.
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import os
 import stat
 import tempfile
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..errors import OptionError
+from ..storage.container import sync
+from ..storage.fields import conforms, is_count
+from ..storage.registry import want
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import numpy as np
 
@@ -22,6 +29,8 @@ if TYPE_CHECKING:
     from .state import TrainingState
 
 REJECTS = ("file", "line", "column", "reason", "raw")
+FILES = ("save", "report", "predictions", "rejects")  # what a run writes
+REPLACED = ("save", "report")  # those that are written at the end, atomically
 
 
 @dataclass(frozen=True)
@@ -54,11 +63,27 @@ class Destinations:
     every: int = 1_000_000
     resume: bool = False
 
-    def check(self) -> None:
-        """Raise a ValueError of one line if a file cannot be written where it is to be."""
-        for path in (self.save, self.report, self.predictions, self.rejects):
-            if path is not None:
-                check_destination(path, replaced=path == self.save)
+    def check(self, data: Any) -> None:
+        """Raise a ValueError of one line if a file cannot be written where it is to be, or would destroy another.
+
+        Parameters
+        ----------
+        data : object
+            What will be read.
+        """
+        paths = {name: getattr(self, name) for name in FILES if getattr(self, name) is not None}
+        check_outputs(paths, data)
+        if self.checkpoint is not None:
+            check_folder(self.checkpoint)
+        for name, path in paths.items():
+            check_destination(path, replaced=name in REPLACED)
+            if self.checkpoint is None:
+                continue
+            folder, base = os.path.split(os.path.realpath(path))
+            if folder == os.path.realpath(self.checkpoint) and base.endswith(".checkpoint"):
+                raise OptionError(name, f"{path}: that is the name of a checkpoint")
+            if name not in REPLACED and is_special(path):
+                raise OptionError(name, f"{path}: not a regular file: a run with checkpoints could not continue it")
 
     def newest_checkpoint(self) -> dict[str, Any] | None:
         """The checkpoint to resume from, if any; a ValueError where there is none, or one that would be overwritten."""
@@ -71,7 +96,76 @@ class Destinations:
             raise ValueError(f"{self.checkpoint}: there is no checkpoint to resume from")
         if not self.resume and checkpoint.generations(self.checkpoint):
             raise ValueError(f"{self.checkpoint}: holds checkpoints already: resume from them, or take another folder")
+        if found is not None:
+            self._check_checkpoint(found)
         return found
+
+    def _check_checkpoint(self, found: dict[str, Any]) -> None:
+        """Refuse a checkpoint that does not say how much of each file was written, or that knows nothing of one."""
+        want(set(found) == {"files", "state"}, "a checkpoint must have the files and the state")
+        files, rows = found["files"], found["state"]
+        want(conforms(files, dict[str, dict[str, int | str]]), "the files must be mappings")
+        for name, kept in files.items():
+            fits = set(kept) == {"length", "digest"} and is_count(kept["length"]) and isinstance(kept["digest"], str)
+            want(fits, f"the file of {name!r:.40} must have a length and a digest")
+        done = rows.get("rows_done", 0) if isinstance(rows, dict) else 0
+        for name in FILES:
+            if name not in REPLACED and getattr(self, name) is not None and name not in files and done:
+                raise OptionError(
+                    name,
+                    f"was not given when the checkpoint was written after {done:,} rows, which would be missing: "
+                    "resume without it, or start anew",
+                )
+
+
+def check_outputs(outputs: Mapping[str, str | None], *inputs: Any) -> None:
+    """Raise an OptionError if a file to be written is one that is read, or another to be written, or a link to it.
+
+    Parameters
+    ----------
+    outputs : mapping of str to str or None
+        Where each option writes; None where it does not.
+    *inputs : object
+        What is read: paths, lists of paths, folders, ``"-"`` for standard input; anything else is in memory.
+    """
+    folders, taken = set(), {}
+    for data in inputs:
+        for path in data if isinstance(data, (list, tuple)) else [data]:
+            if not isinstance(path, (str, os.PathLike)) or str(path).startswith("sample:"):
+                continue
+            if os.path.isdir(path):
+                folders.add(os.path.realpath(path))
+                for entry in os.scandir(os.fspath(path)):
+                    taken[identity(entry.path)] = f"{entry.path} is read"
+            else:
+                taken[identity(path)] = f"{path} is read"
+    for name, path in outputs.items():
+        if path is None or is_special(path):
+            continue
+        here = identity(path)
+        if here in taken:
+            raise OptionError(name, f"{path} would be overwritten: {taken[here]}: write elsewhere")
+        if os.path.dirname(os.path.realpath(path)) in folders and os.path.basename(path)[0] not in "._":
+            raise OptionError(name, f"{path}: every file of this folder is read: write elsewhere")
+        taken[here] = f"--{name} writes the same file"
+
+
+def identity(path: str | os.PathLike[str]) -> tuple[Any, ...]:
+    """What is equal for all names of a file: links of either kind, and those of one that is not there yet."""
+    try:
+        found = os.fstat(0) if path == "-" else os.stat(path)
+    except (OSError, ValueError):
+        return (os.path.realpath(path),)
+    return found.st_dev, found.st_ino
+
+
+def is_special(path: str) -> bool:
+    """Whether there is a pipe, a device or the like: something that is neither a regular file nor a folder."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 def check_destination(path: str, replaced: bool = False) -> None:
@@ -90,9 +184,15 @@ def check_destination(path: str, replaced: bool = False) -> None:
         mode = os.stat(target).st_mode if os.path.exists(target) else 0
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(0, "Is a directory")
+        if is_special(target):
+            if replaced:
+                raise OSError(0, "it exists and is not a regular file")
+            if not os.access(target, os.W_OK):
+                raise PermissionError(0, "Permission denied")
+            return  # opening a pipe or a device may have effects
+        if mode and not os.access(target, os.W_OK):
+            raise PermissionError(0, "Permission denied")
         if mode and not replaced:
-            if not stat.S_ISREG(mode):
-                return  # opening a pipe or a device may have effects
             with open(target, "ab"):
                 return
         with tempfile.TemporaryFile(dir=folder):
@@ -101,8 +201,20 @@ def check_destination(path: str, replaced: bool = False) -> None:
         raise ValueError(f"{path}: cannot be written: {error.strerror}") from None
 
 
+def check_folder(path: str) -> None:
+    """Raise a ValueError of one line if files cannot be written in a folder, which may have to be made first."""
+    folder = os.path.realpath(path)
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be written: {error.strerror}") from None
+
+
 class ResumableFile:
-    """A CSV file that grows, and that can be cut back to a length that it once had.
+    """A CSV file that grows, and that can be cut back to what it was at a checkpoint.
 
     Parameters
     ----------
@@ -110,45 +222,71 @@ class ResumableFile:
         Where it is.
     header : iterable of str
         The names of its columns.
-    length : int or None
-        The bytes to keep of the file that is there; None or 0 starts a new one.
+    kept : dict or None, default None
+        What `flush` returned: the bytes to keep of the file that is there; None starts a new one.
     """
 
-    def __init__(self, path: str, header: Iterable[str], length: int | None) -> None:
-        self.path = path
+    def __init__(self, path: str, header: Iterable[str], kept: Mapping[str, Any] | None = None) -> None:
+        self.path, self.length, self.sum = path, 0, hashlib.sha256()
+        with self._one_line():
+            self.file = open(path, "r+b" if kept else "wb")  # noqa: SIM115  # closed by `close`
         try:
-            self.file = open(path, "r+b" if length else "wb")  # noqa: SIM115  # closed by `close`
-            if length:
-                if os.fstat(self.file.fileno()).st_size < length:
-                    raise ValueError(f"{path}: shorter than when the checkpoint was written: it cannot be continued")
-                self.file.truncate(length)
-                self.file.seek(length)
+            if kept:
+                self._continue(kept)
             else:
                 self.add([header])
-        except OSError as error:
-            raise ValueError(f"{path}: cannot be written: {error.strerror}") from None
+                self.flush()  # so that a full disk, or a device that takes nothing, is seen before the first row
+        except BaseException:
+            with suppress(OSError):
+                self.file.close()
+            raise
+
+    def _continue(self, kept: Mapping[str, Any]) -> None:
+        """Keep what was there at a checkpoint, if it is still there."""
+        with self._one_line():
+            while self.length < kept["length"]:
+                block = self.file.read(min(1 << 20, kept["length"] - self.length))
+                if not block:
+                    raise ValueError(
+                        f"{self.path}: shorter than when the checkpoint was written: it cannot be continued"
+                    )
+                self.sum.update(block)
+                self.length += len(block)
+            if self.sum.hexdigest() != kept["digest"]:
+                raise ValueError(
+                    f"{self.path}: not what it was when the checkpoint was written: it cannot be continued"
+                )
+            self.file.truncate(self.length)
+            self.file.seek(self.length)
 
     def add(self, records: Iterable[Iterable[Any]]) -> None:
         """Append records."""
         out = io.StringIO()
         csv.writer(out, lineterminator="\n").writerows(records)
-        try:
-            self.file.write(out.getvalue().encode("utf-8", "surrogateescape"))
-        except OSError as error:
-            raise ValueError(f"{self.path}: cannot be written: {error.strerror}") from None
+        data = out.getvalue().encode("utf-8", "surrogateescape")
+        with self._one_line():
+            self.file.write(data)
+        self.length += len(data)
+        self.sum.update(data)
 
-    def flush(self) -> int:
-        """The length of the file, once all of it is on disk."""
-        try:
+    def flush(self) -> dict[str, Any]:
+        """The length of the file and its SHA-256, once all of it is on disk."""
+        with self._one_line():
             self.file.flush()
-            os.fsync(self.file.fileno())
-        except OSError as error:
-            raise ValueError(f"{self.path}: cannot be written: {error.strerror}") from None
-        return self.file.tell()
+            sync(self.file.fileno())
+        return {"length": self.length, "digest": self.sum.hexdigest()}
 
     def close(self) -> None:
         """Close the file."""
-        self.file.close()
+        with self._one_line():
+            self.file.close()
+
+    @contextmanager
+    def _one_line(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise ValueError(f"{self.path}: cannot be written: {error.strerror}") from None
 
 
 class Outputs:
@@ -162,17 +300,24 @@ class Outputs:
         The state that is being learnt.
     titles : list of str
         Each learner in one line.
-    lengths : mapping of str to int
-        The length of each file when the checkpoint was written; empty for a new run.
+    kept : mapping of str to dict
+        What `flush` returned for each file when the checkpoint was written; empty for a new run.
     """
 
     def __init__(
-        self, destinations: Destinations, state: TrainingState, titles: list[str], lengths: Mapping[str, int]
+        self, destinations: Destinations, state: TrainingState, titles: list[str], kept: Mapping[str, Any]
     ) -> None:
         self.state, self.folder = state, destinations.checkpoint
         columns = ["prediction"] if len(titles) == 1 else titles
         files = (("predictions", destinations.predictions, columns), ("rejects", destinations.rejects, REJECTS))
-        self.files = {name: ResumableFile(path, head, lengths.get(name)) for name, path, head in files if path}
+        self.files: dict[str, ResumableFile] = {}
+        try:
+            for name, path, head in files:
+                if path is not None:
+                    self.files[name] = ResumableFile(path, head, kept.get(name))
+        except BaseException:
+            self.close()
+            raise
 
     def add(self, chunk: PlayedChunk) -> None:
         """Write what some rows gave."""
@@ -186,10 +331,10 @@ class Outputs:
         if self.folder is not None:
             from ..storage import checkpoint
 
-            checkpoint.write(self.folder, {"lengths": self.flush(), "state": state.to_checkpoint()})
+            checkpoint.write(self.folder, {"files": self.flush(), "state": state.to_checkpoint()})
 
-    def flush(self) -> dict[str, int]:
-        """The length of each file, once all of it is on disk."""
+    def flush(self) -> dict[str, dict[str, Any]]:
+        """The length of each file and its SHA-256, once all of it is on disk."""
         return {name: file.flush() for name, file in self.files.items()}
 
     def close(self) -> None:

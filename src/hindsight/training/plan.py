@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError, SourceError
 from ..online.learners import LEARNERS, Learner
 from ..sources import Chunk, SampleSource, Source, file_format, open_source
-from .prepare import sampled
+from ..storage.fields import check_types
+from ..storage.registry import want
+from .prepare import check_reading, sampled
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -78,10 +80,18 @@ class Plan:
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any], data: Any) -> Plan:
-        """The plan whose `settings` these are, over other data."""
-        learners = tuple((name, options) for name, options in settings["learners"])
-        labels = None if settings["labels"] is None else tuple(settings["labels"])
-        return cls(**settings | {"data": data, "learners": learners, "labels": labels})
+        """The plan whose `settings` these are, over other data; a ModelError where they are none."""
+        given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
+        known = {f.name for f in fields(cls)} - {"digest"}
+        want(set(given) == known, f"the settings must be {', '.join(sorted(known))}")
+        given["learners"] = tuple(tuple(each) if isinstance(each, list) else each for each in given["learners"] or ())
+        check_types(cls, given)
+        given["reading"] = check_reading(given["reading"])
+        for name, options in given["learners"]:
+            want(
+                name in LEARNERS and set(options) <= set(options_of(name)), f"there is no learner {name!r:.40} like it"
+            )
+        return cls(**given | {"data": data})
 
     def settings(self) -> dict[str, Any]:
         """Every field that decides the result, as plain values."""

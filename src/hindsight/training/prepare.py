@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import NewLabelError
-from ..rows.scaling import scaled
+from ..rows.scaling import check_scale, scaled
 from ..sources import SourceError, label_text, open_source
+from ..storage.fields import conforms, is_count
+from ..storage.registry import want
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -81,7 +83,10 @@ class Preparation:
         """The source from its beginning, with each feature at its column."""
         source = self.plan.open()
         if self.source_state is not None:
-            source.restore(self.source_state)
+            try:
+                source.restore(self.source_state)
+            except KeyError as error:
+                raise SourceError(f"{self.plan.data}: its features were numbered in another way: no {error}") from None
         return source
 
     def prepare(self, chunk: Chunk, runs: Sequence[Sequence[Run]]) -> PreparedChunk:
@@ -94,7 +99,7 @@ class Preparation:
     def replay(self, runs: Sequence[Run]) -> Iterator[PreparedChunk]:
         """One pass over the rows as the runs of one learner played them."""
         source, width = self.open(), runs[0].features
-        for chunk in limited(self.plan.chunks(source), self.plan.limit, 0):
+        for chunk in limited(source, self.plan.chunks(source), self.plan.limit):
             if not len(chunk):
                 continue
             rows = self.prepare(chunk, [runs])
@@ -195,7 +200,7 @@ def read_all(plan: Plan) -> AllRows:
     ((5, 10), (5,))
     """
     source = plan.open()
-    chunks = [chunk for chunk in limited(plan.chunks(source), plan.limit, 0) if len(chunk)]
+    chunks = [chunk for chunk in limited(source, plan.chunks(source), plan.limit) if len(chunk)]
     if not chunks:
         raise SourceError(f"{plan.data}: there is no row to learn from")
     targets = [targets_of(chunk) for chunk in chunks]
@@ -214,7 +219,59 @@ def read_all(plan: Plan) -> AllRows:
 # ---------------------------------------------------------------- for a saved model
 
 # The options of reading that hold for other files too; `features` are then the columns that were read.
-READING = ("features", "ignore", "header", "separator", "categorical", "missing", "zero_based", "hash_bits")
+READING: dict[str, Any] = {
+    "features": list[str] | None,
+    "ignore": list[str],
+    "header": bool,
+    "separator": str | None,
+    "categorical": list[str] | str,
+    "missing": str,
+    "zero_based": bool,
+    "hash_bits": int | None,
+}
+OWN_READING: dict[str, Any] = {"weight": str | None, "format": str | None, "labels": bool | None, "rejects": bool}
+PACE = ("chunk", "ahead", "digest")  # options that results do not depend on: a file does not choose them
+
+
+def check_reading(options: Any) -> dict[str, Any]:
+    """The options of reading that a file gives, without those of the pace; a ModelError where one is none."""
+    want(isinstance(options, dict), "the options of reading must be a mapping")
+    kinds, out = READING | OWN_READING, {}
+    for name, value in options.items():
+        if name in PACE:
+            continue
+        value = list(value) if isinstance(value, tuple) else value
+        plain = type(value) in (bool, int, str, list, type(None))
+        want(plain and name in kinds and conforms(value, kinds[name]), f"`reading.{name!s:.40}` is not such an option")
+        out[name] = value
+    return out
+
+
+def check_source_state(state: Any, features: int) -> None:
+    """Refuse what is not how a source numbers so many features: by names, by a count of columns, or by a hash."""
+    if state is None:
+        return
+    want(conforms(state, dict[str, Any]), "the features must be numbered by a mapping")
+    names, spaces, space = state.get("names", []), state.get("spaces", []), state.get("space")
+    want(conforms(names, list[str]) and conforms(spaces, list[str]), "the names of features must be strings")
+    want(len(names) <= features, f"{len(names)} names for {features} features")
+    if space is not None:
+        fits = conforms(space, list[int]) and len(space) == len(names) and all(0 <= k <= len(spaces) for k in space)
+        want(fits, "every feature must have a namespace")
+    columns, used = state.get("columns", 0), state.get("used", [0, 0, 0])
+    want(is_count(columns) and columns <= features, f"the columns must be at most {features} features")
+    want(conforms(used, list[int]) and len(used) == 3 and all(map(is_count, used)), "the columns must be counts")
+    want(isinstance(state.get("prints", ""), str), "the prints of names must be a string")
+
+
+def check_preparation(model: Model) -> dict[str, Any]:
+    """How the rows of a model from a file were prepared; a ModelError where it is not told as it must be."""
+    made = model.preparation
+    if made:
+        want(made.get("kind") in ("dense", "sparse"), "the kind of rows must be dense or sparse")
+        check_scale(made.get("scale"), model.features)
+        check_source_state(made.get("state"), model.features)
+    return {"source": check_reading(made.get("source", {})), "kind": made.get("kind"), "scale": made.get("scale")}
 
 
 def rows_to_predict(model: Model, data: Any, form: str | None = None) -> Iterator[tuple[Any, Callable[[int], str]]]:
@@ -236,11 +293,11 @@ def rows_to_predict(model: Model, data: Any, form: str | None = None) -> Iterato
     place : callable
         Where row i of the chunk stands.
     """
-    known = model.preparation.get("source", {})
-    options = {name: known[name] for name in READING if name in known}
+    made = check_preparation(model)
+    options = {name: made["source"][name] for name in READING if name in made["source"]}
     if options.get("missing") == "skip":
         options["missing"] = "error"  # a row left out would shift all predictions after it
-    if not options.get("categorical") and "features" not in options and model.preparation.get("kind") != "sparse":
+    if not options.get("categorical") and "features" not in options and made["kind"] != "sparse":
         options["features"] = model.names
     source = open_source(data, None, format=form, **options)
     column = None if model.names is None else {name: j for j, name in enumerate(model.names)}
@@ -248,7 +305,7 @@ def rows_to_predict(model: Model, data: Any, form: str | None = None) -> Iterato
         X = chunk.X
         if source.kind == "sparse" and column is not None:
             X = columns_by_name(X, source.names, column, model.features)
-        yield scaled(X, model.preparation.get("scale")), chunk.place
+        yield scaled(X, made["scale"]), chunk.place
 
 
 def columns_by_name(X: Any, names: Sequence[str], column: dict[str, int], features: int) -> Any:
@@ -281,15 +338,41 @@ def sampled(chunks: Iterator[Chunk], part: float, seed: int) -> Iterator[Chunk]:
         yield chunk
 
 
-def limited(chunks: Iterator[Chunk], limit: int | None, row: int) -> Iterator[Chunk]:
-    """Chunks up to `limit` rows in all, `row` of which were taken before."""
-    for chunk in chunks:
-        if limit is not None and row + len(chunk) >= limit:
-            select(chunk, slice(limit - row))
-            yield chunk
+def limited(source: Source, chunks: Iterator[Chunk], limit: int | None, row: int = 0) -> Iterator[Chunk]:
+    """Chunks of a source up to `limit` rows in all, `row` of which were taken before; no further one is read."""
+    if limit is None:
+        yield from chunks
+        return
+    known = source.width
+    while row < limit:
+        chunk = next(chunks, None)
+        if chunk is None:
             return
-        row += len(chunk)
+        if row + len(chunk) >= limit:
+            cut(source, chunk, limit - row, known)
+        row, known = row + len(chunk), source.width
         yield chunk
+
+
+def cut(source: Source, chunk: Chunk, count: int, known: int) -> None:
+    """Keep the first rows of a chunk, and of it and its source no more than had been read up to the last of them.
+
+    So what is taken does not depend on where a chunk ends: neither bad rows nor names of features that stand after the
+    last row. `known` is the number of columns before the chunk.
+    """
+    last, rejects = line_of(chunk.place(count - 1)), chunk.rejects
+    chunk.rejects = [reject for reject in rejects if reject.line < last]
+    source.rejected -= len(rejects) - len(chunk.rejects)
+    select(chunk, slice(count))
+    if source.kind == "sparse" and chunk.position.get("width") == chunk.X.shape[1]:
+        width = max(known, int(chunk.X.indices.max(initial=-1)) + 1)
+        chunk.X.resize((count, width))
+        source.width = chunk.position["width"] = width
+
+
+def line_of(place: str) -> int:
+    """The number at the end of where a row stands."""
+    return int(place.rpartition(" ")[2])
 
 
 def select(chunk: Chunk, rows: Any) -> None:

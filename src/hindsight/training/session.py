@@ -25,7 +25,7 @@ from .state import TrainingState, start
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..sources import Chunk
+    from ..sources import Chunk, Source
     from .plan import Plan
 
 
@@ -90,7 +90,7 @@ class Session:
             raise OptionError("checkpoint", "needs rows that can be read again, not standard input: read from a file")
         if self.destinations.save is not None and len(self.titles) > 1:
             raise OptionError("save", "takes one learner at one rate")
-        self.destinations.check()
+        self.destinations.check(plan.data)
         self.notes: list[str] = []
         self.checkpoint = self.destinations.newest_checkpoint()
         self.stopped, self.seconds = False, 0.0
@@ -126,13 +126,21 @@ class Session:
             self.notify(f"{error}: starting again with all labels")
             self.checkpoint, self.notes = None, []
             state = start(self.plan, self.notes.append, all_labels=True)
+            self._forget_checkpoints(state)
             self._learn(state, observe)
         self.seconds = time.perf_counter() - began
         return state
 
+    def _forget_checkpoints(self, state: TrainingState) -> None:
+        """Write a checkpoint of the new start and remove all others: the files they would continue are overwritten."""
+        if self.destinations.checkpoint is not None:
+            from ..storage import checkpoint
+
+            checkpoint.write(self.destinations.checkpoint, {"files": {}, "state": state.to_checkpoint()}, kept=1)
+
     def _learn(self, state: TrainingState, observe: Callable[[TrainingState], Observer]) -> None:
-        lengths = {} if self.checkpoint is None else self.checkpoint["lengths"]
-        outputs, every = Outputs(self.destinations, state, self.titles, lengths), self.destinations.every
+        kept = {} if self.checkpoint is None else self.checkpoint["files"]
+        outputs, every = Outputs(self.destinations, state, self.titles, kept), self.destinations.every
         try:
             observer = observe(state)
             due = state.rows_done + every
@@ -207,8 +215,9 @@ def learn(state: TrainingState, next_stop: Callable[[int], int | None] = lambda 
             chunks, state.pending = state.pending, None
         else:
             state.source = state.preparation.open()
-            chunks = plan.chunks(state.source, state.position)
-        for chunk in limited(chunks, plan.limit, state.pass_rows):
+            chunks = chunks_after(plan, state.source, state.position)
+        assert state.source is not None
+        for chunk in limited(state.source, chunks, plan.limit, state.pass_rows):
             yield from play_chunk(state, chunk, next_stop)
         if state.rows_done == 0:
             raise SourceError(
@@ -225,6 +234,22 @@ def learn(state: TrainingState, next_stop: Callable[[int], int | None] = lambda 
     for run in itertools.chain(*state.runs):  # there was room for features to come
         if state.names is not None and run.features > max(1, len(state.names)):
             run.resize(max(1, len(state.names)))
+
+
+def chunks_after(plan: Plan, source: Source, position: dict[str, Any] | None) -> Iterator[Chunk]:
+    """The rows of a source after a position; a SourceError where it is none of this source."""
+    chunks = plan.chunks(source, position)
+    if position is None:
+        yield from chunks
+        return
+    try:
+        first = next(chunks, None)
+    except (KeyError, IndexError, TypeError, OverflowError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise SourceError(f"{plan.data}: the checkpoint stands at a place that is not there ({what})") from None
+    if first is not None:
+        yield first
+        yield from chunks
 
 
 class FeatureNames(Sequence[Any]):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..online.run import Run
-from ..rows.scaling import SCALES, Measure
+from ..rows.scaling import SCALES, Measure, check_scale
 from ..sources import SourceError
+from ..storage.fields import check_types, conforms, is_count, is_finite, is_vector
+from ..storage.registry import want
 from .plan import ONCE, Plan, part_name
-from .prepare import MANY, Preparation, check_labels, in_order, labels_in, limited, targets_of
+from .prepare import MANY, Preparation, check_labels, check_source_state, in_order, labels_in, limited, targets_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -87,12 +89,16 @@ class TrainingState:
     @classmethod
     def resumed(cls, plan: Plan, checkpoint: dict[str, Any]) -> TrainingState:
         """The state of a checkpoint; a ValueError where the plan differs from the one it was written under."""
+        want(conforms(checkpoint, dict[str, Any]) and "settings" in checkpoint, "the state must be a mapping")
         own = dict(checkpoint)
         before, now = own.pop("settings"), plan.settings()
+        want(isinstance(before, dict), "the settings must be a mapping")
         for name in now:
-            if before.get(name) != now[name]:
-                was = f"{name} was {before.get(name)!r} when the checkpoint was written"
-                raise ValueError(f"{was} and is {now[name]!r} now: resume with the same settings")
+            was = before.get(name)
+            if type(was) is not type(now[name]) or was != now[name]:
+                text = f"{name} was {was!r:.200} when the checkpoint was written"
+                raise ValueError(f"{text} and is {now[name]!r:.200} now: resume with the same settings")
+        check_state(plan, own)
         return cls(plan, **own)
 
     @property
@@ -114,8 +120,9 @@ class TrainingState:
 
     @property
     def digest(self) -> str | None:
-        """SHA-256 of what was read; None where it was not computed."""
-        return None if self.position is None else self.position.get("digest")
+        """SHA-256 of what was read; None where it was not computed, or a limit ended the reading within a chunk."""
+        cut = self.plan.limit is not None and self.rows_done == self.plan.limit * self.plan.passes
+        return None if cut or self.position is None else self.position.get("digest")
 
     @property
     def weight(self) -> float:
@@ -144,6 +151,38 @@ class TrainingState:
         return Model(
             self.runs[0], self.names, self.labels, None, self.plan.settings(), preparation, self.digest, certificate
         )
+
+
+def check_state(plan: Plan, own: dict[str, Any]) -> None:
+    """Refuse the fields of a checkpoint that are none of this plan: compiled loops rely on runs that are alike."""
+    known = {f.name for f in fields(TrainingState)} - {"plan", "source", "pending"}
+    want(set(own) == known, f"the state must have {', '.join(sorted(known))}")
+    check_types(TrainingState, own)
+    labels, learners, each = own["labels"], plan.make(), [run for runs in own["runs"] for run in runs]
+    want((labels is not None) == plan.classify(), "there must be labels if the learners take them")
+    want(labels is None or len(set(labels)) == len(labels) >= 2, "the labels must differ")
+    count = 1 if labels is None or len(labels) == 2 else len(labels)
+    want([len(runs) for runs in own["runs"]] == [count] * len(learners), f"each learner must have {count} runs")
+    for run in each:
+        alike = (run.width, run.bias, run.averaging) == (each[0].width, float(plan.intercept), False)
+        want(alike, "all runs must have the same features")
+    for runs, learner in zip(own["runs"], learners, strict=True):
+        parts = [
+            [type(getattr(of, role)) for role in ("loss", "update", "geometry")] for of in (runs[0].learner, learner)
+        ]
+        want(parts[0] == parts[1], f"a run must be of {learner.name}")
+    want(len(own["mistakes"]) == len(learners) and all(map(is_count, own["mistakes"])), "mistakes must be counts")
+    constant = own["constant"]
+    want(is_vector(constant, 3 if labels is None else len(labels)) and is_finite(constant), "sums must be finite")
+    for name in ("passes_done", "pass_rows", "rows_done", "bytes_read", "rejected"):
+        want(is_count(own[name]), f"`{name}` must be a count")
+    want(own["passes_done"] <= plan.passes, "there are more passes than asked for")
+    want(plan.limit is None or own["pass_rows"] <= plan.limit, "there are more rows than asked for")
+    for name, value in (own["position"] or {}).items():
+        fits = is_count(value) or conforms(value, str | bool | list[str] | list[int] | None)
+        want(isinstance(name, str) and fits, f"`position.{name!s:.40}` must be a count")
+    check_source_state(own["source_state"], each[0].features)
+    check_scale(own["scale"], each[0].features)
 
 
 def start(plan: Plan, notify: Callable[[str], None] = lambda _: None, all_labels: bool = False) -> TrainingState:
@@ -230,7 +269,7 @@ def survey(plan: Plan, source: Source) -> tuple[set[str], Measure]:
     """The labels, and the sizes of columns and rows, from one pass over the rows."""
     labels: set[str] = set()
     measure, classify = Measure(), plan.classify()
-    for chunk in limited(plan.chunks(source), plan.limit, 0):
+    for chunk in limited(source, plan.chunks(source), plan.limit):
         if classify:
             labels |= labels_in(targets_of(chunk))
             if len(labels) > MANY:

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from ...errors import RowError
 from ...rows.labels import encode_labels
+from ...storage.registry import want
 from .targets import require_y
 
 
@@ -17,6 +18,13 @@ class LabelsMixin:
     """Labels read and coded by their place among `classes_`."""
 
     classes_: np.ndarray
+
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        classes = fields.get("classes_")
+        if classes is not None:
+            known = isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size > 0
+            want(known and len(set(classes.tolist())) == classes.size, "`classes_` must be different labels")
 
     def _labels(self, X: Any, y: Any, known: bool = False) -> np.ndarray:
         """The labels as an array; where the classes are `known`, any value that is no label is found when coding."""

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ...online.single_row import Arrays, Dicts, One
+from ...storage.fields import check_places
 from ...validation import check_target, check_targets, check_weights
 
 if TYPE_CHECKING:
@@ -54,6 +55,11 @@ class SingleRowMixin:
     _swift: One | None  # the only run, where one call can lay a row out and learn or predict it
     _row: Any  # where single rows are laid out
     _column: dict[Hashable, int]  # of each name that dicts have used
+
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        if "_column" in fields:
+            check_places("_column", fields["_column"], fields.get("n_features_in_", 0))
 
     def _learner(self) -> Learner:
         raise NotImplementedError
@@ -119,9 +125,10 @@ class SingleRowMixin:
         for y in targets:
             if not check_target(learner.targets, y):
                 check_targets(learner.targets, np.array([y], np.float64))
-        rates = learner.rate.rates.size
-        if rates and weight > 0.0 and self.runs_[0].rounds >= rates:
-            raise ValueError(f"{rates} rates were given, but there are more rounds than that")
+        for run in self.runs_:  # a class that joined later has played fewer rounds
+            rates = run.learner.rate.rates.size
+            if rates and weight > 0.0 and run.rounds >= rates:
+                raise ValueError(f"{rates} rates were given, but there are more rounds than that")
 
     def _swift_margin(self, one: One | None, x: Any) -> float:
         """The margin of a row for the only run, in one compiled call; NaN where that cannot be."""

@@ -1,0 +1,149 @@
+"""What fields of loaded objects may be: of the type that is annotated, of the shape that compiled loops rely on."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import sys
+import types
+import typing
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from .registry import want
+
+LARGEST = 1 << 53  # counts stay below it: as float64 they are exact
+NUMBERS: dict[type, tuple[type, ...]] = {
+    bool: (bool, np.bool_),
+    int: (int, np.integer),
+    float: (float, int, np.floating, np.integer),
+    str: (str,),
+}
+
+
+def check_types(cls: Any, given: dict[str, Any]) -> None:
+    """Refuse fields of a dataclass or a named tuple that are not of the types of their annotations.
+
+    Parameters
+    ----------
+    cls : type
+        The class.
+    given : dict
+        Its fields.
+
+    Raises
+    ------
+    ModelError
+        If a value is of another type.
+
+    Examples
+    --------
+    >>> @dataclasses.dataclass
+    ... class Point:
+    ...     x: float
+    ...     notes: tuple[str, ...] = ()
+    >>> check_types(Point, {"x": 1.5, "notes": ("a",)})
+    >>> check_types(Point, {"x": "1.5"})
+    Traceback (most recent call last):
+        ...
+    hindsight.errors.ModelError: invalid document: `Point.x` must be of type float
+    """
+    for name, hint in annotations_of(cls).items():
+        if name in given and not conforms(given[name], hint):
+            shown = hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
+            want(False, f"`{cls.__name__}.{name}` must be of type {shown:.60}")
+
+
+@cache
+def annotations_of(cls: Any) -> dict[str, Any]:
+    """The annotated type of each field; Any where it is a name that is known to type checkers alone."""
+    found: dict[str, Any] = {}
+    for kind in reversed(cls.__mro__):
+        names = vars(sys.modules[kind.__module__])
+        for name, hint in inspect.get_annotations(kind).items():
+            try:
+                found[name] = eval(hint, dict(names)) if isinstance(hint, str) else hint  # our own source, not the file
+            except (NameError, TypeError, AttributeError):
+                found[name] = Any
+    fields = getattr(cls, "_fields", None) or [field.name for field in dataclasses.fields(cls)]
+    return {name: found[name] for name in fields if name in found}
+
+
+def conforms(value: Any, hint: Any) -> bool:
+    """Whether a value is of an annotated type: numbers of Python and of numpy alike, and arrays of numbers."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return True
+    if origin is typing.Annotated:
+        return conforms(value, args[0])
+    if origin in (types.UnionType, typing.Union):
+        return any(conforms(value, each) for each in args)
+    if hint is None or hint is type(None):
+        return value is None
+    if hint in NUMBERS:
+        kinds = NUMBERS[hint]
+        return isinstance(value, kinds) and (bool in kinds or not isinstance(value, (bool, np.bool_)))
+    if hint is np.ndarray or origin is np.ndarray:
+        plain = isinstance(value, np.ndarray) and value.dtype.kind != "O" and value.flags.c_contiguous
+        return plain and (not args or value.dtype == typing.get_args(args[1])[0])
+    if origin is tuple:
+        if len(args) == 2 and args[1] is ...:
+            return isinstance(value, tuple) and all(conforms(each, args[0]) for each in value)
+        return isinstance(value, tuple) and len(value) == len(args) and all(map(conforms, value, args))
+    if origin is list:
+        return isinstance(value, list) and all(conforms(each, args[0]) for each in value)
+    if origin is dict:
+        known = isinstance(value, dict) and all(conforms(each, args[0]) for each in value)
+        return known and all(conforms(each, args[1]) for each in value.values())
+    return isinstance(value, hint)
+
+
+def is_vector(value: Any, size: int | None = None) -> bool:
+    """Return whether a decoded value is a contiguous vector of float64 (of this size), as compiled loops read them."""
+    return is_array(value, 1) and (size is None or value.size == size)
+
+
+def is_array(value: Any, axes: int) -> bool:
+    """Return whether a decoded value is a contiguous array of float64 with so many axes."""
+    known = isinstance(value, np.ndarray) and value.dtype == np.float64
+    return known and value.ndim == axes and value.flags.c_contiguous
+
+
+def is_finite(value: Any) -> bool:
+    """Return whether all numbers of an array are finite."""
+    return bool(np.isfinite(value).all())
+
+
+def is_count(value: Any) -> bool:
+    """Return whether a decoded value is a whole number, at least 0 and small enough to be exact as a float."""
+    return type(value) is int and 0 <= value < LARGEST
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a decoded value is a finite float."""
+    return isinstance(value, float) and -np.inf < value < np.inf
+
+
+def check_record(name: str, record: Any, kind: np.dtype[Any], counts: tuple[str, ...] = ()) -> None:
+    """Refuse what is not an array of one record of this type; fields that are `counts` must be whole numbers.
+
+    No field may be NaN: sums of a run that was played never are.
+    """
+    known = isinstance(record, np.recarray) and record.shape == (1,) and record.dtype.names == kind.names
+    same = known and all(record.dtype[field] == kind[field] for field in kind.names or ())
+    want(same, f"`{name}` must be a record of {', '.join(kind.names or ())}")
+    values = dict(zip(kind.names or (), record[0].item(), strict=True))
+    for field, value in values.items():
+        want(value == value, f"`{name}.{field}` is not a number")
+    for field in counts:
+        fits = 0 <= values[field] < LARGEST and float(values[field]).is_integer()
+        want(fits, f"`{name}`: the number of {field} is {values[field]!r}")
+
+
+def check_places(name: str, places: Any, count: int) -> None:
+    """Refuse what is not a dict of so many keys with the values 0, 1, 2, ..., by which compiled loops find columns."""
+    known = type(places) is dict and len(places) == count
+    in_order = known and all(type(v) is int and v == k for k, v in enumerate(places.values()))
+    want(in_order, f"`{name}` must number {count} names from 0 on")
