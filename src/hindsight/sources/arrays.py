@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SourceError
+from ..rows.labels import MAX_WHOLE
 from .base import Chunk, Position, ReadOptions, Source, first_position, suggestion
-from .labels import label_text
+from .labels import label_text, nul_fault
 from .names import NumberedNames
 from .streams import FREE, RATIO
 
@@ -113,13 +114,18 @@ class ArraySource(Source):
             values = X
         faults = {} if np.isfinite(values).all() else self._faults(X, a)
         if y is not None and y.dtype.kind in "fiub":
-            y = y.astype(np.float64)
+            whole, y = y, y.astype(np.float64)
             for t in np.flatnonzero(~np.isfinite(y)).tolist():
                 faults.setdefault(t, (options.target or "y", f"the target {float(y[t])!r} is not finite"))
+            if options.labels is not False and whole.dtype.kind in "iu" and (np.abs(y) >= MAX_WHOLE).any():
+                y = label_text(whole)
             y = label_text(y) if options.labels else y
         elif y is not None and options.labels is False:
             raise SourceError(f"{self.where}: the targets are {y.dtype}, not numbers")
         elif y is not None:
+            for t, label in enumerate(y.tolist() if y.dtype.kind == "O" else ()):
+                if fault := nul_fault(str(label)):
+                    faults.setdefault(t, (options.target or "y", fault))
             y = y.astype(str)
         if weight is not None:
             weight = weight.astype(np.float64)

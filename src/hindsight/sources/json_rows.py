@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SourceError
+from ..rows.labels import label_number, parse_float
 from .base import BadRow, Chunk, Position, ReadOptions, Reject, first_position
-from .labels import merge_labels
+from .labels import merge_labels, nul_fault
 from .names import HashedNames, NameDictionary
 from .sparse import SparseSource, make_canonical, select_features
-from .text import ParsedRows, TextSource
+from .text import LINE_END, ParsedRows, TextSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -105,14 +106,21 @@ class MappingBuilder:
             return 0.0, None
         if y is None or y == "" or y != y:
             raise FieldError(target, "the target is missing")
-        if isinstance(y, str):
-            try:
-                return finite_float(target, float(y)), None
-            except ValueError:
-                if self.options.labels is False:
-                    raise FieldError(target, f"{y!r} is not a number") from None
-                return 0.0, y
-        return finite_float(target, y), None
+        numbers = self.options.labels is False
+        if not isinstance(y, str):
+            value = finite_float(target, y)
+            exact = numbers or not isinstance(y, (int, np.integer)) or int(value) == y
+            return value, None if exact else str(y)
+        try:
+            value = parse_float(y)
+        except ValueError:
+            if numbers:
+                raise FieldError(target, f"{y!r} is not a number") from None
+            if fault := nul_fault(y):
+                raise FieldError(target, fault) from None
+            return 0.0, y
+        exact = numbers or not math.isnan(label_number(y))
+        return finite_float(target, value), None if exact else y
 
     def finish(self) -> tuple[Any, np.ndarray | None, np.ndarray | None, int]:
         """Rows, targets, weights and the number of columns so far."""
@@ -159,14 +167,11 @@ class JsonLinesSource(MappingSource, TextSource):
 
     def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int) -> ParsedRows:
         text = buf[begin:end].tobytes()
-        last = len(text) if final else text.rfind(b"\n") + 1
         self.builder.clear()
         rows: list[tuple[int, int, int]] = []
         bad: list[BadRow] = []
         a = 0
-        while a < last:
-            b = text.find(b"\n", a)
-            b = last if b < 0 else b
+        for b, after in _line_ends(text, final):
             raw = text[a:b].strip()
             if raw:
                 place = (begin + a, begin + b, line)
@@ -175,11 +180,22 @@ class JsonLinesSource(MappingSource, TextSource):
                         rows.append(place)
                 except FieldError as error:
                     bad.append(BadRow(place, error.column, error.reason))
-            line += b < len(text)
-            a = b + 1
+            line += after > b
+            a = after
         X, y, weight, width = self.builder.finish()
         places = np.array(rows, np.int64).reshape(-1, 3)
-        return ParsedRows(X, y, weight, places, begin + min(a, last), line, width, bad)
+        return ParsedRows(X, y, weight, places, begin + a, line, width, bad)
+
+
+def _line_ends(text: bytes, final: bool) -> Iterator[tuple[int, int]]:
+    """Where each whole line ends, and where the next one begins."""
+    size = len(text)
+    for end in LINE_END.finditer(text):
+        b, after = end.span()
+        if not final and (after == b or (after == size and text[b:] == b"\r")):  # more may follow in the next block
+            return
+        if after > b or (b and text[b - 1] not in b"\r\n"):
+            yield b, after
 
 
 def parse_object(raw: bytes) -> dict[str, Any]:

@@ -172,6 +172,11 @@ class IndexNames:
         """The number of columns, for `restore`."""
         return {"columns": count}
 
+    def widen(self, count: int) -> int:
+        """Have at least so many columns; returns how many there are."""
+        self.lookup.used[0] = max(len(self), count)
+        return len(self)
+
     def restore(self, state: dict[str, Any]) -> None:
         """Have the number of columns of a state."""
         self.lookup.used[0] = state["columns"]

@@ -166,17 +166,14 @@ class HashLookup(NamedTuple):
 
 @part
 class IndexLookup(NamedTuple):
-    """Columns by index, the first index being `base`."""
+    """Columns by index, the first index being `base`. `used` is not counted here: a row may yet be rejected."""
 
     base: int
     used: np.ndarray
 
     def column_of_index(self, index, buf, a, b):
         """The column of an index."""
-        k = index - self.base
-        if k >= self.used[0]:
-            self.used[0] = k + 1
-        return k
+        return index - self.base
 
 
 @kernel

@@ -7,9 +7,9 @@ import numpy as np
 from ...kernels.compiler import inlined, part
 from .bits import APOSTROPHE, BAR, CARET, COLON, HIGH, NONE, U, byte, trailing_zeros, word
 from .lookups import FNV_PRIME, FNV_START, fnv
-from .numbers import parse_number
+from .numbers import MAX_WHOLE, parse_number
 from .records import defer, ends_line, is_blank, skip_blanks
-from .sparse import BAD_SCALE, FULL, INITIAL_PREDICTION, LABEL, NO_BAR, NO_NAME, NO_NAMESPACE, WHOLE
+from .sparse import BAD_SCALE, CRAMPED, FULL, INITIAL_PREDICTION, LABEL, NO_BAR, NO_NAME, NO_NAMESPACE, WHOLE
 
 COLONS, BARS, LOWS, ONES = (U(0x0101010101010101 * v) for v in (COLON, BAR, 0x21, 1))
 
@@ -54,10 +54,6 @@ class VowpalWabbitGrammar(NamedTuple):
     lookup: Any
     hashed: np.ndarray
 
-    def most_values(self, size):
-        """The most values that so many bytes can hold."""
-        return size // 2
-
     def starts_comment(self, c):
         """Whether a line that starts with this byte has no row: there are no comments."""
         return False
@@ -82,6 +78,7 @@ class VowpalWabbitGrammar(NamedTuple):
                 break
             if fields == 0:
                 out.y[r] = v
+                good = good if abs(v) < MAX_WHOLE else 0
             elif fields == 1:
                 out.weight[r] = v
             else:
@@ -134,6 +131,9 @@ class VowpalWabbitGrammar(NamedTuple):
                 b = i
                 if a == b:
                     status = NO_NAME
+                    break
+                if n >= out.data.size or n - start >= self.hashed.shape[0]:
+                    status = CRAMPED
                     break
                 out.data[n] = scale
                 if byte(buf, i) == COLON and i < end:
