@@ -2,6 +2,9 @@
 
 import itertools
 import json
+import subprocess
+import sys
+import time
 from decimal import Decimal
 
 import numpy as np
@@ -14,6 +17,7 @@ from pyarrow import feather
 from scipy import sparse
 
 from hindsight.sources import SourceError, open_source, read_columns
+from hindsight.sources.sparse import max_columns
 from hindsight.training.plan import Plan, choose_learners
 from hindsight.training.session import learn
 from hindsight.training.state import start
@@ -41,7 +45,7 @@ def rows_of(data, target="y", **options):
 # --- room for what is parsed ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("chunk", [1, 64, 1 << 20])
+@pytest.mark.parametrize("chunk", [2000, 1 << 20])
 def test_values_without_digits_have_room(tmp_path, chunk):
     """Such a value takes three bytes, and room was made for one per four."""
     row = "1 " + " ".join(f"{k}:" for k in range(1, 10)) + "\n"
@@ -247,3 +251,293 @@ def test_what_is_no_number_is_no_value(tmp_path, text):
             read_columns(str(tmp_path / "f.csv"), ["p"])
     else:
         assert read_columns(str(tmp_path / "f.csv"), ["p"])["p"].dtype.kind == "U"
+
+
+# --- names of features ------------------------------------------------------------------------------------------------
+
+SPACES = ["", "a", "a^b", "a\\", "\\", "^", "a\\^b"]
+FEATURES = ["b", "a^b", "b^c", "^", "^b", "\\", "\\^b", "c", "b^", "a"]
+
+
+def test_names_of_wabbit_features_are_unique(tmp_path):
+    pairs = [(space, name) for space in SPACES for name in FEATURES]
+    body = "".join(f"1 |{space} {name}\n" for space, name in pairs)
+    rows, _, source = rows_of(write(tmp_path / "t.vw", body))
+    names = [next(iter(found)) for _, found in rows]
+    assert len(set(names)) == len(pairs) == len(set(source.names))
+    known = dict(zip(pairs, names, strict=True))
+    assert known["", "b"] == "b" and known["a", "b"] == "a^b" and known["a", "b^c"] == "a^b^c"  # as plain as can be
+    assert known["", "a^b"] == "^a^b"
+    rows, _, source = rows_of(str(tmp_path / "t.vw"), hash_bits=24)
+    assert len({next(iter(found)) for _, found in rows}) == len(pairs) and source.collisions == 0
+    state = json.loads(json.dumps(open_and_read(tmp_path / "t.vw").state()))
+    other = open_source(tmp_path / "t.vw", "y")
+    other.restore(state)
+    assert list(other.names) == names
+    for chunk in other.chunks():
+        assert chunk.X.indices.tolist() == list(range(len(pairs)))
+
+
+def open_and_read(path, **options):
+    source = open_source(path, "y", **options)
+    for _ in source.chunks():
+        pass
+    return source
+
+
+@pytest.mark.parametrize("hash_bits", [None, 20])
+def test_features_of_one_name_in_a_mapping_are_refused(tmp_path, hash_bits):
+    options = {"categorical": "auto", "hash_bits": hash_bits}
+    for row in ({"a": "x", "a=x": 2}, {"a=x": 2, "a": "x"}, {"a": "b=x", "a=b": "x"}):
+        path = write(tmp_path / "t.jsonl", json.dumps(row | {"y": 1}) + "\n")
+        with pytest.raises(SourceError, match=r"t.jsonl, line 1, column '.*': .* '.*' and .* '.*' have the same name"):
+            rows_of(path, **options)
+    with pytest.raises(SourceError, match=r"row 0, column '1': .* have the same name"):
+        rows_of([{1: 2.0, "1": 3.0, "y": 1}], hash_bits=hash_bits)
+
+
+def test_features_of_one_name_in_two_mappings_are_refused(tmp_path):
+    for first, second in (({"a": "x"}, {"a=x": 2}), ({"a=x": 2}, {"a": "x"}), ({"a": "b=x"}, {"a=b": "x"})):
+        body = "".join(json.dumps(row | {"y": 1}) + "\n" for row in (first, {"b": 1}, second))
+        path = write(tmp_path / "t.jsonl", body)
+        for chunk in (1, 1 << 20):
+            with pytest.raises(SourceError, match=r"line 3, column '.*': .* have the same name"):
+                rows_of(path, categorical="auto", chunk=chunk)
+            source = open_source(path, "y", categorical="auto", chunk=1)
+            position = next(source.chunks()).position
+            other = open_source(path, "y", categorical="auto", chunk=chunk)
+            other.restore(source.state())
+            with pytest.raises(SourceError, match=r"line 3, column '.*': .* have the same name"):
+                list(other.chunks(start=position))
+    rows, rejects, _ = rows_of(path, categorical="auto", rejects=True)
+    assert len(rows) == 2 and [reject.line for reject in rejects] == [3]
+
+
+def test_columns_that_could_share_a_name_are_refused(tmp_path):
+    path = write(tmp_path / "t.csv", "a,a=x,y\nx,2,1\n")
+    with pytest.raises(SourceError, match="column 'a=x' could be mistaken for value 'x' of the categorical column 'a'"):
+        rows_of(path, categorical=["a"])
+    with pytest.raises(SourceError, match="column 'a=b' could be mistaken for value 'b' of the categorical column 'a'"):
+        rows_of(write(tmp_path / "u.csv", "a,a=b,y\nb=x,x,1\n"), categorical=["a", "a=b"])
+    assert rows_of(path, categorical=["a"], ignore=["a=x"])[0] == [(1.0, {"a=x": 1.0})]
+    with pytest.raises(SourceError, match="feature 'a' is asked for twice"):
+        rows_of(path, features=["a", "a"], categorical=["a"])
+
+
+def test_half_a_character_is_refused(tmp_path):
+    for row in ('{"\\ud800": 1, "y": 1}', '{"x": "\\udcc3\\udca9", "y": 1}', '{"x": 1, "y": "\\ud800"}'):
+        for hash_bits in (None, 9):
+            with pytest.raises(SourceError, match=r"line 1.* is not Unicode text"):
+                rows_of(write(tmp_path / "t.jsonl", row + "\n"), categorical="auto", hash_bits=hash_bits)
+
+
+# --- damaged files ----------------------------------------------------------------------------------------------------
+
+
+def stream(path, batches):
+    """An Arrow stream, and where each of its batches ends."""
+    ends = []
+    with open(path, "wb") as file:
+        writer = pa.ipc.new_stream(file, batches[0].schema)
+        for batch in batches:
+            writer.write_batch(batch)
+            ends.append(file.tell())
+        writer.close()
+    return ends
+
+
+def test_a_stream_must_end_with_its_mark(tmp_path):
+    path = tmp_path / "t.arrows"
+    batches = pa.table({"a": pa.array(list("uvuvwx")).dictionary_encode(), "y": range(6)}).to_batches(max_chunksize=2)
+    ends = stream(path, batches)
+    whole = path.read_bytes()
+    assert len(rows_of(path, categorical=["a"])[0]) == 6
+    for end in ends:
+        path.write_bytes(whole[:end])
+        with pytest.raises(SourceError, match=r"t.arrows: the stream is cut short: the mark of its end is missing$"):
+            rows_of(path, categorical=["a"])
+        with pytest.raises(SourceError, match=r"t.arrows: the stream is cut short"):
+            read_columns(str(path), ["y"])
+    for more in (whole, b"x"):
+        path.write_bytes(whole + more)
+        with pytest.raises(SourceError, match=rf"t.arrows: {len(more):,} bytes follow the end of the stream$"):
+            rows_of(path, categorical=["a"])
+
+
+DAMAGE = r"""
+import json, random, sys
+import numpy as np, pyarrow as pa, pyarrow.parquet as pq
+from pyarrow import feather
+from hindsight.sources import SourceError, open_source, read_columns
+
+folder, count, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+r = random.Random(seed)
+n = 40
+table = pa.table({
+    "a": pa.array([r.choice(["u", "vv", None, "a longer text \u00e9", ""]) for _ in range(n)]),
+    "b": pa.array([r.choice([1, 2, None, -5]) for _ in range(n)], pa.int32()),
+    "c": pa.array([r.choice(["p", "q", None]) for _ in range(n)]).dictionary_encode(),
+    "d": pa.array([r.random() for _ in range(n)]),
+    "e": pa.array([r.choice([True, False, None]) for _ in range(n)]),
+    "f": pa.array([r.choice(["p", "q" * 20, None]) for _ in range(n)], pa.string_view()),
+    "y": pa.array([1.0, -1.0] * (n // 2)),
+})
+plain = table.drop_columns(["f"])
+pq.write_table(plain, f"{folder}/0.parquet", row_group_size=16)
+pq.write_table(plain, f"{folder}/1.parquet", compression="zstd", use_dictionary=False)
+feather.write_feather(plain, f"{folder}/0.feather", chunksize=16)
+feather.write_feather(plain, f"{folder}/1.feather", compression="uncompressed")
+with pa.OSFile(f"{folder}/0.arrow", "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+    writer.write_table(table, max_chunksize=16)
+with pa.OSFile(f"{folder}/0.arrows", "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+    writer.write_table(table, max_chunksize=16)
+np.save(f"{folder}/0.npy", np.arange(40.0).reshape(10, 4))
+np.save(f"{folder}/1.npy", np.zeros(5, [("x", "f8"), ("y", "f8")]))
+np.savez(f"{folder}/0.npz", data=np.ones(6), indices=np.array([0, 2, 1, 0, 1, 2], np.int32), shape=[3, 3],
+         indptr=np.array([0, 2, 3, 6], np.int32), y=np.ones(3), format="csr")
+names = ["0.parquet", "1.parquet", "0.feather", "1.feather", "0.arrow", "0.arrows", "0.npy", "1.npy", "0.npz"]
+bodies = {name: open(f"{folder}/{name}", "rb").read() for name in names}
+told = dict(whole=0, refused=0)
+for k in range(count):
+    name = names[k % len(names)]
+    body = bytearray(bodies[name])
+    what = r.random()
+    if what < 0.15:
+        del body[r.randrange(len(body)) :]
+    elif what < 0.25:
+        a = r.randrange(len(body))
+        del body[a : a + r.choice([1, 4, 8, 64])]
+    else:
+        for _ in range(r.choice([1, 1, 2, 8])):
+            a = r.randrange(len(body))
+            if r.random() < 0.5:
+                body[a] = r.choice([0, 1, 0x7F, 0x80, 0xFF, body[a] ^ 1 << r.randrange(8)])
+            else:
+                body[a : a + 4] = r.choice([b"\xff\xff\xff\xff", b"\xff\xff\xff\x7f", b"\0\0\0\x80", b"\0\0\0\0"])
+    path = f"{folder}/damaged-{name}"
+    with open(path, "wb") as file:
+        file.write(body)
+    print(k, file=open(f"{folder}/last", "w"))
+    target = {"0.npy": "4", "1.npy": "y"}.get(name, "y")
+    options = dict(categorical=["a", "c", "e"]) if name[-1] in "twhrs" and "np" not in name else {}
+    try:
+        if "np" not in name and k % 5 == 0:
+            read_columns(path, [r.choice("abcdey")])
+        else:
+            source = open_source(path, target, rejects=True, missing=r.choice(["zero", "error"]), chunk=64, **options)
+            for chunk in source.chunks():
+                values = chunk.X.data if source.kind == "sparse" else chunk.X
+                assert np.isfinite(values).all()
+                [chunk.place(t) + chunk.raw(t) for t in range(len(chunk))]
+            list(source.names)
+        told["whole"] += 1
+    except SourceError as error:
+        if "\n" in str(error) or not str(error).startswith(path):
+            raise
+        told["refused"] += 1
+print(json.dumps(told))
+"""
+
+
+def test_damaged_files_are_refused_in_one_line_or_read(tmp_path):
+    """In a process of its own, which a wrong offset could end."""
+    command = [sys.executable, "-c", DAMAGE, str(tmp_path), "3000", "0"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, (done.returncode, (tmp_path / "last").read_text(), done.stderr[-3000:])
+    told = json.loads(done.stdout)
+    assert told["whole"] + told["refused"] == 3000 and min(told.values()) > 300
+
+
+SHRINK = """
+import sys
+from hindsight.sources import SourceError, open_source
+path, target = sys.argv[1:]
+try:
+    for k, chunk in enumerate(open_source(path, target, chunk=1 << 16, ahead=False).chunks()):
+        if k == 0:
+            open(path, "r+b").truncate(200_000)
+        chunk.X.sum(), chunk.y.sum()
+except SourceError as error:
+    assert "\\n" not in str(error) and str(error).startswith(path), error
+    print("refused")
+"""
+
+
+@pytest.mark.parametrize("name", ["t.arrow", "t.arrows", "t.feather", "t.parquet", "t.npy"])
+def test_a_file_that_shrinks_is_an_error(tmp_path, name):
+    table = pa.table({"a": np.random.default_rng(0).random(300_000), "y": np.arange(300_000.0)})
+    path = tmp_path / name
+    if name == "t.npy":
+        np.save(path, np.column_stack([table["a"], table["y"]]))
+    elif name == "t.parquet":
+        pq.write_table(table, path, row_group_size=10_000)
+    elif name == "t.arrows":
+        stream(path, table.to_batches(max_chunksize=10_000))
+    else:
+        feather.write_feather(table, path, compression="uncompressed", chunksize=10_000)
+    command = [sys.executable, "-c", SHRINK, str(path), "2" if name == "t.npy" else "y"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.strip() == "refused", (done.returncode, done.stderr[-2000:])
+
+
+def test_matrices_that_lie_are_refused(tmp_path):
+    good = {"data": np.ones(3), "indices": np.array([0, 1, 2], np.int32), "indptr": np.array([0, 2, 3], np.int32)}
+    for wrong in (
+        {"indptr": np.array([0, 900, 3], np.int32)},
+        {"indptr": np.array([0, 2, 900], np.int32)},
+        {"indices": np.array([0, 1, 900], np.int32)},
+        {"indices": np.array([0, 1, -1], np.int32)},
+        {"data": np.ones(2)},
+        {"shape": [2, 2**31 - 1 if max_columns() < 2**31 - 1 else 2**40]},
+    ):
+        np.savez(tmp_path / "t.npz", **{**good, "shape": [2, 3], "y": np.ones(2)} | wrong)
+        with pytest.raises(SourceError, match=r"t.npz: (this is not a CSR matrix|[\d,]+ columns)") as caught:
+            rows_of(tmp_path / "t.npz")
+        assert "\n" not in str(caught.value)
+
+
+def test_rows_in_memory_are_not_written_to():
+    X = np.array([[1.0, np.nan], [2.0, 3.0]])
+    matrix = sparse.csr_matrix(X)
+    for data in (X, matrix):
+        assert len(rows_of((data, [1.0, 2.0]), missing="zero")[0]) == 2
+    assert np.isnan(X[0, 1]) and np.isnan(matrix.data).sum() == 1
+
+
+# --- sizes ------------------------------------------------------------------------------------------------------------
+
+
+def test_many_columns_take_time_in_proportion(tmp_path):
+    def seconds(count):
+        names = [f"column {k}" for k in range(count)]
+        path = write(tmp_path / "t.csv", ",".join(names) + "\n" + ",".join(["1"] * count) + "\n")
+        pq.write_table(pa.table({name: [1.0] for name in names}), tmp_path / "t.parquet")
+        line = json.dumps(dict.fromkeys(names, 1.0))
+        rows = write(tmp_path / "t.jsonl", line + "\n" + line[:-1] + ', "column 7": 2}\n')
+        half = {"features": names[: count // 2], "ignore": names[: count // 4], "categorical": names[: count // 8]}
+        began = time.process_time()
+        for options in ({}, half):
+            open_source(path, names[-1], **options)
+            next(open_source(tmp_path / "t.parquet", names[-1], ahead=False, **options).chunks())
+        for chunk in open_source(rows, names[-1], rejects=True, ignore=names[: count // 2], ahead=False).chunks():
+            assert len(chunk) == len(chunk.rejects) == 1
+        return time.process_time() - began
+
+    seconds(100)
+    few, many = seconds(2_500), seconds(20_000)
+    assert many < 8 * 4 * few + 1.0  # twenty-fold and more where the time is quadratic
+
+
+def test_the_width_of_svmlight_rows_is_bounded(tmp_path):
+    path = write(tmp_path / "t.svm", f"1 1:1 7:1\n1 {max_columns() + 1}:1\n1 2147483647:1\n1 9:x\n1 8:1 20:1 11:1\n")
+    rows, rejects, source = rows_of(path, rejects=True)
+    assert len(rows) == 1 and [r.line for r in rejects] == [2, 3, 4, 5] and len(source.names) == source.width == 7
+    assert rejects[1].reason == (
+        f"the index of '2147483647:1' is above {max_columns():,}, the most that memory has room for: "
+        "hash the indices (hash_bits, --hash)"
+    )
+    rows, rejects, source = rows_of(path, rejects=True, zero_based=True)
+    assert [r.line for r in rejects] == [2, 3, 4, 5] and len(source.names) == 8
+    assert len(rows_of(path, rejects=True, hash_bits=8)[0]) == 3
+    path = write(tmp_path / "u.svm", f"1 {max_columns()}:1\n")
+    assert open_and_read(path).width == max_columns()

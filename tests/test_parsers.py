@@ -284,7 +284,7 @@ def slow_wabbit(body):
                         key, *value = feature.split(":", 1)
                         if not key or (value and not finite(value[0])):
                             raise ValueError
-                        full = f"{name}^{key}" if name else key
+                        full = f"{name}^{key}" if name else f"^{key}" if "^" in key else key
                         found[full] = found.get(full, 0.0) + (float(value[0]) if value else 1.0) * times
         except ValueError:
             yield line, None

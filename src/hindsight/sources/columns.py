@@ -12,7 +12,7 @@ from ..errors import SourceError
 from ..rows.labels import label_number, parse_float
 from . import parsers
 from .base import BadRow, ReadOptions, Source, suggestion
-from .labels import is_number, merge_labels, nul_fault
+from .labels import is_number, label_fault, merge_labels
 from .names import NameDictionary
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class ColumnLayout:
         return len(state["names"])
 
 
-def repeated_name(names: Sequence[str]) -> str:
+def repeated_name(names: Sequence[Any]) -> Any:
     """The first name that appears twice."""
     counts = Counter(names)
     return next(name for name in names if counts[name] > 1)
@@ -144,7 +144,7 @@ class RowBuilder:
         wanted = text not in MISSING_TEXTS if options.labels is None else options.labels
         if role == parsers.TARGET and text and wanted and _is_label(text, value):
             self.labels[t] = text
-            if fault := nul_fault(text):
+            if fault := label_fault(text):
                 self.add_fault(t, name, fault)
         elif math.isfinite(value):
             self._set(t, c, value)

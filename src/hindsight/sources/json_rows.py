@@ -11,7 +11,8 @@ import numpy as np
 from ..errors import SourceError
 from ..rows.labels import label_number, parse_float
 from .base import BadRow, Chunk, Position, ReadOptions, Reject, first_position
-from .labels import merge_labels, nul_fault
+from .columns import repeated_name
+from .labels import is_unicode, label_fault, merge_labels
 from .names import HashedNames, NameDictionary
 from .sparse import SparseSource, make_canonical, select_features
 from .text import LINE_END, ParsedRows, TextSource
@@ -28,18 +29,59 @@ class FieldError(ValueError):
         self.column, self.reason = column, reason
 
 
+Key = str | tuple[str, str]  # a feature: its name, or a column and the category there
+
+
+def full_name(key: Key) -> str:
+    """The name of a feature."""
+    return key if isinstance(key, str) else "=".join(key)
+
+
+def clash(key: Key, other: Key) -> FieldError:
+    """The error of two features that have the same name."""
+    one, two = (f"feature {k!r}" if isinstance(k, str) else f"value {k[1]!r} of {k[0]!r}" for k in (key, other))
+    return FieldError(key if isinstance(key, str) else key[0], f"{one} and {two} have the same name")
+
+
+def _check_new(keys: list[Key], taken: dict[str, Key]) -> dict[str, Key]:
+    """New features by name; an error where the name of one is that of another."""
+    new: dict[str, Key] = {}
+    for key in keys:
+        name = full_name(key)
+        if not is_unicode(name):
+            raise FieldError(name, f"{name!r} is not Unicode text")
+        other = taken.get(name, new.get(name))
+        if other is not None:
+            raise clash(key, other)
+        new[name] = key
+    return new
+
+
 class MappingBuilder:
     """Mappings put together as sparse rows, names in order of first appearance."""
 
     def __init__(self, options: ReadOptions) -> None:
         self.options = options
-        self.features = HashedNames(options.hash_bits) if options.hash_bits else NameDictionary(options.features or ())
+        self.features = HashedNames(options.hash_bits) if options.hash_bits else NameDictionary(link="=")
         self.selection = select_features(self.features, options)
+        self.ignored = frozenset(options.ignore)
         self.auto = options.categorical == "auto"
         named = options.categorical
         self.categorical = frozenset((named,) if isinstance(named, str) else named)
-        self.known: dict[str, int] = {}
+        self.known: dict[Key, int] = {}  # the column of a feature
+        self.taken: dict[str, Key] = {}  # by name: the feature that has it, where two could
+        self.spaces: dict[str, int] = {}  # by column with categories: its namespace
         self.clear()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Know the features of a state that `features` was restored from."""
+        if isinstance(self.features, HashedNames):
+            return
+        self.known, self.taken = {}, {}
+        self.spaces = {space: k for k, space in enumerate(state["spaces"], 1)}
+        for j, (name, k) in enumerate(zip(state["names"], state["space"], strict=True)):
+            column = state["spaces"][k - 1] if k else ""
+            self._keep((column, name[len(column) + 1 :]) if k else name, name, j)
 
     def clear(self) -> None:
         """Begin a chunk."""
@@ -50,26 +92,48 @@ class MappingBuilder:
         self.labels: dict[int, str] = {}
         self.weight: list[float] = []
 
-    def column(self, name: str) -> int:
-        """The column of a name."""
-        k = self.known.get(name)
-        if k is None or isinstance(self.features, HashedNames):
-            k = self.features.add(name)
-            self.known[name] = k
-        return k
+    def columns(self, keys: list[Key]) -> list[int]:
+        """The columns of the features of a row; none is added where two have the same name."""
+        if len(set(keys)) < len(keys):
+            repeated = repeated_name(keys)
+            raise clash(repeated, repeated)
+        if isinstance(self.features, HashedNames):
+            _check_new(keys, {})
+            return [self.features.add(full_name(key)) for key in keys]
+        found = [self.known.get(key, -1) for key in keys]
+        if -1 in found:
+            new = [key for key, k in zip(keys, found, strict=True) if k < 0]
+            for name, key in _check_new(new, self.taken).items():
+                self._keep(key, name, self._add(key))
+            found = [self.known[key] for key in keys]
+        return found
+
+    def _add(self, key: Key) -> int:
+        assert isinstance(self.features, NameDictionary)
+        if isinstance(key, str):
+            return self.features.add(key)
+        column, value = key
+        if column not in self.spaces:
+            self.spaces[column] = self.features.add_space(column)
+        return self.features.add(value, self.spaces[column])
+
+    def _keep(self, key: Key, name: str, k: int) -> None:
+        self.known[key] = k
+        if "=" in name:
+            self.taken[name] = key
 
     def add(self, row: Mapping[Any, Any], y: Any = None, weight: Any = None) -> bool:
         """Add a row; False if it is skipped because a value is missing."""
         options = self.options
         data: list[float] = []
-        names: list[str] = []
+        keys: list[Key] = []
         for key, value in row.items():
             name = str(key)
             if name == options.target and y is None:
                 y = value
             elif name == options.weight and weight is None:
                 weight = value
-            elif name not in options.ignore:
+            elif name not in self.ignored:
                 if value is None or value is math.nan or value != value:
                     if options.missing == "skip":
                         return False
@@ -78,10 +142,10 @@ class MappingBuilder:
                 elif isinstance(value, str):
                     if not self.auto and name not in self.categorical:
                         raise FieldError(name, f"{value!r} is not a number")
-                    names.append(f"{name}={value}")
+                    keys.append((name, value))
                     data.append(1.0)
                 else:
-                    names.append(name)
+                    keys.append(name)
                     data.append(finite_float(name, value))
         label, text = self._target(y)
         if weight is not None or options.weight is not None:
@@ -91,11 +155,13 @@ class MappingBuilder:
             weight = finite_float(column, weight)
             if weight < 0.0:
                 raise FieldError(column, f"weight {weight!r} must be at least 0")
+        columns = self.columns(keys)
+        if weight is not None:
             self.weight.append(weight)
         if text is not None:
             self.labels[len(self.y)] = text
         self.y.append(label)
-        self.indices += [self.column(name) for name in names]
+        self.indices += columns
         self.data += data
         self.ends.append(len(self.data))
         return True
@@ -116,7 +182,7 @@ class MappingBuilder:
         except ValueError:
             if numbers:
                 raise FieldError(target, f"{y!r} is not a number") from None
-            if fault := nul_fault(y):
+            if fault := label_fault(y):
                 raise FieldError(target, fault) from None
             return 0.0, y
         exact = numbers or not math.isnan(label_number(y))
@@ -156,6 +222,10 @@ class MappingSource(SparseSource):
     def _build(self, options: ReadOptions) -> None:
         self.builder = MappingBuilder(options)
         self.features, self.selection = self.builder.features, self.builder.selection
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self.builder.restore(state)
 
 
 class JsonLinesSource(MappingSource, TextSource):
@@ -216,8 +286,7 @@ def parse_object(raw: bytes) -> dict[str, Any]:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     row = dict(pairs)
     if len(row) < len(pairs):
-        names = [name for name, _ in pairs]
-        repeated = next(name for k, name in enumerate(names) if name in names[:k])
+        repeated = repeated_name([name for name, _ in pairs])
         raise FieldError(repeated, f"{repeated!r} appears twice in the row")
     return row
 

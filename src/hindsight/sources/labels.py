@@ -36,9 +36,20 @@ def label_text(y: np.ndarray) -> np.ndarray:
     return np.array(texts or [""])[back] if len(values) else np.array([], "<U1")
 
 
-def nul_fault(label: str) -> str | None:
-    """What is wrong with a label that an array of text would cut short; None where nothing is."""
-    return f"label {label!r} holds a NUL character" if "\0" in label else None
+def label_fault(label: str) -> str | None:
+    """What is wrong with a label that arrays of text cut short, or that cannot be written; None if nothing is."""
+    if "\0" in label:
+        return f"label {label!r} holds a NUL character"
+    return None if is_unicode(label) else f"label {label!r} is not Unicode text"
+
+
+def is_unicode(text: str) -> bool:
+    """Whether the text can be written as UTF-8: JSON can spell half a character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def merge_labels(y: np.ndarray, labels: dict[int, str], options: ReadOptions) -> np.ndarray | None:

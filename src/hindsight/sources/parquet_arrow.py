@@ -245,8 +245,8 @@ def _raw(batch: Any, t: int) -> str:
 class FrameSource(ColumnarSource):
     """A data frame or Arrow table in memory."""
 
-    def __init__(self, table: Any, options: ReadOptions) -> None:
-        super().__init__("data", [table], options)
+    def __init__(self, table: Any, options: ReadOptions, where: str = "data") -> None:
+        super().__init__(where, [table], options)
         self.size = table.nbytes
 
     def _schema(self, k: int) -> Any:

@@ -11,7 +11,7 @@ from ..errors import SourceError
 from ..rows.labels import label_number, parse_float
 from . import parsers
 from .base import BadRow, ReadOptions
-from .labels import merge_labels, nul_fault
+from .labels import label_fault, merge_labels
 from .names import HashedNames, IndexNames, NameDictionary
 from .sparse import Features, SparseSource, make_canonical, max_columns, select_features
 from .text import ParsedRows, TextSource, decode
@@ -144,7 +144,8 @@ class VowpalWabbitSource(SparseTextSource):
     value_bytes = 2
 
     def __init__(self, paths: Sequence[str], options: ReadOptions) -> None:
-        super().__init__(paths, options, HashedNames(options.hash_bits) if options.hash_bits else NameDictionary())
+        bits = options.hash_bits
+        super().__init__(paths, options, HashedNames(bits) if bits else NameDictionary(unique=True))
 
     def _grammar(self, room: int) -> Any:
         hashed = self.pool.take("hashed", (room, 3), np.uint64)
@@ -188,7 +189,7 @@ class SparseRowBuilder:
             self.y[t] = value
         elif self.options.labels is False or math.isinf(value) or text.lower().lstrip("+-") == "nan":
             self.faults.setdefault(t, (-1, f"label {text!r} is not a finite number"))
-        elif fault := nul_fault(text):
+        elif fault := label_fault(text):
             self.faults.setdefault(t, (-1, fault))
         else:
             self.labels[t] = text

@@ -14,7 +14,7 @@ from ...kernels.compiler import INLINE
 PAD = 32  # zero bytes after the end of a text, so that eight bytes can be read from any position
 
 LF, CR, TAB, SPACE, QUOTE, HASH, PLUS, MINUS, DOT, ZERO, NINE, COLON, BAR, E = (ord(c) for c in '\n\r\t "#+-.09:|e')
-APOSTROPHE, CARET = ord("'"), ord("^")
+APOSTROPHE, CARET, BACKSLASH = (ord(c) for c in "'^\\")
 
 U = np.uint64
 NONE, ALL = U(0), U(0xFFFFFFFFFFFFFFFF)

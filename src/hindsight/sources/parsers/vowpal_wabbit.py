@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...kernels.compiler import inlined, part
-from .bits import APOSTROPHE, BAR, CARET, COLON, HIGH, NONE, U, byte, trailing_zeros, word
-from .lookups import FNV_PRIME, FNV_START, fnv
+from .bits import APOSTROPHE, BAR, COLON, HIGH, NONE, U, byte, trailing_zeros, word
 from .numbers import MAX_WHOLE, parse_number
 from .records import defer, ends_line, is_blank, skip_blanks
 from .sparse import BAD_SCALE, CRAMPED, FULL, INITIAL_PREDICTION, LABEL, NO_BAR, NO_NAME, NO_NAMESPACE, WHOLE
@@ -102,15 +101,14 @@ class VowpalWabbitGrammar(NamedTuple):
             while i < end and not ends_value(byte(buf, i)) and byte(buf, i) != COLON:
                 i += 1
             q = i
-            h, scale = FNV_START, 1.0
+            scale = 1.0
             if i >= end and not final:
                 break  # the name may continue in the next block
             space = self.lookup.namespace(buf, p, q)
             if space < 0:
                 status = FULL
                 break
-            if q > p:
-                h = (fnv(h, buf, p, q) ^ U(CARET)) * FNV_PRIME
+            h = self.lookup.hash_space(buf, p, q)
             if byte(buf, i) == COLON and i < end:
                 a = p
                 scale, j, good = parse_number(buf, i + 1)
