@@ -2,10 +2,12 @@
 
 import itertools
 import json
+import os
 import subprocess
 import sys
 import time
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,11 +18,12 @@ import pytest
 from pyarrow import feather
 from scipy import sparse
 
+from hindsight.rows.data import Data
 from hindsight.sources import SourceError, open_source, read_columns
 from hindsight.sources.sparse import max_columns
 from hindsight.training.plan import Plan, choose_learners
 from hindsight.training.session import learn
-from hindsight.training.state import start
+from hindsight.training.state import TrainingState, start
 
 
 def write(path, body):
@@ -368,6 +371,7 @@ DAMAGE = r"""
 import json, random, sys
 import numpy as np, pyarrow as pa, pyarrow.parquet as pq
 from pyarrow import feather
+from hindsight.rows.data import Data
 from hindsight.sources import SourceError, open_source, read_columns
 
 folder, count, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -541,3 +545,102 @@ def test_the_width_of_svmlight_rows_is_bounded(tmp_path):
     assert len(rows_of(path, rejects=True, hash_bits=8)[0]) == 3
     path = write(tmp_path / "u.svm", f"1 {max_columns()}:1\n")
     assert open_and_read(path).width == max_columns()
+
+
+# --- rows that change between two passes ------------------------------------------------------------------------------
+
+BODY = "a,b,y\n" + "".join(f"{k % 7},{k},{1 if k % 3 else -1}\n" for k in range(400))
+CHANGED = {
+    "value": BODY.replace("\n3,150,", "\n3,151,"),
+    "target": BODY.replace("0,350,1", "0,350,-1"),
+    "two targets": BODY.replace("0,350,1", "0,350,-1").replace("1,351,-1", "1,351,1"),
+    "appended": BODY + "1,2,1\n",
+    "cut": BODY[: BODY.rindex("\n", 0, -1) + 1],
+    "moved": "\n".join([*BODY.split("\n")[:100], *BODY.split("\n")[100:200][::-1], *BODY.split("\n")[200:]]),
+}
+
+
+def put(path, body):
+    """Put another file in the place of one."""
+    os.replace(write(Path(path + ".new"), body), path)
+
+
+def train(path, learner, change=None, **options):
+    """Learn from a file that is changed once the first pass is over."""
+    plan = Plan(path, "y", choose_learners([learner]), {"chunk": 64}, **options)
+    state = start(plan, all_labels=options.get("passes", 1) == 1)
+    if change is not None and plan.passes == 1:
+        put(path, change)
+    for _ in learn(state):
+        if change is not None and state.passes_done == 1:  # the file is open: the next pass reads the new one
+            put(path, change)
+            change = None
+    return state
+
+
+@pytest.mark.parametrize("what", CHANGED)
+@pytest.mark.parametrize("learner", ["perceptron", "widrow-hoff"])
+def test_rows_that_change_between_passes_are_noticed(tmp_path, what, learner):
+    assert CHANGED[what] != BODY
+    path = write(tmp_path / "t.csv", BODY)
+    state = train(path, learner, passes=3)
+    assert state.rows_done == 1200
+    with pytest.raises(
+        SourceError, match=r"t.csv: has changed since the pass before, of 400 rows: (the values|401|399)"
+    ):
+        train(path, learner, passes=3, change=CHANGED[what])
+    write(tmp_path / "t.csv", BODY)
+    if "target" not in what:  # labels, scales and features do not depend on it
+        with pytest.raises(SourceError, match=r"t.csv: has changed since the pass before, of 400 rows: "):
+            train(path, learner, scale="max-abs", change=CHANGED[what])
+
+
+def test_rows_that_change_between_passes_are_noticed_after_a_resume(tmp_path):
+    path = write(tmp_path / "t.csv", BODY)
+    plan = Plan(path, "y", choose_learners(["perceptron"]), {"chunk": 64}, passes=2)
+    for stop in (100, 399, 450, 799):
+        for change in (None, CHANGED["value"]):
+            write(tmp_path / "t.csv", BODY)
+            state = start(plan)
+            for _ in learn(state):
+                if state.rows_done >= stop:
+                    break
+            kept = json.loads(json.dumps({k: state.to_checkpoint()[k] for k in ("checksum", "earlier")}))
+            again = TrainingState.resumed(plan, state.to_checkpoint() | kept)
+            if change is None:
+                for _ in learn(again):
+                    pass
+                assert again.rows_done == 800
+            elif stop == 450:  # the row that changes is still to come
+                write(tmp_path / "t.csv", change)
+                with pytest.raises(SourceError, match="has changed since the pass before"):
+                    list(learn(again))
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_a_callable_that_gives_other_rows_is_noticed(kind):
+    rng = np.random.default_rng(0)
+    X, y, weight = rng.random((30, 4)), rng.random(30), rng.random(30)
+
+    def same(rows, y=y, weight=weight, size=7):
+        rows = sparse.csr_matrix(rows) if kind == "sparse" else rows
+        return lambda: ((rows[a : a + size], y[a : a + size], weight[a : a + size]) for a in range(0, 30, size))
+
+    def changed(what):
+        other, order, w = X.copy(), np.arange(30), weight.copy()
+        if what == "value":
+            other[20, 2] += 1e-9
+        elif what == "weight":
+            w[3] = 2.0
+        else:
+            order[[3, 4]] = [4, 3]
+        return same(other[order], y, w)
+
+    data = Data.from_chunks(same(X))
+    data._source = same(X, size=11)
+    data.margins(np.ones(4))
+    for what in ("value", "weight", "order"):
+        data = Data.from_chunks(same(X))
+        data._source = changed(what)
+        with pytest.raises(ValueError, match="the source gave other rows on a second reading"):
+            data.margins(np.ones(4))

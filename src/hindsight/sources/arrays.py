@@ -247,7 +247,7 @@ def open_npz(path: str, options: ReadOptions) -> Source:
     if {"data", "indices", "indptr", "shape"} <= arrays.keys():
         from scipy.sparse import csr_matrix
 
-        if "format" in arrays and str(arrays["format"]) not in ("b'csr'", "csr"):
+        if "format" in arrays and arrays["format"].ravel().tolist() not in ([b"csr"], ["csr"]):
             raise SourceError(f"{path}: the matrix is not saved as CSR")
         try:
             X: Any = csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=tuple(arrays["shape"]))
