@@ -3,10 +3,8 @@
 import csv
 import io
 import math
-import os
 import random
 import struct
-import subprocess
 import sys
 import threading
 
@@ -426,12 +424,13 @@ def test_rows_are_put_in_order_and_repeats_added_up(rows, marks, apart):
 
 def test_random_text_gives_the_same_rows_in_blocks_of_any_size_and_as_plain_python(monkeypatch):
     monkeypatch.setattr(sys, "stdin", sys.stdin)  # the fuzzer replaces it
-    command = [sys.executable, fuzz_parsers.__file__, "40"]
-    plain = subprocess.run(
-        command, env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, capture_output=True, text=True, check=True
-    )
-    assert plain.stdout.strip() == fuzz_parsers.run(40, 0)
-    fuzz_parsers.run(600, 1)
+    assert fuzz_parsers.again(8, 0, NUMBA_DISABLE_JIT="1") == fuzz_parsers.run(8, 0)
+    fuzz_parsers.run(120, 1)
+
+
+def test_random_text_touches_nothing_outside_an_array(tmp_path):
+    """Parsers and learners in a process that checks every index, those of bytes of text included."""
+    fuzz_parsers.again(100, 2, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path))
 
 
 def test_names_can_be_read_while_a_thread_meets_more():
