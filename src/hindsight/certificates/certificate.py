@@ -67,8 +67,8 @@ class Certificate:
     rival : the comparator u in hindsight.
     assumptions : each with the value seen.
     rounds : how many.
-    best_eta : the rate that makes the bound smallest for this rival, and for the gradients or mistakes of this run where
-        they stand in it (NaN where that is not defined, 0 where the rival is the start).
+    best_eta : the rate that makes the bound smallest for this rival, with the gradients or mistakes of this run where
+        they are part of it (NaN where that is not defined, 0 where the rival is the start).
     equality : whether the bound was met within rounding.
     path : the run at 1, 2, 4, ... rounds.
     notes : what else there is to say.

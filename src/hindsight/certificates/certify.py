@@ -159,13 +159,16 @@ def _lemma(case: AppliedTheorem, run: Run, t: Rounds) -> tuple[int, float, bool]
 def _rounding(case: AppliedTheorem, run: Run, t: Rounds) -> np.ndarray:
     """What rounding may have added to the change of potential in each round, beyond the size of its terms.
 
-    The step itself is rounded (twice, as some potentials are 2 D), and a margin is a sum in eight lanes, whose error is
-    in units of |u| |x|. In the multiplicative geometries the change is that of the logarithm of a mass, which is known
-    to some roundings of a sum of as many numbers as there are coordinates.
+    A margin is a sum in eight lanes, whose error is in units of |w| |x|: that of u, and that of the run, whose |w|^2/2
+    is known from its changes. Multiplicative weights have |w|_1 <= U instead, rounded steps, and the change of the
+    logarithm of a mass, which is a sum of as many numbers as there are coordinates. Some potentials are 2 D.
     """
-    geometry, u = run.learner.geometry, case.comparator.u
+    geometry, first = run.learner.geometry, run.first
     lanes = EPS * (8.0 + 0.125 * run.width) * np.abs(t.step)
-    slack = 2.0 * (t.rounding + lanes * np.sqrt(t.q) * float(np.linalg.norm(u)))
+    margins = np.sqrt(t.q) * float(np.linalg.norm(case.comparator.u))
     if geometry.multiplicative:
-        slack += 2.0 * lanes * geometry.radius * t.top + EPS * (8.0 * run.width + 64.0)
-    return slack
+        margins += geometry.radius * t.top
+        return 2.0 * (t.rounding + lanes * margins) + EPS * (8.0 * run.width + 64.0)
+    square = np.concatenate(([0.0], 2.0 * np.cumsum(t.change))) + float(first @ first)
+    margins += np.sqrt(t.q * np.maximum(0.0, np.maximum(square[:-1], square[1:])))
+    return 2.0 * (t.rounding + lanes * margins)
