@@ -74,11 +74,7 @@ CONVEX_RATES = Theorem(
     "convex-descent-rates", "gradients",
 )  # fmt: skip
 PERCEPTRON_NOISY = Theorem(
-    "perceptron, any data",
-    "Novikoff 1962, with hinge losses",
-    "M ≤ H + |u|√(Σ over mistakes of |x|²)",
-    "perceptron",
-    "mistakes",
+    "perceptron, any data", "Novikoff 1962, with hinge losses", "M ≤ H + |u|√(Σ over mistakes of |x|²)", "perceptron"
 )
 WINNOW = Theorem("Winnow", "Littlestone 1988", "M ≤ (RE(u‖w₁) + η H_δ)/(ηδ − ln cosh(ηX∞))", "winnow", "mistakes")
 GLM_TRON = Theorem(
