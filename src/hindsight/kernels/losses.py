@@ -268,7 +268,10 @@ def sigmoid(z):
 
 @inlined
 def logit_slope(z, y):
-    """sigmoid(z) - y, and exactly the negative of itself at (-z, 1 - y)."""
+    """sigmoid(z) - y, and the negative of itself at (-z, 1 - y).
+
+    For y = 0 and 1 all digits are right; in between the two terms cancel where sigmoid(z) is near y.
+    """
     return (1.0 - y) * sigmoid(z) - y * sigmoid(-z)
 
 

@@ -48,6 +48,7 @@ OPTIONAL = {
         "limit": "",
         "mark": "state",
         "conjugate_change": "state, mark, d, z, after",
+        "rounding": "state, rows, t, d",
     }
 }
 
