@@ -33,9 +33,9 @@ torture: $(READY)
 	$(BIN)/python tests/torture.py --kills 1000
 	$(BIN)/python tests/torture.py --strace
 
-# A million inputs for the parsers of text.
+# A million inputs for each parser of text, with every index checked.
 fuzz: $(READY)
-	$(BIN)/python tests/fuzz_parsers.py 1000000
+	$(BIN)/python tests/fuzz_parsers.py 1000000 --bounds
 
 BENCHMARKS := online certificates batch halfspace isotonic sources command forecast density
 bench: $(READY) .venv/ready-bench

@@ -1,11 +1,13 @@
 """Random text through every text parser: no crash, no hang, the same rows whatever the size of the blocks.
 
-    python tests/fuzz_parsers.py 1000000
+    python tests/fuzz_parsers.py 1000000 --bounds
 
-The first thousandth is run again as plain Python, where every index is checked, and must give the same rows.
+takes a million inputs for each format. The first thousandth is run again as plain Python, where every index is checked,
+and must give the same rows. With --bounds compiled code checks every index too, that of the learners included.
 """
 
 import argparse
+import contextlib
 import hashlib
 import io
 import os
@@ -13,15 +15,27 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from hindsight.errors import RowError
+from hindsight.kernels.compiler import inlined, kernel, part
+from hindsight.online.learners import LEARNERS
+from hindsight.online.run import Run, play
 from hindsight.sources import SourceError, open_source
+from hindsight.sources.parsers.bits import byte, word
 
 SEEDS = {
     "csv": [b"a,b,y\n1,2,3\n", b'"a","b","y"\r\n"1","x ""y""\nz",3\r\n4,,5\n', b"a,b,y\n1e5,-.5,nan\n\n,,\n1,2\n"],
     "tsv": [b"a\tb\ty\n1\t 2 \t3\n", b'a\tb\ty\n"1"\t"2\t"\t3\n'],
-    "svmlight": [b"1 1:2 3:4.5e-3 # c\n-1 2:1\n", b"+1 qid:2 1:0.123456789012345678 9:1\r\n\n# x\n0 7:.5"],
+    "svmlight": [
+        b"1 1:2 3:4.5e-3 # c\n-1 2:1\n",
+        b"1 1: 2: 3: 4: 5: 6: 7: 8: 9:\r" * 9,
+        b"+1 qid:2 1:0.123456789012345678 9:1\r\n\n# x\n0 7:.5",
+    ],
     "vw": [b"1 2 'tag|a:2 x:3 y |b z:-1.5e2\n| q\n", b"-1 | a b:1 \xc3\xa9\n1 |n:0.5 12:3 a a\r\n"],
     "jsonl": [b'{"a": 1, "b": "x", "y": 2}\n{"y": -1.5e3}\n', b'{"a": null, "y": true}\n{"a": [1], "y": 1}\n'],
 }
@@ -61,9 +75,8 @@ SPICE = [
 ]
 
 
-def make(r: random.Random) -> tuple[str, bytes]:
-    """A format, and text that may be of it."""
-    form = r.choice(list(SEEDS))
+def make(r: random.Random, form: str) -> bytes:
+    """Text that may be of a format."""
     data = bytearray(b"".join(r.choices(SEEDS[form], k=r.randint(1, 3))))
     for _ in range(r.choice((0, 1, 1, 2, 3, 8))):
         at = r.randint(0, len(data))
@@ -76,24 +89,30 @@ def make(r: random.Random) -> tuple[str, bytes]:
             data[at] = r.randrange(256)
         else:
             data[at:at] = data[r.randint(0, len(data)) :][: r.randint(1, 30)]
-    return form, bytes(data)
+    return bytes(data)
 
 
-def rows(form: str, data: bytes, **options: object) -> list[object]:
-    """Everything that a source says of the data."""
+def rows(form: str, data: bytes, learn: bool = False, **options: object) -> list[object]:
+    """Everything that a source says of the data; with `learn` the rows are learnt as well."""
     sys.stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(data)))
     found: list[object] = []
     try:
         source = open_source("-", "y", format=form, rejects=True, ahead=False, **options)
         for chunk in source.chunks():
+            X = chunk.X
+            values = X.data if source.kind == "sparse" else X
+            assert np.isfinite(values).all(), (form, data)
             for t in range(len(chunk)):
-                row = chunk.X[t]
-                entries = (row.indices.tolist(), row.data.tolist()) if source.kind == "sparse" else row.tolist()
+                if source.kind == "sparse":
+                    a, b = X.indptr[t : t + 2].tolist()
+                    entries = X.indices[a:b].tolist(), X.data[a:b].tolist()
+                else:
+                    entries = X[t].tolist()
                 weight = None if chunk.weight is None else float(chunk.weight[t])
                 found.append((entries, str(chunk.y[t]), weight, chunk.place(t), chunk.raw(t)))
-                values = row.data if source.kind == "sparse" else row
-                assert np.isfinite(values).all(), (form, data)
             found += chunk.rejects
+            if learn and len(chunk) and 0 < X.shape[1] < 10_000:
+                play_rows(X, chunk.weight)
         found.append((len(source.names), source.names[:50]))
     except SourceError as error:
         if "\n" in str(error):
@@ -102,22 +121,31 @@ def rows(form: str, data: bytes, **options: object) -> list[object]:
     return sorted(found, key=repr)
 
 
-def run(count: int, seed: int) -> str:
-    """The hash of all that was found; fails where the size of the blocks matters."""
+def play_rows(X: Any, weight: Any) -> None:
+    """Let some learners play the rows."""
+    for name in ("perceptron", "widrow-hoff"):
+        run = Run(LEARNERS[name].make(), X.shape[1])
+        with contextlib.suppress(RowError):  # a norm may overflow
+            play([run], X, [np.where(np.arange(X.shape[0]) % 2, 1.0, -1.0)], weight, None, None, idle=True)
+
+
+def run(count: int, seed: int, forms: Sequence[str] = tuple(SEEDS), learn: bool = False) -> str:
+    """The hash of all that was found in so many inputs for each format; fails where the size of the blocks matters."""
     digest = hashlib.sha256()
     signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(TimeoutError("a parser hangs")))
     with np.errstate(over="ignore"):  # plain Python warns where machine integers wrap
-        for k in range(count):
+        for k in range(count * len(forms)):
             r = random.Random(seed * 1_000_003 + k)
-            form, data = make(r)
-            options: dict[str, object] = {"labels": True}
+            form = forms[k % len(forms)]
+            data = make(r, form)
+            options: dict[str, Any] = {"labels": True}
             if form in ("csv", "tsv", "jsonl") and r.random() < 0.5:
                 options["categorical"] = "auto" if form == "jsonl" else r.choice(["auto", ["b"]])
             if form in ("svmlight", "vw", "jsonl") and r.random() < 0.2:
                 options["hash_bits"] = 6
             options["missing"] = r.choice(["error", "zero", "skip"])
             signal.alarm(60)
-            whole = rows(form, data, **options)
+            whole = rows(form, data, learn and k % 4 == 0, **options)
             pieces = rows(form, data, chunk=r.randint(1, len(data) + 1), **options)
             signal.alarm(0)
             assert whole == pieces, (form, data, options)
@@ -127,24 +155,73 @@ def run(count: int, seed: int) -> str:
     return digest.hexdigest()
 
 
+@part
+class Probe(NamedTuple):
+    """Something that reads and writes where it is told."""
+
+    values: np.ndarray
+
+    def put(self, i):
+        """Write as a method of a part."""
+        self.values[i] = 1.0
+        return 0.0
+
+
+@inlined
+def _get(values, i):
+    return values[i]
+
+
+def check_that_bounds_are_checked() -> None:
+    """Every way in which code is compiled must notice an index outside an array."""
+    probes = (
+        kernel(lambda probe, text, i: probe.values[i]),
+        kernel(lambda probe, text, i: _get(probe.values, i)),
+        kernel(lambda probe, text, i: probe.put(i)),
+        kernel(lambda probe, text, i: byte(text, i)),
+        kernel(lambda probe, text, i: word(text, i)),
+    )
+    for look in probes:
+        look(Probe(np.zeros(8)), np.zeros(8, np.uint8), 0)
+        try:
+            look(Probe(np.zeros(8)), np.zeros(8, np.uint8), 8)
+        except IndexError:
+            continue
+        raise AssertionError("an index outside an array goes unnoticed")
+
+
+def again(count: int, seed: int, **environment: str) -> str:
+    """What this program prints in a process with another environment."""
+    command = [sys.executable, __file__, str(count), "--seed", str(seed), "--alone"]
+    done = subprocess.run(command, env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout.strip()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("count", type=int, nargs="?", default=10_000)
+    parser.add_argument("count", type=int, nargs="?", default=2_000, help="inputs for each format")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--plain", type=int, help="inputs to run as plain Python too (a thousandth)")
+    parser.add_argument("--bounds", action="store_true", help="check every index of compiled code")
+    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if os.environ.get("NUMBA_DISABLE_JIT") == "1":
-        print(run(args.count, args.seed))
+    if args.alone:
+        checked = os.environ.get("NUMBA_BOUNDSCHECK") == "1"
+        if checked:
+            check_that_bounds_are_checked()
+        print(run(args.count, args.seed, learn=checked))
         return
-    few = max(50, args.count // 1000) if args.plain is None else args.plain
-    command = [sys.executable, __file__, str(few), "--seed", str(args.seed)]
-    plain = subprocess.run(
-        command, env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, stdout=subprocess.PIPE, text=True, check=True
-    )
-    assert plain.stdout.strip() == run(few, args.seed), "plain Python and the compiled parsers disagree"
-    print(f"{few:,} inputs as plain Python: the same rows")
-    run(args.count, args.seed)
-    print(f"{args.count:,} inputs: no crash, no hang, the same rows in blocks of any size")
+    few = max(10, args.count // 1000) if args.plain is None else args.plain
+    if few:
+        assert again(few, args.seed, NUMBA_DISABLE_JIT="1") == run(few, args.seed), "plain Python and compiled disagree"
+        print(f"{few:,} inputs for each format as plain Python: the same rows")
+    if args.bounds:
+        with tempfile.TemporaryDirectory() as folder:
+            again(args.count, args.seed, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=folder)
+    else:
+        run(args.count, args.seed)
+    checked = ", no index outside an array" if args.bounds else ""
+    print(f"{args.count:,} inputs for each format: no crash, no hang{checked}, the same rows in blocks of any size")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ class AppliedTheorem:
     change, allowed : what the step taken added to the potential, and what the theorem's lemma allows.
     potential : at the start.
     size : of the terms of change and allowed, which they may be off by in units of rounding.
-    best_eta : the rate that would have made the bound smallest.
+    best_eta : as in the certificate.
     sharper : a sharper form: its left side, its right side and how it is written; None where there is none.
     notes : what else there is to say.
     """
@@ -55,8 +55,8 @@ class AppliedTheorem:
 
 
 def size_of_terms(step: np.ndarray, q: np.ndarray, z: np.ndarray, rival: np.ndarray, *terms: np.ndarray) -> np.ndarray:
-    """The size of the terms that a change of potential and its bound are sums of (1 for logarithms of masses)."""
-    size: np.ndarray = 1.0 + step**2 * q + 2.0 * np.abs(step) * (np.abs(z) + np.abs(rival))
+    """The size of the terms that a change of potential and its bound are sums of."""
+    size: np.ndarray = step**2 * q + 2.0 * np.abs(step) * (np.abs(z) + np.abs(rival))
     for term in terms:
         size += np.abs(term)
     return size

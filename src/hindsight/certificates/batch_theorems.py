@@ -18,12 +18,14 @@ GRADIENT_DESCENT = Theorem(
     "Zinkevich 2003",
     "f(w̄) ≤ f(u) + (|u − wₛ|² + Σ ηₜ²|∇f(wₜ)|²)/(2 Σ ηₜ)",
     "gradient-descent",
+    "gradients",
 )
 STOCHASTIC_GRADIENT_DESCENT = Theorem(
     "stochastic gradient descent",
     "Zinkevich 2003",
     "E f(w̄) ≤ f(u) + (|u − wₛ|² + E Σ ηₜ²|vₜ|²)/(2 Σ ηₜ), over the draws",
     "gradient-descent",
+    "gradients",
 )
 BATCH_PERCEPTRON = Theorem(
     "batch perceptron", "Novikoff 1962", "updates ≤ (R|u|)² if y(u·x) ≥ 1 on every row", "batch-perceptron"
@@ -45,6 +47,7 @@ MATCHING_LOSS = Theorem(
     "Auer, Herbster, Warmuth 1996",
     "Σ F(wₜ) ≤ Σ F(u) + |u − w₁|²/(2η) + (η/2) Σ|∇F(wₜ)|²",
     "glm-tron",
+    "gradients",
 )
 ONLINE_TO_BATCH = Theorem(
     "online to batch",

@@ -78,7 +78,8 @@ class Certificate:
     rival : the comparator u in hindsight.
     assumptions : each with the value seen.
     rounds : how many.
-    best_eta : the rate that would have made the bound smallest for this rival (NaN where that is not defined).
+    best_eta : the rate that makes the bound smallest for this rival, with the gradients or mistakes of this run where
+        they are part of it (NaN where that is not defined, 0 where the rival is the start).
     equality : whether the bound was met within rounding.
     path : the run at 1, 2, 4, ... rounds.
     notes : what else there is to say.
@@ -137,8 +138,9 @@ class Certificate:
         lines.append(f"  {self.theorem.statement}")
         for need in self.assumptions:
             lines.append(f"  {MARK[need.met]} {need.text}")
-        if math.isfinite(self.best_eta):
-            lines.append(f"  for this rival η = {_n(self.best_eta)} would have made the bound smallest")
+        if 0.0 < self.best_eta < math.inf:
+            kept = f" with these {self.theorem.own}" if self.theorem.own else ""
+            lines.append(f"  for this rival{kept} η = {_n(self.best_eta)} would have made the bound smallest")
         return lines + [f"  {note}" for note in self.notes]
 
     def __str__(self) -> str:

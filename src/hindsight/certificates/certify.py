@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import MismatchError
+from ..kernels.floats import EPS
 from ..online.panel import PanelRun
 from . import adaptive, theorems
-from .certificate import Certificate
+from .certificate import Assumption, Certificate
 from .convex import convex, no_theorem
 from .convex import planted as planted_theorem
 from .milestones import milestones
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     from ..online.run import Run
     from ..rows.data import Data
     from .applied import AppliedTheorem
+    from .replay import Rounds
 
+DOUBT, LOST = 1e-6, 1e-3  # errors of the logarithms of weights: from where they are said, and void a certificate
 FAMILIES = {  # what a learner may declare as its theorem
     "perceptron": perceptron,
     "winnow": winnow,
@@ -84,25 +87,23 @@ def certify_run(
     scale = float((rounds.c * rounds.y**2).sum())
     measured, bound = float(case.measured.sum()), float(case.bound[-1])
     found, equality = theorems.verdict(measured, bound, scale)
-    notes = case.notes
+    assumptions, notes = (*case.assumptions, *_digits(run, rounds)), case.notes
     if case.theorem is theorems.NONE:
         found, equality = Verdict.UNCHECKABLE, False
-    elif any(need.met is False for need in case.assumptions) or found is Verdict.VOID:
+    elif any(need.met is False for need in assumptions) or found is Verdict.VOID:
         found, equality, bound = Verdict.VOID, False, math.nan
         if not math.isfinite(measured):
             notes = (*notes, f"the measured quantity is {measured}: it overflowed")
+    elif any(need.met is None for need in assumptions):
+        found, equality = Verdict.UNCHECKABLE, False
     else:
-        broken, more = _checks(case, scale)
+        fault, more = _steps(case, run, rounds, scale)
         notes = (*notes, *more)
-        if broken:
-            found, equality = Verdict.BROKEN, False
-        elif np.isnan(case.change).any():
+        if fault and (found is Verdict.HOLDS or np.isnan(case.change).any()):
             found, equality, bound = Verdict.UNCHECKABLE, False, math.nan
-            where = run.learner.geometry.name
-            notes = (*notes, f"the {where} geometry does not say what its steps do to the potential")
     path = milestones(case.measured, case.rival, case.bound, case.potential, case.change, found)
     return Certificate(
-        found, case.theorem, case.quantity, measured, bound, case.comparator, case.assumptions, run.rounds,
+        found, case.theorem, case.quantity, measured, bound, case.comparator, assumptions, run.rounds,
         case.best_eta, equality, path, notes, label,
     )  # fmt: skip
 
@@ -121,24 +122,61 @@ def applied_theorem(run: Run, w: Any = None) -> Any:
     return FAMILIES[name]
 
 
-def _checks(case: AppliedTheorem, scale: float) -> tuple[bool, tuple[str, ...]]:
-    """Whether the steps taken break the theorem's lemma or its sharper form, and what to say of both."""
+def _digits(run: Run, t: Rounds) -> tuple[Assumption, ...]:
+    """That rounding left multiplicative weights their digits; nothing where six of them are beyond doubt."""
+    moved = float(t.rounding.sum())
+    if not run.learner.geometry.multiplicative or moved < DOUBT:
+        return ()
+    text = f"rounding moved the logarithm of no weight by more than {moved:.2g}, which must be below {LOST:.2g}"
+    return (Assumption(text, moved < LOST),)
+
+
+def _steps(case: AppliedTheorem, run: Run, t: Rounds, scale: float) -> tuple[bool, tuple[str, ...]]:
+    """Whether the steps taken are not shown to be the theorem's, by its lemma and its sharper form, and what to say."""
     notes: list[str] = []
-    broken = _lemma_breaks(case)
-    if broken is not None:
-        notes.append(f"the per-round lemma is broken in round {broken + 1}: the step taken is not the theorem's")
+    if np.isnan(case.change).any():
+        return True, (f"the {run.learner.geometry.name} geometry does not say what its steps do to the potential",)
+    worst, over, explained = _lemma(case, run, t)
+    fault = over > 0.0 and not explained
+    if fault:
+        notes.append(f"the per-round lemma fails in round {worst + 1} by {over:.2g}: that step is not the theorem's")
+    elif over > 0.0:
+        notes.append(f"the per-round lemma is off by {over:.2g} in round {worst + 1}, which rounding explains")
     if case.sharper is not None:
         left, right, text = case.sharper
-        if theorems.verdict(left, right, scale)[0] is Verdict.HOLDS:
-            notes.append(f"sharper: {text} = {left:.6g} ≤ {right:.6g}")
-        else:
-            return True, (*notes, f"the sharper form is broken: {text} = {left:.6g} > {right:.6g}")
-    return broken is not None, tuple(notes)
+        holds = theorems.verdict(left, right, scale)[0] is Verdict.HOLDS
+        notes.append(f"sharper: {text} = {left:.6g} {'≤' if holds else '>'} {right:.6g}")
+        fault = fault or not holds
+    return fault, tuple(notes)
 
 
-def _lemma_breaks(case: AppliedTheorem) -> int | None:
-    """The first round in which the potential fell by less than the lemma says, beyond rounding."""
+def _lemma(case: AppliedTheorem, run: Run, t: Rounds) -> tuple[int, float, bool]:
+    """The round whose change of potential exceeds most what the lemma allows, by how much, and if rounding explains it.
+
+    The excess is 0 where it is within 1e-12 of the terms of both.
+    """
     if not (case.change > case.allowed).any():  # then the size of the terms need not be known
-        return None
-    bad = np.flatnonzero(case.change > case.allowed + 1e-12 * case.size())
-    return int(bad[0]) if bad.size else None
+        return 0, 0.0, True
+    over = case.change - case.allowed - 1e-12 * case.size()
+    beyond = over - _rounding(case, run, t)
+    fault = bool((beyond > 0.0).any())
+    worst = int((beyond if fault else over).argmax())
+    return worst, max(0.0, float(over[worst])), not fault
+
+
+def _rounding(case: AppliedTheorem, run: Run, t: Rounds) -> np.ndarray:
+    """What rounding may have added to the change of potential in each round, beyond the size of its terms.
+
+    A margin is a sum in eight lanes, whose error is in units of |w| |x|: that of u, and that of the run, whose |w|^2/2
+    is known from its changes. Multiplicative weights have |w|_1 <= U instead, rounded steps, and the change of the
+    logarithm of a mass, which is a sum of as many numbers as there are coordinates. Some potentials are 2 D.
+    """
+    geometry, first = run.learner.geometry, run.first
+    lanes = EPS * (8.0 + 0.125 * run.width) * np.abs(t.step)
+    margins = np.sqrt(t.q) * float(np.linalg.norm(case.comparator.u))
+    if geometry.multiplicative:
+        margins += geometry.radius * t.top
+        return 2.0 * (t.rounding + lanes * margins) + EPS * (8.0 * run.width + 64.0)
+    square = np.concatenate(([0.0], 2.0 * np.cumsum(t.change))) + float(first @ first)
+    margins += np.sqrt(t.q * np.maximum(0.0, np.maximum(square[:-1], square[1:])))
+    return 2.0 * (t.rounding + lanes * margins)

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..batch.links import link_fault
+from ..kernels.floats import EPS
 from ..online.margins import each_loss, each_mean, each_slope
+from ..online.parts import LINKS
 from . import theorems
 from .applied import AppliedTheorem, divergence_change, seek, size_of_terms
 from .certificate import Assumption, Comparator
@@ -56,6 +59,13 @@ def convex(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
     )
 
 
+def shape_of_link(lipschitz: float, z: np.ndarray, mean: np.ndarray) -> Assumption:
+    """That a link is nondecreasing and Lipschitz at margins met; where it is not, no data can tell what it is."""
+    fault = link_fault(z, mean, lipschitz)
+    text = f"u is nondecreasing and {lipschitz:g}-Lipschitz at the {z.size:,} margins of the run and of w*"
+    return Assumption(text if fault is None else f"{text}: it {fault}", True if fault is None else None)
+
+
 def no_theorem(
     run: Run, data: Data, t: Rounds, u: Any, tol: float, why: str = "this learner names no theorem"
 ) -> AppliedTheorem:
@@ -75,32 +85,35 @@ def no_theorem(
 
 
 def planted(run: Run, data: Data, t: Rounds, w: Any) -> AppliedTheorem:
-    """GLM-tron on rows with y = u(w*.x)."""
-    loss = run.learner.loss
-    w = data.check(w)
+    """GLM-tron on rows with y = u(w*.x); what they are off by, and rounding may hide, is added to the bound."""
+    loss, w = run.learner.loss, data.check(w)
+    lipschitz = _lipschitz(loss)
     z = data.margins(w)[t.row]
     want, mean = each_mean(loss, z), each_mean(loss, t.z)
-    far = float(np.abs(want - t.y).max())
-    lipschitz = loss.scale * loss.link_lipschitz
+    error, far = mean - t.y, np.abs(want - t.y)
     eta, x2 = float(t.eta[0]), float((t.c * t.q).max())
     distance = float((w - run.first) @ (w - run.first))
-    bound = theorems.glm_tron(eta, x2, lipschitz, distance)
+    hidden = lipschitz * (8.0 + 0.125 * run.width) * np.sqrt(t.q) * float(np.linalg.norm(w)) + np.abs(want)
+    extra = theorems.not_planted(t.eta, t.c, lipschitz, error, t.z - z, far + 4.0 * EPS * hidden)
     needs = (
-        Assumption(f"y = u(w*·x): largest difference {far:.3g}, at most {PLANTED:g} allowed", far <= PLANTED),
+        Assumption(
+            f"y = u(w*·x): largest difference {far.max():.3g}, at most {PLANTED:g} allowed", bool(far.max() <= PLANTED)
+        ),
         Assumption(
             f"ηλX² = {eta * lipschitz * x2:.6g}, which must be below 2 (λ = {lipschitz:g})", eta * lipschitz * x2 < 2.0
         ),
         Assumption("the rate is constant", run.learner.rate.is_constant()),
+        *_own_link(loss, lipschitz, np.concatenate((t.z, z)), np.concatenate((mean, want))),
     )
-    measured, rival = t.c * (mean - t.y) ** 2, t.c * (want - t.y) ** 2
-    step = t.eta * t.c * (mean - t.y)
-    allowed = -t.eta * measured * (2.0 / lipschitz - t.eta * t.c * t.q)
+    measured, rival = t.c * error**2, t.c * (want - t.y) ** 2
+    step = t.eta * t.c * error
+    allowed = theorems.lemma_glm_tron(t.eta, t.c, t.q, lipschitz, error) + extra
     return AppliedTheorem(
         theorems.GLM_TRON,
         "squared error",
         measured,
         rival,
-        np.full(t.z.size, bound),
+        theorems.glm_tron(eta, x2, lipschitz, distance + np.cumsum(extra)),
         Comparator(w, float(rival.sum()), float(np.linalg.norm(w)), 0.0, "planted"),
         needs,
         2.0 * divergence_change(t, z),
@@ -109,3 +122,17 @@ def planted(run: Run, data: Data, t: Rounds, w: Any) -> AppliedTheorem:
         lambda: size_of_terms(step, t.q, t.z, z, step * t.y, allowed),
         1.0 / (lipschitz * x2) if x2 > 0.0 else math.nan,
     )
+
+
+def _lipschitz(loss: Any) -> float:
+    """The Lipschitz constant of the slope of a matching loss, or an error that says it is missing."""
+    if loss.link_lipschitz is None:
+        raise ValueError(f"the loss {loss.name} must say the Lipschitz constant of its link, link_lipschitz")
+    return float(getattr(loss, "scale", 1.0) * loss.link_lipschitz)
+
+
+def _own_link(loss: Any, lipschitz: float, z: np.ndarray, mean: np.ndarray) -> tuple[Assumption, ...]:
+    """That a link of the user's own is as it says, at all margins met and those of w*; nothing for the known ones."""
+    if any(type(loss) is type(known) for known in LINKS.values()):
+        return ()
+    return (shape_of_link(lipschitz, z, mean),)

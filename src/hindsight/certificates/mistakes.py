@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,9 @@ from . import rivals, theorems
 from .applied import AppliedTheorem, closeness, divergence_change, size_of_terms
 from .certificate import Assumption, Comparator
 from .convex import no_theorem
+from .rivals.mistakes import largest_norm
 from .rivals.spaces import space
+from .rivals.winnow import TRIVIAL
 
 if TYPE_CHECKING:
     from ..online.run import Run
@@ -30,8 +33,24 @@ def _mistakes(t: Rounds) -> str:
     return "mistakes" if t.c.min() == t.c.max() == 1.0 else "weighted mistakes"
 
 
+def _at_most_all(bound: np.ndarray, t: Rounds) -> tuple[np.ndarray, tuple[str, ...]]:
+    """A bound on mistakes, or one per round where that is less, and a note if it is at the end."""
+    rounds = np.cumsum(t.c)
+    return np.minimum(bound, rounds), (TRIVIAL,) if bound[-1] >= rounds[-1] else ()
+
+
+def _all_rounds(data: Data, t: Rounds) -> Data:
+    """The rows with the weight of all their rounds, one a pass."""
+    passes = t.row.size // np.count_nonzero(data.c)
+    if passes == 1:
+        return data
+    every = copy(data)
+    every.c = passes * data.c
+    return every
+
+
 def perceptron(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
-    """The perceptron's bound for any data, and Novikoff's for separable data where it is the smaller one."""
+    """The perceptron's bound, at the rival over all rows or the separator of largest margin, whichever gives less."""
     wrong = t.y * t.z <= 0.0
     w1 = run.first
     separable: str | None = None
@@ -39,7 +58,7 @@ def perceptron(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTh
     if u is not None:
         candidates.append((data.check(u), math.inf, "given", ()))
     else:
-        noisy = rivals.perceptron(data, tol=tol)
+        noisy = rivals.perceptron(_all_rounds(data, t), largest_norm(data), tol)
         candidates.append((noisy.u, noisy.gap, closeness(noisy.gap, noisy.bound, " over all rows"), noisy.notes))
         if data.rounds * data.width <= SMALL:
             hard = rivals.hard_margin(data)
@@ -62,12 +81,14 @@ def _perceptron_case(
     norm, start, along = float(np.linalg.norm(u)), float(w1 @ w1), float(u @ w1)
     counted, short = np.where(wrong, t.c, 0.0), np.where(wrong, hinge, 0.0)
     rival = t.c * (t.y * z <= 0.0)
+    bound = theorems.perceptron(np.cumsum(short), norm, np.cumsum(counted**2 * t.q), start, along)
+    bound, trivial = _at_most_all(bound, t)
     return AppliedTheorem(
         theorems.PERCEPTRON_NOISY,
         _mistakes(t),
         counted,
         rival,
-        theorems.perceptron(np.cumsum(short), norm, np.cumsum(counted**2 * t.q), start, along),
+        bound,
         Comparator(u, float(rival.sum()), norm, gap, how),
         (
             _labels(t),
@@ -79,7 +100,7 @@ def _perceptron_case(
         counted**2 * t.q - 2.0 * (counted - short),
         float((u - w1) @ (u - w1)),
         lambda: size_of_terms(counted, t.q, t.z, z, counted, counted * hinge),
-        notes=notes,
+        notes=(*notes, *trivial),
     )
 
 
@@ -93,11 +114,9 @@ def winnow(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
     top, heaviest = geometry.radius * float(t.top.max()), float(t.c.max())
     where = space(geometry, data.width, run.first)
     if u is None:
-        found = rivals.winnow(data, geometry, eta, run.first, float(t.top.max()), heaviest, tol)
+        found = rivals.winnow(_all_rounds(data, t), geometry, eta, run.first, float(t.top.max()), heaviest, tol)
         u, delta, gap, notes = found.u, found.margin, found.gap, found.notes
         how = closeness(gap, found.bound, " over all rows")
-        if not math.isfinite(delta):
-            delta = top
     else:
         u, gap, how, notes = where.check(data.check(u)), math.inf, "given", ()
         delta = 0.0
@@ -105,16 +124,14 @@ def winnow(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
     entropy = max(0.0, where.divergence(u))
     if delta <= 0.0 and top > 0.0:
         delta = _best_delta(eta, top, heaviest, entropy, t.c[wrong], t.y[wrong] * z[wrong])
-    short = np.where(wrong, t.c * np.maximum(0.0, delta - t.y * z), 0.0)
-    gain = theorems.winnow_gain(eta, top, heaviest, delta)
-    needs = (
-        _labels(t),
-        Assumption(
-            f"ηδ − ln cosh(η·{geometry.norm}) = {gain:.6g}, which must be above 0 "
-            f"(δ = {delta:.4g}, max {geometry.norm} = {top:.6g})",
-            gain > 0.0,
-        ),
-    )
+    if math.isfinite(delta):
+        short = np.where(wrong, t.c * np.maximum(0.0, delta - t.y * z), 0.0)
+        best_eta = _best_winnow_rate(top, heaviest, entropy, delta, float(short.sum()))
+        bound, trivial = _at_most_all(theorems.winnow(eta, top, heaviest, entropy, delta, np.cumsum(short)), t)
+        notes = (*notes, *trivial)
+    else:  # the limit of the bound over all rows
+        bound, best_eta = np.cumsum(t.c), math.nan
+    needs = _labels(t), _gains(eta, top, heaviest, delta, geometry.norm)
     counted, rival = np.where(wrong, t.c, 0.0), t.c * (t.y * z <= 0.0)
     far = eta * t.c * geometry.radius * t.top
     allowed = np.where(wrong, np.logaddexp(far, -far) - math.log(2.0), 0.0) - eta * counted * t.y * z
@@ -123,16 +140,25 @@ def winnow(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
         _mistakes(t),
         counted,
         rival,
-        theorems.winnow(eta, top, heaviest, entropy, delta, np.cumsum(short)),
+        bound,
         Comparator(u, float(rival.sum()), float(np.abs(u).sum()), gap, how),
         needs,
         divergence_change(t, z),
         allowed,
         entropy,
         lambda: size_of_terms(eta * counted, t.top**2, t.z, z, far),
-        _best_winnow_rate(top, heaviest, entropy, delta, float(short.sum())),
+        best_eta,
         notes=notes,
     )
+
+
+def _gains(eta: float, top: float, heaviest: float, delta: float, norm: str) -> Assumption:
+    """That a mistake gains something, with the margin delta."""
+    if not math.isfinite(delta):
+        return Assumption(f"δ → ∞, which asks nothing of η (max {norm} = {top:.6g})", True)
+    gain = theorems.winnow_gain(eta, top, heaviest, delta)
+    text = f"ηδ − ln cosh(η·{norm}) = {gain:.6g}, which must be above 0 (δ = {delta:.4g}, max {norm} = {top:.6g})"
+    return Assumption(text, gain > 0.0)
 
 
 def _best_winnow_rate(top: float, heaviest: float, entropy: float, delta: float, hinge: float) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import MismatchError
 from ..kernels.compiler import for_parts
 from ..kernels.online import Steps, play
+from ..kernels.witness import Witness
 from ..online.run import Run
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ class Rounds:
     step : the step d that was taken, theta += d x.
     change : what the state says the step added to the conjugate of the potential, so that D(u, w) rose by
         change - step (u . x); NaN for geometries that do not say.
+    rounding : what rounding in the step may have added to that; in the multiplicative geometries it is how far it may
+        have moved the logarithm of a weight.
     """
 
     row: np.ndarray
@@ -40,6 +43,7 @@ class Rounds:
     top: np.ndarray
     step: np.ndarray
     change: np.ndarray
+    rounding: np.ndarray
 
 
 def replay(run: Run, data: Data) -> Rounds:
@@ -55,12 +59,12 @@ def replay(run: Run, data: Data) -> Rounds:
         )
     again = Run(run.learner, run.features, intercept=run.intercept, start=run.start)
     loop = for_parts(play, *again.parts()[:3])
-    out = np.zeros((5, passes, data.rounds))
+    out = np.zeros((6, passes, data.rounds))
     for p in range(passes):
         for first, rows, count in data.blocks():
             y, c = data.y[first : first + count], data.c[first : first + count]
-            z, q, top, step, change = out[:, p, first : first + count]
-            watch = Steps(step, change)
+            z, q, top, step, change, rounding = out[:, p, first : first + count]
+            watch = Witness(Steps(step, change), rounding)
             played = loop(rows, 0, count, y, c, *again.parts(), z, q, top, again.tally, watch)
             if played < count:
                 raise MismatchError(f"row {first + played} cannot be played: these are not the rows of the run")

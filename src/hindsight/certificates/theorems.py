@@ -40,12 +40,15 @@ class Theorem:
         As shown in certificates.
     anchor : str
         Of the section of ``docs/theory.md``.
+    own : str
+        What its bound takes from the run, in words: another rate would have met others.
     """
 
     name: str
     source: str
     statement: str
     anchor: str = ""
+    own: str = ""
 
 
 WIDROW_HOFF = Theorem(
@@ -64,16 +67,16 @@ EG = Theorem(
 )  # fmt: skip
 CONVEX = Theorem(
     "descent on a convex loss", "Zinkevich 2003", "Σ loss(wₜ) ≤ Σ loss(u) + D(u, w₁)/η + (η/2) Σ|gₜ|∗²",
-    "convex-descent",
+    "convex-descent", "gradients",
 )  # fmt: skip
 CONVEX_RATES = Theorem(
     "descent, changing rates", "Zinkevich 2003", "Σ ηₜ loss(wₜ) ≤ Σ ηₜ loss(u) + D(u, w₁) + ½ Σ ηₜ²|gₜ|∗²",
-    "convex-descent-rates",
+    "convex-descent-rates", "gradients",
 )  # fmt: skip
 PERCEPTRON_NOISY = Theorem(
     "perceptron, any data", "Novikoff 1962, with hinge losses", "M ≤ H + |u|√(Σ over mistakes of |x|²)", "perceptron"
 )
-WINNOW = Theorem("Winnow", "Littlestone 1988", "M ≤ (RE(u‖w₁) + η H_δ)/(ηδ − ln cosh(ηX∞))", "winnow")
+WINNOW = Theorem("Winnow", "Littlestone 1988", "M ≤ (RE(u‖w₁) + η H_δ)/(ηδ − ln cosh(ηX∞))", "winnow", "mistakes")
 GLM_TRON = Theorem(
     "GLM-tron", "Kakade, Kalai, Kanade, Shamir 2011", "Σ(y − ŷ)² ≤ |w* − w₁|²/(η(2/λ − ηX²))", "glm-tron"
 )
@@ -129,10 +132,10 @@ def winnow_gain(eta: float, top: float, heaviest: float, delta: float) -> float:
     return eta * delta - ln_cosh(eta * heaviest * top) / heaviest
 
 
-def glm_tron(eta: float, x2: float, lipschitz: float, distance: float) -> float:
-    """|w* - w_1|^2/(eta (2/lambda - eta X^2))."""
+def glm_tron(eta: float, x2: float, lipschitz: float, distance: Sums) -> Sums:
+    """|w* - w_1|^2/(eta (2/lambda - eta X^2)); where y is off u(w*.x), what that adds counts in the distance."""
     room = 2.0 / lipschitz - eta * x2
-    return distance / (eta * room) if room > 0.0 else math.nan
+    return distance / (eta * room) if room > 0.0 else distance * math.nan
 
 
 def ln_cosh(x: float) -> float:
@@ -175,3 +178,17 @@ def lemma_widrow_hoff(eta: Array, c: Array, q: Array, error: Array, rival: Array
 def lemma_implicit(eta: Array, c: Array, q: Array, error: Array, rival: Array) -> Array:
     """The same for the implicit step."""
     return -eta * c * error**2 / (1.0 + eta * c * q) + eta * c * rival**2
+
+
+def lemma_glm_tron(eta: Array, c: Array, q: Array, lipschitz: float, error: Array) -> Array:
+    """The same for GLM-tron where y = u(w*.x)."""
+    return -eta * c * error**2 * (2.0 / lipschitz - eta * c * q)
+
+
+def not_planted(eta: Array, c: Array, lipschitz: float, error: Array, apart: Array, off: Array) -> Array:
+    """What is added to that where |y - u(w*.x)| <= off and w.x is w*.x + apart.
+
+    With y = u(w*.x) + e and s = u(w.x) - y the step adds -2 eta c s (w - w*).x + (eta c s)^2 |x|^2 to |w - w*|^2, and
+    s (w - w*).x >= (s + e)^2/lambda - e (w - w*).x, as u is nondecreasing and lambda-Lipschitz.
+    """
+    return 2.0 * eta * c * off * (np.abs(apart) + (2.0 * np.abs(error) + off) / lipschitz)

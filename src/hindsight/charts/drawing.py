@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import html
+import json
+import re
 from pathlib import Path
 from typing import Any
+
+from ..content_policy import policy_tag
 
 SUFFIXES = (".png", ".svg", ".html")
 COLOURS = ("#0969da", "#bc4c00", "#1a7f37", "#8250df", "#cf222e")
 FONT = "Helvetica, Arial, sans-serif"
+STYLE = f"""
+pre {{ font: 15px/1.5 {FONT}; max-width: 60em; margin: 2em 1em; white-space: pre-wrap }}
+#vg-tooltip-element {{ visibility: hidden; position: fixed; padding: 8px; font: 12px {FONT}; background: white;
+  border: 1px solid #d0d7de }}
+#vg-tooltip-element.visible {{ visibility: visible }}
+"""
+# Expressions are interpreted and no style is added, so that a page needs no right to run text or style itself. The menu
+# is left out: it shows the specification as a page of its own, and sends it to a web site.
+EMBEDDING = {"mode": "vega-lite", "ast": True, "actions": False, "defaultStyle": False}
+EMBEDDING["tooltip"] = {"disableDefaultStyle": True}
 
 
 def altair() -> Any:
@@ -101,14 +115,40 @@ def save(chart: Any, path: str, text: str = "") -> None:
         If the suffix is none of these, if the library that draws is missing, or if the file cannot be written.
     """
     suffix = check(path)
-    by_suffix: dict[str, dict[str, Any]] = {".png": {"scale_factor": 2}, ".html": {"inline": True}}
     try:
-        chart.save(path, format=suffix[1:], **by_suffix.get(suffix, {}))
-        if text and suffix == ".html":
-            page = Path(path).read_text(encoding="utf-8")
-            style = f"font: 15px/1.5 {FONT}; max-width: 60em; margin: 2em 1em; white-space: pre-wrap"
-            shown = f'<body>\n<pre style="{style}">{html.escape(text)}</pre>'
-            before, _, after = page.rpartition("<body>")  # the script in the head contains the tag too
-            Path(path).write_text(before + shown + after, encoding="utf-8")
+        if suffix == ".html":
+            Path(path).write_text(page(chart, text), encoding="utf-8", errors="backslashreplace")
+        else:
+            chart.save(path, format=suffix[1:], **({"scale_factor": 2} if suffix == ".png" else {}))
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from None
+
+
+def page(chart: Any, text: str = "") -> str:
+    """Return an HTML page that draws a chart: it loads nothing, and runs nothing that is written in the chart.
+
+    Parameters
+    ----------
+    chart : altair.TopLevelMixin
+        The chart.
+    text : str, default ""
+        Text above the chart.
+    """
+    import vl_convert
+
+    version = ".".join(altair().SCHEMA_VERSION.split(".")[:2])
+    library = within_script(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", version))
+    # In JSON a "<" stands inside strings alone, where it can be written in another way: no tag begins.
+    given = ", ".join(json.dumps(value).replace("<", "\\u003c") for value in (chart.to_dict(), EMBEDDING))
+    draw = f"vegaEmbed('#chart', {given});"
+    above = f"<pre>{html.escape(text)}</pre>" if text else ""
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8">{policy_tag([library, draw], [STYLE])}'
+        f"<title>Hindsight</title><style>{STYLE}</style>{above}"
+        f'<div id="chart"></div><script>{library}</script><script>{draw}</script></html>\n'
+    )
+
+
+def within_script(code: str) -> str:
+    """Return JavaScript without text that a page takes for the end of the script, or for a comment around it."""
+    return re.sub(r"<(/script|!--)", r"<\\\1", code, flags=re.IGNORECASE)

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from .. import __version__
 from ..errors import OptionError
+from .text import print_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,6 +63,5 @@ def one_line_errors() -> Iterator[None]:
     except (ValueError, MemoryError) as error:
         dashes = "--" if isinstance(error, OptionError) else ""
         what = "there is not enough memory" if isinstance(error, MemoryError) else " ".join(str(error).splitlines())
-        line = f"error: {dashes}{what}"
-        Console(stderr=True).print(line, style="red", markup=False, highlight=False, soft_wrap=True)
+        print_lines(Console(stderr=True), [f"error: {dashes}{what}"], "red")
         raise typer.Exit(2) from None

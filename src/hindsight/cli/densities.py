@@ -11,7 +11,7 @@ from rich.console import Console
 
 from ..errors import OptionError
 from .app import app, one_line_errors
-from .text import lines_of_csv, place_in_file, print_lines
+from .text import lines_of_csv, place_in_file, print_lines, print_title
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -83,7 +83,7 @@ def _density(source: str, text: str, key: str | None, forget: float, score: str 
         plain["certificate"] = None if certificate is None else certificate.to_dict()
         print(written.dumps(plain))
     else:
-        console.print(f"[bold]{source}[/]  {model.rows:,} rows", highlight=False)
+        print_title(console, source, f"{model.rows:,} rows")
         parts = zip(product.names, product.densities.values(), strict=True)
         learnt = [f"{n}: {p.name} {p.describe()}" for n, p in parts] if key is None else [model.describe()]
         print_lines(console, [f"  {line}" for line in learnt])
@@ -94,7 +94,7 @@ def _density(source: str, text: str, key: str | None, forget: float, score: str 
     if score is not None:
         write_scores(source, score, data, scores)
         if not json:
-            console.print(f"scores: {score}", highlight=False)
+            print_lines(console, [f"scores: {score}"])
     return certificate is not None and certificate.verdict is Verdict.BROKEN
 
 
@@ -184,21 +184,21 @@ def _duel(source: str, target: str | None, family: str, eta: float, shuffle: int
     except RowError as error:
         raise ValueError(f"{place(int(order[error.row]))}{error.message}") from None
     console = Console()
-    plain: dict[str, Any] = {"highlight": False, "soft_wrap": True}
-    console.print(f"[bold]{source}[/]  {X.shape[0]:,} rows × {X.shape[1]:,} features", **plain)
-    console.print(
-        f"  generative: Bayes' rule, {family} densities; discriminative: logistic regression, η = {eta:g}/√t", **plain
-    )
-    console.print(f"{'':>10}  {'generative':>24}  {'discriminative':>24}  {'leads':>14}  {'leads':<14}", **plain)
+    print_title(console, source, f"{X.shape[0]:,} rows × {X.shape[1]:,} features")
     parts = f"{'log loss':>14}{'mistakes':>10}"
-    console.print(f"{'rows':>10}  {parts}  {parts}  {'by log loss':>14}  {'by mistakes':<14}", style="bold", **plain)
+    head = [
+        f"  generative: Bayes' rule, {family} densities; discriminative: logistic regression, η = {eta:g}/√t",
+        f"{'':>10}  {'generative':>24}  {'discriminative':>24}  {'leads':>14}  {'leads':<14}",
+    ]
+    print_lines(console, head)
+    print_lines(console, [f"{'rows':>10}  {parts}  {parts}  {'by log loss':>14}  {'by mistakes':<14}"], "bold")
     for t in stations(len(X)):
         cells = [f"{curve.mean(t):>14.4f}{curve.errors(t):>10,}" for curve in (first, second)]
         by_loss, by_mistakes = leads(first.mean(t), second.mean(t)), leads(first.errors(t), second.errors(t))
-        console.print(f"{t:>10,}  {cells[0]}  {cells[1]}  {by_loss:>14}  {by_mistakes:<14}", **plain)
+        print_lines(console, [f"{t:>10,}  {cells[0]}  {cells[1]}  {by_loss:>14}  {by_mistakes:<14}"])
     if chart is not None:
         charts.save(charts.styled(picture(first, second, source, family)), chart)
-        console.print(f"chart: {chart}", highlight=False)
+        print_lines(console, [f"chart: {chart}"])
 
 
 def leads(first: float, second: float) -> str:

@@ -11,7 +11,7 @@ from rich.table import Table as Grid
 
 from ..errors import OptionError
 from .app import app, one_line_errors
-from .text import place_in_file, print_lines, split
+from .text import as_is, place_in_file, print_lines, print_title, split
 
 if TYPE_CHECKING:
     import numpy as np
@@ -137,13 +137,13 @@ def picture(found: Comparison, y: Any, given: dict[str, Any], c: Any, score: Any
 def show(source: str, settings: str, found: Comparison) -> None:
     """Print the tables, the verdicts and their assumptions."""
     console = Console()
-    console.print(f"[bold]{source}[/]  {found.rounds:,} rounds", highlight=False)
+    print_title(console, source, f"{found.rounds:,} rounds")
     by = "confidence sequence" if found.by == "anytime" else "empirical-Bernstein interval at this number of rounds"
     print_lines(console, [f"  {settings}", f"  verdict by the {by}", ""])
     grid = Grid("forecaster", box=None)
     grid.add_column("mean loss", justify="right")
     for name, mean in found.means.items():
-        grid.add_row(name, f"{mean:.6g}")
+        grid.add_row(as_is(name), f"{mean:.6g}")
     console.print(grid)
     console.print()
     grid = Grid("difference of", box=None)
@@ -151,7 +151,7 @@ def show(source: str, settings: str, found: Comparison) -> None:
         grid.add_column(column, justify="right")
     for pair in found.pairs:
         widths = [shown(pair.difference, getattr(pair, kind)) for kind in KINDS]
-        grid.add_row(f"{pair.first} − {pair.second}", f"{pair.difference:.6g}", *widths)
+        grid.add_row(as_is(f"{pair.first} − {pair.second}"), f"{pair.difference:.6g}", *widths)
     console.print(grid)
     print_lines(console, ["", *found.lines()])
 
@@ -201,14 +201,14 @@ def _calibrate(
 def show_calibration(source: str, settings: str, each: dict[str, Reliability]) -> None:
     """Print the decompositions, one row per forecast."""
     console, first = Console(), next(iter(each.values()))
-    console.print(f"[bold]{source}[/]  {first.rounds:,} rounds, mean outcome {first.mean:.6g}", highlight=False)
+    print_title(console, source, f"{first.rounds:,} rounds, mean outcome {first.mean:.6g}")
     print_lines(console, [f"  {settings}", ""])
     grid = Grid("forecast", box=None)
     for column in ("mean loss", "= miscalibration", "− discrimination", "+ uncertainty", "levels"):
         grid.add_column(column, justify="right")
     for name, one in each.items():
         parts = (one.score, one.miscalibration, one.discrimination, one.uncertainty)
-        grid.add_row(name, *(f"{part:.6g}" for part in parts), f"{one.pools.value.size:,}")
+        grid.add_row(as_is(name), *(f"{part:.6g}" for part in parts), f"{one.pools.value.size:,}")
     console.print(grid)
 
 

@@ -10,6 +10,7 @@ from rich.table import Table as Grid
 
 from .app import app, one_line_errors
 from .options import LearnerOptions, LearnHelp, ResultOptions, RowOptions, plan_of
+from .text import as_is
 
 ROWS, LEARNER, RESULTS = "Rows", "Learner", "Results"
 
@@ -23,7 +24,8 @@ def learners() -> None:
     for column in ("learner", "task", "geometry", "slope", "steps", "from"):
         grid.add_column(column, overflow="fold")
     for row in LEARNERS.values():
-        grid.add_row(row.name, row.task, row.geometry, pretty(row.slope), pretty(row.when), row.source)
+        cells = row.name, row.task, row.geometry, pretty(row.slope), pretty(row.when), row.source
+        grid.add_row(*map(as_is, cells))
     Console().print(grid)
 
 

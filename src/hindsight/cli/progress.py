@@ -7,6 +7,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from .text import print_lines
+
 if TYPE_CHECKING:
     from ..training.state import TrainingState
 
@@ -68,7 +70,7 @@ class Progress:
 
     def _print(self, line: str) -> None:
         if self.bar is not None:
-            self.bar.console.print(line, highlight=False, markup=False, soft_wrap=True)
+            print_lines(self.bar.console, [line])
         else:
             print(line, file=sys.stderr, flush=True)
 

@@ -13,11 +13,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rich.console import Console
+    from rich.text import Text
+
+CONTROL = {k: f"\\x{k:02x}" for k in (*range(32), *range(127, 160))}
 
 
 def split(text: str) -> list[str]:
     """The parts of ``A,B,C``, without spaces around them."""
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def as_is(text: str, style: str = "") -> Text:
+    """Text, or a part of it, that comes from data: nothing in it is markup, and control characters are spelt out."""
+    from rich.text import Text
+
+    return Text(text.translate(CONTROL), style)
 
 
 def lines_of_csv(records: Iterable[Iterable[Any]]) -> Iterator[str]:
@@ -29,10 +39,15 @@ def lines_of_csv(records: Iterable[Iterable[Any]]) -> Iterator[str]:
         yield out.getvalue()
 
 
-def print_lines(console: Console, lines: Iterable[str]) -> None:
+def print_lines(console: Console, lines: Iterable[str], style: str = "") -> None:
     """Print lines as they are: neither marked up nor wrapped."""
     for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        console.print(as_is(line, style), soft_wrap=True)
+
+
+def print_title(console: Console, name: str, rest: str) -> None:
+    """Print the name of a file and what it holds."""
+    console.print(as_is(name, "bold").append(f"  {rest}", "not bold"), soft_wrap=True)
 
 
 def print_error_line(line: str) -> None:

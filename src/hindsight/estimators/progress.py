@@ -38,7 +38,7 @@ def progress_bar(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     count = (MofNCompleteColumn(),) if counted else ()
-    columns = (TextColumn("{task.description}"), BarColumn(), *count, TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), *count, TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(description, total=total)
         yield lambda **changes: bar.update(task, **changes)

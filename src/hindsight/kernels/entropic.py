@@ -3,6 +3,9 @@
 Numerators and their mass are kept beside the exponents theta, so that a sparse step costs O(nnz). For averages each
 coordinate has a running sum of its weights and the clock at which that was last brought up to date; the clock is the
 sum of 1/mass over the rounds.
+
+Weights on the simplex do not change if one number is added to every exponent, and exponents far from 0 have few digits
+after the point. A common shift of them is therefore taken out before the next step.
 """
 
 import math
@@ -11,6 +14,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from .compiler import inlined, kernel
+from .floats import EPS
 from .geometries import geometry_part
 from .rows import inner
 from .simd import ROUND, alike, doubled, fuse, halved, minus, plus, times
@@ -19,10 +23,15 @@ from .state import scalar, vector
 LN2_HI = 0.693147180369123816490  # 33 significant bits, so that k * LN2_HI is exact
 LN2_LO = 1.90821492927058770002e-10
 LOG2_E = 1.4426950408889634
+FAR = 1024.0  # a common shift of the exponents that is taken out, in units of ln 2
 
 
 class EntropicState(NamedTuple):
-    """Exponents, numerators and their mass, all over 2^shift; `base` is the mass when it was last recomputed."""
+    """Exponents, and numerators and their mass over 2^shift.
+
+    `base` is the mass when it was last recomputed, and `touched` bounds its relative error since then, in units of a
+    rounding: the number of coordinates touched, and more where the mass fell.
+    """
 
     theta: Annotated[np.ndarray, vector(odd=True)]
     numerator: Annotated[np.ndarray, vector(odd=True)]
@@ -101,6 +110,20 @@ def refresh(geometry, state):
     state.mass[0], state.base[0], state.touched[0], state.clock[0], state.shift[0] = mass, mass, 0.0, 0.0, shift
 
 
+@inlined
+def shifted(theta, shift):
+    """theta - shift ln 2."""
+    return fuse(shift, -LN2_LO, fuse(shift, -LN2_HI, theta))
+
+
+@kernel
+def centre(state):
+    """Take the shift out of every exponent: numerators and mass, which are over 2^shift, stay as they are."""
+    for j in range(state.theta.size):
+        state.theta[j] = shifted(state.theta[j], state.shift[0])
+    state.shift[0] = 0.0
+
+
 @kernel
 def margin_after(geometry, state, rows, t, d):
     """The margin of row t after a step d on it, without taking the step."""
@@ -151,12 +174,14 @@ def entropic_tick(self, state):
 def entropic_step(self, loss, state, rows, t, z, y, c, d):
     """One multiplicative step in O(nnz).
 
-    The mass is tracked by differences. It is recomputed after as many touched coordinates as there are, and
-    when it has moved 2^10-fold (differences of it, and of the clock, would cancel): both are told by the state
-    alone, so the sizes of chunks change nothing.
+    The mass is tracked by differences. It is recomputed after as many touched coordinates as there are, sooner
+    where its error grew because it fell, and when it has moved 2^10-fold (differences of the clock would cancel): all
+    are told by the state alone, so the sizes of chunks change nothing.
     """
     if d == 0.0:
         return
+    if self.is_far(state):
+        centre(state)
     a, b = rows.span(t)
     theta, numerator, shift = state.theta, state.numerator, state.shift[0]
     last = theta.size - 1
@@ -173,9 +198,10 @@ def entropic_step(self, loss, state, rows, t, z, y, c, d):
         theta[last] = loss.rounded_step(theta[last], d, rows.bias)
         numerator[last], mass = self.numerator_and_mass(theta[last], shift)
         new += mass
+    if rest != 0.0:  # each sum is rounded in units of the larger of both masses
+        fell = state.mass[0] / (rest + new)
+        state.touched[0] = state.touched[0] * fell + 0.5 * (1.0 + fell) * (b - a + 1)
     state.mass[0] = rest + new
-    if rest != 0.0:
-        state.touched[0] += b - a + 1
     base = state.base[0]
     if state.touched[0] > theta.size or not base * 2.0**-10 < state.mass[0] < base * 2.0**10:
         refresh(self, state)
@@ -186,6 +212,8 @@ def entropic_solve(self, loss, state, rows, t, z, q, y, a):
 
     False position and bisection take turns; a jump of the slope (hinge, absolute) is met by bisection.
     """
+    if self.is_far(state):
+        centre(state)
     g = loss.slope(z, y)
     near, far = 0.0, g
     f_near, f_far = -g, g - loss.slope(margin_after(self, state, rows, t, -a * g), y)
@@ -210,11 +238,30 @@ def entropic_reach(self, state):
 
 
 def entropic_largest(self, state):
+    """The largest exponent, once a shift that is far has been taken out."""
+    shift = state.shift[0] if self.is_far(state) else 0.0
     found = 0.0
     for j in range(state.theta.size):
         if np.isfinite(state.theta[j]):  # a start may have a weight of 0
-            found = max(found, abs(state.theta[j]))
+            found = max(found, abs(shifted(state.theta[j], shift)))
     return found
+
+
+def entropic_rounding(self, state, rows, t, d):
+    """How far rounding may have moved an exponent in the step d on row t, or will when the shift is taken out."""
+    far = abs(d) * self.radius
+    found = 0.0
+    a, b = rows.span(t)
+    for k in range(a, b):
+        here = abs(state.theta[rows.index(k)])
+        if here < np.inf:
+            found = max(found, here + far * abs(rows.entry(t, k)))
+    here = abs(state.theta[state.theta.size - 1])
+    if rows.bias != 0.0 and here < np.inf:
+        found = max(found, here + far * rows.bias)
+    if self.is_far(state):
+        found += self.largest(state)
+    return EPS * found if d != 0.0 else 0.0
 
 
 def entropic_limit(self):
@@ -222,11 +269,13 @@ def entropic_limit(self):
 
 
 def entropic_mark(self, state):
-    return state.mass[0], state.shift[0]
+    return state.mass[0], 0.0 if self.is_far(state) else state.shift[0]  # as the next step finds it
 
 
 def entropic_conjugate_change(self, state, mark, d, z, after):
     """The change of ln Sigma e^theta."""
+    if d == 0.0:
+        return 0.0
     return math.log(state.mass[0] / mark[0]) + (state.shift[0] - mark[1]) * (LN2_HI + LN2_LO)
 
 
@@ -267,6 +316,7 @@ SHARED = {
     "dual_norm": entropic_norm,
     "reach": entropic_reach,
     "largest": entropic_largest,
+    "rounding": entropic_rounding,
     "limit": entropic_limit,
     "mark": entropic_mark,
     "conjugate_change": entropic_conjugate_change,
@@ -301,6 +351,9 @@ class Simplex(NamedTuple):
     def height(self, theta):
         return theta
 
+    def is_far(self, state):
+        return abs(state.shift[0]) > FAR
+
     def dual(self, w: np.ndarray) -> np.ndarray:
         """The exponents of weights."""
         with np.errstate(divide="ignore"):
@@ -328,6 +381,9 @@ class Balanced(NamedTuple):
 
     def height(self, theta):
         return abs(theta)
+
+    def is_far(self, state):
+        return False  # weights depend on the exponents themselves
 
     def dual(self, w: np.ndarray) -> np.ndarray:
         """theta with sinh theta_i = w_i S / radius and S = Sigma cosh theta_j, S found by bisection."""

@@ -17,6 +17,7 @@ methods (those in brackets may be left out; z is a margin, q = |x|_2^2, top = |x
                                                     largest number there is, and how large one may become
     [mark(self, state), conjugate_change(self, state, mark, d, z, after)]   what a step added to the conjugate of the
                                                     potential, from the state before and after; NaN where not known
+    [rounding(self, state, rows, t, d)]             what rounding may have added to that in the step d on row t
 
 Plain class attributes say the rest: ``name``; ``multiplicative``, whether weights depend on how many features there
 are; ``signed``, whether the opposite labels have the opposite weights; ``can_grow``, whether a feature may join later;
@@ -68,6 +69,10 @@ def no_mark(self, state):
     return 0.0, 0.0
 
 
+def no_rounding(self, state, rows, t, d):
+    return 0.0
+
+
 def change_unknown(self, state, mark, d, z, after):
     return np.nan
 
@@ -83,6 +88,7 @@ DEFAULTS = {
     "limit": no_limit,
     "mark": no_mark,
     "conjugate_change": change_unknown,
+    "rounding": no_rounding,
     "multiplicative": False,
     "signed": True,
     "can_grow": True,

@@ -283,7 +283,10 @@ def sigmoid(z):
 
 @inlined
 def logit_slope(z, y):
-    """sigmoid(z) - y, and exactly the negative of itself at (-z, 1 - y)."""
+    """sigmoid(z) - y, and the negative of itself at (-z, 1 - y).
+
+    For y = 0 and 1 all digits are right; in between the two terms cancel where sigmoid(z) is near y.
+    """
     e = math.exp(-abs(z))
     near, far = 1.0 / (1.0 + e), e / (1.0 + e)
     return (1.0 - y) * near - y * far if z >= 0.0 else (1.0 - y) * far - y * near

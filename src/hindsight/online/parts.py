@@ -50,6 +50,7 @@ OPTIONAL = {
         "limit": "",
         "mark": "state",
         "conjugate_change": "state, mark, d, z, after",
+        "rounding": "state, rows, t, d",
     }
 }
 

@@ -6,6 +6,7 @@ import html
 import math
 from typing import TYPE_CHECKING
 
+from ..content_policy import policy_tag
 from ..storage.container import write_text
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ def write_page(path: str, source: str, about: str, certificates: Sequence[Certif
     title = f"Hindsight: {source}"
     body = "".join(chart(c) + c._repr_html_() for c in certificates)
     text = (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title>'
-        f"<style>{STYLE}</style><h1>{html.escape(title)}</h1><p>{html.escape(about)}</p>{body}</html>\n"
+        f'<!doctype html><html lang="en"><meta charset="utf-8">{policy_tag(styles=[STYLE])}'
+        f"<title>{html.escape(title)}</title><style>{STYLE}</style><h1>{html.escape(title)}</h1><p>{html.escape(about)}</p>{body}</html>\n"
     )
     write_text(path, [text])
 

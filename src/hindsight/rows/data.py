@@ -17,6 +17,7 @@ from ..errors import RowError
 from ..kernels import operators
 from ..kernels.floats import Floats
 from ..kernels.rows import CSR, Dense
+from .checksum import RowChecksum
 from .matrices import checked, explain, rows_of
 
 Chunk = tuple[Any, ArrayLike, ArrayLike | None]
@@ -87,6 +88,7 @@ class Data:
     def __init__(self, X: Any, y: ArrayLike, weight: ArrayLike | None = None, bias: float = 0.0) -> None:
         self._X: Any = checked(X)
         self._rows: Rows | None = _as_rows(self._X, float(bias))
+        self._read: list[int] = []  # the checksum of the first reading of chunks
         self._source: Callable[[], Iterable[Chunk]] | None = None
         self._set(self._X.shape[0], self._X.shape[1], y, weight, bias)
 
@@ -97,14 +99,15 @@ class Data:
         Targets and weights are kept (16 bytes per row); the rows are read again for every pass.
         """
         data = cls.__new__(cls)
-        labels, weights, widths = [], [], set()
+        labels, weights, widths, read = [], [], set(), RowChecksum()
         for X, y, weight in chunks():
+            read.add(X, y, weight)
             labels.append(_vector(y, X.shape[0], "y"))
             weights.append(_vector(weight, X.shape[0], "weight"))
             widths.add(X.shape[1])
         if len(widths) != 1:
             raise ValueError(f"chunks must all have the same number of columns, got {sorted(widths) or 'no chunk'}")
-        data._X, data._rows, data._source = None, None, chunks
+        data._X, data._rows, data._source, data._read = None, None, chunks, read.counts
         y_all = np.concatenate(labels)
         data._set(y_all.size, widths.pop(), y_all, np.concatenate(weights), bias)
         data.passes = 1
@@ -134,9 +137,10 @@ class Data:
             yield from _contiguous(self._rows, 0)
             return
         assert self._source is not None
-        first, columns = 0, self.width - (1 if self.bias != 0.0 else 0)
-        for X, y, _ in self._source():
+        first, columns, read = 0, self.width - (1 if self.bias != 0.0 else 0), RowChecksum()
+        for X, y, weight in self._source():
             count = X.shape[0]
+            read.add(X, y, weight)
             if X.shape[1] != columns:
                 raise ValueError(f"a chunk has {X.shape[1]} columns, on the first reading all had {columns}")
             known = self.y[first : first + count]
@@ -152,6 +156,8 @@ class Data:
                 f"the source gave {first} rows on a second reading and {self.rounds} on the first; a rival reads the "
                 "rows several times: give a callable that returns a new iterator at each call, or the rows in memory"
             )
+        if read.differs_from(self._read):
+            raise ValueError("the source gave other rows on a second reading: they, or their order, changed meanwhile")
 
     def margins(self, u: Floats) -> Floats:
         """Return u . x_t for every row; do not write to the result, which may be kept for the next call."""

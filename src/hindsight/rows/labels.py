@@ -7,12 +7,16 @@ positive and every other is negative. So the runs stand for the *last* ``runs`` 
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+MAX_WHOLE = 2.0**53  # from here on float64 does not hold every whole number
+MAX_PLAIN = 1e16  # from here on whole numbers are written with an exponent
 
 
 def run_count(classes: int) -> int:
@@ -52,6 +56,62 @@ def encode_labels(labels: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np
     return codes
 
 
+def parse_float(text: str) -> float:
+    """Return Python's `float` of a text, or raise a ValueError for what only Python takes to be a number.
+
+    Python takes 1_0 and digits of any script; in data those are text, apart from the number 10.
+
+    Examples
+    --------
+    >>> parse_float(" 1e1 ")
+    10.0
+    >>> parse_float("1_0")
+    Traceback (most recent call last):
+    ValueError: '1_0' is not a number
+    """
+    if "_" in text or not text.isascii():
+        raise ValueError(f"{text!r} is not a number")
+    return float(text)
+
+
+def label_number(text: str) -> float:
+    """Return the number that a label is, NaN for one that is text.
+
+    A whole number that float64 lacks is text: as a number it would be one with its neighbour.
+
+    Examples
+    --------
+    >>> label_number("+1.0"), label_number("9007199254740992"), label_number("9007199254740993"), label_number("1_0")
+    (1.0, 9007199254740992.0, nan, nan)
+    """
+    try:
+        value = parse_float(text)
+    except ValueError:
+        return math.nan
+    if not math.isfinite(value) or (abs(value) >= MAX_WHOLE and Decimal(text.strip()) != Decimal(repr(value))):
+        return math.nan
+    return value
+
+
+def number_text(value: int | float | Decimal) -> str:
+    """Return a number as text, the same for the same number of any type: whole ones without a point.
+
+    Examples
+    --------
+    >>> number_text(1), number_text(1.0), number_text(Decimal("1.00")), number_text(0.5), number_text(2**53 + 1)
+    ('1', '1', '1', '0.5', '9007199254740993')
+    """
+    try:
+        number = float(value)
+    except OverflowError:
+        return str(value)
+    if not math.isfinite(number):
+        return repr(number)
+    if not isinstance(value, float) and Decimal(value) != Decimal(repr(number)):
+        return format(Decimal(value).normalize(), "f")
+    return str(int(number)) if number.is_integer() and abs(number) < MAX_PLAIN else repr(number)
+
+
 def numbers_of(classes: Sequence[str]) -> list[float]:
     """Return classes written as text as numbers, NaN (which equals no label) for one that is no number.
 
@@ -60,15 +120,7 @@ def numbers_of(classes: Sequence[str]) -> list[float]:
     >>> encode_labels(np.array([1.0, 0.5]), numbers_of(["0.50", "1", "none"]))
     array([1, 0], dtype=int8)
     """
-    return [_number(label) for label in classes]
-
-
-def _number(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        return math.nan
-    return value if math.isfinite(value) else math.nan
+    return [label_number(label) for label in classes]
 
 
 def negative_target(targets: str) -> float:

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SourceError
+from ..rows.labels import MAX_WHOLE
 from ..rows.matrices import checked
-from .base import Chunk, Position, ReadOptions, Source, first_position, suggestion
-from .labels import label_text
+from .base import Chunk, Position, ReadOptions, Source, first_position, shown_names, suggestion
+from .labels import label_fault, label_text
 from .names import NumberedNames
+from .npy import ArrayFile, open_array
+from .sparse import max_columns
 from .streams import FREE, RATIO
 
 if TYPE_CHECKING:
@@ -28,7 +31,7 @@ class ArraySource(Source):
         super().__init__(where, options)
         if options.hash_bits is not None or options.categorical:
             raise SourceError(f"{where}: hash_bits and categorical are for names and text; this is an array")
-        self.sparse = not isinstance(X, np.ndarray)
+        self.sparse = not isinstance(X, (np.ndarray, ArrayFile))
         if self.sparse:
             self.kind = "sparse"
             X = _csr(X, where)
@@ -112,15 +115,23 @@ class ArraySource(Source):
         else:
             X = np.ascontiguousarray(X, X.dtype if X.dtype in (np.float32, np.float64) else np.float64)
             values = X
-        faults = {} if np.isfinite(values).all() else self._faults(X, a)
+        faults: dict[int, tuple[str, str]] = {}
+        if not np.isfinite(values).all():
+            X = X.copy()  # which may be the caller's own
+            faults = self._faults(X, a)
         if y is not None and y.dtype.kind in "fiub":
-            y = y.astype(np.float64)
+            whole, y = y, y.astype(np.float64)
             for t in np.flatnonzero(~np.isfinite(y)).tolist():
                 faults.setdefault(t, (options.target or "y", f"the target {float(y[t])!r} is not finite"))
+            if options.labels is not False and whole.dtype.kind in "iu" and (np.abs(y) >= MAX_WHOLE).any():
+                y = label_text(whole)
             y = label_text(y) if options.labels else y
         elif y is not None and options.labels is False:
             raise SourceError(f"{self.where}: the targets are {y.dtype}, not numbers")
         elif y is not None:
+            for t, label in enumerate(y.tolist() if y.dtype.kind == "O" else ()):
+                if fault := label_fault(str(label)):
+                    faults.setdefault(t, (options.target or "y", fault))
             y = y.astype(str)
         if weight is not None:
             weight = weight.astype(np.float64)
@@ -186,7 +197,7 @@ def _csr(X: Any, where: str) -> Any:
     try:
         return sparse.csr_matrix(checked(X))
     except ValueError as error:
-        raise SourceError(f"{where}: {error}") from None
+        raise SourceError(f"{where}: this is not a CSR matrix: {error}") from None
 
 
 def _vector(values: Any, m: int, what: str, where: str) -> np.ndarray | None:
@@ -199,19 +210,19 @@ def _vector(values: Any, m: int, what: str, where: str) -> np.ndarray | None:
 
 
 def open_npy(path: str, options: ReadOptions) -> Source:
-    """The rows of a .npy file, memory-mapped; the fields of a structured array name the columns."""
+    """The rows of a .npy file; the fields of a structured array name the columns."""
     try:
-        X = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
+        X = open_array(path)
+    except Exception as error:  # a damaged header can make numpy raise anything
         raise SourceError(f"{path}: {getattr(error, 'strerror', None) or _reason(error)}") from None
-    if X.dtype.names is not None:
+    if isinstance(X, np.ndarray) and X.dtype.names is not None:
         import pyarrow as pa
 
-        from .parquet_arrow import FrameSource
+        from .parquet_arrow import FrameSource, damage_in
 
-        frame = FrameSource(pa.table({name: np.ascontiguousarray(X[name]) for name in X.dtype.names}), options)
-        frame.where = path
-        return frame
+        with damage_in(path):
+            table = pa.table({name: np.ascontiguousarray(X[name]) for name in X.dtype.names})
+        return FrameSource(table, options, path)
     return ArraySource(X, None, None, options, path)
 
 
@@ -227,21 +238,23 @@ def open_npz(path: str, options: ReadOptions) -> Source:
             arrays = {name: archive[name] for name in archive.files}
     except SourceError:
         raise
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except Exception as error:  # as above
         raise SourceError(f"{path}: {getattr(error, 'strerror', None) or _reason(error)}") from None
     if {"data", "indices", "indptr", "shape"} <= arrays.keys():
         from scipy.sparse import csr_matrix
 
-        if str(arrays.get("format", np.array(b"csr")).item()) not in ("b'csr'", "csr"):
+        if "format" in arrays and arrays["format"].ravel().tolist() not in ([b"csr"], ["csr"]):
             raise SourceError(f"{path}: the matrix is not saved as CSR")
         try:
             X: Any = csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=tuple(arrays["shape"]))
         except (ValueError, TypeError) as error:
-            raise SourceError(f"{path}: {_reason(error)}") from None
+            raise SourceError(f"{path}: this is not a CSR matrix: {_reason(error)}") from None
+        if X.shape[1] > max_columns():
+            raise SourceError(f"{path}: {X.shape[1]:,} columns, but memory has room for {max_columns():,}")
     elif "X" in arrays:
         X = arrays["X"]
     else:
-        raise SourceError(f"{path}: there is no array 'X' (arrays: {', '.join(arrays)})")
+        raise SourceError(f"{path}: there is no array 'X' (arrays: {shown_names(list(arrays))})")
     beside: list[np.ndarray | None] = []
     for name in (options.target, options.weight):
         if name is not None and name not in arrays:

@@ -299,8 +299,13 @@ def suggestion(name: str, names: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, names, 1)
     if near:
         return f"; did you mean {near[0]!r}?"
-    shown = [known if known.isprintable() else repr(known) for known in names[:20]]
-    return f" (columns: {', '.join(shown)}{', ...' if len(names) > 20 else ''})"
+    return f" (columns: {shown_names(names)})"
+
+
+def shown_names(names: Sequence[str]) -> str:
+    """Names in one line, those that would break it quoted, and no more than a few."""
+    shown = [name if name.isprintable() else repr(name) for name in names[:20]]
+    return ", ".join(shown) + (", ..." if len(names) > 20 else "")
 
 
 def first_position(start: Position | None, **more: Any) -> Position:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SourceError
+from ..rows.labels import parse_float
 from .base import ReadOptions, suggestion
 from .opening import file_format, list_files
 from .streams import ByteStream
@@ -53,7 +54,7 @@ def _numbers_if_all(values: np.ndarray) -> np.ndarray:
     """The values as numbers if all of them are."""
     if values.dtype.kind == "U":
         try:
-            return np.array([float(value) for value in values.tolist()])
+            return np.array([parse_float(value) for value in values.tolist()])
         except ValueError:
             return values
     return values.astype(np.float64)
@@ -68,7 +69,7 @@ def _typed_columns(path: str, form: str, names: Sequence[str]) -> Iterator[tuple
         values = file.column_values(name)
         if None in values:
             raise SourceError(f"{path}, row {values.index(None)}, column {name!r}: the value is missing")
-        yield name, np.array(values) if values else np.zeros(0)
+        yield name, _array(values, path, name) if values else np.zeros(0)
 
 
 def _text_columns(path: str, form: str, names: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
@@ -84,7 +85,15 @@ def _text_columns(path: str, form: str, names: Sequence[str]) -> Iterator[tuple[
         raise SourceError(f"{path}: {error}") from None
     except StopIteration:
         raise SourceError(f"{path}: the file is empty") from None
-    yield from zip(names, map(np.array, found), strict=True)
+    yield from ((name, _array(values, path, name)) for name, values in zip(names, found, strict=True))
+
+
+def _array(values: list[Any], path: str, name: str) -> np.ndarray:
+    """The values as an array, which would cut text short that ends with NUL."""
+    bad = next((t for t, value in enumerate(values) if isinstance(value, str) and value.endswith("\0")), None)
+    if bad is not None:
+        raise SourceError(f"{path}, row {bad}, column {name!r}: {values[bad]!r} ends with a NUL character")
+    return np.array(values)
 
 
 def _read_records(reader: Any, path: str, names: Sequence[str], found: list[list[str]]) -> None:

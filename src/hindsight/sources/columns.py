@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import SourceError
+from ..rows.labels import label_number, parse_float
 from . import parsers
 from .base import BadRow, ReadOptions, Source, suggestion
-from .labels import is_number, merge_labels
+from .labels import is_number, label_fault, merge_labels
 from .names import NameDictionary
 
 if TYPE_CHECKING:
@@ -28,42 +30,52 @@ class ColumnLayout:
         self.columns, self.options, self.where = list(names), options, where
         if options.hash_bits is not None:
             raise SourceError(f"{where}: hash_bits is for sparse text and JSON lines; the columns of a table are fixed")
-        for k, name in enumerate(names):
-            if name in names[:k]:
-                raise SourceError(f"{where}: column {name!r} appears twice in the header")
+        place = {name: j for j, name in enumerate(names)}
+        if len(place) < len(names):
+            raise SourceError(f"{where}: column {repeated_name(names)!r} appears twice in the header")
         chosen = [options.categorical] if isinstance(options.categorical, str) else list(options.categorical)
         special = [name for name in (options.target, options.weight) if name is not None]
         auto = options.categorical == "auto"
         for name in [*special, *(options.features or ()), *options.ignore, *(() if auto else chosen)]:
-            if name not in names:
+            if name not in place:
                 raise SourceError(f"{where}: there is no column {name!r}{suggestion(name, names)}")
         if len(set(special)) < len(special):
             raise SourceError(f"{where}: column {special[0]!r} cannot be both target and weight")
         used = names if options.features is None else options.features
-        used = [name for name in used if name not in special and name not in options.ignore]
+        out = {*special, *options.ignore}
+        used = [name for name in used if name not in out]
         if not used:
             raise SourceError(f"{where}: there is no column besides the target {options.target!r}")
-        if auto:
-            chosen = [name for name in text_columns if name in used]
-        self.numeric = [name for name in used if name not in chosen]
-        self.categorical = [name for name in used if name in chosen]
+        if len(set(used)) < len(used):
+            raise SourceError(f"{where}: feature {repeated_name(used)!r} is asked for twice")
+        categorical = frozenset(text_columns if auto else chosen)
+        self.numeric = [name for name in used if name not in categorical]
+        self.categorical = [name for name in used if name in categorical]
+        self._check_names()
         self.features, self.categories = len(self.numeric), len(self.categorical)
         self.kind = "sparse" if self.categorical else "dense"
         self.roles = np.full(len(names), parsers.IGNORE, np.int64)
         self.dest = np.zeros(len(names), np.int64)
-        for j, name in enumerate(self.numeric):
-            self._put(name, parsers.FEATURE, j)
-        for j, name in enumerate(self.categorical):
-            self._put(name, parsers.CATEGORY, j)
-        if options.target is not None:
-            self._put(options.target, parsers.TARGET, 0)
-        if options.weight is not None:
-            self._put(options.weight, parsers.WEIGHT, 0)
+        for role, group in (
+            (parsers.FEATURE, self.numeric),
+            (parsers.CATEGORY, self.categorical),
+            (parsers.TARGET, [] if options.target is None else [options.target]),
+            (parsers.WEIGHT, [] if options.weight is None else [options.weight]),
+        ):
+            for j, name in enumerate(group):
+                self.roles[place[name]], self.dest[place[name]] = role, j
         self.dictionary = NameDictionary(self.numeric, self.categorical, "=")
 
-    def _put(self, name: str, role: int, dest: int) -> None:
-        j = self.columns.index(name)
-        self.roles[j], self.dest[j] = role, dest
+    def _check_names(self) -> None:
+        """Refuse a column whose features could have the name of another column's: "a=b" beside the category "a"."""
+        categorical = frozenset(self.categorical)
+        for name in (*self.numeric, *self.categorical) if categorical else ():
+            for k in (k for k, c in enumerate(name) if c == "="):
+                if name[:k] in categorical:
+                    raise SourceError(
+                        f"{self.where}: column {name!r} could be mistaken for value {name[k + 1 :]!r} of the "
+                        f"categorical column {name[:k]!r}: rename one, or leave it out with ignore"
+                    )
 
     def names(self, width: int) -> Sequence[str]:
         """The features: numbers first, then indicators in order of first appearance."""
@@ -79,6 +91,12 @@ class ColumnLayout:
             raise SourceError(f"{self.where}: its features are not those that were read before")
         self.dictionary.restore(state)
         return len(state["names"])
+
+
+def repeated_name(names: Sequence[Any]) -> Any:
+    """The first name that appears twice."""
+    counts = Counter(names)
+    return next(name for name in names if counts[name] > 1)
 
 
 class TableSource(Source):
@@ -120,12 +138,14 @@ class RowBuilder:
         layout, options = self.layout, self.layout.options
         role, name, text = layout.roles[c], layout.columns[c], text.strip()
         try:
-            value = float(text)
+            value = parse_float(text)
         except ValueError:
             value = math.nan
         wanted = text not in MISSING_TEXTS if options.labels is None else options.labels
-        if role == parsers.TARGET and text and wanted and not is_number(text):
+        if role == parsers.TARGET and text and wanted and _is_label(text, value):
             self.labels[t] = text
+            if fault := label_fault(text):
+                self.add_fault(t, name, fault)
         elif math.isfinite(value):
             self._set(t, c, value)
         elif text in MISSING_TEXTS:
@@ -201,6 +221,11 @@ class RowBuilder:
             rows,
             bad,
         )
+
+
+def _is_label(text: str, value: float) -> bool:
+    """Whether a target is text, not a number (nor one that is not finite)."""
+    return math.isnan(label_number(text)) if math.isfinite(value) else not is_number(text)
 
 
 def indicators(X: np.ndarray, ids: np.ndarray, width: int, where: str) -> Any:

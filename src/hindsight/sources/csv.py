@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,10 +12,20 @@ from . import parsers
 from .base import BadRow, ReadOptions
 from .columns import ColumnLayout, RowBuilder, TableSource
 from .labels import is_number
-from .text import BlockReader, ParsedRows, TextSource, decode
+from .text import LINE_END, BlockReader, ParsedRows, TextSource, decode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+
+def _lines(data: bytes, ends: list[int]) -> Iterator[str]:
+    """The lines of the data, each with its end, which is listed when it is given."""
+    while ends[-1] < len(data):
+        begin = ends[-1]
+        end = LINE_END.search(data, begin)
+        assert end is not None
+        ends.append(end.end())
+        yield data[begin : end.end()].decode("utf-8")
 
 
 class CsvSource(TableSource, TextSource):
@@ -33,10 +42,10 @@ class CsvSource(TableSource, TextSource):
     def _read_header(self, reader: BlockReader) -> None:
         reader.skip_bom()
         where = reader.stream.where
-        record, stop, line = self._record(reader)
+        record, stop, line = self._record(reader, self.options.header)
         while not record and stop > reader.begin:  # blank lines
             reader.take_header(stop, line)
-            record, stop, line = self._record(reader)
+            record, stop, line = self._record(reader, self.options.header)
         if not record:
             raise SourceError(f"{where}: the file is empty")
         names = [name.strip() for name in record]
@@ -61,35 +70,27 @@ class CsvSource(TableSource, TextSource):
         """Columns that hold text in the first row."""
         return [name for name, value in zip(names, first, strict=False) if value.strip() and not is_number(value)]
 
-    def _record(self, reader: BlockReader) -> tuple[list[str], int, int]:
-        """The next record, the byte after it and the line there; nothing is taken."""
+    def _record(self, reader: BlockReader, strict: bool = False) -> tuple[list[str], int, int]:
+        """The next record, the byte after it and the line there; nothing is taken. `strict` refuses stray quotes."""
+        where, line = reader.stream.where, reader.line
         while True:
-            stop, quoted, lines = reader.begin, False, 0
             data = reader.buf[reader.begin : reader.end].tobytes()
-            at = 0
-            while True:
-                end = data.find(b"\n", at)
-                piece = data[at : end if end >= 0 else len(data)]
-                quoted ^= piece.count(b'"') % 2 == 1
-                if end < 0:
-                    break
-                lines, at = lines + 1, end + 1
-                if not quoted:
-                    break
-            if end < 0 and not reader.final:
-                reader.block *= 2
-                reader.fill()
-                continue
-            stop += at if end >= 0 else len(data)
-            break
-        raw = data[: stop - reader.begin]
-        try:
-            text = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            byte = raw[error.start]
-            raise SourceError(f"{reader.stream.where}, line {reader.line}: byte 0x{byte:02x} is not UTF-8") from None
-        records = list(csv.reader(io.StringIO(text, newline=""), delimiter=self.separator, skipinitialspace=True))
-        return (records[0] if records else []), stop, reader.line + lines
+            ends: list[int] = [0]
+            records = csv.reader(_lines(data, ends), delimiter=self.separator, skipinitialspace=True, strict=strict)
+            fault, record = "", []
+            try:
+                record = next(records, [])
+            except UnicodeDecodeError as error:
+                fault = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
+            except csv.Error as error:
+                fault = str(error)
+            if reader.final or ends[-1] < len(data):
+                break
+            reader.block *= 2  # the record, or a line feed after its carriage return, may go on in the next block
+            reader.fill()
+        if fault:
+            raise SourceError(f"{where}, line {line + len(ends) - 2}: {fault}")
+        return record, reader.begin + ends[-1], line + len(ends) - 1
 
     def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int) -> ParsedRows:
         layout, size = self.layout, end - begin

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SourceError
+from ..rows.labels import label_number, parse_float
 from .base import BadRow, Chunk, Position, ReadOptions, Reject, first_position
-from .labels import merge_labels
+from .columns import repeated_name
+from .labels import is_unicode, label_fault, merge_labels
 from .names import HashedNames, NameDictionary
 from .sparse import SparseSource, make_canonical, select_features
-from .text import ParsedRows, TextSource
+from .text import LINE_END, ParsedRows, TextSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,18 +29,59 @@ class FieldError(ValueError):
         self.column, self.reason = column, reason
 
 
+Key = str | tuple[str, str]  # a feature: its name, or a column and the category there
+
+
+def full_name(key: Key) -> str:
+    """The name of a feature."""
+    return key if isinstance(key, str) else "=".join(key)
+
+
+def clash(key: Key, other: Key) -> FieldError:
+    """The error of two features that have the same name."""
+    one, two = (f"feature {k!r}" if isinstance(k, str) else f"value {k[1]!r} of {k[0]!r}" for k in (key, other))
+    return FieldError(key if isinstance(key, str) else key[0], f"{one} and {two} have the same name")
+
+
+def _check_new(keys: list[Key], taken: dict[str, Key]) -> dict[str, Key]:
+    """New features by name; an error where the name of one is that of another."""
+    new: dict[str, Key] = {}
+    for key in keys:
+        name = full_name(key)
+        if not is_unicode(name):
+            raise FieldError(name, f"{name!r} is not Unicode text")
+        other = taken.get(name, new.get(name))
+        if other is not None:
+            raise clash(key, other)
+        new[name] = key
+    return new
+
+
 class MappingBuilder:
     """Mappings put together as sparse rows, names in order of first appearance."""
 
     def __init__(self, options: ReadOptions) -> None:
         self.options = options
-        self.features = HashedNames(options.hash_bits) if options.hash_bits else NameDictionary(options.features or ())
+        self.features = HashedNames(options.hash_bits) if options.hash_bits else NameDictionary(link="=")
         self.selection = select_features(self.features, options)
+        self.ignored = frozenset(options.ignore)
         self.auto = options.categorical == "auto"
         named = options.categorical
         self.categorical = frozenset((named,) if isinstance(named, str) else named)
-        self.known: dict[str, int] = {}
+        self.known: dict[Key, int] = {}  # the column of a feature
+        self.taken: dict[str, Key] = {}  # by name: the feature that has it, where two could
+        self.spaces: dict[str, int] = {}  # by column with categories: its namespace
         self.clear()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Know the features of a state that `features` was restored from."""
+        if isinstance(self.features, HashedNames):
+            return
+        self.known, self.taken = {}, {}
+        self.spaces = {space: k for k, space in enumerate(state["spaces"], 1)}
+        for j, (name, k) in enumerate(zip(state["names"], state["space"], strict=True)):
+            column = state["spaces"][k - 1] if k else ""
+            self._keep((column, name[len(column) + 1 :]) if k else name, name, j)
 
     def clear(self) -> None:
         """Begin a chunk."""
@@ -49,26 +92,48 @@ class MappingBuilder:
         self.labels: dict[int, str] = {}
         self.weight: list[float] = []
 
-    def column(self, name: str) -> int:
-        """The column of a name."""
-        k = self.known.get(name)
-        if k is None or isinstance(self.features, HashedNames):
-            k = self.features.add(name)
-            self.known[name] = k
-        return k
+    def columns(self, keys: list[Key]) -> list[int]:
+        """The columns of the features of a row; none is added where two have the same name."""
+        if len(set(keys)) < len(keys):
+            repeated = repeated_name(keys)
+            raise clash(repeated, repeated)
+        if isinstance(self.features, HashedNames):
+            _check_new(keys, {})
+            return [self.features.add(full_name(key)) for key in keys]
+        found = [self.known.get(key, -1) for key in keys]
+        if -1 in found:
+            new = [key for key, k in zip(keys, found, strict=True) if k < 0]
+            for name, key in _check_new(new, self.taken).items():
+                self._keep(key, name, self._add(key))
+            found = [self.known[key] for key in keys]
+        return found
+
+    def _add(self, key: Key) -> int:
+        assert isinstance(self.features, NameDictionary)
+        if isinstance(key, str):
+            return self.features.add(key)
+        column, value = key
+        if column not in self.spaces:
+            self.spaces[column] = self.features.add_space(column)
+        return self.features.add(value, self.spaces[column])
+
+    def _keep(self, key: Key, name: str, k: int) -> None:
+        self.known[key] = k
+        if "=" in name:
+            self.taken[name] = key
 
     def add(self, row: Mapping[Any, Any], y: Any = None, weight: Any = None) -> bool:
         """Add a row; False if it is skipped because a value is missing."""
         options = self.options
         data: list[float] = []
-        names: list[str] = []
+        keys: list[Key] = []
         for key, value in row.items():
             name = str(key)
             if name == options.target and y is None:
                 y = value
             elif name == options.weight and weight is None:
                 weight = value
-            elif name not in options.ignore:
+            elif name not in self.ignored:
                 if value is None or value is math.nan or value != value:
                     if options.missing == "skip":
                         return False
@@ -77,10 +142,10 @@ class MappingBuilder:
                 elif isinstance(value, str):
                     if not self.auto and name not in self.categorical:
                         raise FieldError(name, f"{value!r} is not a number")
-                    names.append(f"{name}={value}")
+                    keys.append((name, value))
                     data.append(1.0)
                 else:
-                    names.append(name)
+                    keys.append(name)
                     data.append(finite_float(name, value))
         label, text = self._target(y)
         if weight is not None or options.weight is not None:
@@ -90,11 +155,13 @@ class MappingBuilder:
             weight = finite_float(column, weight)
             if weight < 0.0:
                 raise FieldError(column, f"weight {weight!r} must be at least 0")
+        columns = self.columns(keys)
+        if weight is not None:
             self.weight.append(weight)
         if text is not None:
             self.labels[len(self.y)] = text
         self.y.append(label)
-        self.indices += [self.column(name) for name in names]
+        self.indices += columns
         self.data += data
         self.ends.append(len(self.data))
         return True
@@ -105,14 +172,21 @@ class MappingBuilder:
             return 0.0, None
         if y is None or y == "" or y != y:
             raise FieldError(target, "the target is missing")
-        if isinstance(y, str):
-            try:
-                return finite_float(target, float(y)), None
-            except ValueError:
-                if self.options.labels is False:
-                    raise FieldError(target, f"{y!r} is not a number") from None
-                return 0.0, y
-        return finite_float(target, y), None
+        numbers = self.options.labels is False
+        if not isinstance(y, str):
+            value = finite_float(target, y)
+            exact = numbers or not isinstance(y, (int, np.integer)) or int(value) == y
+            return value, None if exact else str(y)
+        try:
+            value = parse_float(y)
+        except ValueError:
+            if numbers:
+                raise FieldError(target, f"{y!r} is not a number") from None
+            if fault := label_fault(y):
+                raise FieldError(target, fault) from None
+            return 0.0, y
+        exact = numbers or not math.isnan(label_number(y))
+        return finite_float(target, value), None if exact else y
 
     def finish(self) -> tuple[Any, np.ndarray | None, np.ndarray | None, int]:
         """Rows, targets, weights and the number of columns so far."""
@@ -149,6 +223,10 @@ class MappingSource(SparseSource):
         self.builder = MappingBuilder(options)
         self.features, self.selection = self.builder.features, self.builder.selection
 
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self.builder.restore(state)
+
 
 class JsonLinesSource(MappingSource, TextSource):
     """One JSON object per line."""
@@ -159,14 +237,11 @@ class JsonLinesSource(MappingSource, TextSource):
 
     def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int) -> ParsedRows:
         text = buf[begin:end].tobytes()
-        last = len(text) if final else text.rfind(b"\n") + 1
         self.builder.clear()
         rows: list[tuple[int, int, int]] = []
         bad: list[BadRow] = []
         a = 0
-        while a < last:
-            b = text.find(b"\n", a)
-            b = last if b < 0 else b
+        for b, after in _line_ends(text, final):
             raw = text[a:b].strip()
             if raw:
                 place = (begin + a, begin + b, line)
@@ -175,11 +250,22 @@ class JsonLinesSource(MappingSource, TextSource):
                         rows.append(place)
                 except FieldError as error:
                     bad.append(BadRow(place, error.column, error.reason))
-            line += b < len(text)
-            a = b + 1
+            line += after > b
+            a = after
         X, y, weight, width = self.builder.finish()
         places = np.array(rows, np.int64).reshape(-1, 3)
-        return ParsedRows(X, y, weight, places, begin + min(a, last), line, width, bad)
+        return ParsedRows(X, y, weight, places, begin + a, line, width, bad)
+
+
+def _line_ends(text: bytes, final: bool) -> Iterator[tuple[int, int]]:
+    """Where each whole line ends, and where the next one begins."""
+    size = len(text)
+    for end in LINE_END.finditer(text):
+        b, after = end.span()
+        if not final and (after == b or (after == size and text[b:] == b"\r")):  # more may follow in the next block
+            return
+        if after > b or (b and text[b - 1] not in b"\r\n"):
+            yield b, after
 
 
 def parse_object(raw: bytes) -> dict[str, Any]:
@@ -200,8 +286,7 @@ def parse_object(raw: bytes) -> dict[str, Any]:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     row = dict(pairs)
     if len(row) < len(pairs):
-        names = [name for name, _ in pairs]
-        repeated = next(name for k, name in enumerate(names) if name in names[:k])
+        repeated = repeated_name([name for name, _ in pairs])
         raise FieldError(repeated, f"{repeated!r} appears twice in the row")
     return row
 

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..rows.labels import number_text, parse_float
+
 if TYPE_CHECKING:
     from .base import ReadOptions
 
 
 def is_number(text: str) -> bool:
-    """Whether Python's `float` takes the text."""
+    """Whether the text is a number."""
     try:
-        float(text)
+        parse_float(text)
     except ValueError:
         return False
     return True
@@ -30,8 +32,24 @@ def label_text(y: np.ndarray) -> np.ndarray:
     if y.dtype.kind not in "fiub":
         return y.astype(str)
     values, back = np.unique(y, return_inverse=True)
-    texts = [str(int(v)) if float(v).is_integer() and abs(v) < 1e16 else repr(float(v)) for v in values]
+    texts = [number_text(v) for v in values.tolist()]
     return np.array(texts or [""])[back] if len(values) else np.array([], "<U1")
+
+
+def label_fault(label: str) -> str | None:
+    """What is wrong with a label that arrays of text cut short, or that cannot be written; None if nothing is."""
+    if "\0" in label:
+        return f"label {label!r} holds a NUL character"
+    return None if is_unicode(label) else f"label {label!r} is not Unicode text"
+
+
+def is_unicode(text: str) -> bool:
+    """Whether the text can be written as UTF-8: JSON can spell half a character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def merge_labels(y: np.ndarray, labels: dict[int, str], options: ReadOptions) -> np.ndarray | None:

@@ -23,11 +23,15 @@ if TYPE_CHECKING:
 class NameDictionary:
     """Names numbered in order of first appearance; compiled parsers add new ones to `lookup`.
 
-    A name in a namespace (of Vowpal Wabbit, or a column with categories) is written namespace, `link`, name.
+    A name in a namespace (of Vowpal Wabbit, or a column with categories) is written namespace, `link`, name. With
+    `unique` no two are written alike: in a namespace the link and a backslash have a backslash before them, and a name
+    in no namespace that holds the link has one before it, so that `|a b` is "a^b" and `| a^b` is "^a^b".
     """
 
-    def __init__(self, names: Iterable[str] = (), spaces: Iterable[str] = (), link: str = "^") -> None:
-        self.link, self.lock = link, threading.Lock()
+    def __init__(
+        self, names: Iterable[str] = (), spaces: Iterable[str] = (), link: str = "^", unique: bool = False
+    ) -> None:
+        self.link, self.unique, self.lock = link, unique, threading.Lock()
         self._clear(spaces)
         for name in names:
             self.add(name)
@@ -48,8 +52,8 @@ class NameDictionary:
         parsers.rehash(new)
         self.lookup = new
 
-    def add_space(self, name: str) -> None:
-        """Add a namespace, even one without a name: a column may have none."""
+    def add_space(self, name: str) -> int:
+        """Add a namespace, even one without a name (a column may have none), and return its number."""
         data = np.frombuffer(name.encode("utf-8", "surrogateescape"), np.uint8)
         n = int(self.lookup.used[1])
         begin = int(self.lookup.space_ends[n])
@@ -57,6 +61,13 @@ class NameDictionary:
             self.grow()
         self.lookup.space_text[begin : begin + data.size] = data
         self.lookup.space_ends[n + 1], self.lookup.used[1] = begin + data.size, n + 1
+        return n
+
+    def _stem(self, space: str) -> str:
+        """What is written before a name in a namespace."""
+        if self.unique:
+            space = space.replace("\\", "\\\\").replace(self.link, "\\" + self.link)
+        return space + self.link
 
     def add(self, name: str, space: int = 0) -> int:
         """The column of a name, added if it is new."""
@@ -73,9 +84,11 @@ class NameDictionary:
             first, lookup = len(self.known), self.lookup
             if count > first:
                 ends, text = lookup.ends, lookup.text
-                stems = ["" if k == 0 else space + self.link for k, space in enumerate(_spaces(lookup))]
-                spaces = _space_of(lookup, count)
-                self.known += [stems[spaces[k]] + _decode(text, ends[k], ends[k + 1]) for k in range(first, count)]
+                stems = ["" if k == 0 else self._stem(space) for k, space in enumerate(_spaces(lookup))]
+                for k, space in enumerate(_space_of(lookup, count)[first:].tolist(), first):
+                    name = _decode(text, ends[k], ends[k + 1])
+                    bare = space == 0 and self.unique and self.link in name
+                    self.known.append((self.link if bare else stems[space]) + name)
             return self.known[:count]
 
     def state(self, count: int) -> dict[str, Any]:
@@ -85,10 +98,11 @@ class NameDictionary:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Have the names of a state, and no others."""
-        spaces = state["spaces"]
-        self._clear(spaces)
+        self._clear(state["spaces"])
+        stems = ["", *map(self._stem, state["spaces"])]
         for name, k in zip(state["names"], state["space"], strict=True):
-            self.add(name[len(spaces[k - 1]) + len(self.link) :] if k else name, k)
+            bare = k == 0 and self.unique and name.startswith(self.link)
+            self.add(name[len(self.link if bare else stems[k]) :], k)
 
 
 def _allocate(count: int, size: int, spaces: int, space_size: int) -> parsers.NameLookup:
@@ -171,6 +185,11 @@ class IndexNames:
     def state(self, count: int) -> dict[str, Any]:
         """The number of columns, for `restore`."""
         return {"columns": count}
+
+    def widen(self, count: int) -> int:
+        """Have at least so many columns; returns how many there are."""
+        self.lookup.used[0] = max(len(self), count)
+        return len(self)
 
     def restore(self, state: dict[str, Any]) -> None:
         """Have the number of columns of a state."""

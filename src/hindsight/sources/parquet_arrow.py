@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import SourceError
+from ..rows.labels import MAX_WHOLE, number_text
 from . import parsers
 from .base import Chunk, Position, ReadOptions, first_position
-from .columns import ColumnLayout, RowBuilder, TableSource
-from .labels import label_text
+from .columns import ColumnLayout, RowBuilder, TableSource, repeated_name
 from .pool import ArrayPool
 from .streams import FREE
 
@@ -30,17 +31,40 @@ class ColumnarSource(TableSource):
         super().__init__(where, options)
         self.parts, self.pool = parts, ArrayPool()
         self.schema = schema = self._schema(0)
-        self.layout = ColumnLayout(
-            schema.names, options, where, [field.name for field in schema if _is_text(field.type)]
-        )
+        self.layout = ColumnLayout(schema.names, options, where, self._text_columns())
         self.kind = self.layout.kind
         self.used = [n for n, role in zip(schema.names, self.layout.roles, strict=True) if role != parsers.IGNORE]
+        self._check_columns(0, schema)
+
+    def _text_columns(self) -> list[str]:
+        """Columns of text, where the categories are to be found; one without any value is what a later part says."""
+        from pyarrow import types
+
+        if self.options.categorical != "auto":
+            return []
+        text: list[str] = []
+        unknown: list[str] = []
+        for field in self.schema:
+            (unknown if types.is_null(field.type) else text if _is_text(field.type) else []).append(field.name)
+        for k in range(1, len(self.parts) if unknown else 0):
+            kinds = {field.name: field.type for field in self._schema(k)}
+            text += [name for name in unknown if _is_text(kinds.get(name)) and not types.is_null(kinds[name])]
+            unknown = [name for name in unknown if name not in kinds or types.is_null(kinds[name])]
+        return text + unknown
+
+    def _check_columns(self, k: int, schema: Any) -> None:
+        """Refuse a part that lacks a column, or has values in it that are neither numbers nor text."""
+        kinds, where = dict(zip(schema.names, schema.types, strict=True)), self._where(k)
         for name in self.used:
-            kind = schema.field(name).type
-            if not (_is_text(kind) or _is_number(kind)):
+            if name not in kinds:
+                raise SourceError(f"{where}: there is no column {name!r}, but {self.where} has it")
+            if not (_is_text(kinds[name]) or _is_number(kinds[name])):
                 raise SourceError(
-                    f"{where}: column {name!r} holds {kind}, not numbers or text; leave it out with ignore"
+                    f"{where}: column {name!r} holds {kinds[name]}, not numbers or text; leave it out with ignore"
                 )
+        if len(kinds) < len(schema.names):
+            twice = repeated_name(schema.names)
+            raise SourceError(f"{where}: column {twice!r} appears twice in the header")
 
     def _schema(self, k: int) -> Any:
         raise NotImplementedError
@@ -49,9 +73,20 @@ class ColumnarSource(TableSource):
         """Record batches of part k from a row on, of the used columns, of about so many rows."""
         raise NotImplementedError
 
+    def _valid_batches(self, k: int, row: int, size: int) -> Iterator[Any]:
+        """The same batches, none of them used before its offsets, lengths and text are known to be sound."""
+        batches = self._batches(k, row, size)
+        while True:
+            with damage_in(self._where(k)):
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                batch.validate(full=True)
+            yield batch
+
     def column_values(self, name: str) -> list[Any]:
         """All values of a column, None where they are missing."""
-        batches = (batch for k in range(len(self.parts)) for batch in self._batches(k, 0, 1 << 16))
+        batches = (batch for k in range(len(self.parts)) for batch in self._valid_batches(k, 0, 1 << 16))
         return [value for batch in batches for value in batch.column(name).to_pylist()]
 
     def _where(self, k: int) -> str:
@@ -73,15 +108,13 @@ class ColumnarSource(TableSource):
         )  # eight bytes per value: twice a chunk of text
         first = at["file"]
         for k in range(first, len(self.parts)):
-            schema = self.schema if k == 0 else self._schema(k)
-            for name in self.used:
-                if name not in schema.names:
-                    raise SourceError(f"{self._where(k)}: there is no column {name!r}, but {self.where} has it")
+            if k > 0:
+                self._check_columns(k, self._schema(k))
             if hasher is not None and not (start is not None and k == first):
                 self._hash(hasher, k)
             if k > first:
                 at["offset"] = 0
-            for batch in self._batches(k, at["offset"], size):
+            for batch in self._valid_batches(k, at["offset"], size):
                 if batch.num_rows == 0:
                     continue
                 known = at["width"]
@@ -137,29 +170,30 @@ class ColumnarSource(TableSource):
                 if value is not None:
                     builder.set_text(t, c, str(value))
             return
-        if column.type != pa.float64():
-            column = column.cast(pa.float64(), safe=False)
+        numbers = column if column.type == pa.float64() else column.cast(pa.float64(), safe=False)
         if column.null_count:
-            builder.set_numbers(c, column.to_numpy(zero_copy_only=False), _valid(column))
-        else:
-            builder.set_numbers(
-                c, np.from_dlpack(column), None
-            )  # to_numpy would import pandas where it is installed: 0.3 s
+            builder.set_numbers(c, numbers.to_numpy(zero_copy_only=False), _valid(column))
+        else:  # to_numpy would import pandas where it is installed: 0.3 s
+            builder.set_numbers(c, np.from_dlpack(numbers), None)
+        if self.layout.roles[c] == parsers.TARGET and pa.types.is_integer(column.type):
+            for t in np.flatnonzero(np.abs(builder.y) >= MAX_WHOLE).tolist():
+                builder.set_text(t, c, str(column[t].as_py()))
 
     def _set_categories(self, builder: RowBuilder, columns: list[tuple[int, Any]]) -> None:
         """Number new indicators as a reader of rows would, and set those of each row."""
         layout, new, found = self.layout, [], []
         for c, column in columns:
-            texts = _as_text(column)
-            values, where, codes = np.unique(texts, return_index=True, return_inverse=True)
-            found.append((c, values, codes))
-            new += [(int(t), c, str(value)) for t, value in zip(where, values, strict=True) if value]
+            texts, codes = _coded(column)
+            found.append((c, texts, codes))
+            met, where = np.unique(codes, return_index=True)
+            new += [(int(t), c, texts[k]) for t, k in zip(where, met.tolist(), strict=True) if texts[k]]
         for _, c, value in sorted(new):
             layout.dictionary.add(value, int(layout.dest[c]) + 1)
-        for c, values, codes in found:
-            ids = np.array(
-                [layout.dictionary.add(str(v), int(layout.dest[c]) + 1) if v else -1 for v in values], np.int64
-            )
+        for c, texts, codes in found:
+            ids = np.full(len(texts), -1, np.int64)
+            for k in np.unique(codes).tolist():
+                if texts[k]:
+                    ids[k] = layout.dictionary.add(texts[k], int(layout.dest[c]) + 1)
             builder.ids[:, layout.dest[c]] = ids[codes]
             for t in np.flatnonzero(ids[codes] < 0).tolist():
                 builder.set_missing(t, c)
@@ -169,11 +203,24 @@ def _valid(column: Any) -> np.ndarray:
     return np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
 
 
-def _as_text(column: Any) -> np.ndarray:
-    """Values as text, the missing ones empty."""
-    if _is_number(column.type) and not column.null_count:
-        return label_text(column.to_numpy(zero_copy_only=False))
-    return np.array(["" if value is None else str(value).strip() for value in column.to_pylist()])
+def _coded(column: Any) -> tuple[list[str], np.ndarray]:
+    """The different values as text, the last one empty and meaning none, and for each row the number of its value."""
+    import pyarrow as pa
+
+    if pa.types.is_null(column.type):
+        return [""], np.zeros(len(column), np.int64)
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    texts = [*map(_category, column.dictionary.to_pylist()), ""]
+    codes = column.indices.cast(pa.int64()).fill_null(len(texts) - 1)
+    return texts, np.from_dlpack(codes)
+
+
+def _category(value: Any) -> str:
+    """A value as text, the same whatever the type of its column; "" for one that is missing."""
+    if value is None or value != value:
+        return ""
+    return value.strip() if isinstance(value, str) else number_text(value)
 
 
 def _is_number(kind: Any) -> bool:
@@ -198,8 +245,8 @@ def _raw(batch: Any, t: int) -> str:
 class FrameSource(ColumnarSource):
     """A data frame or Arrow table in memory."""
 
-    def __init__(self, table: Any, options: ReadOptions) -> None:
-        super().__init__("data", [table], options)
+    def __init__(self, table: Any, options: ReadOptions, where: str = "data") -> None:
+        super().__init__(where, [table], options)
         self.size = table.nbytes
 
     def _schema(self, k: int) -> Any:
@@ -211,6 +258,11 @@ class FrameSource(ColumnarSource):
 
 def to_arrow(frame: Any, y: Any, weight: Any, options: ReadOptions) -> Any:
     """A data frame of any library as an Arrow table; targets and weights given beside it become columns."""
+    with damage_in("data"):
+        return _to_arrow(frame, y, weight, options)
+
+
+def _to_arrow(frame: Any, y: Any, weight: Any, options: ReadOptions) -> Any:
     import pyarrow as pa
 
     if isinstance(frame, pa.Table):
@@ -265,14 +317,11 @@ class ParquetSource(ColumnarFiles):
     """Parquet files, read by row groups."""
 
     def _file(self, k: int) -> Any:
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         path = self.parts[k]
-        try:
+        with damage_in(path, "this is not a valid Parquet file"):
             file = pq.ParquetFile(path)
-        except (pa.ArrowException, OSError) as error:
-            raise SourceError(f"{path}: this is not a valid Parquet file: {_first_line(error)}") from None
         meta = file.metadata
         held = sum(meta.row_group(g).total_byte_size for g in range(meta.num_row_groups))
         most = max(FREE, MAX_EXPANSION * self.sizes[k])
@@ -285,7 +334,9 @@ class ParquetSource(ColumnarFiles):
         return file
 
     def _schema(self, k: int) -> Any:
-        return self._file(k).schema_arrow
+        file = self._file(k)
+        with damage_in(self.parts[k], "this is not a valid Parquet file"):
+            return checked_schema(file.schema_arrow)
 
     def _count(self, k: int) -> int:
         return int(self._file(k).metadata.num_rows)
@@ -294,62 +345,87 @@ class ParquetSource(ColumnarFiles):
         return sum(self.sizes[:k]) + self._part
 
     def _batches(self, k: int, row: int, size: int) -> Iterator[Any]:
-        import pyarrow as pa
-
         file = self._file(k)
         done, total = 0, max(1, file.metadata.num_rows)
-        try:
-            for g in range(file.metadata.num_row_groups):
-                count = file.metadata.row_group(g).num_rows
-                if done + count <= row:
-                    done += count
-                    continue
-                for batch in file.iter_batches(size, row_groups=[g], columns=self.used):
-                    if done + batch.num_rows > row:
-                        self._part = self.sizes[k] * (done + batch.num_rows) // total
-                        yield batch.slice(max(0, row - done))
-                    done += batch.num_rows
-        except (pa.ArrowException, OSError) as error:
-            raise SourceError(f"{self.parts[k]}: cannot be read: {_first_line(error)}") from None
+        for g in range(file.metadata.num_row_groups):
+            count = file.metadata.row_group(g).num_rows
+            if done + count <= row:
+                done += count
+                continue
+            for batch in file.iter_batches(size, row_groups=[g], columns=self.used):
+                if done + batch.num_rows > row:
+                    self._part = self.sizes[k] * (done + batch.num_rows) // total
+                    yield batch.slice(max(0, row - done))
+                done += batch.num_rows
+        if done != file.metadata.num_rows:
+            raise SourceError(f"{self.parts[k]}: has {done:,} rows, but says that there are {file.metadata.num_rows:,}")
 
 
 class ArrowSource(ColumnarFiles):
-    """Arrow IPC files and streams."""
+    """Arrow IPC files and streams. They are read, not mapped: a mapped file that shrinks would end the process."""
 
-    def _open(self, k: int) -> Any:
+    def _open(self, k: int, columns: Sequence[int] | None = None) -> tuple[Any, Any]:
+        """The file, and a reader of some of its columns (None: all)."""
         import pyarrow as pa
 
-        try:
-            with open(self.parts[k], "rb") as file:
-                magic = file.read(6)
-            source = pa.memory_map(str(self.parts[k]))
-            return pa.ipc.open_file(source) if magic == b"ARROW1" else pa.ipc.open_stream(source)
-        except (pa.ArrowException, OSError) as error:
-            raise SourceError(f"{self.parts[k]}: this is not a valid Arrow file: {_first_line(error)}") from None
+        options = pa.ipc.IpcReadOptions(included_fields=None if columns is None else list(columns))
+        with damage_in(self.parts[k], "this is not a valid Arrow file"):
+            file = pa.OSFile(str(self.parts[k]))
+            magic = file.read(6)
+            file.seek(0)
+            return file, (pa.ipc.open_file if magic == b"ARROW1" else pa.ipc.open_stream)(file, options=options)
 
     def _schema(self, k: int) -> Any:
-        return self._open(k).schema
+        _, reader = self._open(k)
+        with damage_in(self.parts[k], "this is not a valid Arrow file"):
+            return checked_schema(reader.schema)
 
     def _batches(self, k: int, row: int, size: int) -> Iterator[Any]:
-        import pyarrow as pa
+        names = self._schema(k).names
+        used = frozenset(self.used)
+        file, reader = self._open(k, [j for j, name in enumerate(names) if name in used])
+        self._part = done = 0
+        whole: Iterator[Any]
+        if hasattr(reader, "num_record_batches"):
+            whole = (reader.get_batch(b) for b in range(reader.num_record_batches))
+        else:
+            whole = self._stream(k, file, reader)
+        for batch in whole:
+            for a in range(max(0, row - done), batch.num_rows, size):
+                yield batch.slice(a, size)
+            done += batch.num_rows
 
-        reader = self._open(k)
-        done = 0
-        self._part = 0
-        try:
-            many = hasattr(reader, "num_record_batches")
-            whole = (reader.get_batch(b) for b in range(reader.num_record_batches)) if many else iter(reader)
-            for batch in whole:
-                batch = batch.select(self.used)
-                for a in range(max(0, row - done), batch.num_rows, size):
-                    yield batch.slice(a, size)
-                done += batch.num_rows
-        except (pa.ArrowException, OSError) as error:
-            raise SourceError(f"{self.parts[k]}: cannot be read: {_first_line(error)}") from None
+    def _stream(self, k: int, file: Any, reader: Any) -> Iterator[Any]:
+        """The batches of a stream, which must end with the mark of its end: otherwise it was cut between two."""
+        before = file.tell()
+        for batch in reader:
+            before = file.tell()
+            yield batch
+        if file.tell() == before:
+            raise SourceError(f"{self.parts[k]}: the stream is cut short: the mark of its end is missing")
+        if file.tell() < file.size():
+            more = file.size() - file.tell()
+            raise SourceError(f"{self.parts[k]}: {more:,} bytes follow the end of the stream")
 
     def _bytes_read(self, k: int, at: Position) -> int:
         return sum(self.sizes[:k])
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+@contextmanager
+def damage_in(where: Any, what: str = "cannot be read") -> Iterator[None]:
+    """Say in one line of a SourceError what pyarrow finds wrong with data."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except SourceError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError, MemoryError) as error:
+        lines = str(error).strip().splitlines()
+        raise SourceError(f"{where}: {what}: {lines[0] if lines else type(error).__name__}") from None
+
+
+def checked_schema(schema: Any) -> Any:
+    """The schema, once its names could be read."""
+    assert len(schema.names) == len(schema)
+    return schema

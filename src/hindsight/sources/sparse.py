@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,13 @@ if TYPE_CHECKING:
 
 Features = NameDictionary | HashedNames | IndexNames
 MAX_MARKED = 1 << 20  # the most columns that are sorted by marking them
+MEMORY_PER_COLUMN = 64  # bytes: the weights of a column, their averages, and room to grow
+
+
+def max_columns() -> int:
+    """The most columns that a number in a file may ask for: what memory has room for."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return int(min(2**31 - 1, memory // MEMORY_PER_COLUMN))
 
 
 class SparseSource(Source):

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SourceError
+from ..rows.labels import label_number, parse_float
 from . import parsers
 from .base import BadRow, ReadOptions
-from .labels import merge_labels
+from .labels import label_fault, merge_labels
 from .names import HashedNames, IndexNames, NameDictionary
-from .sparse import Features, SparseSource, make_canonical, select_features
+from .sparse import Features, SparseSource, make_canonical, max_columns, select_features
 from .text import ParsedRows, TextSource, decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-MAX_INDEX = 2**31 - 1  # of svmlight; larger ones must be hashed
-MAX_HASHED_INDEX = 10**18
+MAX_HASHED_INDEX = 10**18 - 1
 REASONS = {
     parsers.NOT_A_PAIR: "{!r} is not index:value",
     parsers.INDEX_TOO_LOW: "the index of {!r} is too low: indices start at 1 (at 0 with zero_based)",
-    parsers.INDEX_TOO_HIGH: f"the index of {{!r}} is above {MAX_INDEX:,}: hash the indices (hash_bits)",
+    parsers.INDEX_TOO_HIGH: "the index of {!r}",
     parsers.NOT_ASCENDING: "the index of {!r} is not above the one before it",
     parsers.REPEATED_INDEX: "the index of {!r} appears twice in the row",
     parsers.NO_BAR: "there is no '|' before the features",
@@ -37,7 +37,7 @@ REASONS = {
 class SparseTextSource(SparseSource, TextSource):
     """Rows of names (or indices) and values."""
 
-    value_bytes = 4  # that a value takes at least
+    value_bytes = 4  # of text that a value takes, about
     unsorted, weighted = True, True
 
     def __init__(self, paths: Sequence[str], options: ReadOptions, features: Features) -> None:
@@ -47,36 +47,28 @@ class SparseTextSource(SparseSource, TextSource):
         super().__init__(paths, options)
         self.selection = select_features(features, options)
 
-    def _grammar(self, size: int) -> Any:
-        """The grammar for a block of so many bytes."""
+    def _grammar(self, room: int) -> Any:
+        """The grammar for a block of up to so many values."""
         raise NotImplementedError
 
     def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int) -> ParsedRows:
         size = end - begin
         room, lines = size // self.value_bytes + 16, size // 2 + 2
-        take = self.pool.take
-        found = parsers.SparseRows(
-            data=take("data", room),
-            indices=take("indices", room, np.int32),
-            indptr=take("ends", lines + 1, np.int32),
-            y=take("y", lines),
-            weight=take("weight", lines),
-            rows=take("rows", (lines, 3), np.int64),
-            deferred=take("deferred", (room, 4), np.int64),
-            bad=take("bad", (1024, 6), np.int64),
-        )
         counts = np.empty(7, np.int64)
-        found.indptr[0] = 0
         while True:
-            parsers.parse_sparse(self._grammar(size), buf, begin, end, final, line, found, counts)
-            if counts[parsers.STATUS] != parsers.NO_ROOM or counts[parsers.STOP] > begin:
+            found = self._room(room, lines)
+            parsers.parse_sparse(self._grammar(room), buf, begin, end, final, line, found, counts)
+            if counts[parsers.STATUS] == parsers.DONE or counts[parsers.STOP] > begin:
                 break
-            assert isinstance(self.features, NameDictionary)  # others have room for all names
-            self.features.grow()
-        width = int(counts[parsers.WIDTH])
+            if counts[parsers.STATUS] == parsers.NO_SPACE:
+                room *= 2
+            else:
+                assert isinstance(self.features, NameDictionary)  # others have room for all names
+                self.features.grow()
         builder = SparseRowBuilder(self.options, found, int(counts[parsers.ROWS]))
         deferred = found.deferred[: counts[parsers.DEFERRED]].tolist()
         builder.set_deferred((t, k, decode(buf, a, b)) for t, k, a, b in deferred)
+        width = self._width(int(counts[parsers.WIDTH]), builder)
         X, y, weight, rows = builder.finish(width, self.unsorted, self.weighted)
         if self.selection is not None:
             X = self.selection.take(X, width)
@@ -86,12 +78,35 @@ class SparseTextSource(SparseSource, TextSource):
         bad.sort(key=lambda row: row.place)
         return ParsedRows(X, y, weight, rows, int(counts[parsers.STOP]), int(counts[parsers.LINE]), width, bad)
 
+    def _room(self, values: int, lines: int) -> parsers.SparseRows:
+        """Room for so many values and lines."""
+        take = self.pool.take
+        found = parsers.SparseRows(
+            data=take("data", values),
+            indices=take("indices", values, np.int32),
+            indptr=take("ends", lines + 1, np.int32),
+            y=take("y", lines),
+            weight=take("weight", lines),
+            rows=take("rows", (lines, 3), np.int64),
+            deferred=take("deferred", (values, 4), np.int64),
+            bad=take("bad", (1024, 6), np.int64),
+        )
+        found.indptr[0] = 0
+        return found
+
+    def _width(self, counted: int, builder: SparseRowBuilder) -> int:
+        """The number of columns up to here: what the parser counted."""
+        return counted
+
     def _name(self, column: int) -> str:
         return str(self.features.names(column + 1)[column]) if column >= 0 else ""
 
     def _bad_row(self, buf: np.ndarray, fault: list[int]) -> BadRow:
         first, stop, line, reason, a, b = fault
-        return BadRow((first, stop, line), "", REASONS[reason].format(decode(buf, a, b)))
+        return BadRow((first, stop, line), "", REASONS[reason].format(decode(buf, a, b)) + self._advice(reason))
+
+    def _advice(self, reason: int) -> str:
+        return ""
 
 
 class SvmlightSource(SparseTextSource):
@@ -103,10 +118,24 @@ class SvmlightSource(SparseTextSource):
             raise SourceError(f"{paths[0]}: svmlight has no column of weights")
         super().__init__(paths, options, HashedNames(options.hash_bits) if options.hash_bits else IndexNames(self.base))
         self.unsorted, self.weighted = options.hash_bits is not None, False
+        self.max_index = MAX_HASHED_INDEX if options.hash_bits else max_columns() - 1 + self.base
 
-    def _grammar(self, size: int) -> Any:
-        max_index = MAX_INDEX if self.options.hash_bits is None else MAX_HASHED_INDEX
-        return parsers.SvmlightGrammar(self.features.lookup, self.base, max_index)
+    def _grammar(self, room: int) -> Any:
+        return parsers.SvmlightGrammar(self.features.lookup, self.base, self.max_index)
+
+    def _width(self, counted: int, builder: SparseRowBuilder) -> int:
+        """The number of columns up to here, those of rejected rows not counted."""
+        return self.features.widen(builder.columns()) if isinstance(self.features, IndexNames) else counted
+
+    def _advice(self, reason: int) -> str:
+        if reason != parsers.INDEX_TOO_HIGH:
+            return ""
+        hint = (
+            ""
+            if self.options.hash_bits
+            else ", the most that memory has room for: hash the indices (hash_bits, --hash)"
+        )
+        return f" is above {self.max_index:,}{hint}"
 
 
 class VowpalWabbitSource(SparseTextSource):
@@ -115,10 +144,11 @@ class VowpalWabbitSource(SparseTextSource):
     value_bytes = 2
 
     def __init__(self, paths: Sequence[str], options: ReadOptions) -> None:
-        super().__init__(paths, options, HashedNames(options.hash_bits) if options.hash_bits else NameDictionary())
+        bits = options.hash_bits
+        super().__init__(paths, options, HashedNames(bits) if bits else NameDictionary(unique=True))
 
-    def _grammar(self, size: int) -> Any:
-        hashed = self.pool.take("hashed", (size // self.value_bytes + 16, 3), np.uint64)
+    def _grammar(self, room: int) -> Any:
+        hashed = self.pool.take("hashed", (room, 3), np.uint64)
         return parsers.VowpalWabbitGrammar(self.features.lookup, hashed)
 
 
@@ -136,7 +166,7 @@ class SparseRowBuilder:
         """Set fields that are not plain numbers, given by row, place of the value, and text."""
         for t, k, text in fields:
             try:
-                value = float(text)
+                value = parse_float(text)
             except ValueError:
                 value = math.nan
             column = int(self.indices[k]) if k >= 0 else -1
@@ -155,12 +185,20 @@ class SparseRowBuilder:
             return
         if not text:
             self.faults.setdefault(t, (-1, "there is no label"))
-        elif math.isfinite(value):
+        elif math.isfinite(value) and (self.options.labels is False or not math.isnan(label_number(text))):
             self.y[t] = value
-        elif self.options.labels is False or not math.isnan(value) or text.lower().lstrip("+-") == "nan":
+        elif self.options.labels is False or math.isinf(value) or text.lower().lstrip("+-") == "nan":
             self.faults.setdefault(t, (-1, f"label {text!r} is not a finite number"))
+        elif fault := label_fault(text):
+            self.faults.setdefault(t, (-1, fault))
         else:
             self.labels[t] = text
+
+    def columns(self) -> int:
+        """One more than the highest column of the rows without a fault, whose columns ascend."""
+        good = np.diff(self.indptr) > 0
+        good[list(self.faults)] = False
+        return int(self.indices[self.indptr[1:][good] - 1].max(initial=-1)) + 1
 
     def finish(
         self, width: int, unsorted: bool, weighted: bool

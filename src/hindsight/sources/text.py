@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from .streams import ByteStream
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+LINE_END = re.compile(rb"\r\n|\n|\r|\Z")
 MAX_RECORD = 1 << 28  # bytes of one record; a longer one is refused
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import NewLabelError
+from ..rows.labels import label_number
 from ..rows.scaling import check_scale, scaled
 from ..sources import SourceError, label_text, open_source
 from ..storage.fields import conforms, is_count
@@ -408,11 +409,8 @@ def in_order(labels: set[str]) -> list[str]:
 
 
 def number(text: str) -> bool:
-    """Whether the text is a finite number."""
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
+    """Whether the label is a number."""
+    return math.isfinite(label_number(text))
 
 
 def check_labels(labels: list[str]) -> None:

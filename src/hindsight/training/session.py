@@ -228,6 +228,7 @@ def learn(state: TrainingState, next_stop: Callable[[int], int | None] = lambda 
         if state.runs[0][0].rounds == 0:
             raise SourceError(f"{plan.data}: all weights are zero: there is nothing to learn")
         assert state.source is not None
+        state.check_pass()
         state.source_state = state.source.state()
         state.passes_done, state.pass_rows = state.passes_done + 1, 0
         if state.passes_done < plan.passes:
@@ -270,6 +271,7 @@ class FeatureNames(Sequence[Any]):
 def play_chunk(state: TrainingState, chunk: Chunk, next_stop: Callable[[int], int | None]) -> Iterator[PlayedChunk]:
     """Play a chunk, in parts that end at each stop."""
     X, y, codes, targets, weights = state.preparation.prepare(chunk, state.runs)
+    state.add_checksum(chunk.X, y if codes is None else codes, weights)
     runs, m = list(itertools.chain(*state.runs)), len(chunk)
     room = state.features
     if X.shape[1] > room:  # names met in this chunk

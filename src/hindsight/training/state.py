@@ -10,6 +10,7 @@ import numpy as np
 
 from ..online.panel import PanelRun
 from ..online.run import Run
+from ..rows.checksum import TARGET_SUM, RowChecksum
 from ..rows.scaling import SCALES, Measure, check_scale
 from ..sources import SourceError
 from ..storage.fields import check_types, conforms, is_count, is_finite, is_vector
@@ -59,6 +60,10 @@ class TrainingState:
         Bytes read in this pass.
     rejected : int
         Bad rows left out.
+    checksum : list of int or None
+        That of the rows of this pass so far, where rows are read more than once.
+    earlier : list of int or None
+        The checksum of the pass before, which this one must have as well.
     source : Source or None
         The source being read.
     pending : iterator of Chunk or None
@@ -78,6 +83,8 @@ class TrainingState:
     rows_done: int = 0
     bytes_read: int = 0
     rejected: int = 0
+    checksum: list[int] | None = None
+    earlier: list[int] | None = None
     source: Source | None = None
     pending: Iterator[Chunk] | None = None
 
@@ -129,6 +136,24 @@ class TrainingState:
     def weight(self) -> float:
         """The weight of the rows so far: their number, where all weights are 1."""
         return self.runs[0][0].facts.weight or 1.0
+
+    def add_checksum(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> None:
+        """Add rows of this pass to its checksum, where there is another pass to compare it with."""
+        if self.pass_rows == 0 and (self.plan.passes > 1 or self.earlier is not None):
+            self.checksum = RowChecksum().counts
+        if self.checksum is not None:
+            sums = RowChecksum(self.checksum)
+            sums.add(X, y, weight)
+            self.checksum = sums.counts
+
+    def check_pass(self) -> None:
+        """Refuse rows that are not those of the pass before."""
+        now, before = self.checksum, self.earlier
+        if now is not None and before is not None and RowChecksum(now).differs_from(before):
+            assert self.source is not None
+            what = "the values of its rows, or their order" if now[0] == before[0] else f"{now[0]:,} rows"
+            raise SourceError(f"{self.source.where}: has changed since the pass before, of {before[0]:,} rows: {what}")
+        self.checksum, self.earlier = None, now or before
 
     def losses(self) -> list[float]:
         """For each learner the loss it is judged by, summed over its runs."""
@@ -232,14 +257,14 @@ def start(plan: Plan, notify: Callable[[str], None] = lambda _: None, all_labels
     if not source.reread and pending is None:
         pending = plan.chunks(source)
     scale = {"kind": "row-unit"} if plan.scale == "row-unit" else None
-    source_state = None
+    source_state = earlier = None
     reasons = reasons_for_a_pass(plan, source, learners, classify and labels is None)
     if reasons:
         if not source.reread:
             raise SourceError(f"{ONCE}, but {' and '.join(reasons)} takes a pass of its own")
         notify(f"a first pass over the rows for {' and '.join(reasons)}")
         source = plan.open()
-        met, measure = survey(plan, source)
+        met, measure, earlier = survey(plan, source)
         labels = in_order(met) if classify and labels is None else labels
         scale = measure.scale(plan.scale) if SCALES[plan.scale] else scale
         source_state = source.state()
@@ -250,7 +275,7 @@ def start(plan: Plan, notify: Callable[[str], None] = lambda _: None, all_labels
     count = 1 if labels is None or len(labels) == 2 else len(labels)
     runs = [[learner.begin(max(1, width), plan.intercept) for _ in range(count)] for learner in learners]
     constant = np.zeros(3 if labels is None else len(labels))
-    state = TrainingState(plan, runs, labels, scale, source_state, [0] * len(runs), constant)
+    state = TrainingState(plan, runs, labels, scale, source_state, [0] * len(runs), constant, earlier=earlier)
     state.source, state.pending = (source, pending) if pending is not None else (None, None)
     return state
 
@@ -266,15 +291,16 @@ def reasons_for_a_pass(plan: Plan, source: Source, learners: list[Learner], find
     return reasons
 
 
-def survey(plan: Plan, source: Source) -> tuple[set[str], Measure]:
-    """The labels, and the sizes of columns and rows, from one pass over the rows."""
+def survey(plan: Plan, source: Source) -> tuple[set[str], Measure, list[int]]:
+    """The labels, the sizes of columns and rows, and the checksum of the rows, from one pass over them."""
     labels: set[str] = set()
-    measure, classify = Measure(), plan.classify()
+    measure, classify, checksum = Measure(), plan.classify(), RowChecksum()
     for chunk in limited(source, plan.chunks(source), plan.limit):
+        checksum.add(chunk.X, None, chunk.weight)
         if classify:
             labels |= labels_in(targets_of(chunk))
             if len(labels) > MANY:
                 check_labels(sorted(labels))
         if SCALES[plan.scale]:
             measure.add(chunk.X, plan.scale)
-    return labels, measure
+    return labels, measure, checksum.counts[:TARGET_SUM]

@@ -18,6 +18,8 @@ from .ascent import solve
 from .mistakes import MistakeRival, check_labels
 from .spaces import Geometry, Space, space
 
+TRIVIAL = "trivial: the bound is one mistake per round"
+
 
 def winnow(
     data: Data, geometry: Geometry, eta: float, start: Floats | None = None, top: float | None = None,
@@ -59,7 +61,7 @@ def winnow(
     ell = ln_cosh(eta * heaviest * width) / heaviest if heaviest > 0.0 else 0.0
     floor = ell / eta
     found = MistakeRival(
-        where.start, np.inf, np.inf, 0.0, total, 0.0, 0, ("no better than the start with delta to infinity",)
+        where.start, np.inf, np.inf, 0.0, total, 0.0, 0, (TRIVIAL, "no u and δ were found that promise less")
     )
     if width == 0.0 or total == 0.0:
         return MistakeRival(found.u, np.inf, np.inf, 0.0, total, total, data.passes - begun, found.notes)

@@ -9,7 +9,7 @@ bit for bit. Everything also runs as plain Python, where each index is checked (
 from .bits import PAD, QUOTE
 from .lookups import HashLookup, IndexLookup, NameLookup, column_of_name, rehash
 from .numbers import parse_any_number
-from .records import BAD, DEFERRED, LINE, NO_ROOM, ROWS, STATUS, STOP, WIDTH
+from .records import BAD, DEFERRED, DONE, LINE, NO_ROOM, NO_SPACE, ROWS, STATUS, STOP, WIDTH
 from .sorting import sort_and_sum
 from .sparse import (
     BAD_SCALE,
@@ -41,9 +41,11 @@ from .table import (
 from .vowpal_wabbit import VowpalWabbitGrammar
 
 __all__ = [
-    "AFTER_QUOTE", "BAD", "BAD_SCALE", "CATEGORY", "DEFERRED", "FEATURE", "IGNORE", "IMPORTANCE", "INDEX_TOO_HIGH",
+    "AFTER_QUOTE", "BAD", "BAD_SCALE", "CATEGORY", "DEFERRED", "DONE", "FEATURE", "IGNORE", "IMPORTANCE",
+    "INDEX_TOO_HIGH",
     "INDEX_TOO_LOW", "INITIAL_PREDICTION", "LABEL", "LINE", "NOT_ASCENDING", "NOT_A_PAIR", "NO_BAR", "NO_NAME",
-    "NO_NAMESPACE", "NO_ROOM", "OPEN_QUOTE", "PAD", "QUOTE", "REPEATED_INDEX", "ROWS", "STATUS", "STOP", "TARGET",
+    "NO_NAMESPACE", "NO_ROOM", "NO_SPACE", "OPEN_QUOTE", "PAD", "QUOTE", "REPEATED_INDEX", "ROWS", "STATUS", "STOP",
+    "TARGET",
     "WEIGHT", "WIDTH", "HashLookup", "IndexLookup", "NameLookup", "SparseRows", "SvmlightGrammar",
     "VowpalWabbitGrammar", "column_of_name", "parse_any_number", "parse_sparse", "parse_table", "rehash",
     "sort_and_sum",

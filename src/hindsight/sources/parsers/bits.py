@@ -1,12 +1,12 @@
 """Bytes of text, eight at a time, and the operations on words that numba has no name for.
 
 Each operation is a plain Python function, which checks its indices, and an intrinsic that takes its place in compiled
-code, which does not: text is always followed by PAD zero bytes.
+code, which does not unless `NUMBA_BOUNDSCHECK=1` is set: text is always followed by PAD zero bytes.
 """
 
 import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import config, types
 from numba.extending import intrinsic, overload
 
 from ...kernels.compiler import INLINE
@@ -14,7 +14,7 @@ from ...kernels.compiler import INLINE
 PAD = 32  # zero bytes after the end of a text, so that eight bytes can be read from any position
 
 LF, CR, TAB, SPACE, QUOTE, HASH, PLUS, MINUS, DOT, ZERO, NINE, COLON, BAR, E = (ord(c) for c in '\n\r\t "#+-.09:|e')
-APOSTROPHE, CARET = ord("'"), ord("^")
+APOSTROPHE, CARET, BACKSLASH = (ord(c) for c in "'^\\")
 
 U = np.uint64
 NONE, ALL = U(0), U(0xFFFFFFFFFFFFFFFF)
@@ -105,8 +105,21 @@ def _high_product(typingctx, a, b):
     return types.uint64(types.uint64, types.uint64), build
 
 
-overload(word, jit_options=INLINE)(lambda buf, i: lambda buf, i: _word(buf, i))
-overload(byte, jit_options=INLINE)(lambda buf, i: lambda buf, i: _byte(buf, i))
+def _checked_word(buf, i):
+    if i < 0 or i + 8 > buf.size:
+        raise IndexError("a word outside the text")
+    return _word(buf, i)
+
+
+def _checked_byte(buf, i):
+    if i < 0 or i >= buf.size:
+        raise IndexError("a byte outside the text")
+    return _byte(buf, i)
+
+
+CHECKED = bool(config.BOUNDSCHECK)
+overload(word, jit_options=INLINE)(lambda buf, i: _checked_word if CHECKED else lambda buf, i: _word(buf, i))
+overload(byte, jit_options=INLINE)(lambda buf, i: _checked_byte if CHECKED else lambda buf, i: _byte(buf, i))
 overload(float_from_bits, jit_options=INLINE)(lambda bits: lambda bits: _float_from_bits(bits))
 overload(trailing_zeros, jit_options=INLINE)(lambda bits: lambda bits: _trailing_zeros(bits))
 overload(leading_zeros, jit_options=INLINE)(lambda bits: lambda bits: _leading_zeros(bits))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...kernels.compiler import inlined, kernel, part
 from ...kernels.simd import prefetch
-from .bits import ALL, B32, NONE, ONE, ZERO, U, byte, word
+from .bits import ALL, B32, BACKSLASH, CARET, NONE, ONE, ZERO, U, byte, word
 
 LOW32, HIGH32 = U(0xFFFFFFFF), U(0xFFFFFFFF00000000)
 SPREAD = U(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio
@@ -90,6 +90,10 @@ class NameLookup(NamedTuple):
         self.space_ends[n + 1], self.used[1] = i, n + 1
         return n
 
+    def hash_space(self, buf, a, b):
+        """Nothing: the number of a namespace is enough to hash a name."""
+        return NONE
+
     def hash_name(self, space, h, buf, a, b):
         """The hash of the name buf[a:b] in a namespace; its slot is prefetched for `find_or_add`."""
         code = hash_bytes(space, buf, a, b)
@@ -138,8 +142,22 @@ class HashLookup(NamedTuple):
         """Always 0: the hash alone tells namespaces apart."""
         return 0
 
+    def hash_space(self, buf, a, b):
+        """The hash of a namespace and of the caret after it, written as in `NameDictionary`; NONE where it is empty."""
+        h = FNV_START
+        for i in range(a, b):
+            if byte(buf, i) == CARET or byte(buf, i) == BACKSLASH:
+                h = (h ^ U(BACKSLASH)) * FNV_PRIME
+            h = (h ^ U(byte(buf, i))) * FNV_PRIME
+        return (h ^ U(CARET)) * FNV_PRIME if b > a else NONE
+
     def hash_name(self, space, h, buf, a, b):
-        """The hash of the name whose beginning was hashed to h and that continues with buf[a:b]."""
+        """The hash of the name buf[a:b] after what was hashed to h, which is NONE for an empty namespace."""
+        if h == NONE:
+            h = FNV_START
+            for i in range(a, b):
+                if byte(buf, i) == CARET:
+                    h = (FNV_START ^ U(CARET)) * FNV_PRIME
         h = fnv(h, buf, a, b)
         prefetch(self.fingerprints, 2 * np.int64((h ^ (h >> B32)) & U(self.fingerprints.size - 1)))
         return h
@@ -166,17 +184,14 @@ class HashLookup(NamedTuple):
 
 @part
 class IndexLookup(NamedTuple):
-    """Columns by index, the first index being `base`."""
+    """Columns by index, the first index being `base`. `used` is not counted here: a row may yet be rejected."""
 
     base: int
     used: np.ndarray
 
     def column_of_index(self, index, buf, a, b):
         """The column of an index."""
-        k = index - self.base
-        if k >= self.used[0]:
-            self.used[0] = k + 1
-        return k
+        return index - self.base
 
 
 @kernel

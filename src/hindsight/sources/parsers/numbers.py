@@ -37,6 +37,7 @@ ZEROS, CARRY = U(0x3030303030303030), U(0x7676767676767676)  # the digit 0 in ea
 PAIRS, HUNDREDS, TENS = U(0x000000FF000000FF), U(0x000F424000000064), U(0x0000271000000001)
 ROUNDING = U(0x1FF)  # bits of the product that decide the rounding
 HIDDEN, MAX_EXACT = U(1 << 52), U(1 << 53)
+MAX_WHOLE = float(1 << 53)  # targets from here on are left to Python: as labels they may be text
 
 FLOAT_POWERS = 10.0 ** np.arange(23)  # exact
 UNSIGNED_POWERS = np.array([10**k for k in range(20)], np.uint64)

@@ -4,9 +4,9 @@ from ...kernels.compiler import inlined
 from .bits import CR, LF, SPACE, TAB, byte
 
 # What a parser counts, in `counts`: rows, the position and the line where it stopped, deferred fields, bad rows,
-# columns, and whether it stopped for want of room for another name.
+# columns, and whether it stopped for want of room: for another name, or for what was parsed.
 ROWS, STOP, LINE, DEFERRED, BAD, WIDTH, STATUS = range(7)
-DONE, NO_ROOM = 0, 1
+DONE, NO_ROOM, NO_SPACE = range(3)
 
 
 @inlined
@@ -37,10 +37,22 @@ def skip_blanks(buf, i, end):
 
 @inlined
 def line_end(buf, i, end):
-    """The position of the line feed, or the end."""
-    while i < end and byte(buf, i) != LF:
+    """The position of the byte that ends the line, or the end."""
+    while i < end and not ends_line(byte(buf, i)):
         i += 1
     return i
+
+
+@inlined
+def cut_off(buf, i, end, final):
+    """Whether the line that ends at i may go on in the next block: there may be more of it, or a line feed."""
+    return not final and (i >= end or (byte(buf, i) == CR and i + 1 >= end))
+
+
+@inlined
+def next_line(buf, i):
+    """The position after the end of a line at i: a line feed, a carriage return, or both."""
+    return i + 2 if byte(buf, i) == CR and byte(buf, i + 1) == LF else i + 1
 
 
 @inlined
@@ -60,8 +72,12 @@ def add_bad(bad, count, first, stop, line, reason, a, b):
 
 @inlined
 def defer(deferred, count, row, place, a, b):
-    """List a field that is left to Python: its row, its place there, and buf[a:b]. Returns the new count."""
-    deferred[count, 0], deferred[count, 1], deferred[count, 2], deferred[count, 3] = row, place, a, b
+    """List a field that is left to Python: its row, its place there, and buf[a:b]. Returns the new count.
+
+    Fields beyond the room for them are counted but not listed, which `parse_sparse` notices.
+    """
+    if count < deferred.shape[0]:
+        deferred[count, 0], deferred[count, 1], deferred[count, 2], deferred[count, 3] = row, place, a, b
     return count + 1
 
 

@@ -3,11 +3,13 @@
 A grammar is a NamedTuple with
 
 - `lookup`, which gives each name or index its column;
-- `most_values(size)`, the most values that so many bytes can hold;
 - `starts_comment(c)`, whether a line that starts with this byte has no row;
 - `parse_row(buf, i, end, final, out, r, n, deferreds)`, which parses row r from position i on and puts its values from
-  `out.data[n]` on. It returns where it stopped, the new counts of values and of deferred fields, a status (WHOLE,
-  FULL, or what is wrong), and where the field stands that is.
+  `out.data[n]` on, never beyond its end. It returns where it stopped, the new counts of values and of deferred fields,
+  a status (WHOLE, FULL, CRAMPED, or what is wrong), and where the field stands that is.
+
+How many values a text holds is not known beforehand: where there is no room for a row, its parsing is undone, and the
+caller gives more room.
 """
 
 from typing import NamedTuple
@@ -15,21 +17,25 @@ from typing import NamedTuple
 import numpy as np
 
 from ...kernels.compiler import inlined, kernel
-from .bits import CR, LF, byte
+from .bits import byte
 from .records import (
     DONE,
     NO_ROOM,
+    NO_SPACE,
     STATUS,
     add_bad,
     add_row,
     count,
+    cut_off,
     ends_line,
     is_blank,
     line_end,
+    next_line,
+    skip_blanks,
 )
 
 LABEL, IMPORTANCE = -1, -2  # in `deferred`, instead of the place of a value in `data`
-WHOLE, FULL = -1, -2  # FULL: no room for another name
+WHOLE, FULL, CRAMPED = -1, -2, -3  # FULL: no room for another name; CRAMPED: none for another value
 (
     NOT_A_PAIR, INDEX_TOO_LOW, INDEX_TOO_HIGH, NOT_ASCENDING, REPEATED_INDEX,
     NO_BAR, NO_NAME, INITIAL_PREDICTION, NO_NAMESPACE, BAD_SCALE,
@@ -57,12 +63,6 @@ def token_end(buf, i, end):
     return i
 
 
-@inlined
-def has_room(out, n, deferreds, most):
-    """Whether so many more values have room, even if they, the label and the importance are all deferred."""
-    return n + most <= out.data.size and deferreds + most + 2 <= out.deferred.shape[0]
-
-
 @kernel
 def parse_sparse(grammar, buf, i, end, final, line, out, counts):
     """Whole rows from buf[i:end]; the columns of a row stand in the order of the text.
@@ -74,33 +74,31 @@ def parse_sparse(grammar, buf, i, end, final, line, out, counts):
     counts[STATUS] = DONE
     while r < out.rows.shape[0] and bads < out.bad.shape[0]:
         first = i
-        while i < end and (is_blank(byte(buf, i)) or byte(buf, i) == CR):
-            i += 1
+        i = skip_blanks(buf, i, end)
         if i < end and grammar.starts_comment(byte(buf, i)):
             i = line_end(buf, i, end)
-        if i < end and byte(buf, i) == LF:
+        if i < end and ends_line(byte(buf, i)):
+            if cut_off(buf, i, end, final):
+                i = first
+                break
             line += 1
-            i += 1
+            i = next_line(buf, i)
             continue
         if i >= end:
             i = i if final else first
             break
         n_before, deferreds_before, known = n, deferreds, grammar.lookup.used[0]
-        if not has_room(out, n, deferreds, grammar.most_values(end - i)):
-            if not has_room(out, n, deferreds, grammar.most_values(line_end(buf, i, end) - i)):
-                i = first
-                break
         i, n, deferreds, status, at = grammar.parse_row(buf, i, end, final, out, r, n, deferreds)
-        if status == FULL:
+        if status == CRAMPED or deferreds > out.deferred.shape[0]:
+            counts[STATUS] = NO_SPACE
+        elif status == FULL:
             counts[STATUS] = NO_ROOM
         else:
             i = line_end(buf, i, end)
-        if status == FULL or (i >= end and not final):
+        if counts[STATUS] != DONE or cut_off(buf, i, end, final):
             i, n, deferreds = first, n_before, deferreds_before
             break
         stop = i
-        while stop > first and ends_line(byte(buf, stop - 1)):
-            stop -= 1
         if status == WHOLE:
             r = add_row(out.rows, r, first, stop, line)
             out.indptr[r] = n
@@ -109,6 +107,6 @@ def parse_sparse(grammar, buf, i, end, final, line, out, counts):
             n, deferreds = n_before, deferreds_before
         if i < end:
             line += 1
-            i += 1
+            i = next_line(buf, i)
         known = grammar.lookup.used[0]
     count(counts, r, i, line, deferreds, bads, known)

@@ -6,9 +6,10 @@ import numpy as np
 
 from ...kernels.compiler import inlined, part
 from .bits import COLON, HASH, NINE, ZERO, U, byte, word
-from .numbers import UNSIGNED_POWERS, ZEROS, count_digits, join_digits, parse_number
+from .numbers import MAX_WHOLE, UNSIGNED_POWERS, ZEROS, count_digits, join_digits, parse_number
 from .records import defer, ends_line, is_blank, skip_blanks
 from .sparse import (
+    CRAMPED,
     INDEX_TOO_HIGH,
     INDEX_TOO_LOW,
     LABEL,
@@ -43,10 +44,6 @@ class SvmlightGrammar(NamedTuple):
     min_index: int
     max_index: int
 
-    def most_values(self, size):
-        """The most values that so many bytes can hold."""
-        return size // 4
-
     def starts_comment(self, c):
         """Whether a line that starts with this byte has no row."""
         return c == HASH
@@ -59,7 +56,7 @@ class SvmlightGrammar(NamedTuple):
             good = good if stop == j else 0
             j = stop
         out.y[r] = v
-        if not good:
+        if not good or abs(v) >= MAX_WHOLE:
             k = i
             while k < j and byte(buf, k) != COLON:
                 k += 1
@@ -68,7 +65,7 @@ class SvmlightGrammar(NamedTuple):
         i = skip_blanks(buf, j, end)
         if word(buf, i) & QUERY_MASK == QUERY:
             i = field_end(buf, i, end)
-        status, before, a = WHOLE, -1, i
+        status, before, a, room = WHOLE, self.min_index - 1, i, out.data.size
         while True:
             while is_blank(byte(buf, i)) and i < end:
                 i += 1
@@ -85,7 +82,7 @@ class SvmlightGrammar(NamedTuple):
                 index = index * np.int64(UNSIGNED_POWERS[c]) + np.int64(join_digits(t, c))
                 i += c
             v, j, good = parse_number(buf, i + 1)
-            if i == a or byte(buf, i) != COLON or index < self.min_index or index > self.max_index or index <= before:
+            if i == a or byte(buf, i) != COLON or index > self.max_index or index <= before or n >= room:
                 status = NOT_A_PAIR
                 if i > a and ZERO <= byte(buf, i) <= NINE:
                     status = INDEX_TOO_HIGH
@@ -94,9 +91,10 @@ class SvmlightGrammar(NamedTuple):
                         status = INDEX_TOO_LOW
                     elif index > self.max_index:
                         status = INDEX_TOO_HIGH
+                    elif index > before:
+                        status = CRAMPED
                     else:
-                        status = NOT_ASCENDING
-                    status = REPEATED_INDEX if index == before else status
+                        status = REPEATED_INDEX if index == before else NOT_ASCENDING
                 break
             before = index
             out.data[n] = v

@@ -3,7 +3,7 @@
 from ...kernels.compiler import kernel
 from .bits import CR, LF, QUOTE, SPACE, TAB
 from .lookups import hash_bytes
-from .numbers import parse_number
+from .numbers import MAX_WHOLE, parse_number
 from .records import DONE, NO_ROOM, STATUS, add_bad, add_row, count, defer, is_space
 
 IGNORE, FEATURE, TARGET, WEIGHT, CATEGORY = range(5)  # roles of a column
@@ -48,7 +48,7 @@ def parse_table(
                             b += 1
                         else:
                             break
-                    line += buf[b] == LF
+                    line += buf[b] == LF or (buf[b] == CR and buf[b + 1] != LF)
                     b += 1
                 i = b + 1
                 if b >= end:
@@ -104,6 +104,7 @@ def parse_table(
             elif role != IGNORE:
                 if role == TARGET:
                     y[r] = v
+                    good = good if abs(v) < MAX_WHOLE else 0
                 elif role == WEIGHT:
                     weight[r] = v
                 if not good:

@@ -5,11 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...kernels.compiler import inlined, part
-from .bits import APOSTROPHE, BAR, CARET, COLON, HIGH, NONE, U, byte, trailing_zeros, word
-from .lookups import FNV_PRIME, FNV_START, fnv
-from .numbers import parse_number
+from .bits import APOSTROPHE, BAR, COLON, HIGH, NONE, U, byte, trailing_zeros, word
+from .numbers import MAX_WHOLE, parse_number
 from .records import defer, ends_line, is_blank, skip_blanks
-from .sparse import BAD_SCALE, FULL, INITIAL_PREDICTION, LABEL, NO_BAR, NO_NAME, NO_NAMESPACE, WHOLE
+from .sparse import BAD_SCALE, CRAMPED, FULL, INITIAL_PREDICTION, LABEL, NO_BAR, NO_NAME, NO_NAMESPACE, WHOLE
 
 COLONS, BARS, LOWS, ONES = (U(0x0101010101010101 * v) for v in (COLON, BAR, 0x21, 1))
 
@@ -54,10 +53,6 @@ class VowpalWabbitGrammar(NamedTuple):
     lookup: Any
     hashed: np.ndarray
 
-    def most_values(self, size):
-        """The most values that so many bytes can hold."""
-        return size // 2
-
     def starts_comment(self, c):
         """Whether a line that starts with this byte has no row: there are no comments."""
         return False
@@ -82,6 +77,7 @@ class VowpalWabbitGrammar(NamedTuple):
                 break
             if fields == 0:
                 out.y[r] = v
+                good = good if abs(v) < MAX_WHOLE else 0
             elif fields == 1:
                 out.weight[r] = v
             else:
@@ -105,15 +101,14 @@ class VowpalWabbitGrammar(NamedTuple):
             while i < end and not ends_value(byte(buf, i)) and byte(buf, i) != COLON:
                 i += 1
             q = i
-            h, scale = FNV_START, 1.0
+            scale = 1.0
             if i >= end and not final:
                 break  # the name may continue in the next block
             space = self.lookup.namespace(buf, p, q)
             if space < 0:
                 status = FULL
                 break
-            if q > p:
-                h = (fnv(h, buf, p, q) ^ U(CARET)) * FNV_PRIME
+            h = self.lookup.hash_space(buf, p, q)
             if byte(buf, i) == COLON and i < end:
                 a = p
                 scale, j, good = parse_number(buf, i + 1)
@@ -134,6 +129,9 @@ class VowpalWabbitGrammar(NamedTuple):
                 b = i
                 if a == b:
                     status = NO_NAME
+                    break
+                if n >= out.data.size or n - start >= self.hashed.shape[0]:
+                    status = CRAMPED
                     break
                 out.data[n] = scale
                 if byte(buf, i) == COLON and i < end:
