@@ -210,7 +210,7 @@ def mean_mixture(Z, y, c, loss, intercept):
         if loss == "square" and high > low and K > 1:
             rate = max(rate, 1.0 / (2.0 * heavy * (high - low) ** 2))
         eta = min(eta, rate)
-        v = np.exp(-eta * (L - L.min())) if eta < math.inf else (L == L.min()).astype(float)
+        v = np.exp(-eta * (L - L.min())) if eta < math.inf else (L.min() == L).astype(float)
         v /= v.sum()
         p = np.clip(Z[t], low, high) if real else Z[t]
         out[t] = float(v @ p)

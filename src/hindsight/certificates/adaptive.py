@@ -9,7 +9,6 @@ import numpy as np
 from ..kernels.floats import EPS
 from ..online.margins import each_loss, each_mean, each_slope
 from . import adaptive_theorems as theorems
-
 from .applied import AppliedTheorem, closeness
 from .certificate import Assumption, Comparator
 from .rivals.metric import best_in_metric
@@ -171,6 +170,3 @@ def newton(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
             f"what the quadratics exceed the losses by at u: {met:.6g}",
         ),
     )
-
-
-

@@ -20,8 +20,8 @@ from .certificate import Assumption, Certificate
 from .convex import convex, no_theorem
 from .convex import planted as planted_theorem
 from .milestones import milestones
-from .panel import certify_panel
 from .mistakes import perceptron, winnow
+from .panel import certify_panel
 from .replay import replay
 from .square import exponentiated_gradient, implicit_widrow_hoff, widrow_hoff
 from .theorems import Verdict

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from .replay import Rounds
 
 
-def certify_panel(run: PanelRun, data: Data, families: dict[str, Any], u: Any, tol: float, label: str | None) -> Certificate:
+def certify_panel(
+    run: PanelRun, data: Data, families: dict[str, Any], u: Any, tol: float, label: str | None
+) -> Certificate:
     """The certificate of a panel over its rows; `families` apply the theorems of its members."""
     rounds = [replay(member, data) for member in run.members]
     t, on = rounds[0], in_play(run.members[0], rounds[0])
@@ -67,7 +69,7 @@ def certify_panel(run: PanelRun, data: Data, families: dict[str, Any], u: Any, t
     best = min((float(c.rival.sum()) for c in cases.values()), default=math.nan)
     constant = best_constant(run, t, on)
     met = float(case.bound[-1]) - float(case.rival.sum()) - case.potential  # of the signer's bound, the price met
-    paid = (met - float((case.measured.sum() - lost[signer])) + price) / bound if bound > 0 else math.nan
+    paid = (met - float(case.measured.sum() - lost[signer]) + price) / bound if bound > 0 else math.nan
     used = t.c * on * each_loss(loss, used_margins(run, rounds[signer], on), t.y)
     path = course_of_bound(case, used, course, run.mixture.members)
     kind = "accounting: most of the bound is price that the run itself met" if paid > 0.5 else "promise"
@@ -78,7 +80,9 @@ def certify_panel(run: PanelRun, data: Data, families: dict[str, Any], u: Any, t
         *((f"the run lost less than every fixed predictor found ({best:.6g})",) if measured < best else ()),
         *((f"left for too many features: {', '.join(run.left)}",) if run.left else ()),
     )
-    comparator = Comparator(case.comparator.u, case.comparator.loss, case.comparator.norm, case.comparator.gap, case.comparator.found)
+    comparator = Comparator(
+        case.comparator.u, case.comparator.loss, case.comparator.norm, case.comparator.gap, case.comparator.found
+    )
     return Certificate(
         found, adaptive_theorems.AGGREGATION, case.quantity, measured, bound, comparator,
         (*case.assumptions, Assumption("members were weighed by what they had lost before", True)),

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import AssumptionWarning
 from ..online.panel import LIMIT, PanelRun, auto
+from ..online.run import Run
 from .mixins import LogisticProbabilityMixin
 from .online_classifier import OnlineClassifier
 from .online_regressor import OnlineRegressor
@@ -26,7 +27,7 @@ class PanelMixin:
         panel = self._learner()  # type: ignore[attr-defined]
         self.runs_ = [self._new_run(panel, features) for _ in range(count)]
 
-    def _new_run(self, learner: Any, features: int, start: Any = None) -> PanelRun:
+    def _new_run(self, learner: Any, features: int, start: Any = None) -> Run:
         return PanelRun(learner, features, intercept=self.fit_intercept)
 
     def _play(self, X: Any, targets: list[np.ndarray], sample_weight: Any, passes: int) -> None:

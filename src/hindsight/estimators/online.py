@@ -10,7 +10,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..errors import AssumptionWarning
-from ..online.panel import PanelRun
 from ..online.run import Run, assumption_warnings, play_rows
 from ..storage.registry import want
 from ..validation import choice
@@ -38,7 +37,7 @@ class OnlineEstimator(FitMixin, SaveMixin, SingleRowMixin, RunsMixin, LinearMixi
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:
-        check_runs(fields, (Run, PanelRun))
+        check_runs(fields, Run)
         average, runs = fields.get("average"), fields.get("runs_", [])  # a panel has no average
         want(average in (None, "before", "after"), "`average` must be None, 'before' or 'after'")
         want(average is None or all(run.averaging for run in runs), "the runs kept no average")

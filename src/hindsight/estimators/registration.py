@@ -39,7 +39,7 @@ def check_estimator(cls: Any, fields: dict[str, Any]) -> None:
         want(known, "`certificate_` must be a certificate")
 
 
-def check_runs(fields: dict[str, Any], kind: type | tuple[type, ...]) -> None:
+def check_runs(fields: dict[str, Any], kind: type) -> None:
     """Refuse runs that are not all of this class and alike, or that have no room for the features."""
     if "runs_" not in fields:
         return

@@ -83,7 +83,8 @@ def play(rows, first, last, y, c, loss, update, geometry, rate, state, progress,
     """Play rows first..last: for each, margin and norms into z, q = |x|_2^2 and top = |x|_inf, then the step.
 
     Returns how many were played: fewer than asked where a row could not be (see `play_row`). The facts of the rounds
-    (a row that only opens the game is none) are plain sums in the order played, so that the sizes of chunks change nothing, and held in local names meanwhile.
+    (a row that only opens the game is none) are plain sums in the order played, so that the sizes of chunks change
+    nothing, and held in local names meanwhile.
     """
     wide()
     run = progress[0]

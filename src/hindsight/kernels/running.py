@@ -43,7 +43,7 @@ class RunningState(NamedTuple):
 
 @inlined
 def refresh(eta, state, j, x, span, steep):
-    """Bring the metric of coordinate j up to this row, in `fresh`: x theta/a and x^2/a. A square that underflows is 0."""
+    """x theta/a and x^2/a with the metric of coordinate j for this row, in `fresh`; a square that underflows is 0."""
     square = x * x
     if square == 0.0:
         return 0.0, 0.0

@@ -24,7 +24,7 @@ from .state import matrix, scalar, vector
 
 
 class SecondOrderState(NamedTuple):
-    """The triangle with its right side and prior, as they are and, `new_`, with the prior that the row at hand needs."""
+    """The triangle with its right side and prior, as they are and, `new_`, with the prior that the row needs."""
 
     factor: Annotated[np.ndarray, matrix()]
     right: Annotated[np.ndarray, vector(odd=True)]

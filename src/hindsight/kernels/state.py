@@ -9,8 +9,8 @@
 A field starts at `start` in every entry (on the diagonal of a matrix), grows with a new feature by entries that start
 so too, changes its sign when labels are exchanged if it is `odd`, is kept only where iterates are averaged if it is
 `averaging` (otherwise it is empty), and is saved under its name. A `scratch` field holds nothing from one round to the
-next: it is written before it is read, also when a row is only predicted. A scalar is an array of one number: compiled code can
-write to it.
+next: it is written before it is read, also when a row is only predicted. A scalar is an array of one number: compiled
+code can write to it.
 """
 
 from __future__ import annotations

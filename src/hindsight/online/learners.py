@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..kernels.compiler import part
-from ..kernels.geometries import fill_in_geometry
 from ..kernels.diagonal_newton import DiagonalNewton
+from ..kernels.geometries import fill_in_geometry
 from ..kernels.losses import Square, fill_in_loss
 from ..kernels.rates import RateSchedule
 from ..kernels.running import Running
@@ -75,7 +75,6 @@ class Learner:
             where = f"rates[{bad[0]}] = {float(rates[bad[0]])!r}" if bad.size else f"{rates.ndim} dimensions"
             raise ValueError(f"rates must be a sequence of numbers above 0, one a round; got {where}")
         return replace(self, rate=RateSchedule(self.rate.eta, self.rate.power, rates))
-
 
     def begin(self, features: int, intercept: bool) -> Any:
         """A run of this learner."""
@@ -194,7 +193,9 @@ def vaw(kappa: float = 0.01) -> Learner:
 
 def newton(kappa: float = 0.5, prior: float = 0.1) -> Learner:
     """Second order for the log loss, with quadratics of curvature kappa p (1 - p)."""
-    return second_order("newton", LogisticNewton(number("prior", prior, 0), number("kappa", kappa, 0)), "logistic", "newton")
+    return second_order(
+        "newton", LogisticNewton(number("prior", prior, 0), number("kappa", kappa, 0)), "logistic", "newton"
+    )
 
 
 def second_order(name: str, geometry: Any, loss: str, theorem: str) -> Learner:

@@ -23,9 +23,9 @@ from ..kernels.state import fields_of
 from ..storage.fields import is_vector
 from ..storage.registry import storable, want
 from ..validation import choice, number
-from .facts import Facts
-from .learners import LOSSES, Learner, constant, diagonal_newton, newton, ridge, running
-from .run import Coordinates, Run, check_tally
+from .learners import Learner, constant, diagonal_newton, newton, ridge, running
+from .parts import LOSSES
+from .run import Run, check_tally
 
 ETAS = tuple(2.0**k for k in (-3, -1, 1, 3, 5))  # of the running members
 DIAGONAL = ((0.25, 0.1), (1.0, 1.0), (4.0, 0.01))  # prior and kappa of the diagonal Newton members
@@ -162,7 +162,7 @@ def auto(loss: str = "square", second_order: str = "auto", limit: int = LIMIT) -
     return Panel(tuple(members), "auto", int(number("limit", limit, 0)) if second_order == "auto" else 0)
 
 
-class PanelRun(Coordinates):
+class PanelRun(Run):
     """A panel on one stream: what a `Run` is to a learner.
 
     Attributes
@@ -177,6 +177,8 @@ class PanelRun(Coordinates):
         Members that have left, since there were too many coordinates for them.
     """
 
+    learner: Any
+    state: Any
     averaging = False
     start = None
     _before: Any = None  # what there was before members left, until the next row
@@ -200,11 +202,6 @@ class PanelRun(Coordinates):
     def progress(self) -> np.ndarray:
         """That of the first member."""
         return self.members[0].progress
-
-    @property
-    def facts(self) -> Facts:
-        """Facts of all rounds so far."""
-        return Facts.of(self.tally)
 
     @property
     def shares(self) -> np.ndarray:
@@ -279,10 +276,7 @@ class PanelRun(Coordinates):
         self._before = self.features, self.rounds, self.members, self.state, self.left
         fields = fields_of(type(self.state)).values()
         self.state = type(self.state)(
-            *(
-                np.ascontiguousarray(v[stay]) if field.axes else v
-                for v, field in zip(self.state, fields, strict=True)
-            )
+            *(np.ascontiguousarray(v[stay]) if field.axes else v for v, field in zip(self.state, fields, strict=True))
         )
         gone = [member_name(m.learner) for k, m in enumerate(self.members) if k not in stay]
         self.left, self.members = self.left + gone, [self.members[k] for k in stay]

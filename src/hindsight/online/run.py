@@ -331,7 +331,7 @@ def assumption_warnings(run: Run) -> list[str]:
     facts, learner = run.facts, run.learner
     loss, geometry = learner.loss, learner.geometry
     found = []
-    if loss.quadratic and learner.theorem is not None and learner.update.name == "explicit":
+    if loss.quadratic and learner.theorem in ("widrow-hoff", "exponentiated-gradient"):
         multiplicative = geometry.multiplicative
         seen = loss.scale * (facts.rate_xinf * geometry.radius**2 if multiplicative else facts.rate_x2)
         if seen >= 1.0:

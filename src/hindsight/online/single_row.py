@@ -16,11 +16,11 @@ from numba import typeof
 
 from ..errors import RowError
 from ..kernels import dicts
+from ..kernels.aggregation import mix
 from ..kernels.compiler import compiled as compiled_with
 from ..kernels.compiler import for_parts
 from ..kernels.dicts import DONE
-from ..kernels.aggregation import mix
-from ..kernels.online import UNWATCHED, moderate, margin, play
+from ..kernels.online import UNWATCHED, margin, moderate, play
 from ..kernels.rows import CSR, Dense
 from ..rows.matrices import explain
 
@@ -291,6 +291,7 @@ class PanelOne:
     """A panel on rows of one kind: each member bound to the row, then the mixture."""
 
     swift = False
+    ones: list[One]
 
     def __init__(self, runs: list[Any], which: int, row: Any, old: Any = None) -> None:
         run = runs[which]
@@ -298,7 +299,8 @@ class PanelOne:
         self.targets, self.alive = run.learner.targets, np.zeros(1, np.int64)
         kept = isinstance(old, PanelOne) and old.run is run and len(old.ones) == len(run.members)
         self.ones = [One(run.members, k, row, old.ones[k] if kept else None) for k in range(len(run.members))]
-        self.margins, self.out, self.y, self.c = np.empty((1, len(self.ones))), np.empty((3, 1)), np.zeros(1), np.ones(1)
+        self.margins, self.out = np.empty((1, len(self.ones))), np.empty((3, 1))
+        self.y, self.c = np.zeros(1), np.ones(1)
         self.args = run.mixing(self.margins, self.y, self.c, self.out)
         mixing = for_parts(mix, run.learner.loss, run.members[0].learner.geometry)
         self.mix = old.mix if kept else compiled(mixing, self.args)

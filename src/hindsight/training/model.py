@@ -9,7 +9,6 @@ import numpy as np
 
 from ..online.learners import Learner, descent
 from ..online.margins import each_mean
-from ..online.panel import PanelRun
 from ..online.run import Run, play, predicted
 from ..storage.model import save, versions
 from ..storage.registry import storable, want
@@ -79,7 +78,7 @@ class Model:
     def __post_init__(self) -> None:
         self.names, self.labels = (None if v is None else list(v) for v in (self.names, self.labels))
         runs, labels = self.runs, self.labels
-        if not isinstance(runs, list) or not runs or not all(isinstance(run, (Run, PanelRun)) for run in runs):
+        if not isinstance(runs, list) or not runs or not all(isinstance(run, Run) for run in runs):
             raise ValueError("a model must have at least one run")
         if len({(run.width, run.bias, run.averaging) for run in runs}) > 1:
             raise ValueError("the runs of a model must have the same features")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import math
 import sys
 import tempfile
 from collections import Counter
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from ..storage.registry import want
 from .prepare import check_reading, sampled
 
 if TYPE_CHECKING:
+    from io import BufferedReader
     from collections.abc import Collection, Iterator, Sequence
 
 ONCE = "rows from standard input can be read only once"
@@ -232,7 +232,7 @@ def choose_loss(plan: Plan) -> tuple[Plan, list[str]]:
     else:
         y = first_targets(plan)
         found = np.unique(y)
-        numbers = found.dtype.kind == "f" or all(is_number(str(v)) for v in found[:1000])
+        numbers = found.dtype.kind == "f"
         what = "text" if not numbers else f"{found.size} values" if found.size <= 2 else "numbers"
         loss = "square" if numbers and found.size > 2 else "logistic"
         why = f"the targets are {what}"
@@ -253,7 +253,7 @@ def first_targets(plan: Plan) -> np.ndarray:
         chunk = next((chunk for chunk in peek.chunks(peek.open()) if len(chunk)), None)
     else:
         with tempfile.TemporaryDirectory() as folder:
-            lines = sys.stdin.buffer.peek(1 << 16).rpartition(b"\n")[0]  # type: ignore[attr-defined]
+            lines = cast("BufferedReader", sys.stdin.buffer).peek(1 << 16).rpartition(b"\n")[0]
             path = Path(folder) / f"rows.{plan.reading.get('format') or 'csv'}"
             path.write_bytes(lines + b"\n")
             some = replace(peek, data=str(path))
@@ -261,14 +261,6 @@ def first_targets(plan: Plan) -> np.ndarray:
     if chunk is None or chunk.y is None:
         raise SourceError(f"{plan.data}: there is no row to learn from")
     return chunk.y[: plan.limit]
-
-
-def is_number(text: str) -> bool:
-    """Whether a text is a finite number."""
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
 
 
 def describe_learner(learner: Learner) -> str:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..online.panel import PanelRun
 from ..online.run import Run
 from ..rows.checksum import TARGET_SUM, RowChecksum
 from ..rows.scaling import SCALES, Measure, check_scale
@@ -71,7 +70,7 @@ class TrainingState:
     """
 
     plan: Plan
-    runs: list[list[Run | PanelRun]]
+    runs: list[list[Run]]
     labels: list[str] | None
     scale: dict[str, Any] | None
     source_state: dict[str, Any] | None
