@@ -81,7 +81,7 @@ class LogMixture(NamedTuple):
     members: int
     State = LogState
 
-    def predict(self, loss, state, z):
+    def mixed_margin(self, loss, state, z):
         one, none = 0.0, 0.0
         for k in range(z.size):
             p, r = chances(z[k])
@@ -101,7 +101,7 @@ class LogMixture(NamedTuple):
             none += math.exp(v - log_chance(z[k], 0.0) - bottom)
         return top - bottom + math.log(one) - math.log(none)
 
-    def prepare(self, loss, state, c):
+    def set_rate(self, loss, state, c):
         if not state.rate[0] * c <= 1.0:
             if state.rate[0] < np.inf:
                 change_rate(state, 1.0 / c)
@@ -113,7 +113,7 @@ class LogMixture(NamedTuple):
     def begin_at(self, state, y):
         pass
 
-    def learn(self, loss, state, z, out, y, c):
+    def weigh_members(self, loss, state, z, out, y, c):
         power, mixed, before, least = state.rate[0] * c, 0.0, 0.0, np.inf
         for k in range(z.size):
             v, paid = state.share[k] * state.chance[k], log_chance(z[k], y)
@@ -199,13 +199,13 @@ class MeanMixture(NamedTuple):
     def used(self, state, z):
         return min(max(z, state.low[0]), state.high[0]) if self.clips != 0.0 else z
 
-    def predict(self, loss, state, z):
+    def mixed_margin(self, loss, state, z):
         mean = 0.0
         for k in range(z.size):
             mean += state.v[k] * self.used(state, z[k])
         return self.used(state, mean)  # rounding may leave the range
 
-    def prepare(self, loss, state, c):
+    def set_rate(self, loss, state, c):
         state.heaviest[0] = max(state.heaviest[0], c)
         span = state.high[0] - state.low[0]
         several = self.members > 1
@@ -220,7 +220,7 @@ class MeanMixture(NamedTuple):
         state.begun[0] = 1.0
         return first and self.clips != 0.0 and bias != 0.0
 
-    def learn(self, loss, state, z, out, y, c):
+    def weigh_members(self, loss, state, z, out, y, c):
         before, after = np.inf, np.inf
         for k in range(z.size):
             before = min(before, state.lost[k])
@@ -260,14 +260,14 @@ def mix(margins, y, c, bias, loss, mixture, geometry, state, q, top, facts, out)
     sums = read_sums(facts)
     for i in range(out.size):
         z = margins[i]
-        mixture.prepare(loss, state, c[i] if c[i] > 0.0 else 0.0)
-        out[i] = mixture.predict(loss, state, z)
+        mixture.set_rate(loss, state, c[i] if c[i] > 0.0 else 0.0)
+        out[i] = mixture.mixed_margin(loss, state, z)
         if c[i] == 0.0:
             continue
         if mixture.begins(state, bias):
             mixture.begin_at(state, y[i])
             continue
-        mixture.learn(loss, state, z, out[i], y[i], c[i])
+        mixture.weigh_members(loss, state, z, out[i], y[i], c[i])
         sums = tally(loss, geometry, out[i], q[i], top[i], y[i], c[i], sums)
     write_sums(facts, sums)
     tally_constant(1.0, facts)
