@@ -44,12 +44,14 @@ def _load_numba() -> None:
     from numba.core import caching
     from numba.core.runtime.nrt import rtsys
 
+    from .kernels.private import numba_known
+
     def load_overload(self: Any, signature: Any, context: Any) -> Any:
         rtsys.initialize(context)
         with self._guard_against_spurious_io_errors():
             return self._load_overload(signature, context)
 
-    if hasattr(caching.Cache, "_load_overload") and hasattr(caching.Cache, "_guard_against_spurious_io_errors"):
+    if numba_known():
         caching.Cache.load_overload = load_overload  # type: ignore[method-assign]
     for name in ("training.session", "sources.parsers"):  # and what they import, while the collector is off
         importlib.import_module(f".{name}", __package__)

@@ -11,11 +11,10 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import typeof
 
 from ..errors import RowError
 from ..kernels import dicts
-from ..kernels.compiler import for_parts
+from ..kernels.compiler import entry_point, for_parts
 from ..kernels.dicts import DONE
 from ..kernels.online import UNWATCHED, margin, play
 from ..kernels.rows import CSR, Dense
@@ -28,13 +27,6 @@ if TYPE_CHECKING:
 
 
 PLAIN = (dict, defaultdict, Counter)  # dicts whose items come in the order in which they are stored
-
-
-def compiled(function: Any, args: tuple[Any, ...]) -> Any:
-    """The compiled form of a kernel for arguments of these types."""
-    types = tuple(typeof(a) for a in args)  # type: ignore[no-untyped-call]
-    function.compile(types)
-    return function.overloads[types].entry_point
 
 
 def is_number(value: Any) -> bool:
@@ -72,7 +64,7 @@ class Dicts:
     def __init__(self, column: dict[Hashable, int], bias: float) -> None:
         self.column, self.bias = column, bias
         self._room(16)
-        self.lay = compiled(dicts.lay, (0, 0, False, *self.work))
+        self.lay: Any = entry_point(dicts.lay, (0, 0, False, *self.work)) if dicts.READABLE else None
 
     def _room(self, size: int) -> None:
         """Room for rows of so many values."""
@@ -84,7 +76,7 @@ class Dicts:
         """Read the names and their columns anew."""
         self.table = np.zeros((4 << max(4, len(self.column).bit_length()), 3), np.int64)
         self.cursor, size = np.zeros(4, np.int64), self.data.size
-        self.plain = dicts.fill(id(self.column), dicts.KINDS, self.cursor, self.table)
+        self.plain = dicts.READABLE and dicts.fill(id(self.column), dicts.KINDS, self.cursor, self.table)
         work = self.cursor, np.zeros((4, size), np.int64), np.zeros(size), np.zeros(size, np.int64)
         self.work = (dicts.KINDS, *work, self.table, self.data, self.indices, self.indptr)
 
@@ -151,8 +143,8 @@ class One:
             self.play, self.margin_of = old.play, old.margin_of
         else:
             parts = run.parts()[:3]
-            self.play = compiled(for_parts(play, *parts), self.args)
-            self.margin_of = compiled(for_parts(margin, *parts), self.margin_args)
+            self.play = entry_point(for_parts(play, *parts), self.args)
+            self.margin_of = entry_point(for_parts(margin, *parts), self.margin_args)
 
     def stale(self) -> bool:
         """Whether the arrays it was made for have been replaced."""
