@@ -1,6 +1,6 @@
 # Every target sets up what it needs in .venv, from the pins in requirements/.
 .DELETE_ON_ERROR:
-PYTHON ?= python3.11
+PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14; do $$name -c "" 2>/dev/null && echo $$name && exit; done; echo python3)
 BIN := .venv/bin
 READY := .venv/ready
 
@@ -44,8 +44,11 @@ bench: $(READY) .venv/ready-bench
 examples: $(READY)
 	cd examples && for file in *.py; do echo "== $$file"; ../$(BIN)/python $$file || exit 1; done
 
+NEEDED = import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or later is needed, and $(PYTHON) is " + sys.version.split()[0] + "; name another one: make PYTHON=/path/to/python")
+
 $(READY): requirements/dev.txt pyproject.toml
-	$(PYTHON) -m venv .venv || python3 -m venv .venv
+	@$(PYTHON) -c '$(NEEDED)'
+	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	$(BIN)/python -m compileall -q src

@@ -6,6 +6,7 @@ import gc
 import importlib
 import signal
 import sys
+import warnings
 from typing import Any
 
 
@@ -16,6 +17,7 @@ def main() -> None:
 
         print(f"hindsight {__version__}")
         return
+    _prepare_streams()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _leave)
     gc.disable()  # what is imported stays: collecting garbage in it, now and at exit, takes 0.15 s
@@ -29,6 +31,14 @@ def main() -> None:
         app(prog_name="hindsight")
     finally:
         gc.freeze()
+
+
+def _prepare_streams() -> None:
+    """Show "?" for what the encoding of the output has no character for, and each warning in one line."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    warnings.formatwarning = lambda message, *where, **line: f"warning: {message}\n"
 
 
 def _leave(number: int, frame: Any) -> None:
