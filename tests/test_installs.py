@@ -136,10 +136,9 @@ def test_make_says_which_python_it_needs(tmp_path, version):
         shutil.copy(ROOT / name, tmp_path / name)
     old = tmp_path / "old-python"
     major = tuple(map(int, version.split(".")))
-    old.write_text(
-        f'#!/bin/sh\nexec {sys.executable} -c \'\nimport sys\nsys.version_info, sys.version = {major}, "{version} (old)"\n'
-        'sys.argv[1:] == ["-m", "venv", ".venv"] and sys.exit("made an environment")\nexec(sys.argv[2])\' "$@"\n'
-    )
+    lie = f'import sys; sys.version_info, sys.version = {major}, "{version} (old)"'
+    venv = 'sys.argv[1:] == ["-m", "venv", ".venv"] and sys.exit("made an environment")'
+    old.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{lie}; {venv}; exec(sys.argv[2])' \"$@\"\n")
     old.chmod(0o755)
     done = subprocess.run(["make", f"PYTHON={old}", "run"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode != 0
