@@ -150,7 +150,7 @@ def test_hard_margin_grows_its_working_set():
 
 
 def wrong(E, target, maxiter):
-    """An answer of sum 1 that leaves a residual, as nnls of older scipy gives; the real one proves that there is none."""
+    """An answer of sum 1 that leaves a residual, as nnls of older scipy gives."""
     return np.full(E.shape[1], 1.0 / E.shape[1]), 0.0
 
 
