@@ -1,7 +1,7 @@
 """The scikit-learn skins: the contract, dataframes, one-vs-rest, warnings and starting over."""
 
-import pickle
 import inspect
+import pickle
 import subprocess
 import sys
 import warnings
