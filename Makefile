@@ -4,7 +4,7 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14; do $$
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: run test lint truth torture fuzz bench examples lock clean
+.PHONY: run test test-wheel test-everywhere lint truth torture fuzz bench examples lock clean
 
 run: $(READY)
 	$(BIN)/hindsight learn sample:diabetes --learner widrow-hoff --eta 0.1 --update explicit --report report.html
@@ -16,6 +16,16 @@ test: $(READY)
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 	$(BIN)/python tests/torture.py --kills 200
+	$(BIN)/python tests/installed.py
+
+# A choice of the tests with the installed wheel: the lowest versions on Python 3.11, the newest on the newest Python.
+test-wheel: $(READY)
+	$(BIN)/python tests/installed.py
+
+# The whole suite with each of them, and once more without private parts of numba and Python.
+test-everywhere: $(READY)
+	$(BIN)/python tests/installed.py --all
+	HINDSIGHT_PLAIN=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 lint: $(READY)
 	$(BIN)/ruff check --fix .
@@ -63,6 +73,7 @@ lock: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-tools
 	$(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --no-annotate --extra charts --extra test --extra lint --output-file requirements/dev.txt requirements/build.in pyproject.toml
 	$(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --no-annotate --extra bench --constraint requirements/dev.txt --output-file requirements/bench.txt pyproject.toml
+	$(BIN)/python tests/installed.py --lock
 
 clean:
-	rm -rf .venv
+	rm -rf .venv .venv-lowest .venv-newest

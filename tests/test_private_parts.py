@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -16,6 +18,7 @@ PLAIN = {**os.environ, "HINDSIGHT_PLAIN": "1"}
 
 LEARN = """
 import sys
+from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_matrix
 from hindsight import EGRegressor, PerceptronClassifier, WidrowHoffRegressor, WinnowClassifier
@@ -122,3 +125,17 @@ def test_a_numba_that_names_its_cache_otherwise_gets_no_cache(monkeypatch):
     found = compiler.compiled()(triple)
     assert isinstance(found._cache, caching.NullCache) and found(2) == 6
     assert "-" not in found.py_func.__qualname__
+
+
+def test_private_parts_are_used_where_the_list_says_and_nowhere_else():
+    listed = (Path(__file__).parents[1] / "docs" / "private_parts.md").read_text(encoding="utf-8")
+    package = Path(private.__file__).parents[1]
+    texts = {file.relative_to(package).as_posix(): file.read_text("utf-8") for file in package.rglob("*.py")}
+    words = r"_nrt\b|forceinline|\.entry_point|_load_overload|filename_base"
+    used = {(word, file) for file, text in texts.items() for word in re.findall(words, text)}
+    compiler_words = ("_nrt", "forceinline", ".entry_point", "filename_base")
+    assert used == {*((word, "kernels/compiler.py") for word in compiler_words), ("_load_overload", "__main__.py")}
+    for word, file in used:
+        assert word in listed and f"`{file}`" in listed
+    for file, text in texts.items():
+        assert not re.search(r"from sklearn[\w.]* import .*\b_\w|sklearn[\w.]*\._|from sklearn\._", text), file
