@@ -228,6 +228,8 @@ def forged(true: Saved, tags: list[str], rng: np.random.Generator) -> Saved:
 
 def lie_in_document(out: Saved, tags: list[str], rng: np.random.Generator) -> None:
     paths = [path for path in nodes(out.document) if path]
+    if not paths:
+        return
     path = paths[rng.integers(len(paths))]
     parent, key = at(out.document, path[:-1]), path[-1]
     what = rng.integers(8)
