@@ -258,9 +258,8 @@ def compare(s: Stream, run: Run, z: np.ndarray, out: Outcome) -> Seen:
         reach = s.radius * float(np.abs(s.full).max())
         lost = rounding(s, want)
         theta, shift = run.state.theta, run.state.shift[0] * math.log(2.0)
-        mass = math.fsum(np.exp(theta - shift)) + (
-            math.fsum(np.exp(-theta - shift)) if s.geometry == "balanced" else 0.0
-        )
+        signs = (1.0, -1.0) if s.geometry == "balanced" else (1.0,)
+        mass = math.fsum(math.fsum(np.exp(sign * theta - shift)) for sign in signs)
         if not abs(run.state.mass[0] - mass) <= (8.0 * EPS * (s.width + 4.0) + EPS * float(np.abs(shift))) * mass:
             out.say("wrong mass", f"{run.state.mass[0]!r} is not {mass!r}")
         if not run.state.touched[0] <= s.width:
@@ -368,7 +367,11 @@ def pure(seen: Seen, run: Run, u: np.ndarray, want: tuple[float, float], out: Ou
             pair = facts.mistake_weight, theorems.winnow(eta, top, facts.weight_max, divergence, top, hinge)
         case "11" if s.planted is not None:
             lipschitz = LIPSCHITZ.get(s.rule, 1.0)
-            pair = facts.square, theorems.glm_tron(eta, x2, lipschitz, 2.0 * divergence)
+            margins = np.array(seen.played.margins)
+            error = np.array([naive.mean(s.rule, a) for a in margins]) - y
+            off = np.abs(np.array([naive.mean(s.rule, a) for a in z]) - y)
+            added = theorems.not_planted(eta, c, lipschitz, error, margins - z, off).sum()
+            pair = facts.square, theorems.glm_tron(eta, x2, lipschitz, 2.0 * divergence + float(added))
             if any(abs(naive.mean(s.rule, a) - b) > 1e-12 for a, b, w in zip(z, y, c, strict=True) if w > 0.0):
                 pair = facts.square, math.inf
         case "11":
@@ -1071,14 +1074,14 @@ def tight() -> list[Stream]:
         return replace(L.winnow(eta, balanced=geometry == "balanced"), geometry=L.space(geometry, radius))
 
     shifted = np.vstack([np.full((1, 2), 1e5), np.tile([[0.7, -0.7]], (5, 1))])
-    swing = np.zeros((9, 40))
-    swing[:, 0] = np.tile([1.0, -2.0, 1.0], 3)
+    swing = np.zeros((8, 40))
+    swing[:, 0] = [1.0, -2.0, 1.0, 1.0, -2.0, 1.0, 1.0, -2.0]
     corner = np.r_[1.0 - 39e-9, np.full(39, 1e-9)]
     tiny = np.array([1e-13, -1e-13, 5e-13])
     streams = [
         Stream("4 simplex", L.descent("absolute", "simplex"), "absolute", shifted, 5.0 * np.ones(6), "simplex"),
         Stream(
-            "4 simplex", L.descent("hinge", "simplex", 6.5), "hinge", swing, np.ones(9), "simplex", start=corner,
+            "4 simplex", L.descent("hinge", "simplex", 6.5), "hinge", swing, np.ones(8), "simplex", start=corner,
             sparse=True,
         ),
         Stream("11 planted", L.glm_tron("identity", 0.1), "widrow-hoff", np.ones((3, 1)), tiny, planted=np.zeros(1)),

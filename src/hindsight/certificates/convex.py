@@ -37,7 +37,7 @@ def convex(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
     gradient = (t.c * slope) ** 2 * norm
     rival, step = weight * other, t.eta * t.c * slope
     # A loss of bounded slope is a difference of terms of the size of its margin, times its target behind a link.
-    steep = 0.0 if loss.lipschitz is None else loss.lipschitz * t.eta * t.c
+    steep = (loss.lipschitz or 0.0) * t.eta * t.c
     behind, beside = (np.abs(t.y), 0.0) if loss.link != "identity" else (0.0, t.y)
     if fixed:
         bound = theorems.convex(rate, np.cumsum(rival), divergence, np.cumsum(gradient))
