@@ -51,7 +51,6 @@ def looked_up(w, base, places, at, count, out):
     lanes.store(out, 0, lanes.gather_some(lanes.spread(0.0), w, base, places, at, count))
     if count == 8:
         lanes.store(out, 8, lanes.gather(lanes.spread(0.0), w, base, places, at))
-        lanes.scatter(out, 16, places, at, lanes.load(lanes.spread(0.0), out, 8))
 
 
 @njit

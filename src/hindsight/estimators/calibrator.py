@@ -91,7 +91,8 @@ class Calibrator(AllOrNothingMixin, LabelsMixin, SaveMixin, BaseEstimator):  # t
         for curve in knots:
             check_knots(curve)
         wraps = fields["classifier"] is not None
-        known = hasattr(fields.get("classifier_"), "predict_proba") and classes is not None
+        known = all(hasattr(fields.get(name), "predict_proba") for name in ("classifier", "classifier_"))
+        known = known and classes is not None
         want(known if wraps else "classifier_" not in fields, "`classifier_` must be a classifier if there is one")
 
     def __sklearn_tags__(self) -> Any:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ...batch.separability import separate
 from ...kernels.ascent import hinge_along
 from ...kernels.euclidean import Euclidean
 from ...kernels.floats import EPS, Floats
@@ -26,6 +27,9 @@ from .ascent import Ascent
 from .spaces import space
 
 NNLS = 500  # widths up to which the hard margin is exact, by non-negative least squares on few rows
+PROOF = 32  # widths up to which a proof in integers takes a few hundredths of a second
+FAINT = 1e-14  # 1/(1 + B^2) from which on B is beyond the range of floating point
+TINY = float(np.finfo(np.float64).tiny)
 HARD = 2.0**200  # a hinge loss of this weight is a constraint
 
 
@@ -185,7 +189,7 @@ class HardMargin:
     Attributes
     ----------
     separable : bool or None
-        True (shown by `u`), False (shown by `notes`), or None (not shown within the limit on passes).
+        True (shown by `u`), False (proved as `notes` say), or None (neither was shown).
     u : ndarray or None
         Scaled so that its smallest margin, as computed, is at least 1.
     norm : float
@@ -245,12 +249,16 @@ def _few(data: Data, tol: float, max_passes: int, begun: int) -> HardMargin:
         E = np.vstack(((part.matrix() * (part.y / scale)[:, None]).T, np.ones(part.rounds)))
         target = np.zeros(data.width + 1)
         target[-1] = 1.0
-        alpha, _ = nnls(E, target, maxiter=50 * (E.shape[0] + E.shape[1]))
+        try:
+            alpha, _ = nnls(E, target, maxiter=50 * (E.shape[0] + E.shape[1]))
+        except RuntimeError:  # it reached its cap
+            return _many(data, tol, max_passes, begun)
         r = target - E @ alpha
-        if r[-1] <= 1e-14:  # |r|^2 = 1/(1 + B^2): B is beyond the range of floating point
-            size = float(np.linalg.norm(E[:-1] @ alpha) / alpha.sum())
-            note = f"not separable: a mean of y x / X2 over {int((alpha > 0).sum())} rows has norm {size:.1g}"
-            return HardMargin(False, None, np.inf, np.inf, data.passes - begun, (note,))
+        size = float(np.linalg.norm(E[:-1] @ alpha) / max(alpha.sum(), TINY))  # no u has margins above size |u| X2
+        if r[-1] <= FAINT and size * size > 2.0 * FAINT:  # |r|^2 = 1/(1 + B^2) <= size^2: nnls is wrong
+            return _many(data, tol, max_passes, begun)
+        if r[-1] <= FAINT:
+            return _faint(part, size, lower, data.passes - begun)
         lower = max(lower, float(alpha.sum() / np.linalg.norm(E[:-1] @ alpha)) / scale)
         u, size, m = _feasible(data, -r[:-1] / (r[-1] * scale))
         if size < norm:
@@ -263,6 +271,17 @@ def _few(data: Data, tol: float, max_passes: int, begun: int) -> HardMargin:
         if passes + 3 > max_passes or not worst.size:
             return _stopped(best, norm, lower, passes)
         work[worst] = True
+
+
+def _faint(part: Data, size: float, lower: float, passes: int) -> HardMargin:
+    """Return what is known of rows whose margins are at most size |u| X2: a proof that they are not separable, if any.
+
+    Floating-point numbers cannot tell a margin of 0 from a very small one. Integers can, but take long for many rows.
+    """
+    if part.width <= PROOF and (shown := separate(part)).separable is False:
+        return HardMargin(False, None, np.inf, np.inf, passes, shown.notes)
+    note = f"not shown separable: no u has margins above {size:.1g} |u| X₂"
+    return HardMargin(None, None, np.inf, lower, passes, (note,))
 
 
 def _many(data: Data, tol: float, max_passes: int, begun: int) -> HardMargin:
