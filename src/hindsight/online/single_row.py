@@ -295,8 +295,8 @@ class PanelOne:
         self.y, self.c = np.zeros(1), np.ones(1)
         self.args = run.mixing(self.margins, self.y, self.c, self.out)
         mixing = for_parts(mix, run.learner.loss, run.members[0].learner.geometry)
-        self.mix = old.mix if kept else compiled(mixing, self.args)
-        self.moderate = compiled(moderate, (row.rows,))
+        self.mix = old.mix if kept else entry_point(mixing, self.args)
+        self.moderate = entry_point(moderate, (row.rows,))
 
     def stale(self) -> bool:
         """Whether the arrays it was made for have been replaced."""

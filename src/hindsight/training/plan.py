@@ -22,8 +22,8 @@ from ..storage.registry import want
 from .prepare import check_reading, sampled
 
 if TYPE_CHECKING:
-    from io import BufferedReader
     from collections.abc import Collection, Iterator, Sequence
+    from io import BufferedReader
 
 ONCE = "rows from standard input can be read only once"
 
