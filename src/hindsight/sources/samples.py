@@ -28,7 +28,7 @@ CELL = (
 
 @dataclass(frozen=True)
 class SampleData:
-    """Rows, targets (numbers, or labels as text), the names of the features and of the target, and what there is."""
+    """Rows, targets as text, the names of the features and of the target, and what was done to the rows."""
 
     X: np.ndarray
     y: np.ndarray
@@ -38,7 +38,9 @@ class SampleData:
 
 
 def load_sample(name: str, target: str | None) -> SampleData:
-    """Real data that comes with scikit-learn, read from its files without importing it, in its own units.
+    """Real data that comes with scikit-learn, read from its files without importing it.
+
+    Features are standardised, then divided by the largest row norm, so that |x|_2 <= 1.
 
     Parameters
     ----------
@@ -65,7 +67,7 @@ def load_sample(name: str, target: str | None) -> SampleData:
     folder = Path(spec.submodule_search_locations[0]) / "datasets" / "data"
     if name == "diabetes":
         X = np.loadtxt(_text(folder / "diabetes_data_raw.csv.gz"))
-        y = np.loadtxt(_text(folder / "diabetes_target.csv.gz"))
+        y = np.array([f"{v:g}" for v in np.loadtxt(_text(folder / "diabetes_target.csv.gz"))])
         names, column = ["age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6"], "progression"
     elif name == "breast-cancer":
         data = np.loadtxt(folder / "breast_cancer.csv", delimiter=",", skiprows=1)
@@ -77,7 +79,11 @@ def load_sample(name: str, target: str | None) -> SampleData:
         names = [f"pixel-{j // 8}-{j % 8}" for j in range(64)]
     if target not in (None, column):
         raise SourceError(f"{PREFIX}{name}: the target is {column!r}, not {target!r}")
-    return SampleData(np.ascontiguousarray(X), y, names, column, f"target {column!r}")
+    deviation = X.std(axis=0)
+    X = (X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+    X /= np.sqrt((X * X).sum(axis=1).max())
+    preparation = f"standardised and scaled to |x|₂ ≤ 1; target {column!r}"
+    return SampleData(np.ascontiguousarray(X), y, names, column, preparation)
 
 
 def _text(path: Path) -> io.StringIO:
@@ -95,7 +101,7 @@ class SampleSource(Source):
     target : str or None
         The name of the target, to be checked.
     labels : bool or None
-        False gives targets as numbers; otherwise they are as they come.
+        False gives targets as numbers, otherwise they are text.
     """
 
     def __init__(self, where: str, target: str | None, labels: bool | None) -> None:
@@ -112,7 +118,7 @@ class SampleSource(Source):
 
     def _chunks(self, start: Position | None) -> Iterator[Chunk]:
         X, y = self.data.X, self.data.y
-        if self.options.labels is False and y.dtype.kind != "f":
+        if self.options.labels is False:
             bad = next((text for text in y.tolist() if not is_number(text)), None)
             if bad is not None:
                 raise SourceError(

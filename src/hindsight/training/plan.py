@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import math
 import sys
 import tempfile
 from collections import Counter
@@ -16,6 +17,7 @@ import numpy as np
 from ..errors import OptionError, SourceError
 from ..online.learners import LEARNERS, Learner
 from ..online.panel import Panel
+from ..rows.labels import label_number
 from ..sources import Chunk, SampleSource, Source, file_format, open_source
 from ..storage.fields import check_types
 from ..storage.registry import want
@@ -232,7 +234,7 @@ def choose_loss(plan: Plan) -> tuple[Plan, list[str]]:
     else:
         y = first_targets(plan)
         found = np.unique(y)
-        numbers = found.dtype.kind == "f"
+        numbers = found.dtype.kind == "f" or all(not math.isnan(label_number(str(v))) for v in found[:1000])
         what = "text" if not numbers else f"{found.size} values" if found.size <= 2 else "numbers"
         loss = "square" if numbers and found.size > 2 else "logistic"
         why = f"the targets are {what}"

@@ -1,0 +1,194 @@
+"""Learners without a rate, and panels: their theorems on random streams, their laws, and what users see of them."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from typer.testing import CliRunner
+
+import adaptive_truth
+import hindsight
+from hindsight.certificates.certify import certify_run
+from hindsight.certificates.theorems import Verdict
+from hindsight.online import learners as L
+from hindsight.online.panel import LIMIT, Panel, PanelRun, auto
+from hindsight.online.run import Run, play
+from hindsight.rows.data import Data
+
+
+@pytest.mark.parametrize("family", adaptive_truth.FAMILIES)
+def test_the_theorem_holds_on_random_streams(family):
+    assert adaptive_truth.complaints(family, 40, first=1_000_000) == []
+
+
+def rows(m=400, n=6, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, n)) * (rng.random((m, n)) < 0.8)
+    return X, X @ rng.normal(size=n) + 0.3 * rng.normal(size=m) + 3.0
+
+
+def margins(panel, X, y, sizes=None):
+    run, z, a = PanelRun(panel, X.shape[1]), np.empty((len(y), 1)), 0
+    for size in sizes or [len(y)]:
+        play([run], X[a : a + size], [y[a : a + size]], None, z[a : a + size])
+        a += size
+    return run, z[:, 0]
+
+
+@pytest.mark.parametrize("loss", ["square", "logistic"])
+def test_the_units_of_columns_do_not_matter(loss):
+    X, y = rows()
+    y = y if loss == "square" else (y > 3.0).astype(float)
+    _, z = margins(auto(loss), X, y)
+    rng = np.random.default_rng(1)
+    _, other = margins(auto(loss), X * 2.0 ** rng.integers(-20, 20, X.shape[1]), y)
+    np.testing.assert_array_equal(other, z)
+    _, other = margins(auto(loss), X * 10.0 ** rng.uniform(-6, 6, X.shape[1]), y)
+    np.testing.assert_allclose(other, z, rtol=0, atol=1e-9 * np.abs(z).max())
+
+
+def test_the_units_of_the_target_do_not_matter():
+    X, y = rows()
+    _, z = margins(auto("square"), X, y)
+    np.testing.assert_array_equal(margins(auto("square"), X, 1024.0 * y)[1], 1024.0 * z)
+
+
+@pytest.mark.parametrize("loss", ["square", "logistic"])
+def test_members_play_as_they_would_alone(loss):
+    X, y = rows()
+    y = y if loss == "square" else (y > 3.0).astype(float)
+    run, _ = margins(auto(loss), X, y, [7, 1, 92, 300])
+    for member in run.members:
+        alone = Run(member.learner, X.shape[1])
+        play([alone], X, [y])
+        for mine, theirs in zip(alone.state, member.state, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+        assert alone.facts == member.facts
+
+
+def test_chunks_and_storage_change_nothing():
+    X, y = rows()
+    _, z = margins(auto("square"), X, y)
+    np.testing.assert_array_equal(margins(auto("square"), X, y, [1, 5, 94, 300])[1], z)
+    np.testing.assert_allclose(margins(auto("square"), sp.csr_matrix(X), y)[1], z, rtol=0, atol=1e-12 * np.abs(z).max())
+
+
+def test_second_order_survives_collinear_columns_and_a_jump_in_scale():
+    rng = np.random.default_rng(0)
+    m = 100_000
+    X = rng.normal(size=(m, 5))
+    X[:, 1] = X[:, 0] * (1.0 + 1e-8 * rng.normal(size=m))
+    X[m // 2 :, 2] *= 1e12
+    y = X[:, 0] + X[:, 3] + 0.1 * rng.normal(size=m)
+    for learner, target in ((L.ridge(), y), (L.vaw(), y), (L.newton(), (y > 0).astype(float))):
+        run = Run(learner, 5)
+        play([run], X, [target])
+        found = certify_run(run, Data(X, target, None, 1.0))
+        assert found.verdict is Verdict.HOLDS, found
+        assert found.bound < 1.1 * found.measured
+
+
+def test_members_with_a_matrix_leave_where_there_are_too_many_features():
+    run = PanelRun(auto("square"), 4)
+    assert any(m.learner.name == "ridge" for m in run.members)
+    X, y = rows(n=4)
+    play([run], X, [y])
+    run.resize(200, 5)
+    assert run.features == LIMIT - 1 and not run.left
+    run.resize(200, 200)
+    assert run.features == 200 and run.left == ["ridge(kappa=0.01)"]
+    wide = np.hstack([X, np.zeros((len(X), 196))])
+    play([run], wide, [y])
+    found = certify_run(run, Data(np.vstack([wide, wide]), np.r_[y, y], None, 1.0))
+    assert found.verdict is Verdict.HOLDS
+    assert any("left for too many features" in note for note in found.notes)
+
+
+def test_a_panel_by_hand():
+    X, y = rows()
+    panel = Panel((L.running("square", 2.0), L.ridge(), L.vaw()))
+    run, _ = margins(panel, X, y)
+    found = certify_run(run, Data(X, y, None, 1.0))
+    assert found.verdict is Verdict.HOLDS and len(found.members) == 3
+    assert run.facts.loss <= min(member.loss for member in found.members) * 1.1
+    with pytest.raises(ValueError, match="all members of a panel must have the same loss: newton has another"):
+        Panel((L.ridge(), L.newton()))
+    with pytest.raises(ValueError, match="a panel needs at least one member"):
+        Panel(())
+
+
+def test_one_row_at_a_time_is_the_same(tmp_path):
+    X, y = rows(n=5)
+    many, one, named = (hindsight.AutoRegressor() for _ in range(3))
+    many.fit(X, y)
+    for x, target in zip(X, y, strict=True):
+        one.learn_one(x, target)
+        named.learn_one({f"c{j}": v for j, v in enumerate(x)}, target)
+    np.testing.assert_array_equal(one.predict(X), many.predict(X))
+    np.testing.assert_array_equal(named.predict(X), many.predict(X))
+    assert one.predict_one(X[0]) == many.predict(X[:1])[0]
+    many.save(tmp_path / "model")
+    found = hindsight.load(tmp_path / "model")
+    np.testing.assert_array_equal(found.partial_fit(X, y).predict(X), many.partial_fit(X, y).predict(X))
+
+
+def test_a_row_that_fails_leaves_nothing_behind():
+    X, y = rows(n=5)
+    model = hindsight.AutoRegressor().fit(X, y)
+    before = model.predict(X)
+    for bad in ([1.0, np.nan, 1.0, 1.0, 1.0], [1.0, np.inf, 1.0, 1.0, 1.0], [1e300, 1.0, 1.0, 1.0, 1e300]):
+        with pytest.raises(ValueError, match=r"row 0|margin|not finite"):
+            model.learn_one(np.array(bad), 1.0)
+        np.testing.assert_array_equal(model.predict(X), before)
+
+
+def test_predicting_learns_nothing():
+    X, y = rows(n=5)
+    model, other = hindsight.AutoRegressor().fit(X, y), hindsight.AutoRegressor().fit(X, y)
+    for _ in range(3):
+        model.predict(100.0 * X)
+        model.predict_one(1000.0 * X[3])
+    np.testing.assert_array_equal(model.partial_fit(X, y).predict(X), other.partial_fit(X, y).predict(X))
+
+
+def test_classes():
+    from sklearn.datasets import load_iris
+
+    X, y = load_iris(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y = X[order], y[order]
+    model = hindsight.AutoClassifier(keep_margins=True).fit(X, y)
+    assert model.margins_.shape == (150, 3)
+    assert model.score(X, y) > 0.9
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+    assert hindsight.certify(model, X, y).verdict is Verdict.HOLDS
+    one = hindsight.AutoClassifier()
+    for x, label in zip(X, y, strict=True):
+        one.learn_one(x, int(label))
+    assert one.score(X, y) > 0.9
+
+
+@pytest.mark.parametrize(
+    "y", [np.full(50, 3.0), np.r_[np.zeros(49), 1e9]], ids=["all targets are equal", "one is a record"]
+)
+def test_odd_targets(y):
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    X[0] = 0.0
+    model = hindsight.AutoRegressor().fit(X, y)
+    assert np.isfinite(model.predict(X)).all()
+    assert hindsight.certify(model, X, y).verdict is Verdict.HOLDS
+
+
+def test_one_row_and_one_class():
+    model = hindsight.AutoRegressor().fit([[2.0]], [5.0])
+    assert model.predict([[7.0]])[0] == 5.0
+    one = hindsight.AutoClassifier().partial_fit([[1.0], [2.0]], [1, 1], classes=[0, 1])
+    assert one.predict([[1.5]]).tolist() == [1]
+
+
+@pytest.mark.parametrize(("sample", "loss"), [("diabetes", "square"), ("breast-cancer", "logistic")])
+def test_the_command_chooses_the_loss(sample, loss):
+    from hindsight.cli import app
+
+    found = CliRunner().invoke(app, ["learn", f"sample:{sample}", "--learner", "auto", "--certify"])
+    assert found.exit_code == 0, found.output
+    assert f"loss {loss}: the targets are" in found.output and "HOLDS: aggregation" in found.output
