@@ -124,6 +124,7 @@ def rows(form: str, data: bytes, learn: bool = False, **options: object) -> list
 
 def play_rows(X: Any, weight: Any) -> None:
     """Let some learners play the rows."""
+    weight = np.ones(X.shape[0]) if weight is None else weight  # one form of the loop to compile, not two
     for name in ("perceptron", "widrow-hoff"):
         run = Run(LEARNERS[name].make(), X.shape[1])
         with contextlib.suppress(RowError):  # a norm may overflow
