@@ -14,6 +14,9 @@ from ...storage.registry import want
 from .targets import require_y
 
 
+FITTED = {"runs_", "histories_", "halfspaces_", "threshold_", "classifier_"}  # what is there with the classes only
+
+
 class LabelsMixin:
     """Labels read and coded by their place among `classes_`."""
 
@@ -22,7 +25,7 @@ class LabelsMixin:
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:
         classes = fields.get("classes_")
-        if classes is not None:
+        if classes is not None or FITTED & set(fields):
             known = isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size > 0
             want(known and len(set(classes.tolist())) == classes.size, "`classes_` must be different labels")
 
