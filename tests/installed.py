@@ -53,7 +53,7 @@ def pythons() -> dict[tuple[int, int], str]:
     """The Pythons of this machine with the interpreter's lock, by version: those on PATH, then pyenv's."""
     found: dict[tuple[int, int], str] = {}
     names = [sys.executable, *(f"python3.{minor}" for minor in range(OLDEST[1], 30)), "python3"]
-    names += map(str, sorted(Path.home().glob(".pyenv/versions/3.*/bin/python"), reverse=True))
+    names += map(str, sorted(Path(os.path.expanduser("~/.pyenv/versions")).glob("3.*/bin/python"), reverse=True))
     ask = "import sys, sysconfig; print(*sys.version_info[:2], sysconfig.get_config_var('Py_GIL_DISABLED') or 0)"
     for name in names:
         try:
