@@ -13,7 +13,6 @@ from ...rows.labels import encode_labels
 from ...storage.registry import want
 from .targets import require_y
 
-
 FITTED = {"runs_", "histories_", "halfspaces_", "threshold_", "classifier_"}  # what is there with the classes only
 
 
