@@ -24,14 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 OLDEST = (3, 11)
 PINS = ("--require-hashes", "--no-deps", "--only-binary", ":all:")
-CHOICE = (
-    "test_package.py",
-    "test_dicts.py",
-    "test_installs.py",
-    "test_sources.py",
-    "test_charts.py",
-    "test_estimators.py",
-)
+CHOICE = ("package", "dicts", "installs", "sources", "charts", "estimators")  # the edges to other packages
 SKIPPED = "contract or without_a_cache"  # compile for minutes
 COMPILE = (
     "--quiet", "--strip-extras", "--allow-unsafe", "--generate-hashes", "--no-emit-index-url", "--no-emit-find-links",
@@ -60,7 +53,7 @@ def pythons() -> dict[tuple[int, int], str]:
     """The Pythons of this machine with the interpreter's lock, by version: those on PATH, then pyenv's."""
     found: dict[tuple[int, int], str] = {}
     names = [sys.executable, *(f"python3.{minor}" for minor in range(OLDEST[1], 30)), "python3"]
-    names += map(str, sorted(Path.home().glob(".pyenv/versions/3.*/bin/python"), reverse=True))
+    names += map(str, sorted(Path(os.path.expanduser("~/.pyenv/versions")).glob("3.*/bin/python"), reverse=True))
     ask = "import sys, sysconfig; print(*sys.version_info[:2], sysconfig.get_config_var('Py_GIL_DISABLED') or 0)"
     for name in names:
         try:
@@ -133,22 +126,29 @@ class Install:
         return done.returncode == 0, done.stdout
 
 
-def installs() -> list[Install]:
-    """The two installs, as far as this machine has a Python for them; says which it has not."""
-    found, out = pythons(), []
-    if OLDEST in found:
-        out.append(Install("lowest", found.pop(OLDEST)))
-    else:
-        print(f"lowest versions: not tested, there is no Python {OLDEST[0]}.{OLDEST[1]} here")
-    if not found:
-        print(f"newest versions: not tested, there is no Python newer than {OLDEST[0]}.{OLDEST[1]} here")
-    for version in sorted(found, reverse=True):
-        install = Install("newest", found[version])
-        told = install.make()
-        if not told:
-            return [*out, install]
-        print(f"newest versions: Python {version[0]}.{version[1]} has no wheels of them\n{told}")
-    return out
+def candidates(name: str, found: dict[tuple[int, int], str]) -> list[Install]:
+    """The installs of one name that this machine has a Python for, the one wanted most first."""
+    if name == "lowest":
+        return [Install(name, python) for version, python in found.items() if version == OLDEST]
+    return [Install(name, found[version]) for version in sorted(found, reverse=True) if version > OLDEST]
+
+
+def try_install(name: str, found: dict[tuple[int, int], str], wheel: Path, whole: bool) -> tuple[bool, str]:
+    """Install and test; whether nothing failed, and what to print."""
+    told = ""
+    for install in candidates(name, found):
+        missing = install.make()
+        if missing and name == "lowest":
+            return False, missing
+        if missing:
+            told += f"{name} versions: {install.python} has no wheels of them\n{missing}"
+            continue
+        install.put(wheel)
+        version = need(install.run("-c", "import platform; print(platform.python_version())")).strip()
+        passed, output = install.test(whole)
+        return passed, f"{told}{name} versions, Python {version}: {'passed' if passed else 'FAILED'}\n{output}"
+    python = "Python 3.11" if name == "lowest" else "Python after 3.11 that they run on"
+    return True, f"{told}{name} versions: not tested, there is no {python} here\n"
 
 
 def build(folder: str) -> Path:
@@ -160,17 +160,10 @@ def build(folder: str) -> Path:
 
 def test(whole: bool) -> int:
     """Test both installs; the exit status."""
-    with tempfile.TemporaryDirectory() as folder:
-        wheel, ready = build(folder), installs()
-        for install in ready:
-            if told := install.make():
-                raise SystemExit(f"{install.name}: {told}")
-            install.put(wheel)
-        with ThreadPoolExecutor(1 if whole else len(ready) or 1) as pool:
-            results = list(pool.map(lambda install: install.test(whole), ready))
-    for install, (passed, told) in zip(ready, results, strict=True):
-        version = need(install.run("-c", "import platform; print(platform.python_version())")).strip()
-        print(f"{install.name} versions, Python {version}: {'passed' if passed else 'FAILED'}\n{told}")
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1 if whole else 2) as pool:
+        wheel, found = build(folder), pythons()
+        results = list(pool.map(lambda name: try_install(name, found, wheel, whole), ("lowest", "newest")))
+    print("\n".join(told for _, told in results))
     return 0 if all(passed for passed, _ in results) else 1
 
 

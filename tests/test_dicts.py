@@ -17,6 +17,8 @@ from hindsight.online.single_row import Dicts
 @pytest.fixture(params=["compiled", "dispatcher", "python"], autouse=True)
 def reader(request, monkeypatch):
     """Every test reads dicts by compiled code, by that through numba's dispatcher, and by plain Python alone."""
+    if private.PLAIN and request.param != "python":
+        pytest.skip("HINDSIGHT_PLAIN leaves plain Python alone")
     if request.param == "dispatcher":
         monkeypatch.setattr(private, "numba_known", lambda: False)
     if request.param == "python":

@@ -14,7 +14,8 @@ import pytest
 
 from hindsight.kernels import compiler, private
 
-PLAIN = {**os.environ, "HINDSIGHT_PLAIN": "1"}
+SWIFT, PLAIN = ({**os.environ, "HINDSIGHT_PLAIN": text} for text in ("0", "1"))
+swift_only = pytest.mark.skipif(private.PLAIN, reason="HINDSIGHT_PLAIN is set")
 
 LEARN = """
 import sys
@@ -43,6 +44,7 @@ print(private.numba_known(), dicts.READABLE, sorted(compiler.INLINE))
 """
 
 
+@swift_only
 def test_the_private_parts_of_this_numba_are_known():
     """Where this fails, try the parts that docs/private_parts.md lists with the new version, then raise LAST."""
     assert private.numba_known()
@@ -53,6 +55,7 @@ def test_an_unknown_numba_is_used_by_the_plain_path(version):
     assert not private.numba_known(version)
 
 
+@swift_only
 def test_dicts_are_read_by_plain_python_without_the_lock_or_outside_cpython():
     assert not private.dicts_readable(free_threaded=1)
     assert not private.dicts_readable("pypy")
@@ -68,7 +71,7 @@ def learnt(tmp_path, env) -> tuple[np.ndarray, str]:
 
 
 def test_all_plain_paths_learn_the_same(tmp_path):
-    swift, plain = learnt(tmp_path, os.environ), learnt(tmp_path, PLAIN)
+    swift, plain = learnt(tmp_path, SWIFT), learnt(tmp_path, PLAIN)
     assert swift[1] == "True True ['_nrt', 'error_model', 'forceinline']"
     assert plain[1] == "False False ['error_model']"
     np.testing.assert_allclose(plain[0], swift[0], rtol=1e-12, atol=1e-12)
@@ -78,13 +81,14 @@ def test_the_command_prints_the_same_by_the_plain_paths():
     words = ["-m", "hindsight", "learn", "sample:diabetes", "--learner", "widrow-hoff", "--eta", "0.1"]
     both = [
         subprocess.run([sys.executable, *words], capture_output=True, text=True, env=env, timeout=300)
-        for env in (os.environ, PLAIN)
+        for env in (SWIFT, PLAIN)
     ]
     assert both[0].returncode == 0, both[0].stderr
     told, plain = (done.stdout.splitlines()[:-1] for done in both)  # the last line has the seconds
     assert told == plain and len(told) > 3
 
 
+@swift_only
 def test_an_entry_point_gives_what_the_dispatcher_gives(monkeypatch):
     double = numba.njit(lambda values, k: values[k] * 2.0)
     args = (np.array([1.0, 2.5]), 1)
