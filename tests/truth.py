@@ -1061,8 +1061,8 @@ def draw(family: str, seed: int) -> tuple[Stream, np.random.Generator]:
 def tight() -> list[Stream]:
     """For every family a stream that meets its bound (nearly) with equality (the constructions of `naive`).
 
-    With them streams that broke the package once: a common shift of exponents, a mass that rises and falls, and rows
-    that are planted only to their own size.
+    With them one that breaks a condition, and streams that broke the package once: a common shift of exponents, a mass
+    that rises and falls, and rows that are planted only to their own size.
     """
     one, eye = np.ones((1, 1)), np.eye(4)
     sign, rates = np.array([1.0, -1.0, -1.0, 1.0]), np.array([0.5, 0.4, 0.1, 0.3])
@@ -1098,6 +1098,7 @@ def tight() -> list[Stream]:
         Stream("11 planted", L.glm_tron("logistic", 4.0), "logistic", one, half, planted=small),
         Stream("11 matching", L.glm_tron("clipped", 0.5), "clipped", one, y, start=-y),
         Stream("1'", L.widrow_hoff(0.5, "explicit").with_rates(rates), "widrow-hoff", eye, sign),
+        Stream("1'", L.widrow_hoff(0.5, "explicit").with_rates(3.0 * rates), "widrow-hoff", eye, sign),
         Stream("1'", L.descent("square", eta=0.5).with_rates(0.5 * rates), "square", eye, sign),
         Stream("1'", L.widrow_hoff(0.5, "explicit").with_rates(rates / 3.0), "widrow-hoff", eye, sign, weight=heavy),
     ]  # fmt: skip
