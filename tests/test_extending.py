@@ -100,19 +100,19 @@ class AdaGrad(NamedTuple):
 # ---------------------------------------------------------------- a geometry with a matrix
 
 
-class ForecasterState(NamedTuple):
+class CountingRowState(NamedTuple):
     inverse: Annotated[np.ndarray, matrix(1.0)]
     sums: Annotated[np.ndarray, vector(odd=True)]
     row: Annotated[np.ndarray, vector()]
     image: Annotated[np.ndarray, vector()]
 
 
-class Forecaster(NamedTuple):
+class CountingRow(NamedTuple):
     """Ridge regression that counts the row it predicts: z = b'(A + x x')^-1 x, with A = I + sum x x', b = sum y x."""
 
     radius: float
-    name = "vaw"
-    State = ForecasterState
+    name = "counting-row"
+    State = CountingRowState
 
     def dot(self, state, rows, t):
         _, q, top = inner(state.sums, rows, t)
@@ -134,9 +134,9 @@ class Forecaster(NamedTuple):
         return state.inverse @ state.sums
 
 
-def vaw() -> Learner:
+def counting_row() -> Learner:
     """Vovk, Azoury and Warmuth's forecaster."""
-    return Learner("vaw", parts.LOSSES["square"], parts.UPDATES["explicit"], Forecaster(1.0), constant(1.0))
+    return Learner("counting-row", parts.LOSSES["square"], parts.UPDATES["explicit"], CountingRow(1.0), constant(1.0))
 
 
 # ---------------------------------------------------------------- registered
@@ -150,8 +150,8 @@ def registered():
     hindsight.register(Huber(0.5))
     hindsight.register(PassiveAggressive(1.0))
     hindsight.register(AdaGrad)
-    hindsight.register(Forecaster)
-    hindsight.register(vaw)
+    hindsight.register(CountingRow)
+    hindsight.register(counting_row)
     yield
     for table, old in zip(tables, before, strict=True):
         table.clear()
@@ -166,11 +166,11 @@ def made(name: str) -> Learner:
         "huber-balanced": lambda: learners.descent("huber", "balanced", eta=0.1, radius=2.0),
         "passive-aggressive": lambda: learners.descent("hinge", update="passive-aggressive"),
         "adagrad": lambda: learners.descent("logistic", "adagrad", eta=0.1, radius=0.5),
-        "vaw": vaw,
+        "counting-row": counting_row,
     }[name]()
 
 
-NAMES = ("huber", "huber-implicit", "huber-balanced", "passive-aggressive", "adagrad", "vaw")
+NAMES = ("huber", "huber-implicit", "huber-balanced", "passive-aggressive", "adagrad", "counting-row")
 every = pytest.mark.parametrize("name", NAMES)
 
 
@@ -189,7 +189,7 @@ def played(name: str, X, y, weight=None, sizes=None, **options):
 
 
 @pytest.mark.parametrize(
-    "kinds", [(Huber,), (PassiveAggressive,), (AdaGradState, AdaGrad), (ForecasterState, Forecaster, vaw)]
+    "kinds", [(Huber,), (PassiveAggressive,), (AdaGradState, AdaGrad), (CountingRowState, CountingRow, counting_row)]
 )
 def test_each_takes_thirty_lines_at_most(kinds):
     code = [line for kind in kinds for line in inspect.getsource(kind).splitlines() if line.strip()]
@@ -231,9 +231,9 @@ def test_adagrad_equals_its_rule():
     close(run.weights, w)
 
 
-def test_vaw_equals_ridge_regression():
-    X, y, weight = stream("vaw")
-    run, margins = played("vaw", X, y, weight)
+def test_counting_the_row_equals_ridge_regression():
+    X, y, weight = stream("counting-row")
+    run, margins = played("counting-row", X, y, weight)
     A, b, rows = np.eye(6), np.zeros(6), np.c_[X, np.ones(len(X))]
     for t, (x, c) in enumerate(zip(rows, weight, strict=True)):
         close(margins[t], x @ np.linalg.solve(A + np.outer(x, x), b), 1e-10, scale=10.0)
@@ -281,7 +281,7 @@ def test_a_bad_row_changes_nothing(name):
     np.testing.assert_array_equal(run.weights, before)
 
 
-@pytest.mark.parametrize("name", ["huber", "passive-aggressive", "adagrad", "vaw"])
+@pytest.mark.parametrize("name", ["huber", "passive-aggressive", "adagrad", "counting-row"])
 def test_new_features_join_at_weight_0(name):
     X, y, _ = stream(name)
     run, _ = played(name, X, y)
@@ -316,7 +316,7 @@ ESTIMATORS = {
     "huber-implicit": lambda: hindsight.DescentRegressor(loss="huber", eta=0.5, update="implicit"),
     "passive-aggressive": lambda: hindsight.DescentClassifier("hinge", update="passive-aggressive"),
     "adagrad": lambda: hindsight.DescentClassifier("logistic", "adagrad", radius=0.5),
-    "vaw": lambda: hindsight.DescentRegressor("square", "vaw", eta=1.0),
+    "counting-row": lambda: hindsight.DescentRegressor("square", "counting-row", eta=1.0),
 }
 
 
@@ -327,7 +327,7 @@ def test_one_row_at_a_time_is_the_same(name):
     for x, target in zip(X, y, strict=True):
         one.learn_one({str(j): value for j, value in enumerate(x)}, target)
     close(one.coef_, many.coef_)
-    if name != "vaw":  # it predicts a row by weights that count the row itself
+    if name != "counting-row":  # it predicts a row by weights that count the row itself
         close(one.predict_one({str(j): value for j, value in enumerate(X[0])}), many.predict(X[:1])[0])
 
 
@@ -408,7 +408,7 @@ def table(tmp_path: Path, name: str) -> Path:
         ("huber", ["--learner", "descent", "--loss", "huber"]),
         ("passive-aggressive", ["--learner", "descent", "--loss", "hinge", "--update", "passive-aggressive"]),
         ("adagrad", ["--learner", "descent", "--loss", "logistic", "--geometry", "adagrad"]),
-        ("vaw", ["--learner", "vaw"]),
+        ("counting-row", ["--learner", "counting-row"]),
     ],
 )
 def test_the_command_knows_them_by_name(name, options, tmp_path):
@@ -421,7 +421,7 @@ def test_the_command_knows_them_by_name(name, options, tmp_path):
     found = CliRunner().invoke(app, ["predict", str(model), str(path)])
     assert found.exit_code == 0 and len(found.output.splitlines()) == 31
     found = CliRunner().invoke(app, ["learners"])
-    assert "vaw" in found.output
+    assert "counting-row" in found.output
 
 
 EXTENSION = """
@@ -518,7 +518,7 @@ def test_a_name_that_is_taken_is_refused():
     with pytest.raises(ValueError, match="there is another loss named 'square'"):
         hindsight.register(Huber(2.0), "square")
     with pytest.raises(ValueError, match="there is another learner named 'perceptron'"):
-        hindsight.register(vaw, "perceptron")
+        hindsight.register(counting_row, "perceptron")
     with pytest.raises(TypeError, match="register takes a part, or a function that makes a learner; got 3"):
         hindsight.register(3)
 
@@ -526,5 +526,5 @@ def test_a_name_that_is_taken_is_refused():
 def test_a_geometry_without_averages_or_starts_says_so():
     with pytest.raises(ValueError, match="the adagrad geometry keeps no average of its weights"):
         Run(made("adagrad"), 3, average=True)
-    with pytest.raises(ValueError, match="start: the vaw geometry has no other start than its own"):
-        Run(made("vaw"), 2, start=np.ones(3))
+    with pytest.raises(ValueError, match="start: the counting-row geometry has no other start than its own"):
+        Run(made("counting-row"), 2, start=np.ones(3))

@@ -51,7 +51,7 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
 
     The members are lazy implicit steps in the running geometry at five rates, three diagonal Newton learners and, where
     there are few features, online ridge regression. Each predicts every row before it is learnt; the prediction is
-    their mean, weighted by what each has lost. Neither the units of a column nor those of the target matter.
+    their mean, weighted by what each has lost [1]_, [2]_, [3]_. Neither the units of a column nor those of the target matter.
 
     The loss of the run is at most the promise of any member that has a theorem, plus a price for aggregation that is
     measured: `certify` finds the smallest such promise on the rows of the run.
@@ -89,6 +89,13 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, where the rows had names.
 
+    References
+    ----------
+    .. [1] V. Vovk, "Aggregating strategies", COLT 1990.
+    .. [2] J. Duchi, E. Hazan and Y. Singer, "Adaptive subgradient methods for online learning and stochastic
+       optimization", Journal of Machine Learning Research 12, 2011.
+    .. [3] V. Vovk, "Competitive on-line statistics", International Statistical Review 69(2), 2001.
+
     Examples
     --------
     >>> import numpy as np
@@ -124,7 +131,7 @@ class AutoClassifier(PanelMixin, LogisticProbabilityMixin, OnlineClassifier):
 
     The members are lazy implicit steps in the running geometry at five rates, three diagonal Newton learners and, where
     there are few features, two of second order. For the logistic loss the prediction is the mean of the members'
-    probabilities, weighted by what each has lost. The units of columns do not matter.
+    probabilities, weighted by what each has lost [1]_, [2]_, [3]_. The units of columns do not matter.
 
     Two classes share one panel, in which ``classes_[1]`` is positive; of more classes each has a panel against the
     rest, and their probabilities are scaled to sum to 1.
@@ -164,6 +171,14 @@ class AutoClassifier(PanelMixin, LogisticProbabilityMixin, OnlineClassifier):
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, where the rows had names.
+
+    References
+    ----------
+    .. [1] V. Vovk, "Aggregating strategies", COLT 1990.
+    .. [2] J. Duchi, E. Hazan and Y. Singer, "Adaptive subgradient methods for online learning and stochastic
+       optimization", Journal of Machine Learning Research 12, 2011.
+    .. [3] R. Jézéquel, P. Gaillard and A. Rudi, "Efficient improper learning for online logistic regression", COLT
+       2020.
 
     Examples
     --------

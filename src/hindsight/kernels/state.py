@@ -101,7 +101,8 @@ def reader(state: Any) -> Any:
     """The state for somebody who only predicts, beside others: the same arrays, with scratch fields of its own."""
     kind = type(state)
     fields = fields_of(kind).values()
-    return kind(*(values.copy() if field.scratch else values for values, field in zip(state, fields, strict=True)))
+    pairs = zip(state, fields, strict=True)
+    return kind(*(v.copy() if field.scratch or not v.flags.writeable else v for v, field in pairs))
 
 
 def resized(state: Any, old: int, new: int, intercept: bool) -> Any:
