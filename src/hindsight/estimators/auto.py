@@ -51,7 +51,8 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
 
     The members are lazy implicit steps in the running geometry at five rates, three diagonal Newton learners and, where
     there are few features, online ridge regression. Each predicts every row before it is learnt; the prediction is
-    their mean, weighted by what each has lost [1]_, [2]_, [3]_. Neither the units of a column nor those of the target matter.
+    their mean, weighted by what each has lost [1]_, [2]_, [3]_. Neither the units of a column nor those of the target
+    matter.
 
     The loss of the run is at most the promise of any member that has a theorem, plus a price for aggregation that is
     measured: `certify` finds the smallest such promise on the rows of the run.
