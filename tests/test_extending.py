@@ -25,7 +25,10 @@ from hindsight.kernels.state import matrix, vector
 from hindsight.online import learners, parts
 from hindsight.online.learners import Learner, constant
 from hindsight.online.run import Run
+from hindsight.online.saving import PARTS
 from hindsight.rows.data import Data
+from hindsight.storage import registry
+from hindsight.storage.registry import name_of
 
 # ---------------------------------------------------------------- a loss
 
@@ -145,8 +148,9 @@ def counting_row() -> Learner:
 @pytest.fixture(scope="module", autouse=True)
 def registered():
     """All of them known by name while these tests run."""
-    tables = (parts.LOSSES, parts.UPDATES, parts.GEOMETRIES, learners.LEARNERS)
-    before = [dict(table) for table in tables]
+    tables = (parts.LOSSES, parts.UPDATES, parts.GEOMETRIES, learners.LEARNERS, *PARTS.values())
+    tables += (registry._registered, registry._names)
+    before = [table.copy() for table in tables]
     hindsight.register(Huber(0.5))
     hindsight.register(PassiveAggressive(1.0))
     hindsight.register(AdaGrad)
@@ -512,6 +516,13 @@ def test_a_part_without_a_method_is_refused_in_one_sentence():
 
     with pytest.raises(TypeError, match=r"Swapped.value\(self, y, z\) must be value\(self, z, y\)"):
         hindsight.register(Swapped(1.0))
+
+
+def test_our_parts_in_a_learner_of_the_users_own_stay_ours():
+    ours = [type(getattr(learners.widrow_hoff(), role)) for role in ("loss", "update", "geometry", "rate")]
+    names = [name_of(part) for part in ours]
+    hindsight.register(lambda: learners.widrow_hoff(), "widrow-hoff-again")
+    assert [name_of(part) for part in ours] == names and all(name.startswith("online.learners:") for name in names)
 
 
 def test_a_name_that_is_taken_is_refused():

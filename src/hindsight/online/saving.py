@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..storage.fields import annotations_of, is_vector
-from ..storage.registry import storable, want
+from ..storage.registry import name_of, storable, want
 
 PARTS: dict[str, set[type]] = {"loss": set(), "update": set(), "geometry": set(), "rate": set()}
 POSITIVE = ("eta", "radius", "rates")  # parameters of parts that must be above 0
@@ -26,7 +26,10 @@ def register_part(role: str, cls: Any, where: str | None = None) -> None:
     where : str, default=None
         As in `hindsight.storage.registry.storable`.
     """
-    PARTS[role].add(storable(cls, check=partial(check_fields, cls), where=where))
+    PARTS[role].add(cls)
+    if name_of(cls) is not None:  # a learner of the user's own may have our parts: documents go on calling them ours
+        return
+    storable(cls, check=partial(check_fields, cls), where=where)
     if role == "geometry":
         storable(cls.State, where=where)
 
