@@ -164,6 +164,10 @@ def edits():
         "rounds of a descent": (
             descent, lambda f, t: tensor_of(state(f)["rounds"], t, lambda a: a - 99.0), "number of rounds is -94.0"
         ),
+        "an array for a number": (
+            regressor, lambda f, t: t.update(z=np.zeros((9, 9))) or f.update(n_features_in_={"$array": "z"}),
+            "`n_features_in_` is array",
+        ),
         "nan": (
             regressor, lambda f, t: tensor_of(state(f)["theta"], t, lambda a: a * np.nan), "`theta` must be numbers"
         ),
@@ -178,15 +182,16 @@ def all_edits():
 @pytest.mark.parametrize("name", [
     "a narrower run", "columns of names", "a row laid out", "more rounds than rates", "a scan before the first row",
     "a narrower halfspace", "knots without values", "places of symbols", "statistics of fewer classes",
-    "rounds of a descent", "nan",
+    "rounds of a descent", "an array for a number", "nan",
 ])  # fmt: skip
 def test_a_lie_that_leads_out_of_memory_is_refused(tmp_path, all_edits, name):
     estimator, edit, message = all_edits[name]
     estimator.save(tmp_path / "m")
     load(tmp_path / "m")
     forge(tmp_path / "m", lambda found, tensors: edit(fields_of(found), tensors))
-    with pytest.raises(ModelError, match=message):
+    with pytest.raises(ModelError, match=message) as error:
         load(tmp_path / "m")
+    assert len(str(error.value).splitlines()) == 1
 
 
 def test_a_narrower_second_run_of_a_checkpoint_is_refused(tmp_path):

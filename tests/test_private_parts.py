@@ -21,20 +21,14 @@ LEARN = """
 import sys
 from pathlib import Path
 import numpy as np
-from scipy.sparse import csr_matrix
-from hindsight import EGRegressor, PerceptronClassifier, WidrowHoffRegressor, WinnowClassifier
+from hindsight import PerceptronClassifier, WidrowHoffRegressor
 from hindsight.kernels import compiler, dicts, private
 
 rng = np.random.default_rng(7)
 X = rng.normal(size=(200, 6))
 X[rng.random(X.shape) < 0.4] = 0.0
 y, label = X @ rng.normal(size=6), rng.choice([-1, 1], 200)
-found = [
-    WidrowHoffRegressor(0.1).fit(X, y).coef_,
-    WidrowHoffRegressor(0.1).fit(csr_matrix(X), y).coef_,
-    EGRegressor(0.1, radius=9.0).fit(X, y).coef_,
-    PerceptronClassifier().fit(X, label).coef_,
-]
+found = [WidrowHoffRegressor(0.1).fit(X, y).coef_]
 model = PerceptronClassifier()
 for x, k in zip(X.tolist(), label.tolist(), strict=True):
     model.learn_one({f"name {j}": v for j, v in enumerate(x)}, k)

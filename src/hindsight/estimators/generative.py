@@ -219,6 +219,7 @@ class GenerativeClassifier(
         """
         check_is_fitted(self, "classes_")
         X = self._rows(X, reset=False)
+        self._check_named(X)
         if not isinstance(X, dict) and X.dtype.kind == "f":
             check_finite(X)
         joint = np.stack([density.logp(X) for density in self.densities_], axis=1) + self._log_priors()

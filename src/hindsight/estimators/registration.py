@@ -52,5 +52,5 @@ def check_runs(fields: dict[str, Any], kind: type) -> None:
         fits = type(features) is int and 0 < features <= run.features and alike
         want(fits, f"`n_features_in_` is {features!r:.40}, but a run has {run.features} features")
     classes = fields.get("classes_")
-    want(classes is None or len(runs) in (1, classes.size), "`runs_` must have one run, or one per class")
-    want(len(runs) > 1 or classes is None or classes.size <= 2, "`runs_` must have one run per class")
+    counts = (1,) if classes is None else (1, classes.size) if classes.size <= 2 else (classes.size,)
+    want(len(runs) in counts, f"`runs_` must have {counts[-1]} runs")

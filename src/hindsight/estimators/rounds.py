@@ -37,7 +37,7 @@ class RoundsMixin(BoundNotScoreMixin, FitMixin, SaveMixin, LinearMixin):
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:
-        if "histories_" not in fields:
+        if not any(name.endswith("_") for name in fields):  # not fitted
             return
         histories, features, facts = fields["histories_"], fields.get("n_features_in_"), fields["_facts"]
         known = isinstance(histories, list) and histories and all(isinstance(h, History) for h in histories)

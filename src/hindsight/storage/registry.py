@@ -131,7 +131,7 @@ def want(condition: bool, what: str) -> None:
     >>> want(1 + 1 == 2, "sums must be right")
     """
     if not condition:
-        raise ModelError(f"invalid document: {what}")
+        raise ModelError(f"invalid document: {' '.join(what.split())}")  # one line, whatever it shows of the file
 
 
 def name_of(cls: type) -> str | None:
