@@ -196,14 +196,14 @@ class MeanMixture(NamedTuple):
     clips: float
     State = MeanState
 
-    def used(self, state, z):
+    def within_range(self, state, z):
         return min(max(z, state.low[0]), state.high[0]) if self.clips != 0.0 else z
 
     def mixed_margin(self, loss, state, z):
         mean = 0.0
         for k in range(z.size):
-            mean += state.v[k] * self.used(state, z[k])
-        return self.used(state, mean)  # rounding may leave the range
+            mean += state.v[k] * self.within_range(state, z[k])
+        return self.within_range(state, mean)  # rounding may leave the range
 
     def set_rate(self, loss, state, c):
         state.heaviest[0] = max(state.heaviest[0], c)
@@ -224,7 +224,7 @@ class MeanMixture(NamedTuple):
         before, after = np.inf, np.inf
         for k in range(z.size):
             before = min(before, state.lost[k])
-            state.lost[k] += c * loss.value(self.used(state, z[k]), y)
+            state.lost[k] += c * loss.value(self.within_range(state, z[k]), y)
             after = min(after, state.lost[k])
         mix = after - before
         if state.rate[0] < np.inf:

@@ -111,6 +111,7 @@ def for_parts(function: Any, *parts: Any) -> Any:
 # Methods that only Python calls. To compiled code the name of a method hides a field of the same name, of any part.
 PYTHON_ONLY = frozenset(("weights", "place", "place_dual", "check_start", "iterate_sum", "dual", "of_rounds"))
 _known: set[tuple[str, ...]] = set()
+_fields: set[str] = set()
 
 
 def method_names() -> set[str]:
@@ -126,13 +127,25 @@ def own_method(kind: Any, name: str, arguments: tuple[str, ...]) -> Any:
 
 
 def part(kind: Any) -> Any:
-    """Let compiled code call the methods of a part, a NamedTuple class: numba takes those of the part's own class."""
-    for name, method in vars(kind).items():
-        if isinstance(method, types.FunctionType) and not name.startswith("_") and name not in PYTHON_ONLY:
-            arguments = tuple(inspect.signature(method).parameters)
-            if (name, *arguments) not in _known:
-                _known.add((name, *arguments))
-                words = f"lambda {', '.join(arguments)}: own_method(self.instance_class, {name!r}, {arguments!r})"
-                find = eval(words, {"own_method": own_method})
-                overload_method(BaseNamedTuple, name, jit_options=INLINE)(find)
+    """Let compiled code call the methods of a part, a NamedTuple class: numba takes those of the part's own class.
+
+    Numba looks for a method before it looks for a field, in every NamedTuple: no name can be both.
+    """
+    methods = {
+        name: method
+        for name, method in vars(kind).items()
+        if isinstance(method, types.FunctionType) and not name.startswith("_") and name not in PYTHON_ONLY
+    }
+    fields = _fields.union(getattr(kind, "_fields", ()), getattr(getattr(kind, "State", None), "_fields", ()))
+    both = fields & ({name for name, *_ in _known} | set(methods))
+    if both:
+        raise TypeError(f"{kind.__name__}: {min(both)} is a method of one part and a field of another: rename one")
+    _fields.update(fields)
+    for name, method in methods.items():
+        arguments = tuple(inspect.signature(method).parameters)
+        if (name, *arguments) not in _known:
+            _known.add((name, *arguments))
+            words = f"lambda {', '.join(arguments)}: own_method(self.instance_class, {name!r}, {arguments!r})"
+            find = eval(words, {"own_method": own_method})
+            overload_method(BaseNamedTuple, name, jit_options=INLINE)(find)
     return kind
