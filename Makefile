@@ -7,7 +7,7 @@ READY := .venv/ready
 .PHONY: run test test-wheel test-everywhere lint truth torture fuzz bench examples lock clean
 
 run: $(READY)
-	$(BIN)/hindsight learn sample:diabetes --learner widrow-hoff --eta 0.1 --update explicit --report report.html
+	$(BIN)/hindsight learn sample:diabetes --report report.html
 
 test: $(READY)
 	$(BIN)/ruff check .

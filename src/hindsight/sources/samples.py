@@ -28,19 +28,16 @@ CELL = (
 
 @dataclass(frozen=True)
 class SampleData:
-    """Rows, targets as text, the names of the features and of the target, and what was done to the rows."""
+    """Rows as they were measured, targets as text, the names of the features and of the target."""
 
     X: np.ndarray
     y: np.ndarray
     names: list[str]
     target: str
-    preparation: str
 
 
 def load_sample(name: str, target: str | None) -> SampleData:
     """Real data that comes with scikit-learn, read from its files without importing it.
-
-    Features are standardised, then divided by the largest row norm, so that |x|_2 <= 1.
 
     Parameters
     ----------
@@ -79,11 +76,7 @@ def load_sample(name: str, target: str | None) -> SampleData:
         names = [f"pixel-{j // 8}-{j % 8}" for j in range(64)]
     if target not in (None, column):
         raise SourceError(f"{PREFIX}{name}: the target is {column!r}, not {target!r}")
-    deviation = X.std(axis=0)
-    X = (X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
-    X /= np.sqrt((X * X).sum(axis=1).max())
-    preparation = f"standardised and scaled to |x|₂ ≤ 1; target {column!r}"
-    return SampleData(np.ascontiguousarray(X), y, names, column, preparation)
+    return SampleData(np.ascontiguousarray(X), y, names, column)
 
 
 def _text(path: Path) -> io.StringIO:
@@ -107,7 +100,6 @@ class SampleSource(Source):
     def __init__(self, where: str, target: str | None, labels: bool | None) -> None:
         super().__init__(where, ReadOptions(target=target, labels=labels, ahead=False))
         self.data = load_sample(where.removeprefix(PREFIX), target)
-        self.preparation = self.data.preparation
 
     @property
     def names(self) -> list[str]:
