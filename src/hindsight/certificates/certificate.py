@@ -55,12 +55,26 @@ class Milestone:
 @storable
 @dataclass(frozen=True)
 class Member:
-    """A member of a panel: its name, its weight at the end, its loss as used, and what it promises (or infinity)."""
+    """A member of a panel.
+
+    Attributes
+    ----------
+    name : str
+    share : float
+        Its weight at the end.
+    loss : float
+        What it lost, as the mixture used it.
+    bound : float
+        What it promises to lose at most; infinity where it has no theorem.
+    course : tuple of float
+        Its weight after the rounds of each milestone of the certificate.
+    """
 
     name: str
     share: float
     loss: float
     bound: float
+    course: tuple[float, ...] = ()
 
 
 @storable
@@ -141,13 +155,25 @@ class Certificate:
         if 0.0 < self.best_eta < math.inf:
             kept = f" with these {self.theorem.own}" if self.theorem.own else ""
             lines.append(f"  for this rival{kept} η = {_n(self.best_eta)} would have made the bound smallest")
-        return lines + [f"  {note}" for note in self.notes]
+        return lines + [f"  {note}" for note in self.notes] + self.member_lines()
+
+    def member_lines(self) -> list[str]:
+        """A table of the members of a panel."""
+        if not self.members:
+            return []
+        wide = max(len(member.name) for member in self.members)
+        lines = [f"  {'member':<{wide}} {'weight':>8} {'lost':>12} {'promises':>12}"]
+        for member in self.members:
+            promise = _n(member.bound) if math.isfinite(member.bound) else "nothing"
+            lines.append(f"  {member.name:<{wide}} {member.share:>8.4f} {_n(member.loss):>12} {promise:>12}")
+        return lines
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
     def _repr_html_(self) -> str:
         head, *rest = self.lines()
+        rest = rest[: len(rest) - len(self.member_lines())]
         rows = "".join(
             f"<tr><td>{c.rounds:,}</td><td>{_n(c.measured)}</td><td>{_n(c.rival)}</td><td>{_n(c.bound)}</td></tr>"
             for c in self.path
@@ -157,6 +183,14 @@ class Certificate:
             if rows
             else ""
         )
+        if self.members:
+            cells = "".join(
+                f'<tr><td style="text-align:left">{html.escape(m.name)}</td><td>{m.share:.4f}</td><td>{_n(m.loss)}</td>'
+                f"<td>{_n(m.bound) if math.isfinite(m.bound) else 'nothing'}</td></tr>"
+                for m in self.members
+            )
+            heads = "<th>weight</th><th>lost</th><th>promises</th>"
+            table = f'<table><tr><th style="text-align:left">member</th>{heads}</tr>{cells}</table><br>{table}'
         body = "".join(f"<li>{html.escape(line.strip())}</li>" for line in rest)
         colour = COLOURS[self.verdict]
         return (

@@ -7,7 +7,7 @@ their losses as the mixture used them, clipped to the range of the targets seen.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -56,7 +56,13 @@ def certify_panel(
             promised[k] = float(case.bound[-1]) - float((case.measured - used).sum())
     shares = run.shares
     table = tuple(
-        Member(member_name(m.learner), float(shares[k]), float(lost[k]), float(promised[k]))
+        Member(
+            member_name(m.learner),
+            float(shares[k]),
+            float(lost[k]),
+            float(promised[k]),
+            tuple(float(mark.shares[k]) for mark in course),
+        )
         for k, m in enumerate(run.members)
     )
     if not cases:
@@ -74,7 +80,7 @@ def certify_panel(
     path = course_of_bound(case, used, course, run.mixture.members)
     kind = "accounting: most of the bound is price that the run itself met" if paid > 0.5 else "promise"
     notes = (
-        f"the best fixed predictor: {best:.6g}; the best constant: {constant:.6g}",
+        f"the best fixed predictor found: {best:.6g}; the best constant: {constant:.6g}",
         f"signed by {table[signer].name}, which promises {promised[signer]:.6g}; aggregation costs {price:.6g}",
         f"paid share {100 * paid:.3g} %: {kind}",
         *((f"the run lost less than every fixed predictor found ({best:.6g})",) if measured < best else ()),
@@ -142,8 +148,18 @@ def best_constant(run: PanelRun, t: Rounds, on: np.ndarray) -> float:
     return min(float((c * each_loss(loss, np.full(t.y.size, z), t.y)).sum()) for z in tries)
 
 
-def mixture_course(run: PanelRun, rounds: list[Rounds], marks: list[int]) -> list[tuple[int, float, float, float]]:
-    """(rounds, loss, rate, gap) of the mixture at each mark, played again; empty where a member has left on the way."""
+class Mark(NamedTuple):
+    """A mixture after so many rounds: what it lost, its rate, the price met, and the weights of its members."""
+
+    rounds: int
+    loss: float
+    rate: float
+    gap: float
+    shares: np.ndarray
+
+
+def mixture_course(run: PanelRun, rounds: list[Rounds], marks: list[int]) -> list[Mark]:
+    """The mixture at each mark, played again; empty where a member has left on the way."""
     if run.left:
         return []
     margins = np.stack([t.z for t in rounds], axis=1)
@@ -156,7 +172,8 @@ def mixture_course(run: PanelRun, rounds: list[Rounds], marks: list[int]) -> lis
             margins[part], t.y[part], t.c[part], run.bias, loss, run.mixture, geometry, state, t.q[part], t.top[part],
             tally, out[part],
         )  # fmt: skip
-        found.append((mark, float(tally[0].loss), float(state.rate[0]), float(state.gap[0])))
+        shares = run.mixture.shares(state)
+        found.append(Mark(mark, float(tally[0].loss), float(state.rate[0]), float(state.gap[0]), shares))
         first = mark
     if not np.isclose(tally[0].loss, run.tally[0].loss, rtol=1e-9, atol=1e-12):
         raise MismatchError(
@@ -166,12 +183,16 @@ def mixture_course(run: PanelRun, rounds: list[Rounds], marks: list[int]) -> lis
     return found
 
 
-def course_of_bound(
-    case: AppliedTheorem, used: np.ndarray, course: list[tuple[int, float, float, float]], members: int
-) -> tuple[Milestone, ...]:
+def course_of_bound(case: AppliedTheorem, used: np.ndarray, course: list[Mark], members: int) -> tuple[Milestone, ...]:
     """The run at each mark, with what the signer and the mixture promised there."""
     rival, bound = np.cumsum(case.rival), case.bound - np.cumsum(case.measured - used)
     return tuple(
-        Milestone(k, lost, float(rival[k - 1]), float(bound[k - 1]) + math.log(members) / rate + gap, case.potential)
-        for k, lost, rate, gap in course
+        Milestone(
+            mark.rounds,
+            mark.loss,
+            float(rival[mark.rounds - 1]),
+            float(bound[mark.rounds - 1]) + math.log(members) / mark.rate + mark.gap,
+            case.potential,
+        )
+        for mark in course
     )

@@ -68,9 +68,7 @@ def learn(
     ] = None,
     seed: Annotated[int, option("Seed of --sample.", ROWS, min=0)] = 0,
     passes: Annotated[int, option("The number of passes over the rows.", ROWS, min=1)] = 1,
-    learner: Annotated[str, option("One of {learners} (or {batch}, in batches); several: A,B.", LEARNER)] = (
-        "auto"
-    ),
+    learner: Annotated[str, option("One of {learners} (or {batch}, in batches); several: A,B.", LEARNER)] = ("auto"),
     eta: Annotated[str | None, option("The rate η, above 0; several: 0.01,0.1.", LEARNER)] = None,
     power: Annotated[float, option("Rates fall as η·t^−power.", LEARNER)] = 0.0,
     update: Annotated[str | None, option("{takers}: one of {updates}.", LEARNER)] = None,

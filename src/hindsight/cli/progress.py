@@ -12,6 +12,23 @@ from .text import print_lines
 if TYPE_CHECKING:
     from ..training.state import TrainingState
 
+
+def shares_of(runs: list[Any]) -> dict[str, float]:
+    """The weight of each member of a panel; empty where the runs are of no panel."""
+    from ..online import panel
+
+    return panel.shares_of(runs)
+
+
+def leader(state: TrainingState) -> str:
+    """The member of a panel with the largest weight, and that."""
+    shares = shares_of(state.runs[0])
+    if not shares:
+        return ""
+    name = max(shares, key=lambda name: shares[name])
+    return f"  {name} {100 * shares[name]:.0f} %"
+
+
 SHOWS = ("auto", "table", "json", "none")
 
 
@@ -82,7 +99,10 @@ class Progress:
             return
         mistakes = f" {'mistakes':>10}" if state.labels else ""
         if len(self.titles) == 1:
-            self._print(f"{'rows':>12} {'mean loss':>12} {'since last':>12}{mistakes} {'constant':>12} {'rows/s':>10}")
+            leader = "  leading member" if shares_of(state.runs[0]) else ""
+            self._print(
+                f"{'rows':>12} {'mean loss':>12} {'since last':>12}{mistakes} {'constant':>12} {'rows/s':>10}{leader}"
+            )
         else:
             for k, title in enumerate(self.titles):
                 self._print(f"  [{k + 1}] {title}")
@@ -96,12 +116,15 @@ class Progress:
         means = [loss / weight for loss in losses]
         constant, speed = state.best_constant() / weight, done / (time.perf_counter() - self.began)
         if self.show == "json":
-            line: dict[str, Any] = {"rows": done, "read": state.bytes_read, "rows_per_second": round(speed)}
-            line |= {"mean_loss": means, "since_last": since, "best_constant": constant}
-            self._print(json.dumps(line | ({"mistakes": state.mistakes} if state.labels else {})))
+            record: dict[str, Any] = {"rows": done, "read": state.bytes_read, "rows_per_second": round(speed)}
+            record |= {"mean_loss": means, "since_last": since, "best_constant": constant}
+            shares = shares_of(state.runs[0])
+            record |= ({"mistakes": state.mistakes} if state.labels else {}) | ({"shares": shares} if shares else {})
+            self._print(json.dumps(record))
         elif len(means) == 1:
             wrong = f" {state.mistakes[0]:>10,}" if state.labels else ""
-            self._print(f"{done:>12,} {means[0]:>12.6g} {since[0]:>12.6g}{wrong} {constant:>12.6g} {speed:>10,.0f}")
+            line = f"{done:>12,} {means[0]:>12.6g} {since[0]:>12.6g}{wrong} {constant:>12.6g} {speed:>10,.0f}"
+            self._print(line + leader(state))
         else:
             self._print(f"{done:>12,}" + "".join(f" {v:>12.6g}" for v in means) + f" {constant:>12.6g} {speed:>10,.0f}")
         self.before, self.last, self.weight, self.next = losses, done, weight, 2 * self.next

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .progress import shares_of
+from .text import CONTROL
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..certificates.certificate import Certificate
     from ..training.state import TrainingState
+
+SHOWN = 6  # weights of the summary
 
 
 def about(state: TrainingState) -> str:
@@ -57,11 +62,16 @@ def summary(
         if len(titles) > 1:
             yield titles[k]
         yield f"{what} {loss:.6g}, mean {loss / state.weight:.6g}{wrong}"
-        yield f"max |x|₂ = {facts.x2:.6g}, max |x|∞ = {facts.xinf:.6g}, Σ|g|² = {facts.gradient:.6g}"
+        sizes = f"max |x|₂ = {facts.x2:.6g}, " if runs[0].learner.geometry.linear else ""  # others measure otherwise
+        yield f"{sizes}max |x|∞ = {facts.xinf:.6g}, Σ|g|² = {facts.gradient:.6g}"
+        shares = {name: share for name, share in shares_of(runs).items() if share >= 0.005}
+        if shares:
+            yield "members: " + ", ".join(f"{name} {100 * shares[name]:.0f} %" for name in ranked(shares))
+        yield from weight_lines(state, k)
         for warning in assumption_warnings(runs[0]):
             yield f"warning: {warning}"
-    best = "mistakes" if state.labels else "squared error"
-    yield f"the best constant: {best} {state.best_constant():.6g}"
+    constant = state.best_constant()
+    yield f"the best constant: {state.constant_quantity} {constant:.6g}, mean {constant / state.weight:.6g}"
     # In a shorter run, loading the kernel takes most of the time.
     speed = f", {state.rows_done / seconds:,.0f} rows/s" if seconds > 2.0 else ""
     yield f"{seconds:.2f} s{speed}"
@@ -72,3 +82,23 @@ def summary(
         if len(titles) > 1:
             yield titles[k]
         yield from combined(each).lines()
+
+
+def ranked(values: dict[str, float]) -> list[str]:
+    """The names, that of the largest value first."""
+    return sorted(values, key=lambda name: -abs(values[name]))
+
+
+def weight_lines(state: TrainingState, which: int) -> Iterator[str]:
+    """The weights of a panel that move its predictions most: by their size times the largest value of the feature."""
+    runs, names = state.runs[which], state.names
+    if len(runs) > 1 or names is None or not shares_of(runs):
+        return
+    run: Any = runs[0]
+    w, sizes = run.weights, run.largest_x
+    moves = {name: float(w[j] * sizes[j]) for j, name in enumerate(names[: runs[0].features])}
+    place = {name: j for j, name in enumerate(names)}
+    shown = ", ".join(f"{name.translate(CONTROL)} {w[place[name]]:.4g}" for name in ranked(moves)[:SHOWN])
+    more = f", … ({len(moves):,} features)" if len(moves) > SHOWN else ""
+    start = f", intercept {w[-1]:.4g}" if runs[0].intercept else ""
+    yield f"weights: {shown}{more}{start}"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import AssumptionWarning
-from ..online.panel import LIMIT, PanelRun, auto
+from ..online.panel import LIMIT, PanelRun, auto, shares_of
 from ..online.run import Run
 from .mixins import LogisticProbabilityMixin
 from .online_classifier import OnlineClassifier
@@ -40,10 +40,7 @@ class PanelMixin:
     @property
     def shares_(self) -> dict[str, float]:
         """The weight of each member in the mixture by name; of several runs the mean over them."""
-        from ..online.panel import member_name
-
-        names = [member_name(run.learner) for run in self.runs_[0].members]
-        return dict(zip(names, np.mean([run.shares for run in self.runs_], axis=0).tolist(), strict=True))
+        return shares_of(self.runs_)
 
 
 class AutoRegressor(PanelMixin, OnlineRegressor):

@@ -148,6 +148,14 @@ def member_name(learner: Learner) -> str:
     return f"{learner.name}({', '.join(shown)})"
 
 
+def shares_of(runs: list[Any]) -> dict[str, float]:
+    """The weight of each member by name, the mean over runs of one panel; empty where they are runs of no panel."""
+    if not all(isinstance(run, PanelRun) for run in runs):
+        return {}
+    names = [member_name(member.learner) for member in runs[0].members]
+    return dict(zip(names, np.mean([run.shares for run in runs], axis=0).tolist(), strict=True))
+
+
 def auto(loss: str = "square", second_order: str = "auto", limit: int = LIMIT) -> Panel:
     """The panel that needs no rate: five running members, three of diagonal Newton, and second order where it pays."""
     choice("loss", loss, LOSSES)
@@ -212,6 +220,12 @@ class PanelRun(Run):
     def weights(self) -> np.ndarray:
         """The mean of the members' weights by their shares."""
         return np.asarray(self.shares @ np.array([run.weights for run in self.members]))
+
+    @property
+    def largest_x(self) -> np.ndarray:
+        """The largest size of each coordinate so far, where a member keeps it; otherwise ones."""
+        kept = [run.state.largest_x for run in self.members if hasattr(run.state, "largest_x")]
+        return kept[0] if kept else np.ones(self.members[0].width)
 
     def snapshot(self) -> tuple[Any, ...]:
         """A copy of the state, for `restore`."""

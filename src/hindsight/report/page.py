@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..content_policy import policy_tag
 from ..storage.container import write_text
+from .shares import shares_chart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +46,7 @@ def write_page(path: str, source: str, about: str, certificates: Sequence[Certif
         If the file cannot be written.
     """
     title = f"Hindsight: {source}"
-    body = "".join(chart(c) + c._repr_html_() for c in certificates)
+    body = "".join(chart(c) + shares_chart(c) + c._repr_html_() for c in certificates)
     text = (
         f'<!doctype html><html lang="en"><meta charset="utf-8">{policy_tag(styles=[STYLE])}'
         f"<title>{html.escape(title)}</title><style>{STYLE}</style><h1>{html.escape(title)}</h1><p>{html.escape(about)}</p>{body}</html>\n"

@@ -162,8 +162,24 @@ class TrainingState:
         ]
 
     def best_constant(self) -> float:
-        """What the best constant in hindsight loses on the rows so far: squared error, or (weighted) mistakes."""
-        return float(self.constant[2] if self.labels is None else self.constant.sum() - self.constant.max())
+        """What the best constant in hindsight loses on the rows so far: squared error, log loss or (weighted) mistakes.
+
+        It is the log loss where all learners have that, of all runs where each label is against the rest.
+        """
+        if self.labels is None:
+            return float(self.constant[2])
+        return log_loss_of_constant(self.constant) if self.in_logs else float(self.constant.sum() - self.constant.max())
+
+    @property
+    def in_logs(self) -> bool:
+        """Whether all learners are judged by the log loss."""
+        of = [runs[0].learner for runs in self.runs]
+        return all(f.targets == "unit" and f.loss.link == "logistic" and f.score == "loss" for f in of)
+
+    @property
+    def constant_quantity(self) -> str:
+        """What `best_constant` is a sum of."""
+        return "squared error" if self.labels is None else "log loss" if self.in_logs else "mistakes"
 
     def to_model(self, certificate: Certificate | Certificates | None = None) -> Model:
         """The model of the first learner, once all rows were learnt."""
@@ -176,6 +192,13 @@ class TrainingState:
         return Model(
             self.runs[0], self.names, self.labels, None, self.plan.settings(), preparation, self.digest, certificate
         )
+
+
+def log_loss_of_constant(weights: np.ndarray) -> float:
+    """What the best constant probability loses, by the weight of each label; of several the sum, each against all."""
+    total = weights.sum()
+    pairs = [(w, total - w) for w in (weights[1:] if weights.size == 2 else weights)]
+    return float(sum(w * np.log(total / w) for pair in pairs for w in pair if w > 0.0))
 
 
 def same_plain(a: Any, b: Any) -> bool:
