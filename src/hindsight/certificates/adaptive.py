@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from ..online.margins import each_loss, each_mean, each_slope
 from . import adaptive_theorems as theorems
 from .applied import AppliedTheorem, closeness
 from .certificate import Assumption, Comparator
+from .convex import no_theorem
 from .rivals.metric import best_in_metric
 
 if TYPE_CHECKING:
@@ -23,9 +25,9 @@ ROOT = 1e-12  # relative error of the roots that second order takes
 
 
 def start_of(run: Run) -> np.ndarray:
-    """w_1: 0, with the first target as the intercept where targets are numbers."""
-    start = np.zeros(run.width)
-    if run.intercept:
+    """w_1: that of the run, with the first target as the intercept where the learner starts there."""
+    start = run.first.copy()
+    if run.intercept and hasattr(run.state, "base"):
         start[-1] = run.state.base[0]
     return start
 
@@ -53,20 +55,55 @@ def sought(
 
 def running(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
     """Theorem R: lazy implicit steps in a metric that never falls."""
-    loss, state, on = run.learner.loss, run.state, in_play(run, t)
-    s, c = -t.step * on, t.c * on
-    after = t.z - t.q * s
+    on, state = in_play(run, t), run.state
+    return lazy_steps(run, data, t, on, -t.step * on, t.q, Metric(state.metric, state.theta, state.base[0]), u, tol)
+
+
+def scale_free(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
+    """Theorem R in the metric M²/η, for explicit and implicit steps at a constant rate."""
+    if not run.learner.rate.is_constant():
+        return no_theorem(run, data, t, u, tol)
+    eta, state = float(t.eta[0]), run.state
+    metric = Metric(state.largest_x**2 / eta, state.theta / eta, 0.0)
+    return lazy_steps(run, data, t, np.ones(t.row.size), -t.step / eta, eta * t.q, metric, u, tol)
+
+
+def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
+    """Theorem R in the metric 1/η: implicit steps of any convex loss in the Euclidean geometry, at a constant rate."""
+    if not run.learner.rate.is_constant():
+        return no_theorem(run, data, t, u, tol)
+    eta, start = float(t.eta[0]), run.first
+    at_start = data.margins(start)[t.row] if start.any() else 0.0
+    metric = Metric(np.full(run.width, 1.0 / eta), (run.weights - start) / eta, at_start)
+    found = lazy_steps(run, data, t, np.ones(t.row.size), -t.step / eta, eta * t.q, metric, u, tol)
+    return replace(found, theorem=theorems.PROXIMAL)
+
+
+class Metric(NamedTuple):
+    """The metric at the end, the sum of the steps, and the margins of the start."""
+
+    a: np.ndarray
+    theta: np.ndarray
+    base: Any
+
+
+def lazy_steps(
+    run: Run, data: Data, t: Rounds, on: np.ndarray, s: np.ndarray, q: np.ndarray, metric: Metric, u: Any, tol: float
+) -> AppliedTheorem:
+    """Theorem R for the slopes s that were used, taken at z, or at z − q s where steps are implicit."""
+    loss, c = run.learner.loss, t.c * on
+    after = t.z - q * s if run.learner.update.name == "implicit" else t.z
     paid = c * each_loss(loss, t.z, t.y)
-    u, half, gap, how, notes = sought(run, data, t, on, state.metric, u, tol)
+    u, half, gap, how, notes = sought(run, data, t, on, metric.a, u, tol)
     z = data.margins(u)[t.row]
     rival = c * each_loss(loss, z, t.y)
     off, near = slope_error(loss, s, c, after, t)
     idle = (s == 0.0) & (off > 0.0)  # no step was made: the round is paid for
-    price = theorems.running_price(paid, c * each_loss(loss, after, t.y), s, t.q) + off * np.abs(z - after) + near
-    price = np.where(idle, paid, price)
-    spent = float((-s * (t.z - state.base[0]) + 0.5 * t.q * s * s).sum())
-    seen = state.metric > 0.0
-    potential = 0.5 * float((state.theta[seen] ** 2 / state.metric[seen]).sum())
+    price = theorems.running_price(paid, c * each_loss(loss, after, t.y), s, t.z - after, q)
+    price = np.where(idle, paid, price + off * np.abs(z - after) + near)
+    spent = float((-s * (t.z - metric.base) + 0.5 * q * s * s).sum())
+    seen = metric.a > 0.0
+    potential = 0.5 * float((metric.theta[seen] ** 2 / metric.a[seen]).sum())
     return AppliedTheorem(
         theorems.RUNNING,
         f"{loss.name} loss",

@@ -31,11 +31,19 @@ AGGREGATION = Theorem(
     "aggregation", "Vovk 1990; Cesa-Bianchi, Lugosi 2006",
     "L ≤ min_k [bound_k − (L_k − L_k as used)] + ln(K)/η + Σ δₜ", "aggregation",
 )  # fmt: skip
+DRIFT = Theorem(
+    "aggregation with drift", "Herbster, Warmuth 1998",
+    "L ≤ min_k [bound_k − (L_k − L_k as used)] + (ln(K) − (T − 1) ln(1 − α + α/K))/η + Σ δₜ", "aggregation",
+)  # fmt: skip
+PROXIMAL = Theorem(
+    "implicit descent", "Kulis, Bartlett 2010; McMahan 2017",
+    "L ≤ L_u + |u − w₁|²/(2η) + Σ πₜ", "implicit-descent",
+)  # fmt: skip
 
 
-def running_price(paid: Array, paid_after: Array, s: Array, q: Array) -> Array:
-    """What a lazy step costs beyond the comparator: π = cℓ(z) − cℓ(z″) − s(z − z″) + ½ q s² with z″ = z − q s."""
-    return paid - paid_after - 0.5 * q * s * s
+def running_price(paid: Array, paid_after: Array, s: Array, apart: Array, q: Array) -> Array:
+    """What a lazy step costs beyond the comparator: π = cℓ(z) − cℓ(z″) − s(z − z″) + ½ q s², s the slope at z″."""
+    return paid - paid_after - s * apart + 0.5 * q * s * s
 
 
 def ridge_price(paid: Array, z: Array, y: Array, c: Array, q: Array) -> Array:

@@ -23,6 +23,7 @@ from .milestones import milestones
 from .mistakes import perceptron, winnow
 from .panel import certify_panel
 from .replay import replay
+from .scale_free import scale_free_perceptron
 from .square import exponentiated_gradient, implicit_widrow_hoff, widrow_hoff
 from .theorems import Verdict
 
@@ -41,6 +42,9 @@ FAMILIES = {  # what a learner may declare as its theorem
     "exponentiated-gradient": exponentiated_gradient,
     "convex-descent": convex,
     "running": adaptive.running,
+    "scale-free": adaptive.scale_free,
+    "implicit-descent": adaptive.implicit_descent,
+    "scale-free-perceptron": scale_free_perceptron,
     "ridge": adaptive.ridge,
     "vaw": adaptive.forecaster,
     "newton": adaptive.newton,

@@ -86,7 +86,7 @@ def no_theorem(
         why = f"the theorem {run.learner.theorem} speaks of a constant rate"
     elif run.learner.update.name == "implicit":
         why = (
-            "implicit steps are covered by no theorem here beyond the square loss in the Euclidean geometry at a "
+            "implicit steps are covered by no theorem here beyond the Euclidean and scale-free geometries at a "
             "constant rate"
         )
     nothing = np.full(t.z.size, math.nan)

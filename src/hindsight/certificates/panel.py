@@ -15,6 +15,7 @@ from ..errors import MismatchError
 from ..kernels import state as states
 from ..kernels.aggregation import mix
 from ..kernels.compiler import for_parts
+from ..kernels.drift import best_sequence
 from ..kernels.facts import empty_facts
 from ..online.margins import each_loss
 from ..online.panel import member_name
@@ -41,13 +42,13 @@ def certify_panel(
     marks = sorted({min(t.row.size, 2**k) for k in range(t.row.size.bit_length() + 1)})
     course = mixture_course(run, rounds, marks)
     measured = float(run.facts.loss)
-    price = aggregation_price(run.state, run.mixture.members)
+    price = aggregation_price(run)
     cases: dict[int, AppliedTheorem] = {}
     promised = np.full(len(run.members), math.inf)
-    lost = np.empty(len(run.members))
+    lost, every = np.empty(len(run.members)), np.empty((t.row.size, len(run.members)))
     for k, member in enumerate(run.members):
         used = t.c * on * each_loss(loss, used_margins(run, rounds[k], on), t.y)
-        lost[k] = float(used.sum())
+        lost[k], every[:, k] = float(used.sum()), used
         if member.learner.theorem is None:
             continue
         case = families[member.learner.theorem](member, data, rounds[k], u, tol)
@@ -72,17 +73,23 @@ def certify_panel(
     bound = float(promised[signer]) + price
     scale = float((t.c * on * t.y**2).sum())
     found, equality = theorems.verdict(measured, bound, scale)
+    followed: tuple[str, ...] = ()
+    if run.learner.drift and not run.left:
+        most, words = tracking(run, every)
+        found = found if theorems.verdict(measured, most, scale)[0] is Verdict.HOLDS else Verdict.BROKEN
+        followed = (words,)
     best = min((float(c.rival.sum()) for c in cases.values()), default=math.nan)
     constant = best_constant(run, t, on)
     met = float(case.bound[-1]) - float(case.rival.sum()) - case.potential  # of the signer's bound, the price met
     paid = (met - float(case.measured.sum() - lost[signer]) + price) / bound if bound > 0 else math.nan
     used = t.c * on * each_loss(loss, used_margins(run, rounds[signer], on), t.y)
-    path = course_of_bound(case, used, course, run.mixture.members)
+    path = course_of_bound(run, case, used, course)
     kind = "accounting: most of the bound is price that the run itself met" if paid > 0.5 else "promise"
     notes = (
         f"the best fixed predictor found: {best:.6g}; the best constant: {constant:.6g}",
         f"signed by {table[signer].name}, which promises {promised[signer]:.6g}; aggregation costs {price:.6g}",
         f"paid share {100 * paid:.3g} %: {kind}",
+        *followed,
         *((f"the run lost less than every fixed predictor found ({best:.6g})",) if measured < best else ()),
         *((f"left for too many features: {', '.join(run.left)}",) if run.left else ()),
     )
@@ -90,7 +97,7 @@ def certify_panel(
         case.comparator.u, case.comparator.loss, case.comparator.norm, case.comparator.gap, case.comparator.found
     )
     return Certificate(
-        found, adaptive_theorems.AGGREGATION, case.quantity, measured, bound, comparator,
+        found, adaptive_theorems.DRIFT if run.learner.drift else adaptive_theorems.AGGREGATION, case.quantity, measured, bound, comparator,
         (*case.assumptions, Assumption("members were weighed by what they had lost before", True)),
         run.rounds, math.nan, equality, path, notes, label, table,
     )  # fmt: skip
@@ -115,9 +122,44 @@ def holds(case: AppliedTheorem, t: Rounds) -> bool:
     return kept and (case.sharper is None or theorems.verdict(*case.sharper[:2], scale)[0] is Verdict.HOLDS)
 
 
-def aggregation_price(state: Any, members: int) -> float:
-    """ln(K)/η + Σδ: what a mixture may lose beyond its best member."""
-    return math.log(members) / float(state.rate[0]) + float(state.gap[0])
+def aggregation_price(run: PanelRun) -> float:
+    """What a mixture may lose beyond its best member: ln(K)/η + Σδ, and with a drift what staying with it costs."""
+    return at_rate(run, float(run.state.rate[0]), rounds_shared(run)) + float(run.state.gap[0])
+
+
+def at_rate(run: PanelRun, rate: float, rounds: float) -> float:
+    """(ln K + the cost of as many rounds with one member)/η."""
+    return (math.log(run.mixture.members) + max(0.0, rounds - 1.0) * staying(run)) / rate
+
+
+def rounds_shared(run: PanelRun) -> float:
+    """Rounds after which weight was shared."""
+    return float(run.state.shared[0]) if run.learner.drift else 0.0
+
+
+def staying(run: PanelRun) -> float:
+    """−ln of the weight that passes from a member to itself in a round, 1 − α + α/K."""
+    alpha = run.learner.drift
+    return -math.log1p(alpha / run.mixture.members - alpha) if alpha else 0.0
+
+
+def tracking(run: PanelRun, used: np.ndarray) -> tuple[float, str]:
+    """What is promised against the best sequence of members in hindsight, and how to say it.
+
+    `used` has what each member lost, a row per round. A sequence with B switches costs ln K + B ln(K/α) and, for each
+    round without one, −ln(1 − α + α/K), all over η.
+    """
+    rate, members = float(run.state.rate[0]), run.mixture.members
+    if not rate < math.inf:
+        return math.inf, "the range of the targets is 0: nothing was weighed"
+    switch = math.log(members / run.learner.drift) / rate
+    room = np.empty((3, used.shape[1]))
+    cost, lost, switches = best_sequence(np.ascontiguousarray(used), staying(run) / rate, switch, *room)
+    bound = cost + math.log(members) / rate + float(run.state.gap[0])
+    return bound, (
+        f"against the best sequence of members, which switches {switches:,.0f} times and loses {lost:.6g}: "
+        f"at most {bound:.6g}"
+    )
 
 
 def used_margins(run: PanelRun, t: Rounds, on: np.ndarray) -> np.ndarray:
@@ -149,12 +191,13 @@ def best_constant(run: PanelRun, t: Rounds, on: np.ndarray) -> float:
 
 
 class Mark(NamedTuple):
-    """A mixture after so many rounds: what it lost, its rate, the price met, and the weights of its members."""
+    """A mixture after so many rounds: loss, rate, price met, rounds after which weight was shared, and all weights."""
 
     rounds: int
     loss: float
     rate: float
     gap: float
+    shared: float
     shares: np.ndarray
 
 
@@ -172,8 +215,9 @@ def mixture_course(run: PanelRun, rounds: list[Rounds], marks: list[int]) -> lis
             margins[part], t.y[part], t.c[part], run.bias, loss, run.mixture, geometry, state, t.q[part], t.top[part],
             tally, out[part],
         )  # fmt: skip
-        shares = run.mixture.shares(state)
-        found.append(Mark(mark, float(tally[0].loss), float(state.rate[0]), float(state.gap[0]), shares))
+        shared = float(state.shared[0]) if run.learner.drift else 0.0
+        sums = float(tally[0].loss), float(state.rate[0]), float(state.gap[0])
+        found.append(Mark(mark, *sums, shared, run.mixture.shares(state)))
         first = mark
     if not np.isclose(tally[0].loss, run.tally[0].loss, rtol=1e-9, atol=1e-12):
         raise MismatchError(
@@ -183,7 +227,7 @@ def mixture_course(run: PanelRun, rounds: list[Rounds], marks: list[int]) -> lis
     return found
 
 
-def course_of_bound(case: AppliedTheorem, used: np.ndarray, course: list[Mark], members: int) -> tuple[Milestone, ...]:
+def course_of_bound(run: PanelRun, case: AppliedTheorem, used: np.ndarray, course: list[Mark]) -> tuple[Milestone, ...]:
     """The run at each mark, with what the signer and the mixture promised there."""
     rival, bound = np.cumsum(case.rival), case.bound - np.cumsum(case.measured - used)
     return tuple(
@@ -191,7 +235,7 @@ def course_of_bound(case: AppliedTheorem, used: np.ndarray, course: list[Mark], 
             mark.rounds,
             mark.loss,
             float(rival[mark.rounds - 1]),
-            float(bound[mark.rounds - 1]) + math.log(members) / mark.rate + mark.gap,
+            float(bound[mark.rounds - 1]) + at_rate(run, mark.rate, mark.shared) + mark.gap,
             case.potential,
         )
         for mark in course

@@ -76,6 +76,10 @@ CONVEX_RATES = Theorem(
 PERCEPTRON_NOISY = Theorem(
     "perceptron, any data", "Novikoff 1962, with hinge losses", "M ≤ H + |u|√(Σ over mistakes of |x|²)", "perceptron"
 )
+PERCEPTRON_SCALE_FREE = Theorem(
+    "perceptron, scale-free", "Novikoff 1962, in the metric of the run",
+    "M ≤ H + √(Σ Mᵢ²uᵢ²) √(Σ over mistakes of Σ xᵢ²/Mᵢ²)", "scale-free",
+)  # fmt: skip
 WINNOW = Theorem("Winnow", "Littlestone 1988", "M ≤ (RE(u‖w₁) + η H_δ)/(ηδ − ln cosh(ηX∞))", "winnow", "mistakes")
 GLM_TRON = Theorem(
     "GLM-tron", "Kakade, Kalai, Kanade, Shamir 2011", "Σ(y − ŷ)² ≤ |w* − w₁|²/(η(2/λ − ηX²))", "glm-tron"

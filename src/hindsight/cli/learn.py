@@ -82,6 +82,9 @@ def learn(
     ] = None,
     kappa: Annotated[float | None, option("{takers}: the prior, or the part of the curvature.", LEARNER)] = None,
     prior: Annotated[float | None, option("{takers}: the prior.", LEARNER)] = None,
+    drift: Annotated[
+        float | None, option("{takers}: weight that members share again after each row, as 0.001.", LEARNER)
+    ] = None,
     intercept: Annotated[bool, option("A constant coordinate 1 ({batch} has none).", LEARNER)] = True,
     rounds: Annotated[int | None, option("{batch}: passes over all rows (100 if not given).", LEARNER, min=1)] = None,
     lipschitz: Annotated[float | None, option("{batch}: the largest slope of its link.", LEARNER)] = None,
@@ -103,7 +106,7 @@ def learn(
     run was interrupted (with --checkpoint it can then be resumed).
     """
     some = {"update": update, "loss": loss, "geometry": geometry, "radius": radius, "margin": margin, "link": link,
-            "second_order": second_order, "kappa": kappa, "prior": prior}  # fmt: skip
+            "second_order": second_order, "kappa": kappa, "prior": prior, "drift": drift}  # fmt: skip
     options = {k: v for k, v in some.items() if v is not None} | ({"power": power} if power else {})
     rows_read = RowOptions(
         data, target, weight, features, ignore, categorical, missing, labels, format, header, hash_bits, scale, limit,

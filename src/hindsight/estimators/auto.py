@@ -60,6 +60,8 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
         The loss.
     second_order : {"auto", "yes", "no"}, default="auto"
         Whether members that keep a matrix take part: "auto" while there are at most 128 coordinates.
+    drift : float, default=0.0
+        The part of the weight that all members share again after each round, for streams that change.
     fit_intercept : bool, default=True
         Whether a constant coordinate 1 joins every row. With it the first target is where the weights start, and that
         row is no round.
@@ -105,11 +107,12 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
     """
 
     def __init__(
-        self, loss: str = "square", *, second_order: str = "auto", fit_intercept: bool = True, passes: int = 1,
-        keep_margins: bool = False,
+        self, loss: str = "square", *, second_order: str = "auto", drift: float = 0.0, fit_intercept: bool = True,
+        passes: int = 1, keep_margins: bool = False,
     ) -> None:  # fmt: skip
         self.loss = loss
         self.second_order = second_order
+        self.drift = drift
         self.fit_intercept = fit_intercept
         self.passes = passes
         self.keep_margins = keep_margins
@@ -118,7 +121,7 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
     start = None
 
     def _learner(self) -> Any:
-        panel = auto(self.loss, self.second_order)
+        panel = auto(self.loss, self.second_order, drift=float(self.drift))
         if panel.targets != "real":
             raise ValueError(f"loss {self.loss!r} is for labels: use AutoClassifier")
         return panel
@@ -140,6 +143,8 @@ class AutoClassifier(PanelMixin, LogisticProbabilityMixin, OnlineClassifier):
         The loss; "logistic" gives probabilities.
     second_order : {"auto", "yes", "no"}, default="auto"
         Whether members that keep a matrix take part: "auto" while there are at most 128 coordinates.
+    drift : float, default=0.0
+        The part of the weight that all members share again after each round, for streams that change.
     fit_intercept : bool, default=True
         Whether a constant coordinate 1 joins every row.
     passes : int, default=1
@@ -187,11 +192,12 @@ class AutoClassifier(PanelMixin, LogisticProbabilityMixin, OnlineClassifier):
     """
 
     def __init__(
-        self, loss: str = "logistic", *, second_order: str = "auto", fit_intercept: bool = True, passes: int = 1,
-        keep_margins: bool = False,
+        self, loss: str = "logistic", *, second_order: str = "auto", drift: float = 0.0, fit_intercept: bool = True,
+        passes: int = 1, keep_margins: bool = False,
     ) -> None:  # fmt: skip
         self.loss = loss
         self.second_order = second_order
+        self.drift = drift
         self.fit_intercept = fit_intercept
         self.passes = passes
         self.keep_margins = keep_margins
@@ -200,7 +206,7 @@ class AutoClassifier(PanelMixin, LogisticProbabilityMixin, OnlineClassifier):
     start = None
 
     def _learner(self) -> Any:
-        panel = auto(self.loss, self.second_order)
+        panel = auto(self.loss, self.second_order, drift=float(self.drift))
         if panel.targets == "real":
             raise ValueError(f"loss {self.loss!r} is for numbers: use AutoRegressor")
         return panel

@@ -14,20 +14,22 @@ class DescentRegressor(OnlineRegressor):
     """Regression by online gradient descent, or by exponentiated gradient, on a general loss.
 
     A dual vector steps against the slope of the loss, theta -= eta loss'(w.x, y) x, and the geometry gives the
-    weights: w = theta, or w_i proportional to e^theta_i. The explicit step promises, for every u and with the
-    gradients g_t that were met, a total loss of at most that of u plus D(u, w_1)/eta + (eta/2) sum |g_t|*^2, where D
-    is the divergence of the geometry and |.|* its dual norm [1]_, [2]_.
+    weights: w = theta, or w_i proportional to e^theta_i. The slope is that at the new weights, so that no rate
+    overshoots; at a constant rate in the Euclidean geometry the total loss is then at most that of any u plus
+    |u - w_1|^2/(2 eta) and a price that is measured. The explicit step, with the slope at the old weights, promises for
+    every u and with the gradients g_t that were met a total loss of at most that of u plus D(u, w_1)/eta + (eta/2) sum
+    |g_t|*^2, where D is the divergence of the geometry and |.|* its dual norm [1]_, [2]_.
 
     Parameters
     ----------
     loss : {"square", "absolute", "logistic"}, default="square"
         The loss; "logistic" takes targets in [0, 1] and predicts through the logistic link.
-    geometry : {"euclidean", "simplex", "balanced"}, default="euclidean"
+    geometry : {"euclidean", "simplex", "balanced", "scale-free"}, default="euclidean"
         Where the weights live: anywhere, with additive steps; or, with multiplicative steps, on the simplex or signed
-        with L1 norm below `radius`.
+        with L1 norm below `radius`. In "scale-free" each feature is measured by its largest size so far.
     eta : float, default=0.1
         Learning rate, above 0.
-    update : {"explicit", "implicit"}, default="explicit"
+    update : {"explicit", "implicit"}, default="implicit"
         Whether the slope of the loss is taken at the old weights or at the new ones.
     radius : float, default=1.0
         Sum of the weights on the simplex, or L1 norm of the signed ones.
@@ -81,7 +83,7 @@ class DescentRegressor(OnlineRegressor):
     """
 
     def __init__(
-        self, loss: str = "square", geometry: str = "euclidean", eta: float = 0.1, update: str = "explicit", *,
+        self, loss: str = "square", geometry: str = "euclidean", eta: float = 0.1, update: str = "implicit", *,
         radius: float = 1.0, features: Any = None,
         power: float = 0.0, rates: Any = None,
         average: str | None = None, fit_intercept: bool = True, passes: int = 1, start: Any = None,
@@ -110,9 +112,11 @@ class DescentClassifier(LogisticProbabilityMixin, OnlineClassifier):
     """Classification by online gradient descent, or by exponentiated gradient, on a general loss.
 
     A dual vector steps against the slope of the loss, theta -= eta loss'(w.x, y) x, and the geometry gives the
-    weights: w = theta, or w_i proportional to e^theta_i. The explicit step promises, for every u and with the
-    gradients g_t that were met, a total loss of at most that of u plus D(u, w_1)/eta + (eta/2) sum |g_t|*^2, where D
-    is the divergence of the geometry and |.|* its dual norm [1]_, [2]_.
+    weights: w = theta, or w_i proportional to e^theta_i. The slope is that at the new weights, so that no rate
+    overshoots; at a constant rate in the Euclidean geometry the total loss is then at most that of any u plus
+    |u - w_1|^2/(2 eta) and a price that is measured. The explicit step, with the slope at the old weights, promises for
+    every u and with the gradients g_t that were met a total loss of at most that of u plus D(u, w_1)/eta + (eta/2) sum
+    |g_t|*^2, where D is the divergence of the geometry and |.|* its dual norm [1]_, [2]_.
 
     Two classes share one run, in which ``classes_[1]`` is positive; of more classes each has a run against the rest.
     The loss of the perceptron with ``eta=1`` takes the steps of `PerceptronClassifier`.
@@ -121,12 +125,12 @@ class DescentClassifier(LogisticProbabilityMixin, OnlineClassifier):
     ----------
     loss : {"logistic", "hinge", "perceptron", "square", "absolute"}, default="logistic"
         The loss; "logistic" also gives probabilities.
-    geometry : {"euclidean", "simplex", "balanced"}, default="euclidean"
+    geometry : {"euclidean", "simplex", "balanced", "scale-free"}, default="euclidean"
         Where the weights live: anywhere, with additive steps; or, with multiplicative steps, on the simplex or signed
-        with L1 norm below `radius`.
+        with L1 norm below `radius`. In "scale-free" each feature is measured by its largest size so far.
     eta : float, default=0.1
         Learning rate, above 0.
-    update : {"explicit", "implicit"}, default="explicit"
+    update : {"explicit", "implicit"}, default="implicit"
         Whether the slope of the loss is taken at the old weights or at the new ones.
     radius : float, default=1.0
         Sum of the weights on the simplex, or L1 norm of the signed ones.
@@ -182,7 +186,7 @@ class DescentClassifier(LogisticProbabilityMixin, OnlineClassifier):
     """
 
     def __init__(
-        self, loss: str = "logistic", geometry: str = "euclidean", eta: float = 0.1, update: str = "explicit", *,
+        self, loss: str = "logistic", geometry: str = "euclidean", eta: float = 0.1, update: str = "implicit", *,
         radius: float = 1.0, features: Any = None,
         power: float = 0.0, rates: Any = None,
         average: str | None = None, fit_intercept: bool = True, passes: int = 1, start: Any = None,

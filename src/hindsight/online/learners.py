@@ -99,11 +99,15 @@ def space(geometry: str, radius: float) -> Any:
 # ---------------------------------------------------------------- the learners
 
 
-def perceptron() -> Learner:
-    """w += y x on a mistake."""
+SCALED = {"euclidean": "euclidean", "scale-free": "scale-free"}  # the geometries of learners that add rows
+
+
+def perceptron(geometry: str = "euclidean") -> Learner:
+    """w += y x on a mistake; in the scale-free geometry each x_i is measured by its largest size so far."""
+    where, theorem = space(choice("geometry", geometry, SCALED), 1.0), {"euclidean": "perceptron"}
     return Learner(
-        "perceptron", LOSSES["perceptron"], UPDATES["explicit"], space("euclidean", 1.0), constant(1.0),
-        theorem="perceptron",
+        "perceptron", LOSSES["perceptron"], UPDATES["explicit"], where, constant(1.0),
+        theorem=theorem.get(geometry, "scale-free-perceptron"),
     )  # fmt: skip
 
 
@@ -118,12 +122,19 @@ def winnow(eta: float = 0.1, margin: float | None = None, balanced: bool = True,
     return Learner("winnow", LOSSES["perceptron"], UPDATES["explicit"], geometry, rate, theorem="winnow")
 
 
-def widrow_hoff(eta: float = 0.1, update: str = "implicit", power: float = 0.0) -> Learner:
+def widrow_hoff(eta: float = 0.1, update: str = "implicit", power: float = 0.0, geometry: str = "euclidean") -> Learner:
     """w -= eta (w.x - y) x; `WidrowHoff(eta)` is `GD(square, eta/2)`: the gradient's 2 is dropped by convention."""
     choice("update", update, UPDATES)
     theorem = {"explicit": "widrow-hoff", "implicit": "implicit-widrow-hoff"}.get(update)
-    geometry, rate = space("euclidean", 1.0), constant(eta, power)
-    return Learner("widrow-hoff", Square(1.0), UPDATES[update], geometry, rate, "real", "square", theorem)
+    where, rate = space(choice("geometry", geometry, SCALED), 1.0), constant(eta, power)
+    if geometry == "scale-free":
+        theorem = scale_free_theorem(update, power)
+    return Learner("widrow-hoff", Square(1.0), UPDATES[update], where, rate, "real", "square", theorem)
+
+
+def scale_free_theorem(update: str, power: float) -> str | None:
+    """What is shown of steps in the scale-free geometry: nothing at rates that change, or of updates of others."""
+    return "scale-free" if power == 0.0 and update in ("explicit", "implicit") else None
 
 
 def eg(eta: float = 0.1, radius: float | None = 1.0, update: str = "explicit", power: float = 0.0) -> Learner:
@@ -141,20 +152,27 @@ def descent(
     loss: str = "square",
     geometry: str = "euclidean",
     eta: float = 0.1,
-    update: str = "explicit",
+    update: str = "implicit",
     radius: float = 1.0,
     power: float = 0.0,
 ) -> Learner:
-    """w -= eta loss'(w.x, y) x in any geometry, for any loss of the table."""
+    """w -= eta loss'(w.x, y) x in any geometry, for any loss of the table; the slope is that after the step, or before.
+
+    Implicit steps, the default, never overshoot, whatever the rate.
+    """
     choice("loss", loss, LOSSES)
     choice("update", update, UPDATES)
     theorem = None
-    if update == "explicit" and loss in OWN[0] and geometry in OWN[1]:
+    if geometry == "scale-free":
+        theorem = scale_free_theorem(update, power) if loss in OWN[0] else None
+    elif update == "explicit" and loss in OWN[0] and geometry in OWN[1]:
         theorem = "convex-descent"
         if loss == "square":
             theorem = "widrow-hoff" if geometry == "euclidean" else "exponentiated-gradient"
     elif (loss, geometry, update) == ("square", "euclidean", "implicit"):
         theorem = "implicit-widrow-hoff"
+    elif (geometry, update, power) == ("euclidean", "implicit", 0.0) and loss in OWN[0]:
+        theorem = "implicit-descent"
     where = space(geometry, radius)
     return Learner("descent", LOSSES[loss], UPDATES[update], where, constant(eta, power), theorem=theorem)
 
@@ -166,11 +184,11 @@ def glm_tron(link: str = "logistic", eta: float | None = None, power: float = 0.
     return Learner("glm-tron", loss, UPDATES["explicit"], space("euclidean", 1.0), rate, "real", "square", "glm-tron")
 
 
-def auto(loss: str = "auto", second_order: str = "auto") -> Any:
+def auto(loss: str = "auto", second_order: str = "auto", drift: float = 0.0) -> Any:
     """The panel that needs no rate: see `hindsight.online.panel`. The loss "auto" is chosen from the targets."""
     from .panel import auto as panel
 
-    return panel("square" if loss == "auto" else loss, second_order)
+    return panel("square" if loss == "auto" else loss, second_order, drift=drift)
 
 
 def running(loss: str = "square", eta: float = 2.0) -> Learner:

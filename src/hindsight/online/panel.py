@@ -18,6 +18,7 @@ import numpy as np
 from ..kernels import state as states
 from ..kernels.aggregation import LogMixture, MeanMixture, mix
 from ..kernels.compiler import for_parts
+from ..kernels.drift import LogDrift, MeanDrift
 from ..kernels.facts import empty_facts
 from ..kernels.state import fields_of
 from ..storage.fields import is_vector
@@ -48,6 +49,9 @@ class Panel:
         What it is called.
     limit : int, default 0
         Coordinates up to which members that keep a matrix take part, and beyond which they leave; 0 is no limit.
+    drift : float, default 0.0
+        The part of the weight that all members share again after each round, for streams that change; for the square
+        and logistic losses.
 
     Attributes
     ----------
@@ -57,6 +61,7 @@ class Panel:
     members: tuple[Learner, ...]
     name: str = "panel"
     limit: int = 0
+    drift: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.members:
@@ -64,6 +69,10 @@ class Panel:
         other = [m.name for m in self.members if m.loss != self.loss or m.targets != self.targets]
         if other:
             raise ValueError(f"all members of a panel must have the same loss: {other[0]} has another")
+        if not 0.0 <= self.drift < 1.0:
+            raise ValueError(f"drift must be at least 0 and below 1, got {self.drift!r}")
+        if self.drift and not (self.in_logs or self.clipped_squares):
+            raise ValueError("drift is for the square and logistic losses")
 
     @property
     def loss(self) -> Any:
@@ -97,11 +106,23 @@ class Panel:
         """A run of this panel."""
         return PanelRun(self, features, intercept=intercept)
 
+    @property
+    def in_logs(self) -> bool:
+        """Whether members predict probabilities, for the log loss."""
+        return self.loss.link == "logistic" and self.targets == "unit"
+
+    @property
+    def clipped_squares(self) -> bool:
+        """Whether members predict numbers, for the square loss."""
+        return bool(self.loss.quadratic) and self.targets == "real"
+
     def mixture(self, members: int) -> Any:
         """The mixture of so many members."""
-        if self.loss.link == "logistic" and self.targets == "unit":
-            return LogMixture(members)
         floor = self.loss.scale if self.loss.quadratic else 0.0
+        if self.in_logs:
+            return LogDrift(members, self.drift) if self.drift else LogMixture(members)
+        if self.drift:
+            return MeanDrift(members, floor, self.drift)
         return MeanMixture(members, floor, 1.0 if self.targets == "real" else 0.0)
 
     def playing(self, width: int) -> tuple[Learner, ...]:
@@ -156,7 +177,7 @@ def shares_of(runs: list[Any]) -> dict[str, float]:
     return dict(zip(names, np.mean([run.shares for run in runs], axis=0).tolist(), strict=True))
 
 
-def auto(loss: str = "square", second_order: str = "auto", limit: int = LIMIT) -> Panel:
+def auto(loss: str = "square", second_order: str = "auto", limit: int = LIMIT, drift: float = 0.0) -> Panel:
     """The panel that needs no rate: five running members, three of diagonal Newton, and second order where it pays."""
     choice("loss", loss, LOSSES)
     choice("second_order", second_order, SECOND_ORDER)
@@ -167,7 +188,8 @@ def auto(loss: str = "square", second_order: str = "auto", limit: int = LIMIT) -
         members.append(ridge())
     elif second_order != "no" and loss == "logistic":
         members += [newton(kappa) for kappa in CURVATURES]
-    return Panel(tuple(members), "auto", int(number("limit", limit, 0)) if second_order == "auto" else 0)
+    most = int(number("limit", limit, 0)) if second_order == "auto" else 0
+    return Panel(tuple(members), "auto", most, number("drift", drift))
 
 
 class PanelRun(Run):
@@ -331,6 +353,7 @@ def check_panel(fields: dict[str, Any]) -> None:
     want(known, "the panel's `members` must be learners")
     want(isinstance(fields["name"], str), "the panel's `name` must be a string")
     want(type(fields["limit"]) is int and fields["limit"] >= 0, "the panel's `limit` must be a count")
+    want(type(fields["drift"]) is float and 0.0 <= fields["drift"] < 1.0, "the panel's `drift` must be below 1")
 
 
 def check_panel_run(fields: dict[str, Any]) -> None:
@@ -344,7 +367,9 @@ def check_panel_run(fields: dict[str, Any]) -> None:
     alike = {(run.width, run.bias, run.rounds) for run in members}
     want(len(alike) == 1 and members[0].bias == bias, "the runs of a panel must have the same features and rounds")
     want(is_vector(fields["first"], members[0].width), "the first weights must be a vector, one number per coordinate")
-    want(fields["mixture"] == learner.mixture(fields["mixture"].members), "the run's `mixture` is not the panel's")
+    mixture = learner.mixture(fields["mixture"].members)
+    same = type(fields["mixture"]) is type(mixture) and fields["mixture"] == mixture
+    want(same, "the run's `mixture` is not the panel's")
     want(len(members) <= fields["mixture"].members <= len(learner.members), "the mixture has other members")
     wrong = states.fault(fields["mixture"].State, fields["state"], len(members), False)
     want(wrong is None, f"{wrong}")
@@ -355,8 +380,9 @@ def check_panel_run(fields: dict[str, Any]) -> None:
 
 storable(Panel, check=check_panel)
 storable(PanelRun, check=check_panel_run, omit=("_before",))
-for kind in (LogMixture, MeanMixture):
+for kind in (LogMixture, MeanMixture, LogDrift, MeanDrift):
     storable(kind, where=__name__)
+for kind in (LogMixture, MeanMixture, LogDrift):
     storable(kind.State, where=__name__)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from ..kernels.entropic import Balanced, Simplex
 from ..kernels.euclidean import Euclidean
 from ..kernels.losses import Absolute, Clipped, Hinge, Logistic, Probit, Square, Tanh
+from ..kernels.scale_free import ScaleFree
 from ..kernels.updates import Explicit, Implicit
 
 LOSSES: dict[str, Any] = {
@@ -22,7 +23,7 @@ LINKS: dict[str, Any] = {  # each known link by its matching loss, whose slope i
     loss.link: loss for loss in (Square(1.0), Logistic(1.0), Clipped(1.0), Probit(1.0), Tanh(1.0))
 }
 UPDATES: dict[str, Any] = {update.name: update for update in (Explicit(1.0), Implicit(1.0))}
-GEOMETRIES: dict[str, Any] = {kind.name: kind for kind in (Euclidean, Simplex, Balanced)}
+GEOMETRIES: dict[str, Any] = {kind.name: kind for kind in (Euclidean, Simplex, Balanced, ScaleFree)}
 
 METHODS = {
     "loss": {

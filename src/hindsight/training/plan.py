@@ -191,7 +191,12 @@ def choose_learners(
         for rate in rates:
             mine = {k: v for k, v in options.items() if k in takes} | ({} if rate is None else {"eta": rate})
             taken |= set(mine)
-            LEARNERS[name].make(**mine)  # says what is wrong with a value
+            learner = LEARNERS[name].make(**mine)  # says what is wrong with a value
+            if learner.loss.name == "perceptron" and learner.update.name == "implicit":
+                raise OptionError(
+                    "update",
+                    "implicit never leaves w = 0 with the perceptron's loss: take --update explicit, or --loss hinge",
+                )
             out.append((name, mine))
     for option in [*options, *(["eta"] if etas is not None else [])]:
         if option in taken:
@@ -209,7 +214,7 @@ def options_of(name: str) -> list[str]:
     Examples
     --------
     >>> options_of("widrow-hoff")
-    ['eta', 'update', 'power']
+    ['eta', 'update', 'power', 'geometry']
     """
     return list(inspect.signature(LEARNERS[name].make).parameters)
 

@@ -1,0 +1,194 @@
+"""Mixtures for streams that change: after each round every member gets back a part of the weight, its fixed share.
+
+With weights v that sum to 1 and a drift alpha, a round takes
+
+    v_k <- (1 - alpha) v_k e^(-eta l_k) / sum_j v_j e^(-eta l_j) + alpha/K
+
+so that a member which was bad for long and is good now is back within a few rounds. A mixture is as in `aggregation`.
+"""
+
+import math
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from .aggregation import chances, log_chance
+from .compiler import inlined, kernel, part
+from .state import scalar, vector
+
+
+class DriftState(NamedTuple):
+    """Weights (their sum is 1 once the rate is set), what each member has lost, the range of the targets, the price."""
+
+    v: Annotated[np.ndarray, vector(1.0)]
+    lost: Annotated[np.ndarray, vector()]
+    low: Annotated[np.ndarray, scalar()]
+    high: Annotated[np.ndarray, scalar()]
+    begun: Annotated[np.ndarray, scalar()]
+    heaviest: Annotated[np.ndarray, scalar()]
+    rate: Annotated[np.ndarray, scalar(np.inf)]
+    gap: Annotated[np.ndarray, scalar()]
+    shared: Annotated[np.ndarray, scalar()]
+    paid: Annotated[np.ndarray, vector(scratch=True)]
+
+
+@inlined
+def lower_rate(state, rate):
+    """Weights at a rate that may be smaller, summing to 1: the losses they stand for are what they were."""
+    power = rate / state.rate[0] if state.rate[0] < np.inf else 1.0
+    total = 0.0
+    for k in range(state.v.size):
+        if power < 1.0:
+            state.v[k] = state.v[k] ** power
+        total += state.v[k]
+    for k in range(state.v.size):
+        state.v[k] /= total
+    state.rate[0] = rate
+
+
+@inlined
+def share(state, c, drift):
+    """Weights after a round in which member k lost c paid[k]; the mix loss of the round."""
+    least, mass, rate, paid = np.inf, 0.0, state.rate[0], state.paid
+    for k in range(paid.size):
+        least = min(least, paid[k])
+        state.lost[k] += c * paid[k]
+    for k in range(paid.size):
+        state.v[k] *= math.exp(-rate * c * (paid[k] - least))
+        mass += state.v[k]
+    for k in range(paid.size):
+        state.v[k] = (1.0 - drift) * (state.v[k] / mass) + drift / paid.size
+    state.shared[0] += 1.0
+    return c * least - math.log(mass) / rate
+
+
+@part
+class LogDrift(NamedTuple):
+    """For the log loss: the mean of the members' probabilities, at the rate 1/(the largest weight of a row so far)."""
+
+    members: int
+    drift: float
+    State = DriftState
+
+    def mixed_margin(self, loss, state, z):
+        one, none, total = 0.0, 0.0, 0.0
+        for k in range(z.size):
+            p, r = chances(z[k])
+            one += state.v[k] * p
+            none += state.v[k] * r
+            total += state.v[k]
+        if one > 1e-290 and none > 1e-290:
+            return math.log(one / none)
+        top, bottom = -np.inf, -np.inf  # in logarithms
+        for k in range(z.size):
+            v = math.log(state.v[k] / total)
+            top, bottom = max(top, v - log_chance(z[k], 1.0)), max(bottom, v - log_chance(z[k], 0.0))
+        one, none = 0.0, 0.0
+        for k in range(z.size):
+            v = math.log(state.v[k] / total)
+            one += math.exp(v - log_chance(z[k], 1.0) - top)
+            none += math.exp(v - log_chance(z[k], 0.0) - bottom)
+        return top - bottom + math.log(one) - math.log(none)
+
+    def set_rate(self, loss, state, c):
+        state.heaviest[0] = max(state.heaviest[0], c)
+        if state.heaviest[0] > 0.0:
+            lower_rate(state, 1.0 / state.heaviest[0])
+
+    def begins(self, state, bias):
+        return False
+
+    def begin_at(self, state, y):
+        pass
+
+    def weigh_members(self, loss, state, z, out, y, c):
+        for k in range(z.size):
+            state.paid[k] = log_chance(z[k], y)
+        state.gap[0] += c * loss.value(out, y) - share(state, c, self.drift)
+
+    def shares(self, state):
+        """The weights of the members, in Python."""
+        return state.v / state.v.sum()
+
+
+@part
+class MeanDrift(NamedTuple):
+    """For the square loss: the weighted mean of the members, each clipped to the range of the targets seen.
+
+    The rate is 1/(floor h R^2): `floor` is the second derivative of the loss, h the largest weight of a row, R the
+    range. While that is 0 all members predict the same and weights stay as they are.
+    """
+
+    members: int
+    floor: float
+    drift: float
+    State = DriftState
+    clips = 1.0
+
+    def within_range(self, state, z):
+        return min(max(z, state.low[0]), state.high[0])
+
+    def mixed_margin(self, loss, state, z):
+        mean, total = 0.0, 0.0
+        for k in range(z.size):
+            mean += state.v[k] * self.within_range(state, z[k])
+            total += state.v[k]
+        return self.within_range(state, mean / total)  # rounding may leave the range
+
+    def set_rate(self, loss, state, c):
+        state.heaviest[0] = max(state.heaviest[0], c)
+        span = state.high[0] - state.low[0]
+        if span > 0.0 and state.heaviest[0] > 0.0:
+            lower_rate(state, min(state.rate[0], 1.0 / (self.floor * state.heaviest[0] * span * span)))
+
+    def begins(self, state, bias):
+        first = state.begun[0] == 0.0
+        state.begun[0] = 1.0
+        return first and bias != 0.0
+
+    def begin_at(self, state, y):
+        state.low[0] = state.high[0] = y
+
+    def weigh_members(self, loss, state, z, out, y, c):
+        if state.rate[0] < np.inf:
+            for k in range(z.size):
+                state.paid[k] = loss.value(self.within_range(state, z[k]), y)
+            state.gap[0] += c * loss.value(out, y) - share(state, c, self.drift)
+        else:
+            for k in range(z.size):
+                state.lost[k] += c * loss.value(out, y)
+        state.low[0], state.high[0] = min(state.low[0], y), max(state.high[0], y)
+
+    def shares(self, state):
+        """The weights of the members, in Python."""
+        return state.v / state.v.sum()
+
+
+@kernel
+def best_sequence(paid, stay, switch, cost, lost, switches):
+    """The sequence of members that costs least: what it costs and loses, and how often it switches.
+
+    It costs its losses, of which `paid` has a row per round, `stay` for each round with the member of the round before,
+    and `switch` for each other one.
+    """
+    members = paid.shape[1]
+    for k in range(members):
+        cost[k], lost[k], switches[k] = paid[0, k], paid[0, k], 0.0
+    for t in range(1, paid.shape[0]):
+        best = 0
+        for k in range(1, members):
+            if cost[k] < cost[best]:
+                best = k
+        from_cost, from_lost, from_switches = cost[best] + switch, lost[best], switches[best] + 1.0
+        for k in range(members):
+            if from_cost < cost[k] + stay:
+                cost[k], lost[k], switches[k] = from_cost, from_lost, from_switches
+            else:
+                cost[k] += stay
+            cost[k] += paid[t, k]
+            lost[k] += paid[t, k]
+    best = 0
+    for k in range(1, members):
+        if cost[k] < cost[best]:
+            best = k
+    return cost[best], lost[best], switches[best]
