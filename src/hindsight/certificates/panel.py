@@ -96,8 +96,9 @@ def certify_panel(
     comparator = Comparator(
         case.comparator.u, case.comparator.loss, case.comparator.norm, case.comparator.gap, case.comparator.found
     )
+    theorem = adaptive_theorems.DRIFT if run.learner.drift else adaptive_theorems.AGGREGATION
     return Certificate(
-        found, adaptive_theorems.DRIFT if run.learner.drift else adaptive_theorems.AGGREGATION, case.quantity, measured, bound, comparator,
+        found, theorem, case.quantity, measured, bound, comparator,
         (*case.assumptions, Assumption("members were weighed by what they had lost before", True)),
         run.rounds, math.nan, equality, path, notes, label, table,
     )  # fmt: skip
