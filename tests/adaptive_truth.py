@@ -229,6 +229,95 @@ def aggregation(rng, loss):
     return wrong
 
 
+def lazy(rng, loss, geometry):
+    """Lazy steps in the scale-free geometry, or Euclidean implicit ones."""
+    wrong = []
+    real = loss in ("square", "absolute")
+    X, y, c, intercept = draw(rng, real)
+    if loss in ("hinge", "perceptron"):
+        y = 2.0 * y - 1.0
+    fixed = geometry == "euclidean"
+    update = "implicit" if fixed or (loss != "perceptron" and rng.random() < 0.5) else "explicit"
+    if fixed:  # Euclidean margins of columns of all scales lose digits that these tests ask for
+        X = X / np.maximum(np.abs(X).max(axis=0), 1e-300)
+    eta = float(10.0 ** rng.integers(-2, 2)) if update == "implicit" else 0.3 / X.shape[1] / c.max()
+    rows = with_one(X, intercept)
+    if loss == "perceptron":
+        eta = 1.0
+        learner = L.perceptron(geometry)
+    else:
+        learner = L.descent(loss, geometry, eta, update)
+    want, a, rounds = naive.scale_free(rows, y.tolist(), c.tolist(), loss, eta, update, fixed)
+    run = Run(learner, X.shape[1], intercept=intercept)
+    z = played(run, X, y, c, rng)
+    scale = float((c * y**2).sum()) + 1e-300
+    near = min((abs(y[t] * v) for t, v, *_ in rounds), default=1.0)
+    if loss == "perceptron" and near < 1e-9 and any(abs(v) > 0.0 for t, v, *_ in rounds if abs(y[t] * v) < 1e-9):
+        return wrong  # a margin so near 0 that rounding decides whether it is a mistake
+
+    def bound_at(u):
+        if loss == "perceptron":
+            mistakes, bound = naive.perceptron_bound(rows, y, c, a, rounds, u)
+            return mistakes, min(bound, float(c.sum()))
+        return naive.lazy_bound(rows, y, c, loss, a, rounds, u)
+
+    judge(run, X, y, c, z, np.array(want), intercept, bound_at, np.zeros(run.width), scale, rng, wrong)
+    return wrong
+
+
+def drift(rng, loss):
+    """A panel with a fixed share: against the naive one, and its bound against sequences of members."""
+    wrong = []
+    X, y, c, intercept = draw(rng, loss == "square")
+    alpha = float(rng.choice([1e-4, 1e-2, 0.3]))
+    etas = 2.0 ** rng.integers(-5, 6, int(rng.integers(2, 6)))
+    panel = Panel(tuple(L.running(loss, float(eta)) for eta in etas), drift=alpha)
+    run = PanelRun(panel, X.shape[1], intercept=intercept)
+    z = played(run, X, y, c, rng)
+    alone = [Run(m, X.shape[1], intercept=intercept) for m in panel.members]
+    Z = np.stack([played(each, X, y, c, np.random.default_rng(0)) for each in alone], axis=1)
+    out, every, total, eta, gap, weighed = naive.shared_mixture(Z, y, c, loss, intercept, alpha)
+    size = np.abs(out).max(initial=0.0) + np.abs(y).max(initial=0.0) + 1e-300
+    if np.abs(out - z).max() > 1e-6 * size:
+        wrong.append(f"mixtures differ by {np.abs(out - z).max() / size:.3g}")
+    scale = float((c * y**2).sum()) + 1e-300
+    if apart(run.facts.loss, total, scale):
+        wrong.append(f"loss {run.facts.loss:.12g}, naive {total:.12g}")
+    T, K = every.shape
+    if eta < math.inf and T:
+        stay, switch = -math.log(1.0 - alpha + alpha / K), math.log(K / alpha)
+        least = math.inf
+        for _ in range(5):
+            path = rng.integers(0, K, T) if rng.random() < 0.3 else np.sort(rng.integers(0, K, T))
+            switches = int((np.diff(path) != 0).sum())
+            cost = math.log(K) + switches * switch + (T - 1 - switches) * stay
+            least = min(least, float(every[np.arange(T), path].sum()) + cost / eta)
+        best = every[0].copy()
+        for each in every[1:]:
+            best = np.minimum(best + stay / eta, best.min() + switch / eta) + each
+        promised = best.min() + math.log(K) / eta + gap
+        if best.min() + math.log(K) / eta > least + EQUAL * (abs(least) + scale):
+            wrong.append("the best sequence is not the best")
+        if total > promised + EQUAL * (total + abs(promised) + scale):
+            wrong.append(f"tracking is broken: {total:.12g} > {promised:.12g}")
+        one = every.sum(axis=0).min() + (math.log(K) + max(0, weighed - 1) * stay) / eta + gap
+        if total > one + EQUAL * (total + abs(one) + scale):
+            wrong.append(f"one member is broken: {total:.12g} > {one:.12g}")
+    if run.facts.rounds:
+        found = certify_run(run, Data(X, y, c, 1.0 if intercept else 0.0))
+        if found.verdict is not Verdict.HOLDS:
+            wrong.append(f"{found.verdict.value}: {found.measured:.9g} {found.bound:.9g} {found.notes}")
+        elif eta < math.inf:
+            said = next(float(n.rpartition(" ")[2]) for n in found.notes if "best sequence" in n)
+            if abs(said - promised) > 1e-5 * (abs(promised) + 1e-4 * scale):
+                wrong.append(f"tracking {said:.9g}, naive {promised:.9g}")
+            price = (math.log(K) + max(0, weighed - 1) * stay) / eta + gap
+            signed = min(m.bound for m in found.members)
+            if abs(found.bound - signed - price) > 1e-6 * (abs(found.bound) + scale):
+                wrong.append(f"bound {found.bound:.9g}, member and price {signed + price:.9g}")
+    return wrong
+
+
 FAMILIES = {
     "running-square": lambda rng: running(rng, "square"),
     "running-logistic": lambda rng: running(rng, "logistic"),
@@ -241,6 +330,16 @@ FAMILIES = {
     "aggregation-square": lambda rng: aggregation(rng, "square"),
     "aggregation-absolute": lambda rng: aggregation(rng, "absolute"),
     "aggregation-hinge": lambda rng: aggregation(rng, "hinge"),
+    "scale-free-square": lambda rng: lazy(rng, "square", "scale-free"),
+    "scale-free-logistic": lambda rng: lazy(rng, "logistic", "scale-free"),
+    "scale-free-absolute": lambda rng: lazy(rng, "absolute", "scale-free"),
+    "scale-free-hinge": lambda rng: lazy(rng, "hinge", "scale-free"),
+    "scale-free-perceptron": lambda rng: lazy(rng, "perceptron", "scale-free"),
+    "implicit-logistic": lambda rng: lazy(rng, "logistic", "euclidean"),
+    "implicit-absolute": lambda rng: lazy(rng, "absolute", "euclidean"),
+    "implicit-hinge": lambda rng: lazy(rng, "hinge", "euclidean"),
+    "drift-log": lambda rng: drift(rng, "logistic"),
+    "drift-square": lambda rng: drift(rng, "square"),
 }
 
 

@@ -230,3 +230,95 @@ def mean_mixture(Z, y, c, loss, intercept):
         L += each
         low, high = min(low, y[t]), max(high, y[t])
     return out, L, total, (math.log(K) / eta if eta < math.inf else 0.0) + gap
+
+
+def scale_free(rows, y, c, loss, eta, update, fixed):
+    """Margins of lazy steps in the metric M^2/eta (1/eta if fixed); the metric; per round (row, z, z'', q, s)."""
+    n = len(rows[0])
+    theta, M, margins, rounds = [0.0] * n, [0.0] * n, [], []
+    for t, x in enumerate(rows):
+        new = [1.0 if fixed else max(m, abs(v)) if v * v > 0.0 else m for m, v in zip(M, x, strict=True)]
+        on = [(i, v) for i, v in enumerate(x) if v * v > 0.0]
+        z = math.fsum(eta * theta[i] / new[i] / new[i] * v for i, v in on)
+        q = math.fsum(eta * (v / new[i]) ** 2 for i, v in on)
+        margins.append(z)
+        if c[t] == 0.0:
+            continue
+        M = new
+        if update == "implicit":
+            s = c[t] * implicit(loss, z, c[t] * q, y[t])
+        elif loss == "perceptron":
+            s = -c[t] * y[t] if y[t] * z <= 0.0 else 0.0
+        else:
+            low, high = slopes(loss, z, y[t])
+            s = c[t] * (0.0 if loss == "absolute" and z == y[t] else high if loss == "absolute" else low)
+        rounds.append((t, z, z - q * s if update == "implicit" else z, q, s))
+        for i, v in on:
+            theta[i] -= s * v
+    return margins, [m * m / eta for m in M], rounds
+
+
+def lazy_bound(rows, y, c, loss, a, rounds, u):
+    """(measured, bound) of theorem R at u from the start 0."""
+    measured, bound = 0.0, 0.5 * sum(m * p * p for m, p in zip(a, u, strict=True))
+    for t, z, after, q, s in rounds:
+        paid = c[t] * value(loss, z, y[t])
+        measured += paid
+        bound += c[t] * value(loss, float(np.dot(u, rows[t])), y[t])
+        bound += paid - c[t] * value(loss, after, y[t]) - s * (z - after) + 0.5 * q * s * s
+    return measured, bound
+
+
+def perceptron_bound(rows, y, c, a, rounds, u):
+    """(mistakes, bound) of the scale-free perceptron at u."""
+    mistakes = short = spent = 0.0
+    for t, z, _, q, _ in rounds:
+        if y[t] * z <= 0.0:
+            mistakes += c[t]
+            short += c[t] * max(0.0, 1.0 - y[t] * float(np.dot(u, rows[t])))
+            spent += c[t] ** 2 * q
+    return mistakes, short + math.sqrt(sum(m * p * p for m, p in zip(a, u, strict=True)) * spent)
+
+
+def shared_mixture(Z, y, c, loss, intercept, alpha):
+    """Fixed share: margins; losses of members, a row per round; the loss; the last rate; the gaps; rounds weighed."""
+    T, K = Z.shape
+    real = loss == "square"
+    out, low, high, heavy, begun = np.zeros(T), 0.0, 0.0, 0.0, False
+    v, eta, total, gap, every, weighed = np.full(K, 1.0 / K), math.inf, 0.0, 0.0, [], 0
+    for t in range(T):
+        heavy = max(heavy, c[t])
+        rate = math.inf
+        if not real and heavy > 0.0:
+            rate = 1.0 / heavy
+        elif real and high > low and heavy > 0.0:
+            rate = min(eta, 1.0 / (2.0 * heavy * (high - low) ** 2))
+        if rate < eta < math.inf:
+            v = v ** (rate / eta)
+            v /= v.sum()
+        eta = min(eta, rate)
+        p = np.clip(Z[t], low, high) if real else Z[t]
+        if real:
+            out[t] = float(v @ p)
+        else:
+            out[t] = np.logaddexp.reduce(np.log(v) - np.logaddexp(0.0, -p)) - np.logaddexp.reduce(
+                np.log(v) - np.logaddexp(0.0, p)
+            )
+        if c[t] == 0.0:
+            continue
+        if real and intercept and not begun:
+            begun, low, high = True, y[t], y[t]
+            continue
+        begun = True
+        each = c[t] * np.array([value(loss, z, y[t]) for z in p])
+        paid = c[t] * value(loss, out[t], y[t])
+        total += paid
+        every.append(each)
+        if eta < math.inf:
+            lw = np.log(v) - eta * each
+            mixed = -np.logaddexp.reduce(lw) / eta
+            gap += paid - mixed
+            v = (1.0 - alpha) * np.exp(lw + eta * mixed) + alpha / K
+            weighed += 1
+        low, high = min(low, y[t]), max(high, y[t])
+    return out, np.array(every).reshape(-1, K), total, eta, gap, weighed

@@ -75,8 +75,8 @@ def certify_panel(
     found, equality = theorems.verdict(measured, bound, scale)
     followed: tuple[str, ...] = ()
     if run.learner.drift and not run.left:
-        most, words = tracking(run, every)
-        found = found if theorems.verdict(measured, most, scale)[0] is Verdict.HOLDS else Verdict.BROKEN
+        most, words = tracking(run, every[on > 0.0])
+        found = Verdict.BROKEN if theorems.verdict(measured, most, scale)[0] is Verdict.BROKEN else found
         followed = (words,)
     best = min((float(c.rival.sum()) for c in cases.values()), default=math.nan)
     constant = best_constant(run, t, on)
