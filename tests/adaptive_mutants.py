@@ -1,0 +1,118 @@
+"""Mutants of the learners without a rate, of aggregation and of their certificates; `adaptive_truth` must notice each.
+
+    python tests/adaptive_mutants.py
+"""
+# ruff: noqa: E501 (a mutant a line)
+
+import sys
+import time
+import warnings
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from mutants import Mutant, applied  # switches the compiler off  # isort: skip
+import adaptive_truth
+
+STREAMS = 60  # a family, at most
+RUNNING = ("running-square", "running-logistic")
+RIDGE = ("ridge", "vaw")
+LOG, MEAN = ("aggregation-log",), ("aggregation-square", "aggregation-absolute")
+SCALED = ("scale-free-square", "scale-free-logistic")
+DRIFT = ("drift-log", "drift-square")
+
+MUTANTS = (
+    # --- the running geometry
+    Mutant("running: a coordinate forgets its largest size", "kernels.running.keep", r"max\(state\.largest_x\[j\], abs\(x\)\)", "abs(x)", RUNNING),
+    Mutant("running: steps are not squared", "kernels.running.keep", r"g \* g", "g", RUNNING),
+    Mutant("running: the sum of steps has another sign", "kernels.running.keep", r"theta\[j\] \+= g", "theta[j] -= g", RUNNING),
+    Mutant("running: the metric is not kept", "kernels.running.keep", r"state\.metric\[j\] = state\.fresh\[j\]", "pass", RUNNING),
+    Mutant("running: weights of rows do not count", "kernels.running.Running.dot", r"steep \*= state\.heaviest\[0\]", "pass", RUNNING),
+    Mutant("running: the range never widens", "kernels.running.meet_target", r"max\(state\.high\[0\], y\)", "state.high[0]", ("running-square",)),
+    Mutant("running: the first row is a round", "kernels.running.meet_target", r"return False", "return True", ("running-square",)),
+    Mutant("running: steps twice too far", "kernels.running.Running.solve", r"loss\.implicit\(z, y, a \* q\)", "2.0 * loss.implicit(z, y, a * q)", RUNNING),
+    Mutant("running: explicit steps", "kernels.running.Running.solve", r"loss\.implicit\(z, y, a \* q\)", "loss.slope(z, y)", RUNNING),
+    Mutant("running: half the price of a step", "certificates.adaptive_theorems.running_price", r"0\.5 \* q", "0.25 * q", RUNNING),
+    Mutant("running: no price of a step", "certificates.adaptive_theorems.running_price", r" \+ 0\.5 \* q \* s \* s", "", RUNNING),
+    Mutant("running: the loss after a step is not subtracted", "certificates.adaptive_theorems.running_price", r"paid - paid_after", "paid", RUNNING),
+    Mutant("running: idle rounds are free", "certificates.adaptive.lazy_steps", r"np\.where\(idle, paid, ", "np.where(idle, 0.0, ", ("running-square", "running-absolute")),
+    Mutant("running: the opening row counts", "certificates.adaptive.in_play", r"on\[0\] = 0\.0", "pass", ("running-square",)),
+    # --- second order
+    Mutant("ridge: the prior does not grow", "kernels.second_order.grow_prior", r"grown = True", "grown = state.prior[i] == 0.0", RIDGE),
+    Mutant("ridge: rows are not weighted", "kernels.second_order.learn_square", r"math\.sqrt\(c\)", "1.0", RIDGE),
+    Mutant("ridge: weights twice", "kernels.second_order.learn_square", r"math\.sqrt\(c\)", "c", RIDGE),
+    Mutant("ridge: the start does not count", "kernels.second_order.learn_square", r" - state\.base\[0\]", "", RIDGE),
+    Mutant("ridge: a rotation with another sign", "kernels.second_order.rotate", r"cosine \* rest - sine", "cosine * rest + sine", RIDGE),
+    Mutant("ridge: what is left is not squared", "kernels.second_order.learn_square", r"left \* left", "left", RIDGE),
+    Mutant("ridge: drops are lost", "kernels.second_order.take_prior", r"state\.objective\[0\] \+= state\.new_drop\[0\]", "pass", RIDGE),
+    Mutant("vaw: without the row at hand", "kernels.second_order.Forecaster.dot", r"\(1\.0 \+ q\)", "1.0", ("vaw",)),
+    Mutant("vaw: towards the lowest target", "kernels.second_order.Forecaster.dot", r"0\.5 \* \(state\.low\[0\] \+ state\.high\[0\]\)", "state.low[0]", ("vaw",)),
+    Mutant("ridge: a price without its denominator", "certificates.adaptive_theorems.ridge_price", r" / \(1\.0 \+ c \* q\)", "", RIDGE),
+    Mutant("ridge: half the prior at u", "certificates.adaptive.least_squares", r"2\.0 \* state\.prior", "state.prior", RIDGE),
+    Mutant("newton: all of the curvature", "kernels.second_order.LogisticNewton.step", r"c \* self\.kappa \* p", "c * p", ("newton",)),
+    Mutant("newton: only one label of the row at hand", "kernels.second_order.LogisticNewton.dot", r"shrunk\(along, q\)", "along", ("newton",)),
+    Mutant("newton: no step along the image", "kernels.second_order.LogisticNewton.step", r"d \* state\.image\[k\]", "0.0", ("newton",)),
+    Mutant("newton: half the price", "certificates.adaptive_theorems.newton_price", r"0\.5 \* \(q", "0.25 * (q", ("newton",)),
+    Mutant("newton: the price without its denominator", "certificates.adaptive_theorems.newton_price", r" / \(1\.0 \+ C \* q\)", "", ("newton",)),
+    Mutant("newton: quadratics never exceed", "certificates.adaptive.newton", r"np\.maximum\(0\.0, np\.cumsum\(beyond\)\)", "0.0", ("newton",)),
+    Mutant("newton: the quadratics' curvature at u", "certificates.adaptive_theorems.quadratic_gap", r"0\.5 \* C", "C", ("newton",)),
+    # --- aggregation
+    Mutant("log: rate 1 whatever the weights", "kernels.aggregation.LogMixture.set_rate", r"1\.0 / c", "1.0", LOG),
+    Mutant("log: weights of rows do not count", "kernels.aggregation.LogMixture.weigh_members", r"state\.rate\[0\] \* c", "state.rate[0]", LOG),
+    Mutant("log: the largest member alone", "kernels.aggregation.LogMixture.mixed_margin", r"one \+= v \* p", "one = max(one, v * p)", LOG),
+    Mutant("log: rates change weights", "kernels.aggregation.change_rate", r"\*= rate / state\.rate\[0\]", "*= 1.0", LOG),
+    Mutant("mean: members are not clipped", "kernels.aggregation.MeanMixture.within_range", r"return .*", "return z", ("aggregation-square",)),
+    Mutant("mean: twice the rate", "kernels.aggregation.MeanMixture.set_rate", r"1\.0 / \(self\.floor", "2.0 / (self.floor", ("aggregation-square",)),
+    Mutant("mean: the rate may rise", "kernels.aggregation.MeanMixture.set_rate", r"min\(state\.rate\[0\], rate\)", "rate", MEAN),
+    Mutant("mean: negative gaps count as positive", "kernels.aggregation.MeanMixture.weigh_members", r"max\(gap, 0\.0\)", "abs(gap)", MEAN),
+    Mutant("panel: no price of aggregation", "certificates.panel.at_rate", r"math\.log\(run\.mixture\.members\)", "0.0", (*LOG, "drift-log")),
+    Mutant("panel: no gaps", "certificates.panel.aggregation_price", r" \+ float\(run\.state\.gap\[0\]\)", "", (*MEAN, "drift-square")),
+    # --- drift
+    Mutant("drift: nothing is shared", "kernels.drift.share", r" \+ drift / paid\.size", "", DRIFT),
+    Mutant("drift: more is shared", "kernels.drift.share", r"drift / paid\.size", "2.0 * drift / paid.size", DRIFT),
+    Mutant("drift: weights at a smaller rate", "kernels.drift.lower_rate", r"\*\* power", "** 1.0", DRIFT),
+    Mutant("drift: staying is free", "certificates.panel.staying", r"return .*", "return 0.0", DRIFT),
+    Mutant("drift: switching is cheap", "certificates.panel.tracking", r"math\.log\(members / run\.learner\.drift\)", "math.log(members)", DRIFT),
+    Mutant("drift: a switch costs nothing", "kernels.drift.best_sequence", r"cost\[best\] \+ switch", "cost[best]", DRIFT),
+    # --- the scale-free geometry and implicit descent
+    Mutant("scale-free: sizes are forgotten", "kernels.scale_free.ScaleFree.step", r"max\(state\.largest_x\[j\], abs\(x\)\)", "abs(x)", SCALED),
+    Mutant("scale-free: divided once", "kernels.scale_free.measured", r"state\.theta\[j\] / top \* unit", "state.theta[j] * unit", SCALED),
+    Mutant("scale-free: the metric without its rate", "certificates.adaptive.scale_free", r"state\.largest_x\*\*2 / eta", "state.largest_x**2", SCALED),
+    Mutant("scale-free: half the metric", "certificates.adaptive.scale_free", r"state\.largest_x\*\*2 / eta", "0.5 * state.largest_x**2 / eta", SCALED),
+    Mutant("scale-free: the perceptron's u in other units", "certificates.scale_free.scale_free_perceptron", r"case\.comparator\.u / sizes", "case.comparator.u", ("scale-free-perceptron",)),
+    Mutant("scale-free: the perceptron's rows as they are", "certificates.scale_free.divided_rows", r" / sizes\[.*\]", "", ("scale-free-perceptron",)),
+    Mutant("implicit descent: half the metric", "certificates.adaptive.implicit_descent", r"1\.0 / eta\)", "0.5 / eta)", ("implicit-logistic",)),
+    Mutant("implicit descent: the price without its rate", "certificates.adaptive.implicit_descent", r"eta \* t\.q", "t.q", ("implicit-logistic",)),
+)  # fmt: skip
+
+
+def caught_by(mutant: Mutant) -> str:
+    """The first complaint that the mutant draws; empty where there is none."""
+    with applied(mutant):
+        for family in mutant.families:
+            for seed in range(STREAMS):
+                try:
+                    found = adaptive_truth.complaints(family, 1, seed)
+                except Exception as error:
+                    return f"crashed: {type(error).__name__}"
+                if found:
+                    return f"{family} {seed}: {found[0][1]}"
+    return ""
+
+
+def main() -> int:
+    """Print the table; 1 if one is not caught, or if the package itself draws a complaint."""
+    warnings.simplefilter("ignore")
+    begun, caught = time.perf_counter(), 0
+    clean = [found for family in adaptive_truth.FAMILIES for found in adaptive_truth.complaints(family, 5)]
+    print(f"{'no mutant':52s} | {clean or '-'}", flush=True)
+    for mutant in MUTANTS:
+        found = caught_by(mutant)
+        caught += bool(found)
+        print(f"{mutant.name:52s} | {found[:60] or 'NOT CAUGHT'}", flush=True)
+    print(f"{caught} of {len(MUTANTS)} caught in {time.perf_counter() - begun:.0f} s")
+    return int(bool(clean) or caught < len(MUTANTS))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
