@@ -137,11 +137,15 @@ def table(rows: Sequence[Row], markdown: bool) -> str:
 
 
 def about() -> str:
-    """Date, processor and versions."""
+    """Date, processor and versions of what is timed, on one thread."""
+    return f"{date.today()}, {processor()}, one thread, {versions()}"
+
+
+def versions() -> str:
+    """Python's and those of the packages that matter."""
     names = ("numpy", "scipy", "numba", "scikit-learn", "river", "vowpalwabbit")
-    versions = [f"{name} {installed(name)}" for name in names if installed(name)]
-    python = f"Python {platform.python_version()}"
-    return f"{date.today()}, {processor()}, one thread, {', '.join([python, *versions])}"
+    packages = [f"{name} {installed(name)}" for name in names if installed(name)]
+    return ", ".join([f"Python {platform.python_version()}", *packages])
 
 
 def processor() -> str:

@@ -46,6 +46,17 @@ def test_the_units_of_columns_do_not_matter(loss):
     np.testing.assert_allclose(other, z, rtol=0, atol=1e-9 * np.abs(z).max())
 
 
+@pytest.mark.parametrize("loss", ["square", "logistic"])
+def test_columns_of_a_table_are_played_as_rows_in_one_piece(loss):
+    X, y = rows(4000, 20)  # enough for members to play on several processors
+    y = y if loss == "square" else (y > 3.0).astype(float)
+    run, z = margins(auto(loss), X, y)
+    other, same = margins(auto(loss), np.asfortranarray(X), y)
+    np.testing.assert_array_equal(same, z)
+    for a, b in zip(run.members, other.members, strict=True):
+        np.testing.assert_array_equal(a.weights, b.weights)
+
+
 def test_the_units_of_the_target_do_not_matter():
     X, y = rows()
     _, z = margins(auto("square"), X, y)

@@ -21,6 +21,7 @@ from ..kernels.compiler import for_parts
 from ..kernels.drift import LogDrift, MeanDrift
 from ..kernels.facts import empty_facts
 from ..kernels.state import fields_of
+from ..rows.matrices import unshared
 from ..storage.fields import is_vector
 from ..storage.registry import storable, want
 from ..validation import choice, number
@@ -325,7 +326,7 @@ class PanelRun(Run):
         own = np.empty((len(self.members), 3, b - a))
 
         def play(k: int) -> int:
-            return self.members[k].play_block(rows, a, b, y, c, own[k])
+            return self.members[k].play_block(unshared(rows), a, b, y, c, own[k])
 
         played = min(each(play, len(self.members), (b - a) * self.width))
         margins = np.ascontiguousarray(own[:, 0, :played].T)

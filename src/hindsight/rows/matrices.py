@@ -149,6 +149,11 @@ def rows_of(X: Any, bias: float) -> Any:
     return CSR(X.data, X.indices.view(f"u{X.indices.itemsize}"), X.indptr.astype(np.uint64), bias)
 
 
+def unshared(rows: Any) -> Any:
+    """Return the same rows for a loop that runs beside others: a scratch row, where they have one, is its own."""
+    return rows._replace(scratch=np.empty_like(rows.scratch)) if isinstance(rows, Strided) else rows
+
+
 def explain(X: Any, row: int, y: float, z: float, q: float, width: int, names: Sequence[Any] | None) -> NoReturn:
     """Raise the RowError that says why a row could not be played: the column, and the value there.
 
