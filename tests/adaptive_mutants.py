@@ -1,6 +1,6 @@
 """Mutants of the learners without a rate, of aggregation and of their certificates; `adaptive_truth` must notice each.
 
-    python tests/adaptive_mutants.py
+python tests/adaptive_mutants.py
 """
 # ruff: noqa: E501 (a mutant a line)
 
@@ -62,8 +62,7 @@ MUTANTS = (
     Mutant("log: the largest member alone", "kernels.aggregation.LogMixture.mixed_margin", r"one \+= v \* p", "one = max(one, v * p)", LOG),
     Mutant("log: rates change weights", "kernels.aggregation.change_rate", r"\*= rate / state\.rate\[0\]", "*= 1.0", LOG),
     Mutant("mean: members are not clipped", "kernels.aggregation.MeanMixture.within_range", r"return .*", "return z", ("aggregation-square",)),
-    Mutant("mean: twice the rate", "kernels.aggregation.MeanMixture.set_rate", r"1\.0 / \(self\.floor", "2.0 / (self.floor", ("aggregation-square",)),
-    Mutant("mean: the rate may rise", "kernels.aggregation.MeanMixture.set_rate", r"min\(state\.rate\[0\], rate\)", "rate", MEAN),
+    Mutant("mean: twice the rate", "kernels.aggregation.MeanMixture.set_rate", r"1\.0 / \(self\.floor", "2.0 / (self.floor", ("mixture-square",)),
     Mutant("mean: negative gaps count as positive", "kernels.aggregation.MeanMixture.weigh_members", r"max\(gap, 0\.0\)", "abs(gap)", MEAN),
     Mutant("panel: no price of aggregation", "certificates.panel.at_rate", r"math\.log\(run\.mixture\.members\)", "0.0", (*LOG, "drift-log")),
     Mutant("panel: no gaps", "certificates.panel.aggregation_price", r" \+ float\(run\.state\.gap\[0\]\)", "", (*MEAN, "drift-square")),

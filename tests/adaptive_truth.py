@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import naive_adaptive as naive
 from hindsight.certificates.certify import certify_run
+from hindsight.certificates.panel import aggregation_price
 from hindsight.certificates.theorems import Verdict
 from hindsight.online import learners as L
 from hindsight.online.panel import Panel, PanelRun, auto
@@ -229,6 +230,35 @@ def aggregation(rng, loss):
     return wrong
 
 
+def mixture(rng, loss):
+    """Margins that no learner made: members that are as bad as can be, and take turns in being right."""
+    wrong, T, K = [], int(rng.integers(1, 120)), int(rng.integers(2, 5))
+    real = loss in ("square", "absolute")
+    Z = rng.choice([-1.0, 1.0], (T, K)) * 10.0 ** rng.integers(-1, 2) + 0.1 * rng.normal(size=(T, K))
+    if real:
+        y = rng.choice([-1.0, 1.0], T) * (1.0 if rng.random() < 0.5 else rng.random(T))
+    else:
+        y = rng.integers(0, 2, T).astype(float)
+    c = np.ones(T) if rng.random() < 0.5 else rng.choice([0.0, 0.5, 1.0, 3.0], T)
+    intercept, panel = bool(rng.integers(0, 2)), Panel(tuple(L.running(loss, 2.0**k) for k in range(K)))
+    run, work = PanelRun(panel, 1, intercept=intercept), np.ones((3, T))
+    run.aggregate(np.ascontiguousarray(Z), y, c, work)
+    if loss == "logistic":
+        out, lost, total, price = naive.log_mixture(Z, y, c)
+    else:
+        out, lost, total, price = naive.mean_mixture(Z, y, c, loss, intercept)
+    if np.abs(out - work[0]).max() > 1e-7 * (1.0 + np.abs(out).max()):
+        wrong.append(f"mixtures differ by {np.abs(out - work[0]).max():.3g}")
+    if apart(float(run.tally[0].loss), total, 1.0):
+        wrong.append(f"loss {run.tally[0].loss:.12g}, naive {total:.12g}")
+    if total > lost.min() + price + EQUAL * (1.0 + total):
+        wrong.append(f"aggregation is broken: {total:.12g} > {lost.min():.12g} + {price:.12g}")
+    found = aggregation_price(run) if c.any() else price
+    if abs(found - price) > 1e-7 * (1.0 + abs(price)):
+        wrong.append(f"price {found:.12g}, naive {price:.12g}")
+    return wrong
+
+
 def lazy(rng, loss, geometry):
     """Lazy steps in the scale-free geometry, or Euclidean implicit ones."""
     wrong = []
@@ -330,6 +360,9 @@ FAMILIES = {
     "aggregation-square": lambda rng: aggregation(rng, "square"),
     "aggregation-absolute": lambda rng: aggregation(rng, "absolute"),
     "aggregation-hinge": lambda rng: aggregation(rng, "hinge"),
+    "mixture-log": lambda rng: mixture(rng, "logistic"),
+    "mixture-square": lambda rng: mixture(rng, "square"),
+    "mixture-absolute": lambda rng: mixture(rng, "absolute"),
     "scale-free-square": lambda rng: lazy(rng, "square", "scale-free"),
     "scale-free-logistic": lambda rng: lazy(rng, "logistic", "scale-free"),
     "scale-free-absolute": lambda rng: lazy(rng, "absolute", "scale-free"),
