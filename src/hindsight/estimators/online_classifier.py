@@ -66,6 +66,7 @@ class OnlineClassifier(BoundNotScoreMixin, LabelsMixin, MarginClassifierMixin, C
             targets = self._targets(y)
             with unchanged_on_error(self.runs_):
                 self._play(X, targets, sample_weight, 1)
+            self._drop_certificate()
         else:
             with self._all_or_nothing():
                 X = self._matrix(X, reset=True)

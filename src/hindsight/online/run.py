@@ -6,6 +6,7 @@ is in cache. A call either plays every row or changes nothing.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,12 @@ import numpy as np
 
 from ..kernels import online as loop
 from ..kernels import state as states
+from ..kernels.checksum import ROUNDS, TARGETS, add_opposites
 from ..kernels.compiler import for_parts
 from ..kernels.facts import FACTS, empty_facts
 from ..kernels.geometries import begin
 from ..kernels.online import PROGRESS, UNWATCHED, begin_progress
+from ..rows.checksum import add_played, begin_played
 from ..rows.matrices import checked, explain, in_order, rows_of
 from ..storage.fields import check_record, is_vector
 from ..storage.registry import storable, want
@@ -26,10 +29,13 @@ from .facts import Facts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from numpy.typing import NDArray
+
     from .learners import Learner
 
 BLOCK = 65536  # rows, so many that a call of the kernel costs next to nothing
 SHARED = 1 << 19  # bytes of a block that several runs read in turn
+APART = 1 << 18  # numbers in the rows from which their checksum is computed in a second thread
 
 
 class Coordinates:
@@ -80,6 +86,9 @@ class Run(Coordinates):
         The facts so far, as the loop adds them up; `facts` reads them.
     first : array of float
         The weights w_1.
+    checksum : array of uint64
+        The number of rounds it speaks of, and checksums of their rows and weights, and of their targets: so a
+        certificate is not made of other rows. It is the same in any storage and for any chunks.
     """
 
     def __init__(
@@ -103,6 +112,7 @@ class Run(Coordinates):
         reach = 0.0 if start is None else for_parts(loop.largest, geometry)(geometry, self.state)
         self.progress = begin_progress(reach)
         self.tally = empty_facts()
+        self.checksum = begin_played()
 
     @property
     def rounds(self) -> int:
@@ -113,6 +123,11 @@ class Run(Coordinates):
     def facts(self) -> Facts:
         """Facts of all rounds so far."""
         return Facts.of(self.tally)
+
+    @property
+    def knows_rows(self) -> bool:
+        """Whether the checksum is of all rounds; runs of earlier versions kept none."""
+        return int(self.checksum[ROUNDS]) == self.rounds
 
     @property
     def weights(self) -> np.ndarray:
@@ -135,12 +150,12 @@ class Run(Coordinates):
 
     def snapshot(self) -> tuple[Any, ...]:
         """A copy of the state, for `restore`."""
-        return states.snapshot(self.state), self.progress.copy(), self.tally.copy()
+        return states.snapshot(self.state), self.progress.copy(), self.tally.copy(), self.checksum.copy()
 
     def restore(self, kept: tuple[Any, ...]) -> None:
         """Go back to a snapshot."""
         states.restore(self.state, kept[0])
-        self.progress[:], self.tally[:] = kept[1:]
+        self.progress[:], self.tally[:], self.checksum[:] = kept[1:]
 
     def mirrored(self) -> Run:
         """The run of the opposite labels: the same numbers with the other sign, where weights have one."""
@@ -150,8 +165,12 @@ class Run(Coordinates):
         other.__dict__.update(self.__dict__)
         other.state, other.first = states.mirrored(self.state), -self.first
         other.progress, other.tally = self.progress.copy(), self.tally.copy()
-        if self.learner.targets == "unit":  # labels 0 and 1 change places in the sum of c y^2
+        other.checksum = self.checksum.copy()
+        if self.learner.targets == "unit":  # labels 0 and 1 change places, also in the sum of c y^2
             other.tally[0].target = self.tally[0].weight - self.tally[0].target
+            add_opposites(int(self.checksum[ROUNDS]), other.checksum)
+        else:
+            other.checksum[TARGETS:] = -self.checksum[TARGETS:]
         return other
 
     def resize(self, features: int) -> None:
@@ -179,6 +198,9 @@ def check_run(fields: dict[str, Any]) -> None:
     check_rounds(learner, float(fields["progress"][0].rounds))
     start = fields["start"]
     want(start is None or is_vector(start, first.size), "the run's `start` must be a vector like the first weights")
+    sums = fields.setdefault("checksum", begin_played())  # earlier versions kept none
+    known = isinstance(sums, np.ndarray) and sums.dtype == np.uint64 and sums.shape == (3,) and sums.flags.c_contiguous
+    want(known, "the run's `checksum` must be three unsigned integers")
 
 
 def check_rounds(learner: Learner, rounds: float) -> None:
@@ -272,12 +294,37 @@ def play_rows(
             raise ValueError(f"{rates} rates were given, but there are more rounds than that")
     if weight is not None:
         check_weights(weight, idle)
-    block = BLOCK
+    if not runs:
+        return
+    learnt = weight is None or bool(weight.any())
+    size = X.size if isinstance(X, np.ndarray) else X.data.size
+    if not learnt or size < APART:
+        ordered = _play_blocks(runs, X, targets, weight, margins, names)
+        sums = _checksums(runs, ordered, targets, weight) if learnt else []
+    else:
+        with ThreadPoolExecutor(1) as other:  # it reads the rows once more, while the loop waits for its own sums
+            found = other.submit(_checksums, runs, X, targets, weight)
+            ordered = _play_blocks(runs, X, targets, weight, margins, names)
+        sums = found.result() if ordered is X else _checksums(runs, ordered, targets, weight)
+    for run, each in zip(runs, sums, strict=False):
+        run.checksum[:] = each
+
+
+def _play_blocks(
+    runs: Sequence[Run],
+    X: Any,
+    targets: Sequence[np.ndarray],
+    weight: np.ndarray | None,
+    margins: np.ndarray | None,
+    names: Sequence[Any] | None,
+) -> Any:
+    """Play the rows block by block, and return them with their columns in order."""
+    m, block = X.shape[0], BLOCK
     if len(runs) > 1:
         block = max(1, min(BLOCK, SHARED * m // max(1, X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes)))
     block = max(1, min(block, m))
     work, ones = np.empty((3, block)), np.ones(block)
-    rows = rows_of(X, runs[0].bias) if runs else None
+    rows = rows_of(X, runs[0].bias)
     for a in range(0, m, block):
         b = min(m, a + block)
         c = ones[: b - a] if weight is None else weight[a:b]
@@ -291,6 +338,17 @@ def play_rows(
                 explain(X, a + played, y[played], work[0, played], work[1, played], run.features, names)
             if margins is not None:
                 margins[a:b, k] = work[0, : b - a]
+    return X
+
+
+def _checksums(
+    runs: Sequence[Run], X: Any, targets: Sequence[np.ndarray], weight: np.ndarray | None
+) -> list[NDArray[np.uint64]]:
+    """The checksum of each run with these rows added."""
+    sums = [run.checksum.copy() for run in runs]
+    if X.shape[0]:
+        add_played(sums, rows_of(X, 0.0), targets, weight)
+    return sums
 
 
 def _block(run: Run, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, work: np.ndarray) -> int:

@@ -1,12 +1,29 @@
-"""Whether rows that are read again are the rows that were read before."""
+"""Whether rows are those that were read before, and whether they are those of a run.
+
+`RowChecksum` compares two readings of the same source, `add_played` and `word_of_each` the rows of a run as it played
+them with rows in any storage. They notice what is changed, moved, left out or added by accident; whoever wants to can
+make other rows that match.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..kernels.checksum import checksum
+from ..errors import MismatchError
+from ..kernels import checksum as kernels
+from ..kernels.checksum import ROUNDS, checksum
+from ..kernels.checksum import ROWS as PLAYED
+from ..kernels.checksum import TARGETS as PLAYED_TARGETS
+from ..kernels.rows import CSR
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Words = NDArray[np.uint64]
 
 LABEL = 1 << 16  # positions for the characters of a label
 ROWS, VALUES, SUM, TARGET_SUM = range(4)  # what is counted
@@ -16,8 +33,7 @@ PARTS = X_VALUES, X_COLUMNS, X_SIZES, TARGETS, WEIGHTS = [part << 58 for part in
 class RowChecksum:
     """The number of rows read so far and checksums of them, at the speed of memory; the sizes of chunks change nothing.
 
-    `counts` has the numbers of rows and of values, the checksum of rows and weights, and that of targets. It finds
-    rows that were changed, moved, left out or added by accident; whoever wants to can make others that match.
+    `counts` has the numbers of rows and of values, the checksum of rows and weights, and that of targets.
 
     Examples
     --------
@@ -70,3 +86,80 @@ class RowChecksum:
         else:
             words = words.view(f"u{words.itemsize}").reshape(1, -1)
         self.counts[into] = (self.counts[into] + int(checksum(words, first, LABEL))) % 2**64
+
+
+# ---------------------------------------------------------------- the rounds of a run
+
+BLOCK = 4096  # rows whose words are held at a time
+OTHER_ROWS = (-1, -1, -1)  # the checksum of a model that was trained on different rows in turn: no rows have it
+
+
+def begin_played() -> Words:
+    """The checksum of no round: the number of rounds, the sum of rows and weights, and that of targets."""
+    return np.zeros(3, np.uint64)
+
+
+def word_of_each(rows: Any, first: int, last: int, out: Words) -> None:
+    """Write a word for each of these rows, the same in any storage, for `add_played` to add up.
+
+    Parameters
+    ----------
+    rows : Dense, Strided or CSR
+        The rows as the loops read them. Neither the intercept nor zeros count.
+    first, last : int
+        Which of them.
+    out : ndarray of uint64
+        The words.
+    """
+    if isinstance(rows, CSR):
+        kernels.sparse_words(rows.data, rows.indices, rows.indptr, first, last, out)
+    else:
+        factors = np.empty(rows.values.shape[1], np.uint64)
+        kernels.column_factors(factors)
+        kernels.dense_words(rows.values, factors, first, last, out)
+
+
+def add_played(sums: Sequence[Words], rows: Any, targets: Sequence[np.ndarray], weight: np.ndarray | None) -> None:
+    """Add rounds to the checksums of several runs: the same rows and weights, targets of its own for each.
+
+    Examples
+    --------
+    >>> from hindsight.kernels.rows import CSR, Dense
+    >>> dense, sparse, y = begin_played(), begin_played(), np.array([1.0, -1.0])
+    >>> add_played([dense], Dense(np.array([[0.0, 2.0], [3.0, 0.0]]), 1.0), [y], None)
+    >>> add_played([sparse], CSR(np.array([2.0, 3.0]), np.array([1, 0]), np.array([0, 1, 2]), 1.0), [y], None)
+    >>> (dense == sparse).all(), int(dense[0])
+    (np.True_, 2)
+    """
+    m = targets[0].size
+    words, ones = np.empty(min(m, BLOCK), np.uint64), np.ones(min(m, BLOCK))
+    for a in range(0, m, BLOCK):
+        b = min(m, a + BLOCK)
+        word_of_each(rows, a, b, words)
+        for each, y in zip(sums, targets, strict=True):
+            kernels.add_rounds(words[: b - a], y[a:b], ones[: b - a] if weight is None else weight[a:b], each)
+
+
+def joined(known: tuple[int, ...], found: Words) -> tuple[int, ...]:
+    """The checksum of a model that goes on with rows: theirs, if it knew no others before."""
+    here = tuple(int(part) for part in found)
+    return here if known in ((), here) else OTHER_ROWS
+
+
+def check_played(known: Sequence[Any] | Words, found: Sequence[Any] | Words) -> None:
+    """Raise a MismatchError unless rows have the checksum that a model kept, saying in which part they differ.
+
+    Parameters
+    ----------
+    known : sequence of three numbers, or empty
+        What the model kept; nothing, where it is from a file that has none.
+    found : sequence of three numbers
+        That of the rows.
+    """
+    parts = ((PLAYED, "values, weights or order"), (PLAYED_TARGETS, "targets"))
+    differ = [] if len(known) == 0 else [name for part, name in parts if known[part] != found[part]]
+    if differ or (len(known) and known[ROUNDS] != found[ROUNDS]):
+        what = " and the ".join(differ) or "number"
+        raise MismatchError(
+            f"the model was not trained on these rows in this order: the {what} of the rows differ from those it learnt"
+        )

@@ -17,7 +17,7 @@ from ..errors import RowError
 from ..kernels import operators
 from ..kernels.floats import Floats
 from ..kernels.rows import CSR, Dense
-from .checksum import RowChecksum
+from .checksum import RowChecksum, add_played, begin_played
 from .matrices import checked, explain, rows_of
 
 Chunk = tuple[Any, ArrayLike, ArrayLike | None]
@@ -158,6 +158,14 @@ class Data:
             )
         if read.differs_from(self._read):
             raise ValueError("the source gave other rows on a second reading: they, or their order, changed meanwhile")
+
+    def checksum(self) -> NDArray[np.uint64]:
+        """Return the checksum of the rows, targets and weights that a run over them has; one pass."""
+        sums = begin_played()
+        for first, rows, count in self.blocks():
+            part = slice(first, first + count)
+            add_played([sums], rows, [self.y[part]], self.c[part])
+        return sums
 
     def margins(self, u: Floats) -> Floats:
         """Return u . x_t for every row; do not write to the result, which may be kept for the next call."""
