@@ -10,8 +10,8 @@ as the pocket. That reads at least as many rows as the pocket has errors, for ev
 separable, hundreds of scans per scan if they are noisy. The rows read to count are therefore limited to
 `reads_per_visit` for each row scanned, and FREE_READS besides. Until that limit is reached the pocket is the best of
 *all* hypotheses, those of earlier calls on the same rows included. After that `all_counted` is False, and a hypothesis
-is counted as often as the limit allows, over rows in a random order (of a fixed seed), and given up as soon as its errors
-come faster than the pocket's.
+is counted as often as the limit allows, over rows in a random order (of a fixed seed), and given up as soon as its
+errors come faster than the pocket's.
 """
 
 from __future__ import annotations

@@ -159,6 +159,7 @@ COLOURS = {
     Verdict.UNCHECKABLE: "#57606a",
     Verdict.BROKEN: "#cf222e",
 }
+MISTAKES, WEIGHTED = "mistakes", "weighted mistakes"  # what is counted; a weighted mistake counts its row's weight
 WORST_FIRST = (Verdict.BROKEN, Verdict.VOID, Verdict.UNCHECKABLE, Verdict.HOLDS)
 
 
@@ -176,19 +177,20 @@ class Certificates:
 
     @property
     def bound(self) -> float:
-        """The sum of the bounds: for mistakes, of the argmax over classes at most this many."""
+        """The sum of the bounds: for mistakes, the largest margin errs at most so often; for weighted ones, the rows
+        on which it errs weigh at most so much together."""
         return math.fsum(c.bound for c in self.each)
 
     def lines(self) -> list[str]:
         """All of them, and the union."""
         lines = [line for c in self.each for line in c.lines()]
-        if self.each[0].quantity.endswith("mistakes") and math.isfinite(self.bound):
-            lines.append(
-                f"all classes: {self.verdict.value}: the largest margin errs at most Σ_k M_k ≤ {_n(self.bound)} times"
-            )
-        else:
-            lines.append(f"all classes: {self.verdict.value}")
-        return lines
+        head, bound = f"all classes: {self.verdict.value}", f"Σ_k M_k ≤ {_n(self.bound)}"
+        counted = {c.quantity for c in self.each} if math.isfinite(self.bound) else set()
+        if counted == {MISTAKES}:
+            head += f": the largest margin errs at most {bound} times"
+        elif counted and counted <= {MISTAKES, WEIGHTED}:
+            head += f": the rows on which the largest margin errs weigh at most {bound} together (weighted mistakes)"
+        return [*lines, head]
 
     def __str__(self) -> str:
         return "\n".join(self.lines())

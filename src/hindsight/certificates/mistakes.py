@@ -11,7 +11,7 @@ import numpy as np
 
 from . import rivals, theorems
 from .applied import AppliedTheorem, closeness, divergence_change, size_of_terms
-from .certificate import Assumption, Comparator
+from .certificate import MISTAKES, WEIGHTED, Assumption, Comparator
 from .convex import no_theorem
 from .rivals.mistakes import largest_norm
 from .rivals.spaces import space
@@ -29,8 +29,12 @@ def _labels(t: Rounds) -> Assumption:
     return Assumption("labels are −1 and 1", bool((np.abs(t.y) == 1.0).all()))
 
 
+def _weighted(t: Rounds) -> bool:
+    return not t.c.min() == t.c.max() == 1.0
+
+
 def _mistakes(t: Rounds) -> str:
-    return "mistakes" if t.c.min() == t.c.max() == 1.0 else "weighted mistakes"
+    return WEIGHTED if _weighted(t) else MISTAKES
 
 
 def _at_most_all(bound: np.ndarray, t: Rounds) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -63,14 +67,23 @@ def perceptron(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTh
         if data.rounds * data.width <= SMALL:
             hard = rivals.hard_margin(data)
             if hard.u is not None:
-                separable = f"separable: B = {hard.norm:.6g}, (X₂B)² = {(run.facts.x2 * hard.norm) ** 2:.6g}"
-                gap = (run.facts.x2 * hard.norm) ** 2 - (run.facts.x2 * hard.lower) ** 2
-                candidates.append((hard.u, gap, "of largest margin", hard.notes))
-            else:
-                separable = hard.notes[0] if hard.notes else "not shown separable"
+                gap = run.facts.weight_x2 * (hard.norm**2 - hard.lower**2)
+                candidates.append((hard.u, gap, hard.found, hard.notes))
+            separable = _separability(run, t, hard)
     cases = [_perceptron_case(run, data, t, wrong, w1, *c) for c in candidates]
     case = min(cases, key=lambda c: float(c.bound[-1]))
     return case if separable is None else replace(case, notes=(*case.notes, separable))
+
+
+def _separability(run: Run, t: Rounds, hard: rivals.HardMargin) -> str:
+    """Whether the rows are separable, and from w_1 = 0 what that promises: M <= max c |x|_2^2 B^2, M weighted by c."""
+    if hard.u is None:
+        return hard.notes[0] if hard.notes else "not shown separable"
+    promise = ""
+    if not run.first.any():
+        symbol = "weighted M ≤ max c|x|₂²·B²" if _weighted(t) else "(X₂B)²"
+        promise = f", {symbol} = {run.facts.weight_x2 * hard.norm**2:.6g}"
+    return f"separable: B = {hard.norm:.6g}{promise}"
 
 
 def _perceptron_case(
@@ -83,6 +96,7 @@ def _perceptron_case(
     rival = t.c * (t.y * z <= 0.0)
     bound = theorems.perceptron(np.cumsum(short), norm, np.cumsum(counted**2 * t.q), start, along)
     bound, trivial = _at_most_all(bound, t)
+    step = "steps of the size of the row's weight" if _weighted(t) else "steps of size 1"
     return AppliedTheorem(
         theorems.PERCEPTRON_NOISY,
         _mistakes(t),
@@ -92,9 +106,7 @@ def _perceptron_case(
         Comparator(u, float(rival.sum()), norm, gap, how),
         (
             _labels(t),
-            Assumption(
-                f"steps of size 1 on a mistake only, a zero margin being one; max |x|₂ = {run.facts.x2:.6g}", True
-            ),
+            Assumption(f"{step} on a mistake only, a zero margin being one; max |x|₂ = {run.facts.x2:.6g}", True),
         ),
         2.0 * divergence_change(t, z),
         counted**2 * t.q - 2.0 * (counted - short),

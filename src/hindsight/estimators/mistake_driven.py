@@ -16,7 +16,8 @@ class PerceptronClassifier(OnlineClassifier):
 
     If y (u.x) >= 1 on every row for some u, the number M of mistakes is at most (X2 |u|)^2, where X2 is the largest
     |x| [2]_. For every u, M <= ((a + sqrt(a^2 + 4H))/2)^2 with a = X2 |u| and H the hinge loss of u over the mistakes
-    [3]_.
+    [3]_. With weights c the step is w += c y x; then M and H are sums of weights, not counts, and X2 is the largest
+    sqrt(c) |x|.
 
     Parameters
     ----------
@@ -80,7 +81,8 @@ class WinnowClassifier(OnlineClassifier):
 
     With |x_i| <= 1 and a u in the simplex with y (u.x) >= delta on every row, it makes at most RE(u||w_1)/(eta delta -
     ln cosh eta) mistakes: with the rate that `margin` sets at most 2 ln N/delta^2 for N features (2N where balanced),
-    so features that do not matter cost little [1]_, [2]_.
+    so features that do not matter cost little [1]_, [2]_. With weights certificates bound the sum of the weights of
+    the mistakes, not their number.
 
     Parameters
     ----------
