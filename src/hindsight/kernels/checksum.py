@@ -15,6 +15,8 @@ from .simd import wide
 U = np.uint64
 SPREAD, HALF, ONE = U(0x9E3779B97F4A7C15), U(32), U(1)  # 2^64 divided by the golden ratio
 WEIGHT = U(0xD6E8FEB86659FD93)  # the factor of a row's weight
+LOG, LAST = U(6), U(63)  # rounds come in groups of 64, whose factors are those of the first group times another
+GROUPS = U(1 << 40)  # positions of the factors of groups
 ROUNDS, ROWS, TARGETS = range(3)  # what the sums of rounds are of
 
 
@@ -51,9 +53,9 @@ def bits(context, x):  # type: ignore[no-untyped-def]
 
 @inlined
 def word(x):  # type: ignore[no-untyped-def]
-    """The same word for equal numbers, 0 for 0 and for -0."""
+    """The same word for equal numbers, 0 for 0 and -0; its highest bit, which a factor of 2 loses, is not the sign."""
     b = bits(x + 0.0)
-    return b ^ (b >> HALF)
+    return (b << HALF) | (b >> HALF)
 
 
 @inlined
@@ -63,26 +65,28 @@ def odd_word(x):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def add_round(x, y, c, sums):  # type: ignore[no-untyped-def]
-    """Add a round to the sums: the word of its row, its target and its weight; none where the weight is 0."""
-    if c > 0.0:
-        here = factor(sums[ROUNDS])
-        x += word(c) * WEIGHT
-        sums[ROWS] += (x ^ (x >> HALF)) * here
-        sums[TARGETS] += odd_word(y) * here
-        sums[ROUNDS] += ONE
+def weight_word(c):  # type: ignore[no-untyped-def]
+    """A word for a weight, 0 for 1."""
+    return (word(c) - word(1.0)) * WEIGHT
+
+
+@inlined
+def round_factor(t):  # type: ignore[no-untyped-def]
+    """The factor of round t."""
+    return factor((t >> LOG) + GROUPS) * factor(t & LAST)
 
 
 @kernel
 def column_factors(out):  # type: ignore[no-untyped-def]
-    """The factor of each column."""
-    for j in range(out.size):
-        out[j] = factor(j)
+    """The factor of each column, for 64 rounds: one row for each of a group."""
+    for r in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[r, j] = factor(r) * factor(j)
 
 
 @kernel
 def dense_words(values, factors, first, last, out):  # type: ignore[no-untyped-def]
-    """The word of each row of an array; that of a row of zeros is 0."""
+    """The word of each row of an array: a sum over its columns."""
     wide()
     for t in range(first, last):
         total = U(0)
@@ -102,10 +106,46 @@ def sparse_words(data, indices, indptr, first, last, out):  # type: ignore[no-un
 
 
 @kernel
+def narrow_rows(flat, width, factors, t):  # type: ignore[no-untyped-def]
+    """The sum of the rows of a flat array, the rounds from t on: that of their words times the factors of the rounds.
+
+    A row at a time would cost several times more where there are few columns.
+    """
+    wide()
+    total, a, size = U(0), U(0), U(flat.size)
+    while a < size:
+        b = (t & LAST) * width
+        count = min(U(factors.size) - b, size - a)
+        group = U(0)
+        for i in range(count):
+            group += word(flat[a + i]) * factors[b + i]
+        total += group * factor((t >> LOG) + GROUPS)
+        a += count
+        t += count // width
+    return total
+
+
+@kernel
 def add_rounds(words, y, c, sums):  # type: ignore[no-untyped-def]
-    """Add rounds, from the words of their rows."""
-    for i in range(y.size):
-        add_round(words[i], y[i], c[i], sums)
+    """Add rounds to the sums: the words of their rows, their targets and weights.
+
+    A weight of 0 is no round; where no weights are given all are 1.
+    """
+    wide()
+    t, rows, targets = sums[ROUNDS], sums[ROWS], sums[TARGETS]
+    if c.size == 0:
+        for i in range(y.size):
+            here = round_factor(t + U(i))
+            rows += words[i] * here
+            targets += odd_word(y[i]) * here
+        t += U(y.size)
+    for i in range(c.size):
+        if c[i] > 0.0:
+            here = round_factor(t)
+            rows += (words[i] + weight_word(c[i])) * here
+            targets += odd_word(y[i]) * here
+            t += ONE
+    sums[ROUNDS], sums[ROWS], sums[TARGETS] = t, rows, targets
 
 
 @kernel
@@ -115,7 +155,11 @@ def add_single(rows, y, c, sums):  # type: ignore[no-untyped-def]
     a, b = rows.span(0)
     for k in range(a, b):
         total += word(rows.entry(0, k)) * factor(rows.index(k))
-    add_round(total, y[0], c[0], sums)
+    if c[0] > 0.0:
+        here = round_factor(sums[ROUNDS])
+        sums[ROWS] += (total + weight_word(c[0])) * here
+        sums[TARGETS] += odd_word(y[0]) * here
+        sums[ROUNDS] += ONE
 
 
 @kernel
@@ -123,5 +167,5 @@ def add_opposites(rounds, sums):  # type: ignore[no-untyped-def]
     """Turn targets 0 and 1 into their opposites in the sums of so many rounds."""
     total = U(0)
     for t in range(rounds):
-        total += factor(t)
+        total += round_factor(U(t))
     sums[TARGETS] = word(1.0) * total - sums[TARGETS]

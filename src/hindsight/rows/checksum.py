@@ -16,7 +16,7 @@ from ..kernels import checksum as kernels
 from ..kernels.checksum import ROUNDS, checksum
 from ..kernels.checksum import ROWS as PLAYED
 from ..kernels.checksum import TARGETS as PLAYED_TARGETS
-from ..kernels.rows import CSR
+from ..kernels.rows import CSR, Dense
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,6 +91,7 @@ class RowChecksum:
 # ---------------------------------------------------------------- the rounds of a run
 
 BLOCK = 4096  # rows whose words are held at a time
+NARROW = 32  # columns up to which contiguous rows are summed without words of their own
 OTHER_ROWS = (-1, -1, -1)  # the checksum of a model that was trained on different rows in turn: no rows have it
 
 
@@ -114,9 +115,7 @@ def word_of_each(rows: Any, first: int, last: int, out: Words) -> None:
     if isinstance(rows, CSR):
         kernels.sparse_words(rows.data, rows.indices, rows.indptr, first, last, out)
     else:
-        factors = np.empty(rows.values.shape[1], np.uint64)
-        kernels.column_factors(factors)
-        kernels.dense_words(rows.values, factors, first, last, out)
+        kernels.dense_words(rows.values, _factors(1, rows.values.shape[1])[0], first, last, out)
 
 
 def add_played(sums: Sequence[Words], rows: Any, targets: Sequence[np.ndarray], weight: np.ndarray | None) -> None:
@@ -132,12 +131,33 @@ def add_played(sums: Sequence[Words], rows: Any, targets: Sequence[np.ndarray], 
     (np.True_, 2)
     """
     m = targets[0].size
-    words, ones = np.empty(min(m, BLOCK), np.uint64), np.ones(min(m, BLOCK))
+    narrow = isinstance(rows, Dense) and 0 < rows.values.shape[1] <= NARROW < m and (weight is None or weight.all())
+    if narrow:
+        _add_narrow(sums, rows.values)
+    words, none = np.zeros(min(m, BLOCK), np.uint64), np.zeros(0)
     for a in range(0, m, BLOCK):
         b = min(m, a + BLOCK)
-        word_of_each(rows, a, b, words)
+        if not narrow:
+            word_of_each(rows, a, b, words)
         for each, y in zip(sums, targets, strict=True):
-            kernels.add_rounds(words[: b - a], y[a:b], ones[: b - a] if weight is None else weight[a:b], each)
+            kernels.add_rounds(words[: b - a], y[a:b], none if weight is None else weight[a:b], each)
+
+
+def _add_narrow(sums: Sequence[Words], values: np.ndarray) -> None:
+    """Add contiguous rows to checksums, their targets and weights not yet."""
+    width, known = values.shape[1], {}
+    factors = _factors(64, width).ravel()
+    for each in sums:
+        first = int(each[ROUNDS])
+        if first not in known:
+            known[first] = kernels.narrow_rows(values.reshape(-1), np.uint64(width), factors, np.uint64(first))
+        each[PLAYED : PLAYED + 1] += np.uint64(known[first])
+
+
+def _factors(rounds: int, width: int) -> Words:
+    out = np.empty((rounds, width), np.uint64)
+    kernels.column_factors(out)
+    return out
 
 
 def joined(known: tuple[int, ...], found: Words) -> tuple[int, ...]:
