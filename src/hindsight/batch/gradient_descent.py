@@ -105,6 +105,11 @@ class Descent(Coordinates):
         self.values: list[float] = []
 
     @property
+    def ordered(self) -> bool:
+        """Whether the order of the rows matters: which are drawn depends on it, the mean over all of them does not."""
+        return self.batch is not None
+
+    @property
     def rounds(self) -> int:
         """Rounds played so far."""
         return int(self.state.rounds[0])
@@ -199,7 +204,7 @@ class Descent(Coordinates):
             self.best, self.best_value, self.last_value = kept[1:]
             self.generator.bit_generator.state = drawn
             raise
-        self.checksum = joined(self.checksum, data.checksum())
+        self.checksum = joined(self.checksum, data.checksum(self.ordered))
         self._add_facts(data, self.rounds - before)
 
     def _add_facts(self, data: Data, rounds: int) -> None:

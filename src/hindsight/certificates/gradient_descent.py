@@ -133,7 +133,7 @@ def _replay(descent: Descent, data: Data) -> tuple[Facts, list[Mark]]:
         again.play(data, descent.rounds, notify=mark)
     except ValueError as error:
         raise MismatchError(f"{error}: these are not the rows of the run") from error
-    check_played(descent.checksum, again.checksum)
+    check_played(descent.checksum, again.checksum, descent.ordered)
     pairs = (descent.weights, again.weights), (descent.mean, again.mean)
     far = max(float(np.abs(a - b).max()) for a, b in pairs)
     size = max(np.abs(descent.weights).max(), np.abs(descent.mean).max(), np.abs(descent.first).max())

@@ -149,6 +149,18 @@ def add_rounds(words, y, c, sums):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def add_unordered(words, y, c, sums):  # type: ignore[no-untyped-def]
+    """Add rows to sums that do not depend on their order."""
+    for i in range(y.size):
+        if c[i] > 0.0:
+            x = words[i] + weight_word(c[i]) + odd_word(y[i]) * SPREAD
+            x = (x ^ (x >> HALF)) * WEIGHT
+            sums[ROWS] += x ^ (x >> HALF)
+            sums[TARGETS] += odd_word(y[i])
+            sums[ROUNDS] += ONE
+
+
+@kernel
 def add_single(rows, y, c, sums):  # type: ignore[no-untyped-def]
     """Add the round of the one row of `rows`."""
     total = U(0)

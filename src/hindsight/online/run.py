@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import numba
 import numpy as np
 
 from ..kernels import online as loop
@@ -19,6 +20,7 @@ from ..kernels.compiler import for_parts
 from ..kernels.facts import FACTS, empty_facts
 from ..kernels.geometries import begin
 from ..kernels.online import PROGRESS, UNWATCHED, begin_progress
+from ..kernels.rows import CSR
 from ..rows.checksum import add_played, begin_played
 from ..rows.matrices import checked, explain, in_order, rows_of
 from ..storage.fields import check_record, is_vector
@@ -29,13 +31,12 @@ from .facts import Facts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from .learners import Learner
 
 BLOCK = 65536  # rows, so many that a call of the kernel costs next to nothing
 SHARED = 1 << 19  # bytes of a block that several runs read in turn
-APART = 1 << 18  # numbers in the rows from which their checksum is computed in a second thread
+ALONE = 1 << 22  # bytes of a block that one run reads, and then its checksum
+APART = 1 << 21  # bytes of rows from which their checksum is computed in a second thread
 
 
 class Coordinates:
@@ -296,59 +297,70 @@ def play_rows(
         check_weights(weight, idle)
     if not runs:
         return
-    learnt = weight is None or bool(weight.any())
-    size = X.size if isinstance(X, np.ndarray) else X.data.size
-    if not learnt or size < APART:
-        ordered = _play_blocks(runs, X, targets, weight, margins, names)
-        sums = _checksums(runs, ordered, targets, weight) if learnt else []
-    else:
-        with ThreadPoolExecutor(1) as other:  # it reads the rows once more, while the loop waits for its own sums
-            found = other.submit(_checksums, runs, X, targets, weight)
-            ordered = _play_blocks(runs, X, targets, weight, margins, names)
-        sums = found.result() if ordered is X else _checksums(runs, ordered, targets, weight)
-    for run, each in zip(runs, sums, strict=False):
-        run.checksum[:] = each
-
-
-def _play_blocks(
-    runs: Sequence[Run],
-    X: Any,
-    targets: Sequence[np.ndarray],
-    weight: np.ndarray | None,
-    margins: np.ndarray | None,
-    names: Sequence[Any] | None,
-) -> Any:
-    """Play the rows block by block, and return them with their columns in order."""
-    m, block = X.shape[0], BLOCK
-    if len(runs) > 1:
-        block = max(1, min(BLOCK, SHARED * m // max(1, X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes)))
-    block = max(1, min(block, m))
+    sums = Checksums(runs, X, targets, weight)
+    block = max(1, min(BLOCK, (SHARED if len(runs) > 1 else ALONE) * m // max(1, _bytes(X)), m))
     work, ones = np.empty((3, block)), np.ones(block)
     rows = rows_of(X, runs[0].bias)
-    for a in range(0, m, block):
-        b = min(m, a + block)
-        c = ones[: b - a] if weight is None else weight[a:b]
-        for k, run in enumerate(runs):
-            y = targets[k][a:b]
-            played = _block(run, rows, a, b, y, c, work[:, : b - a])
-            if played < b - a and (ordered := in_order(X)) is not X:  # the rows before were in order, and stay played
-                X, rows = ordered, rows_of(ordered, run.bias)
-                played += _block(run, rows, a + played, b, y[played:], c[played:], work[:, played : b - a])
-            if played < b - a:
-                explain(X, a + played, y[played], work[0, played], work[1, played], run.features, names)
-            if margins is not None:
-                margins[a:b, k] = work[0, : b - a]
-    return X
+    with sums:
+        for a in range(0, m, block):
+            b = min(m, a + block)
+            c = ones[: b - a] if weight is None else weight[a:b]
+            for k, run in enumerate(runs):
+                y = targets[k][a:b]
+                played = _block(run, rows, a, b, y, c, work[:, : b - a])
+                if played < b - a and (ordered := in_order(X)) is not X:  # the rows before were in order: they stay
+                    X, rows = ordered, rows_of(ordered, run.bias)
+                    played += _block(run, rows, a + played, b, y[played:], c[played:], work[:, played : b - a])
+                if played < b - a:
+                    explain(X, a + played, y[played], work[0, played], work[1, played], run.features, names)
+                if margins is not None:
+                    margins[a:b, k] = work[0, : b - a]
+            sums.add(rows, a, b)
+    sums.write(rows)
 
 
-def _checksums(
-    runs: Sequence[Run], X: Any, targets: Sequence[np.ndarray], weight: np.ndarray | None
-) -> list[NDArray[np.uint64]]:
-    """The checksum of each run with these rows added."""
-    sums = [run.checksum.copy() for run in runs]
-    if X.shape[0]:
-        add_played(sums, rows_of(X, 0.0), targets, weight)
-    return sums
+class Checksums:
+    """The checksums of runs, with rows that are being played: added block by block, or in a second thread.
+
+    The latter is for many rows where there are processors to spare: reading the rows once more takes up to a third of
+    the time of the fastest learners.
+    """
+
+    def __init__(self, runs: Sequence[Run], X: Any, targets: Sequence[np.ndarray], weight: np.ndarray | None) -> None:
+        self.runs, self.X, self.targets, self.weight, self.m = runs, X, targets, weight, X.shape[0]
+        self.sums = [run.checksum.copy() for run in runs]
+        self.learnt = weight is None or bool(weight.any())
+        self.apart = self.learnt and _bytes(X) >= APART and numba.config.NUMBA_NUM_THREADS > 2  # type: ignore[attr-defined]
+
+    def __enter__(self) -> None:
+        if self.apart:
+            self.rows = rows_of(self.X, 0.0)
+            self.other = ThreadPoolExecutor(1)
+            self.done = self.other.submit(add_played, self.sums, self.rows, 0, self.m, self.targets, self.weight)
+
+    def __exit__(self, *error: object) -> None:
+        if self.apart:
+            self.other.shutdown()
+
+    def add(self, rows: Any, a: int, b: int) -> None:
+        """Add a block that was just played, while it is in cache."""
+        if self.learnt and not self.apart:
+            weight = None if self.weight is None else self.weight[a:b]
+            add_played(self.sums, rows, a, b, [y[a:b] for y in self.targets], weight)
+
+    def write(self, rows: Any) -> None:
+        """Give the runs their checksums: of `rows`, whose columns may have been put in order meanwhile."""
+        if self.apart:
+            self.done.result()
+            if isinstance(rows, CSR) and rows.data is not self.rows.data:
+                self.sums = [run.checksum.copy() for run in self.runs]
+                add_played(self.sums, rows, 0, self.m, self.targets, self.weight)
+        for run, each in zip(self.runs, self.sums, strict=True):
+            run.checksum[:] = each
+
+
+def _bytes(X: Any) -> int:
+    return int(X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes)
 
 
 def _block(run: Run, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, work: np.ndarray) -> int:

@@ -7,6 +7,7 @@ make other rows that match.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -118,43 +119,56 @@ def word_of_each(rows: Any, first: int, last: int, out: Words) -> None:
         kernels.dense_words(rows.values, _factors(1, rows.values.shape[1])[0], first, last, out)
 
 
-def add_played(sums: Sequence[Words], rows: Any, targets: Sequence[np.ndarray], weight: np.ndarray | None) -> None:
+def add_played(
+    sums: Sequence[Words], rows: Any, first: int, last: int, targets: Sequence[np.ndarray], weight: np.ndarray | None
+) -> None:
     """Add rounds to the checksums of several runs: the same rows and weights, targets of its own for each.
+
+    Parameters
+    ----------
+    sums : sequence of ndarray
+        The checksum of each run.
+    rows : Dense, Strided or CSR
+        Rows as the loops read them.
+    first, last : int
+        Which of them.
+    targets, weight : sequence of ndarray, and ndarray or None
+        Their targets for each run and their weights, as many as there are rounds; None is 1.
 
     Examples
     --------
-    >>> from hindsight.kernels.rows import CSR, Dense
     >>> dense, sparse, y = begin_played(), begin_played(), np.array([1.0, -1.0])
-    >>> add_played([dense], Dense(np.array([[0.0, 2.0], [3.0, 0.0]]), 1.0), [y], None)
-    >>> add_played([sparse], CSR(np.array([2.0, 3.0]), np.array([1, 0]), np.array([0, 1, 2]), 1.0), [y], None)
+    >>> add_played([dense], Dense(np.array([[0.0, 2.0], [3.0, 0.0]]), 1.0), 0, 2, [y], None)
+    >>> add_played([sparse], CSR(np.array([2.0, 3.0]), np.array([1, 0]), np.array([0, 1, 2]), 1.0), 0, 2, [y], None)
     >>> (dense == sparse).all(), int(dense[0])
     (np.True_, 2)
     """
-    m = targets[0].size
-    narrow = isinstance(rows, Dense) and 0 < rows.values.shape[1] <= NARROW < m and (weight is None or weight.all())
+    narrow = isinstance(rows, Dense) and 0 < rows.values.shape[1] <= NARROW and (weight is None or weight.all())
     if narrow:
-        _add_narrow(sums, rows.values)
-    words, none = np.zeros(min(m, BLOCK), np.uint64), np.zeros(0)
-    for a in range(0, m, BLOCK):
-        b = min(m, a + BLOCK)
+        _add_narrow(sums, rows.values[first:last])
+    words, none = np.zeros(min(last - first, BLOCK), np.uint64), np.zeros(0)
+    for a in range(0, last - first, BLOCK):
+        b = min(last - first, a + BLOCK)
         if not narrow:
-            word_of_each(rows, a, b, words)
+            word_of_each(rows, first + a, first + b, words)
         for each, y in zip(sums, targets, strict=True):
             kernels.add_rounds(words[: b - a], y[a:b], none if weight is None else weight[a:b], each)
 
 
 def _add_narrow(sums: Sequence[Words], values: np.ndarray) -> None:
     """Add contiguous rows to checksums, their targets and weights not yet."""
-    width, known = values.shape[1], {}
-    factors = _factors(64, width).ravel()
+    width, flat = values.shape[1], values.reshape(-1)
+    known: dict[int, Any] = {}
     for each in sums:
-        first = int(each[ROUNDS])
-        if first not in known:
-            known[first] = kernels.narrow_rows(values.reshape(-1), np.uint64(width), factors, np.uint64(first))
-        each[PLAYED : PLAYED + 1] += np.uint64(known[first])
+        start = int(each[ROUNDS])
+        if start not in known:
+            known[start] = kernels.narrow_rows(flat, np.uint64(width), _factors(64, width).ravel(), np.uint64(start))
+        each[PLAYED : PLAYED + 1] += np.uint64(known[start])
 
 
+@lru_cache(64)
 def _factors(rounds: int, width: int) -> Words:
+    """The factors of columns, for so many rounds."""
     out = np.empty((rounds, width), np.uint64)
     kernels.column_factors(out)
     return out
@@ -166,7 +180,7 @@ def joined(known: tuple[int, ...], found: Words) -> tuple[int, ...]:
     return here if known in ((), here) else OTHER_ROWS
 
 
-def check_played(known: Sequence[Any] | Words, found: Sequence[Any] | Words) -> None:
+def check_played(known: Sequence[Any] | Words, found: Sequence[Any] | Words, ordered: bool = True) -> None:
     """Raise a MismatchError unless rows have the checksum that a model kept, saying in which part they differ.
 
     Parameters
@@ -175,11 +189,14 @@ def check_played(known: Sequence[Any] | Words, found: Sequence[Any] | Words) -> 
         What the model kept; nothing, where it is from a file that has none.
     found : sequence of three numbers
         That of the rows.
+    ordered : bool, default True
+        Whether they are checksums of rows in a certain order.
     """
-    parts = ((PLAYED, "values, weights or order"), (PLAYED_TARGETS, "targets"))
-    differ = [] if len(known) == 0 else [name for part, name in parts if known[part] != found[part]]
-    if differ or (len(known) and known[ROUNDS] != found[ROUNDS]):
-        what = " and the ".join(differ) or "number"
-        raise MismatchError(
-            f"the model was not trained on these rows in this order: the {what} of the rows differ from those it learnt"
-        )
+    if len(known) == 0:
+        return
+    names = {PLAYED: "values or weights", PLAYED_TARGETS: "targets"}
+    differ = [name for part, name in names.items() if known[part] != found[part]]
+    if differ or known[ROUNDS] != found[ROUNDS]:
+        order = " in this order" if ordered else ""
+        what = " and ".join(differ) or "their numbers"
+        raise MismatchError(f"the model was not trained on these rows{order}: {what} differ from those it learnt")
