@@ -1,10 +1,10 @@
 # Every target sets up what it needs in .venv, from the pins in requirements/.
 .DELETE_ON_ERROR:
-PYTHON ?= python3.11
+PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14; do $$name -c "" 2>/dev/null && echo $$name && exit; done; echo python3)
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: run test lint truth torture fuzz bench examples lock clean
+.PHONY: run test test-wheel test-everywhere lint truth torture fuzz bench examples lock clean
 
 run: $(READY)
 	$(BIN)/hindsight learn sample:diabetes --learner widrow-hoff --eta 0.1 --update explicit --report report.html
@@ -16,6 +16,16 @@ test: $(READY)
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 	$(BIN)/python tests/torture.py --kills 200
+	$(BIN)/python tests/installed.py
+
+# A choice of the tests with the installed wheel: the lowest versions on Python 3.11, the newest on the newest Python.
+test-wheel: $(READY)
+	$(BIN)/python tests/installed.py
+
+# The whole suite with each of them, and once more without private parts of numba and Python.
+test-everywhere: $(READY)
+	$(BIN)/python tests/installed.py --all
+	HINDSIGHT_PLAIN=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 lint: $(READY)
 	$(BIN)/ruff check --fix .
@@ -44,8 +54,11 @@ bench: $(READY) .venv/ready-bench
 examples: $(READY)
 	cd examples && for file in *.py; do echo "== $$file"; ../$(BIN)/python $$file || exit 1; done
 
+NEEDED = import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or later is needed, and $(PYTHON) is " + sys.version.split()[0] + "; name another one: make PYTHON=/path/to/python")
+
 $(READY): requirements/dev.txt pyproject.toml
-	$(PYTHON) -m venv .venv || python3 -m venv .venv
+	@$(PYTHON) -c '$(NEEDED)'
+	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	$(BIN)/python -m compileall -q src
@@ -60,6 +73,7 @@ lock: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-tools
 	$(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --no-annotate --extra charts --extra test --extra lint --output-file requirements/dev.txt requirements/build.in pyproject.toml
 	$(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --no-annotate --extra bench --constraint requirements/dev.txt --output-file requirements/bench.txt pyproject.toml
+	$(BIN)/python tests/installed.py --lock
 
 clean:
-	rm -rf .venv
+	rm -rf .venv .venv-lowest .venv-newest

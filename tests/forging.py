@@ -228,6 +228,8 @@ def forged(true: Saved, tags: list[str], rng: np.random.Generator) -> Saved:
 
 def lie_in_document(out: Saved, tags: list[str], rng: np.random.Generator) -> None:
     paths = [path for path in nodes(out.document) if path]
+    if not paths:
+        return
     path = paths[rng.integers(len(paths))]
     parent, key = at(out.document, path[:-1]), path[-1]
     what = rng.integers(8)
@@ -439,8 +441,7 @@ def work(numbers: range, true: dict[str, Saved], tags: list[str], folder: Path, 
         board[:8], board[8 : 8 + len(note)] = len(note).to_bytes(8, "little"), note
         status = 0
     except BaseException:
-        with open(os.path.join(tempfile.gettempdir(), "forged.log"), "a") as log:
-            traceback.print_exc(file=log)
+        os.write(2, traceback.format_exc().encode())
     finally:
         os._exit(status)
 

@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import hashlib
 import io
+import itertools
 import os
 import random
 import signal
@@ -123,21 +124,32 @@ def rows(form: str, data: bytes, learn: bool = False, **options: object) -> list
 
 def play_rows(X: Any, weight: Any) -> None:
     """Let some learners play the rows."""
+    weight = np.ones(X.shape[0]) if weight is None else weight  # one form of the loop to compile, not two
     for name in ("perceptron", "widrow-hoff"):
         run = Run(LEARNERS[name].make(), X.shape[1])
         with contextlib.suppress(RowError):  # a norm may overflow
             play([run], X, [np.where(np.arange(X.shape[0]) % 2, 1.0, -1.0)], weight, None, None, idle=True)
 
 
-def run(count: int, seed: int, forms: Sequence[str] = tuple(SEEDS), learn: bool = False) -> str:
-    """The hash of all that was found in so many inputs for each format; fails where the size of the blocks matters."""
+def run(count: int, seed: int, forms: Sequence[str] = tuple(SEEDS), learn: bool = False, most: int = 1) -> str:
+    """The hash of all that was found in so many inputs for each format; fails where the size of the blocks matters.
+
+    Up to `most` inputs follow one another in one text.
+    """
     digest = hashlib.sha256()
     signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(TimeoutError("a parser hangs")))
     with np.errstate(over="ignore"):  # plain Python warns where machine integers wrap
-        for k in range(count * len(forms)):
-            r = random.Random(seed * 1_000_003 + k)
+        left = dict.fromkeys(forms, count)
+        for k in itertools.count():
+            if not any(left.values()):
+                break
             form = forms[k % len(forms)]
-            data = make(r, form)
+            if not left[form]:
+                continue
+            r = random.Random(seed * 1_000_003 + k)
+            together = min(left[form], 1 if r.random() < 0.3 else most)
+            left[form] -= together
+            data = b"\n".join(make(r, form) for _ in range(together))
             options: dict[str, Any] = {"labels": True}
             if form in ("csv", "tsv", "jsonl") and r.random() < 0.5:
                 options["categorical"] = "auto" if form == "jsonl" else r.choice(["auto", ["b"]])
@@ -190,9 +202,9 @@ def check_that_bounds_are_checked() -> None:
         raise AssertionError("an index outside an array goes unnoticed")
 
 
-def again(count: int, seed: int, **environment: str) -> str:
+def again(count: int, seed: int, most: int = 1, **environment: str) -> str:
     """What this program prints in a process with another environment."""
-    command = [sys.executable, __file__, str(count), "--seed", str(seed), "--alone"]
+    command = [sys.executable, __file__, str(count), "--seed", str(seed), "--alone", "--together", str(most)]
     done = subprocess.run(command, env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True, check=True)
     return done.stdout.strip()
 
@@ -203,13 +215,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--plain", type=int, help="inputs to run as plain Python too (a thousandth)")
     parser.add_argument("--bounds", action="store_true", help="check every index of compiled code")
+    parser.add_argument("--together", type=int, default=50, help="inputs that follow one another in a text, at most")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.alone:
         checked = os.environ.get("NUMBA_BOUNDSCHECK") == "1"
         if checked:
             check_that_bounds_are_checked()
-        print(run(args.count, args.seed, learn=checked))
+        print(run(args.count, args.seed, learn=checked, most=args.together))
         return
     few = max(10, args.count // 1000) if args.plain is None else args.plain
     if few:
@@ -217,9 +230,9 @@ def main() -> None:
         print(f"{few:,} inputs for each format as plain Python: the same rows")
     if args.bounds:
         with tempfile.TemporaryDirectory() as folder:
-            again(args.count, args.seed, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=folder)
+            again(args.count, args.seed, args.together, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=folder)
     else:
-        run(args.count, args.seed)
+        run(args.count, args.seed, most=args.together)
     checked = ", no index outside an array" if args.bounds else ""
     print(f"{args.count:,} inputs for each format: no crash, no hang{checked}, the same rows in blocks of any size")
 

@@ -586,6 +586,7 @@ def glm_tron(
     """Theorem 11 (explicit; rule "logistic", "clipped" or "widrow-hoff"), realisable: y = link(u.x) to 1e-12.
 
     sum c (y - link(z))^2 <= |u - w_1|^2/(eta (2/lip - eta X2^2)), X2^2 = max c|x|^2, lip the link's Lipschitz constant.
+    Where e = y - link(u.x) is not 0, |w - u|^2 grows by 2 eta c |e| (|z - u.x| + (2 |link(z) - y| + |e|)/lip) at most.
     """
     run, eta = list(rounds(X, y, played, weight, bias)), constant(played)
     steepest = {
@@ -598,8 +599,13 @@ def glm_tron(
     lip = steepest[rule]
     measured = math.fsum(r.c * (r.y - mean(rule, r.z)) ** 2 for r in run)
     below = eta * (2.0 / lip - eta * max(r.c * square(r.x) for r in run))
-    planted = all(abs(r.y - mean(rule, dot(u, r.x))) <= 1e-12 for r in run)
-    return measured, 2.0 * divergence(u, played.start) / below if planted and below > 0.0 else math.inf
+    off = [abs(r.y - mean(rule, dot(u, r.x))) for r in run]
+    carried = math.fsum(
+        2.0 * eta * r.c * e * (abs(r.z - dot(u, r.x)) + (2.0 * abs(mean(rule, r.z) - r.y) + e) / lip)
+        for r, e in zip(run, off, strict=True)
+    )
+    planted = max(off) <= 1e-12 and below > 0.0
+    return measured, (2.0 * divergence(u, played.start) + carried) / below if planted else math.inf
 
 
 # --- self-check: every bound over random and hand-made streams --------------------------------------------------------

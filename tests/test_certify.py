@@ -228,8 +228,8 @@ def test_each_learner_has_its_theorem(learner, y, theorem, weight):
     assert c.rounds == 2 * (24 if weight is None else np.count_nonzero(weight))
 
 
-def test_the_separable_form_where_it_is_the_smaller():
-    rows = np.array([[1.0], [10.0]] * 4)  # one mistake of length 1; the sharp noisy form counts only that one
+def test_the_perceptrons_bound_counts_the_lengths_of_mistakes_alone():
+    rows = np.array([[1.0], [10.0]] * 4)  # one mistake, of length 1
     c = certificate(L.perceptron(), rows, np.ones(8), intercept=False)
     assert c.verdict is Verdict.HOLDS
     assert c.measured == 1.0

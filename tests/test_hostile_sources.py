@@ -149,6 +149,22 @@ def test_names_of_values_do_not_depend_on_files(tmp_path):
     assert source.names == ["a"] and rows[4] == (1.0, {"a": 1.0})
 
 
+def test_columns_have_the_same_values_whatever_the_types_of_their_files(tmp_path):
+    for k, column in enumerate(COLUMNS.values()):
+        pq.write_table(pa.table({"a": column}), tmp_path / f"{k:02}.parquet")
+    want = [1.0, 0.0, 1.0, 2.0] * len(COLUMNS)
+    want[4 * list(COLUMNS).index("bool") + 3] = 1.0
+    assert read_columns(str(tmp_path), ["a"])["a"].tolist() == want
+    pq.write_table(pa.table({"a": ["x"]}), tmp_path / "zz.parquet")
+    assert set(read_columns(str(tmp_path), ["a"])["a"].tolist()) == {"1", "0", "2", "x"}
+    path = write(tmp_path / "t.jsonl", "".join(f'{{"a": {value}}}\n' for value in ("1", "1.0", "true", '" x"', '"1"')))
+    assert read_columns(path, ["a"])["a"].tolist() == ["1", "1", "1", "x", "1"]
+    for values in ([2**53, 2**53 + 1], [str(2**53), str(2**53 + 1)]):
+        pq.write_table(pa.table({"a": values}), tmp_path / "big.parquet")
+        found = read_columns(str(tmp_path / "big.parquet"), ["a"])["a"].tolist()
+        assert found == ["9007199254740992", "9007199254740993"]
+
+
 def test_names_of_large_and_missing_values():
     big = [2**53, 2**53 + 1, 10**16, 10**16 + 1]
     column = pa.array([*big, None])

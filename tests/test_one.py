@@ -365,3 +365,13 @@ def test_the_facts_of_a_mirrored_run_are_those_of_its_own_labels():
         other = copy.deepcopy(model).fit(X, np.where(y == "yes", "no", "yes"))
         same_state(mirror, other.runs_[0])
         assert mirror.facts == other.facts_
+
+
+def test_rates_run_out_for_the_run_that_played_most():
+    """A class that joins later has played fewer rounds, and may come first among the classes."""
+    model = DescentClassifier(loss="hinge", geometry="simplex", rates=[0.1] * 4)
+    for label in ("c", "b", "c", "a"):
+        model.learn_one([0.5, 0.25], label)
+    assert [run.rounds for run in model.runs_] == [1, 3, 4]
+    with pytest.raises(ValueError, match="4 rates were given, but there are more rounds than that"):
+        model.learn_one([0.5, 0.25], "a")

@@ -149,12 +149,48 @@ def test_hard_margin_grows_its_working_set():
     assert all_rows.norm == pytest.approx(found.norm, rel=2e-3)
 
 
+def wrong(E, target, maxiter):
+    """An answer of sum 1 that leaves a residual, as nnls of older scipy gives."""
+    return np.full(E.shape[1], 1.0 / E.shape[1]), 0.0
+
+
+def capped(E, target, maxiter):
+    raise RuntimeError("Maximum number of iterations reached.")
+
+
+@pytest.mark.parametrize("nnls", [wrong, capped])
+def test_a_wrong_answer_of_nnls_proves_nothing(monkeypatch, nnls):
+    X, y, _ = labelled(3, m=60)
+    want = hard_margin(Data(X, y))
+    monkeypatch.setattr(optimize, "nnls", nnls)
+    found = hard_margin(Data(X, y), max_passes=10**4)
+    assert want.separable and found.separable
+    assert (y * (X @ found.u)).min() >= 1.0
+    assert found.norm == pytest.approx(want.norm, rel=2e-3)
+
+
+def test_rows_separable_by_a_hair_are_not_called_inseparable():
+    X = np.array([[1.0, 1e-9], [-1.0, 1e-9]])  # u = (0, 1) is right on both
+    found = hard_margin(Data(X, [1.0, 1.0]))
+    assert found.separable is True
+    assert (X @ found.u).min() >= 1.0
+    assert 1e9 <= found.norm <= 1e9 * (1.0 + 1e-5)  # scaled up by what rounding may take from the margins
+    wide = np.hstack([X, np.zeros((2, 40))])  # too wide to ask a linear program
+    found = hard_margin(Data(wide, [1.0, 1.0]))
+    assert found.separable is None
+    assert found.notes[0].startswith("not decided at this precision")
+    assert found.lower == pytest.approx(1e9, rel=1e-3)
+
+
 def test_hard_margin_says_when_there_is_none(monkeypatch):
     X, y, _ = labelled(1, m=200, noise=3.0)
     found = hard_margin(Data(X, y))
     assert found.separable is False
     assert found.u is None
-    assert "not separable" in found.notes[0]
+    assert found.notes[0].startswith("not separable: Σ α y x = 0 over")
+    wide = np.random.default_rng(1).normal(size=(300, 40))
+    found = hard_margin(Data(wide, np.where(np.arange(300) % 2, 1.0, -1.0)))
+    assert found.separable is None and found.notes[0].startswith("not decided at this precision")
     assert hard_margin(Data(np.array([[0.0], [1.0]]), [1.0, 1.0])).separable is False
     monkeypatch.setattr(mistakes_module, "NNLS", 0)
     found = hard_margin(Data(X, y), max_passes=50)

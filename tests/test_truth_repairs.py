@@ -15,7 +15,9 @@ from hindsight.certificates.certify import certify_run
 from hindsight.certificates.rivals import Data
 from hindsight.certificates.rivals.ridge import Hessian
 from hindsight.certificates.theorems import Verdict
-from hindsight.kernels.losses import Absolute, Square, fill_in_loss, logit_slope
+from hindsight.errors import MismatchError
+from hindsight.kernels.compiler import part
+from hindsight.kernels.losses import Absolute, Square, logit_slope, loss_part
 from hindsight.online import learners as L
 from hindsight.online.parts import UPDATES
 from hindsight.online.run import Run, play
@@ -87,6 +89,7 @@ def test_margins_that_cancel_do_not_break_the_lemma():
         assert c.verdict is Verdict.HOLDS, c.notes
 
 
+@part
 class Heavier(NamedTuple):
     """Explicit steps of so many times the size they should have."""
 
@@ -95,9 +98,6 @@ class Heavier(NamedTuple):
 
     def effective_slope(self, loss, geometry, state, rows, t, z, q, y, a):
         return self.scale * loss.slope(z, y)
-
-
-L.register(Heavier(1.0), "heavier")
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
@@ -260,6 +260,7 @@ def test_margins_too_many_to_compare_are_uncheckable(monkeypatch):
     assert any(need.met is None and "too many" in need.text for need in found.assumptions)
 
 
+@loss_part
 class Dipping(NamedTuple):
     """The matching loss of a link that falls by 0.2 at 1; its integral is not needed."""
 
@@ -279,9 +280,6 @@ class Dipping(NamedTuple):
         return 0.5 * z if z < 1.0 else 0.5 * z - 0.2
 
 
-L.register(Dipping(1.0))
-
-
 def test_an_online_link_that_falls_beyond_a_rounds_own_margins_never_holds():
     learner = L.Learner(
         "own",
@@ -295,7 +293,7 @@ def test_an_online_link_that_falls_beyond_a_rounds_own_margins_never_holds():
     )
     X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
     w = np.array([1.05, 0.95])
-    y = np.array([fill_in_loss(Dipping)(1.0).mean(float(z)) for z in X @ w])
+    y = np.array([Dipping(1.0).mean(float(z)) for z in X @ w])
     found = certificate(learner, X, y, planted=w)
     assert found.verdict is Verdict.UNCHECKABLE
     assert any(need.met is None and "falls" in need.text for need in found.assumptions)
@@ -463,8 +461,6 @@ def test_the_gap_of_an_implicit_certificate_counts_its_factor(monkeypatch, eta):
 
 @pytest.mark.parametrize("by", [1e-4, 1e-6, 1e-8])
 def test_a_run_that_differs_in_the_seventh_digit_is_another(by):
-    from hindsight.errors import MismatchError
-
     X, y = outlier(0, size=1.0)
     for learner in (L.widrow_hoff(0.01, "explicit"), L.eg(0.01, 1.0)):
         run, data = trained(learner, X, y)

@@ -7,6 +7,7 @@ import importlib
 import os
 import signal
 import sys
+import warnings
 from typing import Any
 
 from .signals import heeded
@@ -44,6 +45,7 @@ def _run() -> Any:
 
         print(f"hindsight {__version__}")
         return 0
+    _prepare_streams()
     for number in heeded():
         signal.signal(number, _leave)
     gc.disable()  # what is imported stays: collecting garbage in it, now and at exit, takes 0.15 s
@@ -54,6 +56,14 @@ def _run() -> Any:
     gc.freeze()
     gc.enable()
     return app(prog_name="hindsight")
+
+
+def _prepare_streams() -> None:
+    """Show "?" for what the encoding of the output has no character for, and each warning in one line."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    warnings.formatwarning = lambda message, *where, **line: f"warning: {message}\n"
 
 
 def _leave(number: int, frame: Any) -> None:
@@ -92,12 +102,14 @@ def _load_numba() -> None:
     from numba.core import caching
     from numba.core.runtime.nrt import rtsys
 
+    from .kernels.private import numba_known
+
     def load_overload(self: Any, signature: Any, context: Any) -> Any:
         rtsys.initialize(context)
         with self._guard_against_spurious_io_errors():
             return self._load_overload(signature, context)
 
-    if hasattr(caching.Cache, "_load_overload") and hasattr(caching.Cache, "_guard_against_spurious_io_errors"):
+    if numba_known():
         caching.Cache.load_overload = load_overload  # type: ignore[method-assign]
     for name in ("training.session", "sources.parsers"):  # and what they import, while the collector is off
         importlib.import_module(f".{name}", __package__)

@@ -200,7 +200,9 @@ class Factor:
         from scipy import linalg
 
         R, k, n = self.triangle(), int(self.intercept), self.features
-        unit = math.ldexp(1.0, math.frexp(float(np.abs(R).max(initial=0.0)))[1])  # so that no square overflows
+        unit = math.ldexp(
+            1.0, min(1023, math.frexp(float(np.abs(R).max(initial=0.0)))[1])
+        )  # so that no square overflows
         R, l2 = R / unit, l2 / unit / unit
         cut = 8.0 * EPS * max(n, math.sqrt(self.rows))
         A, b = R[k:, k:-1].copy(), R[k:, -1]

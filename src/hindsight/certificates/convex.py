@@ -36,6 +36,9 @@ def convex(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
     norm = geometry.dual_norm(t.q, t.top)
     gradient = (t.c * slope) ** 2 * norm
     rival, step = weight * other, t.eta * t.c * slope
+    # A loss of bounded slope is a difference of terms of the size of its margin, times its target behind a link.
+    steep = (loss.lipschitz or 0.0) * t.eta * t.c
+    behind, beside = (np.abs(t.y), 0.0) if loss.link != "identity" else (0.0, t.y)
     if fixed:
         bound = theorems.convex(rate, np.cumsum(rival), divergence, np.cumsum(gradient))
     else:
@@ -53,7 +56,16 @@ def convex(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
         divergence_change(t, z),
         -t.eta * t.c * (paid - other) + 0.5 * t.eta**2 * gradient,
         divergence,
-        lambda: size_of_terms(step, norm, t.z, z, t.eta * t.c * paid, t.eta * t.c * other),
+        lambda: size_of_terms(
+            step,
+            norm,
+            t.z,
+            z,
+            t.eta * t.c * paid,
+            t.eta * t.c * other,
+            steep * (1.0 + behind) * (np.abs(t.z) + np.abs(z)),
+            steep * beside,
+        ),
         math.sqrt(2.0 * divergence / met) if fixed and met > 0.0 else math.nan,
         notes=notes,
     )

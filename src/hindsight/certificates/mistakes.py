@@ -146,7 +146,7 @@ def winnow(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
     needs = _labels(t), _gains(eta, top, heaviest, delta, geometry.norm)
     counted, rival = np.where(wrong, t.c, 0.0), t.c * (t.y * z <= 0.0)
     far = eta * t.c * geometry.radius * t.top
-    allowed = np.where(wrong, np.logaddexp(far, -far) - math.log(2.0), 0.0) - eta * counted * t.y * z
+    allowed = np.where(wrong, theorems.each_ln_cosh(far), 0.0) - eta * counted * t.y * z
     return AppliedTheorem(
         theorems.WINNOW,
         _mistakes(t),

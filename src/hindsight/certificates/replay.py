@@ -48,6 +48,13 @@ class Rounds:
     rounding: np.ndarray
 
 
+def _weights_may_differ(run: Run, rounding: float) -> float:
+    """By how much weights may differ between storages; additive ones may be what is left of larger ones."""
+    if run.learner.geometry.multiplicative:
+        return float(run.learner.geometry.radius * (1e-9 + 4.0 * rounding))
+    return float(1e-9 * max(run.progress[0].reach, np.abs(run.weights).max()))
+
+
 def replay(run: Run, data: Data) -> Rounds:
     """Play the run again from its start over the rows, as many passes as it took, and check that it is the same run."""
     counted = int(np.count_nonzero(data.c))
@@ -79,7 +86,7 @@ def replay(run: Run, data: Data) -> Rounds:
     mine, theirs = run.weights, again.weights
     far = float(np.abs(mine - theirs).max())
     same = np.allclose(again.tally[0].tolist(), run.tally[0].tolist(), rtol=1e-9, atol=1e-12)
-    if not same or not far <= 1e-9 * max(run.progress[0].reach, np.abs(mine).max()):
+    if not same or not far <= _weights_may_differ(run, float(out[-1].sum())):
         raise MismatchError(
             "the model was not trained on these rows in this order: "
             f"its loss was {run.facts.loss:.9g}, here it is {again.facts.loss:.9g}, and weights differ by {far:.3g}"

@@ -139,9 +139,15 @@ def glm_tron(eta: float, x2: float, lipschitz: float, distance: Sums) -> Sums:
 
 
 def ln_cosh(x: float) -> float:
-    """Without cancellation at 0 or overflow."""
-    x = abs(x)
-    return math.log1p(2.0 * math.sinh(0.5 * x) ** 2) if x < 1.0 else x + math.log1p(math.exp(-2.0 * x)) - math.log(2.0)
+    """ln cosh x, to the last digits also near 0 and where cosh x overflows."""
+    return float(each_ln_cosh(np.array(x)))
+
+
+def each_ln_cosh(x: np.ndarray) -> np.ndarray:
+    """The same of every number of an array."""
+    x = np.abs(x)
+    near = np.log1p(2.0 * np.sinh(0.5 * np.minimum(x, 1.0)) ** 2)
+    return np.where(x < 1.0, near, x + np.log1p(np.exp(-2.0 * x)) - math.log(2.0))
 
 
 def verdict(measured: float, bound: float, scale: float) -> tuple[Verdict, bool]:

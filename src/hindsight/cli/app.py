@@ -62,6 +62,6 @@ def one_line_errors() -> Iterator[None]:
         yield
     except (ValueError, MemoryError) as error:
         dashes = "--" if isinstance(error, OptionError) else ""
-        what = "there is not enough memory" if isinstance(error, MemoryError) else " ".join(str(error).splitlines())
+        what = "there is not enough memory" if isinstance(error, MemoryError) else str(error)
         print_lines(Console(stderr=True), [f"error: {dashes}{what}"], "red")
         raise typer.Exit(2) from None

@@ -83,16 +83,16 @@ class Calibrator(AllOrNothingMixin, LabelsMixin, SaveMixin, BaseEstimator):  # t
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:
-        if "knots_" not in fields:
+        classifier, knots, classes = fields["classifier"], fields.get("knots_"), fields.get("classes_")
+        want(classifier is None or hasattr(classifier, "predict_proba"), "`classifier` must be a classifier")
+        if knots is None:
             return
-        knots, classes = fields["knots_"], fields.get("classes_")
         count = 1 if classes is None or classes.size == 2 else classes.size
         want(isinstance(knots, list) and len(knots) == count, f"`knots_` must be {count} curves")
         for curve in knots:
             check_knots(curve)
-        wraps = fields["classifier"] is not None
         known = hasattr(fields.get("classifier_"), "predict_proba") and classes is not None
-        want(known if wraps else "classifier_" not in fields, "`classifier_` must be a classifier if there is one")
+        want(known if classifier is not None else "classifier_" not in fields, "`classifier_` must be the classifier")
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import ClassifierTags, TransformerTags, get_tags

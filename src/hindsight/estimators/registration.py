@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..storage.fields import is_count
+from ..storage.fields import conforms, is_count
 from ..storage.registry import PACKAGE, storable, want
 
 TEMPORARY = ("_lock", "_ones", "_row", "_swift", "_places")  # attributes that are made again when they are needed
@@ -32,6 +32,7 @@ def check_estimator(cls: Any, fields: dict[str, Any]) -> None:
     if names is not None:
         known = isinstance(names, np.ndarray) and names.shape == (features,) and names.dtype.kind in "OU"
         want(known, "`feature_names_in_` must have one name per feature")
+    want(conforms(fields.get("fit_intercept", True), bool | int), "`fit_intercept` must be true or false")
     if "certificate_" in fields:
         from ..certificates.certificate import Certificate, Certificates
 

@@ -49,9 +49,9 @@ class RoundsMixin(BoundNotScoreMixin, FitMixin, SaveMixin, LinearMixin):
         want(isinstance(facts, list) and all(isinstance(f, Facts) for f in facts), "`_facts` must be facts")
         for name in ("x_scale_", "eta_"):
             want(is_number(fields[name]) and fields[name] > 0.0, f"`{name}` must be a number above 0")
-        for name in ("y_scale_", "y_offset_"):
-            want(name not in fields or is_number(fields[name]), f"`{name}` must be a number")
         classes = fields.get("classes_")
+        for name in ("y_scale_", "y_offset_"):
+            want(classes is not None or is_number(fields.get(name)), f"`{name}` must be a number")
         count = 1 if classes is None or classes.size == 2 else classes.size
         want(len(histories) == len(facts) == count, f"`histories_` must have {count} entries")
         last = fields["_last"]

@@ -5,12 +5,9 @@ is the same for dense and sparse rows, and for float32 and float64.
 """
 
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
 from .compiler import inlined, kernel
-from .simd import wide
+from .simd import bits, wide
 
 U = np.uint64
 SPREAD, HALF, ONE = U(0x9E3779B97F4A7C15), U(32), U(1)  # 2^64 divided by the golden ratio
@@ -39,16 +36,6 @@ def checksum(words, first, step):  # type: ignore[no-untyped-def]
 
 
 # ---------------------------------------------------------------- the rounds of a run
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def bits(context, x):  # type: ignore[no-untyped-def]
-    """The 64 bits of a number."""
-
-    def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.bitcast(arguments[0], ir.IntType(64))
-
-    return types.uint64(types.float64), build
 
 
 @inlined

@@ -2,45 +2,88 @@
 
 numba looks for edits in the file of the compiled function alone, yet a loop is made of parts that stand in other
 files. numba names the files of its cache after the function's qualified name, so every function is given one with a
-stamp of all files beside it: an edit, a new part or one renamed starts a new cache.
+stamp of all files beside it, and of the options that numba does not look at: an edit, a new part or one renamed starts
+a new cache. Where numba does not take the name, or no folder for the cache can be written, code is compiled in every
+process instead.
 """
 
 from __future__ import annotations
 
 import inspect
 import types
+import warnings
 import zlib
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from numba import njit
+from numba import config, njit, typeof
 from numba.core.types import BaseNamedTuple
 from numba.extending import overload_method
 
+from . import private
+
 # Without reference counts (nothing here allocates) and with every part inlined, a round costs a third of what it
 # would otherwise; division by zero gives an infinity, which the loop looks for, rather than an exception.
-BARE: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
-INLINE = {**BARE, "forceinline": True}
+BARE: dict[str, Any] = {"error_model": "numpy"} | ({"_nrt": False} if private.numba_known() else {})
+INLINE = BARE | ({"forceinline": True} if private.numba_known() else {})
 
 
 @cache
 def stamp_of(folder: Path) -> int:
     """A number that changes when a Python file of a folder is edited, added or removed."""
-    seen = [(file.name, file.stat().st_mtime_ns) for file in sorted(folder.glob("*.py"))]
-    return zlib.crc32(repr(seen).encode())
+    seen = [(file.name, zlib.crc32(file.read_bytes())) for file in sorted(folder.glob("*.py"))]
+    return zlib.crc32(repr((seen, INLINE, config.BOUNDSCHECK)).encode())
 
 
-def stamped(function: Any) -> Any:
-    """The function, with a stamp of this folder and of its own in its qualified name."""
+def stamp(function: Any) -> str:
+    """What the name of a function's cache has to hold: stamps of this folder and of its own."""
     folders = (Path(__file__).parent, Path(function.__code__.co_filename).parent)
-    function.__qualname__ += "-" + "".join(f"{stamp_of(folder):08x}" for folder in dict.fromkeys(folders))
-    return function
+    return "".join(f"{stamp_of(folder):08x}" for folder in dict.fromkeys(folders))
+
+
+@cache
+def warn_uncached() -> None:
+    """Say once that nothing is cached."""
+    warnings.warn(
+        "no folder can be written for compiled code: it is compiled anew at every start, which takes seconds; "
+        "NUMBA_CACHE_DIR may name a folder for it",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+
+
+def cached(function: Any, options: dict[str, Any]) -> Any:
+    """Compile what Python calls, cached across processes where that is possible and safe."""
+    mark, name = stamp(function), function.__qualname__
+    function.__qualname__ = f"{name}-{mark}"
+    try:
+        found = njit(cache=True, **options)(function)
+    except RuntimeError as error:
+        if "cannot cache" not in str(error):
+            raise
+        warn_uncached()
+    else:
+        implementation = getattr(getattr(found, "_cache", None), "_impl", None)
+        if mark in getattr(implementation, "filename_base", ""):
+            return found
+    function.__qualname__ = name
+    return njit(**options)(function)
 
 
 def compiled(**options: Any) -> Any:
     """A decorator that compiles what Python calls, with these options of numba, cached across processes."""
-    return lambda function: njit(cache=True, **BARE | options)(stamped(function))
+    return lambda function: cached(function, BARE | options)
+
+
+def entry_point(function: Any, args: tuple[Any, ...]) -> Any:
+    """A kernel compiled for arguments of these types, without numba's dispatcher where numba is known.
+
+    The dispatcher costs several times more than a small row does.
+    """
+    kinds = tuple(typeof(a) for a in args)
+    function.compile(kinds)
+    return function.overloads[kinds].entry_point if private.numba_known() else function
 
 
 # A kernel is what Python calls. What only kernels call is compiled with them and has no cache of its own: its entries

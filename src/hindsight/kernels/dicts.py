@@ -1,20 +1,20 @@
-"""Dicts from names to numbers, read by compiled code through Python's own C functions.
+"""Dicts from names to numbers, read by compiled code through the public functions of Python's C API.
 
 Looking 75 names up one by one takes Python longer than learning from them. Here one compiled call walks the dict, looks
 each name up in a table of its own, and lays the row out in ascending columns.
 """
 
-import ctypes
-
 import numpy as np
 from llvmlite import ir
-from numba import njit
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from .compiler import BARE
+from . import private
+from .compiler import compiled
 
-held = njit(cache=True, **BARE)  # with the interpreter's lock, which its functions need
+READABLE = private.dicts_readable()  # whether dicts may be read here; plain Python reads them otherwise
+
+held = compiled()  # with the interpreter's lock, which its functions need
 
 DONE, FALLBACK = range(2)
 POSITION = 32  # bits of a place in a row, below those of its column
@@ -22,21 +22,8 @@ POSITION = 32  # bits of a place in a row, below those of its column
 # Types whose values and hashes come from C code alone: nothing they do can change the dict that is being walked.
 NUMBERS = (float, int, bool, np.float64, np.float32, np.int64, np.int32)
 NAMES = (str, int)
-
-
-def offset(thing, kind, value):
-    """Where in the memory of an object a number stands; 0 where it is not found."""
-    return next((k for k in range(8, 64, 8) if kind.from_address(id(thing) + k).value == value), 0)
-
-
-TYPE, HASH, VALUE = range(3)  # the first of KINDS: where an object has its type, a str its hash and a float its number
-WORDS, WHOLES, FLOATS = range(3, 6)
-OFFSETS = (
-    offset(1.5, ctypes.c_size_t, id(float)),
-    offset("hash", ctypes.c_ssize_t, hash("hash")),
-    offset(1.5, ctypes.c_double, 1.5),
-)
-KINDS = np.array([*OFFSETS, *(id(kind) for kind in (*NAMES, *NUMBERS))])
+KINDS = np.array([id(kind) for kind in (*NAMES, *NUMBERS)])
+FLOATS = len(NAMES)  # the first of KINDS that is a number's
 FEW = 128  # names of a row that are put in order by counting those before each
 
 # Python's functions, on addresses as whole numbers.
@@ -48,6 +35,7 @@ PyObject_Hash = types.ExternalFunction("PyObject_Hash", WORD(WORD))
 PyObject_RichCompareBool = types.ExternalFunction("PyObject_RichCompareBool", TRUTH(WORD, WORD, TRUTH))
 PyLong_FromLongLong = types.ExternalFunction("PyLong_FromLongLong", WORD(WORD))
 PyFloat_AsDouble = types.ExternalFunction("PyFloat_AsDouble", REAL(WORD))
+PyObject_Type = types.ExternalFunction("PyObject_Type", WORD(WORD))
 PyErr_Occurred = types.ExternalFunction("PyErr_Occurred", WORD())
 PyErr_Clear = types.ExternalFunction("PyErr_Clear", types.void())
 Py_DecRef = types.ExternalFunction("Py_DecRef", types.void(WORD))
@@ -63,26 +51,6 @@ def address(typing, array):
         return builder.ptrtoint(data, ir.IntType(64))
 
     return WORD(array), build
-
-
-@intrinsic
-def at(typing, place):
-    """The whole number at an address."""
-
-    def build(context, builder, signature, arguments):
-        return builder.load(builder.inttoptr(arguments[0], ir.IntType(64).as_pointer()))
-
-    return WORD(WORD), build
-
-
-@intrinsic
-def real(typing, place):
-    """The float at an address."""
-
-    def build(context, builder, signature, arguments):
-        return builder.load(builder.inttoptr(arguments[0], ir.DoubleType().as_pointer()))
-
-    return REAL(WORD), build
 
 
 @intrinsic
@@ -113,13 +81,18 @@ def same(one, other):
 
 
 @held
-def coded(name, kinds):
-    """The hash of a name, which a str keeps once it is known."""
-    if kinds[HASH] != 0 and at(name + kinds[TYPE]) == kinds[WORDS]:
-        code = at(name + kinds[HASH])
-        if code != -1:
-            return code
-    return PyObject_Hash(name)
+def kind_of(thing):
+    """The address of an object's type, which outlives the call: it is a builtin type, or only compared."""
+    kind = PyObject_Type(thing)
+    Py_DecRef(kind)
+    return kind
+
+
+@held
+def is_name(thing, kinds):
+    """Whether an object is a plain name."""
+    kind = kind_of(thing)
+    return kind == kinds[0] or kind == kinds[1]
 
 
 @held
@@ -158,8 +131,7 @@ def fill(column, kinds, cursor, table):
     """Enter every name of the dict at address `column`; False where one is not plain."""
     cursor[0] = cursor[3] = 0
     while advance(column, cursor):
-        kind = at(cursor[1] + kinds[TYPE])
-        if kind != kinds[WORDS] and kind != kinds[WHOLES]:
+        if not is_name(cursor[1], kinds):
             return False
         enter(cursor[1], np.int64(PyFloat_AsDouble(cursor[2])), cursor, table)
     return True
@@ -190,22 +162,19 @@ def lay(x, column, grow, kinds, cursor, items, numbers, order, table, data, indi
     first = address(table)
     for i in range(size):
         name, value = items[0, i], items[1, i]
-        kind = at(name + kinds[TYPE])
-        if kind != kinds[WORDS] and kind != kinds[WHOLES]:
+        if not is_name(name, kinds):
             return FALLBACK
-        kind = at(value + kinds[TYPE])
-        if kind == kinds[FLOATS] and kinds[VALUE] != 0:
-            numbers[i] = real(value + kinds[VALUE])
-        else:
+        kind = kind_of(value)
+        if kind != kinds[FLOATS]:
             plain = False
             for k in range(FLOATS, kinds.size):
                 plain |= kind == kinds[k]
             if not plain:
                 return FALLBACK
-            numbers[i] = PyFloat_AsDouble(value)
-            if numbers[i] == -1.0 and failed():
-                return FALLBACK
-        items[2, i] = coded(name, kinds)
+        numbers[i] = PyFloat_AsDouble(value)
+        if numbers[i] == -1.0 and failed():
+            return FALLBACK
+        items[2, i] = PyObject_Hash(name)
         fetch(first + 24 * (items[2, i] & mask))
     for i in range(size):
         k = items[2, i] & mask

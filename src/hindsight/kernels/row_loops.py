@@ -6,6 +6,8 @@ slow.
 """
 
 import numpy as np
+from llvmlite import binding
+from numba import config
 
 from .compiler import inlined
 from .simd import (
@@ -20,7 +22,6 @@ from .simd import (
     peak,
     plus,
     prefetch,
-    scatter,
     spread,
     store,
     upper,
@@ -30,6 +31,8 @@ from .state import LINE
 ONE, EIGHT = np.uint64(1), np.uint64(8)
 PAGE, PAGES = 4096, 8 * 4096  # bytes of a page, and of as many pages as are read at once
 SOON, AHEAD = 1600, 4096  # how far ahead memory is asked for, in bytes
+# AMD's processors prefetch well by themselves: there the lines asked for here would only be in the way.
+ASKS = not (config.CPU_NAME or binding.get_host_cpu_name()).startswith(("znver", "bdver", "btver"))
 
 
 # ---------------------------------------------------------------- the inner product and the norms
@@ -159,11 +162,6 @@ def axpy_dense(rows, loss, w, t, d):
 def axpy_sparse(rows, loss, w, t, d):
     """w += d x_t."""
     a, b = rows.span(t)
-    by = spread(d)
-    while a + EIGHT <= b:
-        here = gather(by, w, 0, rows.indices, a)
-        scatter(w, 0, rows.indices, a, loss.rounded_step(here, by, load(by, rows.data, a)))
-        a += EIGHT
     for k in range(a, b):
         j = rows.index(k)
         w[j] = loss.rounded_step(w[j], d, np.float64(rows.entry(t, k)))
@@ -234,6 +232,8 @@ def prefetch_row(values, here, size):
     start to its end. That much lies in the second cache, so lines are asked for once more soon before they are needed.
     Rows of float32 leave the bus time enough as it is.
     """
+    if not ASKS:
+        return
     if values.itemsize == 4:
         for k in range(here + AHEAD, here + size + AHEAD, LINE):
             prefetch(values, k)

@@ -155,19 +155,6 @@ def _gather(context, builder, kinds, like, array, base, indices, at):
     return collect(context, builder, kinds[1], array, base, places(context, builder, kinds[3], indices, at), like)
 
 
-def scatter(array, base, indices, at, lanes):
-    """Write the lanes to array[base + indices[at + k]]; these places must differ."""
-    array.reshape(-1)[base + indices[at : at + lanes.size].astype(np.int64)] = lanes
-
-
-@compiles(scatter, lambda array, base, indices, at, lanes: types.none)
-def _scatter(context, builder, kinds, array, base, indices, at, lanes):
-    for k, place in enumerate(places(context, builder, kinds[2], indices, at)):
-        number = builder.extract_element(lanes, INT(k))
-        builder.store(number, address(context, builder, kinds[0], array, builder.add(base, place), DOUBLE))
-    return context.get_dummy_value()
-
-
 def gather_some(like, array, base, indices, at, count):
     """The same for the first `count` of them; the others are array[base], and their places are not looked at."""
     places = np.zeros(like.size, np.int64)
@@ -338,6 +325,16 @@ def only(a):
 @compiles(only, lambda a: types.float64)
 def _only(context, builder, kinds, a):
     return builder.extract_element(a, INT(0))
+
+
+def bits(x):
+    """The 64 bits of a number, as a whole number."""
+    return np.float64(x).view(np.uint64)
+
+
+@compiles(bits, lambda x: types.uint64)
+def _bits(context, builder, kinds, x):
+    return builder.bitcast(x, WORD)
 
 
 def ascending(array, at, count):

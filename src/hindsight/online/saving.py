@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..storage.fields import is_vector
+from ..storage.fields import annotations_of, is_vector
 from ..storage.registry import storable, want
 
 PARTS: dict[str, set[type]] = {"loss": set(), "update": set(), "geometry": set(), "rate": set()}
@@ -33,13 +33,13 @@ def register_part(role: str, cls: Any, where: str | None = None) -> None:
 
 def check_fields(cls: Any, fields: dict[str, Any]) -> None:
     """Refuse parameters of a part that are not finite numbers or vectors of them."""
-    hints = getattr(cls, "__annotations__", {})
+    hints = annotations_of(cls)
     for name, value in fields.items():
-        what = f"`{cls.__name__}.{name}`"
-        if isinstance(value, np.ndarray) or hints.get(name) in (np.ndarray, "np.ndarray"):
+        what, hint = f"`{cls.__name__}.{name}`", hints.get(name)
+        if hint is np.ndarray or (isinstance(value, np.ndarray) and hint not in (float, int, bool)):
             want(is_vector(value) and bool(np.isfinite(value).all()), f"{what} must be a vector of finite numbers")
         else:
-            kinds = (float,) if hints.get(name) in (float, "float") else (float, int, bool)
+            kinds = (float,) if hint is float else (float, int, bool)
             want(type(value) in kinds and abs(value) < np.inf, f"{what} must be a finite number")
         want(name not in POSITIVE or bool(np.all(value > 0)), f"{what} must be above 0")
 

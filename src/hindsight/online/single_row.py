@@ -12,13 +12,12 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import typeof
 
 from ..errors import RowError
 from ..kernels import dicts
 from ..kernels.checksum import add_single
 from ..kernels.compiler import compiled as compiled_with
-from ..kernels.compiler import for_parts
+from ..kernels.compiler import entry_point, for_parts
 from ..kernels.dicts import DONE
 from ..kernels.online import UNWATCHED, margin, play
 from ..kernels.rows import CSR, Dense
@@ -33,13 +32,6 @@ if TYPE_CHECKING:
 FLOAT, INFINITY, NAN = np.dtype(np.float64), float("inf"), float("nan")
 LOCKED = getattr(sys, "_is_gil_enabled", lambda: True)()  # whether a call can keep the interpreter's lock
 PLAIN = (dict, defaultdict, Counter)  # dicts whose items come in the order in which they are stored
-
-
-def compiled(function: Any, args: tuple[Any, ...]) -> Any:
-    """The compiled form of a kernel for arguments of these types."""
-    types = tuple(typeof(a) for a in args)  # type: ignore[no-untyped-call]
-    function.compile(types)
-    return function.overloads[types].entry_point
 
 
 def is_vector(x: Any) -> bool:
@@ -150,7 +142,7 @@ class Dicts:
     def __init__(self, column: dict[Hashable, int], bias: float) -> None:
         self.column, self.address, self.bias = column, id(column), bias
         self._room(16)
-        self.lay = compiled(dicts.lay, (0, 0, False, *self.work))
+        self.lay: Any = entry_point(dicts.lay, (0, 0, False, *self.work)) if dicts.READABLE else None
 
     def _room(self, size: int) -> None:
         """Room for rows of so many values."""
@@ -162,7 +154,7 @@ class Dicts:
         """Read the names and their columns anew."""
         self.table = np.zeros((4 << max(4, len(self.column).bit_length()), 3), np.int64)
         self.cursor, size = np.zeros(4, np.int64), self.data.size
-        self.plain = LOCKED and dicts.fill(self.address, dicts.KINDS, self.cursor, self.table)
+        self.plain = LOCKED and dicts.READABLE and dicts.fill(self.address, dicts.KINDS, self.cursor, self.table)
         work = self.cursor, np.zeros((4, size), np.int64), np.zeros(size), np.zeros(size, np.int64)
         self.work = (dicts.KINDS, *work, self.table, self.data, self.indices, self.indptr)
 
@@ -247,15 +239,15 @@ class One:
             self.play, self.look, self.add = old.play, old.look, old.add  # with other arrays of the same types
             self.play_whole, self.look_whole = old.play_whole, old.look_whole
             return
-        self.play = compiled(for_parts(play, *parts), self.args)
-        self.look = compiled(for_parts(margin, *parts), self.margin_args)
-        self.add = compiled(add_single, self.added)
+        self.play = entry_point(for_parts(play, *parts), self.args)
+        self.look = entry_point(for_parts(margin, *parts), self.margin_args)
+        self.add = entry_point(add_single, self.added)
         self.play_whole = self.look_whole = None
         if self.swift:
             given: tuple[Any, ...] = (0, 0) if self.named else (row.values[0],)
             plays, looks = (play_dict, margin_of_dict) if self.named else (play_array, margin_of_array)
-            self.play_whole = compiled(plays, (*given, 0, 0.0, *self.whole_args))
-            self.look_whole = compiled(looks, (*given, *self.whole_margin_args))
+            self.play_whole = entry_point(plays, (*given, 0, 0.0, *self.whole_args))
+            self.look_whole = entry_point(looks, (*given, *self.whole_margin_args))
 
     def stale(self) -> bool:
         """Whether the arrays it was made for have been replaced."""

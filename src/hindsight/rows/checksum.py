@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LABEL = 1 << 16  # positions for the characters of a label
 ROWS, VALUES, SUM, TARGET_SUM = range(4)  # what is counted
-PARTS = X_VALUES, X_COLUMNS, X_SIZES, TARGETS, WEIGHTS = [part << 58 for part in range(1, 6)]
+X_VALUES, X_COLUMNS, X_SIZES, TARGETS, WEIGHTS = (part << 58 for part in range(5))  # the first position of each part
 
 
 class RowChecksum:
@@ -57,7 +57,8 @@ class RowChecksum:
     def add(self, X: Any, y: Any = None, weight: Any = None) -> None:
         """Add the next rows: a 2-D array or a CSR matrix, targets (numbers or text) and weights."""
         rows, values = self.counts[:SUM]
-        if hasattr(X, "indptr"):
+        if hasattr(X, "tocsr"):
+            X = X.tocsr()
             sizes = np.diff(X.indptr)
             stored = slice(int(X.indptr[0]), int(X.indptr[-1]))
             self._add(X.data[stored], X_VALUES + values)
@@ -85,7 +86,7 @@ class RowChecksum:
         if words.dtype.kind == "U":
             words = words.view(np.uint32).reshape(len(words), -1)
         else:
-            words = words.view(f"u{words.itemsize}").reshape(1, -1)
+            words = words.reshape(1, -1).view(f"u{min(8, words.itemsize)}")
         self.counts[into] = (self.counts[into] + int(checksum(words, first, LABEL))) % 2**64
 
 

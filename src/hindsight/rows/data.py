@@ -102,7 +102,7 @@ class Data:
         data = cls.__new__(cls)
         labels, weights, widths, read = [], [], set(), RowChecksum()
         for X, y, weight in chunks():
-            read.add(X, y, weight)
+            read.add(checked(X), y, weight)
             labels.append(_vector(y, X.shape[0], "y"))
             weights.append(_vector(weight, X.shape[0], "weight"))
             widths.add(X.shape[1])
@@ -140,6 +140,7 @@ class Data:
         assert self._source is not None
         first, columns, read = 0, self.width - (1 if self.bias != 0.0 else 0), RowChecksum()
         for X, y, weight in self._source():
+            X = checked(X)
             count = X.shape[0]
             read.add(X, y, weight)
             if X.shape[1] != columns:
@@ -150,7 +151,7 @@ class Data:
                     f"the source gave other rows on a second reading, from row {first} on; "
                     "a rival reads the rows several times: give a callable that starts again from the first row"
                 )
-            yield from _contiguous(_as_rows(checked(X), self.bias), first)
+            yield from _contiguous(_as_rows(X, self.bias), first)
             first += count
         if first != self.rounds:
             raise ValueError(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+import math
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import SourceError
-from ..rows.labels import parse_float
+from ..rows.labels import MAX_WHOLE, label_number, number_text, parse_float
 from .base import ReadOptions, suggestion
+from .labels import label_text
 from .opening import file_format, list_files
 from .streams import ByteStream
 
@@ -44,20 +47,32 @@ def read_columns(source: str, names: Sequence[str]) -> dict[str, np.ndarray]:
         form = file_format(path) or "csv"
         for name, values in (_typed_columns if form in ("parquet", "arrow") else _text_columns)(path, form, names):
             found[name].append(values)
-    whole = {name: np.concatenate(parts) for name, parts in found.items()}
+    whole = {name: _joined(parts) for name, parts in found.items()}
     if any(len(values) == 0 for values in whole.values()):
         raise SourceError(f"{source}: there is a header but no row")
     return {name: _numbers_if_all(values) for name, values in whole.items()}
 
 
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    """The values of all files; where those of one are text, numbers are text as well, the same in every type."""
+    if any(part.dtype.kind == "U" for part in parts):
+        parts = [label_text(part) for part in parts]
+    return np.concatenate(parts)
+
+
 def _numbers_if_all(values: np.ndarray) -> np.ndarray:
-    """The values as numbers if all of them are."""
+    """The values as numbers if all of them are numbers that float64 keeps apart."""
     if values.dtype.kind == "U":
         try:
-            return np.array([parse_float(value) for value in values.tolist()])
+            numbers = np.array([parse_float(value) for value in values.tolist()])
         except ValueError:
             return values
-    return values.astype(np.float64)
+        large = values[np.isfinite(numbers) & (np.abs(numbers) >= MAX_WHOLE)].tolist()
+        return values if any(map(math.isnan, map(label_number, large))) else numbers
+    numbers = values.astype(np.float64)
+    if values.dtype.kind in "iu" and (np.abs(numbers) >= MAX_WHOLE).any():
+        return _numbers_if_all(label_text(values))
+    return numbers
 
 
 def _typed_columns(path: str, form: str, names: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
@@ -69,6 +84,7 @@ def _typed_columns(path: str, form: str, names: Sequence[str]) -> Iterator[tuple
         values = file.column_values(name)
         if None in values:
             raise SourceError(f"{path}, row {values.index(None)}, column {name!r}: the value is missing")
+        values = [float(v) if isinstance(v, Decimal) else v.strip() if isinstance(v, str) else v for v in values]
         yield name, _array(values, path, name) if values else np.zeros(0)
 
 
@@ -122,4 +138,5 @@ def _read_objects(file: Iterable[str], path: str, names: Sequence[str], found: l
             for column, name in zip(found, names, strict=True):
                 if row.get(name) is None:
                     raise SourceError(f"{path}, line {line}: there is no value for {name!r}")
-                column.append(str(row[name]))
+                value = row[name]
+                column.append(number_text(value) if isinstance(value, (int, float)) else str(value).strip())

@@ -67,7 +67,8 @@ def open_source(
     weight : str, default None
         The column with the importance of each row. Vowpal Wabbit text has its own place for it.
     features : sequence of str, default None
-        The features to read, in this order; None reads all but target, weight and `ignore`.
+        The features to read, in this order; None reads all but target, weight and `ignore`. Of Vowpal Wabbit text,
+        ``|a b`` is named "a^b", ``| b`` is "b" and ``| a^b`` is "^a^b".
     ignore : sequence of str, default ()
         Columns (or sparse features) to leave out.
     format : {"csv", "tsv", "parquet", "arrow", "jsonl", "svmlight", "vw", "npy", "npz"}, default None
@@ -78,14 +79,16 @@ def open_source(
         The separator of CSV, one character; None is a comma (a tab for TSV).
     categorical : sequence of str or "auto", default ()
         Columns whose values become indicator features "column=value" (the rows are then sparse); "auto" takes those
-        that hold text in the first row.
+        that hold text in the first row. A number has the same name in a column of any type.
     missing : {"error", "zero", "skip"}, default "error"
         What to do where a value is missing: raise an error, use 0, or leave the row out.
     labels : bool, default None
         True gives every target as text, False every target as a number (text makes a bad row), None numbers while all
-        targets of a chunk are numbers. As text, numbers have their shortest form: "+1" and "1.0" are "1".
+        targets of a chunk are numbers. As text, numbers have their shortest form: "+1" and "1.0" are "1". What only
+        Python takes to be a number ("1_0") and whole numbers that float64 lacks (2^53 + 1) are text.
     zero_based : bool, default False
-        Whether the indices of svmlight start at 0.
+        Whether the indices of svmlight start at 0. They end where memory ends, at one column per 64 bytes of it;
+        hash larger ones.
     hash_bits : int, default None
         Map names to 2^hash_bits columns by a hash instead of a dictionary; between 1 and 31.
     rejects : bool, default False

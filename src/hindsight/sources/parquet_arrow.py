@@ -47,9 +47,9 @@ class ColumnarSource(TableSource):
         for field in self.schema:
             (unknown if types.is_null(field.type) else text if _is_text(field.type) else []).append(field.name)
         for k in range(1, len(self.parts) if unknown else 0):
-            kinds = {field.name: field.type for field in self._schema(k)}
-            text += [name for name in unknown if _is_text(kinds.get(name)) and not types.is_null(kinds[name])]
-            unknown = [name for name in unknown if name not in kinds or types.is_null(kinds[name])]
+            kinds = {field.name: field.type for field in self._schema(k) if not types.is_null(field.type)}
+            text += [name for name in unknown if name in kinds and _is_text(kinds[name])]
+            unknown = [name for name in unknown if name not in kinds]
         return text + unknown
 
     def _check_columns(self, k: int, schema: Any) -> None:

@@ -24,8 +24,10 @@ class ByteStream(io.RawIOBase):
 
     def __init__(self, path: str) -> None:
         self.path, self.delivered = path, 0
+        self.file: Any = None
+        self.raw: Any = None
         try:
-            self.raw: Any = sys.stdin.buffer if path == "-" else open(path, "rb", buffering=0)  # noqa: SIM115
+            self.raw = sys.stdin.buffer if path == "-" else open(path, "rb", buffering=0)  # noqa: SIM115
             if path == "-":
                 if not hasattr(self.raw, "peek"):
                     self.raw = io.BufferedReader(self.raw)
@@ -35,7 +37,7 @@ class ByteStream(io.RawIOBase):
                 self.raw.seek(0)
         except OSError as error:
             raise SourceError(f"{self.where}: {error.strerror}") from None
-        self.file: Any = self.raw
+        self.file = self.raw
         self.compressed = True
         if head[:2] == b"\x1f\x8b":
             self.counter = CountingReader(self.raw)
@@ -100,10 +102,10 @@ class ByteStream(io.RawIOBase):
                 hasher.update(view[:n])
 
     def close(self) -> None:
-        """Close the file; standard input stays open."""
-        if self.path != "-" and not self.closed:
-            self.file.close()
-            self.raw.close()
+        """Close the file, if it could be opened; standard input stays open."""
+        for file in (self.file, self.raw):
+            if file is not None and self.path != "-" and not self.closed:
+                file.close()
         super().close()
 
 

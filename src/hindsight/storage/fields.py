@@ -61,13 +61,14 @@ def annotations_of(cls: Any) -> dict[str, Any]:
     """The annotated type of each field; Any where it is a name that is known to type checkers alone."""
     found: dict[str, Any] = {}
     for kind in reversed(cls.__mro__):
-        names = vars(sys.modules[kind.__module__])
+        names = vars(sys.modules.get(kind.__module__, typing))
         for name, hint in inspect.get_annotations(kind).items():
+            text = hint.__forward_arg__ if isinstance(hint, typing.ForwardRef) else hint
             try:
-                found[name] = eval(hint, dict(names)) if isinstance(hint, str) else hint  # our own source, not the file
+                found[name] = eval(text, dict(names)) if isinstance(text, str) else text  # our own source, not the file
             except (NameError, TypeError, AttributeError):
                 found[name] = Any
-    fields = getattr(cls, "_fields", None) or [field.name for field in dataclasses.fields(cls)]
+    fields = cls._fields if issubclass(cls, tuple) else [field.name for field in dataclasses.fields(cls)]
     return {name: found[name] for name in fields if name in found}
 
 
@@ -97,7 +98,8 @@ def conforms(value: Any, hint: Any) -> bool:
     if origin is dict:
         known = isinstance(value, dict) and all(conforms(each, args[0]) for each in value)
         return known and all(conforms(each, args[1]) for each in value.values())
-    return isinstance(value, hint)
+    kind = origin or hint
+    return not isinstance(kind, type) or isinstance(value, kind)
 
 
 def is_vector(value: Any, size: int | None = None) -> bool:

@@ -84,7 +84,8 @@ class Plan:
         given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
         known = {f.name for f in fields(cls)} - {"digest"}
         want(set(given) == known, f"the settings must be {', '.join(sorted(known))}")
-        given["learners"] = tuple(tuple(each) if isinstance(each, list) else each for each in given["learners"] or ())
+        want(isinstance(given["learners"], tuple), "the learners must be a list")
+        given["learners"] = tuple(tuple(each) if isinstance(each, list) else each for each in given["learners"])
         check_types(cls, given)
         given["reading"] = check_reading(given["reading"])
         for name, options in given["learners"]:

@@ -102,7 +102,7 @@ class TrainingState:
         want(isinstance(before, dict), "the settings must be a mapping")
         for name in now:
             was = before.get(name)
-            if type(was) is not type(now[name]) or was != now[name]:
+            if not same_plain(was, now[name]):
                 text = f"{name} was {was!r:.200} when the checkpoint was written"
                 raise ValueError(f"{text} and is {now[name]!r:.200} now: resume with the same settings")
         check_state(plan, own)
@@ -176,6 +176,15 @@ class TrainingState:
         return Model(
             self.runs[0], self.names, self.labels, None, self.plan.settings(), preparation, self.digest, certificate
         )
+
+
+def same_plain(a: Any, b: Any) -> bool:
+    """Whether two plain values are equal; one from a file may be of a kind that cannot be compared."""
+    if isinstance(b, dict):
+        return isinstance(a, dict) and set(a) == set(b) and all(same_plain(a[k], b[k]) for k in b)
+    if isinstance(b, (list, tuple)):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same_plain, a, b))
+    return type(a) is type(b) and bool(a == b)
 
 
 def check_state(plan: Plan, own: dict[str, Any]) -> None:

@@ -123,7 +123,7 @@ def solve(
         if seen.gap <= enough:
             return seen._replace(done=True, alpha=ascent.alpha)
         # Evaluation costs two passes: wait as long as the last contraction predicts, at most half of the passes so far.
-        rate = np.log(max(gap, EPS) / max(last, EPS)) / wait if best is not None and gap < last else -np.inf
+        rate = np.log(gap / last) / wait if best is not None and gap < last else -np.inf
         wait = int(min(max(1.0, np.ceil(np.log(enough / gap) / rate) if np.isfinite(rate) else 1.0), 1 + done // 2))
         best, last = seen, gap
         wait = min(wait, max_passes - (data.passes - begun) - 2)

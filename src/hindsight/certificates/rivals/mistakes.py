@@ -27,7 +27,9 @@ from .ascent import Ascent
 from .spaces import space
 
 NNLS = 500  # widths up to which the hard margin is exact, by non-negative least squares on few rows
-PROVED = 50  # widths up to which rows that no u is found for are shown to be separable or not, in whole numbers
+PROOF = 32  # widths up to which a proof in integers takes a few hundredths of a second
+FAINT = 1e-14  # 1/(1 + B^2) from which on B is beyond the range of floating point
+TINY = float(np.finfo(np.float64).tiny)
 HARD = 2.0**200  # a hinge loss of this weight is a constraint
 
 
@@ -187,7 +189,7 @@ class HardMargin:
     Attributes
     ----------
     separable : bool or None
-        True (shown by `u`, or by a linear program), False (proved in whole numbers), or None (not decided at this
+        True (shown by `u`, or by a linear program), False (proved as `notes` say), or None (not decided at this
         precision, or within the limit on passes).
     u : ndarray or None
         Scaled so that its smallest margin, as computed, is at least 1.
@@ -255,12 +257,16 @@ def _few(data: Data, tol: float, max_passes: int, begun: int) -> HardMargin:
         E = np.vstack(((part.matrix() * (part.y / scale)[:, None]).T, np.ones(part.rounds)))
         target = np.zeros(data.width + 1)
         target[-1] = 1.0
-        alpha, _ = nnls(E, target, maxiter=50 * (E.shape[0] + E.shape[1]))
+        try:
+            alpha, _ = nnls(E, target, maxiter=50 * (E.shape[0] + E.shape[1]))
+        except RuntimeError:  # it reached its cap
+            return _many(data, tol, max_passes, begun)
         r = target - E @ alpha
-        if r[-1] <= 1e-14:  # |r|^2 = 1/(1 + B^2): B is beyond the range of floating point
-            error = 2.0 * sum(E.shape) * EPS
-            least = 1.0 / (float(np.linalg.norm(E[:-1] @ alpha) / alpha.sum()) + error) / scale
-            return _beyond(data, max(lower, least), begun)
+        size = float(np.linalg.norm(E[:-1] @ alpha) / max(alpha.sum(), TINY))  # no u has margins above size |u| X2
+        if r[-1] <= FAINT and size * size > 2.0 * FAINT:  # |r|^2 = 1/(1 + B^2) <= size^2: nnls is wrong
+            return _many(data, tol, max_passes, begun)
+        if r[-1] <= FAINT:
+            return _beyond(data, max(lower, 1.0 / (size + 2.0 * sum(E.shape) * EPS) / scale), begun)
         lower = max(lower, float(alpha.sum() / np.linalg.norm(E[:-1] @ alpha)) / scale)
         u, size, m = _feasible(data, -r[:-1] / (r[-1] * scale))
         if size < norm:
@@ -276,8 +282,11 @@ def _few(data: Data, tol: float, max_passes: int, begun: int) -> HardMargin:
 
 
 def _beyond(data: Data, lower: float, begun: int) -> HardMargin:
-    """Return what a linear program shows of rows whose B, at least `lower`, is beyond floating point."""
-    shown = separate(data) if data.width <= PROVED else Separation(None, notes=(UNDECIDED,))
+    """Return what a linear program shows of rows whose B, at least `lower`, is beyond floating point.
+
+    Floating-point numbers cannot tell a margin of 0 from a tiny one. Integers can, but take long with many columns.
+    """
+    shown = separate(data) if data.width <= PROOF else Separation(None, notes=(UNDECIDED,))
     if shown.separable is False:
         return HardMargin(False, None, np.inf, np.inf, data.passes - begun, shown.notes)
     u, norm = (None, np.inf) if shown.w is None else _feasible(data, shown.w)[:2]

@@ -13,6 +13,8 @@ from ...rows.labels import encode_labels
 from ...storage.registry import want
 from .targets import require_y
 
+FITTED = {"runs_", "histories_", "halfspaces_", "threshold_", "classifier_"}  # what is there with the classes only
+
 
 class LabelsMixin:
     """Labels read and coded by their place among `classes_`."""
@@ -21,8 +23,8 @@ class LabelsMixin:
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:
-        classes = fields.get("classes_")
-        if classes is not None:
+        classes: Any = fields.get("classes_")
+        if classes is not None or FITTED & set(fields):
             known = isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size > 0
             want(known and len(set(classes.tolist())) == classes.size, "`classes_` must be different labels")
 
