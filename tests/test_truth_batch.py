@@ -58,6 +58,44 @@ def test_a_perceptron_from_a_start_promises_nothing_for_the_start_0():
     assert "(X₂B)²" not in line
 
 
+def test_a_perceptron_compared_with_nothing_promises_nothing():
+    """At u = 0 the hinge losses of the mistakes are the mistakes: M <= M is no promise, and no bound that was met."""
+    X, y = RNG.normal(size=(60, 3)), RNG.choice([-1.0, 1.0], 60)
+    found = h.PerceptronClassifier(fit_intercept=False).fit(X, y).certify(X, y, u=np.zeros(3))
+    assert found.bound == found.measured
+    assert found.says_nothing
+    assert "  at u = 0 the theorem reads M ≤ M: it promises nothing here" in found.lines()
+    assert "promises at most" not in str(found)
+    assert "met with equality" not in str(found)
+    found = h.PerceptronClassifier(fit_intercept=False).fit(X, y).certify(X, y, u=np.array([1e-3, 0.0, 0.0]))
+    assert not found.says_nothing
+    assert "promises at most" in str(found)
+
+
+@pytest.mark.parametrize("kind", [h.PerceptronClassifier, h.WinnowClassifier])
+def test_weighted_mistakes_say_what_the_letters_mean(kind):
+    X, y = RNG.uniform(-1.0, 1.0, (60, 3)), RNG.choice([-1.0, 1.0], 60)
+    weight = RNG.choice([0.25, 2.0], 60)
+    model = kind().fit(X, y, weight)
+    found = model.certify(X, y, weight)
+    assert found.quantity == "weighted mistakes"
+    assert any(note.startswith("with weights c: M is Σ c over the mistakes, ") for note in found.notes)
+    plain = kind().fit(X, y).certify(X, y)
+    assert "weight" not in str(plain)
+
+
+def test_the_condition_of_a_weighted_winnow_is_the_one_that_is_checked():
+    X, weight = RNG.uniform(-1.0, 1.0, (40, 2)), np.full(40, 3.0)
+    y = np.where(X[:, 0] > 0.0, 1.0, -1.0)
+    model = h.WinnowClassifier(0.1, balanced=True, fit_intercept=False).fit(X, y, weight)
+    found = model.certify(X, y, weight, u=np.array([1.0, 0.0]))
+    text = found.assumptions[1].text
+    gain, delta = (float(re.search(p, text)[1]) for p in (r"/c = (\S+),", r"δ = (\S+),"))
+    top = float(np.abs(X).max())
+    assert gain == pytest.approx(0.1 * delta - math.log(math.cosh(0.1 * 3.0 * top)) / 3.0, abs=1e-4)
+    assert "c = 3 the largest weight" in text
+
+
 # --- separability -----------------------------------------------------------------------------------------------------
 
 

@@ -275,6 +275,15 @@ def test_a_callable_whose_rows_change_between_readings_is_refused():
         model.certify(source)
 
 
+def test_a_callable_that_gives_other_rows_with_the_same_targets_is_refused():
+    """They are alike on every reading, and the run over them ends with the same weights: its steps are the same."""
+    model = h.PerceptronClassifier(keep_margins=True).fit(X, LABEL)
+    right = np.where(LABEL == "yes", 1.0, -1.0) * model.margins_ > 0.0
+    other = np.where(right[:, None], X / 1000.0, X)
+    refused(model, lambda: iter([(other, LABEL, None)]))
+    model.certify(lambda: iter([(X[:99], LABEL[:99], None), (X[99:], LABEL[99:], None)]))
+
+
 # --- certificates that have become old --------------------------------------------------------------------------------
 
 

@@ -219,7 +219,7 @@ def check(s: Stream, rng: np.random.Generator, certify: bool = True) -> Outcome:
             out.say("outside its set", str(error))
     if certify:
         if rng.random() < 0.25:
-            refusals(seen, run, out)
+            refusals(seen, run, rng, out)
         if s.family.split()[0] in ("1", "2", "1'") and rng.random() < 0.25:
             gaps(seen, run, rng, out)
         c = audit(seen, run, None, out)
@@ -621,7 +621,7 @@ LOSS_BOUNDS = {
 }
 
 
-def refusals(seen: Seen, run: Run, out: Outcome) -> None:
+def refusals(seen: Seen, run: Run, rng: np.random.Generator, out: Outcome) -> None:
     """Other rows, a run that ended elsewhere, and a comparator outside the set are refused."""
     s = seen.stream
     kept = run.snapshot()
@@ -643,17 +643,13 @@ def refusals(seen: Seen, run: Run, out: Outcome) -> None:
             if told:
                 out.say("other run taken", f"{what} off by a millionth were not noticed")
         run.restore(kept)
-    lengths = np.where(s.c > 0.0, (s.X**2).sum(axis=1), 0.0)
-    t = int(lengths.argmax())
-    if lengths[t] > 1e-6 * s.bias:  # beside the intercept, what is smaller does not show in the facts
-        X = s.X.copy()
-        X[t] *= 1.5
+    for what, other in other_rows(s, rng):
         try:
-            certify_run(run, replace(s, X=X).data(), u=seen.played.start, planted=s.planted)
+            certify_run(run, other.data(), u=seen.played.start, planted=s.planted)
         except MismatchError:
             pass
         else:
-            out.say("other rows taken", f"row {t} times 1.5 was not noticed")
+            out.say("other rows taken", f"{what} was not noticed")
     if s.geometry != "euclidean":
         far = np.zeros(s.width)
         far[0] = 1.001 * s.radius
@@ -666,6 +662,31 @@ def refusals(seen: Seen, run: Run, out: Outcome) -> None:
                 continue
             else:
                 out.say("false HOLDS", f"u = {u} lies outside the {s.geometry} set of radius {s.radius}")
+
+
+def other_rows(s: Stream, rng: np.random.Generator) -> list[tuple[str, Stream]]:
+    """The stream with something changed that its weights may not show: a last digit, two signs, the order."""
+    on = np.flatnonzero(s.c > 0.0)
+    t, j = int(rng.choice(on)), int(rng.integers(s.X.shape[1]))
+    X, y, weight = s.X.copy(), s.y.copy(), s.c.copy()
+    X[t, j] = np.nextafter(X[t, j], math.inf)
+    y[t] = -y[t] if set(np.unique(s.y)) <= {-1.0, 1.0} else np.nextafter(y[t], 0.5)
+    weight[t] = np.nextafter(weight[t], math.inf)
+    found = [
+        (f"the last digit of row {t}", replace(s, X=X)),
+        (f"the target of row {t}", replace(s, y=y)),
+        (f"the last digit of the weight of row {t}", replace(s, weight=weight)),
+    ]
+    if np.count_nonzero(s.X[t]) > 1:
+        X, two = s.X.copy(), np.flatnonzero(s.X[t])[:2]
+        X[t, two] *= -1.0
+        found.append((f"two signs of row {t}", replace(s, X=X)))
+    k = int(rng.choice(on))
+    if (s.X[t] != s.X[k]).any():
+        order = np.arange(len(s.X))
+        order[[t, k]] = k, t
+        found.append((f"the exchange of rows {t} and {k}", replace(s, X=s.X[order], y=s.y[order], weight=s.c[order])))
+    return found
 
 
 def expected(seen: Seen, c: Certificate, delta: float | None) -> tuple[float, float]:
@@ -958,7 +979,7 @@ def family_5_separable(rng: np.random.Generator) -> Stream:
     u = rng.normal(size=frame["X"].shape[1] + int(bias))
     full = np.hstack([frame["X"], np.full((len(frame["X"]), 1), bias)]) if bias else frame["X"]
     z = full @ u
-    keep = np.abs(z) > 0.05 * np.abs(z).max(initial=0.0)
+    keep = np.abs(z) > rng.choice([0.05, 0.05, 1e-6]) * np.abs(z).max(initial=0.0)  # now and then separable by a hair
     if not keep.any():
         return family_5_separable(rng)
     frame["X"], z = frame["X"][keep], z[keep]

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..formatting import _n, _plain
 from ..storage.registry import storable
-from .theorems import Theorem, Verdict
+from .theorems import PERCEPTRON_NOISY, Theorem, Verdict
 
 
 @storable
@@ -99,6 +99,11 @@ class Certificate:
         """Measured minus the rival's own loss."""
         return self.measured - self.rival.loss
 
+    @property
+    def says_nothing(self) -> bool:
+        """Whether the bound is the number of mistakes itself, whatever that is: the perceptron's at u = 0."""
+        return self.theorem == PERCEPTRON_NOISY and self.rival.norm == 0.0
+
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain numbers, strings, lists and None (for NaN), ready for JSON."""
         out = asdict(self)
@@ -117,7 +122,9 @@ class Certificate:
             f"  the rival in hindsight: {_n(self.rival.loss)} (|u| = {_n(self.rival.norm)}; {self.rival.found})"
         )
         lines.append(f"  regret: {_n(self.regret)}")
-        if self.verdict in (Verdict.HOLDS, Verdict.BROKEN):
+        if self.says_nothing:
+            lines.append("  at u = 0 the theorem reads M ≤ M: it promises nothing here")
+        elif self.verdict in (Verdict.HOLDS, Verdict.BROKEN):
             met = "; met with equality" if self.equality else f"; slack {_n(self.slack)}"
             lines.append(f"  the theorem promises at most {_n(self.bound)}{met}")
         elif math.isfinite(self.bound):

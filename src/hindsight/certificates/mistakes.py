@@ -37,6 +37,11 @@ def _mistakes(t: Rounds) -> str:
     return WEIGHTED if _weighted(t) else MISTAKES
 
 
+def _weighting(t: Rounds, then: str) -> tuple[str, ...]:
+    """A note on what weights c make of the theorem's letters."""
+    return (f"with weights c: M is Σ c over the mistakes, {then}",) if _weighted(t) else ()
+
+
 def _at_most_all(bound: np.ndarray, t: Rounds) -> tuple[np.ndarray, tuple[str, ...]]:
     """A bound on mistakes, or one per round where that is less, and a note if it is at the end."""
     rounds = np.cumsum(t.c)
@@ -112,7 +117,7 @@ def _perceptron_case(
         counted**2 * t.q - 2.0 * (counted - short),
         float((u - w1) @ (u - w1)),
         lambda: size_of_terms(counted, t.q, t.z, z, counted, counted * hinge),
-        notes=(*notes, *trivial),
+        notes=(*notes, *trivial, *_weighting(t, "H is Σ c max(0, 1 − y u·x) over them, and |x|² is c²|x|²")),
     )
 
 
@@ -160,7 +165,7 @@ def winnow(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
         entropy,
         lambda: size_of_terms(eta * counted, t.top**2, t.z, z, far),
         best_eta,
-        notes=notes,
+        notes=(*notes, *_weighting(t, "and H_δ is Σ c max(0, δ − y u·x) over them")),
     )
 
 
@@ -169,7 +174,9 @@ def _gains(eta: float, top: float, heaviest: float, delta: float, norm: str) -> 
     if not math.isfinite(delta):
         return Assumption(f"δ → ∞, which asks nothing of η (max {norm} = {top:.6g})", True)
     gain = theorems.winnow_gain(eta, top, heaviest, delta)
-    text = f"ηδ − ln cosh(η·{norm}) = {gain:.6g}, which must be above 0 (δ = {delta:.4g}, max {norm} = {top:.6g})"
+    cost = f"ln cosh(η·{norm})" if heaviest == 1.0 else f"ln cosh(ηc·{norm})/c"
+    most = f"max {norm} = {top:.6g}" + ("" if heaviest == 1.0 else f", c = {heaviest:.6g} the largest weight")
+    text = f"ηδ − {cost} = {gain:.6g}, which must be above 0 (δ = {delta:.4g}, {most})"
     return Assumption(text, gain > 0.0)
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 BLOCK = 65536  # rows, so many that a call of the kernel costs next to nothing
 SHARED = 1 << 19  # bytes of a block that several runs read in turn
 ALONE = 1 << 22  # bytes of a block that one run reads, and then its checksum
-APART = 1 << 21  # bytes of rows from which their checksum is computed in a second thread
+APART = 1 << 24  # bytes of rows from which their checksum is computed in a second thread
 
 
 class Coordinates:
