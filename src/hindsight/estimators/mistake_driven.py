@@ -45,7 +45,7 @@ class PerceptronClassifier(OnlineClassifier):
     margins_ : ndarray of shape (n_rows,) or (n_rows, n_classes)
         Margins of the rows of the last call, each before its update; only with ``keep_margins=True``.
     certificate_ : Certificate or Certificates
-        Made by ``fit(..., certify=True)``.
+        Made by ``fit(..., certify=True)``; dropped when more rows are learnt.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -122,7 +122,7 @@ class WinnowClassifier(OnlineClassifier):
     margins_ : ndarray of shape (n_rows,) or (n_rows, n_classes)
         Margins of the rows of the last call, each before its update; only with ``keep_margins=True``.
     certificate_ : Certificate or Certificates
-        Made by ``fit(..., certify=True)``.
+        Made by ``fit(..., certify=True)``; dropped when more rows are learnt.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
