@@ -204,7 +204,8 @@ def choose_learners(
         if len(out) > 1:
             raise OptionError(option, "is not an option of any of these learners")
         takes = options_of(out[0][0])
-        raise OptionError(option, f"is not an option of {out[0][0]} (it takes: {', '.join(takes) or 'none'})")
+        known = ", ".join(name.replace("_", "-") for name in takes) or "none"
+        raise OptionError(option, f"is not an option of {out[0][0]} (it takes: {known})")
     return tuple(out)
 
 
@@ -284,7 +285,8 @@ def describe_learner(learner: Learner) -> str:
         names = Counter(member.name for member in learner.members)
         each = ", ".join(f"{count} {name}" if count > 1 else name for name, count in names.items())
         limit = f" (those with a matrix up to {learner.limit} coordinates)" if learner.limit else ""
-        return f"{learner.name}: {each}{limit}, loss {part_name(learner.loss)}"
+        drift = f", drift {learner.drift:g}" if learner.drift else ""
+        return f"{learner.name}: {each}{limit}, loss {part_name(learner.loss)}{drift}"
     step, geometry = learner.rate, learner.geometry
     rate = f"η = {step.eta:g}" + (f"·t^−{step.power:g}" if step.power else "")
     if step.rates.size:
