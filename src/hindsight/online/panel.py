@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -98,7 +97,7 @@ class Panel:
         """That of its first member."""
         return self.members[0].update
 
-    @cached_property
+    @property
     def geometry(self) -> Any:
         """What the geometries of the members allow together."""
         return PanelGeometry(tuple(m.geometry for m in self.members))
