@@ -30,6 +30,8 @@ REGRESSORS = [
     (h.DescentRegressor("square", "scale-free"), "running geometry"),
     (h.DescentRegressor("absolute", "balanced", update="explicit", radius=2.0), "descent on a convex loss"),
     (h.DescentRegressor("absolute", update="explicit", power=0.5), "descent, changing rates"),
+    (h.RidgeRegressor(), "online ridge regression"),
+    (h.RidgeRegressor(forecaster=True), "Vovk-Azoury-Warmuth"),
     (h.AutoRegressor(), "aggregation"),
     (h.AutoRegressor(drift=0.01), "aggregation with drift"),
     (h.GLMtronRegressor("clipped"), "descent on a convex loss"),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # for type checkers, which do not read the table below
     from .estimators import EGRegressor as EGRegressor
     from .estimators import GLMtronRegressor as GLMtronRegressor
     from .estimators import PerceptronClassifier as PerceptronClassifier
+    from .estimators import RidgeRegressor as RidgeRegressor
     from .estimators import WidrowHoffRegressor as WidrowHoffRegressor
     from .estimators import WinnowClassifier as WinnowClassifier
     from .estimators.calibrator import Calibrator as Calibrator
@@ -43,6 +44,7 @@ if TYPE_CHECKING:  # for type checkers, which do not read the table below
     from .online.facts import Facts as Facts
     from .online.learners import Learner as Learner
     from .online.learners import register as register
+    from .online.panel import Panel as Panel
     from .sources import open_source as open_source
     from .storage.model import load as load
     from .training.model import Model as Model
@@ -65,6 +67,7 @@ _PUBLIC = {  # public names by module
         "EGRegressor",
         "GLMtronRegressor",
         "PerceptronClassifier",
+        "RidgeRegressor",
         "WidrowHoffRegressor",
         "WinnowClassifier",
     ],
@@ -78,6 +81,7 @@ _PUBLIC = {  # public names by module
     "estimators.threshold": ["ThresholdClassifier"],
     "online.facts": ["Facts"],
     "online.learners": ["Learner", "register"],
+    "online.panel": ["Panel"],
     "sources": ["open_source"],
     "storage.model": ["load"],
     "training.model": ["Model"],

@@ -43,7 +43,7 @@ class Panel:
 
     Parameters
     ----------
-    members : tuple of Learner
+    members : sequence of Learner
         At least one; all of one loss.
     name : str, default "panel"
         What it is called.
@@ -56,6 +56,15 @@ class Panel:
     Attributes
     ----------
     loss, targets, score, theorem, geometry, update, rate : as of a `Learner`.
+
+    Examples
+    --------
+    >>> from hindsight import AutoRegressor
+    >>> from hindsight.online import learners
+    >>> panel = Panel([learners.running(eta=0.5), learners.running(eta=8.0), learners.ridge()])
+    >>> model = AutoRegressor(panel=panel).fit([[1.0], [2.0], [3.0], [4.0]], [2.0, 4.0, 6.0, 8.0])
+    >>> list(model.shares_)
+    ['running(eta=0.5)', 'running(eta=8)', 'ridge(kappa=0.01)']
     """
 
     members: tuple[Learner, ...]
@@ -64,6 +73,7 @@ class Panel:
     drift: float = 0.0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "members", tuple(self.members))
         if not self.members:
             raise ValueError("a panel needs at least one member")
         other = [m.name for m in self.members if m.loss != self.loss or m.targets != self.targets]
