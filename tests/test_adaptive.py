@@ -192,3 +192,27 @@ def test_the_command_chooses_the_loss(sample, loss):
     found = CliRunner().invoke(app, ["learn", f"sample:{sample}", "--learner", "auto", "--certify"])
     assert found.exit_code == 0, found.output
     assert f"loss {loss}: the targets are" in found.output and "HOLDS: aggregation" in found.output
+
+
+@pytest.mark.parametrize("n", [1, 5, 8, 13, 16, 31, 40])
+@pytest.mark.parametrize("weight", [0.0, 0.3, 1e9])
+def test_a_row_joins_the_triangle(n, weight):
+    from hindsight.kernels import second_order
+
+    rng = np.random.default_rng(n)
+    factor, right = np.triu(rng.normal(size=(n, n))) + 4.0 * np.eye(n), rng.normal(size=n)
+    unseen = n // 2 if n > 1 else None
+    row, image, inverse, turned = rng.normal(size=n), *np.empty((3, n))
+    if unseen is not None:
+        factor[unseen], factor[:, unseen], right[unseen], row[unseen] = 0.0, 0.0, 0.0, 0.0
+    A, b, x = factor.T @ factor, factor.T @ right, row.copy()
+    least = right @ right
+    second_order.solve_row(factor, row, image, inverse)
+    np.testing.assert_allclose(factor.T @ image, x, rtol=0, atol=1e-13 * n)
+    left = second_order.join(factor, right, row, image, weight, 1.5, inverse, turned)
+    size = 1.0 + weight
+    np.testing.assert_allclose(factor.T @ factor, A + weight * np.outer(x, x), rtol=0, atol=1e-13 * n * size)
+    np.testing.assert_allclose(factor.T @ right, b + weight * 1.5 * x, rtol=0, atol=1e-13 * n * size)
+    assert left**2 + right @ right == pytest.approx(least + weight * 1.5**2, rel=1e-12)
+    np.testing.assert_allclose(factor.T @ turned, x, rtol=0, atol=1e-11 * n)
+    np.testing.assert_array_equal(factor, np.triu(factor))

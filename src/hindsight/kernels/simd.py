@@ -297,6 +297,36 @@ def _times(context, builder, kinds, a, b):
     return builder.fmul(a, b)
 
 
+def over(a, b):
+    """a / b."""
+    return a / b
+
+
+@compiles(over, lambda a, b: a)
+def _over(context, builder, kinds, a, b):
+    return builder.fdiv(a, b)
+
+
+def root(a):
+    """The square root of each lane."""
+    return np.sqrt(a)
+
+
+@compiles(root, lambda a: a)
+def _root(context, builder, kinds, a):
+    return builder.call(declare(builder, f"llvm.sqrt.v{a.type.count}f64", a.type, [a.type]), [a])
+
+
+def lane(a, k):
+    """The number in lane k; swift where k is known when the code is compiled."""
+    return a[k]
+
+
+@compiles(lane, lambda a, k: types.float64)
+def _lane(context, builder, kinds, a, k):
+    return builder.extract_element(a, k)
+
+
 def lower(a):
     """The lower half of the lanes."""
     return a[: a.size // 2]
