@@ -69,7 +69,30 @@ def test_chunks_and_storage_change_nothing():
     X, y = rows()
     _, z = margins(auto("square"), X, y)
     np.testing.assert_array_equal(margins(auto("square"), X, y, [1, 5, 94, 300])[1], z)
-    np.testing.assert_allclose(margins(auto("square"), sp.csr_matrix(X), y)[1], z, rtol=0, atol=1e-12 * np.abs(z).max())
+    np.testing.assert_array_equal(margins(auto("square"), sp.csr_matrix(X), y)[1], z)
+
+
+def test_copies_of_a_panel_go_their_own_ways():
+    from copy import deepcopy
+
+    X, y = rows()
+    run, _ = margins(auto("square"), X, y)
+    twin, want = deepcopy(run), run.weights
+    play([twin], X, [y])
+    np.testing.assert_array_equal(run.weights, want)
+    kept = run.snapshot()
+    play([run], X, [y])
+    np.testing.assert_array_equal(run.weights, twin.weights)
+    run.restore(kept)
+    np.testing.assert_array_equal(run.weights, want)
+
+
+def test_members_of_a_panel_hold_few_bytes_a_coordinate():
+    run, n = PanelRun(auto("square", "no"), 5000), 5001
+    run.parties()
+    owners = {id(v if v.base is None else v.base): v if v.base is None else v.base
+              for m in run.members for v in (*m.state, m.first)}  # fmt: skip
+    assert sum(v.nbytes for v in owners.values()) <= 250 * n
 
 
 def test_second_order_survives_collinear_columns_and_a_jump_in_scale():

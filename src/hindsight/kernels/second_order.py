@@ -32,7 +32,6 @@ from .running import meet_target
 from .simd import fuse, lane, load, lower, minus, only, plus, spread, store, times, upper
 from .state import matrix, scalar, vector
 
-
 STEEP = 100.0  # sqrt(t_n) from which on the rotations are taken one after another
 
 

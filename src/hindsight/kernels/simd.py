@@ -110,6 +110,29 @@ def _spread(context, builder, kinds, x):
     return copies(builder, x, 8)
 
 
+def beside(numbers):
+    """As many lanes as a tuple has numbers."""
+    return np.array(numbers)
+
+
+@compiles(beside, lambda numbers: Lanes(numbers.count))
+def _beside(context, builder, kinds, numbers):
+    lanes = ir.Constant(ir.VectorType(DOUBLE, kinds[0].count), ir.Undefined)
+    for k in range(kinds[0].count):
+        lanes = builder.insert_element(lanes, builder.extract_value(numbers, k), INT(k))
+    return lanes
+
+
+def larger(a, b):
+    """The larger of a and b, lane by lane; a where b is NaN."""
+    return np.where(b > a, b, a)
+
+
+@compiles(larger, lambda a, b: a)
+def _larger(context, builder, kinds, a, b):
+    return builder.select(builder.fcmp_ordered(">", b, a), b, a)
+
+
 def alike(like, x):
     """A number as `like` is: one, or as many lanes of it."""
     return np.full(like.size, float(x)) if isinstance(like, np.ndarray) else float(x)
