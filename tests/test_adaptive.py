@@ -164,6 +164,27 @@ def test_a_row_that_fails_leaves_nothing_behind():
         np.testing.assert_array_equal(model.predict(X), before)
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+def test_sparse_rows_that_fail_leave_nothing_behind(intercept):
+    X, y = rows(n=300)
+    X = sp.random_array((400, 300), density=0.02, format="csr", rng=np.random.default_rng(0))
+    run = PanelRun(auto("square"), 300, intercept=intercept)
+    play([run], X[:200], [y[:200]])
+    want = [values.copy() for member in run.members for values in (*member.state, member.progress, member.tally)]
+    bad = X[200:].copy()
+    bad.data[-1] = np.inf
+    with pytest.raises(ValueError, match="row 199"):
+        play([run], bad, [y[200:]])
+    scratch = [name == "fresh" for member in run.members for name in (*member.state._fields, "", "")]
+    found = [values for member in run.members for values in (*member.state, member.progress, member.tally)]
+    for now, then, any_value in zip(found, want, scratch, strict=True):
+        assert any_value or now.tobytes() == then.tobytes()
+    play([run], X[200:], [y[200:]])
+    whole = PanelRun(auto("square"), 300, intercept=intercept)
+    play([whole], X, [y])
+    np.testing.assert_array_equal(run.weights, whole.weights)
+
+
 def test_predicting_learns_nothing():
     X, y = rows(n=5)
     model, other = hindsight.AutoRegressor().fit(X, y), hindsight.AutoRegressor().fit(X, y)

@@ -238,9 +238,10 @@ class PanelRun(Run):
                 run.first = self.first
         return found
 
-    def snapshot(self) -> tuple[Any, ...]:
-        """A copy of the state, for `restore`."""
-        return tuple(party.snapshot() for party in self.parties()), states.snapshot(self.state), self.tally.copy()
+    def snapshot(self, touched: np.ndarray | None = None) -> tuple[Any, ...]:
+        """A copy of the state, for `restore`, or of these coordinates of it, if rows change no others."""
+        parties = tuple(party.snapshot(touched) for party in self.parties())
+        return parties, states.snapshot(self.state), self.tally.copy()
 
     def restore(self, kept: tuple[Any, ...]) -> None:
         """Go back to a snapshot."""

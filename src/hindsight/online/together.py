@@ -98,15 +98,17 @@ class Group:
         other._prepare()
         return other
 
-    def snapshot(self) -> tuple[Any, ...]:
-        """A copy of all that rows change, for `restore`."""
-        return self.numbers.copy(), [v.copy() for v in self.shared], self.progress.copy(), self.facts.copy()
+    def snapshot(self, touched: np.ndarray | None = None) -> tuple[Any, ...]:
+        """A copy of all that rows change, or of these coordinates of it, for `restore`."""
+        at = slice(None) if touched is None else touched
+        shared = [v.copy() if v.size == 1 else v[at].copy() for v in self.shared]
+        return at, self.numbers[at].copy(), shared, self.progress.copy(), self.facts.copy()
 
     def restore(self, kept: tuple[Any, ...]) -> None:
         """Go back to a snapshot."""
-        self.numbers[:], self.progress[:], self.facts[:] = kept[0], kept[2], kept[3]
-        for values, old in zip(self.shared, kept[1], strict=True):
-            values[:] = old
+        at, self.numbers[kept[0]], shared, self.progress[:], self.facts[:] = kept[0], *kept[1:]
+        for values, old in zip(self.shared, shared, strict=True):
+            values[slice(None) if values.size == 1 else at] = old
 
 
 class Single:
@@ -136,7 +138,7 @@ class Single:
         """The same for a run that only predicts."""
         return Single(members[0], self.places[0])
 
-    def snapshot(self) -> tuple[Any, ...]:
+    def snapshot(self, touched: np.ndarray | None = None) -> tuple[Any, ...]:
         """A copy of the state."""
         return self.members[0].snapshot()
 
