@@ -100,9 +100,10 @@ class Group:
 
     def snapshot(self, touched: np.ndarray | None = None) -> tuple[Any, ...]:
         """A copy of all that rows change, or of these coordinates of it, for `restore`."""
-        at = slice(None) if touched is None else touched
-        shared = [v.copy() if v.size == 1 else v[at].copy() for v in self.shared]
-        return at, self.numbers[at].copy(), shared, self.progress.copy(), self.facts.copy()
+        if touched is None:
+            touched = np.arange(len(self.numbers))
+        shared = [v.copy() if v.size == 1 else v.take(touched) for v in self.shared]
+        return touched, self.numbers.take(touched, axis=0), shared, self.progress.copy(), self.facts.copy()
 
     def restore(self, kept: tuple[Any, ...]) -> None:
         """Go back to a snapshot."""
