@@ -4,7 +4,7 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14; do $$
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: run test test-wheel test-everywhere lint truth torture fuzz bench bench-quality examples lock clean
+.PHONY: run test test-wheel test-everywhere lint truth torture fuzz bench bench-auto bench-quality examples lock clean
 
 run: $(READY)
 	$(BIN)/hindsight learn sample:diabetes --report report.html
@@ -49,13 +49,17 @@ torture: $(READY)
 fuzz: $(READY)
 	$(BIN)/python tests/fuzz_parsers.py 1000000 --bounds
 
-BENCHMARKS := online certificates batch halfspace isotonic sources command forecast density
+BENCHMARKS := online auto certificates batch halfspace isotonic sources command forecast density
 bench: $(READY) .venv/ready-bench
 	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py --markdown || exit 1; done
 
 # What the default learners lose, against peers: docs/quality.md. HINDSIGHT_STREAMS may name a folder of more streams.
 bench-quality: $(READY) .venv/ready-bench
 	$(BIN)/python benchmarks/quality.py --page docs/quality.md
+
+# The speed of the learner without a rate alone.
+bench-auto: $(READY) .venv/ready-bench
+	$(BIN)/python benchmarks/auto.py --markdown
 
 examples: $(READY)
 	cd examples && for file in *.py; do echo "== $$file"; ../$(BIN)/python $$file || exit 1; done

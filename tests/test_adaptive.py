@@ -80,7 +80,30 @@ def test_chunks_and_storage_change_nothing():
     X, y = rows()
     _, z = margins(auto("square"), X, y)
     np.testing.assert_array_equal(margins(auto("square"), X, y, [1, 5, 94, 300])[1], z)
-    np.testing.assert_allclose(margins(auto("square"), sp.csr_matrix(X), y)[1], z, rtol=0, atol=1e-12 * np.abs(z).max())
+    np.testing.assert_array_equal(margins(auto("square"), sp.csr_matrix(X), y)[1], z)
+
+
+def test_copies_of_a_panel_go_their_own_ways():
+    from copy import deepcopy
+
+    X, y = rows()
+    run, _ = margins(auto("square"), X, y)
+    twin, want = deepcopy(run), run.weights
+    play([twin], X, [y])
+    np.testing.assert_array_equal(run.weights, want)
+    kept = run.snapshot()
+    play([run], X, [y])
+    np.testing.assert_array_equal(run.weights, twin.weights)
+    run.restore(kept)
+    np.testing.assert_array_equal(run.weights, want)
+
+
+def test_members_of_a_panel_hold_few_bytes_a_coordinate():
+    run, n = PanelRun(auto("square", "no"), 5000), 5001
+    run.parties()
+    owners = {id(v if v.base is None else v.base): v if v.base is None else v.base
+              for m in run.members for v in (*m.state, m.first)}  # fmt: skip
+    assert sum(v.nbytes for v in owners.values()) <= 250 * n
 
 
 def test_second_order_survives_collinear_columns_and_a_jump_in_scale():
@@ -152,6 +175,27 @@ def test_a_row_that_fails_leaves_nothing_behind():
         np.testing.assert_array_equal(model.predict(X), before)
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+def test_sparse_rows_that_fail_leave_nothing_behind(intercept):
+    X, y = rows(n=300)
+    X = sp.random_array((400, 300), density=0.02, format="csr", rng=np.random.default_rng(0))
+    run = PanelRun(auto("square"), 300, intercept=intercept)
+    play([run], X[:200], [y[:200]])
+    want = [values.copy() for member in run.members for values in (*member.state, member.progress, member.tally)]
+    bad = X[200:].copy()
+    bad.data[-1] = np.inf
+    with pytest.raises(ValueError, match="row 199"):
+        play([run], bad, [y[200:]])
+    scratch = [name == "fresh" for member in run.members for name in (*member.state._fields, "", "")]
+    found = [values for member in run.members for values in (*member.state, member.progress, member.tally)]
+    for now, then, any_value in zip(found, want, scratch, strict=True):
+        assert any_value or now.tobytes() == then.tobytes()
+    play([run], X[200:], [y[200:]])
+    whole = PanelRun(auto("square"), 300, intercept=intercept)
+    play([whole], X, [y])
+    np.testing.assert_array_equal(run.weights, whole.weights)
+
+
 def test_predicting_learns_nothing():
     X, y = rows(n=5)
     model, other = hindsight.AutoRegressor().fit(X, y), hindsight.AutoRegressor().fit(X, y)
@@ -203,3 +247,27 @@ def test_the_command_chooses_the_loss(sample, loss):
     found = CliRunner().invoke(app, ["learn", f"sample:{sample}", "--learner", "auto", "--certify"])
     assert found.exit_code == 0, found.output
     assert f"loss {loss}: the targets are" in found.output and "HOLDS: aggregation" in found.output
+
+
+@pytest.mark.parametrize("n", [1, 5, 8, 13, 16, 31, 40])
+@pytest.mark.parametrize("weight", [0.0, 0.3, 1e9])
+def test_a_row_joins_the_triangle(n, weight):
+    from hindsight.kernels import second_order
+
+    rng = np.random.default_rng(n)
+    factor, right = np.triu(rng.normal(size=(n, n))) + 4.0 * np.eye(n), rng.normal(size=n)
+    unseen = n // 2 if n > 1 else None
+    row, image, inverse, turned = rng.normal(size=n), *np.empty((3, n))
+    if unseen is not None:
+        factor[unseen], factor[:, unseen], right[unseen], row[unseen] = 0.0, 0.0, 0.0, 0.0
+    A, b, x = factor.T @ factor, factor.T @ right, row.copy()
+    least = right @ right
+    second_order.solve_row(factor, row, image, inverse)
+    np.testing.assert_allclose(factor.T @ image, x, rtol=0, atol=1e-13 * n)
+    left = second_order.join(factor, right, row, image, weight, 1.5, inverse, turned)
+    size = 1.0 + weight
+    np.testing.assert_allclose(factor.T @ factor, A + weight * np.outer(x, x), rtol=0, atol=1e-13 * n * size)
+    np.testing.assert_allclose(factor.T @ right, b + weight * 1.5 * x, rtol=0, atol=1e-13 * n * size)
+    assert left**2 + right @ right == pytest.approx(least + weight * 1.5**2, rel=1e-12)
+    np.testing.assert_allclose(factor.T @ turned, x, rtol=0, atol=1e-11 * n)
+    np.testing.assert_array_equal(factor, np.triu(factor))

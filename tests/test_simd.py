@@ -33,6 +33,23 @@ def through(x, w, at, out):
 
 
 @njit
+def divided(x, w, out):
+    a, b = lanes.load(lanes.spread(0.0), x, 0), lanes.load(lanes.spread(0.0), w, 0)
+    lanes.store(out, 0, lanes.over(a, b))
+    lanes.store(out, 8, lanes.root(lanes.times(b, b)))
+    out[16], out[17] = lanes.lane(a, 0), lanes.lane(b, 7)
+
+
+def test_quotients_and_roots():
+    rng = np.random.default_rng(0)
+    x, w, out, plain = rng.normal(size=8), rng.normal(size=8), np.zeros(18), np.zeros(18)
+    divided(x, w, out)
+    divided.py_func(x, w, plain)
+    np.testing.assert_array_equal(out, plain)
+    np.testing.assert_array_equal(out, np.r_[x / w, np.sqrt(w * w), x[0], w[7]])
+
+
+@njit
 def raised(m, k, shift, out):
     a, b = lanes.load(lanes.spread(0.0), m, 0), lanes.load(lanes.spread(0.0), k, 0)
     lanes.store(out, 0, lanes.doubled(a, b, shift))

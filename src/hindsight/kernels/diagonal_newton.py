@@ -15,13 +15,11 @@ from .state import scalar, vector
 
 
 class DiagonalNewtonState(NamedTuple):
-    """Per coordinate the weight, its divisor, the curvature met and the largest |x|; `fresh` is the row's divisor."""
+    """Per coordinate the weight, the curvature met and the largest |x|."""
 
     w: Annotated[np.ndarray, vector(odd=True)]
-    metric: Annotated[np.ndarray, vector()]
     curved: Annotated[np.ndarray, vector()]
     largest_x: Annotated[np.ndarray, vector()]
-    fresh: Annotated[np.ndarray, vector(scratch=True)]
     base: Annotated[np.ndarray, scalar()]
     low: Annotated[np.ndarray, scalar()]
     high: Annotated[np.ndarray, scalar()]
@@ -30,37 +28,34 @@ class DiagonalNewtonState(NamedTuple):
 
 
 @inlined
-def weight_of(state, j, x):
-    """The weight of coordinate j; a value larger than all before shrinks it, so that it predicts what it did."""
+def shrinkage(state, j, x):
+    """What multiplies the weight of coordinate j: a value larger than all before predicts what the largest did."""
     size = abs(x)
-    return state.w[j] * (state.largest_x[j] / size) if size > state.largest_x[j] else state.w[j]
+    return state.largest_x[j] / size if size > state.largest_x[j] else 1.0
 
 
 @inlined
 def divisor(prior, kappa, state, j, x, curvature):
-    """x^2 over the divisor of coordinate j with this row, which goes to `fresh`."""
+    """x^2 over the divisor of coordinate j with this row."""
     if x * x == 0.0:
         return 0.0
     top = max(state.largest_x[j], abs(x))
-    a = max(state.metric[j], prior * top * top + kappa * (state.curved[j] + curvature * x * x))
-    state.fresh[j] = a
-    return x * (x / a)
+    return x * (x / (prior * top * top + kappa * (state.curved[j] + curvature * x * x)))
 
 
 @inlined
-def keep(state, j, x, curvature, d):
+def keep(prior, kappa, state, j, x, curvature, d):
     """What a row leaves behind in coordinate j."""
     if x * x == 0.0:
         return
-    state.w[j] = weight_of(state, j, x) + d * (x / state.fresh[j])
-    state.metric[j] = state.fresh[j]
-    state.largest_x[j] = max(state.largest_x[j], abs(x))
-    state.curved[j] += curvature * x * x
+    top, curved = max(state.largest_x[j], abs(x)), state.curved[j] + curvature * x * x
+    state.w[j] = state.w[j] * shrinkage(state, j, x) + d * (x / (prior * top * top + kappa * curved))
+    state.largest_x[j], state.curved[j] = top, curved
 
 
 @geometry_part
 class DiagonalNewton(NamedTuple):
-    """w -= s x/a with a_i = max(a_i, prior M_i^2 + kappa sum C x_i^2), C the curvature of the loss in each round."""
+    """w -= s x/a with a_i = prior M_i^2 + kappa sum C x_i^2, C the curvature of the loss in each round."""
 
     prior: float
     kappa: float
@@ -77,11 +72,11 @@ class DiagonalNewton(NamedTuple):
             x = np.float64(rows.entry(t, k))
             if x * x == 0.0:
                 continue
-            z += weight_of(state, rows.index(k), x) * x
+            z += state.w[rows.index(k)] * shrinkage(state, rows.index(k), x) * x
             q += x * x
             top = max(top, abs(x))
         if rows.bias != 0.0:
-            z += weight_of(state, last, rows.bias) * rows.bias
+            z += state.w[last] * shrinkage(state, last, rows.bias) * rows.bias
             q += rows.bias * rows.bias
             top = max(top, rows.bias)
         return z, q, top
@@ -110,9 +105,9 @@ class DiagonalNewton(NamedTuple):
             return
         a, b = rows.span(t)
         for k in range(a, b):
-            keep(state, rows.index(k), np.float64(rows.entry(t, k)), curvature, d)
+            keep(self.prior, self.kappa, state, rows.index(k), np.float64(rows.entry(t, k)), curvature, d)
         if rows.bias != 0.0:
-            keep(state, last, rows.bias, curvature, d)
+            keep(self.prior, self.kappa, state, last, rows.bias, curvature, d)
 
     def weights(self, state: DiagonalNewtonState) -> np.ndarray:
         """The weights as they stand."""

@@ -162,7 +162,7 @@ def tally(loss, geometry, z, q, top, y, c, sums):
         fuse(miss, c, wrong_c),
         fuse(miss * c, c * q, wrong_q),
         fuse(c * y, y, target),
-        fuse(slope * slope, geometry.dual_norm(q, top), gradients),
+        gradients + slope * slope * geometry.dual_norm(q, top),  # rounded twice, in every kernel that plays
         max(x2, q),
         max(xinf, top),
         max(cx2, c * q),

@@ -20,8 +20,6 @@ from .geometries import geometry_part
 from .rows import ascends
 from .state import scalar, vector
 
-TINY, HUGE = 1e-280, 1e280  # between these a product of two squares has lost no digit
-
 
 class RunningState(NamedTuple):
     """Per coordinate the dual vector, the metric and what it is made of; `fresh` is the metric of the row at hand."""
@@ -42,19 +40,23 @@ class RunningState(NamedTuple):
 
 
 @inlined
-def refresh(eta, state, j, x, span, steep):
+def spread_of(state, j, x):
+    """(root mean square, largest |x|) of coordinate j, with the row at hand counted."""
+    return math.sqrt((state.power[j] + x * x) / (state.nonzeros[j] + 1.0)), max(state.largest_x[j], abs(x))
+
+
+@inlined
+def refresh(scale, state, j, x, steep):
     """x theta/a and x^2/a with the metric of coordinate j for this row, in `fresh`; a square that underflows is 0."""
-    square = x * x
-    if square == 0.0:
+    if x * x == 0.0:
         return 0.0, 0.0
-    top = max(state.largest_x[j], abs(x))
-    mean = (state.power[j] + square) / (state.nonzeros[j] + 1.0)
-    rest = state.squares[j] + (steep * top) * (steep * top)
-    product = mean * rest
-    root = math.sqrt(product) if TINY < product < HUGE else math.sqrt(mean) * math.sqrt(rest)
-    a = max(state.metric[j], root / (eta * span))
+    mean, top = spread_of(state, j, x)
+    reach = steep * top
+    new = mean * math.sqrt(state.squares[j] + reach * reach) * scale
+    a = new if new > state.metric[j] else state.metric[j]
     state.fresh[j] = a
-    return state.theta[j] * (x / a), x * (x / a)
+    ratio = x / a
+    return state.theta[j] * ratio, x * ratio
 
 
 @inlined
@@ -70,6 +72,14 @@ def keep(state, j, x, d):
     g = d * x
     state.theta[j] += g
     state.squares[j] += g * g
+
+
+@inlined
+def scales(state, declared):
+    """(range of the targets, how steep the loss is times the largest weight) before the row at hand."""
+    span = declared if declared > 0.0 else state.high[0] - state.low[0]
+    steep = declared if declared > 0.0 else state.steep[0]
+    return span, (steep * state.heaviest[0] if state.heaviest[0] > 0.0 else steep)
 
 
 @inlined
@@ -106,17 +116,15 @@ class Running(NamedTuple):
     def dot(self, state, rows, t):
         if not ascends(rows, t, state.theta.size):
             return np.nan, np.inf, 0.0
-        span = self.declared if self.declared > 0.0 else state.high[0] - state.low[0]
-        steep = self.declared if self.declared > 0.0 else state.steep[0]
-        if state.heaviest[0] > 0.0:
-            steep *= state.heaviest[0]
+        span, steep = scales(state, self.declared)
+        scale = 1.0 / (self.eta * span)
         z, q, top, last = state.base[0], 0.0, 0.0, state.theta.size - 1
         a, b = rows.span(t)
         for k in range(a, b):
             x = np.float64(rows.entry(t, k))
             top = max(top, abs(x))
             if span > 0.0:
-                along, across = refresh(self.eta, state, rows.index(k), x, span, steep)
+                along, across = refresh(scale, state, rows.index(k), x, steep)
                 z += along
                 q += across
             else:
@@ -124,7 +132,7 @@ class Running(NamedTuple):
         if rows.bias != 0.0:
             top = max(top, rows.bias)
             if span > 0.0:
-                along, across = refresh(self.eta, state, last, rows.bias, span, steep)
+                along, across = refresh(scale, state, last, rows.bias, steep)
                 z += along
                 q += across
         return z, q, top

@@ -8,6 +8,15 @@ All keep A = Lambda + sum C x x' as a triangle, A = factor' factor, and the righ
 A row joins by rotations of the triangle, which lose no digits however its columns are scaled or aligned. The prior
 Lambda grows with the largest |x_i| so far, by rows of its own: kappa M_i^2 in coordinate i, drawn to the start. What a
 rotation leaves over of the right side, squared, is by how much the smallest value of the ridge objective rose.
+
+The rotations of a row of weight C follow from its image p alone: with t_k = 1 + C (p_1^2 + ... + p_k^2) and the residue
+r^(k) = x - p_1 factor_1 - ... - p_k factor_k,
+
+    factor_k  <-  (t_k factor_k + C p_k r^(k)) / sqrt(t_k t_(k-1))
+
+and the same for the right side. Each column is apart from the others so: they are taken eight at a time, in blocks that
+end with the last. This loses digits as sqrt(t_n) grows; the prior holds p to a small size, and where a row is so heavy
+that it does not help, the rotations are taken one after another.
 """
 
 import math
@@ -20,7 +29,10 @@ from .geometries import geometry_part
 from .losses import sigmoid
 from .rows import ascends, write_row
 from .running import meet_target
+from .simd import fuse, lane, load, lower, minus, only, plus, spread, store, times, upper
 from .state import matrix, scalar, vector
+
+STEEP = 100.0  # sqrt(t_n) from which on the rotations are taken one after another
 
 
 class SecondOrderState(NamedTuple):
@@ -34,6 +46,7 @@ class SecondOrderState(NamedTuple):
     new_prior: Annotated[np.ndarray, vector(scratch=True)]
     row: Annotated[np.ndarray, vector(scratch=True)]
     image: Annotated[np.ndarray, vector(scratch=True)]
+    inverse: Annotated[np.ndarray, vector(scratch=True)]
     drop: Annotated[np.ndarray, scalar()]
     new_drop: Annotated[np.ndarray, scalar(scratch=True)]
     grown: Annotated[np.ndarray, scalar(scratch=True)]
@@ -77,40 +90,162 @@ def rotate(factor, right, row, rest, first):
     return rest
 
 
-@helper
-def rotate_both(factor, right, image, row, rest):
-    """The same with the image, below which a 0 is rotated: if it was factor'^-1 x before, it is that after."""
-    n, under = right.size, 0.0
-    for k in range(n):
-        below = row[k]
-        if below == 0.0:
-            continue
-        size = length(factor[k, k], below)
-        cosine, sine = factor[k, k] / size, below / size
-        factor[k, k] = size
-        for j in range(k + 1, n):
-            above = factor[k, j]
-            factor[k, j] = cosine * above + sine * row[j]
-            row[j] = cosine * row[j] - sine * above
-        above = right[k]
-        right[k] = cosine * above + sine * rest
-        rest = cosine * rest - sine * above
-        above = image[k]
-        image[k] = cosine * above + sine * under
-        under = cosine * under - sine * above
+@inlined
+def settle(rest, k, factor, at, image, inverse, first):
+    """Entry k of a block of the image, from what is left of the row there; what it leaves of the others."""
+    p = lane(rest, k) * inverse[first + k]
+    image[first + k] = p
+    return fuse(spread(-p), load(rest, factor, at), rest)
+
+
+@inlined
+def take_away(sums, factor, at, image, k):
+    """`sums` with row k of the triangle, from place `at` of its memory on, times entry k of the image."""
+    return fuse(spread(image[k]), load(sums, factor, at), sums)
 
 
 @helper
-def solve_row(factor, row, image):
+def solve_row(factor, row, image, inverse):
     """image = factor'^-1 row. A coordinate never seen has no diagonal, and no entry in the row."""
     n = row.size
+    head = n % 8
     for k in range(n):
-        image[k] = row[k]
+        inverse[k] = 1.0 / factor[k, k] if factor[k, k] != 0.0 else 0.0
+    for j in range(head):
+        rest = row[j]
+        for k in range(j):
+            rest -= factor[k, j] * image[k]
+        image[j] = rest * inverse[j]
+    for first in range(head, n, 8):
+        one, two, three, four = spread(0.0), spread(0.0), spread(0.0), spread(0.0)
+        k, at = 0, first
+        while k + 4 <= first:
+            one, two = take_away(one, factor, at, image, k), take_away(two, factor, at + n, image, k + 1)
+            three, four = (
+                take_away(three, factor, at + 2 * n, image, k + 2),
+                take_away(four, factor, at + 3 * n, image, k + 3),
+            )
+            k += 4
+            at += 4 * n
+        while k < first:
+            one = take_away(one, factor, at, image, k)
+            k += 1
+            at += n
+        rest = minus(load(one, row, first), plus(plus(one, two), plus(three, four)))
+        rest = settle(rest, 0, factor, at, image, inverse, first)
+        rest = settle(rest, 1, factor, at + n, image, inverse, first)
+        rest = settle(rest, 2, factor, at + 2 * n, image, inverse, first)
+        rest = settle(rest, 3, factor, at + 3 * n, image, inverse, first)
+        rest = settle(rest, 4, factor, at + 4 * n, image, inverse, first)
+        rest = settle(rest, 5, factor, at + 5 * n, image, inverse, first)
+        rest = settle(rest, 6, factor, at + 6 * n, image, inverse, first)
+        settle(rest, 7, factor, at + 7 * n, image, inverse, first)
+
+
+@inlined
+def both_products(image, right):
+    """(image . right, |image|^2), in eight sums each."""
+    n, along, q = image.size, spread(0.0), spread(0.0)
+    head = n % 8
+    for first in range(head, n, 8):
+        here = load(q, image, first)
+        along, q = fuse(here, load(q, right, first), along), fuse(here, here, q)
+    along, q = plus(lower(along), upper(along)), plus(lower(q), upper(q))
+    along, q = plus(lower(along), upper(along)), plus(lower(q), upper(q))
+    a, b = only(plus(lower(along), upper(along))), only(plus(lower(q), upper(q)))
+    for j in range(head):
+        a += image[j] * right[j]
+        b += image[j] * image[j]
+    return a, b
+
+
+@inlined
+def turn(rest, factor, at, p, keep, gain):
+    """Row k of the triangle, from place `at` of its memory on, with the row joined; the row's residue after it."""
+    above = load(rest, factor, at)
+    rest = fuse(spread(-p), above, rest)
+    store(factor, at, fuse(spread(gain), rest, times(spread(keep), above)))
+    return rest
+
+
+@helper
+def coefficients(image, weight, keep, turned):
+    """t_k/sqrt(t_k t_(k-1)) into `keep` and the image after the row has joined into `turned`; sqrt(t_n)."""
+    n, total = image.size, 1.0
     for k in range(n):
-        if image[k] != 0.0:
-            image[k] /= factor[k, k]
-            for j in range(k + 1, n):
-                image[j] -= factor[k, j] * image[k]
+        total += weight * image[k] * image[k]
+        keep[k] = total
+    for k in range(n):
+        turned[k] = math.sqrt(keep[k])
+    before = 1.0
+    for k in range(n):
+        now = turned[k]
+        each = 1.0 / (now * before)
+        keep[k], turned[k], before = keep[k] * each, image[k] * each, now
+    return before
+
+
+@inlined
+def turn_corner(rest, factor, first, k, n, image, keep, gain):
+    """The same for a row that begins within the block of columns that begins with `first`."""
+    diagonal = keep[k] * factor[k, k]
+    rest = turn(rest, factor, k * n + first, image[k], keep[k], gain)
+    factor[k, k] = diagonal
+    for j in range(first, k):
+        factor[k, j] = 0.0
+    return rest
+
+
+@helper
+def turn_all(factor, row, image, weight, keep, turned):
+    """Join a row to the triangle: two blocks at a time, after what is left over before them."""
+    n = row.size
+    head = n % 8
+    for j in range(head):
+        rest = row[j]
+        for k in range(j):
+            above = factor[k, j]
+            rest -= image[k] * above
+            factor[k, j] = keep[k] * above + weight * turned[k] * rest
+        factor[j, j] *= keep[j]
+    first = head
+    if (n - head) % 16 != 0:
+        rest = load(spread(0.0), row, first)
+        for k in range(first):
+            rest = turn(rest, factor, k * n + first, image[k], keep[k], weight * turned[k])
+        for k in range(first, first + 8):
+            rest = turn_corner(rest, factor, first, k, n, image, keep, weight * turned[k])
+        first += 8
+    while first < n:
+        one, two = load(spread(0.0), row, first), load(spread(0.0), row, first + 8)
+        for k in range(first):
+            p, kept, gain = image[k], keep[k], weight * turned[k]
+            one = turn(one, factor, k * n + first, p, kept, gain)
+            two = turn(two, factor, k * n + first + 8, p, kept, gain)
+        for k in range(first, first + 8):
+            one = turn_corner(one, factor, first, k, n, image, keep, weight * turned[k])
+            two = turn(two, factor, k * n + first + 8, image[k], keep[k], weight * turned[k])
+        for k in range(first + 8, first + 16):
+            two = turn_corner(two, factor, first + 8, k, n, image, keep, weight * turned[k])
+        first += 16
+
+
+@helper
+def join(factor, right, row, image, weight, target, keep, turned):
+    """Join a row with its image, of this weight, to the triangle; what is left of its target, times the weight's root.
+
+    `turned` becomes the image as it is then. The row may be used up.
+    """
+    n, root, last = right.size, math.sqrt(weight), coefficients(image, weight, keep, turned)
+    if not last < STEEP:
+        for k in range(n):
+            row[k] *= root
+        return rotate(factor, right, row, root * target, 0)
+    turn_all(factor, row, image, weight, keep, turned)
+    for k in range(n):
+        target -= image[k] * right[k]
+        right[k] = keep[k] * right[k] + weight * turned[k] * target
+    return root * target / last
 
 
 @helper
@@ -160,17 +295,12 @@ def leverage(kappa, state, rows, t):
     if not check < np.inf:
         return np.nan, np.inf, top
     state.grown[0] = 1.0 if grow_prior(kappa, state) else 0.0
-    along, q = 0.0, 0.0
     if state.grown[0] == 1.0:
-        solve_row(state.new_factor, state.row, state.image)
-        for k in range(state.row.size):
-            along += state.image[k] * state.new_right[k]
-            q += state.image[k] * state.image[k]
+        solve_row(state.new_factor, state.row, state.image, state.inverse)
+        along, q = both_products(state.image, state.new_right)
     else:
-        solve_row(state.factor, state.row, state.image)
-        for k in range(state.row.size):
-            along += state.image[k] * state.right[k]
-            q += state.image[k] * state.image[k]
+        solve_row(state.factor, state.row, state.image, state.inverse)
+        along, q = both_products(state.image, state.right)
     return along, q, top
 
 
@@ -191,10 +321,8 @@ def learn_square(loss, state, rows, y, c):
     if not meet_target(loss, state, rows, y, 0.0):
         return
     take_prior(state)
-    root = math.sqrt(c)
-    for k in range(state.row.size):
-        state.row[k] *= root
-    left = rotate(state.factor, state.right, state.row, root * (y - state.base[0]), 0)
+    target = y - state.base[0]
+    left = join(state.factor, state.right, state.row, state.image, c, target, state.inverse, state.new_right)
     state.objective[0] += left * left
 
 
@@ -296,9 +424,7 @@ class LogisticNewton(NamedTuple):
         state.heaviest[0] = max(state.heaviest[0], c)
         take_prior(state)
         p = sigmoid(z)
-        root = math.sqrt(c * self.kappa * p * (1.0 - p))
+        weight = c * self.kappa * p * (1.0 - p)
+        join(state.factor, state.right, state.row, state.image, weight, z, state.inverse, state.new_right)
         for k in range(state.row.size):
-            state.row[k] *= root
-        rotate_both(state.factor, state.right, state.image, state.row, root * z)
-        for k in range(state.row.size):
-            state.right[k] += d * state.image[k]
+            state.right[k] += d * state.new_right[k]

@@ -110,6 +110,29 @@ def _spread(context, builder, kinds, x):
     return copies(builder, x, 8)
 
 
+def beside(numbers):
+    """As many lanes as a tuple has numbers."""
+    return np.array(numbers)
+
+
+@compiles(beside, lambda numbers: Lanes(numbers.count))
+def _beside(context, builder, kinds, numbers):
+    lanes = ir.Constant(ir.VectorType(DOUBLE, kinds[0].count), ir.Undefined)
+    for k in range(kinds[0].count):
+        lanes = builder.insert_element(lanes, builder.extract_value(numbers, k), INT(k))
+    return lanes
+
+
+def larger(a, b):
+    """The larger of a and b, lane by lane; a where b is NaN."""
+    return np.where(b > a, b, a)
+
+
+@compiles(larger, lambda a, b: a)
+def _larger(context, builder, kinds, a, b):
+    return builder.select(builder.fcmp_ordered(">", b, a), b, a)
+
+
 def alike(like, x):
     """A number as `like` is: one, or as many lanes of it."""
     return np.full(like.size, float(x)) if isinstance(like, np.ndarray) else float(x)
@@ -295,6 +318,36 @@ def times(a, b):
 @compiles(times, lambda a, b: a)
 def _times(context, builder, kinds, a, b):
     return builder.fmul(a, b)
+
+
+def over(a, b):
+    """a / b."""
+    return a / b
+
+
+@compiles(over, lambda a, b: a)
+def _over(context, builder, kinds, a, b):
+    return builder.fdiv(a, b)
+
+
+def root(a):
+    """The square root of each lane."""
+    return np.sqrt(a)
+
+
+@compiles(root, lambda a: a)
+def _root(context, builder, kinds, a):
+    return builder.call(declare(builder, f"llvm.sqrt.v{a.type.count}f64", a.type, [a.type]), [a])
+
+
+def lane(a, k):
+    """The number in lane k; swift where k is known when the code is compiled."""
+    return a[k]
+
+
+@compiles(lane, lambda a, k: types.float64)
+def _lane(context, builder, kinds, a, k):
+    return builder.extract_element(a, k)
 
 
 def lower(a):

@@ -27,6 +27,7 @@ from ..validation import choice, number
 from .learners import Learner, constant, diagonal_newton, newton, ridge, running
 from .parts import LOSSES
 from .run import Run, check_tally
+from .together import together
 
 ETAS = tuple(2.0**k for k in (-3, -1, 1, 3, 5))  # of the running members
 DIAGONAL = ((0.25, 0.1), (1.0, 1.0), (4.0, 0.01))  # prior and kappa of the diagonal Newton members
@@ -222,6 +223,7 @@ class PanelRun(Run):
     averaging = False
     start = None
     _before: Any = None  # what there was before members left, until the next row
+    _together: Any = None  # the members as they play, see `parties`
 
     def __init__(self, learner: Panel, features: int, *, intercept: bool = True) -> None:
         self.learner = learner
@@ -265,21 +267,33 @@ class PanelRun(Run):
         kept = [run.state.largest_x for run in self.members if hasattr(run.state, "largest_x")]
         return kept[0] if kept else np.ones(self.members[0].width)
 
-    def snapshot(self) -> tuple[Any, ...]:
-        """A copy of the state, for `restore`."""
-        return tuple(run.snapshot() for run in self.members), states.snapshot(self.state), self.tally.copy()
+    def parties(self) -> list[Any]:
+        """The members as they play: several of a kind together."""
+        found = self._together
+        if found is None or not all(party.whole() for party in found):
+            self._together = found = together(self.members)
+            for run in self.members:
+                run.first = self.first
+        return found
+
+    def snapshot(self, touched: np.ndarray | None = None) -> tuple[Any, ...]:
+        """A copy of the state, for `restore`, or of these coordinates of it, if rows change no others."""
+        parties = tuple(party.snapshot(touched) for party in self.parties())
+        return parties, states.snapshot(self.state), self.tally.copy(), self.checksum.copy()
 
     def restore(self, kept: tuple[Any, ...]) -> None:
         """Go back to a snapshot."""
-        for run, old in zip(self.members, kept[0], strict=True):
-            run.restore(old)
+        for party, old in zip(self.parties(), kept[0], strict=True):
+            party.restore(old)
         states.restore(self.state, kept[1])
-        self.tally[:] = kept[2]
+        self.tally[:], self.checksum[:] = kept[2:]
 
     def reader(self) -> PanelRun:
         """A run that predicts as this one does, and can do so beside others."""
+        parties = self.parties()
         other = self._copy([run.reader() for run in self.members])
         other.tally = self.tally.copy()
+        other._together = [party.reader([other.members[k] for k in party.places]) for party in parties]
         return other
 
     def bind(self, runs: Any, which: int, row: Any, old: Any) -> Any:
@@ -299,7 +313,7 @@ class PanelRun(Run):
     def _copy(self, members: list[Run]) -> PanelRun:
         other: PanelRun = object.__new__(PanelRun)
         other.__dict__.update(self.__dict__)
-        other.members, other.left = share_checksum(members), list(self.left)
+        other.members, other.left, other._together = share_checksum(members), list(self.left), None
         other.state = type(self.state)(*(values.copy() for values in self.state))
         return other
 
@@ -314,10 +328,11 @@ class PanelRun(Run):
         kept = self._before
         if kept is not None and kept[:2] == (features, self.rounds):  # nothing was learnt since they left
             self.members, self.state, self.left = kept[2:]
-            self._before = None
+            self._before = self._together = None
         self._leave(features)
         for run in self.members:
             run.resize(features)
+        self._together = None
         self.first = np.zeros(features + self.intercept)
 
     def _leave(self, features: int) -> None:
@@ -331,19 +346,19 @@ class PanelRun(Run):
             *(np.ascontiguousarray(v[stay]) if field.axes else v for v, field in zip(self.state, fields, strict=True))
         )
         gone = [member_name(m.learner) for k, m in enumerate(self.members) if k not in stay]
-        self.left, self.members = self.left + gone, [self.members[k] for k in stay]
+        self.left, self.members, self._together = self.left + gone, [self.members[k] for k in stay], None
 
     def play_block(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, work: np.ndarray) -> int:
         """Play rows a..b with every member, then aggregate; `work` gets the mixture's margins and the rows' norms.
 
         Returns how many rows all members could play.
         """
-        own = np.empty((len(self.members), 3, b - a))
+        own, parties = np.empty((len(self.members), 3, b - a)), self.parties()
 
         def play(k: int) -> int:
-            return self.members[k].play_block(unshared(rows), a, b, y, c, own[k])
+            return int(parties[k].play(unshared(rows), a, b, y, c, own))
 
-        played = min(each(play, len(self.members), (b - a) * self.width))
+        played = min(each(play, len(parties), (b - a) * self.width))
         margins = np.ascontiguousarray(own[:, 0, :played].T)
         work[1:] = own[0, 1:]
         self.aggregate(margins, y[:played], c[:played], work[:, :played])
@@ -403,7 +418,7 @@ def check_panel_run(fields: dict[str, Any]) -> None:
 
 
 storable(Panel, check=check_panel)
-storable(PanelRun, check=check_panel_run, omit=("_before",))
+storable(PanelRun, check=check_panel_run, omit=("_before", "_together"))
 for kind in (LogMixture, MeanMixture, LogDrift, MeanDrift):
     storable(kind, where=__name__)
 for kind in (LogMixture, MeanMixture, LogDrift):

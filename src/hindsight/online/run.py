@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 BLOCK = 65536  # rows, so many that a call of the kernel costs next to nothing
 SHARED = 1 << 19  # bytes of a block that several runs read in turn
 ALONE = 1 << 22  # bytes of a block that one run reads, and then its checksum
+PASSED = 1 << 21  # and of one that the members of a panel read, on several processors
 APART = 1 << 24  # bytes of rows from which their checksum is computed in a second thread
 
 
@@ -168,8 +169,8 @@ class Run(Coordinates):
 
         return One(runs, which, row, old)
 
-    def snapshot(self) -> tuple[Any, ...]:
-        """A copy of the state, for `restore`."""
+    def snapshot(self, touched: np.ndarray | None = None) -> tuple[Any, ...]:
+        """A copy of the state, for `restore`; a panel copies the `touched` coordinates alone where they are given."""
         return states.snapshot(self.state), self.progress.copy(), self.tally.copy(), self.checksum.copy()
 
     def restore(self, kept: tuple[Any, ...]) -> None:
@@ -255,9 +256,9 @@ def check_start(geometry: Any, start: Any, width: int) -> np.ndarray:
 
 
 @contextmanager
-def unchanged_on_error(runs: Sequence[Run]) -> Iterator[None]:
-    """Restore the runs to what they were at the start of the block if an exception leaves it."""
-    before = [run.snapshot() for run in runs]
+def unchanged_on_error(runs: Sequence[Run], X: Any = None) -> Iterator[None]:
+    """Restore the runs to what they were at the start of the block if an exception leaves it; only rows X are met."""
+    before = [run.snapshot(touched_by(X, run)) for run in runs]
     try:
         yield
     except BaseException:
@@ -266,10 +267,22 @@ def unchanged_on_error(runs: Sequence[Run]) -> Iterator[None]:
         raise
 
 
-def play(runs: Sequence[Run], *rows: Any, **options: Any) -> None:
+def touched_by(X: Any, run: Run) -> np.ndarray | None:
+    """The coordinates that sparse rows have entries in, and the intercept's; None where they may be all."""
+    if getattr(X, "format", None) != "csr" or run.learner.geometry.name != "panel":
+        return None
+    indices = X.indices
+    if indices.size == 0 or indices.min() < 0 or indices.max() >= run.width:  # these rows will be refused
+        return None
+    met = np.zeros(run.width, np.bool_)
+    met[indices] = met[-1] = True
+    return np.flatnonzero(met)
+
+
+def play(runs: Sequence[Run], X: Any, *rows: Any, **options: Any) -> None:
     """Play all rows with every run as `play_rows` does, or raise and leave every run as it was."""
-    with unchanged_on_error(runs):
-        play_rows(runs, *rows, **options)
+    with unchanged_on_error(runs, X):
+        play_rows(runs, X, *rows, **options)
 
 
 def play_rows(
@@ -320,11 +333,13 @@ def play_rows(
         check_weights(weight, idle)
     if not runs:
         return
-    sums = Checksums(runs, X, targets, weight)
-    block = max(1, min(BLOCK, (SHARED if len(runs) > 1 else ALONE) * m // max(1, _bytes(X)), m))
-    work, ones = np.empty((3, block)), np.ones(block)
-    if any(run.learner.geometry.name == "panel" for run in runs):  # members must all stop at the same row, or none
+    panel = any(run.learner.geometry.name == "panel" for run in runs)
+    if panel:  # members must all stop at the same row, or none
         X = in_order(X)
+    sums = Checksums(runs, X, targets, weight)
+    room = PASSED if panel else SHARED if len(runs) > 1 else ALONE
+    block = max(1, min(BLOCK, room * m // max(1, _bytes(X)), m))
+    work, ones = np.empty((3, block)), np.ones(block)
     rows = rows_of(X, runs[0].bias)
     with sums:
         for a in range(0, m, block):

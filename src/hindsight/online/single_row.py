@@ -272,11 +272,11 @@ class One:
             return self.look_whole(id(x), self.row.address, *self.whole_margin_args) if type(x) in PLAIN else NAN
         return self.look_whole(x, *self.whole_margin_args) if is_vector(x) else NAN
 
-    def learn(self, y: float, weight: float, alone: bool = True) -> None:
-        """Play the row that was put, or raise and leave the run as it was; members of a panel share a checksum."""
+    def learn(self, y: float, weight: float) -> None:
+        """Play the row that was put, or raise and leave the run as it was."""
         self.y[0], self.c[0] = y, weight
         played = self.play(*self.args)
-        if played == PLAYED and alone:
+        if played == PLAYED:
             self.add(*self.added)
         self.c[0] = 1.0
         if played != PLAYED:
@@ -292,50 +292,61 @@ class One:
 
 
 class PanelOne:
-    """A panel on rows of one kind: each member bound to the row, then the mixture."""
+    """A panel on rows of one kind: the members bound to the row, several of a kind together, then the mixture."""
 
     swift = False
-    ones: list[One]
 
     def __init__(self, runs: list[Any], which: int, row: Any, old: Any = None) -> None:
         run = runs[which]
         self.runs, self.run, self.row, self.state, self.work = runs, run, row, run.state, row.work
         self.targets, self.alive = run.learner.targets, np.zeros(1, np.int64)
-        kept = isinstance(old, PanelOne) and old.run is run and len(old.ones) == len(run.members)
-        self.ones = [One(run.members, k, row, old.ones[k] if kept else None) for k in range(len(run.members))]
-        self.margins, self.out = np.empty((1, len(self.ones))), np.empty((3, 1))
+        count, self.parties = len(run.members), run.parties()
+        self.own, self.margins, self.out = np.empty((count, 3, 1)), np.empty((1, count)), np.empty((3, 1))
         self.y, self.c = np.zeros(1), np.ones(1)
-        self.args = run.mixing(self.margins, self.y, self.c, self.out)
+        kept = isinstance(old, PanelOne) and old.run is run and type(old.row) is type(row)
+        kept = kept and len(old.plays) == len(self.parties)
+        self.args = [party.arguments(row.rows, 0, 1, self.y, self.c, self.own) for party in self.parties]
+        kernels = zip(self.parties, self.args, strict=True)
+        self.plays = old.plays if kept else [entry_point(party.kernel, args) for party, args in kernels]
+        self.mix_args = run.mixing(self.margins, self.y, self.c, self.out)
         mixing = for_parts(mix, run.learner.loss, run.members[0].learner.geometry)
-        self.mix = old.mix if kept else entry_point(mixing, self.args)
+        self.mix = old.mix if kept else entry_point(mixing, self.mix_args)
         self.moderate = entry_point(moderate, (row.rows,))
+        self.added = (row.rows, self.y, self.c, run.checksum)
+        self.add = entry_point(add_single, self.added)
 
     def stale(self) -> bool:
         """Whether the arrays it was made for have been replaced."""
-        return self.state is not self.run.state or any(one.stale() for one in self.ones)
+        new = self.state is not self.run.state or self.work is not self.row.work
+        return new or self.parties is not self.run.parties()
 
     def learn(self, y: float, weight: float) -> None:
         """Play the row that was put, or raise and leave the run as it was."""
         fine = self.moderate(self.row.rows) and abs(y) < 1e100 and 1e-50 < weight < 1e50
         before = None if fine else self.run.snapshot()  # a row of such numbers cannot fail after its first member
         try:
-            for k, one in enumerate(self.ones):
-                one.learn(y, weight, alone=k == 0)
-                self.margins[0, k] = one.z[0]
+            self._play(y, weight)
         except BaseException:
             if before is not None:
                 self.run.restore(before)
             raise
-        self._mix(y, weight)
+        self.mix(*self.mix_args)
+        self.add(*self.added)
 
     def margin(self) -> float:
         """The margin of the row that was put."""
-        for k, one in enumerate(self.ones):
-            self.margins[0, k] = one.margin()
-        return self._mix(0.0, 0.0)
-
-    def _mix(self, y: float, weight: float) -> float:
-        self.y[0], self.c[0] = y, weight
-        self.out[1, 0], self.out[2, 0] = self.ones[0].q[0], self.ones[0].top[0]
-        self.mix(*self.args)
+        self._play(0.0, 0.0)
+        self.mix(*self.mix_args)
         return float(self.out[0, 0])
+
+    def _play(self, y: float, weight: float) -> None:
+        self.y[0], self.c[0] = y, weight
+        for party_plays, args in zip(self.plays, self.args, strict=True):
+            if party_plays(*args) != PLAYED:
+                self._explain(y)
+        self.margins[0], self.out[1:] = self.own[:, 0, 0], self.own[0, 1:]
+
+    def _explain(self, y: float) -> None:
+        names = list(self.row.column) if isinstance(self.row, Dicts) else None
+        bad = int(np.argmax(~np.isfinite(self.own[:, 0, 0])))
+        explain(self.row.matrix(), 0, y, self.own[bad, 0, 0], self.own[bad, 1, 0], self.run.features, names)
