@@ -25,15 +25,20 @@ SMALL = 1e-200  # or when one of them is smaller than this
 
 
 class LogState(NamedTuple):
-    """Log weights as of the last fold, the weights there, what each member's labels were worth since, and the price."""
+    """Log weights as of the last fold, the weights there, what each member's labels were worth since, and the price.
+
+    `ones` and `nones` are the probabilities that members give the row at hand, `worth` what its label was worth.
+    """
 
     logs: Annotated[np.ndarray, vector()]
     share: Annotated[np.ndarray, vector(1.0)]
     chance: Annotated[np.ndarray, vector(1.0)]
-    lost: Annotated[np.ndarray, vector()]
     since: Annotated[np.ndarray, scalar()]
     rate: Annotated[np.ndarray, scalar(np.inf)]
     gap: Annotated[np.ndarray, scalar()]
+    ones: Annotated[np.ndarray, vector(scratch=True)]
+    nones: Annotated[np.ndarray, vector(scratch=True)]
+    worth: Annotated[np.ndarray, vector(scratch=True)]
 
 
 @inlined
@@ -65,6 +70,17 @@ def fold(state):
 
 
 @inlined
+def log_of_ratio(state, z, y, power, before):
+    """ln(before / sum of v worth) where that sum underflows."""
+    least, mixed = np.inf, 0.0
+    for k in range(z.size):
+        least = min(least, power * log_chance(z[k], y) - state.logs[k] - math.log(state.chance[k]))
+    for k in range(z.size):
+        mixed += math.exp(least + state.logs[k] + math.log(state.chance[k]) - power * log_chance(z[k], y))
+    return math.log(before) + least - math.log(mixed)
+
+
+@inlined
 def change_rate(state, rate):
     """Weights at a smaller rate: the losses they stand for are what they were."""
     fold(state)
@@ -85,6 +101,7 @@ class LogMixture(NamedTuple):
         one, none = 0.0, 0.0
         for k in range(z.size):
             p, r = chances(z[k])
+            state.ones[k], state.nones[k] = p, r
             v = state.share[k] * state.chance[k]
             one += v * p
             none += v * r
@@ -114,28 +131,23 @@ class LogMixture(NamedTuple):
         pass
 
     def weigh_members(self, loss, state, z, out, y, c):
-        power, mixed, before, least = state.rate[0] * c, 0.0, 0.0, np.inf
+        power, mixed, before = state.rate[0] * c, 0.0, 0.0
+        plain = power == 1.0 and (y == 0.0 or y == 1.0)  # then the worth of a label is its probability
         for k in range(z.size):
-            v, paid = state.share[k] * state.chance[k], log_chance(z[k], y)
+            if plain:
+                state.worth[k] = state.ones[k] if y == 1.0 else state.nones[k]
+            else:
+                state.worth[k] = math.exp(-power * log_chance(z[k], y))
+            v = state.share[k] * state.chance[k]
             before += v
-            mixed += v * math.exp(-power * paid)
-            least = min(least, power * paid - state.logs[k] - math.log(state.chance[k]))
-        if mixed < 1e-290:  # then in logarithms
-            mixed = 0.0
-            for k in range(z.size):
-                paid = log_chance(z[k], y)
-                mixed += math.exp(least + state.logs[k] + math.log(state.chance[k]) - power * paid)
-            mix = (math.log(before) + least - math.log(mixed)) / state.rate[0]
-        else:
-            mix = math.log(before / mixed) / state.rate[0]
-        state.gap[0] += c * loss.value(out, y) - mix
+            mixed += v * state.worth[k]
+        mix = math.log(before / mixed) if mixed >= 1e-290 else log_of_ratio(state, z, y, power, before)
+        state.gap[0] += c * loss.value(out, y) - mix / state.rate[0]
         due = False
         for k in range(z.size):
-            paid = log_chance(z[k], y)
-            state.lost[k] += c * paid
-            chance = state.chance[k] * math.exp(-power * paid)
+            chance = state.chance[k] * state.worth[k]
             if chance < SMALL:
-                state.logs[k] -= power * paid
+                state.logs[k] -= power * log_chance(z[k], y)
                 due = True
             else:
                 state.chance[k] = chance
