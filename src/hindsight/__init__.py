@@ -45,6 +45,8 @@ if TYPE_CHECKING:  # for type checkers, which do not read the table below
     from .online.learners import register as register
     from .sources import open_source as open_source
     from .storage.model import load as load
+    from .training.evaluation import evaluate as evaluate
+    from .training.figures import Evaluation as Evaluation
     from .training.model import Model as Model
 
 __version__ = "0.1.0"
@@ -80,6 +82,8 @@ _PUBLIC = {  # public names by module
     "online.learners": ["Learner", "register"],
     "sources": ["open_source"],
     "storage.model": ["load"],
+    "training.evaluation": ["evaluate"],
+    "training.figures": ["Evaluation"],
     "training.model": ["Model"],
 }
 _PACKAGES = ("density", "forecast")
