@@ -1,10 +1,10 @@
 """The area under the ROC curve: how often a row with outcome 1 has a larger score than a row with outcome 0.
 
 The interval is that of DeLong, DeLong and Clarke-Pearson (1988) on the scale of the logit, which keeps it in (0, 1).
-The *placement* of a row is the part of the rows of the other outcome that it is ordered rightly against, and the area is
-the mean of the placements of either outcome. Where they do not vary (as where all pairs are right), or an outcome has
-fewer than 30 rows, that variance says little, and the score interval of Newcombe (2006, method 5) is given, with the
-variance of Hanley and McNeil (1982).
+The *placement* of a row is the part of the rows of the other outcome that it is ordered rightly against, and the area
+is the mean of the placements of either outcome. Where they do not vary (as where all pairs are right), or an outcome
+has fewer than 30 rows, that variance says little, and the score interval of Newcombe (2006, method 5) is given, with
+the variance of Hanley and McNeil (1982).
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..forecast.auc import LEVEL, interval, mean_auc, placements
 from ..forecast.calibration import reliability
 from ..online.margins import each_loss, each_mean
 from ..rows.labels import chosen_codes, class_probabilities, encode_labels, targets_of_runs
-from ..sources import file_format
+from ..sources import file_format, load_sample
 from ..sources.beside import columns_beside, row_numbers
 from .figures import ClassFigures, Decomposition, Evaluation, Figure, SliceFigures
 from .model import Model
@@ -210,7 +211,10 @@ class EstimatorRows:
 
 def target_column(model: Model) -> str | None:
     """The column that the model learnt, if it says so."""
-    found = model.settings.get("target")
+    found, data = model.settings.get("target"), model.settings.get("data")
+    if found is None and isinstance(data, str) and data.startswith("sample:"):
+        with suppress(SourceError):
+            return load_sample(data.removeprefix("sample:"), None).target
     return found if isinstance(found, str) else None
 
 

@@ -157,9 +157,7 @@ class LabelTally:
                 text = "others"
             self.unknown[text] += int(count)
 
-    def _add_losses(
-        self, codes: np.ndarray, p: np.ndarray, weight: np.ndarray, slices: np.ndarray, wide: int
-    ) -> None:
+    def _add_losses(self, codes: np.ndarray, p: np.ndarray, weight: np.ndarray, slices: np.ndarray, wide: int) -> None:
         known = codes >= 0
         given = np.where(known, p[np.arange(codes.size), codes], 0.0)  # the probability of the label
         with np.errstate(divide="ignore"):
