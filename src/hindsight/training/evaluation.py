@@ -23,7 +23,7 @@ from .saved import has_probabilities, link_of
 from .tallies import BLOCK, LabelTally, NumberTally, ScoredLabels, Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ..forecast.auc import Auc
     from ..forecast.calibration import Reliability
@@ -93,7 +93,7 @@ def evaluate(
     Evaluation(4 rows: accuracy 0.75, AUC 1)
     """
     if isinstance(model, Model):
-        rows = ModelRows(model, data, y, target, weight, format)
+        rows = ModelRows(model, data, y, target, weight, format, [by] if isinstance(by, str) else [])
         return _evaluation(rows, by, light, learnt(model))
     for given, name in ((target, "target"), (format, "format")):
         if given is not None:
@@ -103,19 +103,53 @@ def evaluate(
     return _evaluation(EstimatorRows(model, data, y, None if weight is False else weight), by, light, {})
 
 
+def brief_score(model: Model, data: Any, form: str | None = None) -> list[str]:
+    """What a model scores on rows, in one or two lines; nothing where they have no targets.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    data : object
+        Rows that can be read; their targets, if any, are in the column that the model learnt.
+    form : str or None, default None
+        The format of the files; None goes by their name.
+    """
+    try:
+        rows = ModelRows(model, data, form=form)
+    except SourceError:
+        return []
+    try:
+        found = _evaluation(rows, None, True, {})
+    except ValueError as error:
+        return [f"not scored: {error}"] if rows.seen else []
+    if sum(found.unknown.values()) == found.rows:
+        return [f"not scored: no row has a label that the model knows ({', '.join((model.labels or [])[:5])}, ...)"]
+    return [f"score: {found.beside_constant()}", *found.warnings()]
+
+
 # ---------------------------------------------------------------- rows, scored
 
 
 class ModelRows:
     """Rows with targets, and what a `Model` says of them."""
 
-    def __init__(self, model: Model, data: Any, y: Any, target: str | None, weight: Any, form: str | None) -> None:
-        self.model, self.labels, self.given = model, model.labels, (data, y)
+    def __init__(
+        self,
+        model: Model,
+        data: Any,
+        y: Any = None,
+        target: str | None = None,
+        weight: Any = None,
+        form: str | None = None,
+        beside: Sequence[str] = (),
+    ) -> None:
+        self.model, self.labels = model, model.labels
         column = weight_column(model) if weight is None else weight
         if y is not None:
-            beside = weight is not None and weight is not False and not isinstance(weight, str)
-            data = (data, np.asarray(y), np.asarray(weight, np.float64) if beside else None)
-            column = "weight" if beside else column
+            given = weight is not None and weight is not False and not isinstance(weight, str)
+            data = (data, np.asarray(y), np.asarray(weight, np.float64) if given else None)
+            column = "weight" if given else column
             target = target or target_column(model) or "y"
         elif not isinstance(column, (str, bool)) and column is not None:
             raise ValueError("weights that are not a column of the data need the targets y beside them")
@@ -128,12 +162,13 @@ class ModelRows:
             target = "label"
         labels = None if model.labels is not None else False
         roles = {} if column in (None, False) or sample else {"weight": column}
-        self.source: Source = open_for_model(model, data, form, target=target, labels=labels, **roles)
-        self.name, self.data = target, data
+        self.source: Source = open_for_model(model, data, form, beside, target=target, labels=labels, **roles)
+        self.data, self.seen = data, False
 
     def chunks(self) -> Iterator[tuple[Chunk, np.ndarray, np.ndarray, np.ndarray | None]]:
         """Chunks with the margins of their rows, the targets and the weights."""
         for X, chunk in rows_of_model(self.model, self.source, in_order_of(self.model, self.data)):
+            self.seen = True
             if len(chunk):
                 try:
                     z = self.model.margins(X)
@@ -348,7 +383,8 @@ def learnt(model: Model) -> dict[str, float]:
         return {}
     found: dict[str, float] = {}
     if model.labels is None:
-        found = {"mse": facts[0].square / weight, "rmse": math.sqrt(facts[0].square / weight)}
+        mean = facts[0].square / weight
+        found = {"mse": mean, "rmse": math.sqrt(mean) if mean >= 0.0 else math.nan}
         return found if getattr(loss, "quadratic", False) else found | {"own_loss": facts[0].loss / weight}
     if len(model.runs) == 1:
         found["accuracy"] = 1.0 - facts[0].mistake_weight / weight

@@ -146,6 +146,14 @@ class Evaluation:
         """The figures in one line."""
         return ", ".join(f"{title(name)} {shown(f.value)}" for name, f in self.figures.items() if name != "own_loss")
 
+    def beside_constant(self) -> str:
+        """The figures in one line, each beside that of the best constant."""
+        parts = [
+            f"{title(name)} {shown(f.value)}" + ("" if math.isnan(f.constant) else f" ({shown(f.constant)})")
+            for name, f in self.figures.items()
+        ]
+        return f"{', '.join(parts)} over {plural(self.rows)} (in brackets: the best constant)"
+
     def lines(self) -> list[str]:
         """All figures as lines of text."""
         out = [*self._figure_lines(), *self._remarks()]
@@ -191,6 +199,10 @@ class Evaluation:
             yield "AUC: not defined, these rows have one label only"
         if self.task == "classify" and "log_loss" not in self.figures:
             yield "log loss, Brier score: this learner gives margins and no probabilities"
+        yield from self.warnings()
+
+    def warnings(self) -> Iterator[str]:
+        """What hides in the figures: labels that the model does not know, and losses that are infinite."""
         strange = sum(self.unknown.values())
         if strange:
             named = ", ".join(f"{label!r} ({_n(count)})" for label, count in list(self.unknown.items())[:NAMED])

@@ -7,6 +7,7 @@ what each run takes (`Preparation.prepare`). Whoever reads rows again reads them
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +16,7 @@ import numpy as np
 from ..errors import NewLabelError
 from ..rows.labels import label_number
 from ..rows.scaling import check_scale, scaled
-from ..sources import SampleSource, SourceError, label_text, open_source
+from ..sources import SampleSource, SourceError, file_format, label_text, open_source
 from ..storage.fields import conforms, is_count
 from ..storage.registry import want
 
@@ -298,7 +299,9 @@ def rows_to_predict(model: Model, data: Any, form: str | None = None) -> Iterato
         yield X, chunk.place
 
 
-def open_for_model(model: Model, data: Any, form: str | None = None, **roles: Any) -> Source:
+def open_for_model(
+    model: Model, data: Any, form: str | None = None, beside: Sequence[str] = (), **roles: Any
+) -> Source:
     """The source of rows that a model will predict, read as they were for learning.
 
     Parameters
@@ -310,6 +313,8 @@ def open_for_model(model: Model, data: Any, form: str | None = None, **roles: An
         as the model are taken in their order, otherwise by name.
     form : str or None, default None
         Its format; None goes by the name of the file.
+    beside : sequence of str, default ()
+        Columns that are read apart from the rows: those without a feature of the model need not be numbers.
     **roles
         ``target``, ``weight`` and ``labels`` of `hindsight.open_source`; with a target, rows that were left out for
         learning since a value was missing are left out here too.
@@ -325,7 +330,31 @@ def open_for_model(model: Model, data: Any, form: str | None = None, **roles: An
         options = {"missing": options.get("missing", "error")}
     elif not options.get("categorical") and options.get("features") is None and made["kind"] != "sparse":
         options["features"] = model.names
+    if rows_are_mappings(data, form):
+        apart = [*beside, *learnt_columns(model)]
+        options["ignore"] = [*options.get("ignore", ()), *(name for name in apart if not has_feature_of(model, name))]
     return open_source(data, target, format=form, **options | roles)
+
+
+def rows_are_mappings(data: Any, form: str | None) -> bool:
+    """Whether each row has names of its own: JSON lines, or dicts in memory."""
+    first = data[0] if isinstance(data, (list, tuple)) and data else data
+    if isinstance(first, (str, os.PathLike)):
+        return (form or file_format(os.fspath(first))) == "jsonl"
+    rows = first if isinstance(data, tuple) else data
+    return isinstance(rows, list) and bool(rows) and isinstance(rows[0], dict)
+
+
+def learnt_columns(model: Model) -> list[str]:
+    """The columns that held the targets and the weights for learning, as far as the model says so."""
+    reading = model.settings.get("reading")
+    found = [model.settings.get("target"), reading.get("weight") if isinstance(reading, dict) else None]
+    return [name for name in found if isinstance(name, str)]
+
+
+def has_feature_of(model: Model, column: str) -> bool:
+    """Whether a feature of the model is that column or one of its categories; taken to be so where none has a name."""
+    return model.names is None or any(name == column or name.startswith(f"{column}=") for name in model.names)
 
 
 def in_order_of(model: Model, data: Any) -> bool:
