@@ -196,7 +196,7 @@ class Evaluation:
             many = "mean of each label against the rest, " if len(self.labels) > 2 else ""
             yield f"AUC: {many}{100 * self.auc.level:g} % interval {shown(self.auc.low)} to {shown(self.auc.high)}"
         elif self.auc is not None:
-            yield "AUC: not defined, these rows have one label only"
+            yield "AUC: not defined: fewer than two of the labels occur"
         if self.task == "classify" and "log_loss" not in self.figures:
             yield "log loss, Brier score: this learner gives margins and no probabilities"
         yield from self.warnings()
