@@ -45,8 +45,8 @@ def evaluate(
         bool,
         typer.Option(
             "--light",
-            help="Keep nothing of single rows in memory (else some 32 bytes each, or 8 per class): without AUC, the "
-            "parts of the Brier score, the chart, and the best constant's MAE.",
+            help="Take the same memory for any number of rows (otherwise some 160 bytes each, and 8 per class): "
+            "without AUC, the parts of the Brier score, the chart, and the best constant's MAE.",
         ),
     ] = False,
     form: Annotated[

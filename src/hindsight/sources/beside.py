@@ -46,7 +46,7 @@ def columns_beside(source: Source, names: Sequence[str]) -> Callable[[Chunk], Co
     Examples
     --------
     >>> from hindsight import open_source
-    >>> source = open_source([{"x": 1.0, "id": "007"}, {"x": 2.0, "id": "008"}], features=["x"])
+    >>> source = open_source([{"x": 1.0, "id": "007"}, {"x": 2.0, "id": "008"}], ignore=["id"])
     >>> beside = columns_beside(source, ["id"])
     >>> [beside(chunk) for chunk in source.chunks()]
     [[['007', '008']]]
