@@ -36,7 +36,9 @@ lint: $(READY)
 # The whole truth suite: ten thousand streams a theorem, and the mutants it must catch.
 truth: $(READY)
 	$(BIN)/python tests/truth.py --streams 10000
+	$(BIN)/python tests/adaptive_truth.py --streams 10000
 	$(BIN)/python tests/mutants.py
+	$(BIN)/python tests/adaptive_mutants.py
 
 # A thousand kills of a run with checkpoints, and one at every system call of a save where strace is there.
 torture: $(READY)

@@ -1,11 +1,12 @@
 """Mutants: the package with one thing broken at a time; the truth suite must notice.
 
-    python tests/mutants.py
+    python tests/mutants.py [WORD ...]
 
-A mutant is a function of the package, a pattern in its source and what stands there instead. With numba switched off
-every kernel is a plain function, whose code is exchanged in place, so that all who imported it get the mutant. It is
-caught if a stream of the families it touches draws a complaint from `truth.check` (or a crash); the package itself must
-draw none from the same streams. Exit status 1 if fewer than 95 % are caught.
+runs all mutants, or those whose names hold one of the words. A mutant is a function of the package, a pattern in its
+source and what stands there instead. With numba switched off every kernel is a plain function, whose code is exchanged
+in place, so that all who imported it get the mutant. It is caught if a stream of the families it touches draws a
+complaint from `truth.check` (or a crash); the package itself must draw none from the same streams. Exit status 1 if
+fewer than 95 % are caught.
 """
 # ruff: noqa: E501 (a mutant a line)
 
@@ -162,6 +163,15 @@ MUTANTS = (
     Mutant("GLM-tron: lambda is 1", "certificates.convex._lipschitz", r"loss\.link_lipschitz\)", "1.0)", ("11 planted",)),
     Mutant("GLM-tron: anything counts as planted", "certificates.convex.planted", r"bool\(far\.max\(\) <= PLANTED\)", "True", ("11 planted",)),
     Mutant("GLM-tron: distance halved", "certificates.convex.planted", r"distance = ", "distance = 0.5 * ", ("11 planted",)),
+    # --- rows as played
+    Mutant("checksum: never compared", "certificates.replay.replay", r"if run\.knows_rows", "if False", ("1", "5 noisy")),
+    Mutant("checksum: the targets left out", "kernels.checksum.odd_word", r"return .*", "return U(0)", ("1", "4'")),
+    Mutant("checksum: the weights left out", "kernels.checksum.weight_word", r"return .*", "return U(0)", ("1", "5 noisy")),
+    Mutant("checksum: the rows left out", "kernels.checksum.word", r"return .*", "return U(0)", ("5 noisy", "1")),
+    Mutant("checksum: a sign is the highest bit", "kernels.checksum.word", r"return .*", "return b", ("5 noisy", "6 balanced")),
+    Mutant("checksum: the order left out", "kernels.checksum.factor", r"k = .*", "k = U(1)", ("1", "5 noisy")),
+    Mutant("checksum: the sums of values are not compared", "rows.checksum.check_played", r"PLAYED: \"values or weights\", ", "", ("5 noisy", "1")),
+    Mutant("checksum: one pass only", "certificates.replay.replay", r"add_rounds\(words, data\.y, data\.c, sums\)", "add_rounds(words, data.y, data.c, sums) if p == 0 else None", ("1", "3 simplex")),
     Mutant("replay: one pass only", "certificates.replay.replay", r"range\(passes\)", "range(1)", ("1", "3 simplex")),
     Mutant("replay: other rows taken", "certificates.replay.replay", r"(?s)if not same or .*?:\n", "if False:\n", ("1", "5 noisy")),
     Mutant("replay: a tolerance of 1e-3 in the facts", "certificates.replay.replay", r"rtol=1e-9", "rtol=1e-3", ("1", "3 balanced")),
@@ -240,17 +250,18 @@ def complaints(families: tuple[str, ...], enough: float = ENOUGH, streams: int =
 def main() -> int:
     """Print the table; 1 if too few are caught, or if the package itself draws a complaint."""
     warnings.simplefilter("ignore")
-    begun = time.perf_counter()
+    begun, words = time.perf_counter(), sys.argv[1:] or [""]
+    chosen = [mutant for mutant in MUTANTS if any(word in mutant.name for word in words)]
     clean = complaints(tuple(truth.FAMILIES), enough=float("inf"), streams=5)
     print(f"{'no mutant':52s} | {', '.join(clean) or '-'}", flush=True)
     caught = 0
-    for mutant in MUTANTS:
+    for mutant in chosen:
         with applied(mutant):
             found = complaints(mutant.families)
         caught += bool(found)
         print(f"{mutant.name:52s} | {', '.join(found) or 'NOT CAUGHT'}", flush=True)
-    print(f"{caught} of {len(MUTANTS)} caught in {time.perf_counter() - begun:.0f} s")
-    return int(bool(clean) or caught < SHARE * len(MUTANTS))
+    print(f"{caught} of {len(chosen)} caught in {time.perf_counter() - begun:.0f} s")
+    return int(bool(clean) or caught < SHARE * len(chosen))
 
 
 if __name__ == "__main__":

@@ -568,6 +568,8 @@ def winnow(
     top = max(r.c for r in run)
     reach = eta * top * math.sqrt(max(dual_square(r.x, geometry, radius) for r in run))
     log_cosh = reach + math.log1p(math.exp(-2.0 * reach)) - math.log(2.0)
+    if reach < 1.0:  # where the difference has no digits left
+        log_cosh = math.log1p(2.0 * math.sinh(0.5 * reach) ** 2)
     below = eta * delta - log_cosh / top
     above = divergence(u, played.start, geometry, radius) + eta * hinge
     return math.fsum(r.c for r in wrong), above / below if below > 0.0 else math.inf

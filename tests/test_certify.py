@@ -532,7 +532,7 @@ def test_the_best_eta_of_the_implicit_bound(scale):
     assert all(bound(c.best_eta) <= bound(eta) for eta in rates(c.best_eta))
 
 
-@pytest.mark.parametrize("geometry", L.GEOMETRIES)
+@pytest.mark.parametrize("geometry", ["euclidean", "simplex", "balanced"])
 def test_the_best_eta_of_the_convex_bound(geometry):
     run, data = trained(L.descent("absolute", geometry, 0.05), X, Y, WEIGHT)
     c = certify_run(run, data)

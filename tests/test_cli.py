@@ -29,7 +29,7 @@ def file(tmp_path):
 
 
 def test_learn_prints_settings_doubling_rows_and_a_summary(file):
-    code, out, err = run("learn", file, "--target", "y", "--eta", "0.5", "--no-intercept")
+    code, out, err = run("learn", file, "--target", "y", "--learner", "widrow-hoff", "--eta", "0.5", "--no-intercept")
     assert code == 0
     assert "widrow-hoff, implicit step, η = 0.5, loss square(1), geometry euclidean" in err
     assert "intercept no, 1 pass" in err
@@ -78,9 +78,10 @@ def test_samples(args):
         ("y\n1\n", (), "there is no column besides the target 'y'"),
         ("x,Y\n1,2\n", (), "there is no column 'y'"),
         ("x,y\n1,2\n", ("--learner", "widrow"), "--learner must be one of"),
-        ("x,y\n1,2\n", ("--margin", "0.5"), "--margin is not an option of widrow-hoff"),
-        ("x,y\n1,2\n", ("--eta", "0"), "eta must be a number above 0, got 0.0"),
-        ("x,y\n1,no\n", (), "line 2, column 'y': 'no' is not a number"),
+        ("x,y\n1,2\n", ("--margin", "0.5"), "--margin is not an option of auto (it takes: loss, second-order, drift)"),
+        ("x,y\n1,2\n", ("--learner", "eg", "--eta", "0"), "eta must be a number above 0, got 0.0"),
+        ("x,y\n1,no\n", ("--learner", "eg"), "line 2, column 'y': 'no' is not a number"),
+        ("x,y\n1,no\n", (), "the target has one value only: 'no'"),
         ("x,y\n1,no\n2,no\n", ("--learner", "perceptron"), "the target has one value only: 'no'"),
         ("x,y\n1,2\nnan,3\n", (), "bad.csv, line 3, column 'x': the value is missing (row: 'nan,3')"),
         ("x,y\n1,2\n1,inf\n", (), "bad.csv, line 3, column 'y': 'inf' is not finite (row: '1,inf')"),
@@ -95,9 +96,12 @@ def test_bad_input_is_one_line(tmp_path, text, args, message):
     assert len(err.strip().splitlines()) == 1
 
 
+LMS = ("--target", "y", "--learner", "widrow-hoff")
+
+
 def test_certify_prints_the_certificate_and_report_writes_a_page(file, tmp_path):
     page = tmp_path / "page.html"
-    code, out, _ = run("learn", file, "--target", "y", "--eta", "0.1", "--update", "explicit", "--report", page)
+    code, out, _ = run("learn", file, *LMS, "--eta", "0.1", "--update", "explicit", "--report", page)
     assert code == 0
     assert "HOLDS: Widrow-Hoff (Cesa-Bianchi, Long, Warmuth 1996)" in out
     assert "which must be below 1" in out
@@ -105,7 +109,7 @@ def test_certify_prints_the_certificate_and_report_writes_a_page(file, tmp_path)
     assert "<svg" in text
     assert "HOLDS" in text
     assert "://" not in text.replace("http://www.w3.org", "")
-    code, out, _ = run("learn", file, "--target", "y", "--eta", "2", "--update", "explicit", "--certify")
+    code, out, _ = run("learn", file, *LMS, "--eta", "2", "--update", "explicit", "--certify")
     assert code == 0
     assert "VOID: Widrow-Hoff" in out
     assert "max η·|x|₂² = 4, which must be below 1" in out

@@ -104,7 +104,7 @@ def test_a_learner_defined_elsewhere_goes_through_every_verb(place):
     assert "doubled" in run(*extended, "learners")[1]
     code, out, err = run(*extended, "learn", *rows, "--learner", "doubled", "--eta", "0.2", "--save", model)
     assert code == 0 and "doubled, explicit step, η = 0.4" in err
-    code, plain, _ = run("learn", *rows, "--eta", "0.4", "--update", "explicit")
+    code, plain, _ = run("learn", *rows, "--learner", "widrow-hoff", "--eta", "0.4", "--update", "explicit")
     assert out.splitlines()[:3] == plain.splitlines()[:3]
     code, _, err = run(*extended, "learn", *rows, "--learner", "doubled", "--radius", "2")
     assert code == 2 and err == "error: --radius is not an option of doubled (it takes: eta)\n"

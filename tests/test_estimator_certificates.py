@@ -24,17 +24,27 @@ REGRESSORS = [
     (h.WidrowHoffRegressor(0.2, "explicit", power=0.5), "Widrow-Hoff, changing rates"),
     (h.EGRegressor(0.2), "exponentiated gradient"),
     (h.EGRegressor(0.2, radius=None), "exponentiated gradient"),
-    (h.DescentRegressor("square", eta=0.1), "Widrow-Hoff"),
-    (h.DescentRegressor("absolute", "balanced", radius=2.0), "descent on a convex loss"),
-    (h.DescentRegressor("absolute", power=0.5), "descent, changing rates"),
+    (h.DescentRegressor("square", eta=0.1), "implicit Widrow-Hoff"),
+    (h.DescentRegressor("square", eta=0.1, update="explicit"), "Widrow-Hoff"),
+    (h.DescentRegressor("absolute"), "implicit descent"),
+    (h.DescentRegressor("square", "scale-free"), "running geometry"),
+    (h.DescentRegressor("absolute", "balanced", update="explicit", radius=2.0), "descent on a convex loss"),
+    (h.DescentRegressor("absolute", update="explicit", power=0.5), "descent, changing rates"),
+    (h.RidgeRegressor(), "online ridge regression"),
+    (h.RidgeRegressor(forecaster=True), "Vovk-Azoury-Warmuth"),
+    (h.AutoRegressor(), "aggregation"),
+    (h.AutoRegressor(drift=0.01), "aggregation with drift"),
     (h.GLMtronRegressor("clipped"), "descent on a convex loss"),
 ]
 CLASSIFIERS = [
     (h.PerceptronClassifier(), None),
     (h.WinnowClassifier(), "Winnow"),
     (h.WinnowClassifier(balanced=False, passes=2), "Winnow"),
-    (h.DescentClassifier(), "descent on a convex loss"),
-    (h.DescentClassifier("hinge", "simplex", average="before"), "descent on a convex loss"),
+    (h.DescentClassifier(), "implicit descent"),
+    (h.DescentClassifier(update="explicit"), "descent on a convex loss"),
+    (h.DescentClassifier("hinge", "simplex", update="explicit", average="before"), "descent on a convex loss"),
+    (h.AutoClassifier(), "aggregation"),
+    (h.AutoClassifier(drift=0.01), "aggregation with drift"),
 ]
 
 

@@ -322,8 +322,8 @@ ESTIMATORS = {
     "huber": lambda: hindsight.DescentRegressor(loss="huber", eta=0.1),
     "huber-implicit": lambda: hindsight.DescentRegressor(loss="huber", eta=0.5, update="implicit"),
     "passive-aggressive": lambda: hindsight.DescentClassifier("hinge", update="passive-aggressive"),
-    "adagrad": lambda: hindsight.DescentClassifier("logistic", "adagrad", radius=0.5),
-    "counting-row": lambda: hindsight.DescentRegressor("square", "counting-row", eta=1.0),
+    "adagrad": lambda: hindsight.DescentClassifier("logistic", "adagrad", update="explicit", radius=0.5),
+    "counting-row": lambda: hindsight.DescentRegressor("square", "counting-row", eta=1.0, update="explicit"),
 }
 
 

@@ -19,8 +19,13 @@ BOOK = Path(__file__).parent / "golden.txt"
 COMMANDS = """
 learners
 learn table.csv --target y --features x1,x2
-learn table.csv --target y --features x1,x2 --eta 0.5 --update explicit
-learn table.csv --target y --features x1,x2 --eta 0.5 --power 0.5 --no-intercept
+learn table.csv --target label --features x1,x2 --certify
+learn table.csv --target colour --features x1,x2
+learn table.csv --target y --features x1,x2 --drift 0.01 --certify
+learn table.csv --target label --features x1,x2 --learner perceptron --geometry scale-free --certify
+learn table.csv --target label --features x1,x2 --learner descent --loss perceptron --update implicit
+learn table.csv --target y --features x1,x2 --eta 0.5 --update explicit --learner widrow-hoff
+learn table.csv --target y --features x1,x2 --eta 0.5 --power 0.5 --no-intercept --learner widrow-hoff
 learn table.csv --target y --features x1,x2 --eta 0.01,0.1 --learner widrow-hoff,eg
 learn table.csv --target y --features x1,x2 --learner eg --radius 2
 learn table.csv --target y --features x1,x2 --learner descent --loss absolute
@@ -34,24 +39,24 @@ learn table.csv --target label --features x1,x2 --learner descent --loss hinge
 learn table.csv --target label --features x1,x2 --learner descent --loss logistic --passes 3
 learn table.csv --target colour --features x1,x2 --learner perceptron
 learn table.csv --target colour --features x1,x2 --learner perceptron --certify
-learn table.csv --target y --features x1,x2,colour --categorical colour
-learn table.csv --target y --ignore label,p,w --categorical auto
-learn table.csv --target y --features x1,x2 --weight w
+learn table.csv --target y --features x1,x2,colour --categorical colour --learner widrow-hoff
+learn table.csv --target y --ignore label,p,w --categorical auto --learner widrow-hoff
+learn table.csv --target y --features x1,x2 --weight w --learner widrow-hoff
 learn table.csv --target y --features x1,x2 --weight w --certify
-learn table.csv --target y --features x1,x2 --eta 0.1 --update explicit --certify
-learn table.csv --target y --features x1,x2 --eta 2 --update explicit --certify
-learn table.csv --target y --features x1,x2 --limit 5
-learn table.csv --target y --features x1,x2 --sample 0.5 --seed 3 --certify
-learn table.csv --target y --features x1,x2 --sample 2
-learn table.csv --target y --features x1,x2 --seed 4
-learn table.csv --target y --features x1,x2 --scale row-unit
-learn table.csv --target y --features x1,x2 --scale global-unit --certify
-learn table.csv --target y --features x1,x2 --scale max-abs
-learn table.csv --target y --features x1,x2 --scale standard
-learn table.csv --target y --features x1,x2 --json --progress none
-learn table.csv --target y --features x1,x2 --progress json
-learn table.csv --target y --features x1,x2 --progress none --predictions predictions.csv
-learn table.csv --target y --features x1,x2 --progress none --save y.model
+learn table.csv --target y --features x1,x2 --eta 0.1 --update explicit --certify --learner widrow-hoff
+learn table.csv --target y --features x1,x2 --eta 2 --update explicit --certify --learner widrow-hoff
+learn table.csv --target y --features x1,x2 --limit 5 --learner widrow-hoff
+learn table.csv --target y --features x1,x2 --sample 0.5 --seed 3 --certify --learner widrow-hoff
+learn table.csv --target y --features x1,x2 --sample 2 --learner widrow-hoff
+learn table.csv --target y --features x1,x2 --seed 4 --learner widrow-hoff
+learn table.csv --target y --features x1,x2 --scale row-unit --learner widrow-hoff
+learn table.csv --target y --features x1,x2 --scale global-unit --certify --learner widrow-hoff
+learn table.csv --target y --features x1,x2 --scale max-abs --learner widrow-hoff
+learn table.csv --target y --features x1,x2 --scale standard --learner widrow-hoff
+learn table.csv --target y --features x1,x2 --json --progress none --learner widrow-hoff
+learn table.csv --target y --features x1,x2 --progress json --learner widrow-hoff
+learn table.csv --target y --features x1,x2 --progress none --predictions predictions.csv --learner widrow-hoff
+learn table.csv --target y --features x1,x2 --progress none --save y.model --learner widrow-hoff
 inspect y.model
 inspect y.model --json
 predict y.model table.csv
@@ -72,29 +77,29 @@ learn rows.svm --learner perceptron --hash 4
 learn rows.vw --learner perceptron --save vw.model
 inspect vw.model
 predict vw.model rows.vw
-learn bad.csv --target y --progress none
-learn bad.csv --target y --progress none --rejects rejects.csv
-learn gaps.csv --target y --progress none
-learn gaps.csv --target y --progress none --missing zero
-learn gaps.csv --target y --progress none --missing skip
+learn bad.csv --target y --progress none --learner widrow-hoff
+learn bad.csv --target y --progress none --rejects rejects.csv --learner widrow-hoff
+learn gaps.csv --target y --progress none --learner widrow-hoff
+learn gaps.csv --target y --progress none --missing zero --learner widrow-hoff
+learn gaps.csv --target y --progress none --missing skip --learner widrow-hoff
 learn table.csv --target z
 learn table.csv
-learn table.csv --target y
-learn table.csv --target y --features x1,x3
+learn table.csv --target y --learner widrow-hoff
+learn table.csv --target y --features x1,x3 --learner widrow-hoff
 learn table.csv --target y --features x1 --learner widrow
-learn table.csv --target y --features x1 --eta 0
-learn table.csv --target y --features x1 --eta much
+learn table.csv --target y --features x1 --eta 0 --learner widrow-hoff
+learn table.csv --target y --features x1 --eta much --learner widrow-hoff
 learn table.csv --target y --features x1 --margin 0.1
-learn table.csv --target y --features x1 --scale unit
+learn table.csv --target y --features x1 --scale unit --learner widrow-hoff
 learn table.csv --target y --features x1 --progress loud
-learn table.csv --target y --features x1 --resume
+learn table.csv --target y --features x1 --resume --learner widrow-hoff
 learn table.csv --target y --features x1 --learner widrow-hoff,perceptron
 learn table.csv --target y --features x1 --learner widrow-hoff,eg --save two.model
 learn none.csv --target y
 learn empty.csv --target y
 learn header.csv --target y
-learn twice.csv --target y
-learn short.csv --target y
+learn twice.csv --target y --learner widrow-hoff
+learn short.csv --target y --learner widrow-hoff
 learn - --target y --format csv --checkpoint kept
 learn - --target y --format csv --certify
 predict none.model table.csv
@@ -165,7 +170,7 @@ def told(command):
     if "--rejects" in arguments:
         out += Path("rejects.csv").read_text()
     out = re.sub(r"(?m)^\d+\.\d\d s.*$", "(time)", out)
-    out = re.sub(r"(?m)^(! +[\d,]+(?: +\S+){3,}) +[\d,]+$", r"\1 (speed)", out)
+    out = re.sub(r"(?m)^(! +[\d,]+(?: +[-\d,.e]+){3,}?) +[\d,]+((?:  [a-z].*)?)$", r"\1 (speed)\2", out)
     out = re.sub(r'"(seconds|rows_per_second)": [\d.e-]+', r'"\1": 0', out)
     out = re.sub(r"(?m)^versions: .*$", "versions: (versions)", out)
     out = re.sub(r'"(hindsight|python|numpy|numba)": "[\d.]+"', r'"\1": "(version)"', out)

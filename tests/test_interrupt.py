@@ -31,7 +31,17 @@ def command(*args):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_keeps_the_state_and_leaves_within_two_seconds(table, tmp_path, number):
-    args = [table, "--passes", 40, "--eta", "0.001", "--save", tmp_path / "model", "--predictions", tmp_path / "p.csv"]
+    args = [
+        table,
+        "--passes",
+        40,
+        "--learner",
+        "widrow-hoff",
+        "--save",
+        tmp_path / "model",
+        "--predictions",
+        tmp_path / "p.csv",
+    ]
     kept = ["--checkpoint", tmp_path / "kept", "--every", 10**9]
     run = subprocess.Popen(command(*args, *kept), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     for line in run.stderr:

@@ -156,7 +156,7 @@ def plain_mean(X, y, eta, geometry, radius):
 
 
 @pytest.mark.parametrize("storage", ["dense64", "csr64"])
-@pytest.mark.parametrize("geometry", [0, 1, 2], ids=learners.GEOMETRIES)
+@pytest.mark.parametrize("geometry", [0, 1, 2], ids=["euclidean", "simplex", "balanced"])
 def test_averages_over_a_million_rounds(geometry, storage):
     rng = np.random.default_rng(31)
     m, n, radius, eta = 1_000_000, 8, (1.0, 1.0, 2.5)[geometry], 0.05

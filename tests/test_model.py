@@ -384,6 +384,7 @@ def all_public(monkeypatch):
 def test_every_estimator_comes_back_and_goes_on(tmp_path, all_public, name):
     takes = inspect.signature(ESTIMATORS[name]).parameters
     more = {"average": "after", "fit_intercept": False, "keep_margins": True} if "keep_margins" in takes else {}
+    more = {option: value for option, value in more.items() if option in takes}
     for options in ({}, more) if more else ({},):
         made, X, y = fitted(name, ["u", "v", "w"] if "Classifier" in name else None, **options)
         before = copy.deepcopy(made)
@@ -524,7 +525,9 @@ def test_every_part_of_every_learner_is_known():
     rules = [*learners.LOSSES.values(), *learners.LINKS.values()]
     assert set(map(type, rules)) == PARTS["loss"]
     assert set(map(type, learners.UPDATES.values())) == PARTS["update"]
-    assert {type(learners.space(name, 1.0)) for name in learners.GEOMETRIES} == PARTS["geometry"]
+    own = (learners.running(), learners.ridge(), learners.vaw(), learners.newton(), learners.diagonal_newton())
+    named = {type(learners.space(name, 1.0)) for name in learners.GEOMETRIES}
+    assert named | {type(learner.geometry) for learner in own} == PARTS["geometry"]
 
 
 def test_densities_come_back(all_public):

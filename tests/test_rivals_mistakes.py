@@ -172,8 +172,14 @@ def test_a_wrong_answer_of_nnls_proves_nothing(monkeypatch, nnls):
 def test_rows_separable_by_a_hair_are_not_called_inseparable():
     X = np.array([[1.0, 1e-9], [-1.0, 1e-9]])  # u = (0, 1) is right on both
     found = hard_margin(Data(X, [1.0, 1.0]))
-    assert found.separable is not False
-    assert found.notes == ("not shown separable: no u has margins above 1e-09 |u| X₂",)
+    assert found.separable is True
+    assert (X @ found.u).min() >= 1.0
+    assert 1e9 <= found.norm <= 1e9 * (1.0 + 1e-5)  # scaled up by what rounding may take from the margins
+    wide = np.hstack([X, np.zeros((2, 40))])  # too wide to ask a linear program
+    found = hard_margin(Data(wide, [1.0, 1.0]))
+    assert found.separable is None
+    assert found.notes[0].startswith("not decided at this precision")
+    assert found.lower == pytest.approx(1e9, rel=1e-3)
 
 
 def test_hard_margin_says_when_there_is_none(monkeypatch):
@@ -184,7 +190,7 @@ def test_hard_margin_says_when_there_is_none(monkeypatch):
     assert found.notes[0].startswith("not separable: Σ α y x = 0 over")
     wide = np.random.default_rng(1).normal(size=(300, 40))
     found = hard_margin(Data(wide, np.where(np.arange(300) % 2, 1.0, -1.0)))
-    assert found.separable is None and "no u has margins above" in found.notes[0]
+    assert found.separable is None and found.notes[0].startswith("not decided at this precision")
     assert hard_margin(Data(np.array([[0.0], [1.0]]), [1.0, 1.0])).separable is False
     monkeypatch.setattr(mistakes_module, "NNLS", 0)
     found = hard_margin(Data(X, y), max_passes=50)

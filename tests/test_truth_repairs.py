@@ -102,7 +102,7 @@ class Heavier(NamedTuple):
 
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
 @pytest.mark.parametrize("times", [0.5, 0.99, 1.01, 1.5])
-@pytest.mark.parametrize("geometry", L.GEOMETRIES)
+@pytest.mark.parametrize("geometry", ["euclidean", "simplex", "balanced"])
 def test_steps_that_are_not_the_theorems_never_hold_and_are_broken_only_above_the_bound(geometry, times, scale):
     """A hundredth too long or too short, at every scale: the lemma is checked relative to its own terms."""
     rng = np.random.default_rng(1)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # for type checkers, which do not read the table below
     from .estimators import EGRegressor as EGRegressor
     from .estimators import GLMtronRegressor as GLMtronRegressor
     from .estimators import PerceptronClassifier as PerceptronClassifier
+    from .estimators import RidgeRegressor as RidgeRegressor
     from .estimators import WidrowHoffRegressor as WidrowHoffRegressor
     from .estimators import WinnowClassifier as WinnowClassifier
     from .estimators.calibrator import Calibrator as Calibrator
@@ -43,6 +44,7 @@ if TYPE_CHECKING:  # for type checkers, which do not read the table below
     from .online.facts import Facts as Facts
     from .online.learners import Learner as Learner
     from .online.learners import register as register
+    from .online.panel import Panel as Panel
     from .sources import open_source as open_source
     from .storage.model import load as load
     from .training.evaluation import evaluate as evaluate
@@ -67,6 +69,7 @@ _PUBLIC = {  # public names by module
         "EGRegressor",
         "GLMtronRegressor",
         "PerceptronClassifier",
+        "RidgeRegressor",
         "WidrowHoffRegressor",
         "WinnowClassifier",
     ],
@@ -80,6 +83,7 @@ _PUBLIC = {  # public names by module
     "estimators.threshold": ["ThresholdClassifier"],
     "online.facts": ["Facts"],
     "online.learners": ["Learner", "register"],
+    "online.panel": ["Panel"],
     "sources": ["open_source"],
     "storage.model": ["load"],
     "training.evaluation": ["evaluate"],

@@ -25,7 +25,8 @@ from ..kernels.state import restore, snapshot
 from ..online.facts import Facts
 from ..online.learners import Learner
 from ..online.run import Coordinates, check_rounds, check_start, check_tally
-from ..storage.fields import is_count, is_number, is_vector
+from ..rows.checksum import joined
+from ..storage.fields import conforms, is_count, is_number, is_vector
 from ..storage.registry import storable, want
 from ..validation import check_targets, check_weights
 
@@ -73,7 +74,11 @@ class Descent(Coordinates):
         The start w_s.
     values : list of float
         f at each iterate of a full batch.
+    checksum : tuple of int
+        That of the rows; empty if it was not kept.
     """
+
+    checksum: tuple[int, ...] = ()
 
     def __init__(
         self,
@@ -98,6 +103,11 @@ class Descent(Coordinates):
         self.keeps_best = best
         self.best, self.best_value, self.last_value = self.first.copy(), math.inf, math.inf
         self.values: list[float] = []
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the order of the rows matters: which are drawn depends on it, the mean over all of them does not."""
+        return self.batch is not None
 
     @property
     def rounds(self) -> int:
@@ -194,6 +204,7 @@ class Descent(Coordinates):
             self.best, self.best_value, self.last_value = kept[1:]
             self.generator.bit_generator.state = drawn
             raise
+        self.checksum = joined(self.checksum, data.checksum(self.ordered))
         self._add_facts(data, self.rounds - before)
 
     def _add_facts(self, data: Data, rounds: int) -> None:
@@ -302,6 +313,8 @@ def check_descent(fields: dict[str, Any]) -> None:
         want(isinstance(fields[name], float), f"the descent's `{name}` must be a number")
     values = fields["values"]
     want(isinstance(values, list) and all(map(is_number, values)), "the descent's `values` must be numbers")
+    sums = fields.get("checksum", ())
+    want(conforms(sums, tuple[int, ...]) and len(sums) in (0, 3), "the descent's `checksum` must be three integers")
     check_tally(tally)
 
 

@@ -20,6 +20,7 @@ from ..errors import RowError
 from ..kernels import isotonic as kernels
 from ..kernels.floats import Floats
 from ..online.facts import Facts
+from ..rows.checksum import add_played, begin_played, joined
 from ..rows.data import Data
 from ..rows.matrices import checked
 from ..storage.fields import is_finite
@@ -141,6 +142,15 @@ class SingleIndexProblem:
         except RowError as error:
             raise RowError(k * self.halves[0].rounds + error.row, error.message) from None
 
+    def checksum(self) -> tuple[int, ...]:
+        """Return the checksum of the rows, targets and weights."""
+        sums = begin_played()
+        for half in self.halves:
+            for first, rows, count in half.blocks():
+                part = slice(first, first + count)
+                add_played([sums], rows, 0, count, [half.y[part]], half.c[part])
+        return joined((), sums)
+
     def margins(self, w: Floats) -> Floats:
         """Return w . x of every row, computed from the row alone."""
         out = np.empty(self.y.size)
@@ -195,6 +205,8 @@ class History:
         The weights of that round.
     link : Pools or None
         The pools of its link, if learnt.
+    checksum : tuple of int
+        That of the rows; empty if it was not kept.
     """
 
     loss: Floats
@@ -207,6 +219,7 @@ class History:
     best: int
     w: Floats
     link: Any
+    checksum: tuple[int, ...] = ()
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:
@@ -220,6 +233,7 @@ class History:
         want(held is None or held.shape == fields["loss"].shape, "`held` must have one number per round")
         want(0 <= fields["best"] < fields["loss"].size, "`best` must be one of the rounds")
         want(fields["link"] is None or isinstance(fields["link"], Pools), "`link` must be pools")
+        want(len(fields.get("checksum", ())) in (0, 3), "`checksum` must be three integers")
 
     def facts(self, problem: SingleIndexProblem) -> Facts:
         """Return the facts of the rounds; the loss of a round is a mean over the rows: matching loss, or square."""
@@ -290,4 +304,4 @@ def run_rounds(
         w = w + problem.eta * g
         if notify is not None:
             notify(t + 1, float(by[t]))
-    return History(loss, other, match, gradient, along, first, w, best, best_w, best_link)
+    return History(loss, other, match, gradient, along, first, w, best, best_w, best_link, problem.checksum())

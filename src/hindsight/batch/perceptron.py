@@ -9,8 +9,9 @@ it meets the row that ends it, on those rows first that were most wrong recently
 as the pocket. That reads at least as many rows as the pocket has errors, for every update: cheap if the rows are nearly
 separable, hundreds of scans per scan if they are noisy. The rows read to count are therefore limited to
 `reads_per_visit` for each row scanned, and FREE_READS besides. Until that limit is reached the pocket is the best of
-*all* hypotheses. After that `all_counted` is False, and a hypothesis is counted as often as the limit allows, over rows
-in a random order (of a fixed seed), and given up as soon as its errors come faster than the pocket's.
+*all* hypotheses, those of earlier calls on the same rows included. After that `all_counted` is False, and a hypothesis
+is counted as often as the limit allows, over rows in a random order (of a fixed seed), and given up as soon as its
+errors come faster than the pocket's.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ..errors import MismatchError, RowError
 from ..kernels.floats import Floats
 from ..kernels.perceptron import PROGRESS, begin_progress, count_errors, fill_pocket, scan
 from ..online.facts import Facts
+from ..rows.checksum import check_played, joined
 from ..rows.data import Data
 from ..storage.fields import check_record, is_finite, is_vector
 from ..storage.registry import storable, want
@@ -56,6 +58,8 @@ class BatchPerceptron:
         Whether the current weights are right on every row.
     largest_norms : tuple of float
         The largest |x|_2^2 and |x|_inf.
+    checksum : tuple of int
+        That of the rows; empty if it was not kept.
     """
 
     weights: Floats
@@ -63,6 +67,7 @@ class BatchPerceptron:
     progress: np.ndarray = field(default_factory=begin_progress)
     converged: bool = False
     largest_norms: tuple[float, float] = (0.0, 0.0)
+    checksum: tuple[int, ...] = ()
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:
@@ -74,6 +79,7 @@ class BatchPerceptron:
         counts = tuple(name for name in PROGRESS.names or () if PROGRESS[name].kind == "i")
         check_record("progress", fields["progress"], PROGRESS, counts)
         want(min(fields["largest_norms"]) >= 0.0, "`largest_norms` must be at least 0")
+        want(len(fields.get("checksum", ())) in (0, 3), "`checksum` must be three integers")
 
     @classmethod
     def at_zero(cls, width: int) -> BatchPerceptron:
@@ -97,7 +103,7 @@ class BatchPerceptron:
 
     @property
     def all_counted(self) -> bool:
-        """Whether the last call counted every hypothesis: then none has fewer errors than the pocket."""
+        """Whether every hypothesis so far was counted, on these rows: then none has fewer errors than the pocket."""
         return bool(self.progress[0].all_counted)
 
     @property
@@ -117,7 +123,7 @@ class BatchPerceptron:
     def copy(self) -> BatchPerceptron:
         """Return an independent copy."""
         arrays = self.weights.copy(), self.pocket.copy(), self.progress.copy()
-        return BatchPerceptron(*arrays, self.converged, self.largest_norms)
+        return BatchPerceptron(*arrays, self.converged, self.largest_norms, self.checksum)
 
     def train(
         self,
@@ -149,7 +155,8 @@ class BatchPerceptron:
         order, shuffled = np.arange(m), np.random.default_rng(0).permutation(m)
         if p.position >= m:
             p.position = 0
-        p.right, p.all_counted = 0, 1
+        known, self.checksum = self.checksum, joined(self.checksum if self.visits else (), data.checksum())
+        p.right, p.all_counted = 0, int(not self.visits or (self.all_counted and self.checksum == known))
         p.errors = count_errors(rows, data.y, self.pocket, order, m + 1, m)[0]
         self.largest_norms = float(q.max()), float(data.row_norms_inf().max())
         last = p.visits + passes * m if passes is not None else UNLIMITED
@@ -192,10 +199,11 @@ class BatchPerceptron:
         return np.argpartition(margins, marks) if marks else np.arange(data.rounds)
 
     def replay(self, data: Data) -> None:
-        """Scan as many rows again, from 0, and raise a MismatchError if weights or updates differ."""
+        """Scan as many rows again, from 0, and raise a MismatchError if the rows, the weights or the updates differ."""
         again = BatchPerceptron.at_zero(self.weights.size)
         if data.width != self.weights.size:
             raise MismatchError(f"the model has {self.weights.size} coordinates, these rows have {data.width}")
+        check_played(self.checksum, data.checksum())
         rows = _one_block(data)
         try:
             q = data.finite_norms2()

@@ -2,8 +2,10 @@
 
 With a_i = y_i x_i, exactly one of these holds (Gordan's theorem): some w has a_i . w > 0 for all i, or some alpha >= 0
 of sum 1 has Sigma alpha_i a_i = 0. `separate` finds either by linear programs over few rows, to which the violated ones
-are added. Solvers round, so both are verified: the margins of w are compared with a bound on their rounding, and alpha
-is solved for again in integers (floating-point numbers are integers times a power of two), which makes it a proof.
+are added. Columns and rows are divided by powers of two first, which changes neither answer. Solvers round and fail, so
+both are verified: the margins of w are compared with a bound on their rounding, and alpha is solved for again in
+integers (floating-point numbers are integers times a power of two), which makes it a proof. Without either the answer
+is that it is not decided at this precision.
 
 `fewest_mistakes` is empirical risk minimisation for the 0-1 loss: remove as few rows as possible such that each proof
 of non-separability loses one. Proofs are added until the remaining rows are separable (Benders' cuts), so there is no
@@ -27,6 +29,10 @@ from ..storage.registry import storable
 Rows = NDArray[np.int64]
 
 EXACT = 100  # rows of a proof up to which it is solved in integers
+TINY = float(np.finfo(np.float64).tiny)
+SQUARE = 2.0**54 * TINY
+SOLVED, STOPPED, INFEASIBLE = range(3)  # how a solver ended: with a solution, at a limit, without
+UNDECIDED = "not decided at this precision whether the rows are separable"
 
 
 @storable
@@ -37,7 +43,7 @@ class Separation:
     Attributes
     ----------
     separable : bool or None
-        True (shown by `w`), False (shown by `rows` and `alpha`), or None (undecided because of rounding).
+        True (shown by `w`), False (shown by `rows` and `alpha`), or None (not decided at this precision).
     w : ndarray or None
         Weights, the intercept's last, with y (w . x) > 0 on every row by more than rounding.
     rows : ndarray of int
@@ -73,7 +79,10 @@ def halfspace_data(X: Any, y: Any, fit_intercept: bool) -> Data:
 
 def rounding(data: Data, w: Floats) -> Floats:
     """Return a bound on the rounding error of each row's margin."""
-    out: Floats = 2.0 * (data.width + 2) * EPS * float(np.linalg.norm(w)) * np.sqrt(data.row_norms2())
+    q, top = data.row_norms2(), math.sqrt(data.width) * data.row_norms_inf()
+    sizes = np.where(q > SQUARE, np.sqrt(q), top)  # a smaller square has lost digits
+    with np.errstate(over="ignore", invalid="ignore"):
+        out: Floats = 2.0 * (data.width + 2) * EPS * float(np.linalg.norm(w)) * sizes + data.width * TINY
     return out
 
 
@@ -119,63 +128,72 @@ def separate(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separation
         if found.separable is not True or found.w is None:
             return Separation(found.separable, None, work[found.rows], found.alpha, found.notes)
         margins = data.y * data.margins(found.w)
-        short = margins <= rounding(data, found.w)
-        if not short.any():
-            return Separation(True, found.w, notes=(f"separable: least margin {float(margins.min()):.6g}",))
-        worst = np.flatnonzero(short & ~inside)
+        worst = np.flatnonzero((margins <= rounding(data, found.w)) & ~inside)  # those inside are right
         if not worst.size:
-            return Separation(None, notes=("rounding leaves it open whether the rows are separable",))
+            return Separation(True, found.w, notes=(f"separable: least margin {float(margins.min()):.6g}",))
         work = worst[np.argsort(margins[worst], kind="stable")[:step]]
 
 
 def _separate_dense(A: Floats) -> Separation:
     """Do the same for few rows a_i = y_i x_i, as a dense array."""
+    if not len(A):
+        return Separation(True, np.zeros(A.shape[1]))
     sizes = np.abs(A).max(axis=1)
     if not sizes.all():
         row = np.flatnonzero(sizes == 0.0)[:1]
         return Separation(False, None, row, np.ones(1), ("not separable: a row is 0",))
-    A = np.ldexp(A, -np.frexp(sizes)[1][:, None])  # exact, and the signs of margins do not change
-    w = _feasible(A)
+    scaled, powers = _scaled(A)
+    w, failed = _feasible(scaled)
     if w is not None:
-        return Separation(True, w)
-    proof = _gordan(A)
-    if proof is None:
-        return Separation(None, notes=("rounding leaves it open whether the rows are separable",))
-    rows, alpha = proof
-    alpha = np.ldexp(alpha, -np.frexp(sizes[rows])[1])  # for the rows before scaling
+        w = np.ldexp(w, -powers)
+        if _right(A, w).all():
+            return Separation(True, w)
+    rows, failed_too = _gordan(scaled)
+    alpha = None if rows is None else null_vector(A[rows])
+    if rows is None or alpha is None:
+        return Separation(None, notes=(UNDECIDED, *failed, *failed_too))
     note = f"not separable: Σ α y x = 0 over {rows.size} rows, α > 0, in whole numbers"
-    return Separation(False, None, rows, alpha / alpha.sum(), (note,))
+    return Separation(False, None, rows, alpha, (note,))
 
 
-def _feasible(A: Floats) -> Floats | None:
-    """Return the w of smallest L1 norm with A w >= 1, if its margins are above 0 by more than rounding."""
+def _scaled(A: Floats) -> tuple[Floats, NDArray[np.int32]]:
+    """Return the rows, their columns and then they divided by powers of two to a largest number near 1, and the former.
+
+    Margins keep their signs, with weights times the powers of the columns.
+    """
+    columns = np.frexp(np.abs(A).max(axis=0))[1]
+    out = np.ldexp(A, -columns)
+    return np.ldexp(out, -np.frexp(np.abs(out).max(axis=1))[1][:, None]), columns
+
+
+def _right(A: Floats, w: Floats) -> NDArray[np.bool_]:
+    """Return for each row whether its margin is above 0 by more than rounding."""
+    slack = 2.0 * (w.size + 2) * EPS * (np.abs(A) @ np.abs(w)) + w.size * TINY
+    right: NDArray[np.bool_] = A @ w > slack
+    return right
+
+
+def _feasible(A: Floats) -> tuple[Floats | None, tuple[str, ...]]:
+    """Return the w of smallest L1 norm with A w >= 1, as the solver has it, and what it says if it failed."""
+    m, n = A.shape
+    x, failed = _solved(c=np.ones(2 * n), A_ub=-np.hstack((A, -A)), b_ub=-np.ones(m))
+    return None if x is None else x[:n] - x[n:], failed
+
+
+def _gordan(A: Floats) -> tuple[Rows | None, tuple[str, ...]]:
+    """Return rows with Sigma alpha_i a_i = 0 for some alpha > 0, as the solver has it: a vertex, so each is needed."""
+    m, n = A.shape
+    x, failed = _solved(c=np.zeros(m), A_eq=np.vstack((A.T, np.ones(m))), b_eq=np.append(np.zeros(n), 1.0))
+    rows = np.flatnonzero(x > 1e-9) if x is not None else np.zeros(0, np.int64)
+    return rows if 0 < rows.size <= min(n + 1, EXACT) else None, failed
+
+
+def _solved(**program: Any) -> tuple[Floats | None, tuple[str, ...]]:
+    """Return the solution of a linear program, None if there is none or the solver failed, and what it says then."""
     from scipy.optimize import linprog
 
-    m, n = A.shape
-    out = linprog(np.ones(2 * n), -np.hstack((A, -A)), -np.ones(m), bounds=(0, None), method="highs-ds")
-    if out.x is None:
-        return None
-    w: Floats = out.x[:n] - out.x[n:]
-    slack = 2.0 * (n + 2) * EPS * (np.abs(A) @ np.abs(w))
-    return w if (A @ w > slack).all() else None
-
-
-def _gordan(A: Floats, cost: Floats | None = None) -> tuple[Rows, Floats] | None:
-    """Return rows and alpha > 0 with Sigma alpha_i a_i = 0, verified in integers: a vertex, so every row is needed."""
-    from scipy.optimize import linprog
-
-    m, n = A.shape
-    equal = np.vstack((A.T, np.ones(m)))
-    out = linprog(
-        np.zeros(m) if cost is None else cost, A_eq=equal, b_eq=np.append(np.zeros(n), 1.0), method="highs-ds"
-    )
-    if out.x is None:
-        return None
-    rows = np.flatnonzero(out.x > 1e-9)
-    if not 0 < rows.size <= min(n + 1, EXACT):
-        return None
-    alpha = null_vector(A[rows])
-    return None if alpha is None else (rows, alpha)
+    out = linprog(**program, method="highs-ds")
+    return out.x, () if out.status in (SOLVED, INFEASIBLE) else (f"the solver stopped: {out.message}",)
 
 
 def null_vector(A: Floats) -> Floats | None:
@@ -282,7 +300,6 @@ def fewest_mistakes(X: Any, y: Any, *, fit_intercept: bool = True, time_limit: f
     end = time.monotonic() + time_limit
     data = halfspace_data(X, y, fit_intercept)
     A = data.matrix() * data.y[:, None]
-    A = np.ldexp(A, -np.frexp(np.abs(A).max(axis=1))[1][:, None])
     best, errors = np.zeros(data.width), data.rounds
     cuts: list[Rows] = []
     notes: tuple[str, ...] = ()
@@ -297,19 +314,19 @@ def fewest_mistakes(X: Any, y: Any, *, fit_intercept: bool = True, time_limit: f
         if found.w is None:
             notes = found.notes
             break
-        wrong = int((data.y * data.margins(found.w) <= rounding(data, found.w)).sum())
+        wrong = int((~_right(A, found.w)).sum())
         if wrong < errors:
             best, errors = found.w, wrong
         if lower >= errors:
             break
         if len(cuts) == tried:  # nothing new, although the program was solved
-            notes = ("rounding leaves open which margins are above 0",)
+            notes = ("not decided at this precision which margins are above 0",)
             break
-        removed, lower = _relaxed(A, cuts, errors, lower, end - time.monotonic())
+        removed, lower, failed = _relaxed(_scaled(A)[0], cuts, errors, lower, end - time.monotonic())
         if lower >= errors:
             break
         if removed is None or time.monotonic() >= end:
-            notes = (f"stopped after {time_limit:g} s",)
+            notes = failed or (f"stopped after {time_limit:g} s",)
             break
         left, tried = np.flatnonzero(~removed), len(cuts)
     return FewestMistakes(best, errors, lower, len(cuts), notes)
@@ -317,8 +334,10 @@ def fewest_mistakes(X: Any, y: Any, *, fit_intercept: bool = True, time_limit: f
 
 def _relaxed(
     A: Floats, cuts: list[Rows], errors: int, lower: int, seconds: float
-) -> tuple[NDArray[np.bool_] | None, int]:
+) -> tuple[NDArray[np.bool_] | None, int, tuple[str, ...]]:
     """Return which rows to remove, if zero margins counted as right and the cuts hold, and a lower bound on how many.
+
+    Last comes what the solver says if it failed.
 
     Variables: e (remove row i), w in the box [-1, 1]^n, and which face of the box w is on (otherwise w = 0 would do).
     If row i is not removed, a_i . w >= 0; if it is, a_i . w >= -|a_i|_1 is no constraint. All of this holds for the
@@ -351,4 +370,5 @@ def _relaxed(
     )
     if out.mip_dual_bound is not None and math.isfinite(out.mip_dual_bound):
         lower = max(lower, math.ceil(out.mip_dual_bound - 1e-6))
-    return None if out.x is None else out.x[:m] > 0.5, lower
+    failed = () if out.status in (SOLVED, STOPPED) else (f"the solver stopped: {out.message}",)
+    return None if out.x is None else out.x[:m] > 0.5, lower, failed

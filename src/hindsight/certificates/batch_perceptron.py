@@ -68,12 +68,13 @@ def certify_batch_perceptron(model: BatchPerceptron, data: Data, label: str | No
 def _separator(model: BatchPerceptron, data: Data) -> tuple[Floats | None, float, str, Separation]:
     """Return the shortest known u with y (u . x) >= 1 on all rows, a lower bound on |u|, how it was found, a proof."""
     known: list[tuple[Floats, str]] = []
+    hardest = ""
     lower, shown = 0.0, Separation(None)
     if data.rounds * data.width <= SMALL:
         hard = hard_margin(data)
         if hard.u is not None:
-            known.append((hard.u, "of largest margin"))
-            lower = hard.lower
+            known.append((hard.u, hard.found))
+            lower, hardest = hard.lower, hard.found
     if model.converged:
         known.append((model.weights, "the perceptron's own"))
     if not known:
@@ -84,7 +85,7 @@ def _separator(model: BatchPerceptron, data: Data) -> tuple[Floats | None, float
     for w, found in known:
         least, error = float((data.y * data.margins(w)).min()), float(rounding(data, w).max())
         if least > 2.0 * error:  # scaled so that rounding keeps the least margin at 1 or more
-            u = w if least >= 1.0 and found == "of largest margin" else w * ((1.0 + 4.0 * error / least) / least)
+            u = w if least >= 1.0 and found == hardest else w * ((1.0 + 4.0 * error / least) / least)
             fit.append((float(np.linalg.norm(u)), u, found))
     if not fit:
         return None, 0.0, "", shown

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..formatting import _n, _plain
 from ..storage.registry import storable
-from .theorems import Theorem, Verdict
+from .theorems import PERCEPTRON_NOISY, Theorem, Verdict
 
 
 @storable
@@ -126,6 +126,11 @@ class Certificate:
         """Measured minus the rival's own loss."""
         return self.measured - self.rival.loss
 
+    @property
+    def says_nothing(self) -> bool:
+        """Whether the bound is the number of mistakes itself, whatever that is: the perceptron's at u = 0."""
+        return self.theorem == PERCEPTRON_NOISY and self.rival.norm == 0.0
+
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain numbers, strings, lists and None (for NaN), ready for JSON."""
         out = asdict(self)
@@ -144,7 +149,9 @@ class Certificate:
             f"  the rival in hindsight: {_n(self.rival.loss)} (|u| = {_n(self.rival.norm)}; {self.rival.found})"
         )
         lines.append(f"  regret: {_n(self.regret)}")
-        if self.verdict in (Verdict.HOLDS, Verdict.BROKEN):
+        if self.says_nothing:
+            lines.append("  at u = 0 the theorem reads M ≤ M: it promises nothing here")
+        elif self.verdict in (Verdict.HOLDS, Verdict.BROKEN):
             met = "; met with equality" if self.equality else f"; slack {_n(self.slack)}"
             lines.append(f"  the theorem promises at most {_n(self.bound)}{met}")
         elif math.isfinite(self.bound):
@@ -206,6 +213,7 @@ COLOURS = {
     Verdict.UNCHECKABLE: "#57606a",
     Verdict.BROKEN: "#cf222e",
 }
+MISTAKES, WEIGHTED = "mistakes", "weighted mistakes"  # what is counted; a weighted mistake counts its row's weight
 WORST_FIRST = (Verdict.BROKEN, Verdict.VOID, Verdict.UNCHECKABLE, Verdict.HOLDS)
 
 
@@ -223,19 +231,20 @@ class Certificates:
 
     @property
     def bound(self) -> float:
-        """The sum of the bounds: for mistakes, of the argmax over classes at most this many."""
+        """The sum of the bounds: for mistakes, the largest margin errs at most so often; for weighted ones, the rows
+        on which it errs weigh at most so much together."""
         return math.fsum(c.bound for c in self.each)
 
     def lines(self) -> list[str]:
         """All of them, and the union."""
         lines = [line for c in self.each for line in c.lines()]
-        if self.each[0].quantity.endswith("mistakes") and math.isfinite(self.bound):
-            lines.append(
-                f"all classes: {self.verdict.value}: the largest margin errs at most Σ_k M_k ≤ {_n(self.bound)} times"
-            )
-        else:
-            lines.append(f"all classes: {self.verdict.value}")
-        return lines
+        head, bound = f"all classes: {self.verdict.value}", f"Σ_k M_k ≤ {_n(self.bound)}"
+        counted = {c.quantity for c in self.each} if math.isfinite(self.bound) else set()
+        if counted == {MISTAKES}:
+            head += f": the largest margin errs at most {bound} times"
+        elif counted and counted <= {MISTAKES, WEIGHTED}:
+            head += f": the rows on which the largest margin errs weigh at most {bound} together (weighted mistakes)"
+        return [*lines, head]
 
     def __str__(self) -> str:
         return "\n".join(self.lines())

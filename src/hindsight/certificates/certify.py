@@ -1,8 +1,8 @@
 """From a run and its rows to a certificate.
 
-The rows are read again: the run is replayed, which shows that these are the rows it was trained on and gives the
-margins and the step of every round; then the comparator in hindsight is sought, and its losses are taken from residuals
-over the rows. Which theorem speaks of the run is what its learner declares.
+The rows are read again: their checksum shows that these are the rows the run was trained on, and it is replayed, which
+gives the margins and the step of every round; then the comparator in hindsight is sought, and its losses are taken from
+residuals over the rows. Which theorem speaks of the run is what its learner declares.
 """
 
 from __future__ import annotations
@@ -92,6 +92,8 @@ def certify_run(
     measured, bound = float(case.measured.sum()), float(case.bound[-1])
     found, equality = theorems.verdict(measured, bound, scale)
     assumptions, notes = (*case.assumptions, *_digits(run, rounds)), case.notes
+    if not run.knows_rows:
+        notes = (*notes, "the model kept no checksum of its rows: that it learnt these follows from its weights alone")
     if case.theorem is theorems.NONE:
         found, equality = Verdict.UNCHECKABLE, False
     elif any(need.met is False for need in assumptions) or found is Verdict.VOID:

@@ -10,6 +10,7 @@ import numpy as np
 from ..batch.gradient_descent import Descent
 from ..errors import MismatchError
 from ..kernels.floats import Floats
+from ..rows.checksum import check_played
 from . import batch_theorems, rivals, theorems
 from .applied import closeness
 from .batch_theorems import GRADIENT_DESCENT, STOCHASTIC_GRADIENT_DESCENT
@@ -132,6 +133,7 @@ def _replay(descent: Descent, data: Data) -> tuple[Facts, list[Mark]]:
         again.play(data, descent.rounds, notify=mark)
     except ValueError as error:
         raise MismatchError(f"{error}: these are not the rows of the run") from error
+    check_played(descent.checksum, again.checksum, descent.ordered)
     pairs = (descent.weights, again.weights), (descent.mean, again.mean)
     far = max(float(np.abs(a - b).max()) for a, b in pairs)
     size = max(np.abs(descent.weights).max(), np.abs(descent.mean).max(), np.abs(descent.first).max())

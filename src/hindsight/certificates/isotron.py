@@ -1,7 +1,7 @@
 """Certificates of Isotron and of GLM-tron over epochs.
 
-The rounds are run again over the rows, which shows that they are those of the model and gives the potential of every
-round. A planted w* is checked on the data; without one no data can show that y = u(w* . x).
+The checksum of the rows shows that they are those of the model; the rounds are run again, which gives the potential of
+every round. A planted w* is checked on the data; without one no data can show that y = u(w* . x).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ..batch.isotonic import argsort, take
 from ..batch.isotron import GivenLink, History, SingleIndexProblem, run_rounds
 from ..errors import MismatchError
 from ..kernels.floats import Floats
+from ..rows.checksum import check_played
 from . import batch_theorems, theorems
 from .applied import closeness
 from .batch_theorems import GLM_TRON_MEAN, ISOTRON, MATCHING_LOSS
@@ -91,6 +92,9 @@ def certify_rounds(
     label : str, default None
         The class, in one-vs-rest.
     """
+    if problem.width != history.last.size:
+        raise MismatchError(f"the model has {history.last.size} coordinates, these rows have {problem.width}")
+    check_played(history.checksum, problem.checksum())
     if planted is not None:
         w = problem.halves[0].check(planted) * problem.scale
         problem = _watched(problem)
@@ -154,8 +158,6 @@ def _watched(problem: SingleIndexProblem) -> SingleIndexProblem:
 
 def _rerun(problem: SingleIndexProblem, history: History, comparator: Floats | None) -> History:
     """Run the rounds again; they must end where the model's did."""
-    if problem.width != history.last.size:
-        raise MismatchError(f"the model has {history.last.size} coordinates, these rows have {problem.width}")
     again = run_rounds(problem, len(history.loss), history.start, comparator=comparator)
     far = float(np.abs(again.last - history.last).max())
     if not far <= 1e-9 * max(1e-300, float(np.abs(history.last).max())):

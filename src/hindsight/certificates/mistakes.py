@@ -11,7 +11,7 @@ import numpy as np
 
 from . import rivals, theorems
 from .applied import AppliedTheorem, closeness, divergence_change, size_of_terms
-from .certificate import Assumption, Comparator
+from .certificate import MISTAKES, WEIGHTED, Assumption, Comparator
 from .convex import no_theorem
 from .rivals.mistakes import largest_norm
 from .rivals.spaces import space
@@ -29,8 +29,17 @@ def _labels(t: Rounds) -> Assumption:
     return Assumption("labels are −1 and 1", bool((np.abs(t.y) == 1.0).all()))
 
 
+def _weighted(t: Rounds) -> bool:
+    return not t.c.min() == t.c.max() == 1.0
+
+
 def _mistakes(t: Rounds) -> str:
-    return "mistakes" if t.c.min() == t.c.max() == 1.0 else "weighted mistakes"
+    return WEIGHTED if _weighted(t) else MISTAKES
+
+
+def _weighting(t: Rounds, then: str) -> tuple[str, ...]:
+    """A note on what weights c make of the theorem's letters."""
+    return (f"with weights c: M is Σ c over the mistakes, {then}",) if _weighted(t) else ()
 
 
 def _at_most_all(bound: np.ndarray, t: Rounds) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -63,14 +72,23 @@ def perceptron(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTh
         if data.rounds * data.width <= SMALL:
             hard = rivals.hard_margin(data)
             if hard.u is not None:
-                separable = f"separable: B = {hard.norm:.6g}, (X₂B)² = {(run.facts.x2 * hard.norm) ** 2:.6g}"
-                gap = (run.facts.x2 * hard.norm) ** 2 - (run.facts.x2 * hard.lower) ** 2
-                candidates.append((hard.u, gap, "of largest margin", hard.notes))
-            else:
-                separable = hard.notes[0] if hard.notes else "not shown separable"
+                gap = run.facts.weight_x2 * (hard.norm**2 - hard.lower**2)
+                candidates.append((hard.u, gap, hard.found, hard.notes))
+            separable = _separability(run, t, hard)
     cases = [_perceptron_case(run, data, t, wrong, w1, *c) for c in candidates]
     case = min(cases, key=lambda c: float(c.bound[-1]))
     return case if separable is None else replace(case, notes=(*case.notes, separable))
+
+
+def _separability(run: Run, t: Rounds, hard: rivals.HardMargin) -> str:
+    """Whether the rows are separable, and from w_1 = 0 what that promises: M <= max c |x|_2^2 B^2, M weighted by c."""
+    if hard.u is None:
+        return hard.notes[0] if hard.notes else "not shown separable"
+    promise = ""
+    if not run.first.any():
+        symbol = "weighted M ≤ max c|x|₂²·B²" if _weighted(t) else "(X₂B)²"
+        promise = f", {symbol} = {run.facts.weight_x2 * hard.norm**2:.6g}"
+    return f"separable: B = {hard.norm:.6g}{promise}"
 
 
 def _perceptron_case(
@@ -83,6 +101,7 @@ def _perceptron_case(
     rival = t.c * (t.y * z <= 0.0)
     bound = theorems.perceptron(np.cumsum(short), norm, np.cumsum(counted**2 * t.q), start, along)
     bound, trivial = _at_most_all(bound, t)
+    step = "steps of the size of the row's weight" if _weighted(t) else "steps of size 1"
     return AppliedTheorem(
         theorems.PERCEPTRON_NOISY,
         _mistakes(t),
@@ -92,15 +111,13 @@ def _perceptron_case(
         Comparator(u, float(rival.sum()), norm, gap, how),
         (
             _labels(t),
-            Assumption(
-                f"steps of size 1 on a mistake only, a zero margin being one; max |x|₂ = {run.facts.x2:.6g}", True
-            ),
+            Assumption(f"{step} on a mistake only, a zero margin being one; max |x|₂ = {run.facts.x2:.6g}", True),
         ),
         2.0 * divergence_change(t, z),
         counted**2 * t.q - 2.0 * (counted - short),
         float((u - w1) @ (u - w1)),
         lambda: size_of_terms(counted, t.q, t.z, z, counted, counted * hinge),
-        notes=(*notes, *trivial),
+        notes=(*notes, *trivial, *_weighting(t, "H is Σ c max(0, 1 − y u·x) over them, and |x|² is c²|x|²")),
     )
 
 
@@ -148,7 +165,7 @@ def winnow(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
         entropy,
         lambda: size_of_terms(eta * counted, t.top**2, t.z, z, far),
         best_eta,
-        notes=notes,
+        notes=(*notes, *_weighting(t, "and H_δ is Σ c max(0, δ − y u·x) over them")),
     )
 
 
@@ -157,7 +174,9 @@ def _gains(eta: float, top: float, heaviest: float, delta: float, norm: str) -> 
     if not math.isfinite(delta):
         return Assumption(f"δ → ∞, which asks nothing of η (max {norm} = {top:.6g})", True)
     gain = theorems.winnow_gain(eta, top, heaviest, delta)
-    text = f"ηδ − ln cosh(η·{norm}) = {gain:.6g}, which must be above 0 (δ = {delta:.4g}, max {norm} = {top:.6g})"
+    cost = f"ln cosh(η·{norm})" if heaviest == 1.0 else f"ln cosh(ηc·{norm})/c"
+    most = f"max {norm} = {top:.6g}" + ("" if heaviest == 1.0 else f", c = {heaviest:.6g} the largest weight")
+    text = f"ηδ − {cost} = {gain:.6g}, which must be above 0 (δ = {delta:.4g}, {most})"
     return Assumption(text, gain > 0.0)
 
 

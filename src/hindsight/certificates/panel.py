@@ -44,6 +44,7 @@ def certify_panel(
     measured = float(run.facts.loss)
     price = aggregation_price(run)
     cases: dict[int, AppliedTheorem] = {}
+    broken: list[str] = []
     promised = np.full(len(run.members), math.inf)
     lost, every = np.empty(len(run.members)), np.empty((t.row.size, len(run.members)))
     for k, member in enumerate(run.members):
@@ -52,7 +53,10 @@ def certify_panel(
         if member.learner.theorem is None:
             continue
         case = families[member.learner.theorem](member, data, rounds[k], u, tol)
-        if holds(case, t):
+        verdict = verdict_of(case, t)
+        if verdict is Verdict.BROKEN:
+            broken.append(member_name(member.learner))
+        elif verdict is Verdict.HOLDS:
             cases[k] = case
             promised[k] = float(case.bound[-1]) - float((case.measured - used).sum())
     shares = run.shares
@@ -66,6 +70,8 @@ def certify_panel(
         )
         for k, m in enumerate(run.members)
     )
+    if broken:
+        return broken_member(run, measured, broken[0], table, label)
     if not cases:
         return nothing_signed(run, measured, table, label)
     signer = int(np.argmin(promised))
@@ -114,13 +120,26 @@ def nothing_signed(run: PanelRun, measured: float, table: tuple[Member, ...], la
     )  # fmt: skip
 
 
-def holds(case: AppliedTheorem, t: Rounds) -> bool:
-    """Whether a member's theorem applies to its run and its own loss keeps it."""
+def broken_member(
+    run: PanelRun, measured: float, name: str, table: tuple[Member, ...], label: str | None
+) -> Certificate:
+    """A member lost more than its theorem promises, which is a fault of the theorem or of the program."""
+    nobody = Comparator(np.zeros(run.width), math.nan, 0.0, math.inf, "not sought")
+    return Certificate(
+        Verdict.BROKEN, adaptive_theorems.AGGREGATION, f"{run.learner.loss.name} loss", measured, math.nan, nobody, (),
+        run.rounds, notes=(f"the bound of {name} is broken",), label=label, members=table,
+    )  # fmt: skip
+
+
+def verdict_of(case: AppliedTheorem, t: Rounds) -> Verdict:
+    """The verdict on a member by its own loss; VOID where its theorem does not apply, or its steps are not shown."""
     if any(need.met is False for need in case.assumptions):
-        return False
+        return Verdict.VOID
     scale = float((t.c * t.y**2).sum())
-    kept = theorems.verdict(float(case.measured.sum()), float(case.bound[-1]), scale)[0] is Verdict.HOLDS
-    return kept and (case.sharper is None or theorems.verdict(*case.sharper[:2], scale)[0] is Verdict.HOLDS)
+    found = theorems.verdict(float(case.measured.sum()), float(case.bound[-1]), scale)[0]
+    if found is Verdict.HOLDS and case.sharper is not None:
+        return found if theorems.verdict(*case.sharper[:2], scale)[0] is Verdict.HOLDS else Verdict.VOID
+    return found
 
 
 def aggregation_price(run: PanelRun) -> float:

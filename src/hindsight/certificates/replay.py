@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import MismatchError
+from ..kernels.checksum import add_rounds
 from ..kernels.compiler import for_parts
 from ..kernels.online import Steps, play
 from ..kernels.witness import Witness
 from ..online.run import Run
+from ..rows.checksum import begin_played, check_played, word_of_each
 
 if TYPE_CHECKING:
     from ..rows.data import Data
@@ -67,14 +69,20 @@ def replay(run: Run, data: Data) -> Rounds:
     again = Run(run.learner, run.features, intercept=run.intercept, start=run.start)
     loop = for_parts(play, *again.parts()[:3])
     out = np.zeros((6, passes, data.rounds))
+    words, sums = np.empty(data.rounds, np.uint64), begin_played()
     for p in range(passes):
         for first, rows, count in data.blocks():
+            if p == 0:
+                word_of_each(rows, 0, count, words[first : first + count])
             y, c = data.y[first : first + count], data.c[first : first + count]
             z, q, top, step, change, rounding = out[:, p, first : first + count]
             watch = Witness(Steps(step, change), rounding)
             played = loop(rows, 0, count, y, c, *again.parts(), z, q, top, again.tally, watch)
             if played < count:
                 raise MismatchError(f"row {first + played} cannot be played: these are not the rows of the run")
+        add_rounds(words, data.y, data.c, sums)
+    if run.knows_rows:
+        check_played(run.checksum, sums)
     mine, theirs = run.weights, again.weights
     far = float(np.abs(mine - theirs).max())
     same = np.allclose(again.tally[0].tolist(), run.tally[0].tolist(), rtol=1e-9, atol=1e-12)

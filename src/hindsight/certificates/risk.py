@@ -7,8 +7,9 @@ row t, so loss_t - R_(w_t) sums to a martingale. Hence, for losses in [0, c],
     E[R_v] <= E[L_A]/m        and with probability 1 - delta        R_v <= L_A/m + c sqrt(ln(1/delta) / (2m)).
 
 The first, with a regret bound, gives E[R_v] <= min_u [R_u/(1 - eta X^2) + |u|^2/(eta m)] for Widrow-Hoff, and the like
-for every learner that has one. No data can show that rows are i.i.d. or that no loss is above c, so the verdict is
-UNCHECKABLE, with the bound; it is VOID if the rows contradict an assumption.
+for every learner that has one. No data can show that rows are i.i.d., that no loss is above c, or that w_1 and the rate
+were fixed before the rows were seen, so the verdict is UNCHECKABLE, with the bound; it is VOID if the rows contradict
+an assumption, or w_1 was given and not declared to be independent of them.
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ def risk_certificate(
     delta: float = 0.05,
     support: float | None = None,
     target: float | None = None,
+    independent_start: bool = False,
 ) -> RiskCertificate | Certificates:
     """Bound the risk of the averaged predictor of one pass, for i.i.d. rows whose losses do not exceed `bound`.
 
@@ -96,6 +98,9 @@ def risk_certificate(
         intercept included. The bound in expectation of the square loss uses it; None takes the largest norm seen.
     target : float, default None
         As declared: no |y| of the distribution is larger; needed only to derive `bound`.
+    independent_start : bool, default False
+        As declared: the `start` that the model was given was fixed before these rows were seen. Without that a model
+        with a start has no bound: weights fitted on the same rows make their losses too small.
 
     Returns
     -------
@@ -105,7 +110,7 @@ def risk_certificate(
     Raises
     ------
     ValueError
-        If the learner counts mistakes, or if `bound` is missing and cannot be derived.
+        If the model is no online learner, or counts mistakes, or if `bound` is missing and cannot be derived.
 
     References
     ----------
@@ -129,6 +134,10 @@ def risk_certificate(
     if not 0.0 < number("delta", delta) < 1.0:
         raise ValueError(f"delta must lie above 0 and below 1, got {delta!r}")
     runs: list[Run] = getattr(model, "runs_", [])
+    if runs and not isinstance(runs[0], Run):
+        raise ValueError(
+            f"a risk certificate is for one pass of an online learner; {type(model).__name__} reads its rows many times"
+        )
     if not runs:
         raise ValueError(f"a risk certificate is for online learners that were trained, not for {model!r}")
     learner = runs[0].learner
@@ -138,7 +147,7 @@ def risk_certificate(
         raise ValueError(f"the {learner.loss.name} loss is not known to be convex, which a risk certificate needs")
     c = _largest_loss(learner, **declared)
     labels = model._run_labels()
-    each_delta, limits = delta / len(runs), (declared["support"], declared["target"])
+    each_delta, limits = delta / len(runs), (declared["support"], declared["target"], bool(independent_start))
     each = tuple(
         _certificate(run, model._data(k, X, y, sample_weight), c, each_delta, *limits, model.average, labels[k])
         for k, run in enumerate(runs)
@@ -169,6 +178,7 @@ def _certificate(
     delta: float,
     support: float | None,
     target: float | None,
+    independent: bool,
     average: str | None,
     label: str | None,
 ) -> RiskCertificate:
@@ -188,6 +198,7 @@ def _certificate(
         if most is not None:
             needs.append(Assumption(f"{name} ≤ {most:g}: largest seen {value:.6g}", None if value <= most else False))
     needs.append(Assumption("rows are i.i.d., and those to come are drawn alike", None))
+    needs.append(_fixed_before(run, independent))
     void = any(need.met is False for need in needs)
     regret = certify_run(run, data)
     rival = regret.rival
@@ -213,6 +224,16 @@ def _certificate(
         delta=delta,
         expectation=expectation,
     )
+
+
+def _fixed_before(run: Run, independent: bool) -> Assumption:
+    """That the start and the rate do not depend on the rows: not met by a start that may have been fitted on them."""
+    text = "w₁ and η were fixed before these rows were seen"
+    if run.start is None:
+        return Assumption(text, None)
+    if independent:
+        return Assumption(f"{text} (w₁ was given, and declared so)", None)
+    return Assumption(f"{text}: w₁ was given; declare independent_start=True if it was", False)
 
 
 def _losses(learner: Learner, z: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, str]:

@@ -114,7 +114,7 @@ class Progress:
         weight = state.weight
         since = [(now - was) / ((weight - self.weight) or 1.0) for now, was in zip(losses, self.before, strict=True)]
         means = [loss / weight for loss in losses]
-        constant, speed = state.best_constant() / weight, done / (time.perf_counter() - self.began)
+        constant, speed = state.mean_of_constant(), done / (time.perf_counter() - self.began)
         if self.show == "json":
             record: dict[str, Any] = {"rows": done, "read": state.bytes_read, "rows_per_second": round(speed)}
             record |= {"mean_loss": means, "since_last": since, "best_constant": constant}

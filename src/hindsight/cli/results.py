@@ -71,7 +71,7 @@ def summary(
         for warning in assumption_warnings(runs[0]):
             yield f"warning: {warning}"
     constant = state.best_constant()
-    yield f"the best constant: {state.constant_quantity} {constant:.6g}, mean {constant / state.weight:.6g}"
+    yield f"the best constant: {state.constant_quantity} {constant:.6g}, mean {state.mean_of_constant():.6g}"
     # In a shorter run, loading the kernel takes most of the time.
     speed = f", {state.rows_done / seconds:,.0f} rows/s" if seconds > 2.0 else ""
     yield f"{seconds:.2f} s{speed}"

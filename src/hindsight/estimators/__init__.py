@@ -6,6 +6,7 @@ from .descent import DescentClassifier, DescentRegressor
 from .exponentiated_gradient import EGRegressor
 from .glm_tron import GLMtronRegressor
 from .mistake_driven import PerceptronClassifier, WinnowClassifier
+from .ridge import RidgeRegressor
 from .widrow_hoff import WidrowHoffRegressor
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "EGRegressor",
     "GLMtronRegressor",
     "PerceptronClassifier",
+    "RidgeRegressor",
     "WidrowHoffRegressor",
     "WinnowClassifier",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import AssumptionWarning
-from ..online.panel import LIMIT, PanelRun, auto, shares_of
+from ..online.panel import LIMIT, Panel, PanelRun, auto, shares_of
 from ..online.run import Run
 from .mixins import LogisticProbabilityMixin
 from .online_classifier import OnlineClassifier
@@ -62,6 +62,8 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
         Whether members that keep a matrix take part: "auto" while there are at most 128 coordinates.
     drift : float, default=0.0
         The part of the weight that all members share again after each round, for streams that change.
+    panel : Panel, default=None
+        Learners to aggregate in place of these; `loss`, `second_order` and `drift` are then the panel's own.
     fit_intercept : bool, default=True
         Whether a constant coordinate 1 joins every row. With it the first target is where the weights start, and that
         row is no round.
@@ -107,12 +109,13 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
     """
 
     def __init__(
-        self, loss: str = "square", *, second_order: str = "auto", drift: float = 0.0, fit_intercept: bool = True,
-        passes: int = 1, keep_margins: bool = False,
+        self, loss: str = "square", *, second_order: str = "auto", drift: float = 0.0, panel: Panel | None = None,
+        fit_intercept: bool = True, passes: int = 1, keep_margins: bool = False,
     ) -> None:  # fmt: skip
         self.loss = loss
         self.second_order = second_order
         self.drift = drift
+        self.panel = panel
         self.fit_intercept = fit_intercept
         self.passes = passes
         self.keep_margins = keep_margins
@@ -121,9 +124,9 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
     start = None
 
     def _learner(self) -> Any:
-        panel = auto(self.loss, self.second_order, drift=float(self.drift))
+        panel = auto(self.loss, self.second_order, drift=float(self.drift)) if self.panel is None else self.panel
         if panel.targets != "real":
-            raise ValueError(f"loss {self.loss!r} is for labels: use AutoClassifier")
+            raise ValueError(f"loss {panel.loss.name!r} is for labels: use AutoClassifier")
         return panel
 
 
@@ -145,6 +148,8 @@ class AutoClassifier(PanelMixin, LogisticProbabilityMixin, OnlineClassifier):
         Whether members that keep a matrix take part: "auto" while there are at most 128 coordinates.
     drift : float, default=0.0
         The part of the weight that all members share again after each round, for streams that change.
+    panel : Panel, default=None
+        Learners to aggregate in place of these; `loss`, `second_order` and `drift` are then the panel's own.
     fit_intercept : bool, default=True
         Whether a constant coordinate 1 joins every row.
     passes : int, default=1
@@ -192,12 +197,13 @@ class AutoClassifier(PanelMixin, LogisticProbabilityMixin, OnlineClassifier):
     """
 
     def __init__(
-        self, loss: str = "logistic", *, second_order: str = "auto", drift: float = 0.0, fit_intercept: bool = True,
-        passes: int = 1, keep_margins: bool = False,
+        self, loss: str = "logistic", *, second_order: str = "auto", drift: float = 0.0, panel: Panel | None = None,
+        fit_intercept: bool = True, passes: int = 1, keep_margins: bool = False,
     ) -> None:  # fmt: skip
         self.loss = loss
         self.second_order = second_order
         self.drift = drift
+        self.panel = panel
         self.fit_intercept = fit_intercept
         self.passes = passes
         self.keep_margins = keep_margins
@@ -206,7 +212,7 @@ class AutoClassifier(PanelMixin, LogisticProbabilityMixin, OnlineClassifier):
     start = None
 
     def _learner(self) -> Any:
-        panel = auto(self.loss, self.second_order, drift=float(self.drift))
+        panel = auto(self.loss, self.second_order, drift=float(self.drift)) if self.panel is None else self.panel
         if panel.targets == "real":
-            raise ValueError(f"loss {self.loss!r} is for numbers: use AutoRegressor")
+            raise ValueError(f"loss {panel.loss.name!r} is for numbers: use AutoRegressor")
         return panel

@@ -62,7 +62,7 @@ class DescentRegressor(OnlineRegressor):
     margins_ : ndarray of shape (n_rows,)
         Margins of the rows of the last call, each before its update; only with ``keep_margins=True``.
     certificate_ : Certificate
-        Made by ``fit(..., certify=True)``.
+        Made by ``fit(..., certify=True)``; dropped when more rows are learnt.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -165,7 +165,7 @@ class DescentClassifier(LogisticProbabilityMixin, OnlineClassifier):
     margins_ : ndarray of shape (n_rows,) or (n_rows, n_classes)
         Margins of the rows of the last call, each before its update; only with ``keep_margins=True``.
     certificate_ : Certificate or Certificates
-        Made by ``fit(..., certify=True)``.
+        Made by ``fit(..., certify=True)``; dropped when more rows are learnt.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)

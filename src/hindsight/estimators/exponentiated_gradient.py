@@ -55,7 +55,7 @@ class EGRegressor(OnlineRegressor):
     margins_ : ndarray of shape (n_rows,)
         Margins of the rows of the last call, each before its update; only with ``keep_margins=True``.
     certificate_ : Certificate
-        Made by ``fit(..., certify=True)``.
+        Made by ``fit(..., certify=True)``; dropped when more rows are learnt.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)

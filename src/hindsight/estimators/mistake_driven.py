@@ -16,7 +16,8 @@ class PerceptronClassifier(OnlineClassifier):
 
     If y (u.x) >= 1 on every row for some u, the number M of mistakes is at most (X2 |u|)^2, where X2 is the largest
     |x| [2]_. For every u, M <= ((a + sqrt(a^2 + 4H))/2)^2 with a = X2 |u| and H the hinge loss of u over the mistakes
-    [3]_.
+    [3]_. With weights c the step is w += c y x; then M and H are sums of weights, not counts, and X2 is the largest
+    sqrt(c) |x|.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ class PerceptronClassifier(OnlineClassifier):
     margins_ : ndarray of shape (n_rows,) or (n_rows, n_classes)
         Margins of the rows of the last call, each before its update; only with ``keep_margins=True``.
     certificate_ : Certificate or Certificates
-        Made by ``fit(..., certify=True)``.
+        Made by ``fit(..., certify=True)``; dropped when more rows are learnt.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -80,7 +81,8 @@ class WinnowClassifier(OnlineClassifier):
 
     With |x_i| <= 1 and a u in the simplex with y (u.x) >= delta on every row, it makes at most RE(u||w_1)/(eta delta -
     ln cosh eta) mistakes: with the rate that `margin` sets at most 2 ln N/delta^2 for N features (2N where balanced),
-    so features that do not matter cost little [1]_, [2]_.
+    so features that do not matter cost little [1]_, [2]_. With weights certificates bound the sum of the weights of
+    the mistakes, not their number.
 
     Parameters
     ----------
@@ -120,7 +122,7 @@ class WinnowClassifier(OnlineClassifier):
     margins_ : ndarray of shape (n_rows,) or (n_rows, n_classes)
         Margins of the rows of the last call, each before its update; only with ``keep_margins=True``.
     certificate_ : Certificate or Certificates
-        Made by ``fit(..., certify=True)``.
+        Made by ``fit(..., certify=True)``; dropped when more rows are learnt.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import unique_labels
 
 from ..online.run import unchanged_on_error
 from ..rows.labels import run_count, target_of_runs, targets_of_runs
@@ -66,6 +67,7 @@ class OnlineClassifier(BoundNotScoreMixin, LabelsMixin, MarginClassifierMixin, C
             targets = self._targets(y)
             with unchanged_on_error(self.runs_):
                 self._play(X, targets, sample_weight, 1)
+            self._drop_certificate()
         else:
             with self._all_or_nothing():
                 X = self._matrix(X, reset=True)
@@ -104,11 +106,13 @@ class OnlineClassifier(BoundNotScoreMixin, LabelsMixin, MarginClassifierMixin, C
             self._learn_one(x, self._targets_of(y), weight)
             return
         with self._all_or_nothing():
+            label = self._labels([x], [y])
             if self.__sklearn_is_fitted__():
+                unique_labels(self.classes_, label)  # refuses text beside numbers
                 self._add_class(y)
             else:
                 self._first_row(x, 1)
-                self.classes_ = np.array([y])
+                self.classes_ = label
             self._learn_one(x, self._targets_of(y), weight)
 
     def _targets_of(self, y: Any) -> list[float]:

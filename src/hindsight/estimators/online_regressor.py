@@ -51,6 +51,7 @@ class OnlineRegressor(
             targets = self._seen(X, y)
             with unchanged_on_error(self.runs_):
                 self._play(X, targets, sample_weight, 1)
+            self._drop_certificate()
         else:
             with self._all_or_nothing():
                 X = self._matrix(X, reset=True)

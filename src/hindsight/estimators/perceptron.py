@@ -78,7 +78,8 @@ class BatchPerceptronClassifier(
     training_errors_ : int or ndarray of shape (n_classes,)
         Errors of the pocket; a margin of 0 is an error.
     pocket_exact_ : bool or ndarray of shape (n_classes,)
-        Whether all weights of the last `fit` were counted: then none had fewer errors than the pocket.
+        Whether all weights since the last fresh start were counted, on the same rows: then none had fewer errors than
+        the pocket.
     facts_ : Facts or list of Facts
         Facts of the same rounds played online.
     certificate_ : Certificate or Certificates

@@ -152,13 +152,13 @@ def descent(
     loss: str = "square",
     geometry: str = "euclidean",
     eta: float = 0.1,
-    update: str = "implicit",
+    update: str = "explicit",
     radius: float = 1.0,
     power: float = 0.0,
 ) -> Learner:
-    """w -= eta loss'(w.x, y) x in any geometry, for any loss of the table; the slope is that after the step, or before.
+    """w -= eta loss'(w.x, y) x in any geometry, for any loss of the table; the slope is that before the step, or after.
 
-    Implicit steps, the default, never overshoot, whatever the rate.
+    Implicit steps never overshoot, whatever the rate.
     """
     choice("loss", loss, LOSSES)
     choice("update", update, UPDATES)

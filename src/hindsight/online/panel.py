@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,7 +43,7 @@ class Panel:
 
     Parameters
     ----------
-    members : tuple of Learner
+    members : sequence of Learner
         At least one; all of one loss.
     name : str, default "panel"
         What it is called.
@@ -57,6 +56,15 @@ class Panel:
     Attributes
     ----------
     loss, targets, score, theorem, geometry, update, rate : as of a `Learner`.
+
+    Examples
+    --------
+    >>> from hindsight import AutoRegressor
+    >>> from hindsight.online import learners
+    >>> panel = Panel([learners.running(eta=0.5), learners.running(eta=8.0), learners.ridge()])
+    >>> model = AutoRegressor(panel=panel).fit([[1.0], [2.0], [3.0], [4.0]], [2.0, 4.0, 6.0, 8.0])
+    >>> list(model.shares_)
+    ['running(eta=0.5)', 'running(eta=8)', 'ridge(kappa=0.01)']
     """
 
     members: tuple[Learner, ...]
@@ -65,6 +73,7 @@ class Panel:
     drift: float = 0.0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "members", tuple(self.members))
         if not self.members:
             raise ValueError("a panel needs at least one member")
         other = [m.name for m in self.members if m.loss != self.loss or m.targets != self.targets]
@@ -98,7 +107,7 @@ class Panel:
         """That of its first member."""
         return self.members[0].update
 
-    @cached_property
+    @property
     def geometry(self) -> Any:
         """What the geometries of the members allow together."""
         return PanelGeometry(tuple(m.geometry for m in self.members))
@@ -218,6 +227,7 @@ class PanelRun(Run):
         self.learner = learner
         self.bias = 1.0 if intercept else 0.0
         self.members = [Run(m, features, intercept=intercept) for m in learner.playing(features + intercept)]
+        share_checksum(self.members)
         self.left: list[str] = []
         self.mixture = learner.mixture(len(self.members))
         self.state = states.empty(self.mixture.State, len(self.members), False)
@@ -233,6 +243,11 @@ class PanelRun(Run):
     def progress(self) -> np.ndarray:
         """That of the first member."""
         return self.members[0].progress
+
+    @property
+    def checksum(self) -> Any:  # type: ignore[override]
+        """That of the rows, which all members share."""
+        return self.members[0].checksum
 
     @property
     def shares(self) -> np.ndarray:
@@ -284,7 +299,7 @@ class PanelRun(Run):
     def _copy(self, members: list[Run]) -> PanelRun:
         other: PanelRun = object.__new__(PanelRun)
         other.__dict__.update(self.__dict__)
-        other.members, other.left = members, list(self.left)
+        other.members, other.left = share_checksum(members), list(self.left)
         other.state = type(self.state)(*(values.copy() for values in self.state))
         return other
 
@@ -347,6 +362,13 @@ class PanelRun(Run):
         return margins, y, c, self.bias, *parts, work[1], work[2], self.tally, work[0]
 
 
+def share_checksum(members: list[Run]) -> list[Run]:
+    """The members, with the checksum of the first for all: they play the same rows."""
+    for run in members:
+        run.checksum = members[0].checksum
+    return members
+
+
 def check_panel(fields: dict[str, Any]) -> None:
     """Refuse a panel whose members are not learners."""
     members = fields["members"]
@@ -365,7 +387,8 @@ def check_panel_run(fields: dict[str, Any]) -> None:
     runs = isinstance(members, list) and bool(members) and all(isinstance(run, Run) for run in members)
     want(runs, "the panel's `members` must be runs")
     want(all(run.learner in learner.members for run in members), "the runs of a panel must be those of its members")
-    alike = {(run.width, run.bias, run.rounds) for run in members}
+    alike = {(run.width, run.bias, run.rounds, tuple(run.checksum.tolist())) for run in members}
+    share_checksum(members)
     want(len(alike) == 1 and members[0].bias == bias, "the runs of a panel must have the same features and rounds")
     want(is_vector(fields["first"], members[0].width), "the first weights must be a vector, one number per coordinate")
     mixture = learner.mixture(fields["mixture"].members)

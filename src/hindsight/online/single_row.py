@@ -16,6 +16,7 @@ import numpy as np
 from ..errors import RowError
 from ..kernels import dicts
 from ..kernels.aggregation import mix
+from ..kernels.checksum import add_single
 from ..kernels.compiler import compiled as compiled_with
 from ..kernels.compiler import entry_point, for_parts
 from ..kernels.dicts import DONE
@@ -57,16 +58,19 @@ held = compiled_with()
 @held
 def play_dict(  # type: ignore[no-untyped-def]
     x, column, known, target, alive, kinds, cursor, items, numbers, order, table, rows, y, c, loss, update, geometry,
-    rate, state, progress, z, q, top, facts, watch,
+    rate, state, progress, z, q, top, facts, watch, sums,
 ):  # fmt: skip
-    """Lay the dict at address x out and play it."""
+    """Lay the dict at address x out, play it, and add it to the checksum."""
     if alive[0] == 0:
         return NOT_PUT
     room = rows.data, rows.indices, rows.indptr
     if dicts.lay(x, column, True, kinds, cursor, items, numbers, order, table, *room) != DONE or cursor[3] != known:
         return NOT_PUT
     y[0] = target
-    return play(rows, 0, 1, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, watch)
+    played = play(rows, 0, 1, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, watch)
+    if played == PLAYED:
+        add_single(rows, y, c, sums)
+    return played
 
 
 @held
@@ -84,15 +88,18 @@ def margin_of_dict(  # type: ignore[no-untyped-def]
 
 @held
 def play_array(  # type: ignore[no-untyped-def]
-    x, known, target, alive, rows, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, watch
+    x, known, target, alive, rows, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, watch, sums
 ):
-    """Copy a vector and play it."""
+    """Copy a vector, play it, and add it to the checksum."""
     if alive[0] == 0 or x.size != rows.values.shape[1]:
         return NOT_PUT
     for j in range(x.size):
         rows.values[0, j] = x[j]
     y[0] = target
-    return play(rows, 0, 1, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, watch)
+    played = play(rows, 0, 1, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, watch)
+    if played == PLAYED:
+        add_single(rows, y, c, sums)
+    return played
 
 
 @held
@@ -208,6 +215,7 @@ class One:
 
     play: Any
     look: Any
+    add: Any
     play_whole: Any
     look_whole: Any
 
@@ -220,7 +228,8 @@ class One:
         self.args = (row.rows, 0, 1, self.y, self.c, *run.parts(), *out)
         self.margin_args = (row.rows, learner.geometry, run.state)
         self.named, laying = isinstance(row, Dicts), row.work[:-3]  # the last three are in the rows
-        self.whole_args = (self.alive, *laying, row.rows, self.y, self.c, *run.parts(), *out)
+        self.whole_args = (self.alive, *laying, row.rows, self.y, self.c, *run.parts(), *out, run.checksum)
+        self.added = (row.rows, self.y, self.c, run.checksum)
         self.whole_margin_args = (self.alive, *laying, *self.margin_args)
         parts = run.parts()[:3]
         # It is swift where one call can do it all: for the only run, if no count of rates limits it. Kernels that call
@@ -228,11 +237,12 @@ class One:
         only = len(runs) == 1 and not learner.rate.rates.size
         self.swift = bool(row.plain and only and for_parts(play, *parts) is play)
         if old is not None and type(old.row) is type(row) and old.run is run and old.swift >= self.swift:
-            self.play, self.look = old.play, old.look  # with other arrays of the same types
+            self.play, self.look, self.add = old.play, old.look, old.add  # with other arrays of the same types
             self.play_whole, self.look_whole = old.play_whole, old.look_whole
             return
         self.play = entry_point(for_parts(play, *parts), self.args)
         self.look = entry_point(for_parts(margin, *parts), self.margin_args)
+        self.add = entry_point(add_single, self.added)
         self.play_whole = self.look_whole = None
         if self.swift:
             given: tuple[Any, ...] = (0, 0) if self.named else (row.values[0],)
@@ -262,10 +272,12 @@ class One:
             return self.look_whole(id(x), self.row.address, *self.whole_margin_args) if type(x) in PLAIN else NAN
         return self.look_whole(x, *self.whole_margin_args) if is_vector(x) else NAN
 
-    def learn(self, y: float, weight: float) -> None:
-        """Play the row that was put, or raise and leave the run as it was."""
+    def learn(self, y: float, weight: float, alone: bool = True) -> None:
+        """Play the row that was put, or raise and leave the run as it was; members of a panel share a checksum."""
         self.y[0], self.c[0] = y, weight
         played = self.play(*self.args)
+        if played == PLAYED and alone:
+            self.add(*self.added)
         self.c[0] = 1.0
         if played != PLAYED:
             names = list(self.row.column) if isinstance(self.row, Dicts) else None
@@ -308,7 +320,7 @@ class PanelOne:
         before = None if fine else self.run.snapshot()  # a row of such numbers cannot fail after its first member
         try:
             for k, one in enumerate(self.ones):
-                one.learn(y, weight)
+                one.learn(y, weight, alone=k == 0)
                 self.margins[0, k] = one.z[0]
         except BaseException:
             if before is not None:

@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import RowError
 from ..kernels import operators
+from ..kernels.checksum import add_unordered
 from ..kernels.floats import Floats
 from ..kernels.rows import CSR, Dense
-from .checksum import RowChecksum
+from .checksum import RowChecksum, add_played, begin_played, word_of_each
 from .matrices import checked, explain, rows_of
 
 Chunk = tuple[Any, ArrayLike, ArrayLike | None]
@@ -159,6 +160,25 @@ class Data:
             )
         if read.differs_from(self._read):
             raise ValueError("the source gave other rows on a second reading: they, or their order, changed meanwhile")
+
+    def checksum(self, ordered: bool = True) -> NDArray[np.uint64]:
+        """Return the checksum of the rows, targets and weights that a run over them has; one pass.
+
+        Parameters
+        ----------
+        ordered : bool, default True
+            Whether it is one of the rows in this order, or in any.
+        """
+        sums = begin_played()
+        for first, rows, count in self.blocks():
+            part = slice(first, first + count)
+            if ordered:
+                add_played([sums], rows, 0, count, [self.y[part]], self.c[part])
+            else:
+                words = np.empty(count, np.uint64)
+                word_of_each(rows, 0, count, words)
+                add_unordered(words, self.y[part], self.c[part], sums)
+        return sums
 
     def margins(self, u: Floats) -> Floats:
         """Return u . x_t for every row; do not write to the result, which may be kept for the next call."""

@@ -204,7 +204,8 @@ def choose_learners(
         if len(out) > 1:
             raise OptionError(option, "is not an option of any of these learners")
         takes = options_of(out[0][0])
-        raise OptionError(option, f"is not an option of {out[0][0]} (it takes: {', '.join(takes) or 'none'})")
+        known = ", ".join(name.replace("_", "-") for name in takes) or "none"
+        raise OptionError(option, f"is not an option of {out[0][0]} (it takes: {known})")
     return tuple(out)
 
 
@@ -230,7 +231,7 @@ def check_choice(option: str, value: str, choices: Collection[str]) -> None:
 def choose_loss(plan: Plan) -> tuple[Plan, list[str]]:
     """The plan with a loss for each learner whose loss is "auto", from the targets of the first rows; and what to say.
 
-    Text, or two values, are labels, for the log loss; more than two numbers are numbers, for the square loss.
+    Text, or two values, are labels, for the log loss; other numbers are numbers, for the square loss.
     """
     unsaid = [k for k, (name, options) in enumerate(plan.learners) if options.get("loss", default_loss(name)) == "auto"]
     if not unsaid:
@@ -241,8 +242,8 @@ def choose_loss(plan: Plan) -> tuple[Plan, list[str]]:
         y = first_targets(plan)
         found = np.unique(y)
         numbers = found.dtype.kind == "f" or all(not math.isnan(label_number(str(v))) for v in found[:1000])
-        what = "text" if not numbers else f"{found.size} values" if found.size <= 2 else "numbers"
-        loss = "square" if numbers and found.size > 2 else "logistic"
+        what = "text" if not numbers else "two values" if found.size == 2 else "numbers"
+        loss = "square" if numbers and found.size != 2 else "logistic"
         why = f"the targets are {what}"
     chosen = tuple((n, o | {"loss": loss}) if k in unsaid else (n, o) for k, (n, o) in enumerate(plan.learners))
     return replace(plan, learners=chosen), [f"loss {loss}: {why} (--loss says otherwise)"]
@@ -284,7 +285,8 @@ def describe_learner(learner: Learner) -> str:
         names = Counter(member.name for member in learner.members)
         each = ", ".join(f"{count} {name}" if count > 1 else name for name, count in names.items())
         limit = f" (those with a matrix up to {learner.limit} coordinates)" if learner.limit else ""
-        return f"{learner.name}: {each}{limit}, loss {part_name(learner.loss)}"
+        drift = f", drift {learner.drift:g}" if learner.drift else ""
+        return f"{learner.name}: {each}{limit}, loss {part_name(learner.loss)}{drift}"
     step, geometry = learner.rate, learner.geometry
     rate = f"η = {step.eta:g}" + (f"·t^−{step.power:g}" if step.power else "")
     if step.rates.size:

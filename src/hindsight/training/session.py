@@ -84,15 +84,14 @@ class Session:
     def __init__(
         self, plan: Plan, destinations: Destinations | None = None, notify: Callable[[str], None] = lambda _: None
     ) -> None:
-        plan, chosen = choose_loss(plan)
-        self.plan, self.destinations, self.notify = plan, destinations or Destinations(), notify
-        self.titles = [describe_learner(learner) for learner in plan.make()]
+        self.destinations, self.notify = destinations or Destinations(), notify
         if self.destinations.checkpoint is not None and not plan.reread:
             raise OptionError("checkpoint", "needs rows that can be read again, not standard input: read from a file")
-        if self.destinations.save is not None and len(self.titles) > 1:
+        if self.destinations.save is not None and len(plan.learners) > 1:
             raise OptionError("save", "takes one learner at one rate")
         self.destinations.check(plan.data)
-        self.notes: list[str] = chosen
+        self.plan, self.notes = choose_loss(plan)
+        self.titles = [describe_learner(learner) for learner in self.plan.make()]
         self.checkpoint = self.destinations.newest_checkpoint()
         self.stopped, self.seconds = False, 0.0
 

@@ -170,6 +170,11 @@ class TrainingState:
             return float(self.constant[2])
         return log_loss_of_constant(self.constant) if self.in_logs else float(self.constant.sum() - self.constant.max())
 
+    def mean_of_constant(self) -> float:
+        """The same per unit of weight."""
+        weight = float(self.constant[0] if self.labels is None else self.constant.sum())
+        return self.best_constant() / (weight or 1.0)
+
     @property
     def in_logs(self) -> bool:
         """Whether all learners are judged by the log loss."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ...batch.separability import separate
+from ...batch.separability import UNDECIDED, Separation, separate
 from ...kernels.ascent import hinge_along
 from ...kernels.euclidean import Euclidean
 from ...kernels.floats import EPS, Floats
@@ -189,7 +189,8 @@ class HardMargin:
     Attributes
     ----------
     separable : bool or None
-        True (shown by `u`), False (proved as `notes` say), or None (neither was shown).
+        True (shown by `u`, or by a linear program), False (proved as `notes` say), or None (not decided at this
+        precision, or within the limit on passes).
     u : ndarray or None
         Scaled so that its smallest margin, as computed, is at least 1.
     norm : float
@@ -209,13 +210,18 @@ class HardMargin:
     passes: int
     notes: tuple[str, ...] = ()
 
+    @property
+    def found(self) -> str:
+        """What `u` is, in words."""
+        return "of largest margin" if self.norm <= 1.01 * self.lower else "right on every row"
+
 
 def hard_margin(data: Data, tol: float = 1e-3, max_passes: int = 300) -> HardMargin:
     """Return B = min |u| such that y_t u . x_t >= 1 for all rows of positive weight, the hard-margin norm.
 
     For few coordinates it is exact on a working set of rows, to which the most violated are added; the B of a working
-    set is a lower bound, and one that is not separable shows that the rows are not. For many coordinates it is found by
-    dual coordinate ascent, with B >= A/|v| for any alpha >= 0.
+    set is a lower bound. Where X2 B is too large for floating point, about 1e7, a linear program answers. For many
+    coordinates it is found by dual coordinate ascent, with B >= A/|v| for any alpha >= 0.
     """
     check_labels(data)
     begun = data.passes
@@ -226,12 +232,12 @@ def hard_margin(data: Data, tol: float = 1e-3, max_passes: int = 300) -> HardMar
 def _feasible(data: Data, u: Floats) -> tuple[Floats | None, float, Floats]:
     """Return u scaled so that its smallest margin is at least 1 however sums are rounded, its norm, and the margins."""
     m = data.y * data.margins(u)
-    rounding = (data.width + 8) * EPS * float(np.linalg.norm(u))
-    least = float((m - rounding * np.sqrt(data.row_norms2())).min())
-    if least <= 0.0:
-        return None, np.inf, m
-    u = u / least
-    return u, float(np.linalg.norm(u)), m
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounding = (data.width + 8) * EPS * float(np.linalg.norm(u))
+        least = float((m - rounding * np.sqrt(data.row_norms2())).min())
+        u = u / least if least > 0.0 else u
+        norm = float(np.linalg.norm(u))
+    return (u, norm, m) if least > 0.0 and norm < np.inf else (None, np.inf, m)
 
 
 def _few(data: Data, tol: float, max_passes: int, begun: int) -> HardMargin:
@@ -239,8 +245,10 @@ def _few(data: Data, tol: float, max_passes: int, begun: int) -> HardMargin:
 
     q = data.row_norms2()
     scale = float(np.sqrt(q.max()))
-    if q.min() == 0.0:
+    if data.row_norms_inf().min() == 0.0:
         return HardMargin(False, None, np.inf, np.inf, data.passes - begun, ("not separable: a row is 0",))
+    if q.min() == 0.0:  # the squares underflow
+        return _beyond(data, 0.0, begun)
     work = np.zeros(data.rounds, dtype=bool)
     work[np.linspace(0, data.rounds - 1, min(data.rounds, data.width + 50)).astype(int)] = True
     lower, best, norm = 0.0, None, np.inf
@@ -258,7 +266,7 @@ def _few(data: Data, tol: float, max_passes: int, begun: int) -> HardMargin:
         if r[-1] <= FAINT and size * size > 2.0 * FAINT:  # |r|^2 = 1/(1 + B^2) <= size^2: nnls is wrong
             return _many(data, tol, max_passes, begun)
         if r[-1] <= FAINT:
-            return _faint(part, size, lower, data.passes - begun)
+            return _beyond(data, max(lower, 1.0 / (size + 2.0 * sum(E.shape) * EPS) / scale), begun)
         lower = max(lower, float(alpha.sum() / np.linalg.norm(E[:-1] @ alpha)) / scale)
         u, size, m = _feasible(data, -r[:-1] / (r[-1] * scale))
         if size < norm:
@@ -273,15 +281,22 @@ def _few(data: Data, tol: float, max_passes: int, begun: int) -> HardMargin:
         work[worst] = True
 
 
-def _faint(part: Data, size: float, lower: float, passes: int) -> HardMargin:
-    """Return what is known of rows whose margins are at most size |u| X2: a proof that they are not separable, if any.
+def _beyond(data: Data, lower: float, begun: int) -> HardMargin:
+    """Return what a linear program shows of rows whose B, at least `lower`, is beyond floating point.
 
-    Floating-point numbers cannot tell a margin of 0 from a very small one. Integers can, but take long for many rows.
+    Floating-point numbers cannot tell a margin of 0 from a tiny one. Integers can, but take long with many columns.
     """
-    if part.width <= PROOF and (shown := separate(part)).separable is False:
-        return HardMargin(False, None, np.inf, np.inf, passes, shown.notes)
-    note = f"not shown separable: no u has margins above {size:.1g} |u| X₂"
-    return HardMargin(None, None, np.inf, lower, passes, (note,))
+    shown = separate(data) if data.width <= PROOF else Separation(None, notes=(UNDECIDED,))
+    if shown.separable is False:
+        return HardMargin(False, None, np.inf, np.inf, data.passes - begun, shown.notes)
+    u, norm = (None, np.inf) if shown.w is None else _feasible(data, shown.w)[:2]
+    passes = data.passes - begun
+    if u is None:
+        known = "separable, but" if shown.separable else f"{UNDECIDED}:"
+        note = f"{known} B is at least {lower:.3g}, which is beyond floating point"
+        return HardMargin(shown.separable, None, np.inf, lower, passes, (note,))
+    note = f"B is between {lower:.3g} and {norm:.6g}: no better is found at this precision"
+    return HardMargin(True, u, norm, min(lower, norm), passes, (note,))
 
 
 def _many(data: Data, tol: float, max_passes: int, begun: int) -> HardMargin:

@@ -65,6 +65,10 @@ class FitMixin(AllOrNothingMixin):
                 self.certificate_ = self.certify(X, y, sample_weight)
         return self
 
+    def _drop_certificate(self) -> None:
+        """Forget a certificate that does not speak of all rounds any more."""
+        self.__dict__.pop("certificate_", None)
+
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         raise NotImplementedError
 

@@ -42,6 +42,7 @@ class LogisticProbabilityMixin:
     """Probabilities of the classes, for the logistic loss."""
 
     runs_: list[Any]
+    classes_: np.ndarray
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -60,5 +61,7 @@ class LogisticProbabilityMixin:
             One column per class, in the order of ``classes_``.
         """
         z = np.atleast_2d(self.decision_function(X).T).T  # type: ignore[attr-defined]
+        if len(self.classes_) == 1:  # rows learnt one at a time may have had no other yet
+            return np.ones(z.shape)
         loss = self.runs_[0].learner.loss
         return class_probabilities(np.stack([each_mean(loss, z[:, k]) for k in range(z.shape[1])], axis=1))

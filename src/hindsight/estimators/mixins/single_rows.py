@@ -110,6 +110,7 @@ class SingleRowMixin:
                 if k + 1 < len(targets):  # the last run is itself as before where it fails
                     before.append(runs[k].snapshot())
                 self._ready(k).learn(y, weight)
+            self.__dict__.pop("certificate_", None)  # it does not speak of this row
         except BaseException:
             for run, state in zip(runs, before, strict=False):
                 run.restore(state)
@@ -143,6 +144,7 @@ class SingleRowMixin:
             and weight == 1.0
             and check_target(one.targets, y)
             and one.current(self.runs_, self._row)
+            and "certificate_" not in self.__dict__  # `_learn_one` drops it
             and one.learn_whole(x, y, self.n_features_in_)
         )
 
