@@ -525,6 +525,8 @@ def test_bad_input_is_one_line(tmp_path):
         ((path, tmp_path / "gap.csv"), "gap.csv, line 3, column 'y': the target is missing"),
         ((path, tmp_path / "zero.csv", "--weight", "w"), "there is no row with a weight above 0"),
         ((path, good, "--weight", "w"), "there is no column 'w'"),
+        ((path, good, "--target", "b"), "the model predicts from column 'b': it cannot be the target"),
+        ((path, good, "--weight", "b"), "the model predicts from column 'b': it cannot be the weight"),
         ((path, good, "--by", "site"), "there is no column 'site'"),
         ((path, good, "--weight", "a", "--unweighted"), "--unweighted and --weight"),
         ((path, tmp_path / "nothing.csv"), "nothing.csv"),

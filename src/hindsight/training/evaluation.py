@@ -18,7 +18,7 @@ from ..sources import file_format, load_sample
 from ..sources.beside import columns_beside, row_numbers
 from .figures import ClassFigures, Decomposition, Evaluation, Figure, SliceFigures
 from .model import Model
-from .prepare import in_order_of, open_for_model, rows_of_model, targets_of
+from .prepare import has_feature_of, in_order_of, open_for_model, rows_of_model, targets_of
 from .saved import has_probabilities, link_of
 from .tallies import BLOCK, LabelTally, NumberTally, ScoredLabels, Slices
 
@@ -160,6 +160,9 @@ class ModelRows:
             if not has_place_for_targets(data, form):
                 raise SourceError(f"{data}: the model does not say which column it learnt: --target COLUMN")
             target = "label"
+        for role, name in (("target", target), ("weight", column)) if y is None and model.names is not None else ():
+            if isinstance(name, str) and has_feature_of(model, name):
+                raise SourceError(f"{data}: the model predicts from column {name!r}: it cannot be the {role}")
         labels = None if model.labels is not None else False
         roles = {} if column in (None, False) or sample else {"weight": column}
         self.source: Source = open_for_model(model, data, form, beside, target=target, labels=labels, **roles)
