@@ -60,12 +60,18 @@ learn table.csv --target y --features x1,x2 --progress none --save y.model --lea
 inspect y.model
 inspect y.model --json
 predict y.model table.csv
+predict y.model table.csv --keep colour,y --no-score
+evaluate y.model table.csv --by colour
+evaluate y.model table.csv --json --light
+evaluate y.model table.csv --target colour
 export y.model
 certify y.model table.csv
 certify y.model other.csv
 learn table.csv --target label --features x1,x2,colour --categorical colour --learner perceptron --save label.model
 inspect label.model
 predict label.model table.csv --margins
+evaluate label.model table.csv
+evaluate label.model table.csv --target colour
 export label.model
 certify label.model table.csv --json
 learn table.csv --target p --features x1,x2 --learner isotron --rounds 5 --certify

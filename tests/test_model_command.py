@@ -312,3 +312,107 @@ def test_predictions_of_a_pipe(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr.decode()
     assert done.stdout.decode() == run("predict", tmp_path / "model", file)[1] and done.stderr == b""
+
+
+# ---------------------------------------------------------------- columns, formats and a score
+
+
+def scored_table(tmp_path, labels=("no", "yes"), learner=None):
+    """A model that knows its target, and a table with it, an id and a note."""
+    model, X = classification(tmp_path, list(labels), learner or learners.descent("logistic", eta=0.5))
+    model.settings = {"target": "label"}
+    model.save(tmp_path / "model")
+    y = model.predict(X)
+    with open(tmp_path / "rows.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", *COLUMNS, "label", "note"])
+        writer.writerows(
+            [f"{k:03d}", *map(repr, x), t, 'a, "b"'] for k, (x, t) in enumerate(zip(X.tolist(), y, strict=True))
+        )
+    return model, X, y
+
+
+def test_columns_can_be_kept_in_every_format(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    _, X, y = scored_table(tmp_path)
+    keep = ("--keep", "id, note,label", "--no-score")
+    code, out, err = run("predict", tmp_path / "model", tmp_path / "rows.csv", *keep)
+    assert (code, err) == (0, "")
+    head, *rows = csv.reader(io.StringIO(out))
+    assert head == ["id", "note", "label", "prediction", "probability"]
+    assert [row[0] for row in rows] == [f"{k:03d}" for k in range(len(X))] and rows[0][1] == 'a, "b"'
+    assert [row[2] for row in rows] == y.tolist() == [row[3] for row in rows]
+    for name in ("out.csv", "out.jsonl", "out.parquet"):
+        where = ("--output", tmp_path / name)
+        assert run("predict", tmp_path / "model", tmp_path / "rows.csv", *keep, *where) == (0, "", "")
+    assert (tmp_path / "out.csv").read_text() == out
+    written = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert pq.read_table(tmp_path / "out.parquet").to_pylist() == written
+    assert [[str(v) for v in row.values()] for row in written] == rows
+    assert run("predict", tmp_path / "model", tmp_path / "rows.csv", *keep, "--output", "-")[1] == out
+    frame = pa.table({**dict(zip(COLUMNS, X.T, strict=True)), "id": list(range(len(X))), "day": [None, 7] * 15})
+    pq.write_table(frame, tmp_path / "typed.parquet", row_group_size=7)
+    typed = ("predict", tmp_path / "model", tmp_path / "typed.parquet", "--keep", "day,id,height")
+    assert run(*typed, "--output", tmp_path / "out.parquet") == (0, "", "")
+    found = pq.read_table(tmp_path / "out.parquet")
+    assert found.select(["day", "id", "height"]) == frame.select(["day", "id", "height"])
+    assert found.column("probability").to_pylist() == [row["probability"] for row in written]
+    records = "".join(json.dumps(row) + "\n" for row in frame.to_pylist())
+    (tmp_path / "typed.jsonl").write_text(records)
+    assert run(*typed[:2], tmp_path / "typed.jsonl", *typed[3:], "--output", tmp_path / "out.jsonl") == (0, "", "")
+    written = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [row["day"] for row in written] == [None, 7] * 15 and [row["id"] for row in written] == list(range(30))
+
+
+def test_probabilities_of_every_label(tmp_path):
+    for labels in (("no", "yes"), ("u", "v", "w")):
+        model, X, _ = scored_table(tmp_path, labels)
+        out = run("predict", tmp_path / "model", tmp_path / "rows.csv", "--probabilities", "--no-score")[1]
+        head, *rows = csv.reader(io.StringIO(out))
+        assert head == ["prediction", *(f"probability {label}" for label in labels)]
+        p = np.array([[float(v) for v in row[1:]] for row in rows])
+        np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
+        assert [labels[k] for k in p.argmax(axis=1)] == [row[0] for row in rows] == model.predict(X).tolist()
+
+
+def test_a_score_where_the_targets_are_there(tmp_path):
+    _, X, y = scored_table(tmp_path)
+    code, out, err = run("predict", tmp_path / "model", tmp_path / "rows.csv")
+    share = max((y == "yes").mean(), (y == "no").mean())
+    assert code == 0 and err.startswith(f"score: accuracy 1 ({share:.6g}), log loss 0.") and len(err.splitlines()) == 1
+    assert out.startswith("prediction,probability\n") and len(out.splitlines()) == 31
+    assert run("predict", tmp_path / "model", tmp_path / "rows.csv", "--no-score") == (0, out, "")
+    text = (tmp_path / "rows.csv").read_text()
+    (tmp_path / "rows.csv").write_text(text.replace(",yes,", ",odd,", 1))
+    assert run("predict", tmp_path / "model", tmp_path / "rows.csv")[2].splitlines()[1].startswith("1 row with a label")
+    (tmp_path / "rows.csv").write_text(text.replace(",yes,", ",,").replace(",no,", ",,"))  # to be filled in
+    assert run("predict", tmp_path / "model", tmp_path / "rows.csv") == (0, out, "")
+    (tmp_path / "rows.csv").write_text(text.replace("label", "other"))
+    assert run("predict", tmp_path / "model", tmp_path / "rows.csv") == (0, out, "")
+    (tmp_path / "rows.csv").write_text(text.replace(",yes,", ",a,").replace(",no,", ",b,"))
+    assert run("predict", tmp_path / "model", tmp_path / "rows.csv")[2].startswith("not scored: no row has a label")
+    model, X = regression(tmp_path)
+    model.settings = {"target": "y"}
+    model.save(tmp_path / "model")
+    file = table(tmp_path / "numbers.csv", np.column_stack([X, model.predict(X) + 1.0]), [*COLUMNS, "y"])
+    err = run("predict", tmp_path / "model", file)[2]
+    assert err.startswith("score: R² ") and "RMSE 1 (" in err and "MAE 1 over 30 rows" in err
+
+
+def test_outputs_that_cannot_be(tmp_path):
+    scored_table(tmp_path, learner=learners.perceptron())
+    for options, message in (
+        (("--output", tmp_path / "out.arrow"), "predictions are written as .csv, .jsonl or .parquet"),
+        (("--output", tmp_path / "out.csv.gz"), "predictions are written as .csv, .jsonl or .parquet"),
+        (("--keep", "nothing"), "rows.csv: there is no column 'nothing'"),
+        (("--keep", "prediction"), "--keep prediction: the predictions have a column of that name"),
+        (("--probabilities",), "--probabilities perceptron gives none"),
+    ):
+        code, out, err = run("predict", tmp_path / "model", tmp_path / "rows.csv", *options)
+        assert (code, out) == (2, "") and message in err and len(err.splitlines()) == 1
+    assert sorted(os.listdir(tmp_path)) == ["model", "rows.csv"]
+    (tmp_path / "rows.svm").write_text("1 1:2\n")
+    code, _, err = run("predict", tmp_path / "model", tmp_path / "rows.svm", "--keep", "1")
+    assert code == 2 and "not those of a table" in err

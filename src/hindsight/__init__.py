@@ -47,6 +47,8 @@ if TYPE_CHECKING:  # for type checkers, which do not read the table below
     from .online.panel import Panel as Panel
     from .sources import open_source as open_source
     from .storage.model import load as load
+    from .training.evaluation import evaluate as evaluate
+    from .training.figures import Evaluation as Evaluation
     from .training.model import Model as Model
 
 __version__ = "0.1.0"
@@ -84,6 +86,8 @@ _PUBLIC = {  # public names by module
     "online.panel": ["Panel"],
     "sources": ["open_source"],
     "storage.model": ["load"],
+    "training.evaluation": ["evaluate"],
+    "training.figures": ["Evaluation"],
     "training.model": ["Model"],
 }
 _PACKAGES = ("density", "forecast")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
+import itertools
 import json
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,11 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .app import app, one_line_errors
+from .text import print_error_line, split
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from ..training.model import Model
 
 ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help="A file that --save or `model.save` wrote.")]
 Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to stdout.")]
@@ -25,8 +23,20 @@ Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", he
 def predict(
     model: ModelPath,
     data: Annotated[str, typer.Argument(metavar="FILE", help="Rows in any form that `learn` reads; - is stdin.")],
-    output: Output = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write there: .csv, .jsonl or .parquet; - is stdout, CSV."),
+    ] = None,
+    keep: Annotated[
+        str | None, typer.Option(metavar="A,B,...", help="Columns of FILE to write too, before the prediction.")
+    ] = None,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="Write the probability of every label.")
+    ] = False,
     margins: Annotated[bool, typer.Option("--margins", help="Print the margins w·x too.")] = False,
+    score: Annotated[
+        bool, typer.Option(help="Where FILE has the targets, read it again and print a score to standard error.")
+    ] = True,
     form: Annotated[
         str | None, typer.Option("--format", help="The format of FILE, where its name does not tell.")
     ] = None,
@@ -34,16 +44,32 @@ def predict(
     """Predict each row of a file with a saved model, as CSV: one line per row, in the order of the rows.
 
     Rows are prepared as they were for learning. A feature that the model does not know has weight 0; a column that it
-    needs and the file lacks is an error. An output FILE is written completely or not at all.
+    needs and the file lacks is an error. An output FILE is written completely or not at all. `hindsight evaluate` has
+    more than the score.
     """
     with one_line_errors():
+        from ..errors import OptionError
+        from ..training.evaluation import brief_score
         from ..training.outputs import check_destination, check_outputs
-        from ..training.saved import open_model
+        from ..training.saved import has_probabilities, open_model
+        from . import predictions
 
-        check_outputs({"output": output}, model, data)
-        if output is not None:
-            check_destination(output)
-        emit(output, predictions(open_model(model), data, form, margins))
+        path = None if output == "-" else output
+        check_outputs({"output": path}, model, data)
+        form_out = predictions.output_form(path)
+        if path is not None:
+            check_destination(path)
+        known = open_model(model)
+        if probabilities and not has_probabilities(known):
+            raise OptionError("probabilities", f"{known.learner.name} gives none: take --margins")
+        kept = list(dict.fromkeys(split(keep or "")))
+        names = [*kept, *predictions.columns_of(known, margins, probabilities)]
+        parts = predictions.tables(known, data, form, kept, margins, probabilities)
+        emit(path, predictions.WRITERS[form_out](names, parts))
+        if score and predictions.is_plain_file(data):
+            sys.stdout.flush()
+            for line in brief_score(known, data, form):
+                print_error_line(line)
 
 
 @app.command()
@@ -80,68 +106,23 @@ def export(
         emit(output, iter([json.dumps(to_portable(open_model(model)), indent=1) + "\n"]))
 
 
-def emit(output: str | None, texts: Iterator[str]) -> None:
-    """Write texts to standard output, or to a file that is written completely or not at all."""
-    from ..storage.container import write_text
+def emit(output: str | None, pieces: Iterator[Any]) -> None:
+    """Write text to standard output, or text or bytes to a file that is written completely or not at all."""
+    from ..storage.container import replace, write_text
 
     if output is None:
-        for text in texts:
+        for text in pieces:
             sys.stdout.write(printable(text))
         return
-    write_text(output, texts)
+    first = next(pieces, "")
+    whole = itertools.chain([first], pieces)
+    if isinstance(first, bytes):
+        replace(output, whole)
+    else:
+        write_text(output, whole)
 
 
 def printable(text: str) -> str:
     """The text, with characters that standard output cannot encode escaped."""
     coding = sys.stdout.encoding or "utf-8"
     return text.encode(coding, "backslashreplace").decode(coding)
-
-
-def predictions(model: Model, data: str, form: str | None, with_margins: bool) -> Iterator[str]:
-    """Lines of CSV, chunk by chunk, the header first."""
-    from ..training.prepare import rows_to_predict
-
-    start = ",".join(header(model, with_margins)) + "\n"
-    for X, place in rows_to_predict(model, data, form):
-        yield start + lines(model, X, place, with_margins)
-        start = ""
-    yield start
-
-
-def header(model: Model, with_margins: bool) -> list[str]:
-    """The names of the columns."""
-    from ..training.saved import has_probability
-
-    columns = ["prediction"] + (["probability"] if has_probability(model) else [])
-    if with_margins:
-        columns += ["margin"] if len(model.runs) == 1 else [field(f"margin {label}") for label in model.labels or ()]
-    return columns
-
-
-def field(text: str) -> str:
-    """A field of CSV, quoted where it must be."""
-    out = io.StringIO()
-    csv.writer(out, lineterminator="").writerow([text])
-    return out.getvalue()
-
-
-def lines(model: Model, X: Any, place: Any, with_margins: bool) -> str:
-    """The lines of one chunk."""
-    from ..errors import RowError
-    from ..online.margins import each_mean
-    from ..training.saved import has_probability
-
-    try:
-        z = model.margins(X)
-    except RowError as error:
-        raise ValueError(f"{place(error.row)}{error.message}") from None
-    if model.labels is None:
-        columns = [map(repr, model.predictions(z).tolist())]
-    else:
-        texts = [field(label) for label in model.labels]
-        columns = [map(texts.__getitem__, model.choices(z).tolist())]
-    if has_probability(model):
-        columns.append(map(repr, each_mean(model.learner.loss, z[:, 0]).tolist()))
-    if with_margins:
-        columns += [map(repr, z[:, k].tolist()) for k in range(z.shape[1])]
-    return "".join(",".join(row) + "\n" for row in zip(*columns, strict=True))

@@ -1,5 +1,6 @@
 """Score, compare and calibrate forecasts without knowing the true probabilities."""
 
+from .auc import Auc, auc
 from .calibration import Band, Reliability, reliability
 from .comparison import Choice, Comparison, Finding, Interval, Pair, compare, comparison
 from .identity import Identity, identity
@@ -8,6 +9,7 @@ from .scores import Score, log_loss, losses, mean_loss, quadratic_loss, square_l
 from .stream import Scores
 
 __all__ = [
+    "Auc",
     "Band",
     "Choice",
     "Comparison",
@@ -18,6 +20,7 @@ __all__ = [
     "Reliability",
     "Score",
     "Scores",
+    "auc",
     "compare",
     "compare_learners",
     "comparison",

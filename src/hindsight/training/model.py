@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ..certificates.certificate import Certificate, Certificates
     from ..online.facts import Facts
+    from .figures import Evaluation
 
 
 @dataclass
@@ -170,6 +171,27 @@ class Model:
         With two labels it is the second one where the margin is above 0, otherwise the label of the largest margin.
         """
         return (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)
+
+    def evaluate(self, data: Any, y: Any = None, **options: Any) -> Evaluation:
+        """Score the predictions on rows that have targets.
+
+        Parameters
+        ----------
+        data : object
+            The rows as they are before they are prepared: anything that `hindsight.open_source` reads.
+        y : array-like or None, default=None
+            The targets of rows in memory; None takes the column that the model learnt.
+        **options
+            Those of `hindsight.evaluate`.
+
+        Returns
+        -------
+        Evaluation
+            The figures.
+        """
+        from .evaluation import evaluate
+
+        return evaluate(self, data, y, **options)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, atomically; `hindsight.load` returns an equal one.

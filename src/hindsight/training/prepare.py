@@ -7,6 +7,7 @@ what each run takes (`Preparation.prepare`). Whoever reads rows again reads them
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +16,7 @@ import numpy as np
 from ..errors import NewLabelError
 from ..rows.labels import label_number
 from ..rows.scaling import check_scale, scaled
-from ..sources import SourceError, label_text, open_source
+from ..sources import SampleSource, SourceError, file_format, label_text, open_source
 from ..storage.fields import conforms, is_count
 from ..storage.registry import want
 
@@ -294,19 +295,87 @@ def rows_to_predict(model: Model, data: Any, form: str | None = None) -> Iterato
     place : callable
         Where row i of the chunk stands.
     """
+    for X, chunk in rows_of_model(model, open_for_model(model, data, form), in_order_of(model, data)):
+        yield X, chunk.place
+
+
+def open_for_model(
+    model: Model, data: Any, form: str | None = None, beside: Sequence[str] = (), **roles: Any
+) -> Source:
+    """The source of rows that a model will predict, read as they were for learning.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    data : object
+        Anything that `hindsight.open_source` reads, or ``"sample:NAME"``. The columns of an array that has as many
+        as the model are taken in their order, otherwise by name.
+    form : str or None, default None
+        Its format; None goes by the name of the file.
+    beside : sequence of str, default ()
+        Columns that are read apart from the rows: those without a feature of the model need not be numbers.
+    **roles
+        ``target``, ``weight`` and ``labels`` of `hindsight.open_source`; with a target, rows that were left out for
+        learning since a value was missing are left out here too.
+    """
     made = check_preparation(model)
+    target = roles.pop("target", None)
+    if isinstance(data, str) and data.startswith("sample:"):
+        return SampleSource(data, target, roles.get("labels"))
     options = {name: made["source"][name] for name in READING if name in made["source"]}
-    if options.get("missing") == "skip":
+    if options.get("missing") == "skip" and target is None:
         options["missing"] = "error"  # a row left out would shift all predictions after it
-    if not options.get("categorical") and "features" not in options and made["kind"] != "sparse":
+    if in_order_of(model, data):
+        options = {"missing": options.get("missing", "error")}
+    elif not options.get("categorical") and options.get("features") is None and made["kind"] != "sparse":
         options["features"] = model.names
-    source = open_source(data, None, format=form, **options)
-    column = None if model.names is None else {name: j for j, name in enumerate(model.names)}
+    if rows_are_mappings(data, form):
+        apart = [*beside, *learnt_columns(model)]
+        options["ignore"] = [*options.get("ignore", ()), *(name for name in apart if not has_feature_of(model, name))]
+    return open_source(data, target, format=form, **options | roles)
+
+
+def rows_are_mappings(data: Any, form: str | None) -> bool:
+    """Whether each row has names of its own: JSON lines, or dicts in memory."""
+    first = data[0] if isinstance(data, (list, tuple)) and data else data
+    if isinstance(first, (str, os.PathLike)):
+        return (form or file_format(os.fspath(first))) == "jsonl"
+    rows = first if isinstance(data, tuple) else data
+    return isinstance(rows, list) and bool(rows) and isinstance(rows[0], dict)
+
+
+def learnt_columns(model: Model) -> list[str]:
+    """The columns that held the targets and the weights for learning, as far as the model says so."""
+    reading = model.settings.get("reading")
+    found = [model.settings.get("target"), reading.get("weight") if isinstance(reading, dict) else None]
+    return [name for name in found if isinstance(name, str)]
+
+
+def has_feature_of(model: Model, column: str) -> bool:
+    """Whether a feature of the model is that column or one of its categories; taken to be so where none has a name."""
+    return model.names is None or any(name == column or name.startswith(f"{column}=") for name in model.names)
+
+
+def in_order_of(model: Model, data: Any) -> bool:
+    """Whether the data is an array in memory whose columns are the features of the model."""
+    X = data[0] if isinstance(data, tuple) else data
+    array = isinstance(X, np.ndarray) or hasattr(X, "tocsr")
+    return array and X.ndim == 2 and bool(X.shape[1] == model.features)
+
+
+def rows_of_model(model: Model, source: Source, ordered: bool = False) -> Iterator[tuple[Any, Chunk]]:
+    """Rows with the features of a model, scaled as for learning, and the chunk that each part of them is from.
+
+    Columns of sparse rows are found by name, unless they are `ordered` as those of the model.
+    """
+    scale = check_preparation(model)["scale"]
+    column = None if ordered or model.names is None else {name: j for j, name in enumerate(model.names)}
     for chunk in source.chunks():
         X = chunk.X
         if source.kind == "sparse" and column is not None:
             X = columns_by_name(X, source.names, column, model.features)
-        yield scaled(X, made["scale"]), chunk.place
+        yield scaled(X, scale), chunk
 
 
 def columns_by_name(X: Any, names: Sequence[str], column: dict[str, int], features: int) -> Any:

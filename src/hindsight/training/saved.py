@@ -72,8 +72,12 @@ def link_of(model: Model) -> str:
 
 def has_probability(model: Model) -> bool:
     """Whether a margin gives, through the link, the probability of the second of two labels."""
-    two = model.labels is not None and len(model.runs) == 1
-    return two and model.learner.targets == "unit" and link_of(model) != "identity"
+    return has_probabilities(model) and len(model.runs) == 1
+
+
+def has_probabilities(model: Model) -> bool:
+    """Whether margins give, through the link, probabilities of the labels; those of several are scaled to sum to 1."""
+    return model.labels is not None and model.learner.targets == "unit" and link_of(model) != "identity"
 
 
 def feature_name(model: Model, j: int) -> str:
