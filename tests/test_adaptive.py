@@ -271,3 +271,39 @@ def test_a_row_joins_the_triangle(n, weight):
     assert left**2 + right @ right == pytest.approx(least + weight * 1.5**2, rel=1e-12)
     np.testing.assert_allclose(factor.T @ turned, x, rtol=0, atol=1e-11 * n)
     np.testing.assert_array_equal(factor, np.triu(factor))
+
+
+def test_a_pipeline_is_certified_by_its_last_step():
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    X, y = rows(n=5)
+    pipe = make_pipeline(StandardScaler(), hindsight.AutoClassifier()).fit(X, y > 0)
+    assert hindsight.certify(pipe, X, y > 0).verdict is Verdict.HOLDS
+    with pytest.raises(hindsight.MismatchError):
+        hindsight.certify(pipe, X[::-1], y > 0)
+
+
+def test_probabilities_of_one_row():
+    X, y = rows(n=3)
+    for labels in (y > 0, np.digitize(y, np.quantile(y, [0.3, 0.6]))):
+        model = hindsight.AutoClassifier().fit(X, labels)
+        found = model.predict_proba_one(X[0])
+        assert list(found) == model.classes_.tolist()
+        np.testing.assert_allclose(list(found.values()), model.predict_proba(X[:1])[0], rtol=1e-12)
+    with pytest.raises(AttributeError, match="predict_proba_one"):
+        hindsight.AutoClassifier("hinge").fit(X, y > 0).predict_proba_one(X[0])
+
+
+def test_columns_of_text_are_named():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"size": [1.0, 2.0, 3.0], "city": ["Rome", "Oslo", "Rome"]})
+    for city in (frame["city"], frame["city"].astype("category"), pandas.to_datetime(["2024-01-01"] * 3)):
+        with pytest.raises(ValueError, match=r"column 'city' holds .* values such as .*, not numbers"):
+            hindsight.AutoRegressor().fit(frame.assign(city=city), [1.0, 2.0, 3.0])
+
+
+def test_facts_can_be_read():
+    X, y = rows(n=3)
+    told = str(hindsight.AutoRegressor().fit(X, y).facts_)
+    assert f"{len(y) - 1:,} rounds" in told and "mean" in told

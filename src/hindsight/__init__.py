@@ -102,7 +102,7 @@ def certify(model: Any, X: Any, y: Any = None, sample_weight: Any = None, **opti
     Parameters
     ----------
     model : estimator
-        A fitted estimator with a method `certify`.
+        A fitted estimator with a method `certify`, or a scikit-learn Pipeline that ends in one.
     X : array, CSR matrix, dataframe or callable
         The rows the model was trained on, in that order.
     y : array, default=None
@@ -125,6 +125,11 @@ def certify(model: Any, X: Any, y: Any = None, sample_weight: Any = None, **opti
     >>> hindsight.certify(model, X, y).verdict.name
     'HOLDS'
     """
+    steps = getattr(model, "steps", None)  # of a pipeline: the rows go through all but the last
+    if steps is not None and not hasattr(model, "certify"):
+        if len(steps) > 1:
+            X = model[:-1].transform(X)
+        model = steps[-1][1]
     return model.certify(X, y, sample_weight, **options)
 
 

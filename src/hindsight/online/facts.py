@@ -77,6 +77,16 @@ class Facts:
         }
         return Facts(**joined)
 
+    def __str__(self) -> str:
+        lines = [
+            f"{self.rounds:,} rounds, weight {self.weight:,.6g}",
+            f"loss {self.loss:,.6g}, mean {self.mean_loss:.6g}; squared error {self.square:,.6g}",
+            f"mistakes {self.mistakes:,}" + ("" if self.weight_max == 1.0 else f" (weight {self.mistake_weight:,.6g})"),
+            f"max |x|₂ = {self.x2:.6g}, max |x|∞ = {self.xinf:.6g}, max |y| = {self.target_max:.6g}, "
+            f"Σ|g|² = {self.gradient:.6g}",
+        ]
+        return "\n".join(lines)
+
     @property
     def mean_loss(self) -> float:
         """Loss per unit of weight."""

@@ -65,3 +65,25 @@ class LogisticProbabilityMixin:
             return np.ones(z.shape)
         loss = self.runs_[0].learner.loss
         return class_probabilities(np.stack([each_mean(loss, z[:, k]) for k in range(z.shape[1])], axis=1))
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba_one(self, x: Any) -> dict[Any, float]:
+        """Return the probability of each class for one row.
+
+        Those of one-vs-rest runs are scaled to sum to 1. Only with ``loss="logistic"``.
+
+        Parameters
+        ----------
+        x : mapping or array-like of shape (n_features,)
+            The row. A name that was never learnt has weight 0.
+
+        Returns
+        -------
+        probabilities : dict of object to float
+            By class, in the order of ``classes_``.
+        """
+        z, classes = self._alone(lambda: (self._margins_one(x), self.classes_))  # type: ignore[attr-defined]
+        if len(classes) == 1:
+            return {classes.item(0): 1.0}
+        means = each_mean(self.runs_[0].learner.loss, np.asarray(z))
+        return dict(zip(classes.tolist(), class_probabilities(means[None, :])[0].tolist(), strict=True))

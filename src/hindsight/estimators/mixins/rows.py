@@ -43,6 +43,7 @@ class RowsMixin:
         if not isinstance(frame, nw.DataFrame):
             return validate_data(self, X, reset=reset, **checks)
         validate_data(self, X, reset=reset, skip_check_array=True)
+        check_columns(frame)
         return check_array(frame.to_numpy(), **checks)
 
     def _matrix(self, X: Any, reset: bool) -> Any:
@@ -56,6 +57,17 @@ class RowsMixin:
     def _feature_names(self) -> Sequence[Any] | None:
         """Names of the features for errors; None where they have none."""
         return getattr(self, "feature_names_in_", None)
+
+
+def check_columns(frame: Any) -> None:
+    """Refuse a dataframe with a column that holds no numbers, naming it."""
+    for name, kind in frame.schema.items():
+        if kind in (nw.String, nw.Categorical, nw.Enum, nw.Date, nw.Datetime):
+            held = next((value for value in frame[name].head(100).to_list() if value is not None), None)
+            raise ValueError(
+                f"column {name!r} holds {str(kind).lower()} values such as {held!r}, not numbers: encode it, or learn "
+                "from the table with the command `hindsight learn`"
+            )
 
 
 def read_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
