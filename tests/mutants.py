@@ -109,7 +109,7 @@ MUTANTS = (
     Mutant("simplex: the shift is taken out of half", "kernels.entropic.centre", r"range\(state\.theta\.size\)", "range(state.theta.size // 2)", ("4 simplex",)),
     # --- facts
     Mutant("facts: gradient in the wrong dual norm", "kernels.entropic.entropic_norm", r"self\.radius \* top", "top", ("4 balanced", "4 simplex")),
-    Mutant("facts: gradient without the weight", "kernels.online.tally", r"slope \* slope, geometry", "slope * slope / c, geometry", ("4 euclidean",)),
+    Mutant("facts: gradient without the weight", "kernels.online.tally", r"slope \* slope \* geometry", "slope * slope / c * geometry", ("4 euclidean",)),
     Mutant("facts: loss without the weight", "kernels.online.tally", r"fuse\(c, loss\.value", "fuse(1.0, loss.value", ("4 euclidean", "4'")),
     Mutant("facts: X^2 without the weight", "kernels.online.tally", r"max\(cx2, c \* q\)", "max(cx2, q)", ("1", "2")),
     Mutant("facts: mistakes' norms without the weight", "kernels.online.tally", r"miss \* c, c \* q", "miss, q", ("5 noisy",)),
