@@ -139,7 +139,7 @@ def running(rng, loss):
     start = np.zeros(len(rows[0]))
     if intercept:
         start[-1] = base
-    scale = float((c * y**2).sum()) + 1e-300
+    scale = float((c * (np.abs(y) if loss == "absolute" else y**2)).sum()) + 1e-300
 
     def bound_at(u):
         return naive.running_bound(rows, y, c, loss, a, base, rounds, u, intercept)
@@ -280,7 +280,7 @@ def lazy(rng, loss, geometry):
     want, a, rounds = naive.scale_free(rows, y.tolist(), c.tolist(), loss, eta, update, fixed)
     run = Run(learner, X.shape[1], intercept=intercept)
     z = played(run, X, y, c, rng)
-    scale = float((c * y**2).sum()) + 1e-300
+    scale = float((c * (np.abs(y) if loss == "absolute" else y**2)).sum()) + 1e-300
     near = min((abs(y[t] * v) for t, v, *_ in rounds), default=1.0)
     if loss == "perceptron" and near < 1e-9 and any(abs(v) > 0.0 for t, v, *_ in rounds if abs(y[t] * v) < 1e-9):
         return wrong  # a margin so near 0 that rounding decides whether it is a mistake

@@ -16,6 +16,7 @@ from hypothesis import settings
 sys.path.insert(0, str(Path(__file__).parent))
 
 import naive
+from hindsight.kernels.state import fields_of
 from hindsight.online import learners
 from hindsight.online.run import Run, play
 
@@ -234,9 +235,19 @@ def same(a: Any, b: Any) -> None:
     np.testing.assert_array_equal(np.asarray(a), np.asarray(b), strict=True)
 
 
+UNSAVED = ("_together", "_before")  # attributes of a panel that only save time
+
+
+def lasting(state):
+    """The fields of a state that hold something from one round to the next."""
+    geometries = any(hasattr(kind, "__metadata__") for kind in type(state).__annotations__.values())
+    fields = fields_of(type(state)) if geometries else {}
+    return [name for name in state._fields if name not in fields or not fields[name].scratch]
+
+
 def same_state(a: Run, b: Run) -> None:
     """Two runs are in the same state, bit for bit."""
-    for field in a.state._fields:
+    for field in lasting(a.state):
         same(getattr(a.state, field), getattr(b.state, field))
     same(a.progress, b.progress)
     same(a.tally, b.tally)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from conftest import UNSAVED, lasting
 from discovery import classifiers, online, regressors
 from hindsight import (
     DescentClassifier,
@@ -29,7 +30,9 @@ def frozen(value):
     if isinstance(value, np.ndarray):
         return (value.shape, value.dtype.str, value.tolist() if value.dtype == object else value.tobytes())
     if isinstance(value, Run):
-        return tuple(frozen(v) for k, v in sorted(vars(value).items()) if k != "learner")
+        return tuple(frozen(v) for k, v in sorted(vars(value).items()) if k not in ("learner", *UNSAVED))
+    if hasattr(value, "_fields") and hasattr(type(value), "__annotations__") and value and hasattr(value[0], "dtype"):
+        return [frozen(getattr(value, name)) for name in lasting(value)]
     if isinstance(value, (list, tuple)):
         return [frozen(v) for v in value]
     return repr(value)

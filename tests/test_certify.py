@@ -121,9 +121,9 @@ def test_glm_tron_void_beyond_its_rate_and_where_nothing_is_planted():
 
 UNIT = 0.5 + 0.5 * SIGN
 NO_THEOREM = {
-    "absolute": (L.descent("absolute", update="implicit"), Y),
-    "logistic": (L.descent("logistic", update="implicit"), UNIT),
-    "hinge": (L.descent("hinge", update="implicit"), SIGN),
+    "absolute at falling rates": (L.descent("absolute", update="implicit", power=0.5), Y),
+    "logistic, balanced": (L.descent("logistic", "balanced", update="implicit", radius=2.0), UNIT),
+    "hinge, simplex": (L.descent("hinge", "simplex", update="implicit"), SIGN),
     "absolute, simplex": (L.descent("absolute", "simplex", update="implicit"), Y),
     "implicit square at falling rates": (L.widrow_hoff(0.1, "implicit", power=0.5), Y),
     "implicit EG": (L.eg(0.1, 2.0, update="implicit"), Y),
@@ -144,6 +144,23 @@ def test_uncheckable_where_no_theorem_covers_the_run(name):
     assert math.isfinite(c.measured)
     assert c.regret == c.measured - c.rival.loss
     assert "promises" not in str(c)
+
+
+PROXIMAL = {
+    "absolute": (L.descent("absolute", update="implicit"), Y),
+    "logistic": (L.descent("logistic", update="implicit"), UNIT),
+    "hinge": (L.descent("hinge", update="implicit"), SIGN),
+}
+
+
+@pytest.mark.parametrize("name", PROXIMAL)
+def test_implicit_descent_holds_and_follows_its_potential(name):
+    learner, y = PROXIMAL[name]
+    run, data = trained(learner, y=y)
+    for u in (None, np.array([0.1, 0.2, 0.3, 0.4])):
+        c = certify_run(run, data, u=u)
+        assert c.verdict is Verdict.HOLDS and c.theorem.name == "implicit descent"
+        assert c.path[-1].potential == pytest.approx(0.5 * float(((c.rival.u - run.weights) ** 2).sum()), rel=1e-9)
 
 
 @pytest.mark.parametrize("name", NO_THEOREM)
@@ -597,7 +614,11 @@ def plain(value):
 
 @pytest.mark.parametrize(
     ("learner", "y"),
-    [*((learner, y) for learner, y, _ in THEOREMS), (L.widrow_hoff(9.0, "explicit"), Y), NO_THEOREM["absolute"]],
+    [
+        *((learner, y) for learner, y, _ in THEOREMS),
+        (L.widrow_hoff(9.0, "explicit"), Y),
+        NO_THEOREM["absolute, simplex"],
+    ],
 )
 @pytest.mark.parametrize("given", [True, False])
 def test_to_dict_is_json(learner, y, given):

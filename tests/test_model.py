@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from sklearn.base import BaseEstimator
 
 import hindsight
-from conftest import CASES, targets
+from conftest import CASES, UNSAVED, lasting, targets
 from hindsight import estimators
 from hindsight.certificates.certificate import Certificates
 from hindsight.errors import ModelError, RowError
@@ -56,9 +56,12 @@ def equal(a, b) -> bool:
         return equal(a.tolist(), b.tolist()) if a.dtype == object else a.tobytes() == b.tobytes()
     if isinstance(a, float):
         return a.hex() == b.hex()
+    if hasattr(a, "_fields") and len(a) and isinstance(a[0], np.ndarray):
+        return all(equal(getattr(a, name), getattr(b, name)) for name in lasting(a))
     if isinstance(a, (list, tuple)):
         return len(a) == len(b) and all(map(equal, a, b))
     if isinstance(a, dict):
+        a, b = ({k: v for k, v in each.items() if k not in UNSAVED} for each in (a, b))
         return list(a) == list(b) and all(equal(a[k], b[k]) for k in a)
     if hasattr(a, "__dict__") and type(a).__module__.startswith("hindsight") and not isinstance(a, enum.Enum):
         return equal(vars(a), vars(b))

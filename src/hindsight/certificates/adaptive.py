@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 from ..kernels.floats import EPS
 from ..online.margins import each_loss, each_mean, each_slope
 from . import adaptive_theorems as theorems
-from .applied import AppliedTheorem, closeness
+from .applied import AppliedTheorem, closeness, divergence_change, size_of_terms
 from .certificate import Assumption, Comparator
 from .convex import no_theorem
 from .rivals.metric import best_in_metric
@@ -76,7 +77,16 @@ def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> App
     at_start = data.margins(start)[t.row] if start.any() else 0.0
     metric = Metric(np.full(run.width, 1.0 / eta), (run.weights - start) / eta, at_start)
     found = lazy_steps(run, data, t, np.ones(t.row.size), -t.step / eta, eta * t.q, metric, u, tol)
-    return replace(found, theorem=theorems.PROXIMAL)
+    u, loss = found.comparator.u, run.learner.loss
+    z, after = data.margins(u)[t.row], t.z + t.step * t.q
+    off, near = slope_error(loss, -t.step / eta, t.c, after, t)
+    reached = t.c * each_loss(loss, after, t.y)
+    allowed = eta * (found.rival - reached + off * np.abs(z - after) + near) - 0.5 * t.step**2 * t.q
+    return replace(
+        found, theorem=theorems.PROXIMAL, change=divergence_change(t, z), allowed=allowed,
+        potential=0.5 * float((u - start) @ (u - start)),
+        size=lambda: size_of_terms(t.step, t.q, t.z, z, eta * found.rival, eta * reached),
+    )  # fmt: skip
 
 
 class Metric(NamedTuple):
@@ -114,10 +124,11 @@ def lazy_steps(
         (Assumption("the loss is convex and the metric never fell; nothing is asked of the data", True),),
         np.zeros(s.size),
         np.zeros(s.size),
-        half,
+        math.nan,
         lambda: np.ones(s.size),
         sharper=(potential, spent, "½ Σ θᵢ²/aᵢ"),
         notes=(*notes, f"the metric's share of the bound: {half:.6g}; the price met: {price.sum():.6g}"),
+        share=half,
     )
 
 
@@ -169,9 +180,10 @@ def least_squares(run: Run, data: Data, t: Rounds, z: np.ndarray, u: Any, tol: f
         (Assumption(drops, bool(agrees)),),
         np.zeros(c.size),
         np.zeros(c.size),
-        half,
+        math.nan,
         lambda: np.ones(c.size),
         notes=(*notes, f"the prior's share of the bound: {half:.6g}; the price met: {price.sum():.6g}"),
+        share=half,
     )
 
 
@@ -199,11 +211,12 @@ def newton(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
         (Assumption("the loss is the log loss; nothing is asked of the data", True),),
         np.zeros(t.row.size),
         np.zeros(t.row.size),
-        half,
+        math.nan,
         lambda: np.ones(t.row.size),
         notes=(
             *notes,
             f"the prior's share of the bound: {half:.6g}; the price met: {price.sum():.6g}; "
             f"what the quadratics exceed the losses by at u: {met:.6g}",
         ),
+        share=half,
     )

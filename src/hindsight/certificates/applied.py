@@ -31,7 +31,8 @@ class AppliedTheorem:
     bound : after each round.
     comparator, assumptions : as in the certificate.
     change, allowed : what the step taken added to the potential, and what the theorem's lemma allows.
-    potential : at the start.
+    potential : at the start; NaN where it is not followed.
+    share : the part of the bound that the comparator's distance to the start costs, where it is known.
     size : of the terms of change and allowed, which they may be off by in units of rounding.
     best_eta : as in the certificate.
     sharper : a sharper form: its left side, its right side and how it is written; None where there is none.
@@ -52,6 +53,7 @@ class AppliedTheorem:
     best_eta: float = math.nan
     sharper: tuple[float, float, str] | None = None
     notes: tuple[str, ...] = ()
+    share: float = math.nan
 
 
 def size_of_terms(step: np.ndarray, q: np.ndarray, z: np.ndarray, rival: np.ndarray, *terms: np.ndarray) -> np.ndarray:

@@ -86,7 +86,7 @@ def certify_panel(
         followed = (words,)
     best = min((float(c.rival.sum()) for c in cases.values()), default=math.nan)
     constant = best_constant(run, t, on)
-    met = float(case.bound[-1]) - float(case.rival.sum()) - case.potential  # of the signer's bound, the price met
+    met = float(case.bound[-1]) - float(case.rival.sum()) - case.share  # of the signer's bound, the price met
     paid = (met - float(case.measured.sum() - lost[signer]) + price) / bound if bound > 0 else math.nan
     used = t.c * on * each_loss(loss, used_margins(run, rounds[signer], on), t.y)
     path = course_of_bound(run, case, used, course)
@@ -256,7 +256,7 @@ def course_of_bound(run: PanelRun, case: AppliedTheorem, used: np.ndarray, cours
             mark.loss,
             float(rival[mark.rounds - 1]),
             float(bound[mark.rounds - 1]) + at_rate(run, mark.rate, mark.shared) + mark.gap,
-            case.potential,
+            math.nan,
         )
         for mark in course
     )

@@ -67,8 +67,9 @@ def summary(
         shares = {name: share for name, share in shares_of(runs).items() if share >= 0.005}
         if shares:
             yield "members: " + ", ".join(f"{name} {100 * shares[name]:.0f} %" for name in ranked(shares))
-        if left := getattr(runs[0], "left", []):
-            yield f"{', '.join(left)} left: there are more than {runs[0].learner.limit} coordinates (--second-order yes)"
+        first: Any = runs[0]
+        if left := getattr(first, "left", []):
+            yield f"{', '.join(left)} left: more than {first.learner.limit} coordinates (--second-order yes)"
         yield from weight_lines(state, k)
         for warning in assumption_warnings(runs[0]):
             yield f"warning: {warning}"
