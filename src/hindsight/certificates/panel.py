@@ -23,6 +23,7 @@ from . import adaptive_theorems, theorems
 from .adaptive import in_play
 from .certificate import Assumption, Certificate, Comparator, Member, Milestone
 from .replay import replay
+from .rivals.unpenalised import best_fixed
 from .theorems import Verdict
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def certify_panel(
         most, words = tracking(run, every[on > 0.0])
         found = Verdict.BROKEN if theorems.verdict(measured, most, scale)[0] is Verdict.BROKEN else found
         followed = (words,)
-    best = min((float(c.rival.sum()) for c in cases.values()), default=math.nan)
+    best, told = best_of_all(run, data, t, on, cases)
     constant = best_constant(run, t, on)
     met = float(case.bound[-1]) - float(case.rival.sum()) - case.share  # of the signer's bound, the price met
     paid = (met - float(case.measured.sum() - lost[signer]) + price) / bound if bound > 0 else math.nan
@@ -92,11 +93,11 @@ def certify_panel(
     path = course_of_bound(run, case, used, course)
     kind = "accounting: most of the bound is price that the run itself met" if paid > 0.5 else "promise"
     notes = (
-        f"the best fixed predictor found: {best:.6g}; the best constant: {constant:.6g}",
+        f"the best fixed predictor: {best:.6g} ({told}); the best constant: {constant:.6g}",
         f"signed by {table[signer].name}, which promises {promised[signer]:.6g}; aggregation costs {price:.6g}",
         f"paid share {100 * paid:.3g} %: {kind}",
         *followed,
-        *((f"the run lost less than every fixed predictor found ({best:.6g})",) if measured < best else ()),
+        *(("the run lost less than every fixed predictor",) if measured < best and told != "found" else ()),
         *((f"left for too many features: {', '.join(run.left)}",) if run.left else ()),
     )
     comparator = Comparator(
@@ -108,6 +109,16 @@ def certify_panel(
         (*case.assumptions, Assumption("members were weighed by what they had lost before", True)),
         run.rounds, math.nan, equality, path, notes, label, table,
     )  # fmt: skip
+
+
+def best_of_all(
+    run: PanelRun, data: Data, t: Rounds, on: np.ndarray, cases: dict[int, AppliedTheorem]
+) -> tuple[float, str]:
+    """What the best fixed predictor loses, or the best that was found, and how it was found."""
+    fixed = best_fixed(data, run.learner.loss, np.bincount(t.row, t.c * on, data.rounds))
+    if fixed is not None:
+        return fixed.loss, fixed.how
+    return min(float(case.rival.sum()) for case in cases.values()), "found"
 
 
 def nothing_signed(run: PanelRun, measured: float, table: tuple[Member, ...], label: str | None) -> Certificate:

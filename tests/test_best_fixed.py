@@ -1,0 +1,73 @@
+"""The best fixed predictor in hindsight, against solvers that know nothing of ours."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import minimize
+
+from hindsight.certificates.rivals.unpenalised import best_fixed
+from hindsight.kernels.losses import Absolute, Logistic, Square
+from hindsight.rows.data import Data
+
+
+def drawn(seed, labels):
+    rng = np.random.default_rng(seed)
+    m, n = int(rng.integers(3, 80)), int(rng.integers(1, 6))
+    X = rng.normal(size=(m, n)) * 10.0 ** rng.uniform(-6, 6, n)
+    if seed % 3 == 0 and n > 1:
+        X[:, -1] = X[:, 0] * 1e3  # collinear
+    if seed % 4 == 0:
+        X *= rng.random((m, n)) < 0.5
+    z = X @ (rng.normal(size=n) / np.maximum(np.abs(X).max(axis=0), 1e-300)) + rng.normal(size=m)
+    y = (z > 0).astype(float) if labels else z
+    if labels:
+        y[rng.random(m) < 0.2] = 0.5 if seed % 5 == 0 else 1.0
+    c = rng.choice([0.0, 0.5, 1.0, 3.0], m)
+    c[0] = 1.0
+    return X, y, c
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_least_squares(seed):
+    X, y, c = drawn(seed, labels=False)
+    data = Data(sp.csr_matrix(X) if seed % 2 else X, y, None, 1.0)
+    found = best_fixed(data, Square(2.0), c)
+    root = np.sqrt(c)[:, None]
+    A, b = np.c_[X, np.ones(len(y))] * root, y * root[:, 0]
+    size = np.maximum(np.linalg.norm(A, axis=0), 1e-300)
+    u = np.linalg.lstsq(A / size, b, rcond=1e-12)[0]
+    least = float(((A / size @ u - b) ** 2).sum())
+    scale = float(b @ b)
+    assert abs(found.loss - least) <= 1e-9 * scale
+    assert found.loss - found.gap <= least + 1e-9 * scale
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_logistic(seed):
+    X, y, c = drawn(seed, labels=True)
+    data = Data(sp.csr_matrix(X) if seed % 2 else X, y, None, 1.0)
+    found = best_fixed(data, Logistic(1.0), c)
+    A = np.c_[X / np.maximum(np.abs(X).max(axis=0), 1e-300), np.ones(len(y))]
+
+    def loss(u):
+        z = A @ u
+        value = float(c @ (np.logaddexp(0.0, z) - y * z))
+        return value, A.T @ (c * (1.0 / (1.0 + np.exp(-np.clip(z, -700, 700))) - y))
+
+    least = minimize(loss, np.zeros(A.shape[1]), jac=True, method="BFGS", options={"gtol": 1e-10, "maxiter": 5000}).fun
+    assert found.loss <= least * (1.0 + 1e-6) + 1e-9
+    assert found.loss - found.gap <= least + 1e-9 * c.sum()
+    if found.how == "the best":
+        assert found.gap <= 1e-9 * found.loss
+
+
+def test_separable_rows_are_said_to_be():
+    data = Data(np.array([[1.0], [2.0], [-1.0]]), [1.0, 1.0, 0.0], None, 1.0)
+    found = best_fixed(data, Logistic(1.0), np.ones(3))
+    assert found.how == "the rows are separable: 0 is approached, not attained" and found.loss < 1e-3
+
+
+def test_others_are_not_sought():
+    data = Data(np.eye(2), [1.0, 2.0])
+    assert best_fixed(data, Absolute(1.0), np.ones(2)) is None
+    assert best_fixed(Data(np.ones((2, 700)), [1.0, 2.0]), Square(2.0), np.ones(2)) is None
