@@ -93,7 +93,7 @@ def certify_panel(
     path = course_of_bound(run, case, used, course)
     kind = "accounting: most of the bound is price that the run itself met" if paid > 0.5 else "promise"
     notes = (
-        f"the best fixed predictor: {best:.6g} ({told}); the best constant: {constant:.6g}",
+        f"the best fixed predictor: {near_zero(best, constant):.6g} ({told}); the best constant: {constant:.6g}",
         f"signed by {table[signer].name}, which promises {promised[signer]:.6g}; aggregation costs {price:.6g}",
         f"paid share {100 * paid:.3g} %: {kind}",
         *followed,
@@ -109,6 +109,11 @@ def certify_panel(
         (*case.assumptions, Assumption("members were weighed by what they had lost before", True)),
         run.rounds, math.nan, equality, path, notes, label, table,
     )  # fmt: skip
+
+
+def near_zero(value: float, scale: float) -> float:
+    """The value, or 0 where only rounding is left of it."""
+    return value if value > 1e-12 * scale else 0.0
 
 
 def best_of_all(
