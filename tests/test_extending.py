@@ -426,7 +426,7 @@ def test_the_command_knows_them_by_name(name, options, tmp_path):
     assert found.exit_code == 0, found.output
     assert "UNCHECKABLE: no theorem" in found.output
     found = CliRunner().invoke(app, ["predict", str(model), str(path)])
-    assert found.exit_code == 0 and len(found.output.splitlines()) == 31
+    assert found.exit_code == 0 and len(found.stdout.splitlines()) == 31
     found = CliRunner().invoke(app, ["learners"])
     assert "counting-row" in found.output
 
