@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from ..certificates.theorems import Verdict
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
     from ..training.plan import Plan
     from ..training.state import TrainingState
     from .options import LearnerOptions, ResultOptions
+
+
+SOON = 1.0  # seconds without a row learnt after which it is said why
+COMPILING = "compiling the learners, once for this machine: later runs start at once"
 
 
 def check_online(learner: LearnerOptions) -> None:
@@ -133,10 +139,20 @@ class InterruptibleProgress(Progress):
     def __init__(self, command: LearnCommand, state: TrainingState) -> None:
         settings = list(command.settings(state))
         super().__init__(command.results.progress, state, command.session.titles, settings)
+        self.slow = Timer(SOON, command.notify, [COMPILING])
+        self.slow.daemon = True
+        if sys.stderr.isatty() and command.plan.reread:  # otherwise the rows may be long in coming
+            self.slow.start()
         self.handlers = {number: signal.signal(number, command.interrupt) for number in heeded()}
+
+    def advance(self, state: TrainingState) -> None:
+        """Some rows were learnt."""
+        self.slow.cancel()
+        super().advance(state)
 
     def close(self) -> None:
         """Remove the bar, and let go of the signals."""
+        self.slow.cancel()
         super().close()
         while self.handlers:
             number, handler = self.handlers.popitem()
