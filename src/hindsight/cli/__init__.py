@@ -4,5 +4,6 @@ from . import certify as certify
 from . import densities as densities
 from . import forecasts as forecasts
 from . import learn as learn
+from . import look as look
 from . import models as models
 from .app import app as app

@@ -24,6 +24,24 @@ if TYPE_CHECKING:
     from .options import LearnerOptions, ResultOptions
 
 
+def described(source: Any, state: dict[str, Any] | None) -> Iterator[str]:
+    """What was decided about a table, where there was something to decide."""
+    if getattr(source, "decisions", None) is None:
+        return
+    from ..sources.tables.describe import decisions_of, describe_table
+
+    yield from (f"  {line}" for line in describe_table(source, decisions_of(source, state)))
+
+
+def counted(position: dict[str, Any] | None) -> Iterator[str]:
+    """Rows that were not learnt from: of how many that is so, and why."""
+    at = position or {}
+    if at.get("unlabelled"):
+        yield f"{at['unlabelled']:,} rows have no target: they were predicted, not learnt"
+    if at.get("skipped"):
+        yield f"{at['skipped']:,} rows were skipped: a value is missing in them (--missing indicator takes them)"
+
+
 def check_online(learner: LearnerOptions) -> None:
     """Refuse options that only learners in batches take."""
     for name in ("rounds", "lipschitz"):
@@ -58,6 +76,8 @@ class LearnCommand:
             what = f"resume with --checkpoint {folder} --resume" if folder else "nothing was saved"
             self.notify(f"interrupted after {state.rows_done:,} rows: {what}")
             return 128 + self.signal
+        for line in counted(state.position):
+            self.notify(line)
         certificates: list[list[Certificate]] = []
         if results.certify:
             from ..training.certify import certify_state
@@ -102,6 +122,7 @@ class LearnCommand:
             f"  intercept {'yes' if plan.intercept else 'no'}, {plan.passes} pass{'es' if plan.passes > 1 else ''}, "
             f"scale {plan.scale}, missing values: {r['missing']}, {source.kind} rows{hashed}"
         )
+        yield from described(source, state.source_state)
         if plan.sample is not None:
             yield f"  each row is taken with probability {plan.sample:g}, drawn by seed {plan.seed}"
         elif plan.seed:
