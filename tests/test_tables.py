@@ -359,7 +359,7 @@ def test_look(folder):
 def test_strict_is_what_it_was(folder):
     done = run("learn", folder / "unknown.csv", "--target", "y", "--strict", status=2)
     assert "error: " in done.output.splitlines()[-1]
-    assert "column 'a'" in done.output
+    assert "line 2, column 'b': the value is missing" in done.output
 
 
 def test_a_stream_that_disproves_is_one_clear_error(monkeypatch):

@@ -76,7 +76,7 @@ def learn(
     strict: Annotated[
         bool,
         option(
-            "Take only UTF-8, commas, a header, numbers and no missing value; else look at the table and take it as it is.",
+            "Take only UTF-8, commas, a header, numbers and no missing value; else look at the table first.",
             ROWS,
             "--strict/--no-strict",
         ),

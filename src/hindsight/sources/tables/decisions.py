@@ -151,7 +151,7 @@ def _found(e: ColumnEvidence, decimal: str, complete: bool) -> ColumnDecision:
     some = sum(e.odd.values())
     if len(e.numbers) > MANY_NUMBERS and numbers + some == given and not _codes(e):
         no_digits = not any(c.isdigit() for word in e.odd for c in word)
-        if len(e.odd) <= 3 and no_digits and numbers >= 0.5 * given:
+        if len(e.odd) <= 3 and no_digits and numbers >= (0.5 if len(e.odd) == 1 else 0.8) * given:
             words = tuple(e.odd)
             return ColumnDecision(name, "number", "", words, why="missing: " + ", ".join(map(repr, words)))
         if numbers >= NEARLY * given:

@@ -20,7 +20,7 @@ RECORDS = 200  # records that are looked at
 WHITE = " "  # stands for any run of blanks
 SEPARATORS = ("\t", ";", "|", ",", WHITE)  # in the order in which they are believed
 SVMLIGHT = re.compile(r"^[+-]?[\w.+-]+(\s+\d+:[+-]?[\d.][\d.eE+-]*)+\s*(#.*)?$")
-VOWPAL_WABBIT = re.compile(r"^\s*([+-]?[\d.]+([eE][+-]?\d+)?\s+)*('?\S+\s*)?\|\S*(\s+\S+)*\s*$")
+VOWPAL_WABBIT = re.compile(r"^\s*([+-]?[\d.]+([eE][+-]?\d+)?\s+)*('\S+\s*)?\|\S*(\s+\S+)*\s*$")
 ENCODINGS = {"utf8": "utf-8", "latin1": "latin-1", "iso-8859-1": "latin-1", "utf-8-sig": "utf-8"}
 
 
