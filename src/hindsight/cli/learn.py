@@ -74,13 +74,8 @@ def learn(
     encoding: Annotated[str | None, option("The encoding of text, as latin-1.", ROWS)] = None,
     decimal: Annotated[str | None, option("The decimal sign: . or a comma.", ROWS)] = None,
     strict: Annotated[
-        bool,
-        option(
-            "Take only UTF-8, commas, a header, numbers and no missing value; else look at the table first.",
-            ROWS,
-            "--strict/--no-strict",
-        ),
-    ] = True,
+        bool, option("Take only UTF-8, commas, a header, numbers and no missing value.", ROWS, "--strict")
+    ] = False,
     hash_bits: Annotated[int | None, option("Hash sparse features to 2^BITS columns.", ROWS, "--hash")] = None,
     scale: Annotated[str, option("How to scale rows: {scales}.", ROWS)] = "none",
     limit: Annotated[int | None, option("The most rows to take.", ROWS, min=1)] = None,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
 HEAD = 1 << 18  # bytes that are looked at
+DIALECT = 1 << 15  # characters that show separator, quote and header
 RECORDS = 200  # records that are looked at
 WHITE = " "  # stands for any run of blanks
 SEPARATORS = ("\t", ";", "|", ",", WHITE)  # in the order in which they are believed
@@ -139,6 +140,7 @@ def sniff_dialect(
     """
     encoding = encoding or sniff_encoding(head)
     text = decoded(head, encoding)
+    text = text if "\n" not in text[:DIALECT] else text[:DIALECT]
     separator = separator or sniff_separator(text, believed)
     quote = sniff_quote(text, separator)
     if header is None:

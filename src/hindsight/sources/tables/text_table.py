@@ -10,13 +10,14 @@ import numpy as np
 
 from ...errors import DisprovedError, SourceError
 from .. import parsers
-from ..base import BadRow, Position, ReadOptions, suggestion
+from ..base import FIRST_ROWS, BadRow, Position, ReadOptions, suggestion
 from ..columns import ColumnLayout
 from ..csv import CsvSource
 from ..names import NameDictionary
 from ..streams import ByteStream
 from ..text import BlockReader, ParsedRows, decode
 from .cells import Cells, text_array
+from .decisions import ID_NAME
 from .evidence import ColumnEvidence
 from .layout import TableLayout
 from .sniff import HEAD, sniff_dialect
@@ -111,18 +112,38 @@ class TextTable(CsvSource):
     def _decide(self, reader: BlockReader) -> None:
         """Look at the first rows (or all), and take up the layout that they ask for."""
         assert self.header is not None
+        plain = self.dialect.quote == '"' and self.asked.decimal != "," and not self.renamed
+        plain = plain and not self.asked.types and not self.asked.categorical and not self.asked.na
+        if plain and self.asked.scan == FIRST_ROWS and self._is_surely_plain():
+            self.decisions = Decisions({}, ".", False)
+            self._take_plain()
+            return
         evidence, complete = self.look(reader)
         if all(e.rows == 0 for e in evidence.values()):  # which the strict reader says best
             self.decisions = Decisions({}, ".", True)
             self._take_plain()
             return
         self.decisions = Decisions.made(evidence, self.asked, complete, self.where)
-        plain = self.dialect.quote == '"' and self.decisions.decimal == "." and not self.renamed
-        plain = plain and not self.asked.types and not self.asked.categorical and not self.asked.na
-        if plain and self.decisions.is_plain(self.asked):
+        if plain and self.decisions.decimal == "." and self.decisions.is_plain(self.asked):
             self._take_plain()
         else:
             self._take(self.decisions)
+
+    def _is_surely_plain(self) -> bool:
+        """Whether the compiled parser takes every cell of the first rows of a file for a number, which is quick."""
+        assert self.header is not None
+        if not self.reread or any(map(ID_NAME.match, self.header)):
+            return False
+        self.looking = True
+        try:
+            with self._open(self.paths[0]) as stream:
+                some = BlockReader(stream, SAMPLE, self.pool)
+                self._read_header(some)
+                roles = np.full(len(self.header), parsers.FEATURE)
+                _, rows, cells, _, bad = self._split(some.buf, some.begin, some.end, some.final, some.line, roles)
+        finally:
+            self.looking = False
+        return len(rows) > 0 and not len(bad) and not (cells[:, 0] < self.asked.scan).any()
 
     def _take_plain(self) -> None:
         assert self.header is not None
