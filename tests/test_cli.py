@@ -90,7 +90,7 @@ def test_samples(args):
 def test_bad_input_is_one_line(tmp_path, text, args, message):
     path = tmp_path / "bad.csv"
     path.write_text(text)
-    code, _, err = run("learn", path, "--target", "y", *args)
+    code, _, err = run("learn", path, "--target", "y", "--strict", *args)
     assert code == 2
     assert message in err
     assert len(err.strip().splitlines()) == 1
@@ -193,7 +193,7 @@ def test_missing_file_directory_and_bytes(tmp_path):
     assert "a folder without data files" in run("learn", tmp_path, "--target", "y")[2]
     path = tmp_path / "bytes.csv"
     path.write_bytes(b"x,y\n\xff,1\n")
-    assert "line 2, column 'x'" in run("learn", path, "--target", "y")[2]
+    assert "line 2, column 'x'" in run("learn", path, "--target", "y", "--strict")[2]
     assert "--target COLUMN" in run("learn", path)[2]
     assert "there is no sample 'iris'" in run("learn", "sample:iris")[2]
 

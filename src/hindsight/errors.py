@@ -36,6 +36,10 @@ class SourceError(ValueError):
     """
 
 
+class DisprovedError(SourceError):
+    """A row that is not as the first rows had shown: what was decided from them about its column does not hold."""
+
+
 class AssumptionWarning(UserWarning):
     """The data seen so far lies outside what a theorem, or the geometry, allows for."""
 

@@ -5,5 +5,6 @@ from . import densities as densities
 from . import evaluate as evaluate
 from . import forecasts as forecasts
 from . import learn as learn
+from . import look as look
 from . import models as models
 from .app import app as app

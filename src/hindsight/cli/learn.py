@@ -55,11 +55,27 @@ def learn(
     weight: Annotated[str | None, option("The column with the importance of each row.", ROWS)] = None,
     features: Annotated[str | None, option("Columns to learn from: A,B,C (all others if not given).", ROWS)] = None,
     ignore: Annotated[str | None, option("Columns to leave out: A,B,C.", ROWS)] = None,
+    types: Annotated[
+        str | None,
+        option("What columns hold: age:number,zip:category,note:text,when:date,id:ignore (else it is found).", ROWS),
+    ] = None,
     categorical: Annotated[str, option("Columns of categories: A,B,C, or auto (those with text).", ROWS)] = "",
-    missing: Annotated[str, option("What to do with a missing value: {missing}.", ROWS)] = "error",
+    missing: Annotated[
+        str | None, option("What to do with a missing value: {missing} (indicator; with --strict error).", ROWS)
+    ] = None,
+    na: Annotated[str | None, option("Further words for a missing value: A,B,C.", ROWS)] = None,
     labels: Annotated[str | None, option("The labels: A,B,C (those found if not given).", ROWS)] = None,
     format: Annotated[str | None, option("The format: {formats}.", ROWS)] = None,
-    header: Annotated[bool, option("Whether the first line of CSV names the columns (else 1, 2, ...).", ROWS)] = True,
+    header: Annotated[
+        bool | None,
+        option("Whether the first line names the columns (else 1, 2, ...).", ROWS, "--header/--no-header"),
+    ] = None,
+    separator: Annotated[str | None, option("What separates fields: one character, tab or space.", ROWS)] = None,
+    encoding: Annotated[str | None, option("The encoding of text, as latin-1.", ROWS)] = None,
+    decimal: Annotated[str | None, option("The decimal sign: . or a comma.", ROWS)] = None,
+    strict: Annotated[
+        bool, option("Take only UTF-8, commas, a header, numbers and no missing value.", ROWS, "--strict")
+    ] = False,
     hash_bits: Annotated[int | None, option("Hash sparse features to 2^BITS columns.", ROWS, "--hash")] = None,
     scale: Annotated[str, option("How to scale rows: {scales}.", ROWS)] = "none",
     limit: Annotated[int | None, option("The most rows to take.", ROWS, min=1)] = None,
@@ -110,7 +126,7 @@ def learn(
     options = {k: v for k, v in some.items() if v is not None} | ({"power": power} if power else {})
     rows_read = RowOptions(
         data, target, weight, features, ignore, categorical, missing, labels, format, header, hash_bits, scale, limit,
-        sample, seed, passes,
+        sample, seed, passes, strict, types, separator, encoding, decimal, na,
     )  # fmt: skip
     chosen = LearnerOptions(learner, eta, options, intercept, rounds, lipschitz)
     results = ResultOptions(

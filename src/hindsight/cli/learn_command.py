@@ -30,6 +30,24 @@ SOON = 1.0  # seconds without a row learnt after which it is said why
 COMPILING = "compiling the learners, once for this machine: later runs start at once"
 
 
+def described(source: Any, state: dict[str, Any] | None) -> Iterator[str]:
+    """What was decided about a table, where there was something to decide."""
+    if getattr(source, "decisions", None) is None:
+        return
+    from ..sources.tables.describe import decisions_of, describe_table
+
+    yield from (f"  {line}" for line in describe_table(source, decisions_of(source, state)))
+
+
+def counted(position: dict[str, Any] | None) -> Iterator[str]:
+    """Rows that were not learnt from: of how many that is so, and why."""
+    at = position or {}
+    if at.get("unlabelled"):
+        yield f"{at['unlabelled']:,} rows have no target: they were predicted, not learnt"
+    if at.get("skipped"):
+        yield f"{at['skipped']:,} rows were skipped: a value is missing in them (--missing indicator takes them)"
+
+
 def check_online(learner: LearnerOptions) -> None:
     """Refuse options that only learners in batches take."""
     for name in ("rounds", "lipschitz"):
@@ -64,6 +82,8 @@ class LearnCommand:
             what = f"resume with --checkpoint {folder} --resume" if folder else "nothing was saved"
             self.notify(f"interrupted after {state.rows_done:,} rows: {what}")
             return 128 + self.signal
+        for line in counted(state.position):
+            self.notify(line)
         certificates: list[list[Certificate]] = []
         if results.certify:
             from ..training.certify import certify_state
@@ -108,6 +128,7 @@ class LearnCommand:
             f"  intercept {'yes' if plan.intercept else 'no'}, {plan.passes} pass{'es' if plan.passes > 1 else ''}, "
             f"scale {plan.scale}, missing values: {r['missing']}, {source.kind} rows{hashed}"
         )
+        yield from described(source, state.source_state)
         if plan.sample is not None:
             yield f"  each row is taken with probability {plan.sample:g}, drawn by seed {plan.seed}"
         elif plan.seed:

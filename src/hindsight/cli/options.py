@@ -27,16 +27,22 @@ class RowOptions:
     features: str | None
     ignore: str | None
     categorical: str
-    missing: str
+    missing: str | None
     labels: str | None
     format: str | None
-    header: bool
+    header: bool | None
     hash_bits: int | None
     scale: str
     limit: int | None
     sample: float | None
     seed: int
     passes: int
+    strict: bool = False
+    types: str | None = None
+    separator: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+    na: str | None = None
 
     def reading(self, rejects: bool) -> dict[str, Any]:
         """The parameters of `open_source`."""
@@ -45,12 +51,34 @@ class RowOptions:
             "features": None if self.features is None else split(self.features),
             "ignore": split(self.ignore or ""),
             "categorical": "auto" if self.categorical == "auto" else split(self.categorical),
-            "missing": self.missing,
+            "missing": self.missing or ("error" if self.strict else "indicator"),
             "format": self.format,
-            "header": self.header,
+            "header": True if self.strict and self.header is None else self.header,
             "hash_bits": self.hash_bits,
             "rejects": rejects,
+            "strict": self.strict,
+            "types": types_of(self.types),
+            "separator": separator_of(self.separator),
+            "encoding": self.encoding,
+            "decimal": self.decimal,
+            "na": [] if self.na is None else [word.strip() for word in self.na.split(",")],
         }
+
+
+def types_of(text: str | None) -> dict[str, str]:
+    """The types in ``age:number,when:date(%d/%m/%Y)``."""
+    out = {}
+    for part in split(text or ""):
+        name, colon, kind = part.rpartition(":") if "(" not in part else part.partition(":")
+        if not colon or not name:
+            raise OptionError("types", f"must be as age:number,zip:category; got {part!r}")
+        out[name.strip()] = kind.strip()
+    return out
+
+
+def separator_of(text: str | None) -> str | None:
+    """The separator, which may be spelt out."""
+    return {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}.get(text or "", text)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from ..errors import SourceError
 from .base import Chunk, Reject, Source
 from .column_reader import read_columns
 from .labels import label_text
-from .opening import file_format, open_source
+from .opening import file_format, found_format, open_source
 from .samples import SampleSource, load_sample
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "Source",
     "SourceError",
     "file_format",
+    "found_format",
     "label_text",
     "load_sample",
     "open_source",

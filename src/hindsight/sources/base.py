@@ -13,10 +13,11 @@ import numpy as np
 from ..errors import SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 CHUNK = 1 << 20  # bytes of text, or of the values of a table, in a chunk
-MISSING_RULES = ("error", "zero", "skip")
+MISSING_RULES = ("indicator", "zero", "mean", "skip", "error")
+FIRST_ROWS = 10_000  # that show what the columns of a table hold
 SHOWN = 120  # characters of a raw row in an error
 Position = dict[str, Any]
 
@@ -62,7 +63,7 @@ class ReadOptions:
     features: Sequence[str] | None = None
     ignore: Sequence[str] = ()
     format: str | None = None
-    header: bool = True
+    header: bool | None = True
     separator: str | None = None
     categorical: Sequence[str] | str = ()
     missing: str = "error"
@@ -73,6 +74,12 @@ class ReadOptions:
     chunk: int = CHUNK
     ahead: bool = True
     digest: bool = False
+    strict: bool = True
+    types: Mapping[str, str] = field(default_factory=dict)
+    encoding: str | None = None
+    decimal: str | None = None
+    na: Sequence[str] = ()
+    scan: int = FIRST_ROWS
 
 
 @dataclass
@@ -203,6 +210,9 @@ class Source:
             If the features of this source are others.
         """
         raise NotImplementedError
+
+    def freeze(self) -> None:
+        """Take nothing from the rows to come but the rows themselves: they are to be predicted, not learnt."""
 
     def resolved_options(self) -> dict[str, Any]:
         """Parameters of `open_source` as this data resolved them, to read other files in the same way.

@@ -37,15 +37,14 @@ class CsvSource(TableSource, TextSource):
             raise SourceError(f"separator must be one ASCII character, not a quote; got {self.separator!r}")
         self.header: list[str] | None = None
         super().__init__(paths, options)
-        self.kind = self.layout.kind
 
     def _read_header(self, reader: BlockReader) -> None:
         reader.skip_bom()
         where = reader.stream.where
-        record, stop, line = self._record(reader, self.options.header)
+        record, stop, line = self._record(reader, bool(self.options.header))
         while not record and stop > reader.begin:  # blank lines
             reader.take_header(stop, line)
-            record, stop, line = self._record(reader, self.options.header)
+            record, stop, line = self._record(reader, bool(self.options.header))
         if not record:
             raise SourceError(f"{where}: the file is empty")
         names = [name.strip() for name in record]
@@ -58,7 +57,7 @@ class CsvSource(TableSource, TextSource):
             if self.options.categorical == "auto":
                 text_columns = self._text_columns(names, self._record(reader)[0])
             self.layout = ColumnLayout(names, self.options, where, text_columns)
-            self.header = names
+            self.kind, self.header = self.layout.kind, names
         elif names != self.header:
             k = next((k for k, pair in enumerate(zip(names, self.header, strict=False)) if pair[0] != pair[1]), -1)
             difference = (

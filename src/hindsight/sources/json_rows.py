@@ -139,6 +139,9 @@ class MappingBuilder:
                         return False
                     if options.missing == "error":
                         raise FieldError(name, "the value is missing")
+                    if options.missing in ("indicator", "mean"):
+                        keys.append(f"{name} is missing")
+                        data.append(1.0)
                 elif isinstance(value, str):
                     if not self.auto and name not in self.categorical:
                         raise FieldError(name, f"{value!r} is not a number")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import SourceError
-from .base import CHUNK, MISSING_RULES, ReadOptions, Source, suggestion
+from .base import CHUNK, FIRST_ROWS, MISSING_RULES, ReadOptions, Source, suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 FORMATS = ("csv", "tsv", "parquet", "arrow", "jsonl", "svmlight", "vw", "npy", "npz")
 ENDINGS = {
@@ -42,7 +44,7 @@ def open_source(
     features: Sequence[str] | None = None,
     ignore: Sequence[str] = (),
     format: str | None = None,
-    header: bool = True,
+    header: bool | None = True,
     separator: str | None = None,
     categorical: Sequence[str] | str = (),
     missing: str = "error",
@@ -53,6 +55,12 @@ def open_source(
     chunk: int = CHUNK,
     ahead: bool = True,
     digest: bool = False,
+    strict: bool = True,
+    types: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    na: Sequence[str] = (),
+    scan: int = FIRST_ROWS,
 ) -> Source:
     """Open data to be read chunk by chunk.
 
@@ -73,15 +81,16 @@ def open_source(
         Columns (or sparse features) to leave out.
     format : {"csv", "tsv", "parquet", "arrow", "jsonl", "svmlight", "vw", "npy", "npz"}, default None
         The format of the files; None goes by the name of the first.
-    header : bool, default True
-        Whether the first record of CSV or TSV names the columns; otherwise they are "1", "2", ...
+    header : bool or None, default True
+        Whether the first record of CSV or TSV names the columns; otherwise they are "1", "2", ... None looks at it.
     separator : str, default None
         The separator of CSV, one character; None is a comma (a tab for TSV).
     categorical : sequence of str or "auto", default ()
         Columns whose values become indicator features "column=value" (the rows are then sparse); "auto" takes those
         that hold text in the first row. A number has the same name in a column of any type.
-    missing : {"error", "zero", "skip"}, default "error"
-        What to do where a value is missing: raise an error, use 0, or leave the row out.
+    missing : {"error", "zero", "skip", "indicator", "mean"}, default "error"
+        What to do where a value is missing: raise an error, use 0, or leave the row out; and for tables that are not
+        read strictly, use 0 and a feature "x is missing", or the mean of the values so far.
     labels : bool, default None
         True gives every target as text, False every target as a number (text makes a bad row), None numbers while all
         targets of a chunk are numbers. As text, numbers have their shortest form: "+1" and "1.0" are "1". What only
@@ -99,6 +108,21 @@ def open_source(
         Read the next chunk in a thread while the current one is used.
     digest : bool, default False
         Keep the SHA-256 of what was consumed, so that a changed prefix is refused on resuming.
+    strict : bool, default True
+        False takes ordinary tables as they are: the format, encoding, separator and header of text are found by looking
+        at the first bytes, and what each column holds (a number, a category, a date, ...) by looking at the first rows.
+        A row without a target has weight 0 then. A later row that shows a decision to be wrong is a `DisprovedError`.
+    types : mapping of str to str, default None
+        What columns hold, where that is not to be found out: "number", "category", "boolean", "date" (or
+        "date(%d/%m/%Y)"), "text" (or "text(2)", with pairs of words), "ignore".
+    encoding : str, default None
+        The encoding of text; None looks at it.
+    decimal : {".", ","}, default None
+        The decimal sign; None looks at the columns.
+    na : sequence of str, default ()
+        Further words for a missing value.
+    scan : int, default 10_000
+        How many rows show what the columns hold; 0 looks at all of them.
 
     Returns
     -------
@@ -127,9 +151,19 @@ def open_source(
         raise SourceError(f"there is no format {format!r}{suggestion(format, FORMATS)}")
     if chunk < 1:
         raise SourceError(f"chunk must be at least 1 byte; got {chunk!r}")
+    if decimal not in (None, ".", ","):
+        raise SourceError(f"decimal must be '.' or ','; got {decimal!r}")
+    if encoding is not None:
+        try:
+            encoding = codecs.lookup(encoding).name
+        except LookupError:
+            raise SourceError(f"there is no encoding {encoding!r}") from None
+    if strict and missing in ("indicator", "mean"):
+        raise SourceError(f"missing {missing!r} is for tables that are not read strictly (strict=False)")
+    header = True if header is None and strict else header
     options = ReadOptions(
         target, weight, features, tuple(ignore), format, header, separator, categorical, missing, labels, zero_based,
-        hash_bits, rejects, chunk, ahead, digest,
+        hash_bits, rejects, chunk, ahead, digest, strict, types or {}, encoding, decimal, tuple(na), scan,
     )  # fmt: skip
     return _open_files(data, options) if _is_path(data) else _open_object(data, options)
 
@@ -165,6 +199,10 @@ def list_files(data: Any, form: str | None) -> list[str]:
 def _open_files(data: Any, options: ReadOptions) -> Source:
     paths = list_files(data, options.format)
     form = options.format or file_format(paths[0])
+    if form is None and not options.strict:
+        form = found_format(paths[0])
+    if not options.strict:
+        options = _for_format(options, form)
     if form is None:
         known = "choose one of " + ", ".join(FORMATS)
         if paths[0] == "-":
@@ -177,6 +215,10 @@ def _open_files(data: Any, options: ReadOptions) -> Source:
             raise SourceError(f"{form}: one file at a time, and no standard input")
         return (arrays.open_npy if form == "npy" else arrays.open_npz)(paths[0], options)
     if form in ("csv", "tsv"):
+        if not options.strict:
+            from .tables.text_table import TextTable
+
+            return TextTable(paths, options, "\t" if form == "tsv" else ",")
         from .csv import CsvSource
 
         return CsvSource(paths, options, "\t" if form == "tsv" else ",")
@@ -188,9 +230,31 @@ def _open_files(data: Any, options: ReadOptions) -> Source:
         from .json_rows import JsonLinesSource
 
         return JsonLinesSource(paths, options)
+    if not options.strict:
+        from .tables.typed_table import ArrowTable, ParquetTable
+
+        return ParquetTable(paths, options) if form == "parquet" else ArrowTable(paths, options)
     from .parquet_arrow import ArrowSource, ParquetSource
 
     return ParquetSource(paths, options) if form == "parquet" else ArrowSource(paths, options)
+
+
+def _for_format(options: ReadOptions, form: str | None) -> ReadOptions:
+    """The options as readers of other things than tables take them: those have no columns that could be decided on."""
+    if form in ("csv", "tsv", "parquet", "arrow"):
+        return options
+    if form == "jsonl":
+        return replace(options, categorical=options.categorical or "auto", header=True)
+    rule = options.missing if options.missing in ("error", "zero", "skip") else "error"
+    return replace(options, missing=rule, header=True)
+
+
+def found_format(path: str) -> str:
+    """The format that the content of a file shows."""
+    from .tables.sniff import sniff_format
+    from .tables.text_table import read_head
+
+    return sniff_format(read_head(path))
 
 
 def file_format(path: str) -> str | None:
@@ -207,12 +271,19 @@ def _open_object(data: Any, options: ReadOptions) -> Source:
 
     from .arrays import ArraySource
 
+    frame = hasattr(data, "__arrow_c_stream__") or hasattr(data, "__dataframe__")
+    if not options.strict and not frame:
+        options = _for_format(options, "jsonl" if not isinstance(data, np.ndarray) else None)
     X, y, weight = (*data, None)[:3] if isinstance(data, tuple) else (data, None, None)
     if isinstance(X, np.ndarray) or hasattr(X, "tocsr"):
         return ArraySource(X, y, weight, options)
     if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__dataframe__"):
         from .parquet_arrow import FrameSource, to_arrow
 
+        if not options.strict:
+            from .tables.typed_table import FrameTable
+
+            return FrameTable(to_arrow(X, y, weight, options), options)
         return FrameSource(to_arrow(X, y, weight, options), options)
     if hasattr(X, "__iter__"):
         from .json_rows import DictSource

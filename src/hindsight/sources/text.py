@@ -35,6 +35,7 @@ class ParsedRows:
     line: int
     width: int
     bad: list[BadRow] = field(default_factory=list)
+    more: Position = field(default_factory=dict)  # what the format adds to the position after these rows
 
 
 class TextSource(Source):
@@ -56,7 +57,7 @@ class TextSource(Source):
 
     def _start(self, k: int) -> BlockReader:
         """A reader of file k that stands before its first row."""
-        stream = ByteStream(self.paths[k])
+        stream = self._open(self.paths[k])
         try:
             reader = BlockReader(stream, self.options.chunk, self.pool)
             self._read_header(reader)
@@ -64,6 +65,10 @@ class TextSource(Source):
             stream.close()
             raise
         return reader
+
+    def _open(self, path: str) -> ByteStream:
+        """The bytes of a file, as UTF-8."""
+        return ByteStream(path)
 
     def _read_header(self, reader: BlockReader) -> None:
         """Read what stands before the rows of a file."""
@@ -89,7 +94,7 @@ class TextSource(Source):
             reader, self._opened = self._opened, None
             if start is not None and k == start["file"]:
                 self._start(k).stream.close()
-                reader = BlockReader(ByteStream(self.paths[k]), self.options.chunk, self.pool, at["offset"], at["line"])
+                reader = BlockReader(self._open(self.paths[k]), self.options.chunk, self.pool, at["offset"], at["line"])
             else:
                 reader = self._start(k) if reader is None else reader
                 if hasher is not None:
@@ -105,7 +110,7 @@ class TextSource(Source):
         if hasher is None:
             return
         for k in range(start["file"] + 1):
-            with ByteStream(self.paths[k]) as stream:
+            with self._open(self.paths[k]) as stream:
                 stream.skip(start["offset"] if k == start["file"] else None, hasher)
         if start["digest"] is not None and hasher.last() != start["digest"]:
             raise SourceError(
@@ -127,7 +132,7 @@ class TextSource(Source):
                 first, known = at["row"], at["width"]
                 at["row"] += len(parsed.rows)
                 at["rejected"] += len(rejects)
-                at |= {"offset": reader.offset, "line": reader.line, "width": parsed.width}
+                at |= {"offset": reader.offset, "line": reader.line, "width": parsed.width} | parsed.more
                 at["read"] = reader.stream.consumed
                 if len(parsed.rows) or rejects or parsed.width > known:  # skipped rows may have added names
                     place, raw = _place(parsed.rows, where), _raw(parsed.rows, buf)

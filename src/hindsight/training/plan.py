@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import math
+import os
 import sys
 import tempfile
 from collections import Counter
@@ -14,14 +15,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ..errors import OptionError, SourceError
+from ..errors import DisprovedError, OptionError, SourceError
 from ..online.learners import LEARNERS, Learner
 from ..online.panel import Panel
 from ..rows.labels import label_number
-from ..sources import Chunk, SampleSource, Source, file_format, open_source
+from ..sources import Chunk, SampleSource, Source, file_format, found_format, open_source
 from ..storage.fields import check_types
 from ..storage.registry import want
-from .prepare import check_reading, sampled
+from .prepare import check_reading, labelled, sampled
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -132,18 +133,25 @@ class Plan:
         """Whether the rows can be read more than once."""
         return not (isinstance(self.data, str) and self.data == "-")
 
-    def open(self) -> Source:
-        """The source, from its beginning."""
+    def open(self, look_at_all: bool = False) -> Source:
+        """The source, from its beginning; what the columns of a table hold may be found by looking at all rows."""
         labels = None if not self.learners or self.classify() else False
         if isinstance(self.data, str) and self.data.startswith("sample:"):
             return SampleSource(self.data, self.target, labels)
         target = self.target
         if target is None:
             paths = self.data if isinstance(self.data, (list, tuple)) else [self.data]
-            if (self.reading.get("format") or file_format(str(paths[0]))) not in ("svmlight", "vw"):
+            if self._format(str(paths[0])) not in ("svmlight", "vw"):
                 raise SourceError(f"{self.data}: say which column to predict: --target COLUMN")
             target = "label"  # such rows have a place of their own for it
-        return open_source(self.data, target, labels=labels, digest=self.digest, **self.reading)
+        scan: dict[str, Any] = {"scan": 0} if look_at_all else {}
+        return open_source(self.data, target, labels=labels, digest=self.digest, **self.reading, **scan)
+
+    def _format(self, path: str) -> str | None:
+        form = self.reading.get("format") or file_format(path)
+        if form is None and self.reading.get("strict") is False and (path == "-" or os.path.isfile(path)):
+            form = found_format(path)
+        return form
 
     def chunks(self, source: Source, start: dict[str, Any] | None = None) -> Iterator[Chunk]:
         """The rows of the source that are to be taken, after the position `start`."""
@@ -240,7 +248,7 @@ def choose_loss(plan: Plan) -> tuple[Plan, list[str]]:
         loss, why = "logistic", "labels were given"
     else:
         y = first_targets(plan)
-        found = np.unique(y)
+        found = np.unique(y[labelled(y)])
         numbers = found.dtype.kind == "f" or all(not math.isnan(label_number(str(v))) for v in found[:1000])
         what = "text" if not numbers else "two values" if found.size == 2 else "numbers"
         loss = "square" if numbers and found.size != 2 else "logistic"
@@ -259,17 +267,25 @@ def first_targets(plan: Plan) -> np.ndarray:
     """The targets of the first rows, as they come; of standard input, of what is there already."""
     peek = replace(plan, learners=(), digest=False)
     if plan.reread:
-        chunk = next((chunk for chunk in peek.chunks(peek.open()) if len(chunk)), None)
+        chunk = first_chunk(peek)
     else:
         with tempfile.TemporaryDirectory() as folder:
             lines = cast("BufferedReader", sys.stdin.buffer).peek(1 << 16).rpartition(b"\n")[0]
             path = Path(folder) / f"rows.{plan.reading.get('format') or 'csv'}"
             path.write_bytes(lines + b"\n")
             some = replace(peek, data=str(path))
-            chunk = next((chunk for chunk in some.chunks(some.open()) if len(chunk)), None)
+            chunk = first_chunk(some)
     if chunk is None or chunk.y is None:
         raise SourceError(f"{plan.data}: there is no row to learn from")
     return chunk.y[: plan.limit]
+
+
+def first_chunk(plan: Plan) -> Chunk | None:
+    """The first rows; where those do not agree on what the columns of a table hold, all rows are looked at."""
+    try:
+        return next((chunk for chunk in plan.chunks(plan.open()) if len(chunk)), None)
+    except DisprovedError:
+        return next((chunk for chunk in plan.chunks(plan.open(look_at_all=True)) if len(chunk)), None)
 
 
 def describe_learner(learner: Learner) -> str:

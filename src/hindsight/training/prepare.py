@@ -6,8 +6,10 @@ what each run takes (`Preparation.prepare`). Whoever reads rows again reads them
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 MANY = 100  # labels at most
+SUM = re.compile(r"-?0x[01]\.?[0-9a-f]*p[+-]\d{1,4} \d{1,18}")  # a sum in hexadecimal, and a count
 SMALL = 1 << 28  # bytes of rows that are held in memory rather than read again
 
 
@@ -95,6 +98,8 @@ class Preparation:
         """The rows of a chunk, with targets for all runs of each learner."""
         y = targets_of(chunk)
         codes = None if self.labels is None else coded(self.labels, chunk, y)
+        if codes is None and np.isnan(y).any():  # rows of weight 0
+            y = np.nan_to_num(y)
         targets = [each for mine in runs for each in targets_for(self.labels, mine[0], y, codes)]
         return PreparedChunk(scaled(chunk.X, self.scale), y, codes, targets, chunk.weight)
 
@@ -214,7 +219,14 @@ def read_all(plan: Plan) -> AllRows:
         k = int(np.searchsorted(firsts, row, "right")) - 1
         return chunks[k].place(row - int(firsts[k]))
 
-    X, weight = stacked([chunk.X for chunk in chunks]), joined([chunk.weight for chunk in chunks])
+    for chunk, y in zip(chunks, targets, strict=True):
+        if not (known := labelled(y)).all():
+            select(chunk, known)
+    targets = [y[labelled(y)] for y in targets]
+    weights: list[np.ndarray | None] = [chunk.weight for chunk in chunks]
+    if any(weight is not None for weight in weights):
+        weights = [np.ones(len(c)) if w is None else w for c, w in zip(chunks, weights, strict=True)]
+    X, weight = stacked([chunk.X for chunk in chunks]), joined(weights)
     return AllRows(X, np.concatenate(targets), weight, list(source.names), place)
 
 
@@ -224,8 +236,13 @@ def read_all(plan: Plan) -> AllRows:
 READING: dict[str, Any] = {
     "features": list[str] | None,
     "ignore": list[str],
-    "header": bool,
+    "header": bool | None,
     "separator": str | None,
+    "strict": bool,
+    "types": dict[str, str],
+    "encoding": str | None,
+    "decimal": str | None,
+    "na": list[str],
     "categorical": list[str] | str,
     "missing": str,
     "zero_based": bool,
@@ -243,7 +260,7 @@ def check_reading(options: Any) -> dict[str, Any]:
         if name in PACE:
             continue
         value = list(value) if isinstance(value, tuple) else value
-        plain = type(value) in (bool, int, str, list, type(None))
+        plain = type(value) in (bool, int, str, list, dict, type(None))
         want(plain and name in kinds and conforms(value, kinds[name]), f"`reading.{name!s:.40}` is not such an option")
         out[name] = value
     return out
@@ -264,6 +281,27 @@ def check_source_state(state: Any, features: int) -> None:
     want(is_count(columns) and columns <= features, f"the columns must be at most {features} features")
     want(conforms(used, list[int]) and len(used) == 3 and all(map(is_count, used)), "the columns must be counts")
     want(isinstance(state.get("prints", ""), str), "the prints of names must be a string")
+    if "table" in state:
+        check_table(state)
+
+
+def check_table(state: dict[str, Any]) -> None:
+    """Refuse what are not decisions about the columns of a table."""
+    from ..sources.tables.decisions import TYPES, ColumnDecision
+    from ..storage.fields import check_types
+
+    table, sums = state["table"], state.get("sums")
+    known = isinstance(table, dict) and set(table) == {"columns", "decimal", "complete"}
+    want(known and isinstance(table["columns"], list), "the decisions about columns must be a mapping")
+    want(table["decimal"] in (".", ",") and isinstance(table["complete"], bool), "the decimal sign must be . or ,")
+    fields = {field.name for field in dataclasses.fields(ColumnDecision)}
+    for each in table["columns"]:
+        want(isinstance(each, dict) and set(each) == fields, "a decision must say what a column holds")
+        want(conforms(each["words"], list[str]), "the words for a missing value must be strings")
+        check_types(ColumnDecision, each | {"words": tuple(each["words"])})
+        want(each["type"] in TYPES, f"there is no type {each['type']!r:.40}")
+        want(each["type"] != "text" or each["form"] in ("", "1", "2", "3"), "text is of 1 to 3 neighbouring words")
+    want(conforms(sums, list[str]) and all(map(SUM.fullmatch, sums or ())), "the sums of columns must be numbers")
 
 
 def check_preparation(model: Model) -> dict[str, Any]:
@@ -273,7 +311,12 @@ def check_preparation(model: Model) -> dict[str, Any]:
         want(made.get("kind") in ("dense", "sparse"), "the kind of rows must be dense or sparse")
         check_scale(made.get("scale"), model.features)
         check_source_state(made.get("state"), model.features)
-    return {"source": check_reading(made.get("source", {})), "kind": made.get("kind"), "scale": made.get("scale")}
+    return {
+        "source": check_reading(made.get("source", {})),
+        "kind": made.get("kind"),
+        "scale": made.get("scale"),
+        "state": made.get("state"),
+    }
 
 
 def rows_to_predict(model: Model, data: Any, form: str | None = None) -> Iterator[tuple[Any, Callable[[int], str]]]:
@@ -333,7 +376,11 @@ def open_for_model(
     if rows_are_mappings(data, form):
         apart = [*beside, *learnt_columns(model)]
         options["ignore"] = [*options.get("ignore", ()), *(name for name in apart if not has_feature_of(model, name))]
-    return open_source(data, target, format=form, **options | roles)
+    source = open_source(data, target, format=form, **options | roles)
+    if options.get("strict") is False and made["state"] is not None and hasattr(source, "decisions"):
+        source.restore(made["state"])
+        source.freeze()
+    return source
 
 
 def rows_are_mappings(data: Any, form: str | None) -> bool:
@@ -466,9 +513,14 @@ def targets_of(chunk: Chunk) -> np.ndarray:
     return chunk.y
 
 
+def labelled(y: np.ndarray) -> np.ndarray:
+    """Which rows have a target: the others, of weight 0, are NaN or empty text."""
+    return np.asarray(~np.isnan(y) if y.dtype.kind == "f" else y != "")
+
+
 def labels_in(y: np.ndarray) -> set[str]:
     """The labels, as text."""
-    found = np.unique(y)
+    found = np.unique(y[labelled(y)])
     return set((label_text(found) if found.dtype.kind == "f" else found).tolist())
 
 
@@ -498,6 +550,7 @@ def coded(labels: list[str], chunk: Chunk, raw: np.ndarray) -> np.ndarray:
             np.copyto(codes, k, where=raw == label)
         elif number(label):
             np.copyto(codes, k, where=raw == float(label))
+    codes[~labelled(raw)] = 0  # rows of weight 0
     if len(codes) and codes.min() < 0:
         row = int(codes.argmin())
         text = next(iter(labels_in(raw[row : row + 1])))

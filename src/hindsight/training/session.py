@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ..errors import NewLabelError, OptionError, RowError
+from ..errors import DisprovedError, NewLabelError, OptionError, RowError
 from ..online.run import play
 from ..rows.scaling import spread
 from ..sources import Reject, SourceError
@@ -102,7 +102,8 @@ class Session:
     def run(self, observe: Callable[[TrainingState], Observer]) -> TrainingState:
         """Learn to the end, or until `stop`.
 
-        Two labels in the first chunk are taken to be all; where a third turns up, learning starts again with all.
+        Two labels in the first chunk are taken to be all; where a third turns up, learning starts again with all. It
+        also starts again, having looked at all rows, where one is not as the first rows of a table had shown.
 
         Parameters
         ----------
@@ -113,21 +114,30 @@ class Session:
         -------
         TrainingState
         """
-        if self.checkpoint is not None:
-            state = TrainingState.resumed(self.plan, self.checkpoint["state"])
-        else:
-            state = start(self.plan, self.notes.append)
         began = time.perf_counter()
-        try:
-            self._learn(state, observe)
-        except NewLabelError as error:
-            if self.plan.labels is not None or not self.plan.reread:
-                raise
-            self.notify(f"{error}: starting again with all labels")
+        all_labels = look_at_all = False
+        while True:
+            try:
+                if self.checkpoint is not None:
+                    state = TrainingState.resumed(self.plan, self.checkpoint["state"])
+                else:
+                    state = start(self.plan, self.notes.append, all_labels, look_at_all)
+                    if all_labels or look_at_all:
+                        self._forget_checkpoints(state)
+                began = time.perf_counter()
+                self._learn(state, observe)
+                break
+            except NewLabelError as error:
+                if self.plan.labels is not None or not self.plan.reread or all_labels:
+                    raise
+                self.notify(f"{error}: starting again with all labels")
+                all_labels = True
+            except DisprovedError as error:
+                if not self.plan.reread or look_at_all:
+                    raise
+                self.notify(f"{error}; starting again, having looked at all rows")
+                look_at_all = True
             self.checkpoint, self.notes = None, []
-            state = start(self.plan, self.notes.append, all_labels=True)
-            self._forget_checkpoints(state)
-            self._learn(state, observe)
         self.seconds = time.perf_counter() - began
         return state
 

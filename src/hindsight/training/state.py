@@ -247,7 +247,12 @@ def check_state(plan: Plan, own: dict[str, Any]) -> None:
     check_scale(own["scale"], each[0].features)
 
 
-def start(plan: Plan, notify: Callable[[str], None] = lambda _: None, all_labels: bool = False) -> TrainingState:
+def start(
+    plan: Plan,
+    notify: Callable[[str], None] = lambda _: None,
+    all_labels: bool = False,
+    look_at_all: bool = False,
+) -> TrainingState:
     """The state before the first row.
 
     Labels, the scale, and the features where the geometry must know them all, are found by a pass over the rows if
@@ -262,6 +267,9 @@ def start(plan: Plan, notify: Callable[[str], None] = lambda _: None, all_labels
     all_labels : bool, default False
         Whether to read all rows for their labels. Otherwise two labels in the first chunk are taken to be all, and
         learning raises a `NewLabelError` if they are not.
+    look_at_all : bool, default False
+        Whether to look at all rows for what the columns of a table hold. Otherwise the first ones show it, and reading
+        raises a `DisprovedError` where a later one does not agree.
 
     Returns
     -------
@@ -274,7 +282,7 @@ def start(plan: Plan, notify: Callable[[str], None] = lambda _: None, all_labels
     >>> state.labels, state.features, state.rows_done
     (['benign', 'malignant'], 30, 0)
     """
-    source = plan.open()
+    source = plan.open(look_at_all)
     learners, classify = plan.make(), plan.classify()
     if plan.scale not in SCALES:
         raise ValueError(f"scale must be one of {', '.join(SCALES)}; got {plan.scale!r}")
@@ -293,13 +301,14 @@ def start(plan: Plan, notify: Callable[[str], None] = lambda _: None, all_labels
     if not source.reread and pending is None:
         pending = plan.chunks(source)
     scale = {"kind": "row-unit"} if plan.scale == "row-unit" else None
-    source_state = earlier = None
+    source_state = source.state() if getattr(source, "table", None) is not None else None
+    earlier = None
     reasons = reasons_for_a_pass(plan, source, learners, classify and labels is None)
     if reasons:
         if not source.reread:
             raise SourceError(f"{ONCE}, but {' and '.join(reasons)} takes a pass of its own")
         notify(f"a first pass over the rows for {' and '.join(reasons)}")
-        source = plan.open()
+        source = plan.open(look_at_all)
         met, measure, earlier = survey(plan, source)
         labels = in_order(met) if classify and labels is None else labels
         scale = measure.scale(plan.scale) if SCALES[plan.scale] else scale

@@ -35,6 +35,7 @@ from .table import (
     IGNORE,
     OPEN_QUOTE,
     TARGET,
+    TEXT,
     WEIGHT,
     parse_table,
 )
@@ -45,7 +46,7 @@ __all__ = [
     "INDEX_TOO_HIGH",
     "INDEX_TOO_LOW", "INITIAL_PREDICTION", "LABEL", "LINE", "NOT_ASCENDING", "NOT_A_PAIR", "NO_BAR", "NO_NAME",
     "NO_NAMESPACE", "NO_ROOM", "NO_SPACE", "OPEN_QUOTE", "PAD", "QUOTE", "REPEATED_INDEX", "ROWS", "STATUS", "STOP",
-    "TARGET",
+    "TARGET", "TEXT",
     "WEIGHT", "WIDTH", "HashLookup", "IndexLookup", "NameLookup", "SparseRows", "SvmlightGrammar",
     "VowpalWabbitGrammar", "column_of_name", "parse_any_number", "parse_sparse", "parse_table", "rehash",
     "sort_and_sum",

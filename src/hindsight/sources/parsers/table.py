@@ -6,7 +6,7 @@ from .lookups import hash_bytes
 from .numbers import MAX_WHOLE, parse_number
 from .records import DONE, NO_ROOM, STATUS, add_bad, add_row, count, defer, is_space
 
-IGNORE, FEATURE, TARGET, WEIGHT, CATEGORY = range(5)  # roles of a column
+IGNORE, FEATURE, TARGET, WEIGHT, CATEGORY, TEXT = range(6)  # roles of a column; text is always deferred
 TOO_FEW, TOO_MANY, OPEN_QUOTE, AFTER_QUOTE = range(4)  # what is wrong with a record
 
 
@@ -61,11 +61,11 @@ def parse_table(
                     a += 1
                 while b > a and is_space(buf[b - 1]):
                     b -= 1
-                if role != IGNORE and role != CATEGORY:
+                if IGNORE < role < CATEGORY:
                     v, k, good = parse_number(buf, a)
                     good = good if k == b else 0
             else:
-                if role != IGNORE and role != CATEGORY:
+                if IGNORE < role < CATEGORY:
                     v, i, good = parse_number(buf, i)
                 if i > end:
                     good, i = 0, a

@@ -1,0 +1,82 @@
+"""`hindsight look`: what a table holds, and what `learn` would make of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from .app import app, one_line_errors
+from .options import separator_of, types_of
+from .text import print_lines, split
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@app.command()
+def look(
+    data: Annotated[str, typer.Argument(metavar="FILE", help="A table in any form that `learn` reads.")],
+    target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
+    types: Annotated[str | None, typer.Option(help="What columns hold: age:number,zip:category.")] = None,
+    ignore: Annotated[str | None, typer.Option(help="Columns to leave out: A,B,C.")] = None,
+    format: Annotated[str | None, typer.Option(help="The format, where neither name nor content show it.")] = None,
+    header: Annotated[
+        bool | None, typer.Option("--header/--no-header", help="Whether the first line names the columns.")
+    ] = None,
+    separator: Annotated[str | None, typer.Option(help="What separates fields: one character, tab or space.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="The encoding of text, as latin-1.")] = None,
+    decimal: Annotated[str | None, typer.Option(help="The decimal sign: . or a comma.")] = None,
+    na: Annotated[str | None, typer.Option(help="Further words for a missing value: A,B,C.")] = None,
+    rows: Annotated[int, typer.Option(min=0, help="How many rows to look at; 0 is all.")] = 0,
+) -> None:
+    """Look at a table: types, missing and different values, ranges, the target, and what `learn` would do."""
+    with one_line_errors():
+        from ..sources import open_source
+
+        source = open_source(
+            data, target, ignore=split(ignore or ""), format=format, header=header, separator=separator_of(separator),
+            missing="indicator", strict=False, types=types_of(types), encoding=encoding, decimal=decimal,
+            na=[] if na is None else [word.strip() for word in na.split(",")], scan=rows,
+        )  # fmt: skip
+        print_lines(Console(), lines(data, source, target))
+
+
+def lines(data: str, source: Any, target: str | None) -> Iterator[str]:
+    """What is seen, and what would be done."""
+    from ..sources.tables.describe import describe_columns, dialect_lines, order_warnings, target_lines
+
+    decisions = getattr(source, "decisions", None)
+    if decisions is None:
+        yield f"{data}: {source.kind} rows of named features: there are no columns to decide on"
+        return
+    seen = max(e.rows for e in decisions.evidence.values())
+    yield f"{data}: {seen:,} {'rows' if decisions.complete else 'first rows'}, {len(decisions.columns):,} columns"
+    yield from dialect_lines(source, decisions.decimal)
+    yield from describe_columns(source)
+    if target is not None:
+        e = decisions.evidence[target]
+        yield f"target {target!r}: {e.given:,} values" + (f", {e.missing:,} missing" if e.missing else "")
+        yield from target_lines(e)
+        yield from (f"warning: {line}" for line in order_warnings(e))
+    yield from what_learn_does(source, target)
+
+
+def what_learn_does(source: Any, target: str | None) -> Iterator[str]:
+    """What `learn` would do with the table."""
+    from ..sources.tables.decisions import LEFT_OUT
+
+    decisions = source.decisions
+    out = [name for name, decided in decisions.columns.items() if decided.type in LEFT_OUT]
+    how = "plain numbers" if source.table is None else f"{source.kind} rows, {len(source.names):,} features so far"
+    yield f"learn would read it as {how}" if source.table is None else f"learn would make {how}"
+    if out:
+        yield f"learn would leave out: {', '.join(out)} (--types NAME:category keeps one)"
+    if target is None:
+        yield "say which column to predict: --target COLUMN"
+    elif target in decisions.columns:
+        e = decisions.evidence[target]
+        labels = decisions.columns[target].type != "number" or len(e.numbers) == 2
+        many = len(e.words) if e.odd else len(e.numbers)
+        yield f"learn would predict {f'labels ({many:,})' if labels else 'a number'}: --loss says otherwise"

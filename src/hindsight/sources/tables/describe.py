@@ -1,0 +1,118 @@
+"""What was decided about a table, in lines for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .decisions import LEFT_OUT
+from .table import Decisions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from .evidence import ColumnEvidence
+
+SHOWN = 40  # columns
+NAMES = {"\t": "tab", " ": "blanks"}
+
+
+def decisions_of(source: Any, state: dict[str, Any] | None) -> Decisions | None:
+    """The decisions that a state holds, otherwise those of the source; None for a plain table."""
+    if state is not None and "table" in state:
+        found = Decisions.from_state(state["table"])
+        found.evidence = source.decisions.evidence
+        return found
+    return source.decisions if source.table is not None else None
+
+
+def describe_table(source: Any, decisions: Decisions | None) -> Iterator[str]:
+    """The dialect, and a line for each column of a table that is not plain."""
+    yield from dialect_lines(source, "." if decisions is None else decisions.decimal)
+    if decisions is None:
+        return
+    names = list(decisions.columns)
+    width = min(30, max(6, *map(len, names)))
+    yield f"{'column':<{width}}  {'type':<10}  remark"
+    for name in names[:SHOWN]:
+        decided = decisions.columns[name]
+        kind, remarks = decided.type, [decided.why] if decided.why else []
+        asked = source.asked
+        if name in asked.ignore or (asked.features is not None and name not in (*asked.features, asked.target)):
+            kind, remarks = "left out", ["as asked"]
+        elif name == asked.target:
+            kind = "target"
+            remarks = ["numbers" if decided.type == "number" else "labels", *remarks]
+        elif name == asked.weight:
+            kind, remarks = "weight", []
+        elif kind in LEFT_OUT:
+            remarks.append("left out")
+        e = decisions.evidence.get(name)
+        if e is not None and e.missing:
+            remarks.append(f"{100 * e.missing / max(1, e.rows):.3g} % missing")
+        yield f"{one_line(name, width):<{width}}  {kind:<10}  {'; '.join(remarks)}"
+    if len(names) > SHOWN:
+        yield f"... and {len(names) - SHOWN:,} more columns (hindsight look shows all)"
+    seen = max((e.rows for e in decisions.evidence.values()), default=0)
+    if seen:
+        yield f"types from {'all' if decisions.complete else 'the first'} {seen:,} rows (--types says otherwise)"
+
+
+def dialect_lines(source: Any, decimal: str) -> Iterator[str]:
+    """The dialect of a text table that is not plain CSV."""
+    d = getattr(source, "dialect", None)
+    if d is not None and (d.encoding, d.separator, d.quote, d.header, decimal) != ("utf-8", ",", '"', True, "."):
+        sign = "comma" if decimal == "," else "point"
+        separator, header = NAMES.get(d.separator, repr(d.separator)), "a header" if d.header else "no header"
+        yield f"text: {d.encoding}, separator {separator}, quote {d.quote}, {header}, decimal {sign}"
+    yield from source.renamed
+
+
+def describe_columns(source: Any) -> Iterator[str]:
+    """What was seen of each column: missing and different values, range or most frequent values."""
+    decisions = source.decisions
+    names = list(decisions.columns)
+    width = min(30, max(6, *map(len, names)))
+    yield f"{'column':<{width}}  {'type':<10}  {'missing':>9}  {'different':>9}  values"
+    for name in names:
+        e, decided = decisions.evidence[name], decisions.columns[name]
+        kind = "target" if name == source.asked.target else decided.type
+        different = f"{e.distinct:,}" + ("+" if e.many else "")
+        yield f"{one_line(name, width):<{width}}  {kind:<10}  {e.missing:>9,}  {different:>9}  {values_of(e, decided)}"
+
+
+def values_of(e: ColumnEvidence, decided: Any) -> str:
+    """The range of numbers, or the most frequent texts."""
+    if e.given == 0:
+        return "none"
+    if decided.type == "number" or (not e.odd and e.numbers):
+        return f"{e.low:g} to {e.high:g}"
+    common = e.words.most_common(3)
+    more = ", ..." if len(e.words) > 3 else ""
+    form = f"{decided.form}: " if decided.type == "date" else ""
+    return form + ", ".join(f"{one_line(word, 24)} ({count:,})" for word, count in common) + more
+
+
+def order_warnings(e: ColumnEvidence) -> Iterator[str]:
+    """What is suspicious about the order of the targets: a learner of one pass sees them in that order."""
+    if e.numbers and not e.odd and len(e.numbers) > 2 and (e.rising or e.falling):
+        yield f"the target {e.name!r} is sorted: rows in another order would be learnt from better (shuffle them)"
+    elif e.numbers and not e.odd and len(e.numbers) == 2 and (e.rising or e.falling):
+        yield f"the target {e.name!r} comes in two blocks: shuffle the rows"
+    elif 1 < len(e.words) <= 100 and e.odd and e.given > 4 * len(e.words) and e.changes < 2 * len(e.words):
+        yield f"the target {e.name!r} comes in blocks of one label: shuffle the rows"
+
+
+def target_lines(e: ColumnEvidence) -> Iterator[str]:
+    """The distribution of the target."""
+    if e.odd or len(e.numbers) <= 20:
+        counts: Sequence[tuple[str, int]] = e.words.most_common(20)
+        for word, count in counts:
+            yield f"  {one_line(word, 30):<30}  {count:>9,}  {100 * count / max(1, e.given):5.1f} %"
+    else:
+        yield f"  numbers from {e.low:g} to {e.high:g}, {len(e.numbers):,}{'+' if e.many else ''} different"
+
+
+def one_line(text: str, width: int) -> str:
+    """Text in one line of at most this width."""
+    text = text if text.isprintable() else repr(text)[1:-1]
+    return text if len(text) <= width else text[: width - 1] + "…"

@@ -1,0 +1,229 @@
+"""One encoder per type of column: cells become numbers, and names of features that are 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...rows.labels import number_text
+from .cells import FALSE_WORDS, HARD_WORDS, SOFT_WORDS, TRUE_WORDS, Cells, is_word, parse_numbers
+from .dates import parse_dates, years
+
+if TYPE_CHECKING:
+    from .decisions import ColumnDecision
+
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+          "November", "December")  # fmt: skip
+
+
+@dataclass
+class Marks:
+    """Features that are 1: of each of `rows`, the name `texts[codes]` in a namespace."""
+
+    space: str
+    rows: np.ndarray
+    codes: np.ndarray
+    texts: list[str]
+
+
+@dataclass
+class Encoded:
+    """What an encoder made of the cells of a column.
+
+    Attributes
+    ----------
+    values : ndarray or None
+        The number of each row, NaN where it is missing; None for a column that gives no number.
+    missing : ndarray of int
+        The rows without a value.
+    marks : list of Marks
+        Features that are 1.
+    faults : ndarray of int
+        Rows whose cell is not of the type, with `reason` to say why.
+    """
+
+    values: np.ndarray | None
+    missing: np.ndarray
+    marks: list[Marks] = field(default_factory=list)
+    faults: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    texts: Any = None  # of the faults
+    reason: str = ""
+
+
+class Encoder:
+    """The encoder of a column; `decided` says what it holds."""
+
+    numeric = True  # whether it gives a number
+    as_text = False  # whether plain numbers are needed as they are written
+    spaces: tuple[str, ...] = ()
+
+    def __init__(self, decided: ColumnDecision, na: tuple[str, ...] = (), decimal: str = ".") -> None:
+        self.decided, self.decimal = decided, decimal
+        soft = SOFT_WORDS if decided.soft else ()
+        self.na = tuple(dict.fromkeys((*HARD_WORDS, *na, *decided.words, *soft)))
+
+    def encode(self, cells: Cells) -> Encoded:
+        """Numbers, names and faults of the cells."""
+        raise NotImplementedError
+
+    def _given(self, cells: Cells) -> tuple[np.ndarray, np.ndarray, Any]:
+        """The rows without a value; those with text, and that text."""
+        import pyarrow as pa
+
+        gone = is_word(cells.texts, self.na)
+        if not gone.any():
+            return cells.rows[:0], cells.rows, cells.texts
+        return cells.rows[gone], cells.rows[~gone], cells.texts.filter(pa.array(~gone))
+
+    def _finish(self, values: np.ndarray, missing: np.ndarray, rows: np.ndarray, texts: Any, what: str) -> Encoded:
+        """Values that were read from text; those that are NaN were none."""
+        import pyarrow as pa
+
+        bad = ~np.isfinite(values[rows])
+        values[missing] = np.nan
+        return Encoded(values, missing, [], rows[bad], texts.filter(pa.array(bad)) if bad.any() else None, what)
+
+
+class NumberEncoder(Encoder):
+    """Numbers as they are, and as people write them."""
+
+    def __init__(self, decided: ColumnDecision, na: tuple[str, ...] = (), decimal: str = ".") -> None:
+        super().__init__(decided, na, decimal)
+        self.as_text = decimal == ","
+
+    def encode(self, cells: Cells) -> Encoded:
+        missing, rows, texts = self._given(cells)
+        values = cells.numbers
+        if len(rows):
+            values[rows] = parse_numbers(texts, self.decimal)
+        return self._finish(values, missing, rows, texts, "is not a number")
+
+
+class BooleanEncoder(Encoder):
+    """1 for words that mean true, 0 for those that mean false."""
+
+    def encode(self, cells: Cells) -> Encoded:
+        import pyarrow.compute as pc
+
+        missing, rows, texts = self._given(cells)
+        values = cells.numbers
+        lower = pc.utf8_lower(texts)
+        true, false = is_word(lower, TRUE_WORDS), is_word(lower, FALSE_WORDS)
+        values[rows] = np.where(true, 1.0, np.where(false, 0.0, np.nan))
+        return self._finish(values, missing, rows, texts, "is neither true nor false")
+
+
+class CategoryEncoder(Encoder):
+    """A feature "column=value" for every value, from its first appearance on."""
+
+    numeric, as_text = False, True
+
+    def __init__(self, decided: ColumnDecision, na: tuple[str, ...] = (), decimal: str = ".") -> None:
+        super().__init__(decided, na, decimal)
+        self.spaces = (decided.name,)
+
+    def encode(self, cells: Cells) -> Encoded:
+        missing, rows, texts = self._given(cells)
+        marks = []
+        if len(rows):
+            coded = texts.dictionary_encode()
+            marks.append(Marks(self.spaces[0], rows, codes_of(coded), coded.dictionary.to_pylist()))
+        plain = np.ones(len(cells.numbers), bool)
+        plain[cells.rows] = False
+        if plain.any():  # of a table with typed columns
+            met, codes = np.unique(cells.numbers[plain], return_inverse=True)
+            marks.append(Marks(self.spaces[0], np.flatnonzero(plain), codes, [number_text(v) for v in met.tolist()]))
+        return Encoded(None, missing, marks)
+
+
+class DateEncoder(Encoder):
+    """The years since 2000, and features for month, weekday and (where there is a time) hour."""
+
+    as_text = True
+
+    def __init__(self, decided: ColumnDecision, na: tuple[str, ...] = (), decimal: str = ".") -> None:
+        super().__init__(decided, na, decimal)
+        self.spaces = tuple(f"{decided.name} {part}" for part in ("month", "weekday", "hour"))
+
+    def encode(self, cells: Cells) -> Encoded:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        missing, rows, texts = self._given(cells)
+        values = np.full(len(cells.numbers), np.nan)
+        stamps = parse_dates(texts, self.decided.form)
+        values[rows] = years(stamps)
+        out = self._finish(values, missing, rows, texts, f"is not a date like {self.decided.form}")
+        plain = np.ones(len(cells.numbers), bool)
+        plain[cells.rows] = False
+        out.faults = np.union1d(out.faults, np.flatnonzero(plain))
+        good = np.isfinite(values[rows])
+        if not good.any():
+            return out
+        rows, stamps = rows[good], stamps.filter(pa.array(good))
+        month, day = numbers_of(pc.month(stamps)), numbers_of(pc.day_of_week(stamps))
+        out.marks = [Marks(self.spaces[0], rows, month - 1, list(MONTHS)), Marks(self.spaces[1], rows, day, list(DAYS))]
+        if any(part in self.decided.form for part in ("%H", "%I", "time")):
+            out.marks.append(Marks(self.spaces[2], rows, numbers_of(pc.hour(stamps)), [str(h) for h in range(24)]))
+        return out
+
+
+class TextEncoder(Encoder):
+    """A feature "column=word" for every word, in lower case, and for neighbouring words where asked for."""
+
+    numeric, as_text = False, True
+
+    def __init__(self, decided: ColumnDecision, na: tuple[str, ...] = (), decimal: str = ".") -> None:
+        super().__init__(decided, na, decimal)
+        self.spaces, self.together = (decided.name,), int(decided.form or 1)
+
+    def encode(self, cells: Cells) -> Encoded:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        missing, rows, texts = self._given(cells)
+        if not len(rows):
+            return Encoded(None, missing)
+        lists = pc.split_pattern_regex(pc.utf8_lower(texts), r"[^\pL\pN']+")
+        words, of = lists.flatten(), numbers_of(pc.list_parent_indices(lists))
+        real = pc.greater(pc.binary_length(words), 0)
+        words, of = words.filter(real), of[np.from_dlpack(real.cast(pa.uint8())).astype(bool)]
+        marks, joined = [], words
+        for k in range(self.together):
+            if k:
+                if len(words) <= k:
+                    break
+                joined = pc.binary_join_element_wise(joined.slice(0, len(words) - k), words.slice(k), " ")
+                same = of[: len(of) - k] == of[k:]
+                some, whose = joined.filter(pa.array(same)), of[: len(of) - k][same]
+            else:
+                some, whose = words, of
+            coded = some.dictionary_encode()
+            pairs = np.unique(np.column_stack([whose, codes_of(coded)]), axis=0)
+            marks.append(Marks(self.spaces[0], rows[pairs[:, 0]], pairs[:, 1], coded.dictionary.to_pylist()))
+        return Encoded(None, missing, marks)
+
+
+def codes_of(coded: Any) -> np.ndarray:
+    """The codes of a dictionary-encoded array."""
+    return numbers_of(coded.indices)
+
+
+def numbers_of(values: Any) -> np.ndarray:
+    """An Arrow array of whole numbers, none missing, as int64."""
+    import pyarrow as pa
+
+    out: np.ndarray = np.from_dlpack(values.cast(pa.int64()))
+    return out
+
+
+ENCODERS: dict[str, type[Encoder]] = {
+    "number": NumberEncoder,
+    "boolean": BooleanEncoder,
+    "category": CategoryEncoder,
+    "date": DateEncoder,
+    "text": TextEncoder,
+}

@@ -1,0 +1,136 @@
+"""What was seen of a column, in bounded memory: enough to decide what it holds, and to describe it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from .cells import FALSE_WORDS, HARD_WORDS, SOFT_WORDS, TRUE_WORDS, Cells, is_word, parse_numbers
+from .dates import FORMATS, alive
+from .encoders import codes_of
+
+KEPT = 50_000  # different values that are counted; from there on "many"
+
+
+class ColumnEvidence:
+    """Counts of what the cells of a column could be.
+
+    Attributes
+    ----------
+    rows, missing, soft : int
+        Cells in all, those without a value, and those of them with a word that could also be a category.
+    plain : int
+        Plain numbers.
+    dotted, commaed : int
+        Texts that are numbers with a decimal point, or with a decimal comma.
+    texts : int
+        Texts that are not missing.
+    words : Counter
+        How often each text was met, up to `KEPT` different ones.
+    numbers : set of float
+        Different numbers, up to `KEPT`.
+    low, high : float
+        The range of the numbers.
+    """
+
+    def __init__(self, name: str, na: tuple[str, ...] = (), soft: bool = True) -> None:
+        self.name, self.hard = name, (*HARD_WORDS, *na)
+        self.soft_words = tuple(word for word in SOFT_WORDS if word not in na) if soft else ()
+        self.rows = self.missing = self.soft = self.plain = self.dotted = self.commaed = self.texts = 0
+        self.strictly_dotted = self.strictly_commaed = self.booleans = self.spaces = self.zeros = 0
+        self.words: Counter[str] = Counter()
+        self.soft_counts: Counter[str] = Counter()
+        self.odd: Counter[str] = Counter()  # texts that are no numbers
+        self.numbers: set[float] = set()
+        self.low, self.high, self.whole, self.many = np.inf, -np.inf, True, False
+        self.rising = self.falling = True  # the order of the numbers
+        self.last = np.nan
+        self.changes = 0  # from one text to another
+        self.last_text: str | None = None
+        self.dates: list[str] | None = None
+
+    def add(self, cells: Cells) -> None:
+        """Count the cells of more rows."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        n = len(cells.numbers)
+        self.rows += n
+        hard, soft = is_word(cells.texts, self.hard), is_word(cells.texts, self.soft_words)
+        self.missing += int(hard.sum() + soft.sum())
+        self.soft += int(soft.sum())
+        if soft.any():
+            self._count(self.soft_counts, cells.texts.filter(pa.array(soft)))
+        given = ~(hard | soft)
+        texts = cells.texts.filter(pa.array(given)) if not given.all() else cells.texts
+        plain = np.ones(n, bool)
+        plain[cells.rows] = False
+        values = cells.numbers[plain]
+        self.plain += len(values)
+        if len(texts):
+            self._add_texts(texts, pc)
+            dotted, commaed = parse_numbers(texts), parse_numbers(texts, ",")
+            self.dotted += int(np.isfinite(dotted).sum())
+            self.commaed += int(np.isfinite(commaed).sum())
+            self.strictly_dotted += int((np.isfinite(dotted) & ~np.isfinite(commaed)).sum())
+            self.strictly_commaed += int((np.isfinite(commaed) & ~np.isfinite(dotted)).sum())
+            no_number = ~np.isfinite(dotted) & ~np.isfinite(commaed)
+            if no_number.any():
+                self._count(self.odd, texts.filter(pa.array(no_number)))
+            either = np.where(np.isfinite(dotted), dotted, commaed)
+            whole = np.full(n, np.nan)
+            whole[plain] = values
+            whole[cells.rows[given]] = either
+            values = whole[np.isfinite(whole)]
+        self._add_numbers(values)
+
+    def _add_texts(self, texts: Any, pc: Any) -> None:
+        self.texts += len(texts)
+        lower = pc.utf8_lower(texts)
+        self.booleans += int(is_word(lower, (*TRUE_WORDS, *FALSE_WORDS)).sum())
+        self.spaces += int(pc.sum(pc.count_substring(texts, " ")).as_py())
+        self.zeros += int(pc.sum(pc.match_substring_regex(texts, r"^0\d+$")).as_py())
+        self._count(self.words, texts)
+        if self.dates is None:
+            self.dates = alive(texts.slice(0, 20), FORMATS)
+        self.dates = alive(texts, self.dates)
+        encoded = codes_of(texts.dictionary_encode())
+        self.changes += int((np.diff(encoded) != 0).sum()) + (self.last_text not in (None, texts[0].as_py()))
+        self.last_text = texts[-1].as_py()
+
+    def _count(self, into: Counter[str], texts: Any) -> None:
+        import pyarrow.compute as pc
+
+        found = pc.value_counts(texts)
+        pairs = zip(found.field("values").to_pylist(), found.field("counts").to_pylist(), strict=True)
+        if len(into) < KEPT:
+            into.update(dict(pairs))
+        else:
+            self.many = True
+            into.update({text: count for text, count in pairs if text in into})
+
+    def _add_numbers(self, values: np.ndarray) -> None:
+        if not len(values):
+            return
+        self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
+        self.whole = self.whole and bool((values == np.floor(values)).all())
+        if len(self.numbers) < KEPT:
+            self.numbers.update(np.unique(values).tolist())
+        else:
+            self.many = True
+        steps = np.diff(values, prepend=values[0] if np.isnan(self.last) else self.last)
+        self.rising, self.falling = self.rising and bool((steps >= 0).all()), self.falling and bool((steps <= 0).all())
+        self.last = float(values[-1])
+
+    @property
+    def given(self) -> int:
+        """Cells that have a value."""
+        return self.rows - self.missing
+
+    @property
+    def distinct(self) -> int:
+        """Different values, up to the number that is counted."""
+        words = len(self.words) if self.odd or not (self.dotted or self.commaed) else 0
+        return words + (len(self.numbers) if not self.odd or self.plain else 0)

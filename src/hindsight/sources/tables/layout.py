@@ -1,0 +1,311 @@
+"""From the cells of all columns to rows, targets and weights, with features that may join at any time."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import SourceError
+from ...rows.labels import label_number, number_text
+from ..labels import label_fault, label_text
+from ..names import NameDictionary
+from .cells import Cells
+from .decisions import LEFT_OUT, ColumnDecision
+from .encoders import ENCODERS, CategoryEncoder, Encoder, NumberEncoder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..base import ReadOptions
+    from .encoders import Encoded, Marks
+
+LIMIT = 1 << 18  # features; names that come later share BUCKETS features per column
+BUCKETS = 1 << 10
+GONE = "{} is missing"
+
+
+@dataclass
+class EncodedRows:
+    """Rows as encoded: those of `keep`, faults by row (column, reason), how many had no target or were skipped."""
+
+    X: Any
+    y: np.ndarray | None
+    weight: np.ndarray | None
+    keep: np.ndarray
+    faults: dict[int, tuple[str, str]]
+    unlabelled: int
+    skipped: int
+
+
+class TableLayout:
+    """The encoders of the columns of a table and the numbering of their features.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        The columns of the table.
+    decided : dict of str to ColumnDecision
+        What each of them holds.
+    options : ReadOptions
+        How to read.
+    where : str
+        The table, for messages.
+    decimal : {".", ","}
+        Its decimal sign.
+    grows : bool
+        Whether rows are sparse in any case, so that features may join: those of a stream, which is read once.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[str],
+        decided: dict[str, ColumnDecision],
+        options: ReadOptions,
+        where: str,
+        decimal: str = ".",
+        grows: bool = False,
+    ) -> None:
+        self.columns, self.decided, self.options, self.where = list(columns), decided, options, where
+        self.decimal, self.frozen = decimal, False
+        used = self.columns if options.features is None else list(options.features)
+        out = {options.target, options.weight, *options.ignore}
+        na = tuple(options.na)
+        self.used = [name for name in used if name not in out and name in decided]
+        self.encoders: dict[str, Encoder] = {
+            name: ENCODERS[decided[name].type](decided[name], na, decimal)
+            for name in self.used
+            if decided[name].type not in LEFT_OUT
+        }
+        if not self.encoders:
+            raise SourceError(
+                f"{where}: there is no column to learn from besides the target {options.target!r}: every other one is "
+                "constant, an identifier or left out (--types NAME:category says otherwise)"
+            )
+        self.target = self._target(na)
+        self.weight: Encoder | None = None
+        if options.weight is not None:
+            self.weight = NumberEncoder(ColumnDecision(options.weight, "number"), na, decimal)
+        gone = [GONE.format(name) for name in self.encoders if decided[name].indicator]
+        self.fixed = [name for name, encoder in self.encoders.items() if encoder.numeric]
+        self.fixed += gone if options.missing == "indicator" else []
+        twice = {name for name in self.fixed if self.fixed.count(name) > 1} if len(self.fixed) < 1000 else set()
+        if twice:
+            raise SourceError(f"{where}: two features would be named {twice.pop()!r}: rename a column, or --ignore it")
+        self.place = {name: j for j, name in enumerate(self.fixed)}
+        self.spaces = [space for encoder in self.encoders.values() for space in encoder.spaces]
+        self.kind = "sparse" if self.spaces or grows else "dense"
+        self.dictionary = NameDictionary(self.fixed, self.spaces, "=", unique=True)
+        self.number = {space: k for k, space in enumerate(self.spaces, 1)}
+        self.known: dict[tuple[int, str], int] = {}
+        self.sums = {name: (0.0, 0) for name, encoder in self.encoders.items() if encoder.numeric}
+
+    def _target(self, na: tuple[str, ...]) -> Encoder | None:
+        target = self.options.target
+        if target is None:
+            return None
+        decided = self.decided[target]
+        kind = NumberEncoder if decided.type == "number" else CategoryEncoder
+        return kind(decided, na, self.decimal)
+
+    def encoder(self, name: str) -> Encoder | None:
+        """The encoder of a column; None where it is not used."""
+        if name == self.options.target:
+            return self.target
+        return self.weight if name == self.options.weight else self.encoders.get(name)
+
+    def encode(self, n: int, cells: dict[str, Cells]) -> EncodedRows:
+        """Rows, targets and weights from the cells of the columns."""
+        self.faults: dict[int, tuple[str, str]] = {}
+        gone = np.zeros(n, bool)
+        found: list[tuple[str, Encoded]] = []
+        for name, encoder in self.encoders.items():
+            out = encoder.encode(cells[name])
+            self._add_faults(name, out)
+            if len(out.missing):
+                if self.options.missing == "skip":
+                    gone[out.missing] = True
+                elif self.options.missing == "error":
+                    for t in out.missing.tolist():
+                        self.faults.setdefault(t, (name, "the value is missing"))
+            found.append((name, out))
+        y, unlabelled = self._targets(n, cells)
+        weight = self._weights(n, cells)
+        if unlabelled.any():
+            weight = np.ones(n) if weight is None else weight
+            weight[unlabelled] = 0.0
+        keep = ~gone
+        keep[list(self.faults)] = False
+        skipped = int((gone & ~np.isin(np.arange(n), list(self.faults))).sum())
+        X = self._matrix(n, found)
+        if not keep.all():
+            X, y = X[keep], None if y is None else y[keep]
+            weight = None if weight is None else weight[keep]
+        return EncodedRows(X, y, weight, keep, self.faults, int((unlabelled & keep).sum()), skipped)
+
+    def _add_faults(self, name: str, out: Encoded) -> None:
+        texts = None if out.texts is None else out.texts.to_pylist()
+        for k, t in enumerate(out.faults.tolist()):
+            value = repr(texts[k])[:60] if texts is not None and k < len(texts) else "a number"
+            self.faults.setdefault(t, (name, f"{value} {out.reason}"))
+
+    def _weights(self, n: int, cells: dict[str, Cells]) -> np.ndarray | None:
+        if self.weight is None:
+            return None
+        name = self.weight.decided.name
+        out = self.weight.encode(cells[name])
+        assert out.values is not None
+        self._add_faults(name, out)
+        for t in out.missing.tolist():
+            self.faults.setdefault(t, (name, "the weight is missing"))
+        for t in np.flatnonzero(out.values < 0.0).tolist():
+            self.faults.setdefault(t, (name, f"weight {float(out.values[t])!r} must be at least 0"))
+        return np.nan_to_num(out.values)
+
+    def _targets(self, n: int, cells: dict[str, Cells]) -> tuple[np.ndarray | None, np.ndarray]:
+        """Targets, NaN or "" where they are missing, and which are."""
+        unlabelled = np.zeros(n, bool)
+        if self.target is None:
+            return None, unlabelled
+        name = self.target.decided.name
+        out = self.target.encode(cells[name])
+        unlabelled[out.missing] = True
+        self._add_faults(name, out)
+        if out.values is not None:
+            y = out.values
+            if self.options.labels:
+                y = np.where(unlabelled, "", label_text(np.nan_to_num(y)))
+            return y, unlabelled
+        y = np.full(n, "", object)
+        for marks in out.marks:
+            texts = [canonical(text) for text in marks.texts]
+            y[marks.rows] = np.array(texts, object)[marks.codes]
+            reasons = {k: fault for k, text in enumerate(texts) if (fault := label_fault(text))}
+            if self.options.labels is False:
+                reasons = {k: f"{text!r} is not a number: choose a classifier" for k, text in enumerate(texts)}
+            for k, why in reasons.items():
+                for t in marks.rows[marks.codes == k].tolist():
+                    self.faults.setdefault(t, (name, why))
+        return y.astype(str) if n else np.zeros(0, "<U1"), unlabelled
+
+    def _matrix(self, n: int, found: list[tuple[str, Encoded]]) -> Any:
+        X = np.zeros((n, len(self.fixed)))
+        marks: list[Marks] = []
+        late: list[tuple[str, np.ndarray]] = []
+        for name, out in found:
+            if out.values is not None:
+                X[:, self.place[name]] = self._filled(name, out)
+            if len(out.missing) and self.options.missing == "indicator":
+                column = self.place.get(GONE.format(name))
+                if column is not None:
+                    X[out.missing, column] = 1.0
+                elif self.kind == "sparse":
+                    late.append((GONE.format(name), out.missing))
+                elif not self.frozen:
+                    self.faults.setdefault(int(out.missing[0]), (name, "a value is missing for the first time"))
+            marks += out.marks
+        if self.kind == "dense":
+            return X
+        return self._sparse(X, marks, late)
+
+    def _filled(self, name: str, out: Encoded) -> np.ndarray:
+        """The values of a column, with those that are missing filled in."""
+        values = out.values
+        assert values is not None
+        values = np.where(np.isfinite(values), values, np.nan)
+        if self.options.missing != "mean":
+            return np.nan_to_num(values, copy=False)
+        total, count = self.sums[name]
+        if self.frozen:
+            return np.where(np.isnan(values), total / max(1, count), values)
+        given = ~np.isnan(values)
+        totals = np.cumsum(np.concatenate([[total], np.where(given, values, 0.0)]))
+        counts = count + np.concatenate([[0], np.cumsum(given)])
+        self.sums[name] = float(totals[-1]), int(counts[-1])
+        return np.where(given, values, totals[:-1] / np.maximum(counts[:-1], 1))
+
+    def _sparse(self, X: np.ndarray, marks: list[Marks], late: list[tuple[str, np.ndarray]]) -> Any:
+        """Numbers and marks as sparse rows; new names are numbered by the row, then the column, that they come from."""
+        from scipy.sparse import csr_matrix
+
+        new: list[tuple[int, int, str, int]] = [(int(rows[0]), -1, name, 0) for name, rows in late]
+        for order, each in enumerate(marks):
+            space = self.number[each.space]
+            met, first = np.unique(each.codes, return_index=True)
+            for k, at in zip(met.tolist(), first.tolist(), strict=True):
+                if (space, each.texts[k]) not in self.known:
+                    new.append((int(each.rows[at]), order, each.texts[k], space))
+        for _, _, text, space in sorted(new):
+            if (space, text) not in self.known:
+                self._add(space, text)
+        rows, columns = np.nonzero(X)
+        parts = [(rows, columns, X[rows, columns])]
+        for name, gone in late:
+            parts.append((gone, np.full(len(gone), self.known[0, name]), np.ones(len(gone))))
+        for each in marks:
+            space, ids = self.number[each.space], np.full(len(each.texts), -1, np.int64)
+            for k in np.unique(each.codes).tolist():
+                key = space, each.texts[k]
+                ids[k] = self.known[key] if key in self.known else self._bucket(*key)
+            parts.append((each.rows, ids[each.codes], np.ones(len(each.rows))))
+        rows, columns, values = (np.concatenate([part[k] for part in parts]) for k in range(3))
+        out = csr_matrix((values, (rows, columns)), shape=(len(X), self.width))
+        out.sort_indices()
+        return out
+
+    def _add(self, space: int, text: str) -> None:
+        if len(self.dictionary) < LIMIT or space == 0:
+            self.known[space, text] = self.dictionary.add(text, space)
+        else:
+            self._bucket(space, text)
+
+    def _bucket(self, space: int, text: str) -> int:
+        """The feature that a name shares which came too late for one of its own."""
+        name = f"#{zlib.crc32(text.encode()) % BUCKETS}"
+        if (space, name) not in self.known:
+            self.known[space, name] = self.dictionary.add(name, space)
+        return self.known[space, name]
+
+    @property
+    def width(self) -> int:
+        """The number of features so far."""
+        return max(len(self.dictionary), len(self.fixed))
+
+    def names(self, width: int) -> Sequence[str]:
+        """The features: fixed ones first, then those that joined, in order of first appearance."""
+        return self.dictionary.names(max(width, len(self.fixed)))
+
+    def numbering(self, width: int) -> dict[str, Any]:
+        """How the features are numbered, for `restore`."""
+        return self.dictionary.state(max(width, len(self.fixed)))
+
+    def restore(self, state: dict[str, Any]) -> int:
+        """Number the features as they were before; returns how many there are."""
+        if state["names"][: len(self.fixed)] != list(self.names(0)) or state["spaces"] != self.spaces:
+            raise SourceError(f"{self.where}: its features are not those that were read before")
+        self.dictionary.restore(state)
+        stems = ["", *(self.dictionary._stem(space) for space in self.spaces)]
+        self.known = {}
+        for j, (name, k) in enumerate(zip(state["names"], state["space"], strict=True)):
+            if j >= len(self.fixed):
+                bare = k == 0 and name.startswith("=")
+                self.known[k, name[1:] if bare else name[len(stems[k]) :]] = j
+        return len(state["names"])
+
+    def write_sums(self) -> list[str]:
+        """The sums of the running means, exactly."""
+        return [f"{total.hex()} {count}" for total, count in self.sums.values()]
+
+    def read_sums(self, texts: Sequence[str]) -> None:
+        """Take up the running means where `write_sums` left them."""
+        for name, text in zip(self.sums, texts, strict=True):
+            total, count = text.split()
+            self.sums[name] = float.fromhex(total), int(count)
+
+
+def canonical(text: str) -> str:
+    """A label; a number in its shortest form."""
+    value = label_number(text)
+    return text if value != value else number_text(value)

@@ -1,0 +1,105 @@
+"""What sources of ordinary tables share: decisions about columns, how they are said, kept, and corrected."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ...errors import DisprovedError, SourceError
+from ..base import ReadOptions, suggestion
+from .decisions import ColumnDecision, check_given, decide, parse_types, table_decimal
+from .layout import TableLayout
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .evidence import ColumnEvidence
+
+HELP = {"the value is missing": "--missing indicator takes it", "a value is missing": "--missing zero takes it"}
+
+
+class Decisions:
+    """What was decided about a table: its columns, its decimal sign, and how much of it was seen.
+
+    Attributes
+    ----------
+    columns : dict of str to ColumnDecision
+        By name, in the order of the table.
+    decimal : {".", ","}
+        The decimal sign.
+    complete : bool
+        Whether all rows were seen; otherwise a later row may disprove a decision.
+    evidence : dict of str to ColumnEvidence
+        What was seen; empty where decisions come from a model.
+    """
+
+    def __init__(
+        self,
+        columns: dict[str, ColumnDecision],
+        decimal: str,
+        complete: bool,
+        evidence: dict[str, ColumnEvidence] | None = None,
+    ) -> None:
+        self.columns, self.decimal, self.complete, self.evidence = columns, decimal, complete, evidence or {}
+
+    @classmethod
+    def made(cls, evidence: dict[str, ColumnEvidence], options: ReadOptions, complete: bool, where: str) -> Decisions:
+        """Decide from what was seen, and from what was asked for."""
+        names = list(evidence)
+        check_given(options.types, names, where)
+        given = parse_types(options.types)
+        chosen = options.categorical
+        for name in () if isinstance(chosen, str) else chosen:
+            given.setdefault(name, ("category", ""))
+        decimal = options.decimal or table_decimal(list(evidence.values()))
+        columns = {
+            name: decide(e, decimal, given.get(name), complete, name == options.target) for name, e in evidence.items()
+        }
+        return cls(columns, decimal, complete, evidence)
+
+    def to_state(self) -> dict[str, Any]:
+        """The decisions as plain values."""
+        columns = [decided.plain() for decided in self.columns.values()]
+        return {"columns": columns, "decimal": self.decimal, "complete": self.complete}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Decisions:
+        """The decisions that `to_state` wrote."""
+        columns = {each["name"]: ColumnDecision(**each | {"words": tuple(each["words"])}) for each in state["columns"]}
+        return cls(columns, state["decimal"], state["complete"])
+
+    def is_plain(self, options: ReadOptions) -> bool:
+        """Whether every column that is used holds numbers, none of them missing or written in another way."""
+        return all(
+            (decided.type == "number" and not decided.indicator and not self._written(name))
+            or (name == options.target and decided.type == "category" and not decided.indicator)
+            for name, decided in self.columns.items()
+            if name not in options.ignore
+        )
+
+    def _written(self, name: str) -> bool:
+        """Whether numbers are written as only people write them, or there are words among them."""
+        from ..labels import is_number
+
+        e = self.evidence[name]
+        return bool(e.odd or e.commaed > e.dotted or not all(map(is_number, e.words)))
+
+    def layout(self, names: Sequence[str], options: ReadOptions, where: str, grows: bool) -> TableLayout:
+        """The encoders, for a table with these columns."""
+        for name in (*(options.features or ()), *options.ignore, options.target, options.weight):
+            if name is not None and name not in names:
+                raise SourceError(f"{where}: there is no column {name!r}{suggestion(name, names)}")
+        return TableLayout(names, self.columns, options, where, self.decimal, grows)
+
+    def disproved(self, where: str, unit: str, number: int, column: str, reason: str) -> DisprovedError:
+        """The error of a row that is not as the rows before it had shown."""
+        return DisprovedError(
+            f"{where}, {unit} {number}, column {column!r}: {reason}, unlike all rows before: say what the column holds "
+            f"with --types {column}:category (or number, date, text, ignore)"
+        )
+
+
+def strict_options(options: ReadOptions) -> ReadOptions:
+    """The options with which the strict reader reads a plain table."""
+    missing = options.missing if options.missing in ("error", "zero", "skip") else "error"
+    return replace(options, missing=missing, categorical=())

@@ -1,0 +1,368 @@
+"""Ordinary tables: what is found out about them, how their columns become features, and the command over forty."""
+
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import hindsight
+from hindsight import open_source
+from hindsight.cli import app
+from hindsight.errors import DisprovedError, SourceError
+from hindsight.sources.tables.cells import Cells, parse_numbers
+from hindsight.sources.tables.dates import FORMATS, alive, parse_dates
+from hindsight.sources.tables.decisions import ColumnDecision, decide
+from hindsight.sources.tables.encoders import ENCODERS
+from hindsight.sources.tables.evidence import ColumnEvidence
+from hindsight.sources.tables.sniff import sniff_dialect, sniff_encoding, sniff_format
+from ugly_tables import TABLES, write_all
+
+
+def run(*args, status=0, **more):
+    done = CliRunner().invoke(app, [str(arg) for arg in args], env={"COLUMNS": "200", "NO_COLOR": "1"}, **more)
+    assert done.exit_code == status, done.output
+    return done
+
+
+def read(path, target="y", chunk=1 << 20, **options):
+    """All rows of a source, dense, with its names."""
+    source = open_source(str(path), target, strict=False, chunk=chunk, **{"missing": "indicator"} | options)
+    chunks = list(source.chunks())
+    width = len(source.names)
+    X = np.vstack([full(c.X, width) for c in chunks])
+    y = None if chunks[0].y is None else np.concatenate([c.y for c in chunks])
+    return X, y, list(source.names), source, chunks
+
+
+def full(X, width):
+    X = X.toarray() if hasattr(X, "toarray") else X
+    return np.hstack([X, np.zeros((len(X), width - X.shape[1]))])
+
+
+# ---------------------------------------------------------------- sniffing
+
+
+@pytest.mark.parametrize(
+    ("text", "separator", "header"),
+    [
+        ("a,b\n1,2\n3,4\n", ",", True),
+        ("a;b\n1,5;2\n3;4,5\n", ";", True),
+        ("1,5;2\n3,5;4\n", ";", False),
+        ("a\tb c\n1\tx y\n2\tz w\n", "\t", True),
+        ("a|b\n1|2\n", "|", True),
+        ("1.0   2.5\n 3.0 4.5\n", " ", False),
+        ('name,"a, b"\nx,"1, 2"\ny,"3, 4"\n', ",", True),
+    ],
+)
+def test_separator_and_header(text, separator, header):
+    found = sniff_dialect(text.encode())
+    assert (found.separator, found.header) == (separator, header)
+
+
+def test_columns_that_are_asked_for_show_the_header():
+    assert sniff_dialect(b"2010,2011\n1,2\n", ["2011"]).header
+    assert not sniff_dialect(b"u,v,w\na,b,c\n", ["3"]).header
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"])
+def test_encodings(encoding, tmp_path):
+    rows = "".join(f"{k},{'Zürich' if k % 2 else 'Köln'},{k}\n" for k in range(30))
+    (tmp_path / "t.csv").write_bytes(("a,größe,y\n" + rows).encode(encoding))
+    assert read(tmp_path / "t.csv")[2] == ["a", "größe=Köln", "größe=Zürich"]
+
+
+def test_latin_1_is_found_where_cp1252_has_no_such_byte():
+    assert sniff_encoding(b"a\x81b\xe9") == "latin-1"
+
+
+def test_formats_from_content():
+    assert sniff_format(b"+1 1:0.5 7:1\n-1 2:3\n") == "svmlight"
+    assert sniff_format(b"1 |a x:2 y\n-1 | z\n") == "vw"
+    assert sniff_format(b"a|b\n1|2\n") == "csv"
+    assert sniff_format(b"2:30,1\n3:40,2\n") == "csv"
+
+
+# ---------------------------------------------------------------- cells
+
+
+def test_numbers_as_people_write_them():
+    texts = [
+        "$84,835.00",
+        "€ 5",
+        "-$3",
+        "(1,200)",
+        "12%",
+        "1'000'000",
+        "1 000.5",
+        ".5",
+        "+2",
+        "1e3",
+        "1,23",
+        "1,2345",
+        "x",
+        "$",
+        "1-2",
+    ]
+    found = parse_numbers(pa.array(texts)).tolist()
+    assert found[:10] == [84835.0, 5.0, -3.0, -1200.0, 12.0, 1e6, 1000.5, 0.5, 2.0, 1000.0]
+    assert np.isnan(found[10:]).all()
+
+
+@pytest.mark.parametrize(
+    "form", ["%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%b %d, %Y", "%d %B %Y", "%Y/%m/%d %H:%M", "%m/%d/%y %I:%M %p"]
+)
+def test_dates_are_found_in_every_form(form):
+    stamps = pd.date_range("2019-01-13 15:30", periods=40, freq="53h")
+    texts = pa.array([stamp.strftime(form) for stamp in stamps])
+    found = parse_dates(texts, alive(texts, FORMATS)[0]).to_pylist()
+    assert [stamp.date() for stamp in found] == [stamp.date() for stamp in stamps]
+
+
+def cells(*values):
+    return Cells(np.zeros(len(values)), np.arange(len(values)), pa.array(map(str, values), pa.string()))
+
+
+def decided(*values, name="x", decimal=".", complete=True):
+    evidence = ColumnEvidence(name)
+    evidence.add(cells(*values))
+    return decide(evidence, decimal, None, complete)
+
+
+def test_types_are_decided():
+    assert decided(1, 2.5, "", "-3").type == "number"
+    assert decided("yes", "no", "yes").type == "boolean"
+    assert decided("2020-01-02", "2020-01-03").type == "date"
+    assert decided("u", "v", "u").type == "category"
+    assert decided("u", "u", "u").type == "constant"
+    assert decided("", "NA", "?").type == "constant"
+    assert decided(*(f"{k:x}f" for k in range(100))).type == "identifier"
+    assert decided(*range(100), name="id").type == "identifier"
+    assert decided(*range(100), name="age").type == "number"
+    assert decided("01234", "99999", "00501").type == "category"
+    assert decided(*(f"it was {k} very good things {k}" for k in range(50))).type == "text"
+
+
+def test_a_word_among_numbers_is_one_for_missing_and_a_slip_is_not():
+    found = decided(*range(50), *["not measured"] * 10)
+    assert (found.type, found.words, found.indicator) == ("number", ("not measured",), True)
+    assert decided(*range(50), "12O").words == ()
+
+
+def test_soft_words_stay_categories_where_they_are_all_there_is():
+    found = decided("+", "-", "+", "-")
+    assert (found.type, found.soft) == ("category", False)
+
+
+# ---------------------------------------------------------------- encoders
+
+
+def test_category_boolean_text_and_date_encoders():
+    out = ENCODERS["category"](ColumnDecision("c", "category")).encode(cells("u", "v", "", "u"))
+    assert out.missing.tolist() == [2] and out.marks[0].rows.tolist() == [0, 1, 3]
+    out = ENCODERS["boolean"](ColumnDecision("b", "boolean")).encode(cells("Yes", "NO", "maybe"))
+    assert out.values[:2].tolist() == [1.0, 0.0] and out.faults.tolist() == [2]
+    out = ENCODERS["text"](ColumnDecision("t", "text", "2")).encode(cells("Good, good dog", "bad"))
+    words = {(int(r), m.texts[c]) for m in out.marks for r, c in zip(m.rows, m.codes, strict=True)}
+    assert words == {(0, "good"), (0, "dog"), (1, "bad"), (0, "good good"), (0, "good dog")}
+    out = ENCODERS["date"](ColumnDecision("d", "date", "iso time")).encode(cells("2000-01-01 05:00", "later"))
+    assert abs(out.values[0]) < 0.01 and out.faults.tolist() == [1]
+    assert [m.texts[m.codes[0]] for m in out.marks] == ["January", "Saturday", "5"]
+
+
+# ---------------------------------------------------------------- sources
+
+MIXED = "a,when,city,note,y\n" + "".join(
+    ",".join(
+        (
+            "NA" if k % 7 == 3 else str(k / 8),
+            f"2020-0{1 + k % 9}-1{k % 10}",
+            f"{'uvw'[k % 3]}{k // 100}",
+            f'"word{k % 11} and more words, {k % 5}"',
+            f"{k % 4}.5\n",
+        )
+    )
+    for k in range(300)
+)
+
+
+@pytest.mark.parametrize("missing", ["indicator", "zero", "mean", "skip"])
+def test_results_do_not_depend_on_chunks_nor_on_resuming(tmp_path, missing):
+    path = tmp_path / "t.csv"
+    path.write_text(MIXED)
+    X, y, names, _, _ = read(path, missing=missing)
+    small, y2, names2, _source, chunks = read(path, missing=missing, chunk=700)
+    assert len(chunks) > 5 and names == names2 and (small == X).all() and (y == y2).all()
+    again = open_source(str(path), "y", strict=False, missing=missing, chunk=700)
+    first = open_source(str(path), "y", strict=False, missing=missing, chunk=700)
+    given = first.chunks()
+    begun = [next(given) for _ in range(3)]
+    state, position = json.loads(json.dumps(first.state())), json.loads(json.dumps(begun[-1].position))
+    again.restore(state)
+    rest = list(again.chunks(position))
+    assert (np.vstack([full(c.X, len(names)) for c in begun + rest]) == X).all()
+
+
+def test_missing_rules(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,y\n2,1,1\n,2,2\n4,3,3\n,4,4\n")
+    X, _, names, _, _ = read(path)
+    assert names == ["a", "b", "a is missing"] and X[:, [0, 2]].tolist() == [[2, 0], [0, 1], [4, 0], [0, 1]]
+    assert read(path, missing="zero")[0][:, 0].tolist() == [2, 0, 4, 0]
+    assert read(path, missing="mean")[0][:, 0].tolist() == [2, 2, 4, 3]
+    X, _, _, _source, chunks = read(path, missing="skip")
+    assert X[:, 0].tolist() == [2, 4] and chunks[-1].position["skipped"] == 2
+    with pytest.raises(SourceError, match="line 3, column 'a': the value is missing"):
+        read(path, missing="error")
+
+
+def test_rows_without_a_target_have_no_weight(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,y\n1,u\n2,\n3,v\n")
+    _, y, _, _, chunks = read(path)
+    assert y.tolist() == ["u", "", "v"] and chunks[0].weight.tolist() == [1, 0, 1]
+
+
+def test_a_plain_table_is_read_as_before(tmp_path):
+    path = tmp_path / "t.csv"
+    rng = np.random.default_rng(1)
+    np.savetxt(path, rng.normal(size=(500, 4)), delimiter=",", header="a,b,c,y", comments="")
+    X, y, names, source, _ = read(path)
+    strict = next(open_source(str(path), "y").chunks())
+    assert source.table is None and names == ["a", "b", "c"]
+    assert (X == strict.X).all() and (y == strict.y).all()
+
+
+def test_decisions_that_later_rows_disprove(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,y\n" + "".join(f"{k},{k}\n" for k in range(100)) + "u,1\nv,1\n" * 50)
+    with pytest.raises(DisprovedError, match=r"line 102, column 'a': 'u' is not a number.*--types a:category"):
+        read(path, scan=50)
+    assert read(path, scan=0)[3].decisions.columns["a"].type == "category"
+    done = run("learn", path, "--target", "y")
+    assert "200 rows" in done.output
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "feather", "frame"])
+def test_typed_tables_give_what_text_gives(tmp_path, form):
+    frame = pd.DataFrame(
+        {
+            "n": [1.5, None, 3.0, 4.0] * 10,
+            "c": pd.Categorical(["u", "v", None, "u"] * 10),
+            "d": pd.date_range("2021-01-01", periods=40, freq="31h"),
+            "b": [True, False, True, True] * 10,
+            "y": np.arange(40.0),
+        }
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    expected = read(tmp_path / "t.csv")
+    if form == "frame":
+        source = open_source(frame, "y", strict=False, missing="indicator")
+        X = np.vstack([chunk.X.toarray() for chunk in source.chunks()])
+        names = list(source.names)
+    else:
+        path = tmp_path / f"t.{form}"
+        if form != "csv":
+            getattr(frame, f"to_{form}")(path)
+        X, _, names, _, _ = read(path)
+    assert names == expected[2]
+    assert (expected[0] == X).all()
+
+
+def test_types_can_be_asked_for(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("zip,when,y\n" + "".join(f"{8000 + k % 3},0{1 + k % 9}/02/2020,{k}\n" for k in range(40)))
+    types = {"zip": "category", "when": "date(%d/%m/%Y)"}
+    names = read(path, types=types)[2]
+    assert "zip=8000" in names and "when month=February" in names and "when month=March" not in names
+    with pytest.raises(ValueError, match="types of 'zip' must be one of"):
+        read(path, types={"zip": "code"})
+    with pytest.raises(ValueError, match="no column 'zap'; did you mean 'zip'"):
+        read(path, types={"zap": "category"})
+
+
+def test_features_beyond_the_limit_share_columns(tmp_path, monkeypatch):
+    monkeypatch.setattr("hindsight.sources.tables.layout.LIMIT", 20)
+    path = tmp_path / "t.csv"
+    path.write_text("c,y\n" + "".join(f"c{k % 60},{k}\n" for k in range(300)))
+    X, _, names, _, _ = read(path)
+    assert (read(path, chunk=100)[0] == X).all() and (X.sum(axis=1) == 1).all()
+    assert sum("#" in name for name in names) > 10 and sum("#" not in name for name in names) == 20
+
+
+# ---------------------------------------------------------------- the command
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("ugly")
+    write_all(made)
+    return made
+
+
+def test_there_are_forty_tables_and_at_least_36_learn():
+    assert len(TABLES) == 40 and sum(table.learns for table in TABLES) >= 36
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.file)
+def test_ugly_tables_learn_with_no_option_but_the_target(folder, tmp_path, table):
+    path, target = folder / table.file, [] if table.target is None else ["--target", table.target]
+    if not table.learns:
+        done = run("learn", path, *target, status=2)
+        assert table.says in done.output.splitlines()[-1] and done.output.splitlines()[-1].startswith("error: ")
+        return
+    run("learn", path, *target, "--save", tmp_path / "model")
+    predicted = run("predict", tmp_path / "model", path).stdout
+    rows = len(predicted.splitlines()) - 1
+    assert rows >= 120
+    assert "HOLDS" in run("certify", tmp_path / "model", path).output
+    model = hindsight.load(tmp_path / "model")
+    assert model.facts[0].rounds <= rows
+
+
+def test_unseen_categories_are_predicted(tmp_path):
+    (tmp_path / "a.csv").write_text("c,x,y\n" + "".join(f"{'uv'[k % 2]},{k % 7},{k % 2}.5\n" for k in range(60)))
+    (tmp_path / "b.csv").write_text("x;c\n3;new\n4;u\n;v\n")
+    run("learn", tmp_path / "a.csv", "--target", "y", "--save", tmp_path / "m")
+    assert len(run("predict", tmp_path / "m", tmp_path / "b.csv").stdout.splitlines()) == 4
+
+
+def test_a_run_is_resumed_with_the_decisions_of_its_checkpoint(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(MIXED)
+    whole = run("learn", path, "--target", "y", "--json", "--missing", "mean").stdout
+    assert json.loads(whole)["rows"] == 300
+
+
+def test_what_was_done_is_said(folder):
+    done = run("learn", folder / "missing_targets.csv", "--target", "y")
+    assert "rows have no target: they were predicted, not learnt" in done.output
+    done = run("learn", folder / "ids_and_constants.csv", "--target", "y")
+    assert "uuid      identifier  nearly all different; left out" in done.output
+    done = run("learn", folder / "late_text.csv", "--target", "y")
+    assert "starting again, having looked at all rows" in done.output
+
+
+def test_look(folder):
+    shown = run("look", folder / "sorted_target.csv", "--target", "y").output
+    assert "is sorted" in shown and "120 rows, 3 columns" in shown
+    shown = run("look", folder / "unknown.csv", "--target", "y").output
+    assert "number" in shown and "4 features" in shown
+    assert "no columns to decide on" in run("look", folder / "a9a").output
+
+
+def test_strict_is_what_it_was(folder):
+    done = run("learn", folder / "unknown.csv", "--target", "y", "--strict", status=2)
+    assert "error: " in done.output.splitlines()[-1]
+    assert "line 2, column 'b': the value is missing" in done.output
+
+
+def test_a_stream_that_disproves_is_one_clear_error(monkeypatch):
+    text = "a,y\n" + "".join(f"{k},{k}.5\n" for k in range(200_000)) + "word,1\n"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(text.encode()))))
+    source = open_source("-", "y", format="csv", strict=False, missing="indicator")
+    with pytest.raises(DisprovedError, match="line 200002, column 'a': 'word' is not a number"):
+        list(source.chunks())
