@@ -1,19 +1,24 @@
 """Score, compare and calibrate forecasts without knowing the true probabilities."""
 
 from .calibration import Band, Reliability, reliability
-from .comparison import Choice, Comparison, Finding, Interval, Pair, compare, comparison
+from .comparison import BestSet, Choice, Comparison, Finding, Pair, compare, comparison
+from .evidence import Evidence
 from .identity import Identity, identity
+from .intervals import Interval, Intervals
 from .progressive import compare_learners, progressive
 from .scores import Score, log_loss, losses, mean_loss, quadratic_loss, square_loss
 from .stream import Scores
 
 __all__ = [
     "Band",
+    "BestSet",
     "Choice",
     "Comparison",
+    "Evidence",
     "Finding",
     "Identity",
     "Interval",
+    "Intervals",
     "Pair",
     "Reliability",
     "Score",
