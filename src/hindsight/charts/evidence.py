@@ -57,7 +57,7 @@ def pair_evidence(comparison: Comparison, pair: int = 0) -> Any:
     alt = altair()
     two, path = comparison.pairs[pair], comparison.path(pair)
     labels = [f"{two.first} is better", f"{two.second} is better"]
-    values = [
+    values: list[dict[str, Any]] = [
         {"rounds": int(m), "e": max(FLOOR, float(e) / math.log(10.0)), "for": label}
         for label, each in zip(labels, (path.log_first, path.log_second), strict=True)
         for m, e in zip(path.rounds, each, strict=True)
@@ -116,7 +116,7 @@ def best(comparison: Comparison) -> Any:
         return None
     alt, inside = altair(), comparison.best.by_evidence
     labels = ["may be best", "left out"]
-    values = [
+    values: list[dict[str, Any]] = [
         {"name": name, "e": max(FLOOR, float(np.divide(e, math.log(10.0)))), "is": labels[name not in inside]}
         for name, e in comparison.best.log_e.items()
     ]

@@ -81,7 +81,7 @@ def normal(alpha: float, proxy: Any, rho: Any) -> Any:
     Examples
     --------
     >>> normal(0.05, np.array([1.0, 100.0]), tuned(0.05, 100.0)).round(2)
-    array([ 9.22, 30.32])
+    array([ 9.08, 30.35])
     """
     wide = proxy + rho
     return np.sqrt(wide * (np.log(wide / rho) - 2.0 * math.log(alpha)))
