@@ -12,7 +12,6 @@ from scipy.stats import binomtest
 sys.path.insert(0, str(Path(__file__).parent))
 import naive_forecast
 import test_comparison as suite
-
 from hindsight.forecast import Intervals
 
 

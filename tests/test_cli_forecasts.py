@@ -84,6 +84,8 @@ def test_the_interval_and_the_horizon_are_chosen_in_advance(file, data):
     code, out, _ = run(*given, "--by", "bernstein", "--anytime", "--horizon", "400")
     want = compare(data["rain"], names, by="bernstein", anytime=True, horizon=400).to_dict()
     assert code == 0 and json.loads(out) == {"file": str(file), **want}
+    code, out, _ = run(*given, "--lag", "3")
+    assert code == 0 and json.loads(out) == {"file": str(file), **compare(data["rain"], names, lag=3).to_dict()}
     code, _, err = run(*given, "--by", "luck")
     assert code == 2 and "by must be one of 'mixture', 'ranges', 'bernstein'; got 'luck'" in err
 

@@ -17,6 +17,7 @@ from scipy.stats import binom, norm
 import naive_forecast
 from hindsight.forecast import Finding, Intervals, Scores, best, compare, comparison, mixtures, sequences, stream
 from hindsight.forecast.intervals import Promise, stacked
+from hindsight.forecast.lagged import LaggedScores
 
 ALPHA, CHANCE = 0.05, 1e-6
 THIN = 6  # sequences are looked at in every so many points of a path
@@ -144,6 +145,49 @@ def test_evidence_and_confidence_sequence_say_the_same():
     assert pair.first_better.p == pytest.approx(math.exp(-path.log_first.max()), rel=1e-9)
     assert pair.second_better.p == 1.0 and pair.second_better.words == "no more than weak"
     assert pair.evidence.startswith("evidence that A is better than B: decisive (e = ")
+
+
+# ---------------------------------------------------------------- forecasts made several rounds ahead
+
+
+def late(rounds, lag, rng):
+    """Nature repeats itself for `lag` rounds, which nobody who forecasts so far ahead can know."""
+    a, b = 0.5 + 0.4 * rng.random(rounds), 0.5 - 0.4 * rng.random(rounds)
+    y = np.repeat(rng.random(-(-rounds // lag)) < 0.5, lag)[:rounds].astype(float)
+    return y, a, b, (a - b) * (a + b - 1.0)
+
+
+def test_lagged_intervals_cover_where_plain_ones_do_not():
+    rng, lag, rounds, streams = np.random.default_rng(0), 8, 400, 60
+    missed, plain = np.zeros(6, int), 0
+    for _ in range(streams):
+        y, a, b, expected = late(rounds, lag, rng)
+        pair = compare(y, {"A": a, "B": b}, lag=lag).pairs[0]
+        truth = float(expected.mean())
+        missed += [not i.low <= truth <= i.high for i in (*pair.fixed, *pair.anytime)]
+        other = compare(y, {"A": a, "B": b}).pairs[0].fixed.ranges
+        plain += not other.low <= truth <= other.high
+    assert (missed <= allowed(streams)).all()
+    assert plain > allowed(streams)
+
+
+def test_lagged_streams_are_the_rows_between_and_do_not_depend_on_chunks():
+    y, a, b = weather(500)
+    whole = LaggedScores("AB", lag=3).update(y, {"A": a, "B": b})
+    parts = LaggedScores("AB", lag=3)
+    for start in range(0, 500, 70):
+        rows = slice(start, start + 70)
+        parts.update(y[rows], {"A": a[rows], "B": b[rows]})
+    for r in range(3):
+        want = Scores("AB").update(y[r::3], {"A": a[r::3], "B": b[r::3]})
+        for scores in (whole, parts):
+            assert scores.parts[r].sums.tobytes() == want.sums.tobytes()
+    found = comparison(whole)
+    mean = float(np.mean((a - y) ** 2 - (b - y) ** 2))
+    assert found.rounds == 500 and found.pairs[0].difference == pytest.approx(mean)
+    assert any("the 3 rounds up to its own" in need.text for need in found.assumptions)
+    with pytest.raises(ValueError, match="lag must be a whole number"):
+        compare(y, {"A": a, "B": b}, lag=0)
 
 
 # ---------------------------------------------------------------- the best

@@ -57,6 +57,7 @@ def compare(
         float | None,
         typer.Option(help="Rounds that confidence sequences and e-values are tuned for, named in advance.  [1000]"),
     ] = None,
+    lag: Annotated[int, typer.Option(help="How many rounds ahead forecasts were made; 1 is the next round.")] = 1,
     chart: Annotated[str | None, CHART] = None,
     as_json: Annotated[bool, JSON] = False,
 ) -> None:
@@ -70,7 +71,9 @@ def compare(
         from ..training.outputs import check_outputs
 
         check_outputs({"chart": chart}, source)
-        _compare(source, outcome, split(forecasts), weight, loss, bounds, (alpha, anytime, by, horizon), chart, as_json)
+        _compare(
+            source, outcome, split(forecasts), weight, loss, bounds, (alpha, anytime, by, horizon, lag), chart, as_json
+        )
 
 
 @app.command()
@@ -105,18 +108,20 @@ def _compare(
     weight: str | None,
     loss: str,
     bounds: str | None,
-    judging: tuple[float, bool, str, float | None],
+    judging: tuple[float, bool, str, float | None, int],
     chart: str | None,
     as_json: bool,
 ) -> None:
     from .. import charts
-    from ..forecast import Scores, comparison
+    from ..forecast import LaggedScores, Scores, comparison
 
     if chart is not None:
         charts.check(chart)
     limits = None if bounds is None else pair_of_numbers(bounds)
-    alpha, anytime, by, horizon = judging
+    alpha, anytime, by, horizon, lag = judging
     scores = Scores(names, loss, bounds=limits)
+    if lag != 1:
+        scores = LaggedScores(names, loss, bounds=limits, lag=lag)
     y, given, c = read(source, outcome, names, weight, scores.score)
     found = comparison(scores.update(y, given, c), alpha=alpha, anytime=anytime, by=by, horizon=horizon)
     if chart is not None:
@@ -125,6 +130,8 @@ def _compare(
         print(json.dumps({"file": source, **found.to_dict()}, indent=2, ensure_ascii=False))
         return
     declared = f", bounds {bounds or 'not declared'}" if loss == "quadratic" else ""
+    if lag > 1:
+        declared += f", forecasts {lag} rounds ahead"
     show(source, f"outcome {outcome!r}, weight {weight or 'none'}, {loss} loss{declared}, α = {alpha:g}", found)
 
 

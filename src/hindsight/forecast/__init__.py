@@ -5,6 +5,7 @@ from .comparison import BestSet, Choice, Comparison, Finding, Pair, compare, com
 from .evidence import Evidence
 from .identity import Identity, identity
 from .intervals import Interval, Intervals
+from .lagged import LaggedScores
 from .progressive import compare_learners, progressive
 from .scores import Score, log_loss, losses, mean_loss, quadratic_loss, square_loss
 from .stream import Scores
@@ -19,6 +20,7 @@ __all__ = [
     "Identity",
     "Interval",
     "Intervals",
+    "LaggedScores",
     "Pair",
     "Reliability",
     "Score",

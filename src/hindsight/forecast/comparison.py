@@ -21,6 +21,7 @@ from ..validation import number
 from .best import against_each, closed
 from .evidence import Evidence, averaged, evidence, log_e_values, shown
 from .intervals import HORIZON, Interval, Intervals, Promise, stacked
+from .lagged import LaggedScores
 from .mixtures import KINDS
 from .scores import columns, open_unit
 from .stream import Scores
@@ -222,7 +223,7 @@ class Comparison:
         ends = [np.full(difference.size, math.nan)] * 4
         if self.pairs[pair].anytime is not None:
             low, high = self.sequence.ends(one, self.by)
-            values = (averaged(e[..., 0], 1) for e in log_e_values(one, self.horizon / rounds.shape[1]))
+            values = (averaged(e[..., 0], 1) for e in log_e_values(one, max(1.0, self.horizon / rounds.shape[1])))
             ends = [low[:, 0], high[:, 0], *values]
         return Path(rounds.sum(axis=1), difference, *ends)
 
@@ -277,6 +278,7 @@ def compare(
     anytime: bool = False,
     by: str = "mixture",
     horizon: float | None = None,
+    lag: int = 1,
 ) -> Comparison:
     """Compare forecasters by their distance to the unknown truth.
 
@@ -302,6 +304,9 @@ def compare(
     horizon : float or None, default None
         The number of rounds for which confidence sequences and e-processes are tuned, chosen in advance. They hold at
         every number of rounds, and are a little wider far from this one. None is 1,000.
+    lag : int, default 1
+        How many rounds ahead forecasts were made. Each of the `lag` interleaved streams has an equal share of alpha,
+        and their half-widths add up; the e-value is the mean of theirs.
 
     Returns
     -------
@@ -322,7 +327,10 @@ def compare(
     A is closer to the truth than B: difference 0.08675 in [0.06961, 0.1027], valid at every time
     """
     given = columns(forecasts)
-    scores = Scores(list(given), loss, bounds=bounds).update(outcomes, given, weight)
+    empty = Scores(list(given), loss, bounds=bounds)
+    if lag != 1:
+        empty = LaggedScores(list(given), loss, bounds=bounds, lag=lag)
+    scores = empty.update(outcomes, given, weight)
     return comparison(scores, alpha=alpha, anytime=anytime, by=by, horizon=horizon)
 
 
@@ -354,12 +362,12 @@ def comparison(
     ahead = HORIZON if horizon is None else number("horizon", horizon, 0)
     if len(scores.names) < 2:
         raise ValueError(f"a comparison needs at least two forecasters, got {len(scores.names)}")
-    means, points = scores.means, tuple((point,) for point in scores.path())
+    means, points = scores.means, tuple(scores.streams())
     share = alpha / len(scores.pairs)
     sequence = Promise(share, ahead, True)
     at_one_time = Promise(share, scores.rounds, False).intervals(points[-1])
     at_every_time = sequence.intervals(points[-1])
-    paths = log_e_values(stacked(points), ahead)  # times, streams, pairs
+    paths = log_e_values(stacked(points), max(1.0, ahead / len(points[0])))  # times, streams, pairs
     when = "valid at every time" if anytime else f"at {scores.rounds:,} rounds fixed in advance"
     void = scores.score.missing or scores.broken
     pairs = []
@@ -405,13 +413,15 @@ def best_set(scores: Scores, pairs: list[Pair], paths: tuple[np.ndarray, np.ndar
     for pair in pairs:
         if pair.finding is Finding.CLOSER:
             worse.add(pair.first if pair.difference > 0.0 else pair.second)
-    first, second = (averaged(path, 1) for path in paths)
-    each = [closed(against_each(a, b, scores.pairs, count)) for a, b in zip(first, second, strict=True)]
-    out = np.max(each, axis=0) >= -math.log(alpha)
+    times, streams, _ = paths[0].shape
+    each = np.empty((times, streams, count))
+    for t, r in np.ndindex(times, streams):
+        each[t, r] = closed(against_each(paths[0][t, r], paths[1][t, r], scores.pairs, count))
+    out = each.max(axis=(0, 1)) >= math.log(streams / alpha)
     return BestSet(
         tuple(name for name in names if name not in worse),
         tuple(name for name, gone in zip(names, out, strict=True) if not gone),
-        dict(zip(names, each[-1].tolist(), strict=True)),
+        dict(zip(names, averaged(each[-1], 0).tolist(), strict=True)),
     )
 
 
@@ -450,7 +460,9 @@ def choice(means: dict[str, float], pairs: list[Pair], anytime: bool, by: str, a
 
 def assumptions(scores: Scores, pairs: list[Pair], void: str, anytime: bool, by: str) -> tuple[Assumption, ...]:
     """The assumptions of the intervals, and whether they were met."""
-    needs = [Assumption("each forecast was fixed before its outcome was seen", None)]
+    lag = len(scores.parts) if isinstance(scores, LaggedScores) else 1
+    ahead = "its outcome was seen" if lag == 1 else f"any outcome of the {lag} rounds up to its own was seen"
+    needs = [Assumption(f"each forecast was fixed before {ahead}", None)]
     if not anytime:
         needs.append(Assumption("the number of rounds was fixed in advance", None))
         if by == "ranges":

@@ -272,6 +272,10 @@ class Scores:
         points = list(self.points)
         return points if points and points[-1].rounds == self.rounds else [*points, self.totals()]
 
+    def streams(self) -> list[tuple[Totals, ...]]:
+        """The path, of one stream."""
+        return [(point,) for point in self.path()]
+
     @property
     def means(self) -> dict[str, float]:
         """The mean loss of each forecaster; infinite where one log loss is."""
