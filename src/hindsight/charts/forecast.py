@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 LINE, AREA, GREY, WARM = "#0969da", "#54aeff", "#57606a", "#bc4c00"
 SIZE, LOW = 230, 60  # of a diagram, and of the histogram below it
 BINS = 20
+PARTS = [
+    "MCB: what recalibration would save",
+    "DSC: what the recalibrated saves over the mean outcome",
+    "UNC: the loss of the mean outcome",
+]
 
 
 def differences(comparison: Comparison) -> Any:
@@ -111,7 +116,8 @@ def diagrams(found: Mapping[str, Reliability], bands: Sequence[Band | None] = ()
     alt = altair()
     each = list(bands) or [None] * len(found)
     parts = [diagram(name, one, band) for (name, one), band in zip(found.items(), each, strict=True)]
-    return alt.concat(*parts, columns=3, spacing=30)
+    note = alt.Title(PARTS, orient="bottom", anchor="start", fontSize=11, fontWeight="normal", color=GREY)
+    return alt.concat(*parts, columns=3, spacing=30).properties(title=note)
 
 
 def diagram(name: str, found: Reliability, band: Band | None = None) -> Any:
