@@ -22,7 +22,9 @@ def data():
     rng = np.random.default_rng(0)
     p = rng.random(400).round(3)
     y = (rng.random(400) < p).astype(int)
-    return {"rain": y, "ada": p, "bert": np.full(400, 0.5), "copy": p, "w": rng.integers(1, 4, 400), "mm": 10 * p}
+    return {"rain": y, "ada": p, "bert": np.full(400, 0.5), "copy": p, "w": rng.integers(1, 4, 400), "mm": 10 * p} | {
+        "cara": np.clip(p, 0.001, 0.999)
+    }
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +41,13 @@ def test_compare_prints_every_setting_the_tables_and_the_verdict(file, data):
     found = compare(data["rain"], {k: data[k] for k in ("ada", "bert")})
     assert "400 rounds" in out
     assert "outcome 'rain', weight none, square loss, α = 0.05" in out
-    assert "verdict by the empirical-Bernstein interval at this number of rounds" in out
+    assert "verdict by the interval 'mixture', at this number of rounds" in out
     for name, mean in found.means.items():
-        assert any(line.split() == [name, f"{mean:.6g}"] for line in out.splitlines())
+        assert any(line.split()[:2] == [name, f"{mean:.6g}"] for line in out.splitlines() if line)
+    assert [line.split()[-1] for line in out.splitlines() if line.startswith((" ada  ", " bert  "))] == ["yes", "no"]
     for line in str(found).splitlines():
         assert line in out
-    half = found.pairs[0].hoeffding.high - found.pairs[0].difference
+    half = found.pairs[0].fixed.ranges.high - found.pairs[0].difference
     assert f"± {half:.4g}" in out
     assert found.pairs[0].words.startswith("ada is closer to the truth than bert")
 
@@ -52,7 +55,10 @@ def test_compare_prints_every_setting_the_tables_and_the_verdict(file, data):
 def test_anytime_weights_and_identical_forecasters(file, data):
     code, out, _ = run("compare", file, "--outcome", "rain", "--forecasts", "ada, bert, copy", "--anytime")
     assert code == 0
-    assert "verdict by the confidence sequence" in out and "valid at every time" in out
+    assert (
+        "verdict by the interval 'mixture', at every time, tuned for 1,000 rounds" in out
+        and "valid at every time" in out
+    )
     assert "ada and copy gave the same forecasts: the difference is exactly 0" in out
     code, out, _ = run("compare", file, "--outcome", "rain", "--forecasts", "ada,bert", "--weight", "w", "--json")
     assert code == 0
@@ -61,17 +67,38 @@ def test_anytime_weights_and_identical_forecasters(file, data):
     assert json.loads(out) == {"file": str(file), **want}
 
 
-def test_log_and_quadratic_losses_are_void_until_declared(file):
-    given = ("compare", file, "--outcome", "rain", "--forecasts", "ada,bert", "--loss", "log")
+def test_log_losses_need_no_bound_and_quadratic_ones_those_of_the_outcomes(file):
+    given = ("compare", file, "--outcome", "rain", "--forecasts", "cara,bert", "--loss", "log")
     code, out, _ = run(*given)
-    assert code == 0 and "VOID: log losses are unbounded" in out and "ε = not declared" in out
-    code, out, _ = run(*given, "--epsilon", "0.0001")
-    assert code == 0 and "VOID" in out and "lies outside the declared [0.0001, 0.9999]" in out
+    assert code == 0 and "VOID" not in out and "cara is closer to the truth than bert" in out
     given = ("compare", file, "--outcome", "mm", "--forecasts", "ada,bert", "--loss", "quadratic")
     code, out, _ = run(*given)
     assert code == 0 and "VOID: quadratic losses are unbounded" in out
     code, out, _ = run(*given, "--bounds", "0,10")
     assert code == 0 and "VOID" not in out and "bounds 0,10" in out
+
+
+def test_the_interval_and_the_horizon_are_chosen_in_advance(file, data):
+    names = {k: data[k] for k in ("ada", "bert")}
+    given = ("compare", file, "--outcome", "rain", "--forecasts", "ada,bert", "--json")
+    code, out, _ = run(*given, "--by", "bernstein", "--anytime", "--horizon", "400")
+    want = compare(data["rain"], names, by="bernstein", anytime=True, horizon=400).to_dict()
+    assert code == 0 and json.loads(out) == {"file": str(file), **want}
+    code, out, _ = run(*given, "--lag", "3")
+    assert code == 0 and json.loads(out) == {"file": str(file), **compare(data["rain"], names, lag=3).to_dict()}
+    code, _, err = run(*given, "--by", "luck")
+    assert code == 2 and "by must be one of 'mixture', 'ranges', 'bernstein'; got 'luck'" in err
+
+
+def test_half_points(tmp_path):
+    path = tmp_path / "games.csv"
+    path.write_text("won,a,b\n1,0.6,0.5\n0.5,0.4,0.5\n0,0.3,0.5\n")
+    given = ("compare", path, "--outcome", "won", "--forecasts", "a,b")
+    code, _, err = run(*given)
+    assert code == 2
+    assert f"{path}, line 3, column 'won': 0.5 must be 0 or 1; numbers want --loss quadratic --bounds LOW,HIGH" in err
+    code, out, _ = run(*given, "--loss", "quadratic", "--bounds", "0,1")
+    assert code == 0 and "VOID" not in out
 
 
 def test_calibrate_prints_the_decomposition(file, data):
@@ -82,6 +109,7 @@ def test_calibrate_prints_the_decomposition(file, data):
         parts = (one.score, one.miscalibration, one.discrimination, one.uncertainty)
         row = [name, *(f"{v:.6g}" for v in parts), str(one.pools.value.size)]
         assert any(line.split() == row for line in out.splitlines())
+    assert "MCB, miscalibration: what isotonic recalibration would save." in out
     code, out, _ = run("calibrate", file, "--outcome", "rain", "--forecast", "ada", "--weight", "w", "--json")
     assert code == 0
     want = reliability(data["rain"], data["ada"], data["w"]).to_dict()
@@ -93,7 +121,11 @@ def test_charts(file, tmp_path):
     code, _, err = run("compare", file, "--outcome", "rain", "--forecasts", "ada,bert", "--chart", path)
     assert code == 0, err
     text = path.read_text()
-    assert "loss of ada" in text and "consistency band, 1,000 resamples, seed 0" in text
+    assert (
+        "loss of ada" in text
+        and "Evidence: ada and bert" in text
+        and "consistency band, 1,000 resamples, seed 0" in text
+    )
     given = ("calibrate", file, "--outcome", "rain", "--forecast", "ada", "--chart", path, "--band", "confidence")
     code, out, err = run(*given, "--resamples", "50", "--seed", "7")
     assert code == 0, err

@@ -2,18 +2,22 @@
 
 from .density import learning_curves
 from .drawing import COLOURS, FONT, altair, check, save, styled
+from .evidence import best, evidence, pair_evidence
 from .forecast import diagram, diagrams, difference, differences, together
 
 __all__ = [
     "COLOURS",
     "FONT",
     "altair",
+    "best",
     "check",
     "diagram",
     "diagrams",
     "difference",
     "differences",
+    "evidence",
     "learning_curves",
+    "pair_evidence",
     "save",
     "styled",
     "together",

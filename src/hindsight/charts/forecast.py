@@ -10,6 +10,7 @@ import numpy as np
 from ..forecast.comparison import Finding
 from ..formatting import _plain
 from .drawing import altair
+from .evidence import best, evidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 LINE, AREA, GREY, WARM = "#0969da", "#54aeff", "#57606a", "#bc4c00"
 SIZE, LOW = 230, 60  # of a diagram, and of the histogram below it
 BINS = 20
+PARTS = [
+    "MCB: what recalibration would save",
+    "DSC: what the recalibrated saves over the mean outcome",
+    "UNC: the loss of the mean outcome",
+]
 
 
 def differences(comparison: Comparison) -> Any:
@@ -62,8 +68,6 @@ def difference(comparison: Comparison, pair: int = 0) -> Any:
     late = path.rounds >= path.rounds[-1] / 10  # the first rounds are as wide as can be, and would hide the rest
     wide = (path.high - path.low)[promised & late].max(initial=0.0)
     top = max(1.5 * np.abs(path.difference[late]).max(), wide) or 1.0
-    if promised.any():
-        top = min(top, comparison.promise.span)
     columns = {"rounds": path.rounds, "difference": path.difference, "low": path.low, "high": path.high}
     values = [{k: _plain(column[i].item()) for k, column in columns.items()} for i in range(path.rounds.size)]
     logs = path.rounds[-1] >= 50
@@ -112,7 +116,8 @@ def diagrams(found: Mapping[str, Reliability], bands: Sequence[Band | None] = ()
     alt = altair()
     each = list(bands) or [None] * len(found)
     parts = [diagram(name, one, band) for (name, one), band in zip(found.items(), each, strict=True)]
-    return alt.concat(*parts, columns=3, spacing=30)
+    note = alt.Title(PARTS, orient="bottom", anchor="start", fontSize=11, fontWeight="normal", color=GREY)
+    return alt.concat(*parts, columns=3, spacing=30).properties(title=note)
 
 
 def diagram(name: str, found: Reliability, band: Band | None = None) -> Any:
@@ -146,7 +151,7 @@ def diagram(name: str, found: Reliability, band: Band | None = None) -> Any:
     ends = [{"forecast": v, "should": v} for v in (low, high)]
     layers = [alt.Chart(alt.Data(values=ends)).mark_line(color=GREY, strokeDash=[4, 3], strokeWidth=1).encode(x=x, y=y)]
     note = f"MCB {found.miscalibration:.4f} · DSC {found.discrimination:.4f} · UNC {found.uncertainty:.4f}"
-    lines = [f"mean {found.loss} loss {found.score:.4f}", note]
+    lines = [f"mean {found.loss} loss {found.score:.4f} = MCB − DSC + UNC", note]
     if band is not None:
         columns = zip(band.at.tolist(), band.low.tolist(), band.high.tolist(), strict=True)
         values = [{"forecast": a, "should": b, "high": c} for a, b, c in columns]
@@ -181,15 +186,17 @@ def diagram(name: str, found: Reliability, band: Band | None = None) -> Any:
     return alt.vconcat(top, below, spacing=4)
 
 
-def together(comparison: Comparison, found: Mapping[str, Reliability], bands: Sequence[Band | None] = ()) -> Any:
-    """Draw the differences of pairs above the reliability diagrams.
+def together(
+    comparison: Comparison, found: Mapping[str, Reliability] | None = None, bands: Sequence[Band | None] = ()
+) -> Any:
+    """Draw the differences of pairs, the evidence, who may be the best, and reliability diagrams below them.
 
     Parameters
     ----------
     comparison : Comparison
         As for `differences`.
-    found : mapping of str to Reliability
-        As for `diagrams`.
+    found : mapping of str to Reliability or None, default None
+        As for `diagrams`; None draws none.
     bands : sequence of Band or None, default ()
         As for `diagrams`.
 
@@ -198,4 +205,8 @@ def together(comparison: Comparison, found: Mapping[str, Reliability], bands: Se
     altair.VConcatChart
         The chart.
     """
-    return altair().vconcat(differences(comparison), diagrams(found, bands), spacing=40)
+    parts = [differences(comparison), evidence(comparison)]
+    parts.append(best(comparison) if len(comparison.names) > 2 else None)
+    parts.append(None if found is None else diagrams(found, bands))
+    shown = [part for part in parts if part is not None]
+    return altair().vconcat(*shown, spacing=40).resolve_scale(color="independent")

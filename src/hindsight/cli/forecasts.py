@@ -28,7 +28,12 @@ WEIGHT = typer.Option(
 LOSS = typer.Option("--loss", help="square (Brier), log, or quadratic for outcomes that are numbers.")
 CHART = typer.Option("--chart", metavar="PICTURE", help="Draw a chart: a path that ends in .png, .svg or .html.")
 JSON = typer.Option("--json", help="Print the result as JSON instead of tables.")
-KINDS = {"hoeffding": "Hoeffding", "bernstein": "empirical Bernstein", "anytime": "confidence sequence"}
+FIXED = {"ranges": "Hoeffding", "bernstein": "empirical Bernstein", "mixture": "mixture"}
+ANYTIME = {**FIXED, "ranges": "normal mixture"}
+PARTS = (
+    "MCB, miscalibration: what isotonic recalibration would save. DSC, discrimination: what the recalibrated forecast",
+    "saves over always forecasting the mean outcome. UNC, uncertainty: the loss of that. Mean loss = MCB - DSC + UNC.",
+)
 
 
 @app.command()
@@ -38,16 +43,21 @@ def compare(
     forecasts: Annotated[str, typer.Option(metavar="A,B,...", help="The columns of the forecasters.")],
     weight: Annotated[str | None, WEIGHT] = None,
     loss: Annotated[str, LOSS] = "square",
-    epsilon: Annotated[float | None, typer.Option(help="log: all forecasts lie in [ε, 1 − ε].")] = None,
-    bounds: Annotated[
-        str | None, typer.Option(metavar="LOW,HIGH", help="quadratic: where all outcomes and forecasts lie.")
-    ] = None,
+    bounds: Annotated[str | None, typer.Option(metavar="LOW,HIGH", help="quadratic: where all outcomes lie.")] = None,
     alpha: Annotated[
         float, typer.Option(help="All intervals of one kind hold together, except with this probability.")
     ] = 0.05,
     anytime: Annotated[
         bool, typer.Option("--anytime", help="Judge by the confidence sequence, valid whenever you look or stop.")
     ] = False,
+    by: Annotated[
+        str, typer.Option(help="The interval to judge by, chosen in advance: mixture, ranges or bernstein.")
+    ] = "mixture",
+    horizon: Annotated[
+        float | None,
+        typer.Option(help="Rounds that confidence sequences and e-values are tuned for, named in advance.  [1000]"),
+    ] = None,
+    lag: Annotated[int, typer.Option(help="How many rounds ahead forecasts were made; 1 is the next round.")] = 1,
     chart: Annotated[str | None, CHART] = None,
     as_json: Annotated[bool, JSON] = False,
 ) -> None:
@@ -61,7 +71,9 @@ def compare(
         from ..training.outputs import check_outputs
 
         check_outputs({"chart": chart}, source)
-        _compare(source, outcome, split(forecasts), weight, loss, epsilon, bounds, alpha, anytime, chart, as_json)
+        _compare(
+            source, outcome, split(forecasts), weight, loss, bounds, (alpha, anytime, by, horizon, lag), chart, as_json
+        )
 
 
 @app.command()
@@ -95,31 +107,31 @@ def _compare(
     names: list[str],
     weight: str | None,
     loss: str,
-    epsilon: float | None,
     bounds: str | None,
-    alpha: float,
-    anytime: bool,
+    judging: tuple[float, bool, str, float | None, int],
     chart: str | None,
     as_json: bool,
 ) -> None:
     from .. import charts
-    from ..forecast import Scores, comparison
+    from ..forecast import LaggedScores, Scores, comparison
 
     if chart is not None:
         charts.check(chart)
     limits = None if bounds is None else pair_of_numbers(bounds)
-    scores = Scores(names, loss, epsilon=epsilon, bounds=limits)
+    alpha, anytime, by, horizon, lag = judging
+    scores = Scores(names, loss, bounds=limits)
+    if lag != 1:
+        scores = LaggedScores(names, loss, bounds=limits, lag=lag)
     y, given, c = read(source, outcome, names, weight, scores.score)
-    found = comparison(scores.update(y, given, c), alpha=alpha, anytime=anytime)
+    found = comparison(scores.update(y, given, c), alpha=alpha, anytime=anytime, by=by, horizon=horizon)
     if chart is not None:
         charts.save(picture(found, y, given, c, scores.score), chart)
     if as_json:
         print(json.dumps({"file": source, **found.to_dict()}, indent=2, ensure_ascii=False))
         return
-    declared = {
-        "log": f", ε = {'not declared' if epsilon is None else f'{epsilon:g}'}",
-        "quadratic": f", bounds {bounds or 'not declared'}",
-    }.get(loss, "")
+    declared = f", bounds {bounds or 'not declared'}" if loss == "quadratic" else ""
+    if lag > 1:
+        declared += f", forecasts {lag} rounds ahead"
     show(source, f"outcome {outcome!r}, weight {weight or 'none'}, {loss} loss{declared}, α = {alpha:g}", found)
 
 
@@ -129,7 +141,7 @@ def picture(found: Comparison, y: Any, given: dict[str, Any], c: Any, score: Any
     from ..forecast import reliability
 
     if score.loss == "quadratic":
-        return charts.differences(found)
+        return charts.together(found)
     each = {name: reliability(y, h, c, loss=score.loss) for name, h in given.items()}
     return charts.together(found, each, [one.band() for one in each.values()])
 
@@ -138,25 +150,44 @@ def show(source: str, settings: str, found: Comparison) -> None:
     """Print the tables, the verdicts and their assumptions."""
     console = Console()
     print_title(console, source, f"{found.rounds:,} rounds")
-    by = "confidence sequence" if found.by == "anytime" else "empirical-Bernstein interval at this number of rounds"
-    print_lines(console, [f"  {settings}", f"  verdict by the {by}", ""])
+    kinds = ANYTIME if found.anytime else FIXED
+    when = f"at every time, tuned for {found.horizon:,g} rounds" if found.anytime else "at this number of rounds"
+    print_lines(console, [f"  {settings}", f"  verdict by the interval '{kinds[found.by]}', {when}", ""])
     grid = Grid("forecaster", box=None)
     grid.add_column("mean loss", justify="right")
+    if found.best is not None:
+        grid.add_column("e against being best", justify="right")
+        grid.add_column("may be best")
     for name, mean in found.means.items():
-        grid.add_row(as_is(name), f"{mean:.6g}")
+        grid.add_row(as_is(name), f"{mean:.6g}", *standing(found, name))
     console.print(grid)
     console.print()
     grid = Grid("difference of", box=None)
-    for column in ("mean losses", *KINDS.values()):
+    for column in ("mean losses", *kinds.values(), *([] if found.anytime else ["at every time"])):
         grid.add_column(column, justify="right")
     for pair in found.pairs:
-        widths = [shown(pair.difference, getattr(pair, kind)) for kind in KINDS]
+        mine = pair.anytime if found.anytime else pair.fixed
+        each = [getattr(mine, kind, None) for kind in kinds]
+        if not found.anytime:
+            each.append(getattr(pair.anytime, found.by, None))
+        widths = [half_width(pair.difference, interval) for interval in each]
         grid.add_row(as_is(f"{pair.first} − {pair.second}"), f"{pair.difference:.6g}", *widths)
     console.print(grid)
     print_lines(console, ["", *found.lines()])
 
 
-def shown(difference: float, interval: Interval | None) -> str:
+def standing(found: Comparison, name: str) -> list[str]:
+    """The e-value against a forecaster's being among the best, and by which of the two sets it may be the best."""
+    from ..forecast.evidence import shown
+
+    if found.best is None:
+        return []
+    sets = {"by intervals": found.best.by_intervals, "by evidence": found.best.by_evidence}
+    inside = [label for label, names in sets.items() if name in names]
+    return [shown(found.best.log_e[name]), "yes" if len(inside) == 2 else ", ".join(inside) or "no"]
+
+
+def half_width(difference: float, interval: Interval | None) -> str:
     """How far an interval reaches from the difference; VOID where nothing is promised."""
     return "VOID" if interval is None else f"± {max(interval.high - difference, difference - interval.low):.4g}"
 
@@ -210,6 +241,7 @@ def show_calibration(source: str, settings: str, each: dict[str, Reliability]) -
         parts = (one.score, one.miscalibration, one.discrimination, one.uncertainty)
         grid.add_row(as_is(name), *(f"{part:.6g}" for part in parts), f"{one.pools.value.size:,}")
     console.print(grid)
+    print_lines(console, ["", *PARTS])
 
 
 # ---------------------------------------------------------------- reading
@@ -229,7 +261,10 @@ def read(
         given = {name: score.forecasts(table[name], name) for name in names}
         c = None if weight is None else weights(numbers(table[weight], weight), y.size)
     except RowError as error:
-        raise ValueError(f"{place_in_file(source, error.row)}{error.message}") from None
+        message = error.message.replace(
+            "loss='quadratic'", "--loss quadratic --bounds LOW,HIGH, as 0,1 for half points"
+        )
+        raise ValueError(f"{place_in_file(source, error.row)}{message}") from None
     return y, given, c
 
 

@@ -2,8 +2,11 @@
 
 from .auc import Auc, auc
 from .calibration import Band, Reliability, reliability
-from .comparison import Choice, Comparison, Finding, Interval, Pair, compare, comparison
+from .comparison import BestSet, Choice, Comparison, Finding, Pair, compare, comparison
+from .evidence import Evidence
 from .identity import Identity, identity
+from .intervals import Interval, Intervals
+from .lagged import LaggedScores
 from .progressive import compare_learners, progressive
 from .scores import Score, log_loss, losses, mean_loss, quadratic_loss, square_loss
 from .stream import Scores
@@ -11,11 +14,15 @@ from .stream import Scores
 __all__ = [
     "Auc",
     "Band",
+    "BestSet",
     "Choice",
     "Comparison",
+    "Evidence",
     "Finding",
     "Identity",
     "Interval",
+    "Intervals",
+    "LaggedScores",
     "Pair",
     "Reliability",
     "Score",

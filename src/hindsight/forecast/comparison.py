@@ -16,8 +16,13 @@ import numpy as np
 
 from ..certificates.certificate import MARK, Assumption
 from ..formatting import _plain
+from ..validation import choice as one_of
 from ..validation import number
-from . import sequences
+from .best import against_each, closed
+from .evidence import Evidence, averaged, evidence, log_e_values, shown
+from .intervals import HORIZON, Interval, Intervals, Promise, stacked
+from .lagged import LaggedScores
+from .mixtures import KINDS
 from .scores import columns, open_unit
 from .stream import Scores
 
@@ -34,21 +39,8 @@ class Finding(enum.Enum):
     VOID = "VOID"  # no interval: a range was not declared, or a value lies outside it
 
 
-class Interval(NamedTuple):
-    """An interval for the estimand.
-
-    Attributes
-    ----------
-    low, high : float
-        Its ends.
-    """
-
-    low: float
-    high: float
-
-
 class Path(NamedTuple):
-    """One pair along the stream: the mean difference so far, and its confidence sequence.
+    """One pair along the stream: the mean difference so far, its confidence sequence, and the evidence.
 
     Attributes
     ----------
@@ -58,20 +50,24 @@ class Path(NamedTuple):
         Mean difference after so many rounds.
     low, high : ndarray
         The confidence sequence there; NaN where there is none.
+    log_first, log_second : ndarray
+        ln of the e-values for "the first is better" and for "the second is better"; NaN where there are none.
     """
 
     rounds: np.ndarray
     difference: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    log_first: np.ndarray
+    log_second: np.ndarray
 
 
 @dataclass(frozen=True)
 class Pair:
     """Two forecasters compared.
 
-    The three intervals are three statements, each of which holds for all pairs at once with probability 1 - alpha;
-    `finding` rests on the one that was asked for in advance. They are None where the loss is not bounded.
+    Each interval holds for all pairs at once with probability 1 - alpha; `finding` rests on the one that was asked for
+    in advance. They are None where a difference has no known range.
 
     Attributes
     ----------
@@ -79,45 +75,77 @@ class Pair:
         Names of the forecasters.
     difference : float
         Mean loss of the first minus that of the second.
-    hoeffding, bernstein, anytime : Interval or None
-        Hoeffding's interval and the empirical-Bernstein one, at a number of rounds fixed in advance, and the confidence
-        sequence.
+    fixed : Intervals or None
+        At a number of rounds fixed in advance.
+    anytime : Intervals or None
+        Confidence sequences, at every time at once.
     finding : Finding
         CLOSER, UNDECIDED, IDENTICAL or VOID.
     words : str
         The finding as a sentence.
+    first_better, second_better : Evidence or None
+        The evidence that one is better than the other, of this pair by itself.
     """
 
     first: str
     second: str
     difference: float
-    hoeffding: Interval | None
-    bernstein: Interval | None
-    anytime: Interval | None
+    fixed: Intervals | None
+    anytime: Intervals | None
     finding: Finding
     words: str
+    first_better: Evidence | None
+    second_better: Evidence | None
+
+    @property
+    def evidence(self) -> str:
+        """The evidence for the one with the smaller mean loss, as a sentence; empty where there is none."""
+        if self.first_better is None or self.second_better is None or self.finding is Finding.IDENTICAL:
+            return ""
+        ahead = self.difference <= 0.0
+        found = self.first_better if ahead else self.second_better
+        better, other = (self.first, self.second) if ahead else (self.second, self.first)
+        size = f"e = {shown(found.log_e)}, p = {found.p:.3g} at every time"
+        return f"evidence that {better} is better than {other}: {found.words} ({size})"
 
 
 @dataclass(frozen=True)
 class Choice:
     """The forecaster with the least mean loss among K, and how far it may be from the best.
 
-    With probability 1 - alpha every mean loss is within `half_width` of its estimand (Hoeffding and a union bound), so
-    the chosen forecaster is within twice that of the best of the K.
-
     Attributes
     ----------
     best : str
         Name of the forecaster.
-    half_width : float
-        NaN where the loss is not bounded.
+    within : float
+        With probability 1 - alpha its estimand is at most this far from the best of the K, by the intervals that
+        findings rest on; NaN where one of them is missing.
     words : str
         The same as a sentence.
     """
 
     best: str
-    half_width: float
+    within: float
     words: str
+
+
+class BestSet(NamedTuple):
+    """Which forecasters may be the best.
+
+    Attributes
+    ----------
+    by_intervals : tuple of str
+        Those to which no other was found to be closer to the truth.
+    by_evidence : tuple of str
+        The sequential model confidence set: those whose e-value against being among the best, after closure, has never
+        reached 1/alpha. With probability 1 - alpha no forecaster that is among the best at every time is ever left out.
+    log_e : dict of str to float
+        ln of those e-values now.
+    """
+
+    by_intervals: tuple[str, ...]
+    by_evidence: tuple[str, ...]
+    log_e: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -137,19 +165,25 @@ class Comparison:
     alpha : float
         All intervals of one kind hold at once with probability 1 - alpha.
     by : str
-        The kind of interval that findings rest on: "bernstein" or "anytime".
+        The kind of interval that findings rest on: "mixture", "ranges" or "bernstein".
+    anytime : bool
+        Whether findings rest on a confidence sequence.
+    horizon : float
+        The number of rounds that confidence sequences and e-processes are tuned for.
     means : dict of str to float
         Mean loss of each forecaster.
     pairs : tuple of Pair
         All pairs.
     choice : Choice
         The forecaster with the least mean loss.
+    best : BestSet or None
+        Which forecasters may be the best; None where a difference has no known range.
     assumptions : tuple of Assumption
         What the intervals need, and whether it was met.
-    promise : Promise
-        What the intervals rest on.
-    points : tuple of Totals
-        The sums along the stream.
+    sequence : Promise
+        What the confidence sequences rest on.
+    points : tuple of tuple of Totals
+        The sums along the stream, one per interleaved stream.
     """
 
     names: tuple[str, ...]
@@ -158,15 +192,18 @@ class Comparison:
     weight: float
     alpha: float
     by: str
+    anytime: bool
+    horizon: float
     means: dict[str, float]
     pairs: tuple[Pair, ...]
     choice: Choice
+    best: BestSet | None
     assumptions: tuple[Assumption, ...]
-    promise: Promise
-    points: tuple[Totals, ...]
+    sequence: Promise
+    points: tuple[tuple[Totals, ...], ...]
 
     def path(self, pair: int = 0) -> Path:
-        """The running difference of a pair and its confidence sequence.
+        """The running difference of a pair, its confidence sequence and its e-values.
 
         Parameters
         ----------
@@ -178,12 +215,25 @@ class Comparison:
         Path
             After 1, 2, 3, ... rounds, later at ever longer steps.
         """
-        return self.promise.path(self.points, pair, self.pairs[pair].finding is Finding.IDENTICAL)
+        at = stacked(self.points)
+        one = at._replace(pairs=at.pairs[..., pair, None, :], reach=at.reach[..., pair, None, :])
+        one = one._replace(first=at.first[..., pair, None])
+        rounds, weight = np.asarray(at.rounds), np.asarray(at.weight)  # times, streams
+        difference = one.differences.sum(axis=(1, 2)) / weight.sum(axis=1)
+        ends = [np.full(difference.size, math.nan)] * 4
+        if self.pairs[pair].anytime is not None:
+            low, high = self.sequence.ends(one, self.by)
+            values = (averaged(e[..., 0], 1) for e in log_e_values(one, max(1.0, self.horizon / rounds.shape[1])))
+            ends = [low[:, 0], high[:, 0], *values]
+        return Path(rounds.sum(axis=1), difference, *ends)
 
     def lines(self) -> list[str]:
         """The comparison as lines of text."""
         lines = [pair.words for pair in self.pairs]
+        lines += [pair.evidence for pair in self.pairs if pair.evidence]
         lines.append(self.choice.words)
+        if self.best is not None and len(self.names) > 2:
+            lines.append(f"among the best, by the evidence: {', '.join(self.best.by_evidence) or 'none'}")
         return lines + [f"  {MARK[need.met]} {need.text}" for need in self.assumptions]
 
     def __str__(self) -> str:
@@ -191,21 +241,24 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """All but the paths as plain numbers, strings, lists and None (undefined, or infinite), for JSON."""
+
+        def plain(found: Any) -> Any:
+            return None if found is None else found._asdict()
+
         pairs = [
-            {k: getattr(p, k) for k in ("first", "second", "difference", "hoeffding", "bernstein", "anytime")}
+            {k: getattr(p, k) for k in ("first", "second", "difference")}
+            | {k: plain(getattr(p, k)) for k in ("fixed", "anytime", "first_better", "second_better")}
             | {"finding": p.finding.value, "words": p.words}
             for p in self.pairs
         ]
         out = {
-            "loss": self.loss,
-            "rounds": self.rounds,
-            "weight": self.weight,
-            "alpha": self.alpha,
+            **{k: getattr(self, k) for k in ("loss", "rounds", "weight", "alpha", "anytime", "horizon")},
             "verdict_by": self.by,
             "estimand": ESTIMAND,
             "mean_losses": self.means,
             "pairs": pairs,
-            "choice": {k: getattr(self.choice, k) for k in ("best", "half_width", "words")},
+            "choice": {k: getattr(self.choice, k) for k in ("best", "within", "words")},
+            "best": plain(self.best),
             "assumptions": [{"text": a.text, "met": a.met} for a in self.assumptions],
         }
         return dict(_plain(out))
@@ -220,11 +273,12 @@ def compare(
     weight: Any = None,
     *,
     loss: str = "square",
-    epsilon: float | None = None,
     bounds: tuple[float, float] | None = None,
     alpha: float = 0.05,
     anytime: bool = False,
-    max_weight: float | None = None,
+    by: str = "mixture",
+    horizon: float | None = None,
+    lag: int = 1,
 ) -> Comparison:
     """Compare forecasters by their distance to the unknown truth.
 
@@ -238,17 +292,21 @@ def compare(
         Importance of each row, fixed before its outcome; None is 1.
     loss : {"square", "log", "quadratic"}, default "square"
         As in `Score`.
-    epsilon : float or None, default None
-        Log loss: all forecasts lie in [epsilon, 1 - epsilon]. Without it the finding is VOID.
     bounds : (float, float) or None, default None
-        Quadratic loss: all outcomes and forecasts lie between these. Without them the finding is VOID.
+        Quadratic loss: all outcomes lie between these. Without them the finding is VOID.
     alpha : float, default 0.05
         All intervals of one kind hold at once with probability 1 - alpha.
     anytime : bool, default False
         Let findings rest on the confidence sequence, valid at every time and so under any stopping rule; otherwise on
-        the empirical-Bernstein interval, valid at this number of rounds if it was fixed in advance.
-    max_weight : float or None, default None
-        The largest weight there can be, declared in advance; None takes the largest given.
+        the interval at this number of rounds, valid if it was fixed in advance.
+    by : {"mixture", "ranges", "bernstein"}, default "mixture"
+        The kind of interval that findings rest on, chosen in advance; see `Intervals`.
+    horizon : float or None, default None
+        The number of rounds for which confidence sequences and e-processes are tuned, chosen in advance. They hold at
+        every number of rounds, and are a little wider far from this one. None is 1,000.
+    lag : int, default 1
+        How many rounds ahead forecasts were made. Each of the `lag` interleaved streams has an equal share of alpha,
+        and their half-widths add up; the e-value is the mean of theirs.
 
     Returns
     -------
@@ -266,15 +324,18 @@ def compare(
     >>> p = rng.random(2000)
     >>> y = rng.random(2000) < p
     >>> print(compare(y, {"A": p, "B": 0.5 + 0 * p}, anytime=True).pairs[0].words)
-    A is closer to the truth than B: difference 0.08675 in [0.06893, 0.1046], valid at every time
+    A is closer to the truth than B: difference 0.08675 in [0.06961, 0.1027], valid at every time
     """
     given = columns(forecasts)
-    scores = Scores(list(given), loss, epsilon=epsilon, bounds=bounds).update(outcomes, given, weight)
-    return comparison(scores, alpha=alpha, anytime=anytime, max_weight=max_weight)
+    empty = Scores(list(given), loss, bounds=bounds)
+    if lag != 1:
+        empty = LaggedScores(list(given), loss, bounds=bounds, lag=lag)
+    scores = empty.update(outcomes, given, weight)
+    return comparison(scores, alpha=alpha, anytime=anytime, by=by, horizon=horizon)
 
 
 def comparison(
-    scores: Scores, *, alpha: float = 0.05, anytime: bool = False, max_weight: float | None = None
+    scores: Scores, *, alpha: float = 0.05, anytime: bool = False, by: str = "mixture", horizon: float | None = None
 ) -> Comparison:
     """Compare forecasters by their scores so far.
 
@@ -282,11 +343,7 @@ def comparison(
     ----------
     scores : Scores
         The scores of at least two forecasters.
-    alpha : float, default 0.05
-        As in `compare`.
-    anytime : bool, default False
-        As in `compare`.
-    max_weight : float or None, default None
+    alpha, anytime, by, horizon
         As in `compare`.
 
     Returns
@@ -301,88 +358,71 @@ def comparison(
     'UNDECIDED'
     """
     open_unit("alpha", alpha)
+    one_of("by", by, KINDS)
+    ahead = HORIZON if horizon is None else number("horizon", horizon, 0)
     if len(scores.names) < 2:
         raise ValueError(f"a comparison needs at least two forecasters, got {len(scores.names)}")
-    most = scores.max_weight if max_weight is None else number("max_weight", max_weight, 0)
-    means, now = scores.means, scores.totals()
+    means, points = scores.means, tuple(scores.streams())
+    share = alpha / len(scores.pairs)
+    sequence = Promise(share, ahead, True)
+    at_one_time = Promise(share, scores.rounds, False).intervals(points[-1])
+    at_every_time = sequence.intervals(points[-1])
+    paths = log_e_values(stacked(points), max(1.0, ahead / len(points[0])))  # times, streams, pairs
+    when = "valid at every time" if anytime else f"at {scores.rounds:,} rounds fixed in advance"
     void = scores.score.missing or scores.broken
-    if not void and most < scores.max_weight:
-        void = f"a weight of {scores.max_weight:g} was seen, above the declared {most:g}"
-    promise = Promise(math.nan if void else scores.score.span, most, alpha / len(scores.pairs))
-    by = "anytime" if anytime else "bernstein"
-    when = "valid at every time" if anytime else f"at {now.rounds:,} rounds fixed in advance"
-    found = promise.intervals(now)
     pairs = []
     for k, (i, j) in enumerate(scores.pairs):
         first, second, identical = scores.names[i], scores.names[j], bool(scores.identical[k])
-        difference = float(now.differences[k]) / now.weight
+        difference = sum(float(part.differences[k]) for part in points[-1]) / sum(part.weight for part in points[-1])
         if scores.infinite[i] or scores.infinite[j]:
             difference = 0.0 if identical else means[first] - means[second]
-        mine = {kind: Interval(0.0, 0.0) if identical else each[k] for kind, each in found.items()}
-        finding, words = verdict(first, second, difference, mine.get(by), identical, void, when)
-        kinds = (mine.get("hoeffding"), mine.get("bernstein"), mine.get("anytime"))
-        pairs.append(Pair(first, second, difference, *kinds, finding, words))
+        lost = "" if identical else void or (UNBOUNDED if scores.unbounded[k] else "")
+        fixed, always = (None, None) if lost else (at_one_time[k], at_every_time[k])
+        interval = getattr(always if anytime else fixed, by, None)
+        finding, words = verdict(first, second, difference, interval, identical, lost, when)
+        found = (None, None) if lost else tuple(evidence(path[..., k]) for path in paths)
+        pairs.append(Pair(first, second, difference, fixed, always, finding, words, *found))
     return Comparison(
         tuple(scores.names),
         scores.score.loss,
-        now.rounds,
-        now.weight,
+        scores.rounds,
+        sum(part.weight for part in points[-1]),
         alpha,
         by,
+        anytime,
+        ahead,
         means,
         tuple(pairs),
-        choice(means, now, promise.span, alpha),
-        assumptions(scores, void, max_weight, anytime),
-        promise,
-        tuple(scores.path()),
+        choice(means, pairs, anytime, by, alpha),
+        best_set(scores, pairs, paths, alpha),
+        assumptions(scores, pairs, void, anytime, by),
+        sequence,
+        points,
     )
 
 
-class Promise(NamedTuple):
-    """What intervals rest on.
+UNBOUNDED = "a forecast of exactly 0 or 1 can have an infinite log loss, so the difference has no known range"
 
-    Attributes
-    ----------
-    span : float
-        Largest difference of two losses; NaN if it is not known.
-    most : float
-        Largest weight.
-    alpha : float
-        The probability of an error for one pair.
-    """
 
-    span: float
-    most: float
-    alpha: float
-
-    def intervals(self, now: Totals) -> dict[str, list[Interval]]:
-        """The intervals of every pair by kind, cut to [-span, span], where every mean difference lies."""
-        if math.isnan(self.span):
-            return {}
-        scale = self.span * self.most
-        rounds = now.weight_squares / self.most**2  # the number of rounds of the largest weight that they are worth
-        widths: dict[str, Any] = {
-            "hoeffding": self.span * sequences.hoeffding(self.alpha, now.weight_squares),
-            "bernstein": sequences.bernstein(self.alpha, now.squares, scale, rounds),
-            "anytime": sequences.anytime(self.alpha, now.squares, scale),
-        }
-        return {kind: self._around(now.differences, width, now.weight) for kind, width in widths.items()}
-
-    def _around(self, sums: np.ndarray, width: Any, weight: float) -> list[Interval]:
-        low = np.maximum(-self.span, (sums - width) / weight)
-        high = np.minimum(self.span, (sums + width) / weight)
-        return [Interval(*both) for both in zip(low.tolist(), high.tolist(), strict=True)]
-
-    def path(self, points: tuple[Totals, ...], pair: int, identical: bool) -> Path:
-        """The confidence sequence of one pair along the stream; its limits are NaN where the span is not known."""
-        rounds, weight = np.array([p.rounds for p in points]), np.array([p.weight for p in points])
-        middle = np.array([p.differences[pair] for p in points]) / weight
-        width = np.zeros_like(middle)
-        if math.isnan(self.span):
-            width += math.nan
-        elif not identical:
-            width = sequences.anytime(self.alpha, [p.squares[pair] for p in points], self.span * self.most) / weight
-        return Path(rounds, middle, np.maximum(-self.span, middle - width), np.minimum(self.span, middle + width))
+def best_set(scores: Scores, pairs: list[Pair], paths: tuple[np.ndarray, np.ndarray], alpha: float) -> BestSet | None:
+    """Which forecasters may be the best, by the findings and by the evidence along the stream."""
+    if any(pair.finding is Finding.VOID for pair in pairs):
+        return None
+    names, count = scores.names, len(scores.names)
+    worse = set()
+    for pair in pairs:
+        if pair.finding is Finding.CLOSER:
+            worse.add(pair.first if pair.difference > 0.0 else pair.second)
+    times, streams, _ = paths[0].shape
+    each = np.empty((times, streams, count))
+    for t, r in np.ndindex(times, streams):
+        each[t, r] = closed(against_each(paths[0][t, r], paths[1][t, r], scores.pairs, count))
+    out = each.max(axis=(0, 1)) >= math.log(streams / alpha)
+    return BestSet(
+        tuple(name for name in names if name not in worse),
+        tuple(name for name, gone in zip(names, out, strict=True) if not gone),
+        dict(zip(names, averaged(each[-1], 0).tolist(), strict=True)),
+    )
 
 
 def verdict(
@@ -404,31 +444,38 @@ def verdict(
     return Finding.UNDECIDED, f"{better} and {other} cannot be told apart: {shown}"
 
 
-def choice(means: dict[str, float], now: Totals, span: float, alpha: float) -> Choice:
-    """The forecaster with the least mean loss (the first of several), with its uniform-convergence bound."""
-    best = min(means, key=means.__getitem__)
-    half = span * sequences.uniform(alpha, len(means), now.weight_squares) / now.weight
+def choice(means: dict[str, float], pairs: list[Pair], anytime: bool, by: str, alpha: float) -> Choice:
+    """The forecaster with the least mean loss (the first of several), and how far it may be from the best."""
+    best, within = min(means, key=means.__getitem__), 0.0
+    for pair in pairs:
+        if best in (pair.first, pair.second):
+            interval = getattr(pair.anytime if anytime else pair.fixed, by, Interval(math.nan, math.nan))
+            far = interval.high if best == pair.first else -interval.low
+            within = math.nan if math.isnan(far) else max(within, far)
     words = f"{best} has the least mean loss, {means[best]:.4g}"
-    if not math.isnan(half):
-        words += f"; with probability {1.0 - alpha:g} it is within {2.0 * half:.4g} of the best of {len(means)}"
-    return Choice(best, half, words)
+    if not math.isnan(within):
+        words += f"; with probability {1.0 - alpha:g} it is within {within:.4g} of the best of {len(means)}"
+    return Choice(best, within, words)
 
 
-def assumptions(scores: Scores, void: str, max_weight: float | None, anytime: bool) -> tuple[Assumption, ...]:
+def assumptions(scores: Scores, pairs: list[Pair], void: str, anytime: bool, by: str) -> tuple[Assumption, ...]:
     """The assumptions of the intervals, and whether they were met."""
-    needs = [Assumption("each forecast was fixed before its outcome was seen", None)]
+    lag = len(scores.parts) if isinstance(scores, LaggedScores) else 1
+    ahead = "its outcome was seen" if lag == 1 else f"any outcome of the {lag} rounds up to its own was seen"
+    needs = [Assumption(f"each forecast was fixed before {ahead}", None)]
     if not anytime:
         needs.append(Assumption("the number of rounds was fixed in advance", None))
+        if by == "ranges":
+            needs.append(Assumption("the forecasts did not react to earlier outcomes", None))
     if void:
         needs.append(Assumption(void, False))
-    elif scores.score.loss == "square":
-        needs.append(Assumption("outcomes are 0 or 1 and forecasts in [0, 1], so differences lie in [-1, 1]", True))
+    elif scores.score.bounds is not None:
+        low, high = scores.score.bounds
+        needs.append(Assumption(f"all outcomes lie in the declared [{low:g}, {high:g}]", True))
+    elif any(pair.finding is Finding.VOID for pair in pairs):
+        needs.append(Assumption(UNBOUNDED, False))
     else:
-        needs.append(Assumption(f"all values seen lie in {scores.score.declared}, as those to come must", None))
+        needs.append(Assumption("outcomes are 0 or 1, so each difference has a range known before its outcome", True))
     if scores.weighted:
-        if max_weight is None:
-            text = f"all weights were fixed in advance (the largest is {scores.max_weight:g})"
-        else:
-            text = f"each weight was fixed before its outcome, and none is above the declared {max_weight:g}"
-        needs.append(Assumption(text, None))
+        needs.append(Assumption("each weight was fixed before its outcome", None))
     return tuple(needs)

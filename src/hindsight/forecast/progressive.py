@@ -92,7 +92,7 @@ def compare_learners(models: Mapping[str, Any], X: Any, y: Any, weight: Any = No
     >>> y = rng.random(3000) < 1 / (1 + np.exp(-X @ np.ones(5)))
     >>> models = {"slow": DescentClassifier(eta=0.001), "quick": DescentClassifier(eta=0.1)}
     >>> print(compare_learners(models, X, y, anytime=True).pairs[0].words)
-    quick is closer to the truth than slow: difference 0.0575 in [0.04548, 0.06951], valid at every time
+    quick is closer to the truth than slow: difference 0.0575 in [0.04516, 0.06927], valid at every time
     """
     from sklearn.base import is_classifier
 

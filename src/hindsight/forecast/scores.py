@@ -30,10 +30,8 @@ class Score:
     loss : {"square", "log", "quadratic"}, default "square"
         "square" is (h - y)^2 for outcomes 0 and 1 (the Brier score); "log" is -ln of the probability given to the
         outcome; "quadratic" is (h - y)^2 for outcomes that are any numbers.
-    epsilon : float or None, default None
-        For the log loss: every forecast lies in [epsilon, 1 - epsilon].
     bounds : (float, float) or None, default None
-        For the quadratic loss: every outcome and every forecast lies between these two.
+        For the quadratic loss: every outcome lies between these two, whatever the forecasts are.
 
     References
     ----------
@@ -41,21 +39,15 @@ class Score:
 
     Examples
     --------
-    >>> Score("log", epsilon=0.01).span
-    4.59511985013459
+    >>> Score("quadratic", bounds=(0, 10)).corners(np.array([4.0]))
+    array([[16., 36.]])
     """
 
     loss: str = "square"
-    epsilon: float | None = None
     bounds: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         choice("loss", self.loss, LOSSES)
-        if self.epsilon is not None:
-            if self.loss != "log":
-                raise ValueError(f"epsilon belongs to loss='log', not to {self.loss!r}")
-            if not number("epsilon", self.epsilon, 0) < 0.5:
-                raise ValueError(f"epsilon must lie between 0 and 1/2, got {self.epsilon!r}")
         if self.bounds is not None:
             if self.loss != "quadratic":
                 raise ValueError(f"bounds belong to loss='quadratic', not to {self.loss!r}")
@@ -65,28 +57,23 @@ class Score:
             object.__setattr__(self, "bounds", (low, high))
 
     @property
-    def span(self) -> float:
-        """The range of the loss, which bounds every difference of two losses; NaN where it was not declared."""
-        if self.loss == "square":
-            return 1.0
-        if self.loss == "log":
-            return math.nan if self.epsilon is None else math.log((1.0 - self.epsilon) / self.epsilon)
-        return math.nan if self.bounds is None else (self.bounds[1] - self.bounds[0]) ** 2
-
-    @property
     def missing(self) -> str:
-        """What must still be declared for the loss to be bounded; empty if nothing."""
-        if not math.isnan(self.span):
-            return ""
-        if self.loss == "log":
-            return "log losses are unbounded: declare an epsilon such that all forecasts lie in [epsilon, 1 - epsilon]"
-        return "quadratic losses are unbounded: declare bounds (low, high) of the outcomes and forecasts"
+        """What must still be declared for differences of losses to have a known range; empty if nothing."""
+        if self.loss == "quadratic" and self.bounds is None:
+            return "quadratic losses are unbounded: declare bounds (low, high) of the outcomes"
+        return ""
 
-    @property
-    def declared(self) -> str:
-        """The declared range in words."""
-        low, high = self.bounds or (self.epsilon, 1.0 - (self.epsilon or 0.0))
-        return f"the declared [{low}, {high}]"
+    def corners(self, h: np.ndarray) -> np.ndarray:
+        """The losses at outcomes between which a difference of two losses has its extremes, one column per outcome.
+
+        For outcomes 0 and 1 these are all the outcomes. A difference of two quadratic losses is linear in the outcome,
+        so its extremes are at the bounds; without bounds the losses are NaN.
+        """
+        if self.loss == "log":
+            with np.errstate(divide="ignore"):
+                return 0.0 - np.log(np.stack([1.0 - h, h], axis=-1))
+        ends = (0.0, 1.0) if self.loss == "square" else self.bounds or (math.nan, math.nan)
+        return np.square(h[..., None] - np.array(ends))
 
     def outcomes(self, values: Any, name: str = "outcome") -> np.ndarray:
         """Check outcomes and convert them to float64; errors name the column `name`."""
@@ -114,13 +101,11 @@ class Score:
                 return 0.0 - np.log(np.where(y == 1.0, h, 1.0 - h))
         return np.square(h - y)
 
-    def outside(self, values: np.ndarray) -> np.ndarray:
-        """Which forecasts (or, for the quadratic loss, outcomes) lie outside the declared range."""
-        if self.loss == "log" and self.epsilon is not None:
-            return ~((values >= self.epsilon) & (values <= 1.0 - self.epsilon))
-        if self.bounds is not None:
-            return ~((values >= self.bounds[0]) & (values <= self.bounds[1]))
-        return np.zeros(values.shape, bool)
+    def outside(self, y: np.ndarray) -> np.ndarray:
+        """Which outcomes lie outside the declared bounds."""
+        if self.bounds is None:
+            return np.zeros(y.shape, bool)
+        return ~((y >= self.bounds[0]) & (y <= self.bounds[1]))
 
 
 def numbers(values: Any, name: str) -> np.ndarray:
@@ -186,7 +171,7 @@ def log_loss(outcomes: Any, forecast: Any) -> np.ndarray:
 
     See Also
     --------
-    square_loss : Bounded, so that intervals need no declared epsilon.
+    square_loss : Finite for every forecast.
 
     Examples
     --------

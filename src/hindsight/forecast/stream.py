@@ -9,12 +9,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from ..kernels.compiler import inlined, kernel
+from .mixtures import ORDERS, Side
 from .scores import Score, columns, same_length, weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 GROWTH = 1.02  # from one point of the path to the next, once there are a hundred
+BLOCK = 8192  # rows whose losses are held at a time
+# The sums of a pair: c d, its lowest and highest values; and, in units of the first range above 0 so that nothing
+# underflows, V, (c d - g)^2, and the latter times R^j for either side.
+SUM, LOW, HIGH, PROXY, MOMENT = range(5)
+UPPER, LOWER = MOMENT + 1, MOMENT + ORDERS
+SUMS = MOMENT + 2 * ORDERS - 1
 
 
 @inlined
@@ -27,21 +34,60 @@ def add(sums, at, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def tally(losses, c, sums):  # type: ignore[no-untyped-def]
-    """Add rounds to the sums: c, c^2, c loss of each forecaster, c d of each pair, and (c d)^2 of each pair."""
-    k = losses.shape[1]
-    pairs = k * (k - 1) // 2
+def tally(losses, corners, c, sums, reach, first, unbounded):  # type: ignore[no-untyped-def]
+    """Add rounds to the sums: c, c loss of each forecaster, and those of each pair.
+
+    A term is c d, with d the difference of two losses; the guess at it is c times the mean difference so far, moved
+    into the range that the term must lie in. A range that is not finite marks the pair, and is left out.
+    """
+    k, ends = losses.shape[1], corners.shape[2]
     for t in range(c.size):
+        before = sums[0, 0] + sums[1, 0]
         add(sums, 0, c[t])
-        add(sums, 1, c[t] * c[t])
-        at = 2 + k
+        pair = 0
         for i in range(k):
-            add(sums, 2 + i, c[t] * losses[t, i])
+            if losses[t, i] < math.inf:
+                add(sums, 1 + i, c[t] * losses[t, i])
             for j in range(i + 1, k):
-                d = c[t] * (losses[t, i] - losses[t, j])
-                add(sums, at, d)
-                add(sums, at + pairs, d * d)
-                at += 1
+                low, high = math.inf, -math.inf
+                for q in range(ends):
+                    one, two = corners[t, i, q], corners[t, j, q]
+                    d = 0.0 if one == two else c[t] * (one - two)
+                    low = d if not d >= low else low
+                    high = d if not d <= high else high
+                if not high - low < math.inf:
+                    unbounded[pair] = True
+                    d = c[t] * (losses[t, i] - losses[t, j])
+                    if abs(d) < math.inf:
+                        add(sums, 1 + k + pair * SUMS, d)
+                elif high > low or low != 0.0:
+                    at = 1 + k + pair * SUMS
+                    d = 0.0 if losses[t, i] == losses[t, j] else c[t] * (losses[t, i] - losses[t, j])
+                    g = 0.0
+                    if before > 0.0:
+                        g = c[t] * (sums[0, at] + sums[1, at]) / before
+                    g = min(max(g, low), high)
+                    if first[pair] == 0.0:
+                        first[pair] = high - low
+                    add(sums, at + SUM, d)
+                    sums[0, at + LOW] += low
+                    sums[0, at + HIGH] += high
+                    if first[pair] == 0.0:
+                        pair += 1
+                        continue
+                    unit = first[pair]
+                    wide, off, up, down = (high - low) / unit, (d - g) / unit, (g - low) / unit, (high - g) / unit
+                    sums[0, at + PROXY] += 0.25 * wide * wide
+                    power_up = power_down = off * off
+                    sums[0, at + MOMENT] += power_up
+                    for order in range(ORDERS - 1):
+                        power_up *= up
+                        power_down *= down
+                        sums[0, at + UPPER + order] += power_up
+                        sums[0, at + LOWER + order] += power_down
+                    reach[pair, 0] = max(reach[pair, 0], up)
+                    reach[pair, 1] = max(reach[pair, 1], down)
+                pair += 1
 
 
 class Totals(NamedTuple):
@@ -51,35 +97,50 @@ class Totals(NamedTuple):
     ----------
     rounds : int
         Number of rounds.
-    weight, weight_squares : float
-        Sums of c and of c^2.
+    weight : float
+        Sum of c.
     losses : ndarray of shape (n_forecasters,)
         Sums of c times the loss.
-    differences, squares : ndarray of shape (n_pairs,)
-        Sums of c d and of (c d)^2.
+    pairs : ndarray of shape (n_pairs, SUMS)
+        The sums of each pair, in the order of the constants of this module.
+    reach : ndarray of shape (n_pairs, 2)
+        Largest distance of the guess from the lowest, and from the highest value of a term, in units of `first`.
+    first : ndarray of shape (n_pairs,)
+        First range above 0.
     """
 
     rounds: int
     weight: float
-    weight_squares: float
     losses: np.ndarray
-    differences: np.ndarray
-    squares: np.ndarray
+    pairs: np.ndarray
+    reach: np.ndarray
+    first: np.ndarray
+
+    @property
+    def differences(self) -> np.ndarray:
+        """Sums of c d of each pair."""
+        return self.pairs[..., SUM]
+
+    def side(self, upper: bool) -> Side:
+        """What the mixtures need to bound how far each sum lies above its estimand, or below it."""
+        start = UPPER if upper else LOWER
+        at = [MOMENT, *range(start, start + ORDERS - 1)]
+        moments = np.moveaxis(self.pairs[..., at], -1, 0)
+        return Side(self.pairs[..., PROXY], moments, self.reach[..., 0 if upper else 1])
 
 
 class Scores:
     """Scores of K forecasters along a stream, updated chunk by chunk.
 
     The numbers do not depend, to the bit, on how the rows are cut into chunks. ``a + b`` are the scores of a's rounds
-    followed by b's. Rows of weight 0 are not rounds.
+    followed by b's; there the guesses that empirical Bernstein rests on begin anew with b, which is as valid. Rows of
+    weight 0 are not rounds.
 
     Parameters
     ----------
     names : sequence of str
         Names of the forecasters.
     loss : {"square", "log", "quadratic"}, default "square"
-        As in `Score`.
-    epsilon : float or None, default None
         As in `Score`.
     bounds : (float, float) or None, default None
         As in `Score`.
@@ -94,10 +155,12 @@ class Scores:
         The pairs of forecasters, by their indices.
     identical : ndarray of bool of shape (n_pairs,)
         Whether a pair never gave different forecasts.
+    unbounded : ndarray of bool of shape (n_pairs,)
+        Whether the difference of a pair once had no known range.
     infinite : ndarray of int of shape (n_forecasters,)
         Number of infinite log losses, which the sums leave out.
     broken : str
-        The first value outside the declared range, in words; empty if there is none.
+        The first outcome outside the declared bounds, in words; empty if there is none.
 
     Examples
     --------
@@ -107,26 +170,23 @@ class Scores:
     """
 
     def __init__(
-        self,
-        names: Sequence[str],
-        loss: str = "square",
-        *,
-        epsilon: float | None = None,
-        bounds: tuple[float, float] | None = None,
+        self, names: Sequence[str], loss: str = "square", *, bounds: tuple[float, float] | None = None
     ) -> None:
         self.names = [str(name) for name in names]
         if not self.names or len(set(self.names)) < len(self.names):
             raise ValueError(f"names must be at least one, and all different; got {self.names}")
-        self.score = Score(loss, epsilon, bounds)
+        self.score = Score(loss, bounds)
         k = len(self.names)
         self.pairs = [(i, j) for i in range(k) for j in range(i + 1, k)]
         self.rows = self.rounds = 0
-        self.max_weight, self.weighted = 0.0, False
+        self.weighted = False
         self.infinite = np.zeros(k, np.int64)
         self.identical = np.ones(len(self.pairs), bool)
+        self.unbounded = np.zeros(len(self.pairs), bool)
         self.broken = ""
-        self.sums = np.zeros((2, 2 + k + 2 * len(self.pairs)))
-        self.points: list[tuple[int, np.ndarray]] = []
+        self.sums = np.zeros((2, 1 + k + SUMS * len(self.pairs)))
+        self.reach, self.first = np.zeros((len(self.pairs), 2)), np.zeros(len(self.pairs))
+        self.points: list[Totals] = []
 
     def update(self, outcomes: Any, forecasts: Any, weight: Any = None) -> Self:
         """Add rows to the scores; on an error nothing has changed.
@@ -152,72 +212,69 @@ class Scores:
         place = np.flatnonzero(c)
         if place.size < rows:
             y, c, given = y[place], c[place], {k: h[place] for k, h in given.items()}
-        each = np.empty((y.size, len(given)))
-        for k, h in enumerate(given.values()):
-            each[:, k] = self.score.rounds(y, h)
-        self.broken = self.broken or self._first_broken(y, given, self.rows + place)
-        endless = np.isinf(each)
-        if endless.any():
-            self.infinite += endless.sum(axis=0)
-            each[endless] = 0.0
         made = list(given.values())
+        outside = self.score.outside(y)
+        if outside.any() and not self.broken:
+            at = int(outside.argmax())
+            low, high = self.score.bounds or (math.nan, math.nan)
+            where = f"row {self.rows + place[at]}, column 'outcome'"
+            self.broken = f"{where}: {float(y[at])!r} lies outside the declared [{low}, {high}]"
         for p, (i, j) in enumerate(self.pairs):
             self.identical[p] &= np.array_equal(made[i], made[j])
-        self.max_weight = max(self.max_weight, c.max(initial=0.0))
         self.weighted |= bool((c != 1.0).any())
         self.rows += rows
-        self._add(each, c)
+        for start in range(0, y.size, BLOCK):
+            part = slice(start, start + BLOCK)
+            self._add(y[part], np.stack([h[part] for h in made], axis=1), c[part])
         return self
 
-    def _first_broken(self, y: np.ndarray, given: dict[str, np.ndarray], rows: np.ndarray) -> str:
-        named = {"outcome": y, **given} if self.score.loss == "quadratic" else given
-        for name, values in named.items():
-            outside = self.score.outside(values)
-            if outside.any():
-                at = int(outside.argmax())
-                return f"row {rows[at]}, column {name!r}: {float(values[at])!r} lies outside {self.score.declared}"
-        return ""
-
-    def _add(self, each: np.ndarray, c: np.ndarray) -> None:
+    def _add(self, y: np.ndarray, h: np.ndarray, c: np.ndarray) -> None:
+        each, corners = self.score.rounds(y[:, None], h), self.score.corners(h)
+        self.infinite += np.isinf(each).sum(axis=0)
         a = 0
         while a < c.size:
-            last = self.points[-1][0] if self.points else 0
+            last = self.points[-1].rounds if self.points else 0
             mark = last + 1 if last < 100 else math.ceil(last * GROWTH)
             b = min(c.size, a + mark - self.rounds)
-            tally(each[a:b], c[a:b], self.sums)
+            tally(each[a:b], corners[a:b], c[a:b], self.sums, self.reach, self.first, self.unbounded)
             self.rounds += b - a
             a = b
             if self.rounds == mark:
-                self.points.append((mark, self.sums.sum(axis=0)))
+                self.points.append(self.totals())
 
     def __add__(self, other: Scores) -> Scores:
         if (self.names, self.score) != (other.names, other.score):
             raise ValueError("only scores of the same forecasters by the same loss add up")
-        joined = deepcopy(self)
-        shift = self.sums.sum(axis=0)
-        joined.points += [(self.rounds + t, shift + sums) for t, sums in other.points]
+        joined, here = deepcopy(self), self.totals()
+        joined.points += [_joined(here, there) for there in other.points]
+        k, (factors, reach, joined.first) = len(self.names), _units(self.first, other.first)
+        scaled = other.sums.copy()
+        scaled[:, 1 + k :] *= factors.ravel()
         for at in range(self.sums.shape[1]):
-            add(joined.sums, at, other.sums[0, at])
-            add(joined.sums, at, other.sums[1, at])
+            add(joined.sums, at, scaled[0, at])
+            add(joined.sums, at, scaled[1, at])
+        joined.reach = np.maximum(self.reach, reach * other.reach)
         joined.rows, joined.rounds = self.rows + other.rows, self.rounds + other.rounds
-        joined.max_weight, joined.weighted = max(self.max_weight, other.max_weight), self.weighted or other.weighted
+        joined.weighted = self.weighted or other.weighted
         joined.infinite, joined.identical = self.infinite + other.infinite, self.identical & other.identical
+        joined.unbounded = self.unbounded | other.unbounded
         joined.broken = self.broken or other.broken
         return joined
 
     def totals(self) -> Totals:
         """The sums so far."""
-        return self._split(self.rounds, self.sums.sum(axis=0))
+        k, sums = len(self.names), self.sums.sum(axis=0)
+        pairs = sums[1 + k :].reshape(-1, SUMS)
+        return Totals(self.rounds, float(sums[0]), sums[1 : 1 + k], pairs, self.reach.copy(), self.first.copy())
 
     def path(self) -> list[Totals]:
         """The sums after 1, 2, 3, ... rounds, later at ever longer steps, and after the last."""
-        points = [self._split(t, sums) for t, sums in self.points]
+        points = list(self.points)
         return points if points and points[-1].rounds == self.rounds else [*points, self.totals()]
 
-    def _split(self, rounds: int, sums: np.ndarray) -> Totals:
-        k, p = len(self.names), len(self.pairs)
-        losses, differences, squares = np.split(sums[2:], [k, k + p])
-        return Totals(rounds, float(sums[0]), float(sums[1]), losses, differences, squares)
+    def streams(self) -> list[tuple[Totals, ...]]:
+        """The path, of one stream."""
+        return [(point,) for point in self.path()]
 
     @property
     def means(self) -> dict[str, float]:
@@ -229,3 +286,24 @@ class Scores:
             name: math.inf if self.infinite[k] else float(now.losses[k]) / now.weight
             for k, name in enumerate(self.names)
         }
+
+
+def _units(here: np.ndarray, there: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What turns sums and reaches in units of `there` into those of `here`, and the unit of both together."""
+    unit = np.where(here > 0.0, here, there)
+    ratio = np.where(there > 0.0, there / np.where(unit > 0.0, unit, 1.0), 1.0)
+    powers = np.array([0, 0, 0, 2, 2, *range(3, ORDERS + 2), *range(3, ORDERS + 2)])
+    return ratio[:, None] ** powers, ratio[:, None], unit
+
+
+def _joined(here: Totals, there: Totals) -> Totals:
+    """The sums of some rounds followed by others."""
+    factors, reach, unit = _units(here.first, there.first)
+    return Totals(
+        here.rounds + there.rounds,
+        here.weight + there.weight,
+        here.losses + there.losses,
+        here.pairs + factors * there.pairs,
+        np.maximum(here.reach, reach * there.reach),
+        unit,
+    )

@@ -1,0 +1,144 @@
+"""Charts of evidence: e-values of pairs along the stream, and e-values against being the best."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..forecast.comparison import Finding
+from .drawing import COLOURS, altair
+
+if TYPE_CHECKING:
+    from ..forecast.comparison import Comparison
+
+GREY = "#57606a"
+FLOOR = -2.0  # of log10 e in a chart: less is no evidence, and how much less says little
+WIDTH = 360
+
+
+def evidence(comparison: Comparison) -> Any:
+    """Draw the e-values of each pair after each round, in both directions, one panel per pair.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `hindsight.forecast.compare` returned. Pairs that gave the same forecasts, and VOID ones, are left out.
+
+    Returns
+    -------
+    altair.ConcatChart or None
+        The chart; None where there is no pair to draw.
+    """
+    left_out = (Finding.IDENTICAL, Finding.VOID)
+    shown = [k for k, pair in enumerate(comparison.pairs) if pair.finding not in left_out]
+    if not shown:
+        return None
+    panels = [pair_evidence(comparison, k) for k in shown]
+    return altair().concat(*panels, columns=2, spacing=30).resolve_scale(color="independent")
+
+
+def pair_evidence(comparison: Comparison, pair: int = 0) -> Any:
+    """Draw the e-values of one pair after each round, in both directions.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `hindsight.forecast.compare` returned.
+    pair : int, default 0
+        Index of the pair in ``comparison.pairs``.
+
+    Returns
+    -------
+    altair.LayerChart
+        The chart.
+    """
+    alt = altair()
+    two, path = comparison.pairs[pair], comparison.path(pair)
+    labels = [f"{two.first} is better", f"{two.second} is better"]
+    values: list[dict[str, Any]] = [
+        {"rounds": int(m), "e": max(FLOOR, float(e) / math.log(10.0)), "for": label}
+        for label, each in zip(labels, (path.log_first, path.log_second), strict=True)
+        for m, e in zip(path.rounds, each, strict=True)
+    ]
+    top = max(2.5, *(v["e"] for v in values))
+    last = int(max(2, path.rounds[-1]))
+    x = alt.X(
+        "rounds:Q",
+        title="rounds",
+        scale=alt.Scale(type="log" if last >= 50 else "linear", domain=[1, last], nice=False),
+        axis=alt.Axis(format="~s", grid=False, tickCount=6),
+    )
+    y = alt.Y(
+        "e:Q",
+        title="e-value",
+        scale=alt.Scale(domain=[FLOOR, top], nice=False),
+        axis=alt.Axis(labelExpr="'1e' + format(datum.value, '~g')", tickCount=6, tickMinStep=1),
+    )
+    colour = alt.Color(
+        "for:N",
+        title=None,
+        scale=alt.Scale(domain=labels, range=list(COLOURS[:2])),
+        legend=alt.Legend(orient="bottom", symbolStrokeWidth=3, labelLimit=300),
+    )
+    level = -math.log10(comparison.alpha)
+    rule = alt.Chart(alt.Data(values=[{"level": level}])).mark_rule(color=GREY, strokeDash=[4, 3]).encode(y="level:Q")
+    lines = alt.Chart(alt.Data(values=values)).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)
+    note = (
+        f"dashed: {1.0 / comparison.alpha:,.4g}, ever reached by chance with probability {comparison.alpha:g} at most"
+    )
+    title = alt.Title(
+        f"Evidence: {two.first} and {two.second}",
+        subtitle=note,
+        anchor="start",
+        fontSize=13,
+        subtitleColor=GREY,
+        subtitleFontSize=11,
+    )
+    return alt.layer(rule, lines).properties(width=WIDTH, height=180, title=title)
+
+
+def best(comparison: Comparison) -> Any:
+    """Draw the e-value against each forecaster's being among the best, after closure.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `hindsight.forecast.compare` returned.
+
+    Returns
+    -------
+    altair.LayerChart or None
+        The chart; None where a difference has no known range.
+    """
+    if comparison.best is None:
+        return None
+    alt, inside = altair(), comparison.best.by_evidence
+    labels = ["may be best", "left out"]
+    values: list[dict[str, Any]] = [
+        {"name": name, "e": max(FLOOR, float(np.divide(e, math.log(10.0)))), "is": labels[name not in inside]}
+        for name, e in comparison.best.log_e.items()
+    ]
+    level = -math.log10(comparison.alpha)
+    top = max(2.5, *(v["e"] for v in values))
+    x = alt.X(
+        "e:Q",
+        title="e-value against being among the best",
+        scale=alt.Scale(domain=[FLOOR, top], nice=False),
+        axis=alt.Axis(labelExpr="'1e' + format(datum.value, '~g')", tickCount=6, tickMinStep=1),
+    )
+    y = alt.Y("name:N", title=None, sort=list(comparison.names), axis=alt.Axis(labelLimit=200, ticks=False))
+    colour = alt.Color(
+        "is:N",
+        title=None,
+        scale=alt.Scale(domain=labels, range=[COLOURS[2], GREY]),
+        legend=alt.Legend(orient="bottom", symbolType="circle", symbolStrokeWidth=0),
+    )
+    rule = alt.Chart(alt.Data(values=[{"level": level}])).mark_rule(color=GREY, strokeDash=[4, 3]).encode(x="level:Q")
+    dots = alt.Chart(alt.Data(values=values)).mark_circle(size=90, opacity=1).encode(x=x, y=y, color=colour)
+    note = f"right of the dashed line at any time: left out (family-wise error {comparison.alpha:g}, at every time)"
+    title = alt.Title(
+        "Who may be the best", subtitle=note, anchor="start", fontSize=13, subtitleColor=GREY, subtitleFontSize=11
+    )
+    return alt.layer(rule, dots).properties(width=WIDTH, height=28 * len(values), title=title)

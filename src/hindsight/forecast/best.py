@@ -1,0 +1,62 @@
+"""Who may be the best of K forecasters: a set that holds the best ones, at every time, with probability 1 - alpha."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+
+def against_each(log_first: np.ndarray, log_second: np.ndarray, pairs: list[tuple[int, int]], count: int) -> Any:
+    """ln e against "forecaster i is among the best": the mean over the others of the evidence that they are better.
+
+    Parameters
+    ----------
+    log_first, log_second : ndarray of shape (n_pairs,)
+        ln e for "the first is better" and for "the second is better" of each pair.
+    pairs : list of (int, int)
+        The pairs by the indices of their forecasters.
+    count : int
+        K, at least 2.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+        ln e.
+    """
+    worse: list[list[float]] = [[] for _ in range(count)]
+    for k, (i, j) in enumerate(pairs):
+        worse[i].append(float(log_second[k]))
+        worse[j].append(float(log_first[k]))
+    return np.array([np.logaddexp.reduce(each) - math.log(count - 1) for each in worse])
+
+
+def closed(log_e: np.ndarray) -> np.ndarray:
+    """ln of e-values after closure: reject those of at least 1/alpha, and no true one is rejected, but with alpha.
+
+    The hypothesis i is rejected with every intersection that holds it, each tested by the mean of its e-values; for a
+    given number of hypotheses the least mean is that of i and of the smallest others.
+
+    Parameters
+    ----------
+    log_e : ndarray of shape (K,)
+        ln of the e-value against each hypothesis.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+        ln of the e-value after closure.
+
+    Examples
+    --------
+    >>> np.exp(closed(np.log([100.0, 1.0, 30.0]))).round(2)
+    array([43.67,  1.  , 15.5 ])
+    """
+    order = np.argsort(log_e, kind="stable")
+    out = np.empty_like(log_e)
+    for i in range(log_e.size):
+        others = log_e[order[order != i]]
+        sums = np.logaddexp.accumulate(np.append(log_e[i], others))
+        out[i] = (sums - np.log(np.arange(1.0, log_e.size + 1.0))).min()
+    return out

@@ -1,0 +1,102 @@
+"""Evidence that one forecaster is better than another: e-processes, and p-values that hold at every time.
+
+Against "A is not better than B": the mixture of docs/theory.md#scoring at s = -Sigma c d, with d the loss of A minus
+that of B. While the mean of E[d | past] is not below 0, that is at most a supermartingale that starts at 1.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from . import mixtures
+
+if TYPE_CHECKING:
+    from .stream import Totals
+
+GRADES = ((100.0, "decisive"), (10**1.5, "very strong"), (10.0, "strong"), (10**0.5, "substantial"))  # Jeffreys
+
+
+class Evidence(NamedTuple):
+    """Evidence that one forecaster is better than another on average.
+
+    Attributes
+    ----------
+    log_e : float
+        Natural logarithm of the e-value now. Its expectation, at any stopping time, is at most 1 if there is nothing to
+        find: an e-value of 20 is as surprising as multiplying a stake by 20 in a fair game.
+    log_sup : float
+        The largest so far, over the points of the path.
+    p : float
+        The p-value min(1, 1 / largest e-value so far), valid at every time.
+    words : str
+        How strong the evidence is.
+    """
+
+    log_e: float
+    log_sup: float
+    p: float
+    words: str
+
+
+def log_e_values(at: Totals, horizon: float) -> tuple[np.ndarray, np.ndarray]:
+    """ln e for "the first is better" and for "the second is better", of each pair.
+
+    Parameters
+    ----------
+    at : Totals
+        Sums whose arrays may have further axes in front.
+    horizon : float
+        The number of rounds that the mixtures are tuned for, fixed in advance.
+
+    Returns
+    -------
+    first, second : ndarray
+        Of the shape of ``at.first``; 0 where a pair has never differed.
+    """
+    differ = at.first > 0.0
+    total = at.differences / np.where(differ, at.first, 1.0)
+    second = mixtures.log_mixture(total, at.side(True), horizon)
+    first = mixtures.log_mixture(-total, at.side(False), horizon)
+    return np.where(differ, first, 0.0), np.where(differ, second, 0.0)
+
+
+def averaged(log_e: np.ndarray, axis: int) -> np.ndarray:
+    """ln of the mean of e-values."""
+    return np.asarray(np.logaddexp.reduce(log_e, axis=axis)) - math.log(log_e.shape[axis])
+
+
+def evidence(path: np.ndarray) -> Evidence:
+    """The evidence at the end of a path of ln e, one row per time and one column per interleaved stream.
+
+    The e-value of several streams is the mean of theirs; the p-value is that of the best stream, times their number.
+    """
+    log_e, log_sup = float(averaged(path[-1], 0)), float(path.max())
+    p = math.exp(min(0.0, math.log(path.shape[1]) - log_sup))
+    return Evidence(log_e, log_sup, p, grade(log_e))
+
+
+def grade(log_e: float) -> str:
+    """How strong an e-value is, in Jeffreys' words.
+
+    Examples
+    --------
+    >>> grade(math.log(20.0))
+    'strong'
+    """
+    return next((words for least, words in GRADES if log_e >= math.log(least)), "no more than weak")
+
+
+def shown(log_e: float) -> str:
+    """An e-value for people, also where it is too large for a float.
+
+    Examples
+    --------
+    >>> shown(math.log(20.0)), shown(5000.0)
+    ('20', '1e2171')
+    """
+    if abs(log_e) < 600.0:
+        return f"{math.exp(log_e):.3g}"
+    return f"1e{math.floor(log_e / math.log(10.0))}"
