@@ -23,7 +23,7 @@ from . import adaptive_theorems, theorems
 from .adaptive import in_play
 from .certificate import Assumption, Certificate, Comparator, Member, Milestone
 from .replay import replay
-from .rivals.unpenalised import best_fixed
+from .rivals.unpenalised import NEAR, best_fixed
 from .theorems import Verdict
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def certify_panel(
         most, words = tracking(run, every[on > 0.0])
         found = Verdict.BROKEN if theorems.verdict(measured, most, scale)[0] is Verdict.BROKEN else found
         followed = (words,)
-    best, told = best_of_all(run, data, t, on, cases)
+    best, told, least = best_of_all(run, data, t, on, cases)
     constant = best_constant(run, t, on)
     met = float(case.bound[-1]) - float(case.rival.sum()) - case.share  # of the signer's bound, the price met
     paid = (met - float(case.measured.sum() - lost[signer]) + price) / bound if bound > 0 else math.nan
@@ -97,7 +97,7 @@ def certify_panel(
         f"signed by {table[signer].name}, which promises {promised[signer]:.6g}; aggregation costs {price:.6g}",
         f"paid share {100 * paid:.3g} %: {kind}",
         *followed,
-        *(("the run lost less than every fixed predictor",) if measured < best and told != "found" else ()),
+        *(("the run lost less than every fixed predictor",) if measured < least * (1.0 - NEAR) else ()),
         *((f"left for too many features: {', '.join(run.left)}",) if run.left else ()),
     )
     comparator = Comparator(
@@ -118,12 +118,12 @@ def near_zero(value: float, scale: float) -> float:
 
 def best_of_all(
     run: PanelRun, data: Data, t: Rounds, on: np.ndarray, cases: dict[int, AppliedTheorem]
-) -> tuple[float, str]:
-    """What the best fixed predictor loses, or the best that was found, and how it was found."""
+) -> tuple[float, str, float]:
+    """What the best fixed predictor loses, or the best that was found, how it was found, and a bound from below."""
     fixed = best_fixed(data, run.learner.loss, np.bincount(t.row, t.c * on, data.rounds))
     if fixed is not None:
-        return fixed.loss, fixed.how
-    return min(float(case.rival.sum()) for case in cases.values()), "found"
+        return fixed.loss, fixed.how, fixed.loss - fixed.gap
+    return min(float(case.rival.sum()) for case in cases.values()), "found", -math.inf
 
 
 def nothing_signed(run: PanelRun, measured: float, table: tuple[Member, ...], label: str | None) -> Certificate:

@@ -25,7 +25,10 @@ NEAR = 1e-9  # relative gap at which it is found
 
 
 class FixedPredictor(NamedTuple):
-    """A fixed predictor: its weights, what it loses, by how much that may exceed the least, and how it was found."""
+    """A fixed predictor: its weights, what it loses, by how much that may exceed the least, and how it was found.
+
+    The gap is infinite where columns are collinear to rounding: what lies along their difference is not looked for.
+    """
 
     u: Floats
     loss: float
@@ -73,7 +76,8 @@ def best_fixed(data: Data, loss: Any, factors: Floats) -> FixedPredictor | None:
         if least - lower <= NEAR * least:
             break
         u = best_u + step
-    return FixedPredictor(best_u, least, max(0.0, least - lower), words(loss, data, on, best_u, least, lower, rank))
+    gap = max(0.0, least - lower) if rank == np.count_nonzero(shrink) else math.inf
+    return FixedPredictor(best_u, least, gap, words(loss, data, on, best_u, least, lower, rank))
 
 
 def conjugate_of(loss: Any) -> Any:
@@ -106,7 +110,7 @@ def words(loss: Any, data: Data, on: Any, u: Floats, least: float, lower: float,
     if loss.link == "logistic" and bool(sure[on].all()):
         return "the rows are separable: 0 is approached, not attained"
     if least - lower <= NEAR * abs(least):
-        return f"least squares, rank {rank} of {data.width}" if loss.quadratic else "the best"
+        return f"{'least squares' if loss.quadratic else 'the best'}, rank {rank} of {data.width}"
     if math.isfinite(lower):
         return f"within {100.0 * (least - lower) / least:.2g} % of the best"
     return "found"
