@@ -695,7 +695,7 @@ def test_options_that_a_format_does_not_have(tmp_path):
         (rows, {"weight": "w"}, "svmlight has no column of weights"),
         (rows, {"categorical": ["x"]}, "categorical columns are those of a table"),
         (rows, {"hash_bits": 3, "ignore": ["1"]}, "features and ignore need names"),
-        (table, {"missing": "mean"}, "missing must be one of error, zero, skip; got 'mean'"),
+        (table, {"missing": "mean"}, "missing 'mean' is for tables that are not read strictly (strict=False)"),
         (table, {"hash_bits": 40}, "hash_bits must be between 1 and 31; got 40"),
         (table, {"weight": "y"}, "column 'y' cannot be both target and weight"),
     ):

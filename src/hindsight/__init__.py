@@ -49,6 +49,7 @@ if TYPE_CHECKING:  # for type checkers, which do not read the table below
     from .storage.model import load as load
     from .training.evaluation import evaluate as evaluate
     from .training.figures import Evaluation as Evaluation
+    from .training.learning import learn as learn
     from .training.model import Model as Model
 
 __version__ = "0.1.0"
@@ -88,6 +89,7 @@ _PUBLIC = {  # public names by module
     "storage.model": ["load"],
     "training.evaluation": ["evaluate"],
     "training.figures": ["Evaluation"],
+    "training.learning": ["learn"],
     "training.model": ["Model"],
 }
 _PACKAGES = ("density", "forecast")

@@ -18,7 +18,11 @@ class ModelError(ValueError):
 
 
 class NewLabelError(ValueError):
-    """A label that was not among the two of the first chunk."""
+    """A label that was not among the two of the first chunk; `label` is the label."""
+
+    def __init__(self, message: str, label: str = "") -> None:
+        super().__init__(message)
+        self.label = label
 
 
 class SourceError(ValueError):

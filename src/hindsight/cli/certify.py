@@ -13,7 +13,9 @@ from .app import app, one_line_errors
 @app.command()
 def certify(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model that `learn --save` wrote.")],
-    data: Annotated[str, typer.Argument(metavar="FILE", help="The rows it was trained on, in that order.")],
+    data: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="The rows it was trained on, in that order: all parts.")
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print the certificate as JSON.")] = False,
 ) -> None:
     """Certify a saved model over the rows it was trained on: its loss, the rival's in hindsight, and the bound.
@@ -28,7 +30,7 @@ def certify(
 
         found = load(model)
         try:
-            certificate = certify_model(found, data)
+            certificate = certify_model(found, data if len(data) > 1 else data[0])
         except ModelError as error:
             raise ValueError(f"{model}: {error}") from None
     print(json.dumps(certificate.to_dict()) if as_json else str(certificate))

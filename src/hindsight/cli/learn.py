@@ -43,6 +43,7 @@ def option(text: str, panel: str, *names: str, **more: Any) -> Any:
 
 @app.command(cls=LearnHelp)
 def learn(
+    context: typer.Context,
     data: Annotated[
         str,
         typer.Argument(
@@ -82,8 +83,13 @@ def learn(
     sample: Annotated[
         float | None, option("Take each row with this probability, the same rows in every pass.", ROWS)
     ] = None,
-    seed: Annotated[int, option("Seed of --sample.", ROWS, min=0)] = 0,
+    shuffle: Annotated[bool, option("Learn from the rows in a random order.", ROWS, "--shuffle")] = False,
+    seed: Annotated[int, option("Seed of --sample and --shuffle.", ROWS, min=0)] = 0,
     passes: Annotated[int, option("The number of passes over the rows.", ROWS, min=1)] = 1,
+    origin: Annotated[
+        str | None,
+        option("Go on with this model, as if FILE had followed what it learnt from.", ROWS, "--from", metavar="MODEL"),
+    ] = None,
     learner: Annotated[str, option("One of {learners} (or {batch}, in batches); several: A,B.", LEARNER)] = ("auto"),
     eta: Annotated[str | None, option("The rate η, above 0; several: 0.01,0.1.", LEARNER)] = None,
     power: Annotated[float, option("Rates fall as η·t^−power.", LEARNER)] = 0.0,
@@ -126,16 +132,58 @@ def learn(
     options = {k: v for k, v in some.items() if v is not None} | ({"power": power} if power else {})
     rows_read = RowOptions(
         data, target, weight, features, ignore, categorical, missing, labels, format, header, hash_bits, scale, limit,
-        sample, seed, passes, strict, types, separator, encoding, decimal, na,
+        sample, seed, passes, strict, types, separator, encoding, decimal, na, shuffle,
     )  # fmt: skip
     chosen = LearnerOptions(learner, eta, options, intercept, rounds, lipschitz)
     results = ResultOptions(
         certify or report is not None, report, save, predictions, rejects, checkpoint, every, resume, progress, as_json
     )
     with one_line_errors():
-        status = command(rows_read, chosen, results)
+        if origin is not None:
+            status = go_on(origin, rows_read, results, given_options(context))
+        else:
+            status = command(rows_read, chosen, results)
     if status:
         raise typer.Exit(status)
+
+
+OF_FURTHER_ROWS = (
+    *("data", "origin", "format", "limit", "sample", "shuffle", "seed", "certify", "report", "save", "predictions"),
+    *("rejects", "checkpoint", "every", "resume", "progress", "as_json"),
+)
+
+
+def given_options(context: typer.Context) -> dict[str, str]:
+    """The options that were given, by parameter, as they are spelt."""
+    spelt = {p.name: p.opts[0] for p in context.command.params if p.name is not None}
+    sources = {name: context.get_parameter_source(name) for name in spelt}
+    return {name: spelt[name] for name, source in sources.items() if source is not None and source.name != "DEFAULT"}
+
+
+def go_on(origin: str, rows: RowOptions, results: ResultOptions, given: dict[str, str]) -> int:
+    """Go on with a model; the exit status."""
+    from dataclasses import replace
+
+    from ..errors import ModelError
+    from ..training.going_on import plan_after
+    from ..training.saved import open_model
+    from .learn_command import LearnCommand
+
+    model = open_model(origin)
+    if rows.target == model.settings.get("target"):
+        given.pop("target", None)
+    for name, spelt in given.items():
+        if name not in OF_FURTHER_ROWS:
+            raise ValueError(f"{spelt} cannot be said with --from: it is settled by the model")
+    keep = {"format": rows.format, "rejects": results.rejects is not None}
+    try:
+        plan = plan_after(
+            model, rows.data, limit=rows.limit, sample=rows.sample, shuffle=rows.shuffle, seed=rows.seed, **keep
+        )
+    except ModelError as error:
+        raise ValueError(f"{origin}: {error}") from None
+    plan = replace(plan, digest=results.save is not None or results.checkpoint is not None)
+    return LearnCommand(plan, results, model).run()
 
 
 def command(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> int:

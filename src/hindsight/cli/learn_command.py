@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..certificates.certificate import Certificate
+    from ..training.model import Model
     from ..training.plan import Plan
     from ..training.state import TrainingState
     from .options import LearnerOptions, ResultOptions
@@ -64,13 +65,15 @@ class LearnCommand:
         What to learn.
     results : ResultOptions
         What to print and to write.
+    model : Model or None, default None
+        A model that goes on.
     """
 
-    def __init__(self, plan: Plan, results: ResultOptions) -> None:
+    def __init__(self, plan: Plan, results: ResultOptions, model: Model | None = None) -> None:
         if results.certify and not plan.reread:
             raise OptionError("certify", "reads the rows again, which standard input does not allow: read from a file")
         self.plan, self.results = plan, results
-        self.session = Session(plan, results.destinations(), self.notify)
+        self.session = Session(plan, results.destinations(), self.notify, model)
         self.signal = 0
 
     def run(self) -> int:
@@ -123,16 +126,21 @@ class LearnCommand:
         yield f"{plan.data}  target {goal}" + (f", weight {r['weight']!r}" if r["weight"] else "")
         for title in self.session.titles:
             yield f"  {title}"
+        missing = getattr(source, "asked", source.options).missing
         hashed = f", hashed to 2^{r['hash_bits']} columns" if r["hash_bits"] is not None else ""
         yield (
             f"  intercept {'yes' if plan.intercept else 'no'}, {plan.passes} pass{'es' if plan.passes > 1 else ''}, "
-            f"scale {plan.scale}, missing values: {r['missing']}, {source.kind} rows{hashed}"
+            f"scale {plan.scale}, missing values: {missing}, {source.kind} rows{hashed}"
         )
+        if state.before:
+            yield f"  going on after {state.rows_done - state.own_rows:,} rows ({len(state.before)} before this part)"
         yield from described(source, state.source_state)
         if plan.sample is not None:
             yield f"  each row is taken with probability {plan.sample:g}, drawn by seed {plan.seed}"
-        elif plan.seed:
-            yield f"  seed {plan.seed}, but nothing is drawn without --sample"
+        if plan.shuffle:
+            yield f"  in a random order, drawn by seed {plan.seed}"
+        if plan.seed and not plan.shuffle and plan.sample is None:
+            yield f"  seed {plan.seed}, but nothing is drawn without --sample or --shuffle"
         if state.labels is not None and len(state.labels) == 2:
             yield f"  labels: {state.labels[0]} is −1, {state.labels[1]} is +1"
         elif state.labels is not None:

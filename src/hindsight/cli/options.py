@@ -43,6 +43,7 @@ class RowOptions:
     encoding: str | None = None
     decimal: str | None = None
     na: str | None = None
+    shuffle: bool = False
 
     def reading(self, rejects: bool) -> dict[str, Any]:
         """The parameters of `open_source`."""
@@ -143,6 +144,7 @@ def plan_of(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -
         None if rows.labels is None else tuple(split(rows.labels)),
         rows.limit,
         rows.sample,
+        rows.shuffle,
         rows.seed,
         digest=results.save is not None or results.checkpoint is not None,
     )

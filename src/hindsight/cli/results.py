@@ -41,6 +41,7 @@ def result(
             mine["certificates"] = [c.to_dict() for c in certificates[k]]
         learners.append(mine)
     out = {"data": str(state.plan.data), "rows": state.rows_done, "rejected": state.rejected, "labels": state.labels}
+    out |= {"order": state.order_warning()}
     out |= {"best_constant": state.best_constant(), "seconds": seconds, "settings": state.plan.settings()}
     return dict(_plain(out | {"learners": learners}))
 
@@ -53,6 +54,10 @@ def summary(
 
     rejected = f" ({state.rejected:,} rejected)" if state.rejected else ""
     yield f"{about(state)}{rejected}"
+    if what := state.order_warning():
+        from ..training.learning import IN_THIS_ORDER
+
+        yield f"warning: {what}: {IN_THIS_ORDER} --shuffle learns in a random order"
     for k, (runs, loss) in enumerate(zip(state.runs, state.losses(), strict=True)):
         facts = runs[0].facts
         for run in runs[1:]:

@@ -211,6 +211,16 @@ class Source:
         """
         raise NotImplementedError
 
+    def follow(self, state: dict[str, Any]) -> None:
+        """Map names to columns as in a state, and take the rows to come for those that follow the ones it is of.
+
+        Parameters
+        ----------
+        state : dict
+            What `state` of a source returned whose rows were all read.
+        """
+        self.restore(state)
+
     def freeze(self) -> None:
         """Take nothing from the rows to come but the rows themselves: they are to be predicted, not learnt."""
 
@@ -254,6 +264,9 @@ class Source:
             self.digest = digest
             self.width = chunk.position.get("width", self.width)
             yield chunk
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return self.chunks()
 
     def _chunks(self, start: Position | None) -> Iterator[Chunk]:
         raise NotImplementedError

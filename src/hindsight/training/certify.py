@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..certificates.certificate import Certificates
 from ..certificates.certify import certify_run
 from ..errors import ModelError
+from .going_on import all_rows_of
 from .plan import Plan
 from .prepare import Preparation, check_preparation
 
@@ -65,8 +66,11 @@ def certify_model(model: Model, data: Any) -> Certificate | Certificates:
 
 
 def certify_state(state: TrainingState) -> list[list[Certificate]]:
-    """For each learner the certificates of its runs, once all rows were learnt."""
-    return [certify_runs(state.preparation, runs) for runs in state.runs]
+    """For each learner the certificates of its runs, once all rows were learnt; those before are read again too."""
+    preparation = state.preparation
+    if state.before:
+        preparation = Preparation(all_rows_of(state), state.labels, state.scale, state.source_state)
+    return [certify_runs(preparation, runs) for runs in state.runs]
 
 
 def certify_runs(preparation: Preparation, runs: Sequence[Run]) -> list[Certificate]:

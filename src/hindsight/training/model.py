@@ -47,6 +47,8 @@ class Model:
         The certificate of the runs.
     versions : dict of str to str
         Versions of the software that trained the model; by default those that run now.
+    progress : dict, default={}
+        How far training has got, as plain values and arrays: with it the model can go on.
 
     Raises
     ------
@@ -75,6 +77,7 @@ class Model:
     digest: str | None = None
     certificate: Certificate | Certificates | None = None
     versions: dict[str, str] = field(default_factory=versions)
+    progress: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.names, self.labels = (None if v is None else list(v) for v in (self.names, self.labels))
@@ -144,20 +147,103 @@ class Model:
             return predicted(self.runs, X, self.names)
         return margins(self.weights, X, self.runs[0].bias, self.names)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, data: Any) -> np.ndarray:
         """Return the label of each row, or for a regression the mean that its margin predicts.
 
         Parameters
         ----------
-        X : array or CSR matrix
-            Rows, as for `margins`.
+        data : object
+            The rows as they are before they are prepared: anything that `hindsight.open_source` reads, as a data frame
+            with the columns that the model learnt from, the path of a file, dicts, or an array with the features.
 
         Returns
         -------
         ndarray of shape (n_rows,)
             Labels as text, or numbers.
         """
-        return self.predictions(self.margins(X))
+        return self.predictions(self._margins_of(data))
+
+    def predict_proba(self, data: Any) -> np.ndarray:
+        """Return the probability of each label.
+
+        Parameters
+        ----------
+        data : object
+            Rows, as for `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_labels)
+            The probabilities, in the order of `labels`; each against the rest, scaled to a sum of 1, if there are more
+            than two.
+
+        Raises
+        ------
+        ValueError
+            If the loss of the model gives no probabilities.
+        """
+        from .evaluation import probabilities
+
+        found = probabilities(self, self._margins_of(data))
+        if found is None:
+            raise ValueError(f"{self.learner.name} with the loss {self.learner.loss.name} gives no probabilities")
+        return found
+
+    def _margins_of(self, data: Any) -> np.ndarray:
+        """The margins of rows that are yet to be prepared."""
+        if isinstance(data, list) and data and not isinstance(data[0], (dict, str)):
+            data = np.asarray(data, float)
+        from .prepare import rows_to_predict
+
+        parts = [self.margins(X) for X, _ in rows_to_predict(self, data)]
+        return np.concatenate(parts) if parts else np.zeros((0, len(self.runs)))
+
+    def partial_fit(self, data: Any, y: Any = None, **rows: Any) -> Model:
+        """Learn from further rows, exactly as if they had come after the others in one stream.
+
+        Parameters
+        ----------
+        data : object
+            The rows with their targets: anything that `hindsight.open_source` reads.
+        y : array-like or None, default=None
+            The targets of rows in memory; None takes the column that the model learnt.
+        **rows
+            Which rows to take: ``limit``, ``sample``, ``shuffle``, ``seed``; ``format`` of a file.
+
+        Returns
+        -------
+        Model
+            The model itself. Where a row cannot be learnt from, it is left as it was.
+        """
+        from .going_on import plan_after
+        from .learning import NoProgress
+        from .session import Session
+
+        if y is not None:
+            data = (data, y)
+        state = Session(plan_after(self, data, **rows), model=self).run(NoProgress)
+        later = state.to_model()
+        for name in ("runs", "names", "settings", "preparation", "digest", "certificate", "progress"):
+            setattr(self, name, getattr(later, name))
+        return self
+
+    def certify(self, data: Any) -> Certificate | Certificates:
+        """Return the certificate over the rows that the model was trained on.
+
+        Parameters
+        ----------
+        data : object
+            All rows that it learnt from, in that order: of several parts a list of their paths.
+
+        Returns
+        -------
+        Certificate or Certificates
+            One certificate per label where there are more than two; also kept as `certificate`.
+        """
+        from .certify import certify_model
+
+        self.certificate = certify_model(self, data)
+        return self.certificate
 
     def predictions(self, z: np.ndarray) -> np.ndarray:
         """Return the predictions that belong to margins: labels, or numbers for a regression."""
@@ -219,7 +305,7 @@ def check_model(fields: dict[str, Any]) -> None:
     for name in ("names", "labels"):
         values = fields[name]
         want(values is None or (isinstance(values, list) and strings(values)), f"`{name}` must be a list of strings")
-    for name in ("settings", "preparation"):
+    for name in ("settings", "preparation", "progress"):
         want(isinstance(fields[name], dict) and strings(fields[name]), f"`{name}` must be a mapping with string keys")
     want(fields["digest"] is None or isinstance(fields["digest"], str), "`digest` must be a string")
     known = isinstance(fields["certificate"], (Certificate, Certificates, type(None)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import inspect
 import math
@@ -9,7 +10,7 @@ import os
 import sys
 import tempfile
 from collections import Counter
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,10 +20,10 @@ from ..errors import DisprovedError, OptionError, SourceError
 from ..online.learners import LEARNERS, Learner
 from ..online.panel import Panel
 from ..rows.labels import label_number
-from ..sources import Chunk, SampleSource, Source, file_format, found_format, open_source
+from ..sources import Chunk, SampleSource, Source, file_format, found_format, label_text, open_source
 from ..storage.fields import check_types
 from ..storage.registry import want
-from .prepare import check_reading, labelled, sampled
+from .prepare import check_reading, labelled, limited, sampled, targets_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -58,8 +59,10 @@ class Plan:
         The number of rows to take in each pass; None takes all.
     sample : float or None, default None
         The probability in (0, 1] with which each row is taken; None takes all.
+    shuffle : bool, default False
+        Whether the rows that are taken come in a random order, the same in every pass.
     seed : int, default 0
-        Seed in [0, 2^64) of the draws of `sample`.
+        Seed in [0, 2^64) of `sample` and `shuffle`.
     digest : bool, default False
         Whether to compute the SHA-256 of what is read.
 
@@ -80,6 +83,7 @@ class Plan:
     labels: tuple[str, ...] | None = None
     limit: int | None = None
     sample: float | None = None
+    shuffle: bool = False
     seed: int = 0
     digest: bool = False
 
@@ -107,12 +111,21 @@ class Plan:
 
     def settings(self) -> dict[str, Any]:
         """Every field that decides the result, as plain values."""
-        out = asdict(self)
-        del out["digest"]
-        return {
+        out = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "digest"} | {"data": self.where}
+        out = {
             k: [list(e) if isinstance(e, tuple) else e for e in v] if isinstance(v, tuple) else v
             for k, v in out.items()
         }
+        return copy.deepcopy(out)
+
+    @property
+    def where(self) -> Any:
+        """The data as plain values: paths, or what kind of object it is."""
+        if isinstance(self.data, os.PathLike):
+            return os.fspath(self.data)
+        if isinstance(self.data, (list, tuple)) and all(isinstance(path, (str, os.PathLike)) for path in self.data):
+            return [os.fspath(path) for path in self.data]
+        return self.data if isinstance(self.data, (str, type(None))) else f"rows in memory ({type(self.data).__name__})"
 
     def make(self) -> list[Learner]:
         """The learners."""
@@ -139,9 +152,11 @@ class Plan:
         if isinstance(self.data, str) and self.data.startswith("sample:"):
             return SampleSource(self.data, self.target, labels)
         target = self.target
+        if target is None and isinstance(self.data, tuple) and len(self.data) > 1:
+            target = "y"  # they come with the rows
         if target is None:
             paths = self.data if isinstance(self.data, (list, tuple)) else [self.data]
-            if self._format(str(paths[0])) not in ("svmlight", "vw"):
+            if not isinstance(paths[0], (str, os.PathLike)) or self._format(str(paths[0])) not in ("svmlight", "vw"):
                 raise SourceError(f"{self.data}: say which column to predict: --target COLUMN")
             target = "label"  # such rows have a place of their own for it
         scan: dict[str, Any] = {"scan": 0} if look_at_all else {}
@@ -155,7 +170,18 @@ class Plan:
 
     def chunks(self, source: Source, start: dict[str, Any] | None = None) -> Iterator[Chunk]:
         """The rows of the source that are to be taken, after the position `start`."""
+        if not self.shuffle:
+            return self._taken(source, start)
+        from .shuffle import shuffled
+
+        return shuffled(lambda: self._taken(source, None), self.seed, start)
+
+    def _taken(self, source: Source, start: dict[str, Any] | None) -> Iterator[Chunk]:
         return source.chunks(start) if self.sample is None else sampled(source.chunks(start), self.sample, self.seed)
+
+    def in_file_order(self) -> Plan:
+        """The plan with the rows as they come, for a look at the first ones."""
+        return replace(self, shuffle=False)
 
 
 def choose_learners(
@@ -247,8 +273,7 @@ def choose_loss(plan: Plan) -> tuple[Plan, list[str]]:
     if plan.labels is not None:
         loss, why = "logistic", "labels were given"
     else:
-        y = first_targets(plan)
-        found = np.unique(y[labelled(y)])
+        found = first_targets(plan)
         numbers = found.dtype.kind == "f" or all(not math.isnan(label_number(str(v))) for v in found[:1000])
         what = "text" if not numbers else "two values" if found.size == 2 else "numbers"
         loss = "square" if numbers and found.size != 2 else "logistic"
@@ -263,29 +288,48 @@ def default_loss(name: str) -> Any:
     return None if option is None else option.default
 
 
+def as_numbers(plan: Plan) -> Plan:
+    """The plan with the square loss for each learner whose loss is "auto"."""
+    learners = (
+        (n, o | {"loss": "square"} if o.get("loss", default_loss(n)) == "auto" else o) for n, o in plan.learners
+    )
+    return replace(plan, learners=tuple(learners))
+
+
 def first_targets(plan: Plan) -> np.ndarray:
-    """The targets of the first rows, as they come; of standard input, of what is there already."""
-    peek = replace(plan, learners=(), digest=False)
+    """The different targets of the first rows, of as many as it takes to meet two; of standard input, what is there."""
+    peek = replace(plan, learners=(), digest=False, shuffle=False)
     if plan.reread:
-        chunk = first_chunk(peek)
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            lines = cast("BufferedReader", sys.stdin.buffer).peek(1 << 16).rpartition(b"\n")[0]
-            path = Path(folder) / f"rows.{plan.reading.get('format') or 'csv'}"
-            path.write_bytes(lines + b"\n")
-            some = replace(peek, data=str(path))
-            chunk = first_chunk(some)
-    if chunk is None or chunk.y is None:
-        raise SourceError(f"{plan.data}: there is no row to learn from")
-    return chunk.y[: plan.limit]
+        return first_values(peek)
+    with tempfile.TemporaryDirectory() as folder:
+        lines = cast("BufferedReader", sys.stdin.buffer).peek(1 << 16).rpartition(b"\n")[0]
+        path = Path(folder) / f"rows.{plan.reading.get('format') or 'csv'}"
+        path.write_bytes(lines + b"\n")
+        return first_values(replace(peek, data=str(path)))
 
 
-def first_chunk(plan: Plan) -> Chunk | None:
-    """The first rows; where those do not agree on what the columns of a table hold, all rows are looked at."""
+def first_values(plan: Plan) -> np.ndarray:
+    """Different targets; where rows do not agree on what the columns of a table hold, all rows are looked at."""
     try:
-        return next((chunk for chunk in plan.chunks(plan.open()) if len(chunk)), None)
+        return values_until_two(plan, plan.open())
     except DisprovedError:
-        return next((chunk for chunk in plan.chunks(plan.open(look_at_all=True)) if len(chunk)), None)
+        return values_until_two(plan, plan.open(look_at_all=True))
+
+
+def values_until_two(plan: Plan, source: Source) -> np.ndarray:
+    """The different targets of the rows up to the chunk in which a second one is met."""
+    found: np.ndarray | None = None
+    for chunk in limited(source, plan.chunks(source), plan.limit):
+        y = targets_of(chunk)
+        y = np.unique(y[labelled(y)])
+        if found is not None and found.dtype.kind != y.dtype.kind:
+            found, y = (label_text(v) if v.dtype.kind == "f" else v for v in (found, y))
+        found = y if found is None else np.union1d(found, y)
+        if len(found) > 1:
+            break
+    if found is None:
+        raise SourceError(f"{plan.data}: there is no row to learn from")
+    return found
 
 
 def describe_learner(learner: Learner) -> str:

@@ -77,19 +77,22 @@ class Preparation:
         What `hindsight.rows.scaling.scaled` needs; None leaves rows as they are.
     source_state : dict or None
         Which feature has which column; None is the order in which they are met.
+    follows : bool, default False
+        Whether the rows follow those that `source_state` is of, as if they had come in one stream.
     """
 
     plan: Plan
     labels: list[str] | None
     scale: dict[str, Any] | None
     source_state: dict[str, Any] | None
+    follows: bool = False
 
     def open(self) -> Source:
         """The source from its beginning, with each feature at its column."""
         source = self.plan.open()
         if self.source_state is not None:
             try:
-                source.restore(self.source_state)
+                (source.follow if self.follows else source.restore)(self.source_state)
             except KeyError as error:
                 raise SourceError(f"{self.plan.data}: its features were numbered in another way: no {error}") from None
         return source
@@ -144,8 +147,9 @@ def stacked(rows: list[Any]) -> Any:
         return np.concatenate(rows)
     from scipy.sparse import vstack
 
+    width = max(X.shape[1] for X in rows)
     for X in rows:
-        X.resize((X.shape[0], rows[-1].shape[1]))
+        X.resize((X.shape[0], width))
     return vstack(rows, format="csr")
 
 
@@ -376,8 +380,12 @@ def open_for_model(
     if rows_are_mappings(data, form):
         apart = [*beside, *learnt_columns(model)]
         options["ignore"] = [*options.get("ignore", ()), *(name for name in apart if not has_feature_of(model, name))]
+    if "spaces" not in (made["state"] or {}):  # it learnt from no table that was looked at
+        options["strict"] = True
+        if options.get("missing") in ("indicator", "mean"):
+            options["missing"] = "error"
     source = open_source(data, target, format=form, **options | roles)
-    if options.get("strict") is False and made["state"] is not None and hasattr(source, "decisions"):
+    if options.get("strict") is False and hasattr(source, "decisions"):
         source.restore(made["state"])
         source.freeze()
     return source
@@ -477,9 +485,10 @@ def cut(source: Source, chunk: Chunk, count: int, known: int) -> None:
     So what is taken does not depend on where a chunk ends: neither bad rows nor names of features that stand after the
     last row. `known` is the number of columns before the chunk.
     """
-    last, rejects = line_of(chunk.place(count - 1)), chunk.rejects
-    chunk.rejects = [reject for reject in rejects if reject.line < last]
-    source.rejected -= len(rejects) - len(chunk.rejects)
+    if rejects := chunk.rejects:
+        last = line_of(chunk.place(count - 1))
+        chunk.rejects = [reject for reject in rejects if reject.line < last]
+        source.rejected -= len(rejects) - len(chunk.rejects)
     select(chunk, slice(count))
     if source.kind == "sparse" and chunk.position.get("width") == chunk.X.shape[1]:
         width = max(known, int(chunk.X.indices.max(initial=-1)) + 1)
@@ -554,7 +563,7 @@ def coded(labels: list[str], chunk: Chunk, raw: np.ndarray) -> np.ndarray:
     if len(codes) and codes.min() < 0:
         row = int(codes.argmin())
         text = next(iter(labels_in(raw[row : row + 1])))
-        raise NewLabelError(f"{chunk.place(row)}: label {text!r} is not one of {', '.join(labels)}")
+        raise NewLabelError(f"{chunk.place(row)}: label {text!r} is not one of {', '.join(labels)}", text)
     return codes
 
 

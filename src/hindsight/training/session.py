@@ -15,17 +15,20 @@ import numpy as np
 
 from ..errors import DisprovedError, NewLabelError, OptionError, RowError
 from ..online.run import play
+from ..rows.order import add_labels, add_numbers
 from ..rows.scaling import spread
 from ..sources import Reject, SourceError
+from .going_on import state_after
 from .outputs import Destinations, Outputs
-from .plan import choose_loss, describe_learner
-from .prepare import limited
-from .state import TrainingState, start
+from .plan import as_numbers, choose_loss, describe_learner
+from .prepare import limited, number
+from .state import TrainingState, same_plain, start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..sources import Chunk, Source
+    from .model import Model
     from .plan import Plan
 
 
@@ -59,11 +62,11 @@ class Session:
         The files to write.
     notify : callable, default does nothing
         Called with a line of text when learning starts again.
+    model : Model or None, default None
+        A model that goes on, with these rows after those it learnt from; see `hindsight.training.going_on`.
 
     Attributes
     ----------
-    titles : list of str
-        Each learner in one line.
     notes : list of str
         What was done before learning.
     checkpoint : dict or None
@@ -82,7 +85,11 @@ class Session:
     """
 
     def __init__(
-        self, plan: Plan, destinations: Destinations | None = None, notify: Callable[[str], None] = lambda _: None
+        self,
+        plan: Plan,
+        destinations: Destinations | None = None,
+        notify: Callable[[str], None] = lambda _: None,
+        model: Model | None = None,
     ) -> None:
         self.destinations, self.notify = destinations or Destinations(), notify
         if self.destinations.checkpoint is not None and not plan.reread:
@@ -90,10 +97,22 @@ class Session:
         if self.destinations.save is not None and len(plan.learners) > 1:
             raise OptionError("save", "takes one learner at one rate")
         self.destinations.check(plan.data)
+        self.asked, self.model = plan, model
         self.plan, self.notes = choose_loss(plan)
-        self.titles = [describe_learner(learner) for learner in self.plan.make()]
         self.checkpoint = self.destinations.newest_checkpoint()
+        if self.checkpoint is not None and self._began_as(as_numbers(plan)):
+            self.plan = as_numbers(plan)
         self.stopped, self.seconds = False, 0.0
+
+    @property
+    def titles(self) -> list[str]:
+        """Each learner in one line."""
+        return [describe_learner(learner) for learner in self.plan.make()]
+
+    def _began_as(self, plan: Plan) -> bool:
+        """Whether the checkpoint is of this plan."""
+        before = self.checkpoint["state"].get("settings") if self.checkpoint else None
+        return isinstance(before, dict) and same_plain(before.get("learners"), plan.settings()["learners"])
 
     def stop(self) -> None:
         """End learning after the chunk being played; a checkpoint is written if there is a place for it."""
@@ -115,29 +134,35 @@ class Session:
         TrainingState
         """
         began = time.perf_counter()
-        all_labels = look_at_all = False
+        all_labels = look_at_all = again = False
         while True:
             try:
                 if self.checkpoint is not None:
                     state = TrainingState.resumed(self.plan, self.checkpoint["state"])
+                elif self.model is not None:
+                    state = state_after(self.model, self.plan)
                 else:
                     state = start(self.plan, self.notes.append, all_labels, look_at_all)
-                    if all_labels or look_at_all:
+                    if again:
                         self._forget_checkpoints(state)
                 began = time.perf_counter()
                 self._learn(state, observe)
                 break
             except NewLabelError as error:
-                if self.plan.labels is not None or not self.plan.reread or all_labels:
+                if self.plan.labels is not None or not self.plan.reread or all_labels or self.model is not None:
                     raise
-                self.notify(f"{error}: starting again with all labels")
-                all_labels = True
+                if self.plan != self.asked and number(error.label):
+                    self.notify(f"{error}: starting again with targets that are numbers (--loss logistic: labels)")
+                    self.plan = as_numbers(self.asked)
+                else:
+                    self.notify(f"{error}: starting again with all labels")
+                    all_labels = True
             except DisprovedError as error:
-                if not self.plan.reread or look_at_all:
+                if not self.plan.reread or look_at_all or self.model is not None:
                     raise
                 self.notify(f"{error}; starting again, having looked at all rows")
                 look_at_all = True
-            self.checkpoint, self.notes = None, []
+            self.checkpoint, self.notes, again = None, [], True
         self.seconds = time.perf_counter() - began
         return state
 
@@ -229,7 +254,7 @@ def learn(state: TrainingState, next_stop: Callable[[int], int | None] = lambda 
         assert state.source is not None
         for chunk in limited(state.source, chunks, plan.limit, state.pass_rows):
             yield from play_chunk(state, chunk, next_stop)
-        if state.rows_done == 0:
+        if state.own_rows == 0:
             raise SourceError(
                 f"{plan.data}: there is no row to learn from"
                 + (": all were rejected" if state.rejected else "" if plan.sample is None else ": none was drawn")
@@ -319,6 +344,11 @@ def tally(
         played = weight > 0.0
         z, y, weight, codes = z[played], y[played], weight[played], None if codes is None else codes[played]
     c = np.ones(len(y)) if weight is None else weight
+    if state.passes_done == 0:
+        if codes is None:
+            add_numbers(state.order, np.asarray(y, float))
+        else:
+            add_labels(state.order, codes)
     if codes is None:
         spread(np.ascontiguousarray(y)[:, None], c, state.constant[:, None])
         return

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..online.run import Run
 from ..rows.checksum import TARGET_SUM, RowChecksum
+from ..rows.order import FIELDS, label_order, number_order
 from ..rows.scaling import SCALES, Measure, check_scale
 from ..sources import SourceError
 from ..storage.fields import check_types, conforms, is_count, is_finite, is_vector
@@ -63,6 +64,10 @@ class TrainingState:
         That of the rows of this pass so far, where rows are read more than once.
     earlier : list of int or None
         The checksum of the pass before, which this one must have as well.
+    order : ndarray
+        Sums that show whether the targets come sorted or in blocks; see `hindsight.rows.order`.
+    before : list of dict
+        What was learnt before these rows, where a model goes on: of each part its data, rows and digest.
     source : Source or None
         The source being read.
     pending : iterator of Chunk or None
@@ -84,6 +89,8 @@ class TrainingState:
     rejected: int = 0
     checksum: list[int] | None = None
     earlier: list[int] | None = None
+    order: np.ndarray = field(default_factory=lambda: np.zeros(FIELDS))
+    before: list[dict[str, Any]] = field(default_factory=list)
     source: Source | None = None
     pending: Iterator[Chunk] | None = None
 
@@ -111,7 +118,7 @@ class TrainingState:
     @property
     def preparation(self) -> Preparation:
         """How rows are prepared."""
-        return Preparation(self.plan, self.labels, self.scale, self.source_state)
+        return Preparation(self.plan, self.labels, self.scale, self.source_state, bool(self.before))
 
     @property
     def names(self) -> list[str] | None:
@@ -128,7 +135,7 @@ class TrainingState:
     @property
     def digest(self) -> str | None:
         """SHA-256 of what was read; None where it was not computed, or a limit ended the reading within a chunk."""
-        cut = self.plan.limit is not None and self.rows_done == self.plan.limit * self.plan.passes
+        cut = self.plan.limit is not None and self.own_rows == self.plan.limit * self.plan.passes
         return None if cut or self.position is None else self.position.get("digest")
 
     @property
@@ -186,6 +193,23 @@ class TrainingState:
         """What `best_constant` is a sum of."""
         return "squared error" if self.labels is None else "log loss" if self.in_logs else "mistakes"
 
+    def order_warning(self) -> str | None:
+        """What is wrong with the order of the targets; None where nothing is."""
+        if self.labels is None:
+            return number_order(self.order)
+        return label_order(self.order, self.order[0] * self.constant / (self.constant.sum() or 1.0))
+
+    @property
+    def own_rows(self) -> int:
+        """The rows of this plan that were played, without those before them."""
+        return self.rows_done - sum(part["rows"] for part in self.before)
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """What was learnt, part by part."""
+        data = self.plan.settings()["data"]
+        return [*self.before, {"data": data, "rows": self.own_rows, "digest": self.digest}]
+
     def to_model(self, certificate: Certificate | Certificates | None = None) -> Model:
         """The model of the first learner, once all rows were learnt."""
         from .model import Model
@@ -194,9 +218,15 @@ class TrainingState:
         assert source is not None
         reading = self.plan.reading | source.resolved_options()
         preparation = {"kind": source.kind, "source": reading, "scale": self.scale, "state": self.source_state}
+        progress = {
+            "mistakes": self.mistakes[0], "constant": self.constant, "order": self.order, "rows": self.rows_done,
+            "rejected": self.rejected, "parts": self.parts,
+        }  # fmt: skip
+        digest = None if self.before else self.digest
         return Model(
-            self.runs[0], self.names, self.labels, None, self.plan.settings(), preparation, self.digest, certificate
-        )
+            self.runs[0], self.names, self.labels, None, self.plan.settings(), preparation, digest, certificate,
+            progress=progress,
+        )  # fmt: skip
 
 
 def log_loss_of_constant(weights: np.ndarray) -> float:
@@ -236,6 +266,8 @@ def check_state(plan: Plan, own: dict[str, Any]) -> None:
     want(len(own["mistakes"]) == len(learners) and all(map(is_count, own["mistakes"])), "mistakes must be counts")
     constant = own["constant"]
     want(is_vector(constant, 3 if labels is None else len(labels)) and is_finite(constant), "sums must be finite")
+    want(is_vector(own["order"], FIELDS), "the sums of the order must be numbers")
+    check_parts(own["before"])
     for name in ("passes_done", "pass_rows", "rows_done", "bytes_read", "rejected"):
         want(is_count(own[name]), f"`{name}` must be a count")
     want(own["passes_done"] <= plan.passes, "there are more passes than asked for")
@@ -245,6 +277,14 @@ def check_state(plan: Plan, own: dict[str, Any]) -> None:
         want(isinstance(name, str) and fits, f"`position.{name!s:.40}` must be a count")
     check_source_state(own["source_state"], each[0].features)
     check_scale(own["scale"], each[0].features)
+
+
+def check_parts(parts: Any) -> None:
+    """Refuse what does not say what was learnt, part by part."""
+    want(conforms(parts, list[dict[str, Any]]), "the parts must be a list of mappings")
+    for part in parts:
+        want(set(part) == {"data", "rows", "digest"} and is_count(part["rows"]), "a part must have its data and rows")
+        want(conforms(part["digest"], str | None), "the digest of a part must be a string")
 
 
 def start(
@@ -284,6 +324,7 @@ def start(
     """
     source = plan.open(look_at_all)
     learners, classify = plan.make(), plan.classify()
+    chunk: Chunk | None
     if plan.scale not in SCALES:
         raise ValueError(f"scale must be one of {', '.join(SCALES)}; got {plan.scale!r}")
     if plan.passes > 1 and not source.reread:
@@ -291,13 +332,15 @@ def start(
     labels = None if plan.labels is None or not classify else in_order(set(plan.labels))
     pending: Iterator[Chunk] | None = None
     if classify and labels is None and not all_labels:
-        chunks = plan.chunks(source)
-        chunk = next((chunk for chunk in chunks if len(chunk)), None)
-        found = set() if chunk is None else labels_in(targets_of(chunk)[: plan.limit])
+        chunks = (plan.in_file_order() if source.reread else plan).chunks(source)
+        head: list[Chunk] = []
+        while not (head and len(head[-1])) and (chunk := next(chunks, None)) is not None:
+            head.append(chunk)
+        found = labels_in(targets_of(head[-1])[: plan.limit]) if head else set()
         if len(found) == 2 or not source.reread:
             labels = in_order(found)
-        if not source.reread and chunk is not None:
-            pending = itertools.chain([chunk], chunks)
+        if not source.reread:
+            pending = itertools.chain(head, chunks)
     if not source.reread and pending is None:
         pending = plan.chunks(source)
     scale = {"kind": "row-unit"} if plan.scale == "row-unit" else None

@@ -30,16 +30,17 @@ def describe_table(source: Any, decisions: Decisions | None) -> Iterator[str]:
     yield from dialect_lines(source, "." if decisions is None else decisions.decimal)
     if decisions is None:
         return
-    names = list(decisions.columns)
+    asked = source.asked
+    roles, unused = (asked.target, asked.weight), set(asked.ignore)
+    if asked.features is not None:
+        unused |= set(decisions.columns) - set(asked.features)
+    names = [name for name in decisions.columns if name in roles or name not in unused]
     width = min(30, max(6, *map(len, names)))
     yield f"{'column':<{width}}  {'type':<10}  remark"
     for name in names[:SHOWN]:
         decided = decisions.columns[name]
         kind, remarks = decided.type, [decided.why] if decided.why else []
-        asked = source.asked
-        if name in asked.ignore or (asked.features is not None and name not in (*asked.features, asked.target)):
-            kind, remarks = "left out", ["as asked"]
-        elif name == asked.target:
+        if name == asked.target:
             kind = "target"
             remarks = ["numbers" if decided.type == "number" else "labels", *remarks]
         elif name == asked.weight:
@@ -52,6 +53,8 @@ def describe_table(source: Any, decisions: Decisions | None) -> Iterator[str]:
         yield f"{one_line(name, width):<{width}}  {kind:<10}  {'; '.join(remarks)}"
     if len(names) > SHOWN:
         yield f"... and {len(names) - SHOWN:,} more columns (hindsight look shows all)"
+    if count := len(decisions.columns) - len(names):
+        yield f"{count:,} column{'s' if count > 1 else ''} left out, as asked"
     seen = max((e.rows for e in decisions.evidence.values()), default=0)
     if seen:
         yield f"types from {'all' if decisions.complete else 'the first'} {seen:,} rows (--types says otherwise)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 LIMIT = 1 << 18  # features; names that come later share BUCKETS features per column
 BUCKETS = 1 << 10
 GONE = "{} is missing"
+INFINITE = re.compile(r"\s*[+-]?inf(inity)?\s*", re.IGNORECASE)
 
 
 @dataclass
@@ -148,8 +150,10 @@ class TableLayout:
     def _add_faults(self, name: str, out: Encoded) -> None:
         texts = None if out.texts is None else out.texts.to_pylist()
         for k, t in enumerate(out.faults.tolist()):
-            value = repr(texts[k])[:60] if texts is not None and k < len(texts) else "a number"
-            self.faults.setdefault(t, (name, f"{value} {out.reason}"))
+            text = texts[k] if texts is not None and k < len(texts) else None
+            value = "a number" if text is None else repr(text)[:60]
+            reason = "is not finite" if text is not None and INFINITE.fullmatch(text) else out.reason
+            self.faults.setdefault(t, (name, f"{value} {reason}"))
 
     def _weights(self, n: int, cells: dict[str, Cells]) -> np.ndarray | None:
         if self.weight is None:

@@ -55,6 +55,9 @@ class Decisions:
         columns = {
             name: decide(e, decimal, given.get(name), complete, name == options.target) for name, e in evidence.items()
         }
+        goal = options.target
+        if goal is not None and wants_number(goal, options) and columns[goal].type != "number":
+            columns[goal] = decide(evidence[goal], decimal, ("number", ""), complete)
         return cls(columns, decimal, complete, evidence)
 
     def to_state(self) -> dict[str, Any]:
@@ -91,12 +94,28 @@ class Decisions:
                 raise SourceError(f"{where}: there is no column {name!r}{suggestion(name, names)}")
         return TableLayout(names, self.columns, options, where, self.decimal, grows)
 
+    def settle(self, reason: str, column: str, options: ReadOptions) -> bool:
+        """Whether a fault is one of the row, not one of the decisions."""
+        if "for the first time" in reason:
+            return False
+        return self.complete or "missing" in reason or wants_number(column, options)
+
     def disproved(self, where: str, unit: str, number: int, column: str, reason: str) -> DisprovedError:
         """The error of a row that is not as the rows before it had shown."""
         return DisprovedError(
             f"{where}, {unit} {number}, column {column!r}: {reason}, unlike all rows before: say what the column holds "
             f"with --types {column}:category (or number, date, text, ignore)"
         )
+
+
+def wants_number(column: str, options: ReadOptions) -> bool:
+    """Whether it is the target of a learner that takes numbers, whatever the column holds."""
+    return column == options.target and options.labels is False
+
+
+def first_sums(source: Any) -> list[str]:
+    """The sums of running means before the first row: none, or those of the rows that it follows."""
+    return source.sums if source.follows and source.sums else ["0x0p+0 0"] * len(source.table.sums)
 
 
 def strict_options(options: ReadOptions) -> ReadOptions:

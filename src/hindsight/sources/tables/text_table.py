@@ -21,7 +21,7 @@ from .decisions import ID_NAME
 from .evidence import ColumnEvidence
 from .layout import TableLayout
 from .sniff import HEAD, sniff_dialect
-from .table import Decisions, strict_options
+from .table import Decisions, first_sums, strict_options, wants_number
 from .transcode import SWAP, Transcoded
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class TextTable(CsvSource):
         self.renamed: list[str] = []
         self.sums: list[str] = []
         self.unlabelled = self.skipped = 0
-        self.looking = False
+        self.looking = self.follows = False
         super().__init__(paths, replace(strict_options(options), header=self.dialect.header), self.dialect.separator)
 
     # ---------------------------------------------------------------- what is decided
@@ -271,7 +271,7 @@ class TextTable(CsvSource):
         found = self.table.encode(len(rows), cells)
         for t, (column, reason) in sorted(found.faults.items()):
             bad = BadRow(tuple(rows[t].tolist()), column, reason)
-            if (not self.decisions.complete and "missing" not in reason) or "for the first time" in reason:
+            if not self.decisions.settle(reason, column, self.asked):
                 raise self._disproved(bad)
             faults.append(bad._replace(reason=self._with_help(reason, column)))
         faults.sort(key=lambda row: row.place)
@@ -306,6 +306,8 @@ class TextTable(CsvSource):
         return BadRow((first, stop, line), "", reasons.get(what, count))
 
     def _with_help(self, reason: str, column: str) -> str:
+        if reason.endswith("is not a number") and wants_number(column, self.asked):
+            return f"{reason}: choose a classifier"
         if "is not a number" in reason and column != self.asked.target:
             return f"{reason}: --rejects FILE leaves such rows out, --na or --types {column}:category takes it"
         return reason
@@ -319,7 +321,7 @@ class TextTable(CsvSource):
             at = start or {}
             self.unlabelled, self.skipped = at.get("unlabelled", 0), at.get("skipped", 0)
             if not self.table.frozen:
-                self.table.read_sums(at.get("sums") or ["0x0p+0 0"] * len(self.table.sums))
+                self.table.read_sums(at.get("sums") or first_sums(self))
         return super()._chunks(start)
 
     def chunks(self, start: Position | None = None) -> Iterator[Chunk]:
@@ -348,6 +350,10 @@ class TextTable(CsvSource):
         assert self.table is not None
         self.width = self.table.restore(state)
         self.sums = state["sums"]
+
+    def follow(self, state: dict[str, Any]) -> None:
+        self.restore(state)
+        self.follows = True
 
     def freeze(self) -> None:
         if self.table is not None:

@@ -13,7 +13,7 @@ from ..parquet_arrow import ArrowSource, ColumnarSource, FrameSource, ParquetSou
 from .cells import Cells, as_floats, as_mask
 from .evidence import ColumnEvidence
 from .layout import TableLayout
-from .table import Decisions, strict_options
+from .table import Decisions, first_sums, strict_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,6 +27,7 @@ class TypedTable(ColumnarSource):
         self.table: TableLayout | None = None
         self.decisions: Decisions | None = None
         self.sums: list[str] = []
+        self.follows = False
         self.unlabelled = self.skipped = 0
         self.renamed: list[str] = []
         super().__init__(source, strict_options(options))  # type: ignore[call-arg]
@@ -92,7 +93,7 @@ class TypedTable(ColumnarSource):
         found = self.table.encode(n, cells)
         rejects = []
         for t, (column, reason) in sorted(found.faults.items()):
-            if (not self.decisions.complete and "missing" not in reason) or "for the first time" in reason:
+            if not self.decisions.settle(reason, column, self.asked):
                 raise self.decisions.disproved(where, "row", base + t, column, reason)
             rejects.append(self._reject(where, "row", base + t, column, reason, _raw(batch, t)))
         numbers = base + np.flatnonzero(found.keep)
@@ -124,7 +125,7 @@ class TypedTable(ColumnarSource):
 
     def _chunks(self, start: Position | None) -> Iterator[Chunk]:
         if self.table is not None and not self.table.frozen:
-            self.table.read_sums((start or {}).get("sums") or ["0x0p+0 0"] * len(self.table.sums))
+            self.table.read_sums((start or {}).get("sums") or first_sums(self))
         return super()._chunks(start)
 
     def chunks(self, start: Position | None = None) -> Iterator[Chunk]:
@@ -156,6 +157,10 @@ class TypedTable(ColumnarSource):
         assert self.table is not None
         self.width = self.table.restore(state)
         self.sums = state["sums"]
+
+    def follow(self, state: dict[str, Any]) -> None:
+        self.restore(state)
+        self.follows = True
 
     def freeze(self) -> None:
         if self.table is not None:

@@ -1,0 +1,232 @@
+"""A uniform permutation of rows: in memory, or by way of files where they do not fit.
+
+Each row draws a key that depends on the seed and on its number alone, and rows are given in the order of their keys. So
+neither the sizes of chunks nor the memory at hand change the order. Rows that do not fit are dealt into files by the
+first bits of their keys, and the files are sorted one after another.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..errors import SourceError
+from ..sources import Chunk, label_text
+from ..sources.base import CHUNK
+from .prepare import joined, select, stacked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from io import BufferedRandom
+
+MEMORY = 1 << 27  # bytes of rows that are held
+BITS = 8  # 2^BITS files
+
+
+class Rows(NamedTuple):
+    """Rows with their keys and their numbers."""
+
+    keys: np.ndarray
+    numbers: np.ndarray
+    X: Any
+    y: np.ndarray | None
+    weight: np.ndarray | None
+
+    def taken(self, which: Any) -> Rows:
+        """Some of the rows."""
+        y, weight = (None if values is None else values[which] for values in (self.y, self.weight))
+        return Rows(self.keys[which], self.numbers[which], self.X[which], y, weight)
+
+    @property
+    def size(self) -> int:
+        """Bytes, about."""
+        X = self.X
+        cells = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+        return int(cells + 32 * len(self.keys) + (0 if self.y is None else self.y.nbytes))
+
+
+def shuffled(
+    read: Callable[[], Iterator[Chunk]], seed: int, start: dict[str, Any] | None = None, memory: int = MEMORY
+) -> Iterator[Chunk]:
+    """The rows of chunks in a random order, all orders being equally likely.
+
+    Parameters
+    ----------
+    read : callable
+        Gives the chunks from their beginning; called again only to say where a bad row stands.
+    seed : int
+        The seed in [0, 2^64) of the order.
+    start : dict or None, default None
+        The position of a chunk that this function gave, to resume after it: the rows are read and put in order again.
+    memory : int, default 2**27
+        Bytes of rows that are held; the order does not depend on it.
+
+    Yields
+    ------
+    Chunk
+        The first is empty and has the bad rows, and its position the counts of the source.
+
+    Raises
+    ------
+    SourceError
+        If the rows are not those that `start` stands in.
+
+    Examples
+    --------
+    >>> from hindsight import open_source
+    >>> data = np.arange(8.0).reshape(4, 2)
+    >>> chunks = shuffled(lambda: open_source(data, "2").chunks(), seed=1)
+    >>> np.concatenate([chunk.y for chunk in chunks]).tolist()
+    [3.0, 5.0, 1.0, 7.0]
+    """
+    done = 0 if start is None else start["shuffled"]
+    with ExitStack() as files:
+        deal = Dealt(files, seed, memory)
+        rejects: list[Any] = []
+        last: Chunk | None = None
+        for last in read():
+            rejects += last.rejects
+            deal.add(last)
+        if last is None:
+            return
+        if start is not None and start.get("digest") != last.position.get("digest"):
+            raise SourceError("the rows have changed since the checkpoint was written")
+        position = {name: value for name, value in last.position.items() if name != "width"}
+        width = 0 if deal.width is None else deal.width
+        if start is None:
+            select(last, slice(0))
+            yield replace(last, first=0, position=position | {"shuffled": 0}, rejects=rejects)
+        row = 0
+        for rows in deal.in_order():
+            step = max(1, CHUNK * len(rows.keys) // max(1, rows.size))
+            for a in range(max(0, done - row), len(rows.keys), step):
+                part = rows.taken(slice(a, a + step))
+                if not isinstance(part.X, np.ndarray):
+                    part.X.resize((part.X.shape[0], width))
+                first = row + a
+                at = position | {"shuffled": first + len(part.keys)}
+                place, raw = (located(read, part.numbers, what) for what in ("place", "raw"))
+                yield Chunk(part.X, part.y, part.weight, first, at, last.read, place, raw)
+            row += len(rows.keys)
+
+
+def located(read: Callable[[], Iterator[Chunk]], numbers: np.ndarray, what: str) -> Callable[[int], str]:
+    """What the chunk that a row is from says of it, found by reading up to the row."""
+
+    def find(i: int) -> str:
+        first = 0
+        try:
+            for chunk in read():
+                if numbers[i] < first + len(chunk):
+                    return str(getattr(chunk, what)(int(numbers[i]) - first))
+                first += len(chunk)
+        except SourceError:  # standard input
+            pass
+        return f"row {numbers[i] + 1:,}"
+
+    return find
+
+
+def keys(seed: int, first: int, count: int) -> np.ndarray:
+    """What rows draw, by their numbers; apart from what `sampled` draws with the same seed."""
+    skip = first % 4  # of the four numbers that the generator makes at a time
+    return np.asarray(np.random.Philox(key=seed + (1 << 64)).advance(first // 4).random_raw(skip + count)[skip:])
+
+
+class Dealt:
+    """Rows held in memory, and dealt into files where they become too many."""
+
+    def __init__(self, stack: ExitStack, seed: int, memory: int) -> None:
+        self.stack, self.seed, self.memory = stack, seed, memory
+        self.held: list[Rows] = []
+        self.size = self.count = 0
+        self.width: int | None = None
+        self.files: list[BufferedRandom] = []
+
+    def add(self, chunk: Chunk) -> None:
+        """Take the rows of a chunk."""
+        if not len(chunk):
+            return
+        numbers = np.arange(self.count, self.count + len(chunk))
+        X = chunk.X.copy()  # the source may write over it
+        y, weight = (None if values is None else values.copy() for values in (chunk.y, chunk.weight))
+        rows = Rows(keys(self.seed, self.count, len(chunk)), numbers, X, y, weight)
+        if not isinstance(X, np.ndarray):
+            self.width = max(self.width or 0, X.shape[1])
+        self.held.append(rows)
+        self.size, self.count = self.size + rows.size, self.count + len(chunk)
+        if self.size > self.memory:
+            self.write()
+
+    def write(self) -> None:
+        """Deal the rows that are held into the files."""
+        if not self.files:
+            folder = self.stack.enter_context(tempfile.TemporaryDirectory(prefix="hindsight-shuffle-"))
+            for k in range(1 << BITS):
+                self.files.append(self.stack.enter_context(Path(folder, str(k)).open("w+b")))  # noqa: SIM115
+        rows = in_order(self.held)
+        bounds = np.arange(1, 1 << BITS, dtype=np.uint64) << np.uint64(64 - BITS)
+        ends = [0, *np.searchsorted(rows.keys, bounds).tolist(), len(rows.keys)]
+        for k, file in enumerate(self.files):
+            if ends[k] < ends[k + 1]:
+                write_rows(file, rows.taken(slice(ends[k], ends[k + 1])))
+        self.held, self.size = [], 0
+
+    def in_order(self) -> Iterator[Rows]:
+        """All rows, in parts."""
+        if not self.files:
+            if self.held:
+                yield in_order(self.held)
+            return
+        if self.held:
+            self.write()
+        for file in self.files:
+            parts = list(read_rows(file))
+            if parts:
+                yield in_order(parts)
+
+
+def in_order(parts: list[Rows]) -> Rows:
+    """Parts as one, in the order of the keys."""
+    ys: list[Any] = [part.y for part in parts]
+    if any(y is not None and y.dtype.kind == "U" for y in ys):
+        ys = [label_text(y) if y.dtype.kind == "f" else y for y in ys]
+    weights = [part.weight for part in parts]
+    if any(w is not None for w in weights):
+        weights = [np.ones(len(p.keys)) if p.weight is None else p.weight for p in parts]
+    whole = Rows(
+        np.concatenate([part.keys for part in parts]),
+        np.concatenate([part.numbers for part in parts]),
+        stacked([part.X for part in parts]),
+        None if ys[0] is None else np.concatenate(ys),
+        joined(weights),
+    )
+    return whole.taken(np.lexsort((whole.numbers, whole.keys)))
+
+
+def write_rows(file: BufferedRandom, rows: Rows) -> None:
+    """Append rows to a file: their arrays one after another, those that are not there being empty."""
+    nothing, X = np.empty(0), rows.X
+    arrays = [rows.keys, rows.numbers, nothing if rows.y is None else rows.y]
+    arrays.append(nothing if rows.weight is None else rows.weight)
+    arrays += [X] if isinstance(X, np.ndarray) else [X.data, X.indices, X.indptr, np.array(X.shape)]
+    for array in (np.array([len(arrays)]), *arrays):
+        np.save(file, array, allow_pickle=False)
+
+
+def read_rows(file: BufferedRandom) -> Iterator[Rows]:
+    """What `write_rows` wrote."""
+    from scipy.sparse import csr_matrix
+
+    end = file.tell()
+    file.seek(0)
+    while file.tell() < end:
+        count = int(np.load(file)[0])
+        numbers, rows, y, weight, *cells = (np.load(file) for _ in range(count))
+        X = cells[0] if count == 5 else csr_matrix((cells[0], cells[1], cells[2]), shape=tuple(cells[3].tolist()))
+        yield Rows(numbers, rows, X, y if y.size else None, weight if weight.size else None)
