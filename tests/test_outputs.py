@@ -185,7 +185,9 @@ def test_a_full_disk_is_one_line(tmp_path, small_disk):
     one_line(done, small_disk / "p.csv", "cannot be written: No space left on device")
     (small_disk / "p.csv").unlink()
     rows.write_text("a,y\n" + "1.25,0.5\nx,y\n" * 20_000)
-    one_line(learn(rows, "--strict", "--rejects", small_disk / "r.csv"), small_disk / "r.csv", "No space left on device")
+    one_line(
+        learn(rows, "--strict", "--rejects", small_disk / "r.csv"), small_disk / "r.csv", "No space left on device"
+    )
     (small_disk / "r.csv").unlink()
     rows.write_text("a,y\n" + "1.25,0.5\n-0.75,0.25\n3.5,1.5\n" * 20_000)
     model = tmp_path / "model"

@@ -271,10 +271,11 @@ def _open_object(data: Any, options: ReadOptions) -> Source:
 
     from .arrays import ArraySource
 
-    frame = hasattr(data, "__arrow_c_stream__") or hasattr(data, "__dataframe__")
-    if not options.strict and not frame:
-        options = _for_format(options, "jsonl" if not isinstance(data, np.ndarray) else None)
     X, y, weight = (*data, None)[:3] if isinstance(data, tuple) else (data, None, None)
+    frame = hasattr(X, "__arrow_c_stream__") or hasattr(X, "__dataframe__")
+    if not options.strict and not frame:
+        array = isinstance(X, np.ndarray) or hasattr(X, "tocsr")
+        options = _for_format(options, None if array else "jsonl")
     if isinstance(X, np.ndarray) or hasattr(X, "tocsr"):
         return ArraySource(X, y, weight, options)
     if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__dataframe__"):

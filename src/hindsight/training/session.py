@@ -1,6 +1,7 @@
 """Learning from a source chunk by chunk, each row predicted before it is learnt: several learners at once, resumable.
 
-The result depends neither on the sizes of chunks nor on where a run was interrupted and resumed.
+The result depends neither on the sizes of chunks nor on where a run was interrupted and resumed; where features join on
+the way, the last digits of learners with a matrix may, since they then add in another order.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def shuffled(
     >>> data = np.arange(8.0).reshape(4, 2)
     >>> chunks = shuffled(lambda: open_source(data, "2").chunks(), seed=1)
     >>> np.concatenate([chunk.y for chunk in chunks]).tolist()
-    [3.0, 5.0, 1.0, 7.0]
+    [1.0, 7.0, 5.0, 3.0]
     """
     done = 0 if start is None else start["shuffled"]
     with ExitStack() as files:

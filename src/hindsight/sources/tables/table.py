@@ -113,6 +113,16 @@ def wants_number(column: str, options: ReadOptions) -> bool:
     return column == options.target and options.labels is False
 
 
+def with_help(reason: str, column: str, options: ReadOptions) -> str:
+    """What is wrong with a row, and which option helps."""
+    if reason.endswith("is not a number"):
+        if wants_number(column, options):
+            return f"{reason}: choose a classifier"
+        if column != options.target:
+            return f"{reason}: --rejects FILE leaves such rows out, --na or --types {column}:category takes it"
+    return reason
+
+
 def first_sums(source: Any) -> list[str]:
     """The sums of running means before the first row: none, or those of the rows that it follows."""
     return source.sums if source.follows and source.sums else ["0x0p+0 0"] * len(source.table.sums)

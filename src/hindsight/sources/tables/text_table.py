@@ -21,7 +21,7 @@ from .decisions import ID_NAME
 from .evidence import ColumnEvidence
 from .layout import TableLayout
 from .sniff import HEAD, sniff_dialect
-from .table import Decisions, first_sums, strict_options, wants_number
+from .table import Decisions, first_sums, strict_options, with_help
 from .transcode import SWAP, Transcoded
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ class TextTable(CsvSource):
             bad = BadRow(tuple(rows[t].tolist()), column, reason)
             if not self.decisions.settle(reason, column, self.asked):
                 raise self._disproved(bad)
-            faults.append(bad._replace(reason=self._with_help(reason, column)))
+            faults.append(bad._replace(reason=with_help(reason, column, self.asked)))
         faults.sort(key=lambda row: row.place)
         self.unlabelled += found.unlabelled
         self.skipped += found.skipped
@@ -304,13 +304,6 @@ class TextTable(CsvSource):
         }
         count = f"{fields} field{'s' if fields != 1 else ''}, but there are {len(self.roles)} columns"
         return BadRow((first, stop, line), "", reasons.get(what, count))
-
-    def _with_help(self, reason: str, column: str) -> str:
-        if reason.endswith("is not a number") and wants_number(column, self.asked):
-            return f"{reason}: choose a classifier"
-        if "is not a number" in reason and column != self.asked.target:
-            return f"{reason}: --rejects FILE leaves such rows out, --na or --types {column}:category takes it"
-        return reason
 
     def _disproved(self, bad: BadRow) -> DisprovedError:
         assert self.decisions is not None

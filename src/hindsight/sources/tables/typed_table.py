@@ -13,7 +13,7 @@ from ..parquet_arrow import ArrowSource, ColumnarSource, FrameSource, ParquetSou
 from .cells import Cells, as_floats, as_mask
 from .evidence import ColumnEvidence
 from .layout import TableLayout
-from .table import Decisions, first_sums, strict_options
+from .table import Decisions, first_sums, strict_options, with_help
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -95,6 +95,7 @@ class TypedTable(ColumnarSource):
         for t, (column, reason) in sorted(found.faults.items()):
             if not self.decisions.settle(reason, column, self.asked):
                 raise self.decisions.disproved(where, "row", base + t, column, reason)
+            reason = with_help(reason, column, self.asked)
             rejects.append(self._reject(where, "row", base + t, column, reason, _raw(batch, t)))
         numbers = base + np.flatnonzero(found.keep)
         first = at["row"]
@@ -193,7 +194,8 @@ def cells_of(column: Any, where: str, name: str) -> Cells:
 
     n, kind = len(column), column.type
     if pa.types.is_dictionary(kind):
-        column = column.dictionary_decode()
+        values = column.dictionary if _is_number(kind.value_type) else column.dictionary.cast(pa.string())
+        column = pa.DictionaryArray.from_arrays(column.indices, values).dictionary_decode()
         kind = column.type
     if pa.types.is_boolean(kind):
         column = pc.if_else(column, "true", "false")

@@ -1,0 +1,162 @@
+"""Models that go on: exactly as if all rows had come in one stream, in Python and by the command, and certified."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import polars
+import pytest
+from typer.testing import CliRunner
+
+import hindsight
+from hindsight.cli import app
+
+
+def run(*arguments):
+    """The exit code, the output and the messages of a command."""
+    done = CliRunner().invoke(app, [str(a) for a in arguments])
+    return done.exit_code, done.stdout, done.stderr
+
+
+def frame(n=900, seed=0, target="label"):
+    """A table with missing numbers, categories, dates and words for true."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n).round(3)
+    colour = rng.choice(["red", "green", "blue"], n)
+    table = pd.DataFrame(
+        {
+            "x": np.where(rng.random(n) < 0.1, np.nan, x),
+            "colour": pd.Categorical(colour),
+            "when": pd.to_datetime("2024-01-01") + pd.to_timedelta(rng.integers(0, 700, n), "D"),
+            "member": rng.choice(["yes", "no"], n),
+        }
+    )
+    score = x + (colour == "red") + rng.normal(size=n)
+    if target == "label":
+        table["y"] = np.where(score > 0.5, "buys", "leaves")
+    elif target == "class":
+        table["y"] = np.select([score > 1, score > 0], ["high", "middle"], "low")
+    else:
+        table["y"] = score.round(3)
+    return table
+
+
+def equal(a, b):
+    """Whether two models are the same in every bit that learning made."""
+    state = ("names", "spaces", "space", "sums")
+    return (
+        np.array_equal(a.weights, b.weights)
+        and a.facts == b.facts
+        and a.names == b.names
+        and all(np.array_equal(a.progress[k], b.progress[k]) for k in ("mistakes", "constant", "order", "rows"))
+        and all(a.preparation["state"].get(k) == b.preparation["state"].get(k) for k in state)
+    )
+
+
+@pytest.mark.parametrize("missing", ["indicator", "zero", "mean", "skip"])
+@pytest.mark.parametrize(("target", "options"), [
+    ("label", {"learner": "descent", "loss": "logistic"}),
+    ("class", {"learner": "perceptron"}),
+    ("number", {"learner": "widrow-hoff"}),
+])  # fmt: skip
+def test_parts_are_learnt_as_one_stream(tmp_path, missing, target, options):
+    table = frame(target=target)
+    options |= {"missing": missing, "labels": ["high", "low", "middle"] if target == "class" else None}
+    whole = hindsight.learn(table, "y", **options)
+    for cuts in ((450,), (60, 61), (300, 310, 800)):
+        first, *rest = np.split(np.arange(len(table)), cuts)
+        model = hindsight.learn(table.iloc[first], "y", **options)
+        for k, part in enumerate(rest):
+            if k == 1:
+                model.save(tmp_path / "model")
+                model = hindsight.load(tmp_path / "model")
+            assert model.partial_fit(table.iloc[part]) is model
+        assert equal(model, whole), cuts
+        assert [part["rows"] for part in model.progress["parts"]][-1] <= len(rest[-1])
+
+
+def test_the_default_learner_goes_on_too():
+    table = frame()
+    whole = hindsight.learn(table, "y")
+    model = hindsight.learn(table.iloc[:700], "y").partial_fit(table.iloc[700:])
+    assert model.names == whole.names
+    assert np.allclose(model.weights, whole.weights, rtol=1e-9, atol=1e-12)  # features that join change the last digits
+
+
+def test_by_the_command(tmp_path):
+    table = frame()
+    paths = [tmp_path / name for name in ("all.csv", "a.csv", "b.csv", "c.csv")]
+    for path, part in zip(paths, (slice(None), slice(400), slice(400, 401), slice(401, None)), strict=True):
+        table.iloc[part].to_csv(path, index=False)
+    model = [tmp_path / name for name in ("all.model", "a.model", "b.model", "c.model")]
+    given = ("--target", "y", "--learner", "descent", "--loss", "logistic", "--missing", "mean")
+    assert run("learn", paths[0], *given, "--save", model[0])[0] == 0
+    assert run("learn", paths[1], *given, "--save", model[1])[0] == 0
+    assert run("learn", paths[2], "--from", model[1], "--save", model[2])[0] == 0
+    code, out, err = run("learn", paths[3], "--from", model[2], "--save", model[3], "--certify", "--target", "y")
+    assert code == 0 and "going on after 401 rows" in err and "BROKEN" not in out, (out, err)
+    assert "over 900 rounds" in out
+    whole, last = hindsight.load(model[0]), hindsight.load(model[3])
+    assert equal(whole, last) and len(last.progress["parts"]) == 3
+    code, out, _ = run("certify", model[3], *paths[1:])
+    assert code == 0 and "over 900 rounds" in out
+    assert run("certify", model[3], paths[1], paths[3])[0] == 2  # a part is missing
+    assert str(last.certify([str(path) for path in paths[1:]])) == str(whole.certify(str(paths[0])))
+    assert run("evaluate", model[3], paths[0])[0] == 0
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    (("--learner", "perceptron"), "--learner cannot be said with --from"),
+    (("--target", "x"), "--target cannot be said with --from"),
+    (("--passes", 2), "--passes cannot be said with --from"),
+])  # fmt: skip
+def test_what_is_settled_cannot_be_said_again(tmp_path, options, message):
+    frame().to_csv(tmp_path / "a.csv", index=False)
+    assert run("learn", tmp_path / "a.csv", "--target", "y", "--save", tmp_path / "m")[0] == 0
+    code, _, err = run("learn", tmp_path / "a.csv", "--from", tmp_path / "m", *options)
+    assert code == 2 and message in err and len(err.splitlines()) == 1
+
+
+def test_a_row_that_cannot_be_learnt_leaves_the_model_as_it_was(tmp_path):
+    table = frame()
+    model = hindsight.learn(table, "y", learner="descent", loss="logistic")
+    before = model.weights.copy()
+    with pytest.raises(ValueError, match=re.escape("label 'stays' is not one of buys, leaves")):
+        model.partial_fit(table.assign(y=["buys", *["stays"] * 899]))
+    with pytest.raises(ValueError, match="column 'x'"):
+        model.partial_fit(table.assign(x="far"))
+    assert np.array_equal(model.weights, before) and model.progress["rows"] == 900
+    estimator = hindsight.PerceptronClassifier().fit([[1.0], [-1.0]], [1, -1])
+    estimator.save(tmp_path / "estimator")
+    table.to_csv(tmp_path / "a.csv", index=False)
+    code, _, err = run("learn", tmp_path / "a.csv", "--from", tmp_path / "estimator")
+    assert code == 2 and "partial_fit" in err and len(err.splitlines()) == 1
+
+
+def test_new_categories_join_and_new_rows_are_predicted_from_their_columns():
+    table = frame()
+    model = hindsight.learn(table, "y", learner="descent", loss="logistic")
+    later = table.assign(colour="violet")
+    model.partial_fit(later)
+    assert "colour=violet" in model.names and model.weights.shape[1] == len(model.names) + 1
+    p = model.predict_proba(later.drop(columns="y").iloc[::-1])
+    assert p.shape == (900, 2) and np.allclose(p.sum(axis=1), 1.0)
+    assert np.array_equal(model.predict(later), np.where(p[::-1, 1] > 0.5, "leaves", "buys"))
+
+
+def test_frames_of_any_kind_files_and_arrays_are_the_same_rows(tmp_path):
+    table = frame().drop(columns="when")  # whose hour is not written in CSV
+    table.to_csv(tmp_path / "a.csv", index=False)
+    table.to_parquet(tmp_path / "a.parquet")
+    options = {"learner": "descent", "loss": "logistic"}
+    models = [hindsight.learn(data, "y", **options) for data in
+              (table, polars.from_pandas(table), tmp_path / "a.parquet", str(tmp_path / "a.csv"))]  # fmt: skip
+    for model in models[1:]:
+        assert np.array_equal(model.weights, models[0].weights) and model.names == models[0].names
+        assert np.array_equal(model.predict(table), models[0].predict(tmp_path / "a.parquet"))
+    X, y = np.random.default_rng(0).normal(size=(50, 3)), np.arange(50.0) % 7
+    model = hindsight.learn((X, y), scale="standard", learner="widrow-hoff", certify=True)
+    assert model.certificate.verdict.value in ("HOLDS", "VOID") and model.predict(X).shape == (50,)
+    assert np.array_equal(
+        model.predict(X), model.predictions(model.margins((X - X.mean(0)) / X.std(0)))
+    ) or np.allclose(model.predict(X), model.predictions(model.margins((X - X.mean(0)) / X.std(0))))
