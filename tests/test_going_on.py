@@ -160,3 +160,29 @@ def test_frames_of_any_kind_files_and_arrays_are_the_same_rows(tmp_path):
     assert np.array_equal(
         model.predict(X), model.predictions(model.margins((X - X.mean(0)) / X.std(0)))
     ) or np.allclose(model.predict(X), model.predictions(model.margins((X - X.mean(0)) / X.std(0))))
+
+
+def test_an_estimator_fits_an_open_source(tmp_path):
+    table = frame(target="class")
+    table.to_csv(tmp_path / "a.csv", index=False)
+    source = hindsight.open_source(tmp_path / "a.csv", "y", strict=False, missing="indicator", chunk=4000)
+    assert sum(len(chunk) for chunk in source) == 900
+    model = hindsight.PerceptronClassifier().fit(source)
+    chunks = list(source)
+    again = hindsight.PerceptronClassifier()
+    for chunk in chunks:
+        chunk.X.resize((len(chunk), len(source.names)))
+        again.partial_fit(chunk.X, chunk.y, classes=["high", "low", "middle"])
+    assert np.array_equal(model.coef_, again.coef_) and len(model.facts_) == 3
+    assert model.total_facts_.mistakes == sum(facts.mistakes for facts in model.facts_)
+    with pytest.raises(ValueError, match="open it with a target"):
+        hindsight.PerceptronClassifier().fit(hindsight.open_source(tmp_path / "a.csv", strict=False, missing="zero"))
+
+
+def test_facts_have_the_loss_that_the_command_prints(tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40.0) % 5
+    pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y}).to_csv(tmp_path / "a.csv", index=False)
+    for name, learner in (("widrow-hoff", hindsight.WidrowHoffRegressor()), ("eg", hindsight.EGRegressor())):
+        facts = learner.fit(X, y).facts_
+        out = run("learn", tmp_path / "a.csv", "--target", "y", "--learner", name)[1]
+        assert f"squared error {facts.loss:.6g}" in out and repr(facts).startswith("Facts(40 rounds, loss ")

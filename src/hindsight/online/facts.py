@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @storable
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Facts:
     """Sums and maxima over the rounds played (rows of weight 0 are none).
 
@@ -76,6 +76,10 @@ class Facts:
             for f in fields(self)
         }
         return Facts(**joined)
+
+    def __repr__(self) -> str:
+        wrong = f", {self.mistakes:,} mistakes" if self.mistakes else ""
+        return f"Facts({self.rounds:,} rounds, loss {self.loss:,.6g}, mean {self.mean_loss:.6g}{wrong})"
 
     def __str__(self) -> str:
         lines = [

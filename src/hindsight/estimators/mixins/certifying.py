@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -40,9 +41,23 @@ class RunsMixin(RowsMixin):
 
     @property
     def facts_(self) -> Any:
-        """Facts of the run so far; for one-vs-rest a list, in the order of ``classes_``."""
+        """Facts of the run so far; for one-vs-rest a list, in the order of ``classes_``.
+
+        Their loss is what the learner is judged by: for Widrow-Hoff and its kin the squared error.
+        """
         check_is_fitted(self)
-        return one_or_all([run.facts for run in self.runs_])
+        return one_or_all([self._judged(run) for run in self.runs_])
+
+    @property
+    def total_facts_(self) -> Any:
+        """Facts of all runs together."""
+        check_is_fitted(self)
+        first, *rest = (self._judged(run) for run in self.runs_)
+        return sum(rest, first)
+
+    def _judged(self, run: Any) -> Any:
+        facts = run.facts
+        return replace(facts, loss=facts.square) if getattr(run.learner, "score", "loss") == "square" else facts
 
     def _run_labels(self) -> list[str | None]:
         """What each run is called in certificates."""
