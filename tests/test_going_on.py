@@ -180,7 +180,7 @@ def test_an_estimator_fits_an_open_source(tmp_path):
 
 
 def test_facts_have_the_loss_that_the_command_prints(tmp_path):
-    X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40.0) % 5
+    X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40.0) % 5 / 4
     pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y}).to_csv(tmp_path / "a.csv", index=False)
     for name, learner in (("widrow-hoff", hindsight.WidrowHoffRegressor()), ("eg", hindsight.EGRegressor())):
         facts = learner.fit(X, y).facts_
