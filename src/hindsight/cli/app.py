@@ -24,7 +24,6 @@ app = typer.Typer(
     help="Online linear learning that knows its regret.",
     epilog=STATUSES,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 

@@ -13,26 +13,65 @@ from ..training.saved import describe_model, feature_name
 if TYPE_CHECKING:
     from ..training.model import Model
 
+COLUMNS = 40  # of a table that are shown
+
 
 def card(path: str, model: Model, top: int) -> list[str]:
     """What a model file holds, as lines of text."""
-    out = [f"{path}: {describe_model(model)}"]
-    names = "numbered" if model.names is None else "named"
-    out.append(f"  {model.features:,} features ({names}), {'with' if model.intercept else 'without'} an intercept")
-    if model.labels is not None and len(model.runs) == 1:
-        out.append(f"  labels: {model.labels[0]} is −1, {model.labels[1]} is +1")
-    elif model.labels is not None:
-        out.append(f"  labels: {len(model.labels)} classes, each against the rest: {', '.join(model.labels)}")
-    for title, values in (("settings", model.settings), ("rows", model.preparation)):
-        out += [f"  {title}: {', '.join(named(values))}"] if named(values) else []
-    out += [*facts_of(model), *weights_of(model, top)]
+    out = [f"{path}", *aligned(general(model)), *columns_of(model), *facts_of(model), *weights_of(model, top)]
     if model.certificate is None:
         out.append("certificate: none was made")
     else:
         out += ["certificate", *(f"  {line}" for line in model.certificate.lines())]
-    out.append(f"data: {model.digest or 'no digest'}")
     out.append("versions: " + ", ".join(f"{name} {version}" for name, version in model.versions.items()))
     return out
+
+
+def general(model: Model) -> list[tuple[str, str]]:
+    """What was learnt from what, each with its title."""
+    settings, prepared = model.settings, model.preparation
+    names = "numbered" if model.names is None else "named"
+    out = [("learner", describe_model(model))]
+    if settings.get("target") is not None:
+        out.append(("target", str(settings["target"])))
+    if model.labels is not None and len(model.runs) == 1:
+        out.append(("labels", f"{model.labels[0]} is −1, {model.labels[1]} is +1"))
+    elif model.labels is not None:
+        out.append(("labels", f"{len(model.labels)} classes, each against the rest: {', '.join(model.labels)}"))
+    out.append(("features", f"{model.features:,} ({names}), {'with' if model.intercept else 'without'} an intercept"))
+    for k, part in enumerate(model.progress.get("parts", [])):
+        digest = f", SHA-256 {part['digest'][:16]}…" if part["digest"] else ""
+        out.append(("learnt from" if k == 0 else "then from", f"{short(part['data'])}: {part['rows']:,} rows{digest}"))
+    if model.digest and not model.progress:
+        out.append(("learnt from", f"rows of SHA-256 {model.digest[:16]}…"))
+    shown = {name: value for name, value in settings.items() if name not in ("data", "target", "learners", "reading")}
+    out.append(("settings", ", ".join(named(shown))))
+    reading = {k: v for k, v in (prepared.get("source") or {}).items() if k != "features"}
+    out.append(("reading", ", ".join(named(reading))))
+    if prepared.get("scale") is not None:
+        out.append(("scaled by", short(prepared["scale"])))
+    return [(title, text) for title, text in out if text]
+
+
+def aligned(pairs: list[tuple[str, str]]) -> list[str]:
+    """Titles and texts in two columns."""
+    wide = max(len(title) for title, _ in pairs)
+    return [f"  {title:<{wide}}  {text}" for title, text in pairs]
+
+
+def columns_of(model: Model) -> list[str]:
+    """What each column of the table holds that the model learnt from."""
+    table = (model.preparation.get("state") or {}).get("table")
+    if table is None:
+        return []
+    from ..sources.tables.describe import one_line
+
+    used = model.preparation["source"].get("features") or []
+    shown = [each for each in table["columns"] if each["name"] in used]
+    wide = min(30, max((len(each["name"]) for each in shown), default=6))
+    lines = [f"  {one_line(c['name'], wide):<{wide}}  {c['type']:<8}  {c['why']}".rstrip() for c in shown[:COLUMNS]]
+    more = [f"  … and {len(shown) - COLUMNS:,} more"] if len(shown) > COLUMNS else []
+    return ["columns", *lines, *more]
 
 
 def facts_of(model: Model) -> list[str]:

@@ -29,15 +29,17 @@ def leader(state: TrainingState) -> str:
     return f"  {name} {100 * shares[name]:.0f} %"
 
 
+LIVE = 2.0  # seconds after which rows that come from a pipe are shown
 SHOWS = ("auto", "table", "json", "none")
 
 
 class Progress:
-    """A line after 1, 2, 4, 8, ... rows and at the end; `preface` is printed before the first."""
+    """A line after 1, 2, 4, 8, ... rows and at the end, of a pipe also every few seconds; first comes `preface`."""
 
     def __init__(self, show: str, state: TrainingState, titles: list[str], preface: list[str]) -> None:
         self.show = "table" if show == "auto" else show
         self.titles, self.began = titles, time.perf_counter()
+        self.shown = self.began
         self.before, self.last, self.weight = [0.0] * len(titles), state.rows_done, 0.0
         if state.rows_done:
             self.before, self.weight = state.losses(), state.weight
@@ -70,7 +72,8 @@ class Progress:
             size = state.source.size if state.source is not None else None
             total = None if size is None else size * state.plan.passes
             self.bar.update(self.task, total=total, completed=state.bytes_read + state.passes_done * (size or 0))
-        if self.show != "none" and state.rows_done == self.next:
+        waited = not state.plan.reread and time.perf_counter() - self.shown > LIVE and state.rows_done > self.last
+        if self.show != "none" and (state.rows_done == self.next or waited):
             self._line(state)
 
     def finish(self, state: TrainingState) -> None:
@@ -127,4 +130,6 @@ class Progress:
             self._print(line + leader(state))
         else:
             self._print(f"{done:>12,}" + "".join(f" {v:>12.6g}" for v in means) + f" {constant:>12.6g} {speed:>10,.0f}")
-        self.before, self.last, self.weight, self.next = losses, done, weight, 2 * self.next
+        self.before, self.last, self.weight, self.shown = losses, done, weight, time.perf_counter()
+        while self.next <= done:
+            self.next *= 2

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import select
 import sys
 import zlib
 from typing import Any
@@ -23,15 +24,13 @@ class ByteStream(io.RawIOBase):
     """The bytes of a file, or of standard input for "-"."""
 
     def __init__(self, path: str) -> None:
-        self.path, self.delivered = path, 0
+        self.path, self.delivered, self.ended = path, 0, False
         self.file: Any = None
         self.raw: Any = None
         try:
-            self.raw = sys.stdin.buffer if path == "-" else open(path, "rb", buffering=0)  # noqa: SIM115
+            self.raw = standard_input() if path == "-" else open(path, "rb", buffering=0)  # noqa: SIM115
             if path == "-":
-                if not hasattr(self.raw, "peek"):
-                    self.raw = io.BufferedReader(self.raw)
-                head = self.raw.peek(4)[:4]
+                head = self.raw.peek(4)
             else:
                 head = self.raw.read(4)
                 self.raw.seek(0)
@@ -63,15 +62,23 @@ class ByteStream(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
+    @property
+    def finished(self) -> bool:
+        """Whether all bytes were given."""
+        return self.ended
+
     def readinto(self, view: Any) -> int:
-        """Fill the view as far as there are bytes; returns how many, 0 at the end."""
+        """Fill the view as far as there are bytes, of a pipe as many as there are by now; how many, 0 at the end."""
         filled, view = 0, memoryview(view)
         try:
             while filled < len(view):
                 n = self.file.readinto(view[filled:])
                 if not n:
+                    self.ended = True
                     break
                 filled += n
+                if self.raw is self.file and self.path == "-" and not self.raw.is_ready():
+                    break
                 if self.compressed and self.delivered + filled > max(FREE, RATIO * self.counter.count):
                     raise SourceError(
                         f"{self.where}: expands to more than {RATIO} times its size (beyond {FREE >> 20} MiB); "
@@ -107,6 +114,62 @@ class ByteStream(io.RawIOBase):
             if file is not None and self.path != "-" and not self.closed:
                 file.close()
         super().close()
+
+
+class StandardInput:
+    """Standard input, of which one can look at the first lines."""
+
+    def __init__(self, raw: Any) -> None:
+        self.raw, self.held = raw, b""
+        self.ended = False
+
+    def _more(self) -> None:
+        data = self.raw.read1(1 << 16)
+        self.held, self.ended = self.held + data, not data
+
+    def peek(self, size: int, lines: int = 0) -> bytes:
+        """The next bytes, at most `size` of them; it waits for so many lines, or one byte."""
+        while not self.ended and len(self.held) < size and (not self.held or self.held.count(b"\n") < lines):
+            self._more()
+        return self.held[:size]
+
+    def is_ready(self) -> bool:
+        """Whether there are bytes, or the end, without waiting."""
+        if self.held or self.ended:
+            return True
+        try:
+            return bool(select.select([self.raw.fileno()], [], [], 0)[0])
+        except (OSError, ValueError):  # not a file of the system
+            return True
+
+    def readinto(self, view: Any) -> int:
+        """Some bytes; 0 at the end."""
+        if not self.held and not self.ended:
+            self._more()
+        n = min(len(view), len(self.held))
+        view[:n] = self.held[:n]
+        self.held = self.held[n:]
+        return n
+
+    def read(self, size: int = -1) -> bytes:
+        """Some bytes, for who decompresses them."""
+        if not self.held and not self.ended:
+            self._more()
+        data, self.held = (self.held, b"") if size < 0 else (self.held[:size], self.held[size:])
+        return data
+
+    def close(self) -> None:
+        """It stays open."""
+
+
+_inputs: list[StandardInput] = []
+
+
+def standard_input() -> StandardInput:
+    """The one standard input of this process."""
+    if not _inputs or _inputs[0].raw is not sys.stdin.buffer:
+        _inputs[:] = [StandardInput(sys.stdin.buffer)]
+    return _inputs[0]
 
 
 class CountingReader:

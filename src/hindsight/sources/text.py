@@ -207,7 +207,7 @@ class BlockReader:
         buf = self.pool.take("text", rest + self.block + PAD, np.uint8)
         buf[:rest] = self.buf[self.begin : self.end]
         n = self.stream.readinto(buf[rest:-PAD].data)
-        self.final = n < self.block
+        self.final = self.stream.finished
         self.buf, self.begin, self.end = buf, 0, rest + n
         buf[self.end : self.end + PAD] = 0
 
@@ -243,5 +243,6 @@ class BlockReader:
             yield self.buf, self.end, self.final
             if self.final:
                 return
-            self.block = self.chunk if self.begin > before else 2 * self.block
+            stuck = self.begin == before and self.end - self.begin >= self.block
+            self.block = 2 * self.block if stuck else self.chunk
             self.fill()

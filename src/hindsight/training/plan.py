@@ -7,12 +7,11 @@ import difflib
 import inspect
 import math
 import os
-import sys
 import tempfile
 from collections import Counter
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,13 +20,13 @@ from ..online.learners import LEARNERS, Learner
 from ..online.panel import Panel
 from ..rows.labels import label_number
 from ..sources import Chunk, SampleSource, Source, file_format, found_format, label_text, open_source
+from ..sources.streams import standard_input
 from ..storage.fields import check_types
 from ..storage.registry import want
 from .prepare import check_reading, labelled, limited, sampled, targets_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
-    from io import BufferedReader
 
 ONCE = "rows from standard input can be read only once"
 
@@ -302,7 +301,7 @@ def first_targets(plan: Plan) -> np.ndarray:
     if plan.reread:
         return first_values(peek)
     with tempfile.TemporaryDirectory() as folder:
-        lines = cast("BufferedReader", sys.stdin.buffer).peek(1 << 16).rpartition(b"\n")[0]
+        lines = standard_input().peek(1 << 16, lines=20).rpartition(b"\n")[0]
         path = Path(folder) / f"rows.{plan.reading.get('format') or 'csv'}"
         path.write_bytes(lines + b"\n")
         return first_values(replace(peek, data=str(path)))

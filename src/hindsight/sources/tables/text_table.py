@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from ..base import FIRST_ROWS, BadRow, Position, ReadOptions, suggestion
 from ..columns import ColumnLayout
 from ..csv import CsvSource
 from ..names import NameDictionary
-from ..streams import ByteStream
+from ..streams import ByteStream, standard_input
 from ..text import BlockReader, ParsedRows, decode
 from .cells import Cells, text_array
 from .decisions import ID_NAME
@@ -26,10 +25,10 @@ from .transcode import SWAP, Transcoded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from io import BufferedReader
 
     from ..base import Chunk
 
+FIRST_LINES = 20  # of standard input, that are waited for to look at
 SAMPLE = 1 << 22  # bytes in which the first rows are looked for
 TEXT = parsers.TEXT
 
@@ -37,7 +36,7 @@ TEXT = parsers.TEXT
 def read_head(path: str) -> bytes:
     """The first bytes of a file, decompressed; of standard input, what is there already."""
     if path == "-":
-        return bytes(cast("BufferedReader", sys.stdin.buffer).peek(1 << 16))
+        return standard_input().peek(HEAD, lines=FIRST_LINES)
     with ByteStream(path) as stream:
         room = bytearray(HEAD)
         return bytes(room[: stream.readinto(room)])
@@ -172,7 +171,8 @@ class TextTable(CsvSource):
         assert self.header is not None
         evidence = {name: ColumnEvidence(name, tuple(self.asked.na), name != self.asked.target) for name in self.header}
         if not self.reread and reader is not None:
-            self._add_evidence(evidence, reader, self.asked.scan or 1)
+            while not self._add_evidence(evidence, reader, self.asked.scan or 1) and not reader.final:
+                reader.fill()
             return evidence, False
         rows, most = 0, self.asked.scan
         self.looking = True

@@ -26,11 +26,15 @@ class Transcoded(ByteStream):
         self.decoder = codecs.getincrementaldecoder("utf-8-sig" if self.plain else dialect.encoding)(
             "surrogateescape" if self.plain else "strict"
         )
-        self.ready, self.text, self.ended, self.raw_read = b"", "", False, 0
+        self.ready, self.text, self.raw_read = b"", "", 0
 
     @property
     def consumed(self) -> int:
         return self.counter.count if self.compressed else self.raw_read
+
+    @property
+    def finished(self) -> bool:
+        return self.ended and not self.ready
 
     def readinto(self, view: Any) -> int:
         """Fill the view as far as there are bytes; returns how many, 0 at the end."""
@@ -52,7 +56,6 @@ class Transcoded(ByteStream):
         room, before = bytearray(BLOCK), self.delivered
         n = super().readinto(room)
         self.delivered = before
-        self.ended = n < BLOCK
         self.raw_read += n
         try:
             text = self.decoder.decode(bytes(room[:n]), final=self.ended)
