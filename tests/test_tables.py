@@ -366,3 +366,49 @@ def test_a_stream_that_disproves_is_one_clear_error(monkeypatch):
     source = open_source("-", "y", format="csv", strict=False, missing="indicator")
     with pytest.raises(DisprovedError, match="line 200002, column 'a': 'word' is not a number"):
         list(source.chunks())
+
+
+def test_a_day_that_is_not_there_is_no_date():
+    for form, good, bad in (
+        ("iso", "2024-02-29", "2023-02-29"), ("%d.%m.%Y", "30.4.2024", "31.4.2024"), ("%m/%d/%y", "6/30/24", "6/31/24"),
+        ("%b %d, %Y", "Feb 28, 2023", "Feb 30, 2023"), ("%d/%m/%Y %H:%M", "29/02/2024 10:30", "31/02/2024 10:30"),
+        ("iso time", "2024-01-31T13:45:00Z", "2024-02-31T13:45:00Z"), ("%d-%b-%y", "01-Mar-24", "31-Feb-24"),
+    ):  # fmt: skip
+        found = parse_dates(pa.array([good, bad]), form).to_pylist()
+        assert found[0] is not None and found[1] is None, (form, found)
+
+
+def test_products_of_columns(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b,c,d,y\n" + "2,3,red,on,1\n,5,blue,off,2\n4,1,red,off,3\n1,1,,on,4\n")
+    pairs = [["a", "b"], ["a", "c"], ["c", "d"]]
+    source = open_source(path, "y", strict=False, missing="zero", cross=pairs, types={"d": "category"})
+    chunk = next(source.chunks())
+    rows = [dict(zip(source.names, row, strict=True)) for row in chunk.X.toarray().tolist()]
+    shown = [{k: v for k, v in row.items() if "×" in k and v} for row in rows]
+    assert shown == [
+        {"a × b": 6.0, "a × c=red": 2.0, "c × d=red × on": 1.0},
+        {"c × d=blue × off": 1.0},
+        {"a × b": 4.0, "a × c=red": 4.0, "c × d=red × off": 1.0},
+        {"a × b": 1.0},
+    ]
+    model = hindsight.learn(path, "y", learner="widrow-hoff", reading={"cross": pairs})
+    model.save(tmp_path / "model")
+    assert np.array_equal(hindsight.load(tmp_path / "model").predict(path), model.predict(path))
+    with pytest.raises(ValueError, match="not a column that is learnt from"):
+        open_source(path, "y", strict=False, missing="zero", cross=[["a", "y"]])
+    with pytest.raises(ValueError, match="cross is for tables"):
+        open_source([{"a": 1, "y": 2}], "y", strict=False, cross=[["a", "a"]])
+
+
+def test_json_lines_without_a_target_are_predicted_and_counted(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    lines = ['{"x": 1, "y": "a"}', '{"x": 2}', '{"x": null, "y": "b"}', '{"x": 3, "y": null}', '{"x": 4, "y": "b"}']
+    path.write_text("\n".join(lines))
+    source = open_source(path, "y", strict=False, missing="indicator")
+    chunk = next(source.chunks())
+    assert chunk.y.tolist() == ["a", "", "b", "", "b"] and chunk.weight.tolist() == [1, 0, 1, 0, 1]
+    done = CliRunner().invoke(app, ["learn", str(path), "--target", "y"])
+    assert done.exit_code == 0 and "2 rows have no target: they were predicted, not learnt" in done.stderr
+    with pytest.raises(ValueError, match="the target is missing"):
+        list(open_source(path, "y").chunks())

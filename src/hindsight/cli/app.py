@@ -10,7 +10,7 @@ from rich.console import Console
 
 from .. import __version__
 from ..errors import OptionError
-from .text import print_lines
+from .text import as_options, print_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,5 +62,5 @@ def one_line_errors() -> Iterator[None]:
     except (ValueError, MemoryError) as error:
         dashes = "--" if isinstance(error, OptionError) else ""
         what = "there is not enough memory" if isinstance(error, MemoryError) else str(error)
-        print_lines(Console(stderr=True), [f"error: {dashes}{what}"], "red")
+        print_lines(Console(stderr=True), [f"error: {dashes}{as_options(what)}"], "red")
         raise typer.Exit(2) from None

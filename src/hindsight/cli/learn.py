@@ -65,6 +65,10 @@ def learn(
         str | None, option("What to do with a missing value: {missing} (indicator; with --strict error).", ROWS)
     ] = None,
     na: Annotated[str | None, option("Further words for a missing value: A,B,C.", ROWS)] = None,
+    cross: Annotated[
+        list[str] | None,
+        option("Products of two columns as features: A,B; may be given several times.", ROWS, "--cross", "-q"),
+    ] = None,
     labels: Annotated[str | None, option("The labels: A,B,C (those found if not given).", ROWS)] = None,
     format: Annotated[str | None, option("The format: {formats}.", ROWS)] = None,
     header: Annotated[
@@ -132,7 +136,7 @@ def learn(
     options = {k: v for k, v in some.items() if v is not None} | ({"power": power} if power else {})
     rows_read = RowOptions(
         data, target, weight, features, ignore, categorical, missing, labels, format, header, hash_bits, scale, limit,
-        sample, seed, passes, strict, types, separator, encoding, decimal, na, shuffle,
+        sample, seed, passes, strict, types, separator, encoding, decimal, na, shuffle, tuple(cross or ()),
     )  # fmt: skip
     chosen = LearnerOptions(learner, eta, options, intercept, rounds, lipschitz)
     results = ResultOptions(

@@ -44,6 +44,7 @@ class RowOptions:
     decimal: str | None = None
     na: str | None = None
     shuffle: bool = False
+    cross: tuple[str, ...] = ()
 
     def reading(self, rejects: bool) -> dict[str, Any]:
         """The parameters of `open_source`."""
@@ -62,6 +63,7 @@ class RowOptions:
             "separator": separator_of(self.separator),
             "encoding": self.encoding,
             "decimal": self.decimal,
+            "cross": [split(pair) for pair in self.cross],
             "na": [] if self.na is None else [word.strip() for word in self.na.split(",")],
         }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .progress import shares_of
-from .text import CONTROL
+from .text import CONTROL, as_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,7 +77,7 @@ def summary(
             yield f"{', '.join(left)} left: more than {first.learner.limit} coordinates (--second-order yes)"
         yield from weight_lines(state, k)
         for warning in assumption_warnings(runs[0]):
-            yield f"warning: {warning}"
+            yield f"warning: {as_options(warning)}"
     constant = state.best_constant()
     yield f"the best constant: {state.constant_quantity} {constant:.6g}, mean {state.mean_of_constant():.6g}"
     # In a shorter run, loading the kernel takes most of the time.

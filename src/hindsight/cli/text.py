@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,18 @@ CONTROL = {k: f"\\x{k:02x}" for k in (*range(32), *range(127, 160))}
 def split(text: str) -> list[str]:
     """The parts of ``A,B,C``, without spaces around them."""
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def as_options(text: str) -> str:
+    """A message in the words of the command: ``update='implicit'`` is ``--update implicit``.
+
+    Examples
+    --------
+    >>> as_options("take a smaller eta, or use update='implicit'")
+    'take a smaller --eta, or use --update implicit'
+    """
+    text = re.sub(r"\b([a-z_]+)='([\w-]+)'", lambda found: f"--{found[1].replace('_', '-')} {found[2]}", text)
+    return re.sub(r"\b(smaller|larger|raise|lower) (eta|radius|power|drift)\b", r"\1 --\2", text)
 
 
 def as_is(text: str, style: str = "") -> Text:

@@ -80,6 +80,7 @@ class ReadOptions:
     decimal: str | None = None
     na: Sequence[str] = ()
     scan: int = FIRST_ROWS
+    cross: Sequence[Sequence[str]] = ()
 
 
 @dataclass

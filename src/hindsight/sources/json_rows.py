@@ -91,6 +91,7 @@ class MappingBuilder:
         self.y: list[float] = []
         self.labels: dict[int, str] = {}
         self.weight: list[float] = []
+        self.unlabelled: list[int] = []
 
     def columns(self, keys: list[Key]) -> list[int]:
         """The columns of the features of a row; none is added where two have the same name."""
@@ -150,7 +151,8 @@ class MappingBuilder:
                 else:
                     keys.append(name)
                     data.append(finite_float(name, value))
-        label, text = self._target(y)
+        unlabelled = not options.strict and options.target is not None and is_gone(y)
+        label, text = (0.0, None) if unlabelled else self._target(y)
         if weight is not None or options.weight is not None:
             column = options.weight or "weight"
             if weight is None:
@@ -161,6 +163,8 @@ class MappingBuilder:
         columns = self.columns(keys)
         if weight is not None:
             self.weight.append(weight)
+        if unlabelled:
+            self.unlabelled.append(len(self.y))
         if text is not None:
             self.labels[len(self.y)] = text
         self.y.append(label)
@@ -173,7 +177,7 @@ class MappingBuilder:
         target = self.options.target
         if target is None:
             return 0.0, None
-        if y is None or y == "" or y != y:
+        if is_gone(y):
             raise FieldError(target, "the target is missing")
         numbers = self.options.labels is False
         if not isinstance(y, str):
@@ -203,7 +207,17 @@ class MappingBuilder:
         if self.selection is not None:
             X = self.selection.take(X, width)
         weight = np.array(self.weight) if self.weight else None
-        return X, merge_labels(np.array(self.y, np.float64), self.labels, self.options), weight, width
+        y = merge_labels(np.array(self.y, np.float64), self.labels, self.options)
+        if self.unlabelled and y is not None:
+            y[self.unlabelled] = np.nan if y.dtype.kind == "f" else ""
+            weight = np.ones(len(y)) if weight is None else weight
+            weight[self.unlabelled] = 0.0
+        return X, y, weight, width
+
+
+def is_gone(y: Any) -> bool:
+    """Whether there is no target."""
+    return bool(y is None or y == "" or y != y)
 
 
 def finite_float(column: str, value: Any) -> float:
@@ -236,6 +250,7 @@ class JsonLinesSource(MappingSource, TextSource):
 
     def __init__(self, paths: Sequence[str], options: ReadOptions) -> None:
         self._build(options)
+        self.unlabelled = 0
         super().__init__(paths, options)
 
     def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int) -> ParsedRows:
@@ -257,7 +272,13 @@ class JsonLinesSource(MappingSource, TextSource):
             a = after
         X, y, weight, width = self.builder.finish()
         places = np.array(rows, np.int64).reshape(-1, 3)
-        return ParsedRows(X, y, weight, places, begin + a, line, width, bad)
+        self.unlabelled += len(self.builder.unlabelled)
+        more: Position = {"unlabelled": self.unlabelled} if self.unlabelled else {}
+        return ParsedRows(X, y, weight, places, begin + a, line, width, bad, more)
+
+    def _chunks(self, start: Position | None) -> Iterator[Chunk]:
+        self.unlabelled = (start or {}).get("unlabelled", 0)
+        return super()._chunks(start)
 
 
 def _line_ends(text: bytes, final: bool) -> Iterator[tuple[int, int]]:
@@ -331,6 +352,8 @@ class DictSource(MappingSource):
 
     def _chunk(self, end: int, at: Position, numbers: list[int], raws: list[Any], rejects: list[Reject]) -> Chunk:
         X, y, weight, width = self.builder.finish()
+        if self.builder.unlabelled:
+            at["unlabelled"] = at.get("unlabelled", 0) + len(self.builder.unlabelled)
         self.builder.clear()
         first = at["row"]
         at |= {"offset": end, "row": first + len(numbers), "rejected": at["rejected"] + len(rejects), "width": width}

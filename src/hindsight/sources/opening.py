@@ -61,6 +61,7 @@ def open_source(
     decimal: str | None = None,
     na: Sequence[str] = (),
     scan: int = FIRST_ROWS,
+    cross: Sequence[Sequence[str]] = (),
 ) -> Source:
     """Open data to be read chunk by chunk.
 
@@ -123,6 +124,8 @@ def open_source(
         Further words for a missing value.
     scan : int, default 10_000
         How many rows show what the columns hold; 0 looks at all of them.
+    cross : sequence of pairs of str, default ()
+        Pairs of columns of a table that is not read strictly, whose products are features too.
 
     Returns
     -------
@@ -160,10 +163,13 @@ def open_source(
             raise SourceError(f"there is no encoding {encoding!r}") from None
     if strict and missing in ("indicator", "mean"):
         raise SourceError(f"missing {missing!r} is for tables that are not read strictly (strict=False)")
+    if strict and cross:
+        raise SourceError("cross is for tables that are not read strictly (strict=False)")
     header = True if header is None and strict else header
     options = ReadOptions(
         target, weight, features, tuple(ignore), format, header, separator, categorical, missing, labels, zero_based,
         hash_bits, rejects, chunk, ahead, digest, strict, types or {}, encoding, decimal, tuple(na), scan,
+        tuple(map(tuple, cross)),
     )  # fmt: skip
     return _open_files(data, options) if _is_path(data) else _open_object(data, options)
 
@@ -243,6 +249,8 @@ def _for_format(options: ReadOptions, form: str | None) -> ReadOptions:
     """The options as readers of other things than tables take them: those have no columns that could be decided on."""
     if form in ("csv", "tsv", "parquet", "arrow"):
         return options
+    if options.cross:
+        raise SourceError("cross is for tables: CSV, Parquet, Arrow and data frames")
     if form == "jsonl":
         return replace(options, categorical=options.categorical or "auto", header=True)
     rule = options.missing if options.missing in ("error", "zero", "skip") else "error"

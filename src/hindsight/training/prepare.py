@@ -247,6 +247,7 @@ READING: dict[str, Any] = {
     "encoding": str | None,
     "decimal": str | None,
     "na": list[str],
+    "cross": list[list[str]],
     "categorical": list[str] | str,
     "missing": str,
     "zero_based": bool,
@@ -380,7 +381,7 @@ def open_for_model(
     if rows_are_mappings(data, form):
         apart = [*beside, *learnt_columns(model)]
         options["ignore"] = [*options.get("ignore", ()), *(name for name in apart if not has_feature_of(model, name))]
-    if "spaces" not in (made["state"] or {}):  # it learnt from no table that was looked at
+    if set(made["state"] or {}) <= {"names"}:  # it learnt from an array
         options["strict"] = True
         if options.get("missing") in ("indicator", "mean"):
             options["missing"] = "error"

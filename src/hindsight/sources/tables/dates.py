@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -43,9 +44,23 @@ def parse_dates(texts: Any, form: str) -> Any:
         found = pc.strptime(texts, format="%Y-%m-%d %H:%M:%S", unit="s", error_is_null=True)
     else:
         found = pc.strptime(texts, format=form, unit="s", error_is_null=True)
-    year = pc.year(found)
+    year, day = pc.year(found), written_day(texts, form)
     sane = pc.and_(pc.greater_equal(year, 1000), pc.less(year, 3000))
+    sane = pc.and_(sane, pc.equal(pc.day(found), day))  # 31 February is no day of March
     return pc.if_else(sane, found, pa.scalar(None, found.type))
+
+
+def written_day(texts: Any, form: str) -> Any:
+    """The day of the month as it is written; null where the text is not of the form."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    pattern = re.escape("%Y-%m-%d" if form in ISO_FORM else form.partition(" %H")[0].partition(" %I")[0])
+    for part, digits in (("%Y", r"\d{4}"), ("%y", r"\d{2}"), ("%m", r"\d{1,2}"), ("%d", r"(?P<day>\d{1,2})")):
+        pattern = pattern.replace(part, digits)
+    pattern = pattern.replace("%b", r"\pL+").replace("%a", r"\pL+").replace(r"\ ", r"\s*")
+    found = pc.extract_regex(texts, rf"^\s*{pattern}")
+    return pc.struct_field(found, 0).cast(pa.int64())
 
 
 def alive(texts: Any, forms: Any) -> list[str]:

@@ -21,12 +21,13 @@ MONTHS = ("January", "February", "March", "April", "May", "June", "July", "Augus
 
 @dataclass
 class Marks:
-    """Features that are 1: of each of `rows`, the name `texts[codes]` in a namespace."""
+    """Features that are 1, or have a value: of each of `rows`, the name `texts[codes]` in a namespace."""
 
     space: str
     rows: np.ndarray
     codes: np.ndarray
     texts: list[str]
+    values: np.ndarray | None = None  # other than 1, of a product
 
 
 @dataclass

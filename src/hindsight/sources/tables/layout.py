@@ -16,6 +16,7 @@ from ..names import NameDictionary
 from .cells import Cells
 from .decisions import LEFT_OUT, ColumnDecision
 from .encoders import ENCODERS, CategoryEncoder, Encoder, NumberEncoder
+from .products import check_pairs, product, product_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,13 +92,18 @@ class TableLayout:
         if options.weight is not None:
             self.weight = NumberEncoder(ColumnDecision(options.weight, "number"), na, decimal)
         gone = [GONE.format(name) for name in self.encoders if decided[name].indicator]
+        check_pairs(options.cross, self.encoders)
+        self.products = [tuple(pair) for pair in options.cross]
         self.fixed = [name for name, encoder in self.encoders.items() if encoder.numeric]
+        numeric = [all(self.encoders[name].numeric for name in pair) for pair in self.products]
+        self.fixed += [product_name(pair) for pair, is_number in zip(self.products, numeric, strict=True) if is_number]
         self.fixed += gone if options.missing == "indicator" else []
         twice = {name for name in self.fixed if self.fixed.count(name) > 1} if len(self.fixed) < 1000 else set()
         if twice:
             raise SourceError(f"{where}: two features would be named {twice.pop()!r}: rename a column, or --ignore it")
         self.place = {name: j for j, name in enumerate(self.fixed)}
         self.spaces = [space for encoder in self.encoders.values() for space in encoder.spaces]
+        self.spaces += [product_name(pair) for pair in self.products if product_name(pair) not in self.fixed]
         self.kind = "sparse" if self.spaces or grows else "dense"
         self.dictionary = NameDictionary(self.fixed, self.spaces, "=", unique=True)
         self.number = {space: k for k, space in enumerate(self.spaces, 1)}
@@ -133,6 +139,8 @@ class TableLayout:
                     for t in out.missing.tolist():
                         self.faults.setdefault(t, (name, "the value is missing"))
             found.append((name, out))
+        encoded = dict(found)
+        found += [(product_name((a, b)), product((a, b), encoded[a], encoded[b])) for a, b in self.products]
         y, unlabelled = self._targets(n, cells)
         weight = self._weights(n, cells)
         if unlabelled.any():
@@ -200,7 +208,7 @@ class TableLayout:
         late: list[tuple[str, np.ndarray]] = []
         for name, out in found:
             if out.values is not None:
-                X[:, self.place[name]] = self._filled(name, out)
+                X[:, self.place[name]] = self._filled(name, out) if name in self.sums else out.values
             if len(out.missing) and self.options.missing == "indicator":
                 column = self.place.get(GONE.format(name))
                 if column is not None:
@@ -253,7 +261,8 @@ class TableLayout:
             for k in np.unique(each.codes).tolist():
                 key = space, each.texts[k]
                 ids[k] = self.known[key] if key in self.known else self._bucket(*key)
-            parts.append((each.rows, ids[each.codes], np.ones(len(each.rows))))
+            values = np.ones(len(each.rows)) if each.values is None else each.values
+            parts.append((each.rows, ids[each.codes], values))
         rows, columns, values = (np.concatenate([part[k] for part in parts]) for k in range(3))
         out = csr_matrix((values, (rows, columns)), shape=(len(X), self.width))
         out.sort_indices()

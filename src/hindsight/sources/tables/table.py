@@ -73,7 +73,7 @@ class Decisions:
 
     def is_plain(self, options: ReadOptions) -> bool:
         """Whether every column that is used holds numbers, none of them missing or written in another way."""
-        return all(
+        return not options.cross and all(
             (decided.type == "number" and not decided.indicator and not self._written(name))
             or (name == options.target and decided.type == "category" and not decided.indicator)
             for name, decided in self.columns.items()

@@ -113,6 +113,7 @@ class TextTable(CsvSource):
         assert self.header is not None
         plain = self.dialect.quote == '"' and self.asked.decimal != "," and not self.renamed
         plain = plain and not self.asked.types and not self.asked.categorical and not self.asked.na
+        plain = plain and not self.asked.cross
         if plain and self.asked.scan == FIRST_ROWS and self._is_surely_plain():
             self.decisions = Decisions({}, ".", False)
             self._take_plain()
