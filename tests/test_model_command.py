@@ -138,9 +138,11 @@ def test_a_card(tmp_path):
     model = open_model(str(tmp_path / "model"))
     facts, w = model.facts[0], dict(zip([*COLUMNS, "intercept"], model.weights[0], strict=True))
     assert out.splitlines() == [
-        f"{tmp_path / 'model'}: widrow-hoff, explicit step, η = 0.25, loss square(1), geometry euclidean",
-        "  3 features (named), with an intercept",
-        "  settings: eta 0.25, passes 1",
+        f"{tmp_path / 'model'}",
+        "  learner      widrow-hoff, explicit step, η = 0.25, loss square(1), geometry euclidean",
+        "  features     3 (named), with an intercept",
+        "  learnt from  rows of SHA-256 sha256:12ab",
+        "  settings     eta 0.25, passes 1",
         "facts",
         f"  30 rounds, squared error {facts.square:.6g}, mean {facts.square / 30:.6g}",
         f"  max |x|₂ = {facts.x2:.6g}, max |x|∞ = {facts.xinf:.6g}, Σ|g|² = {facts.gradient:.6g}",
@@ -149,7 +151,6 @@ def test_a_card(tmp_path):
         f"  height    {w['height']:>14.6g}",
         f"  intercept {w['intercept']:>14.6g}",
         "certificate: none was made",
-        "data: sha256:12ab",
         "versions: hindsight 0.1.0",
     ]
 
@@ -162,7 +163,7 @@ def test_a_card_of_an_estimator_with_a_certificate(tmp_path):
     save_estimator(made, tmp_path / "model")
     code, out, _ = run("inspect", tmp_path / "model")
     assert code == 0 and "winnow, explicit step, η = 0.1" in out and "mean of the weights after each step" in out
-    assert "settings: estimator WinnowClassifier, average after, balanced True, eta 0.1" in out
+    assert "settings  estimator WinnowClassifier, average after, balanced True, eta 0.1" in out
     assert "3 classes, each against the rest: u, v, w" in out and "column 0" in out
     for line in made.certificate_.lines():
         assert f"  {line}" in out

@@ -43,7 +43,7 @@ def general(model: Model) -> list[tuple[str, str]]:
         digest = f", SHA-256 {part['digest'][:16]}…" if part["digest"] else ""
         out.append(("learnt from" if k == 0 else "then from", f"{short(part['data'])}: {part['rows']:,} rows{digest}"))
     if model.digest and not model.progress:
-        out.append(("learnt from", f"rows of SHA-256 {model.digest[:16]}…"))
+        out.append(("learnt from", f"rows of SHA-256 {model.digest}"))
     shown = {name: value for name, value in settings.items() if name not in ("data", "target", "learners", "reading")}
     out.append(("settings", ", ".join(named(shown))))
     reading = {k: v for k, v in (prepared.get("source") or {}).items() if k != "features"}
