@@ -1,5 +1,6 @@
 """Models that go on: exactly as if all rows had come in one stream, in Python and by the command, and certified."""
 
+import json
 import re
 
 import numpy as np
@@ -186,3 +187,70 @@ def test_facts_have_the_loss_that_the_command_prints(tmp_path):
         facts = learner.fit(X, y).facts_
         out = run("learn", tmp_path / "a.csv", "--target", "y", "--learner", name)[1]
         assert f"squared error {facts.loss:.6g}" in out and repr(facts).startswith("Facts(40 rounds, loss ")
+
+
+def test_learners_are_shown_and_compared_in_the_same_units(tmp_path):
+    from hindsight.forecast import compare
+
+    table = frame(400).drop(columns="when")
+    table.to_csv(tmp_path / "a.csv", index=False)
+    given = ("learn", tmp_path / "a.csv", "--target", "y", "--learner", "perceptron,descent", "--eta", "0.01,0.1")
+    code, out, err = run(*given, "--compare", "--predictions", tmp_path / "p.csv")
+    assert code == 0 and "log loss" in out and "error rate" in out, (out, err)
+    rows = {line[:18].strip(): line for line in out.partition("comparison")[0].splitlines()}
+    y, constant = table.y == "leaves", (table.y == "leaves").mean()
+    entropy = -constant * np.log(constant) - (1 - constant) * np.log(1 - constant)
+    assert f"{entropy:.6g}" in rows["the best constant"] and f"{min(constant, 1 - constant):.6g}" in out
+    models = [hindsight.learn(table, "y", learner="descent", loss="logistic", eta=eta) for eta in (0.01, 0.1)]
+    for model, name in zip(models, ("[2] descent η = 0.", "[3] descent η = 0."), strict=True):
+        assert f"{model.facts[0].mean_loss:.6g}" in rows[name]
+    found = json.loads(run(*given, "--compare", "--json")[1])["comparison"]
+    predicted = pd.read_csv(tmp_path / "p.csv")
+    assert predicted.target.tolist() == table.y.tolist()
+    named = {"[1] perceptron": (predicted["[1] perceptron"] == "leaves").astype(float)}
+    named |= {name: predicted[f"{name} probability"] for name in ("[2] descent η = 0.01", "[3] descent η = 0.1")}
+    naive = compare(y.astype(float), named, anytime=True)
+    assert naive.to_dict()["pairs"] == found["pairs"]
+    for path in (tmp_path / "p.jsonl", tmp_path / "p.parquet"):
+        assert run(*given, "--predictions", path)[0] == 0
+        same = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_json(path, lines=True)
+        pd.testing.assert_frame_equal(same, predicted, check_dtype=False)
+    code, _, err = run("learn", tmp_path / "a.csv", "--target", "y", "--learner", "perceptron", "--compare")
+    assert code == 2 and "--compare needs at least two learners" in err
+
+
+def test_numbers_are_compared_with_bounds(tmp_path):
+    table = frame(400, target="number")
+    table.to_csv(tmp_path / "a.csv", index=False)
+    given = ("learn", tmp_path / "a.csv", "--target", "y", "--learner", "widrow-hoff,ridge", "--compare")
+    code, out, _ = run(*given, "--bounds", "-10,10")
+    assert code == 0 and "mean squared error" in out and "declared [-10, 10]" in out
+    assert "VOID" in run(*given)[1] and run(*given, "--checkpoint", tmp_path / "c")[0] == 2
+
+
+def test_messages_are_in_the_words_of_the_command(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n" + "9,5\n-8,2\n" * 20)
+    out = run("learn", tmp_path / "a.csv", "--target", "y", "--learner", "widrow-hoff", "--update", "explicit")[1]
+    assert "use --update implicit" in out and "update='" not in out
+
+
+def test_rows_of_a_pipe_are_shown_as_they_come():
+    import subprocess
+    import sys
+    import time
+
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hindsight", "learn", "-", "--target", "y", "--learner", "widrow-hoff"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    process.stdin.write("x,y\n" + "".join(f"{k},{k * 0.5}\n" for k in range(40)))
+    process.stdin.flush()
+    seen = ""
+    while " 32 " not in seen:  # while the pipe is open
+        line = process.stderr.readline()
+        assert line, seen
+        seen += line
+    time.sleep(0.1)
+    process.stdin.write("41,20.5\n")
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0 and out.startswith("41 rows")

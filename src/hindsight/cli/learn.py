@@ -114,10 +114,19 @@ def learn(
     intercept: Annotated[bool, option("A constant coordinate 1 ({batch} has none).", LEARNER)] = True,
     rounds: Annotated[int | None, option("{batch}: passes over all rows (100 if not given).", LEARNER, min=1)] = None,
     lipschitz: Annotated[float | None, option("{batch}: the largest slope of its link.", LEARNER)] = None,
+    compare: Annotated[
+        bool, option("Compare several learners: for every pair an interval, valid at every time.", RESULTS, "--compare")
+    ] = False,
+    bounds: Annotated[
+        str | None, option("--compare: where all targets lie, if they are numbers.", RESULTS, metavar="LOW,HIGH")
+    ] = None,
     certify: Annotated[bool, option("Print the certificate; reads the rows again.", RESULTS, "--certify")] = False,
     report: Annotated[str | None, option("Certify, and write an HTML page.", RESULTS, metavar="PAGE")] = None,
     save: Annotated[str | None, option("Write the model.", RESULTS, metavar="MODEL")] = None,
-    predictions: Annotated[str | None, option("Write each row's prediction before it was learnt.", RESULTS)] = None,
+    predictions: Annotated[
+        str | None,
+        option("Write each row's target, and its prediction before it was learnt: .csv, .jsonl or .parquet.", RESULTS),
+    ] = None,
     rejects: Annotated[str | None, option("Write bad rows here, and continue.", RESULTS, metavar="FILE")] = None,
     checkpoint: Annotated[str | None, option("Write checkpoints here.", RESULTS, metavar="DIR")] = None,
     every: Annotated[int, option("Rows between checkpoints.", RESULTS, min=1)] = 1_000_000,
@@ -140,8 +149,9 @@ def learn(
     )  # fmt: skip
     chosen = LearnerOptions(learner, eta, options, intercept, rounds, lipschitz)
     results = ResultOptions(
-        certify or report is not None, report, save, predictions, rejects, checkpoint, every, resume, progress, as_json
-    )
+        certify or report is not None, report, save, predictions, rejects, checkpoint, every, resume, progress, as_json,
+        compare, bounds,
+    )  # fmt: skip
     with one_line_errors():
         if origin is not None:
             status = go_on(origin, rows_read, results, given_options(context))

@@ -73,7 +73,7 @@ class LearnCommand:
         if results.certify and not plan.reread:
             raise OptionError("certify", "reads the rows again, which standard input does not allow: read from a file")
         self.plan, self.results = plan, results
-        self.session = Session(plan, results.destinations(), self.notify, model)
+        self.session = Session(plan, results.destinations(), self.notify, model, results.comparing())
         self.signal = 0
 
     def run(self) -> int:
@@ -94,10 +94,16 @@ class LearnCommand:
             certificates = certify_state(state)
         self.write(state, certificates)
         if results.as_json:
-            print(json.dumps(result(state, session.titles, certificates, session.seconds)))
+            compared = None if session.scores is None else session.scores.comparison()
+            print(json.dumps(result(state, session.titles, certificates, session.seconds, compared)))
         else:
             for line in summary(state, session.titles, certificates, session.seconds):
                 print(line)
+            if session.scores is not None:
+                from .forecasts import show
+
+                print()
+                show("comparison", "of predictions before each row, valid at every time", session.scores.comparison())
             if results.report is not None:
                 print(f"report: {results.report}")
         return int(any(c.verdict is Verdict.BROKEN for each in certificates for c in each))
@@ -120,7 +126,7 @@ class LearnCommand:
 
     def settings(self, state: TrainingState) -> Iterator[str]:
         """Every setting, given or default."""
-        plan, source = self.plan, state.source or self.plan.open()
+        plan, source = state.plan, state.source or state.plan.open()
         r = plan.reading
         goal = "its own" if plan.target is None else repr(plan.target)
         yield f"{plan.data}  target {goal}" + (f", weight {r['weight']!r}" if r["weight"] else "")

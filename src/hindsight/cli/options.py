@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from ..training.outputs import Destinations
     from ..training.plan import Plan
+    from ..training.session import Compare
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,20 @@ class ResultOptions:
     resume: bool
     progress: str
     as_json: bool
+    compare: bool = False
+    bounds: str | None = None
+
+    def comparing(self) -> Compare | None:
+        """How learners are to be compared, if at all."""
+        from ..training.session import Compare
+
+        if not self.compare:
+            if self.bounds is not None:
+                raise OptionError("bounds", "is for --compare")
+            return None
+        from .forecasts import pair_of_numbers
+
+        return Compare(None if self.bounds is None else pair_of_numbers(self.bounds))
 
     def destinations(self) -> Destinations:
         """The files to write."""

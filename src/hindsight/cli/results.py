@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..certificates.certificate import Certificate
+    from ..forecast import Comparison
     from ..training.state import TrainingState
 
 SHOWN = 6  # weights of the summary
@@ -25,7 +26,11 @@ def about(state: TrainingState) -> str:
 
 
 def result(
-    state: TrainingState, titles: list[str], certificates: list[list[Certificate]], seconds: float
+    state: TrainingState,
+    titles: list[str],
+    certificates: list[list[Certificate]],
+    seconds: float,
+    compared: Comparison | None = None,
 ) -> dict[str, Any]:
     """The result as plain values."""
     from dataclasses import asdict
@@ -43,6 +48,7 @@ def result(
     out = {"data": str(state.plan.data), "rows": state.rows_done, "rejected": state.rejected, "labels": state.labels}
     out |= {"order": state.order_warning()}
     out |= {"best_constant": state.best_constant(), "seconds": seconds, "settings": state.plan.settings()}
+    out |= {} if compared is None else {"comparison": compared.to_dict()}
     return dict(_plain(out | {"learners": learners}))
 
 
@@ -78,6 +84,8 @@ def summary(
         yield from weight_lines(state, k)
         for warning in assumption_warnings(runs[0]):
             yield f"warning: {as_options(warning)}"
+    if len(titles) > 1:
+        yield from side_by_side(state)
     constant = state.best_constant()
     yield f"the best constant: {state.constant_quantity} {constant:.6g}, mean {state.mean_of_constant():.6g}"
     # In a shorter run, loading the kernel takes most of the time.
@@ -90,6 +98,21 @@ def summary(
         if len(titles) > 1:
             yield titles[k]
         yield from combined(each).lines()
+
+
+def side_by_side(state: TrainingState) -> Iterator[str]:
+    """All learners in the same units, beside the best constant."""
+    from ..training.comparing import figures
+    from ..training.plan import short_names
+
+    found = figures(state)
+    names = [*short_names([runs[0].learner for runs in state.runs]), "the best constant"]
+    wide = max(map(len, names))
+    yield ""
+    yield f"{'':<{wide}}" + "".join(f"  {column:>18}" for column in found[0])
+    for name, each in zip(names, found, strict=True):
+        yield f"{name:<{wide}}" + "".join(f"  {'–' if v is None else f'{v:.6g}':>18}" for v in each.values())
+    yield ""
 
 
 def ranked(values: dict[str, float]) -> list[str]:

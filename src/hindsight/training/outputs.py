@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import json
 import os
 import stat
 import tempfile
@@ -15,16 +16,18 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..errors import OptionError
 from ..storage.container import sync
 from ..storage.fields import conforms, is_count
 from ..storage.registry import want
+from .plan import short_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    import numpy as np
-
+    from ..online.run import Run
     from .session import PlayedChunk
     from .state import TrainingState
 
@@ -44,7 +47,7 @@ class Destinations:
     report : str or None, default None
         A page in HTML with the certificates.
     predictions : str or None, default None
-        The prediction of each row before it was learnt, as CSV.
+        The target and the prediction of each row before it was learnt: CSV, JSON lines or Parquet, by the name.
     rejects : str or None, default None
         Bad rows and what is wrong with them, as CSV.
     checkpoint : str or None, default None
@@ -214,7 +217,7 @@ def check_folder(path: str) -> None:
 
 
 class ResumableFile:
-    """A CSV file that grows, and that can be cut back to what it was at a checkpoint.
+    """A file of CSV or JSON lines that grows, and that can be cut back to what it was at a checkpoint.
 
     Parameters
     ----------
@@ -228,13 +231,15 @@ class ResumableFile:
 
     def __init__(self, path: str, header: Iterable[str], kept: Mapping[str, Any] | None = None) -> None:
         self.path, self.length, self.sum = path, 0, hashlib.sha256()
+        self.header, self.lines = list(header), path.lower().endswith((".jsonl", ".ndjson"))
         with self._one_line():
             self.file = open(path, "r+b" if kept else "wb")  # noqa: SIM115  # closed by `close`
         try:
             if kept:
                 self._continue(kept)
             else:
-                self.add([header])
+                if not self.lines:
+                    self.add([self.header])
                 self.flush()  # so that a full disk, or a device that takes nothing, is seen before the first row
         except BaseException:
             with suppress(OSError):
@@ -261,9 +266,7 @@ class ResumableFile:
 
     def add(self, records: Iterable[Iterable[Any]]) -> None:
         """Append records."""
-        out = io.StringIO()
-        csv.writer(out, lineterminator="\n").writerows(records)
-        data = out.getvalue().encode("utf-8", "surrogateescape")
+        data = (as_lines(self.header, records) if self.lines else as_csv(records)).encode("utf-8", "surrogateescape")
         with self._one_line():
             self.file.write(data)
         self.length += len(data)
@@ -289,6 +292,49 @@ class ResumableFile:
             raise ValueError(f"{self.path}: cannot be written: {error.strerror}") from None
 
 
+def as_csv(records: Iterable[Iterable[Any]]) -> str:
+    """Records of CSV; numbers so that they read back to the same bits."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(records)
+    return out.getvalue()
+
+
+def as_lines(header: list[str], records: Iterable[Iterable[Any]]) -> str:
+    """Records as JSON objects, one a line."""
+    return "".join(f"{json.dumps(dict(zip(header, each, strict=True)), ensure_ascii=False)}\n" for each in records)
+
+
+class ParquetFile:
+    """A Parquet file that grows; it cannot be continued, and is whole only once it is closed."""
+
+    def __init__(self, path: str, header: Iterable[str]) -> None:
+        self.path, self.header = path, list(header)
+        self.writer: Any = None
+
+    def add(self, records: Iterable[Iterable[Any]]) -> None:
+        """Append records."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        columns = [list(column) for column in zip(*records, strict=True)]
+        table = pa.table(columns, names=self.header)
+        try:
+            if self.writer is None:
+                self.writer = pq.ParquetWriter(self.path, table.schema)
+            self.writer.write_table(table)
+        except OSError as error:
+            raise ValueError(f"{self.path}: cannot be written: {error.strerror or error}") from None
+
+    def flush(self) -> dict[str, Any]:
+        """Nothing can be said of it before its end."""
+        return {"length": 0, "digest": ""}
+
+    def close(self) -> None:
+        """Write the end of the file."""
+        if self.writer is not None:
+            self.writer.close()
+
+
 class Outputs:
     """The files that a run writes as it goes.
 
@@ -298,22 +344,22 @@ class Outputs:
         Where they are.
     state : TrainingState
         The state that is being learnt.
-    titles : list of str
-        Each learner in one line.
     kept : mapping of str to dict
         What `flush` returned for each file when the checkpoint was written; empty for a new run.
     """
 
-    def __init__(
-        self, destinations: Destinations, state: TrainingState, titles: list[str], kept: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, destinations: Destinations, state: TrainingState, kept: Mapping[str, Any]) -> None:
         self.state, self.folder = state, destinations.checkpoint
-        columns = ["prediction"] if len(titles) == 1 else titles
+        columns = prediction_columns(state)
         files = (("predictions", destinations.predictions, columns), ("rejects", destinations.rejects, REJECTS))
-        self.files: dict[str, ResumableFile] = {}
+        self.files: dict[str, ResumableFile | ParquetFile] = {}
         try:
             for name, path, head in files:
-                if path is not None:
+                if path is not None and path.lower().endswith((".parquet", ".pq")):
+                    if self.folder is not None:
+                        raise OptionError(name, f"{path}: Parquet cannot be continued from a checkpoint: take .csv")
+                    self.files[name] = ParquetFile(path, head)
+                elif path is not None:
                     self.files[name] = ResumableFile(path, head, kept.get(name))
         except BaseException:
             self.close()
@@ -324,7 +370,8 @@ class Outputs:
         if "rejects" in self.files and chunk.rejects:
             self.files["rejects"].add(chunk.rejects)
         if "predictions" in self.files and len(chunk.y):
-            self.files["predictions"].add(zip(*predicted(self.state, chunk.margins), strict=True))
+            columns = [targets_as_read(self.state, chunk), *predicted(self.state, chunk.margins)]
+            self.files["predictions"].add(zip(*columns, strict=True))
 
     def write_checkpoint(self, state: TrainingState) -> None:
         """Write a checkpoint, where there is a folder for it."""
@@ -343,16 +390,43 @@ class Outputs:
             file.close()
 
 
-def predicted(state: TrainingState, z: np.ndarray) -> list[list[str]]:
-    """For each learner what its margins predict: numbers through the link, or labels."""
+def prediction_columns(state: TrainingState) -> list[str]:
+    """The columns of a file of predictions: the target, and of each learner the prediction and its probability."""
+    out = ["target"]
+    names = short_names([runs[0].learner for runs in state.runs])
+    for runs, name in zip(state.runs, names, strict=True):
+        alone = len(names) == 1
+        out.append("prediction" if alone else name)
+        if in_odds(state, runs):
+            out.append("probability" if alone else f"{name} probability")
+    return out
+
+
+def in_odds(state: TrainingState, runs: list[Run]) -> bool:
+    """Whether the margins give the probability of the second of two labels."""
+    learner = runs[0].learner
+    return state.labels is not None and len(runs) == 1 and learner.targets == "unit" and learner.loss.link == "logistic"
+
+
+def targets_as_read(state: TrainingState, chunk: PlayedChunk) -> list[Any]:
+    """The targets: numbers, or labels; None where a row has none."""
+    gone = np.zeros(len(chunk.y), bool) if chunk.weight is None else chunk.unlabelled
+    values = chunk.y.tolist() if chunk.codes is None or state.labels is None else [state.labels[c] for c in chunk.codes]
+    return [None if absent else value for value, absent in zip(values, gone.tolist(), strict=True)]
+
+
+def predicted(state: TrainingState, z: np.ndarray) -> list[list[Any]]:
+    """For each learner what its margins predict: numbers through the link, or labels and their probability."""
     from ..online.margins import each_mean
 
     each, out = len(state.runs[0]), []
     for k, runs in enumerate(state.runs):
         mine = z[:, k * each : (k + 1) * each]
         if state.labels is None:
-            out.append([repr(v) for v in each_mean(runs[0].learner.loss, mine[:, 0]).tolist()])
+            out.append(each_mean(runs[0].learner.loss, mine[:, 0]).tolist())
         else:
             codes = (mine[:, 0] > 0).astype(int) if each == 1 else mine.argmax(axis=1)
             out.append([state.labels[c] for c in codes.tolist()])
+        if in_odds(state, runs):
+            out.append(each_mean(runs[0].learner.loss, mine[:, 0]).tolist())
     return out

@@ -262,11 +262,11 @@ def check_choice(option: str, value: str, choices: Collection[str]) -> None:
 
 
 def choose_loss(plan: Plan) -> tuple[Plan, list[str]]:
-    """The plan with a loss for each learner whose loss is "auto", from the targets of the first rows; and what to say.
+    """The plan with a loss for each learner that leaves it to the targets of the first rows; and what to say.
 
     Text, or two values, are labels, for the log loss; other numbers are numbers, for the square loss.
     """
-    unsaid = [k for k, (name, options) in enumerate(plan.learners) if options.get("loss", default_loss(name)) == "auto"]
+    unsaid = [k for k, (name, options) in enumerate(plan.learners) if leaves_loss(name, options)]
     if not unsaid:
         return plan, []
     if plan.labels is not None:
@@ -281,17 +281,16 @@ def choose_loss(plan: Plan) -> tuple[Plan, list[str]]:
     return replace(plan, learners=chosen), [f"loss {loss}: {why} (--loss says otherwise)"]
 
 
-def default_loss(name: str) -> Any:
-    """The loss that a learner of the table takes if none is given; None where it has no such option."""
+def leaves_loss(name: str, options: dict[str, Any]) -> bool:
+    """Whether the loss of a learner of the table is left to the targets: it has the option, and nothing was said."""
     option = inspect.signature(LEARNERS[name].make).parameters.get("loss")
-    return None if option is None else option.default
+    given = options.get("loss", None if option is None else option.default)
+    return given == "auto" or ("loss" not in options and given == "square")
 
 
 def as_numbers(plan: Plan) -> Plan:
-    """The plan with the square loss for each learner whose loss is "auto"."""
-    learners = (
-        (n, o | {"loss": "square"} if o.get("loss", default_loss(n)) == "auto" else o) for n, o in plan.learners
-    )
+    """The plan with the square loss for each learner that leaves its loss to the targets."""
+    learners = ((n, o | {"loss": "square"} if leaves_loss(n, o) else o) for n, o in plan.learners)
     return replace(plan, learners=tuple(learners))
 
 
@@ -355,6 +354,22 @@ def describe_learner(learner: Learner) -> str:
     radius = f" of radius {geometry.radius:g}" if geometry.multiplicative else ""
     parts.append(f"geometry {part_name(geometry)}{radius}")
     return ", ".join(parts)
+
+
+def short_names(learners: Sequence[Learner]) -> list[str]:
+    """Each of several learners in a few words, by its number.
+
+    Examples
+    --------
+    >>> from hindsight.online.learners import eg, perceptron
+    >>> short_names([perceptron(), eg(eta=0.2)])
+    ['[1] perceptron', '[2] eg η = 0.2']
+    """
+    out = []
+    for k, learner in enumerate(learners, 1):
+        rate = "" if isinstance(learner, Panel) or learner.rate.eta == 1.0 else f" η = {learner.rate.eta:g}"
+        out.append(f"[{k}] {learner.name}{rate}")
+    return out
 
 
 def part_name(part: Any) -> str:

@@ -383,8 +383,8 @@ def open_for_model(
         options["ignore"] = [*options.get("ignore", ()), *(name for name in apart if not has_feature_of(model, name))]
     if set(made["state"] or {}) <= {"names"}:  # it learnt from an array
         options["strict"] = True
-        if options.get("missing") in ("indicator", "mean"):
-            options["missing"] = "error"
+    if options.get("strict", True) and options.get("missing") in ("indicator", "mean"):
+        options["missing"] = "error"
     source = open_source(data, target, format=form, **options | roles)
     if options.get("strict") is False and hasattr(source, "decisions"):
         source.restore(made["state"])

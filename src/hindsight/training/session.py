@@ -19,10 +19,11 @@ from ..online.run import play
 from ..rows.order import add_labels, add_numbers
 from ..rows.scaling import spread
 from ..sources import Reject, SourceError
+from .comparing import LearnerScores
 from .going_on import state_after
 from .outputs import Destinations, Outputs
-from .plan import as_numbers, choose_loss, describe_learner
-from .prepare import limited, number
+from .plan import as_numbers, choose_loss, describe_learner, short_names
+from .prepare import labelled, limited, number, targets_of
 from .state import TrainingState, same_plain, start
 
 if TYPE_CHECKING:
@@ -52,6 +53,13 @@ class Observer(Protocol):
         """No more rows will come, maybe because of an error."""
 
 
+@dataclass(frozen=True)
+class Compare:
+    """That learners are to be compared; `bounds` are those of targets that are numbers, None where not known."""
+
+    bounds: tuple[float, float] | None = None
+
+
 class Session:
     """One run of a plan, with the files it writes: it starts or resumes, learns, and can be stopped.
 
@@ -65,6 +73,8 @@ class Session:
         Called with a line of text when learning starts again.
     model : Model or None, default None
         A model that goes on, with these rows after those it learnt from; see `hindsight.training.going_on`.
+    compare : Compare or None, default None
+        Compare the learners as forecasters.
 
     Attributes
     ----------
@@ -91,6 +101,7 @@ class Session:
         destinations: Destinations | None = None,
         notify: Callable[[str], None] = lambda _: None,
         model: Model | None = None,
+        compare: Compare | None = None,
     ) -> None:
         self.destinations, self.notify = destinations or Destinations(), notify
         if self.destinations.checkpoint is not None and not plan.reread:
@@ -98,7 +109,10 @@ class Session:
         if self.destinations.save is not None and len(plan.learners) > 1:
             raise OptionError("save", "takes one learner at one rate")
         self.destinations.check(plan.data)
-        self.asked, self.model = plan, model
+        if compare is not None and self.destinations.checkpoint is not None:
+            raise OptionError("compare", "begins with the first row, so it cannot be resumed: leave --checkpoint out")
+        self.asked, self.model, self.compare = plan, model, compare
+        self.scores: LearnerScores | None = None
         self.plan, self.notes = choose_loss(plan)
         self.checkpoint = self.destinations.newest_checkpoint()
         if self.checkpoint is not None and self._began_as(as_numbers(plan)):
@@ -109,6 +123,11 @@ class Session:
     def titles(self) -> list[str]:
         """Each learner in one line."""
         return [describe_learner(learner) for learner in self.plan.make()]
+
+    @property
+    def names(self) -> list[str]:
+        """Each learner in short, by its number."""
+        return short_names(self.plan.make())
 
     def _began_as(self, plan: Plan) -> bool:
         """Whether the checkpoint is of this plan."""
@@ -176,13 +195,17 @@ class Session:
 
     def _learn(self, state: TrainingState, observe: Callable[[TrainingState], Observer]) -> None:
         kept = {} if self.checkpoint is None else self.checkpoint["files"]
-        outputs, every = Outputs(self.destinations, state, self.titles, kept), self.destinations.every
+        if self.compare is not None:
+            self.scores = LearnerScores(state, self.names, self.compare.bounds)
+        outputs, every = Outputs(self.destinations, state, kept), self.destinations.every
         try:
             observer = observe(state)
             due = state.rows_done + every
             try:
                 for chunk in learn(state, observer.next_stop):
                     outputs.add(chunk)
+                    if self.scores is not None:
+                        self.scores.add(chunk)
                     observer.advance(state)
                     if chunk.complete and (self.stopped or state.rows_done >= due):
                         outputs.write_checkpoint(state)
@@ -210,16 +233,25 @@ class PlayedChunk:
         The margin of each row before it was learnt, one column per run.
     y : ndarray
         The targets as they were read.
+    codes : ndarray or None
+        The label of each row, by its number; None where targets are numbers.
+    weight : ndarray or None
+        The importance of each row; None is 1.
     rejects : list of Reject
         Bad rows that were left out before these.
     complete : bool
         Whether the chunk of the source was played to its end: then a checkpoint can be written.
+    unlabelled : ndarray of bool
+        Which rows have no target.
     """
 
     margins: np.ndarray
     y: np.ndarray
+    codes: np.ndarray | None
+    weight: np.ndarray | None
     rejects: list[Reject]
     complete: bool
+    unlabelled: np.ndarray
 
 
 def learn(state: TrainingState, next_stop: Callable[[int], int | None] = lambda _: None) -> Iterator[PlayedChunk]:
@@ -312,7 +344,7 @@ def play_chunk(state: TrainingState, chunk: Chunk, next_stop: Callable[[int], in
     if X.shape[1] > room:  # names met in this chunk
         for run in runs:
             run.resize(max(X.shape[1], 2 * room), X.shape[1])
-    z = np.empty((m, len(runs)))
+    z, gone = np.empty((m, len(runs))), ~labelled(targets_of(chunk))
     names = FeatureNames(state)
     rejects = chunk.rejects if state.passes_done == 0 else []
     state.rejected += len(rejects)
@@ -327,11 +359,12 @@ def play_chunk(state: TrainingState, chunk: Chunk, next_stop: Callable[[int], in
                 play(runs, rows, [each[a:b] for each in targets], weight, z[a:b], names, idle=True)
             except RowError as error:
                 raise ValueError(f"{chunk.place(a + error.row)}{error.message}") from None
-        tally(state, z[a:b], y[a:b], None if codes is None else codes[a:b], weight)
+        code = None if codes is None else codes[a:b]
+        tally(state, z[a:b], y[a:b], code, weight)
         state.rows_done, state.pass_rows = state.rows_done + b - a, state.pass_rows + b - a
         if b == m:
             state.position, state.bytes_read = chunk.position, chunk.read
-        yield PlayedChunk(z[a:b], y[a:b], rejects, b == m)
+        yield PlayedChunk(z[a:b], y[a:b], code, weight, rejects, b == m, gone[a:b])
         a, rejects = b, []
         if a == m:
             return
