@@ -2,6 +2,7 @@
 
 from .density import learning_curves
 from .drawing import COLOURS, FONT, altair, check, save, styled
+from .echo import echo
 from .evidence import best, evidence, pair_evidence
 from .forecast import diagram, diagrams, difference, differences, together
 
@@ -15,6 +16,7 @@ __all__ = [
     "diagrams",
     "difference",
     "differences",
+    "echo",
     "evidence",
     "learning_curves",
     "pair_evidence",

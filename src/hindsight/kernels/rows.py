@@ -69,6 +69,29 @@ class Dense(NamedTuple):
 
 
 @part
+class Spaced(NamedTuple):
+    """Rows that are contiguous each, at any distance: some of the columns, or the overlapping windows of a signal."""
+
+    values: np.ndarray
+    bias: float
+
+    def ready(self, t):
+        pass
+
+    def span(self, t):
+        return 0, self.values.shape[1]
+
+    def line(self, t):
+        return self.values, t * (self.values.strides[0] // self.values.itemsize), self.values.shape[1]
+
+    def entry(self, t, k):
+        return self.values[t, k]
+
+    index, inner, axpy, step_exponents = every_column, dense_inner, dense_axpy, dense_exponents
+    ascending = every_index
+
+
+@part
 class Strided(NamedTuple):
     """Rows of any strides; each is copied to a contiguous scratch row, so that sums run as for `Dense`."""
 

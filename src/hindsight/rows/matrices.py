@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import RowError
 from ..kernels.compiler import kernel
-from ..kernels.rows import CSR, Dense, Strided
+from ..kernels.rows import CSR, Dense, Spaced, Strided
 
 REAL = (np.dtype(np.float64), np.dtype(np.float32))
 WHOLE = (np.dtype(np.int64), np.dtype(np.int32))
@@ -145,6 +145,8 @@ def rows_of(X: Any, bias: float) -> Any:
     if isinstance(X, np.ndarray):
         if X.flags.c_contiguous:
             return Dense(X, bias)
+        if X.strides[1] == X.itemsize and X.strides[0] % X.itemsize == 0:
+            return Spaced(X, bias)
         return Strided(X, np.empty(X.shape[1], X.dtype), bias)
     return CSR(X.data, X.indices.view(f"u{X.indices.itemsize}"), X.indptr.astype(np.uint64), bias)
 
