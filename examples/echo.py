@@ -13,10 +13,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from pictures import folder, save
 from scipy.io import wavfile
 from scipy.signal import fftconvolve, lfilter
 
-from common import folder, save
 from hindsight import charts, echo
 
 RATE, TAPS, SECONDS = 16_000, 1_024, 10
@@ -83,7 +83,8 @@ def main(where: Path) -> None:
         wavfile.write(where / f"{name}.wav", RATE, signal.astype(np.float32))
     print(f"sound: {where}/far.wav, mic.wav, clean.wav")
     title = f"An echo of speech, {one.erle_between(2.0, 6.0):.0f} dB quieter from second 2 on"
-    save(charts.styled(charts.echo(one, title, NEAR)), where / "echo.png")
+    chart = charts.echo(one, title, near=NEAR, between=(2.0, NEAR[0]))
+    save(charts.styled(chart), where / "echo.png")
 
 
 if __name__ == "__main__":

@@ -139,7 +139,7 @@ def samples(signal: ArrayLike, name: str, first: int = 0) -> Floats:
     given = np.asarray(signal)
     if given.ndim != 1:
         raise ValueError(f"{name} must be one channel, a vector of samples; got shape {given.shape}")
-    if given.dtype == np.int16:
+    if given.dtype.newbyteorder("=") == np.int16:
         return given / FULL_SCALE
     if given.dtype.kind != "f":
         raise ValueError(f"{name} must hold floating-point numbers or 16-bit integers, got {given.dtype}")

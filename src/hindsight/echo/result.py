@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..certificates.certificate import Certificate
 
 WINDOW = 0.25  # seconds over which powers are taken, and of a block
+QUIET = 1e-200  # energy up to which a signal is silent; its inverse is too loud
 SPECTRUM = 1024  # samples of a segment whose spectrum is taken
 
 
@@ -92,19 +93,24 @@ class Cancelled:
         sums = (np.array([float(power[within].sum())]) for power in (self.mic_power, self.clean_power))
         return float(decibels(*sums)[0])
 
-    def spectra(self, start: float = 0.0) -> tuple[Floats, Floats, Floats]:
+    def spectra(self, start: float = 0.0, end: float | None = None) -> tuple[Floats, Floats, Floats]:
         """Return frequencies in Hz, and the power densities of the microphone and of what is left of it, by Welch.
 
         Parameters
         ----------
         start : float, default=0.0
             The time in seconds from which on they are taken.
+        end : float or None, default=None
+            The time up to which; None is the end of the signals.
         """
         from scipy.signal import welch
 
-        first = min(int(start * self.rate), max(0, self.clean.size - SPECTRUM))
-        size = min(SPECTRUM, self.clean.size)
-        pairs = [welch(samples(s[first:], "signal"), self.rate, nperseg=size) for s in (self.mic, self.clean)]
+        last = self.clean.size if end is None else round(end * self.rate)
+        part = slice(round(start * self.rate), last)
+        size = min(SPECTRUM, self.clean[part].size)
+        if size < 1:
+            raise ValueError(f"there are no samples from {start:g} s to {last / self.rate:g} s")
+        pairs = [welch(samples(s[part], "signal"), self.rate, nperseg=size) for s in (self.mic, self.clean)]
         return pairs[0][0], pairs[0][1], pairs[1][1]
 
     def to_dict(self) -> dict[str, Any]:
@@ -184,7 +190,7 @@ def cancel(
     taps = check_taps(taps)
     rule = EchoCanceller(taps, 1.0 / (taps * power) if eta is None else eta)
     EchoCanceller(taps).process(np.zeros(1), np.zeros(1))  # compiled code is loaded before the clock starts
-    clean = np.empty(mic.size, np.float64 if np.float64 in (far.dtype, mic.dtype) else np.float32)
+    clean = np.empty(mic.size, np.float64 if 8 in (far.itemsize, mic.itemsize) else np.float32)
     powers = []
     began = time.perf_counter()
     for a, b in blocks(mic.size, int(rate)):
@@ -204,13 +210,14 @@ def check_signals(far: NDArray[Any], mic: NDArray[Any], rate: int) -> float:
         total = 0.0
         for a, b in blocks(signal.size, rate):
             part = samples(signal[a:b], name, a)
-            total += float(part @ part)
+            with np.errstate(over="ignore"):
+                total += float(part @ part)
         found.append(total)
     if far.shape != mic.shape:
         raise ValueError(f"far and mic must have as many samples as each other, got {far.size:,} and {mic.size:,}")
     for name, total in zip(("far", "mic"), found, strict=True):
-        if not 0.0 < total < np.inf:
-            raise ValueError(f"{name} is silent: there is nothing to learn" if total == 0.0 else f"{name} is too loud")
+        if not QUIET < total < 1.0 / QUIET:
+            raise ValueError(f"{name} is " + ("silent: there is nothing to learn" if total < 1.0 else "too loud"))
     return found[0] / far.size
 
 
