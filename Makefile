@@ -49,7 +49,7 @@ torture: $(READY)
 fuzz: $(READY)
 	$(BIN)/python tests/fuzz_parsers.py 1000000 --bounds
 
-BENCHMARKS := online auto certificates batch halfspace isotonic sources command forecast density
+BENCHMARKS := online auto certificates batch halfspace isotonic sources command forecast density echo
 bench: $(READY) .venv/ready-bench
 	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py --markdown || exit 1; done
 
