@@ -13,7 +13,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from pictures import folder, save
 from scipy.io import wavfile
 from scipy.signal import fftconvolve, lfilter
 
@@ -71,21 +70,24 @@ def noise_and_speech(seed: int = 0) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     return {"white noise": (noise, record(noise, rng)), "speech-like": (talk, record(talk, rng) + near)}
 
 
-def main(where: Path) -> None:
+def main(path: str) -> None:
     """Simulate, cancel, print how much was cancelled, and draw."""
     found = {}
     for name, (far, mic) in noise_and_speech().items():
         found[name] = one = echo.cancel(far, mic, RATE, taps=TAPS)
         parts = ", ".join(f"{a:g} to {b:g} s {one.erle_between(a, b):.1f} dB" for a, b in ((0, 1), (1, 2), (2, 6)))
         print(f"{name}: {parts}; {one.real_time_factor:.0f} times faster than real time")
-    one = found["speech-like"]
+    one, where = found["speech-like"], Path(path).parent
     for name, signal in (("far", one.far), ("mic", one.mic), ("clean", one.clean)):
         wavfile.write(where / f"{name}.wav", RATE, signal.astype(np.float32))
     print(f"sound: {where}/far.wav, mic.wav, clean.wav")
     title = f"An echo of speech, {one.erle_between(2.0, 6.0):.0f} dB quieter from second 2 on"
     chart = charts.echo(one, title, near=NEAR, between=(2.0, NEAR[0]))
-    save(charts.styled(chart), where / "echo.png")
+    charts.save(charts.styled(chart), path)
+    print(f"chart: {path}")
 
 
 if __name__ == "__main__":
-    main(folder())
+    from pictures import folder
+
+    main(str(folder() / "echo.png"))
