@@ -125,11 +125,8 @@ def picture(points: list[dict[str, Any]]) -> Any:
             y = alt.Y("lost:Q", title=what, scale=alt.Scale(type="log" if task[0] == "3" else "linear"),
                       axis=alt.Axis(format="~g", tickCount=4))  # fmt: skip
             line = alt.Chart(alt.Data(values=mine)).mark_line(strokeWidth=2.2, point={"size": 24, "filled": True})
-            note = (
-                f"{ROWS:,} rows of ±1; solid: the theorem's rate, dashed: the best"
-                if task[0] == "3"
-                else f"{PER_FEATURE}n rows of {ACTIVE} features, ±1"
-            )
+            kind = f"{ROWS:,} rows of ±1" if task[0] == "3" else f"{PER_FEATURE}n rows of {ACTIVE} features, ±1"
+            note = [kind, "solid: the theorem's rate, dashed: the best in hindsight"]
             title = alt.TitleParams(task, subtitle=note) if what.startswith("squared") else alt.TitleParams("")
             chart = line.encode(x=x, y=y, color=colour, strokeDash=dash)
             parts.append(chart.properties(width=310, height=200, title=title))

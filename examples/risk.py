@@ -13,7 +13,7 @@ import hindsight
 from hindsight import charts
 from hindsight.certificates.risk import risk_certificate
 
-SPLITS, DELTA = 200, 0.05
+SPLITS, DELTA = 100, 0.05
 
 
 def diabetes():
