@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from scipy.io import wavfile
 from typer.testing import CliRunner
 
-from hindsight import WidrowHoffRegressor, charts, echo
+from hindsight import EGRegressor, WidrowHoffRegressor, charts, echo
 from hindsight.cli import app
 from hindsight.echo import wav
 from hindsight.echo.canceller import samples
@@ -77,17 +77,21 @@ def test_the_size_of_blocks_changes_nothing(block):
 
 def test_rows_that_are_contiguous_each_are_read_in_place():
     X = np.random.default_rng(0).standard_normal((60, 12))
-    views = [sliding_window_view(X.ravel(), 30), X[:, 2:7], X[::2], X[::-1, 3:]]
+    views = [sliding_window_view(X.ravel(), 30), X[:, 2:7], X[::2], np.broadcast_to(X[3], (5, 12))]
     for view in views:
         rows = rows_of(view, 0.0)
-        assert isinstance(rows, Spaced) and np.shares_memory(rows.values, X)
+        assert isinstance(rows, Spaced) and np.shares_memory(rows.memory, X)
+        for t in range(len(view)):
+            memory, first, size = rows.line(t)
+            assert (memory[first : first + size] == view[t]).all()
     assert isinstance(rows_of(X, 0.0), Dense)
-    assert isinstance(rows_of(X.T, 0.0), Strided) and isinstance(rows_of(X[:, ::2], 0.0), Strided)
+    for view in (X.T, X[:, ::2], X[::-1], X[:, ::-1]):
+        assert isinstance(rows_of(view, 0.0), Strided)
     packed = np.zeros(60, [("a", np.int32), ("x", np.float64, 3)])["x"]  # 28 bytes apart: no whole number of values
     assert isinstance(rows_of(packed, 0.0), Strided)
-    for view in views[1:]:
-        y = np.arange(float(len(view)))
-        one, other = (WidrowHoffRegressor(0.01).fit(rows, y) for rows in (view.copy(), view))
+    for model, view in ((WidrowHoffRegressor, X[:, 2:7]), (WidrowHoffRegressor, X[::2]), (EGRegressor, X[:, 2:7])):
+        y = np.linspace(-0.5, 0.5, len(view))
+        one, other = (model(0.01).fit(rows, y) for rows in (view.copy(), view))
         assert (one.coef_ == other.coef_).all() and one.intercept_ == other.intercept_
 
 

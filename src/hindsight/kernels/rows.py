@@ -70,9 +70,14 @@ class Dense(NamedTuple):
 
 @part
 class Spaced(NamedTuple):
-    """Rows that are contiguous each, at any distance: some of the columns, or the overlapping windows of a signal."""
+    """Rows that are contiguous each: some columns of a matrix, every other row, overlapping windows of a signal.
+
+    `memory` is all that they lie in, as a vector; a row begins `apart` numbers after the one before.
+    """
 
     values: np.ndarray
+    memory: np.ndarray
+    apart: int
     bias: float
 
     def ready(self, t):
@@ -82,7 +87,7 @@ class Spaced(NamedTuple):
         return 0, self.values.shape[1]
 
     def line(self, t):
-        return self.values, t * (self.values.strides[0] // self.values.itemsize), self.values.shape[1]
+        return self.memory, t * self.apart, self.values.shape[1]
 
     def entry(self, t, k):
         return self.values[t, k]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from ..errors import RowError
 from ..kernels.compiler import kernel
@@ -145,8 +146,10 @@ def rows_of(X: Any, bias: float) -> Any:
     if isinstance(X, np.ndarray):
         if X.flags.c_contiguous:
             return Dense(X, bias)
-        if X.strides[1] == X.itemsize and X.strides[0] % X.itemsize == 0:
-            return Spaced(X, bias)
+        apart, rest = divmod(X.strides[0], X.itemsize)
+        if X.size and X.strides[1] == X.itemsize and rest == 0 and apart >= 0:
+            memory = as_strided(X, ((X.shape[0] - 1) * apart + X.shape[1],), X.strides[1:])
+            return Spaced(X, memory, apart, bias)
         return Strided(X, np.empty(X.shape[1], X.dtype), bias)
     return CSR(X.data, X.indices.view(f"u{X.indices.itemsize}"), X.indptr.astype(np.uint64), bias)
 
