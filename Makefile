@@ -49,7 +49,7 @@ torture: $(READY)
 fuzz: $(READY)
 	$(BIN)/python tests/fuzz_parsers.py 1000000 --bounds
 
-BENCHMARKS := online auto certificates batch halfspace isotonic sources command forecast density
+BENCHMARKS := online auto certificates batch halfspace isotonic sources command forecast density echo
 bench: $(READY) .venv/ready-bench
 	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py --markdown || exit 1; done
 
@@ -61,8 +61,10 @@ bench-quality: $(READY) .venv/ready-bench
 bench-auto: $(READY) .venv/ready-bench
 	$(BIN)/python benchmarks/auto.py --markdown
 
+# Each draws a picture, in a temporary folder or in the one named: make examples FOLDER=/tmp/pictures
+EXAMPLES := $(filter-out examples/pictures.py, $(wildcard examples/*.py))
 examples: $(READY)
-	cd examples && for file in *.py; do echo "== $$file"; ../$(BIN)/python $$file || exit 1; done
+	for file in $(EXAMPLES); do echo "== $$file"; $(BIN)/python $$file $(FOLDER) || exit 1; done
 
 NEEDED = import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or later is needed, and $(PYTHON) is " + sys.version.split()[0] + "; name another one: make PYTHON=/path/to/python")
 

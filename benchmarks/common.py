@@ -143,7 +143,7 @@ def about() -> str:
 
 def versions() -> str:
     """Python's and those of the packages that matter."""
-    names = ("numpy", "scipy", "numba", "scikit-learn", "river", "vowpalwabbit")
+    names = ("numpy", "scipy", "numba", "scikit-learn", "river", "vowpalwabbit", "padasip")
     packages = [f"{name} {installed(name)}" for name in names if installed(name)]
     return ", ".join([f"Python {platform.python_version()}", *packages])
 

@@ -1,13 +1,12 @@
 """Fraudulent calling-card calls: one density per customer, one for fraudsters, and Bayes' rule.
 
-Run ``python examples/calling_card.py [calling_card.html]``; the chart is saved as .html, .png or .svg, by its suffix.
+Run ``python examples/calling_card.py [FOLDER]``; it draws calling_card.png there, by default in a temporary folder.
 Calls are simulated: every customer has typical hours, durations and destinations; a fraudster calls at night, for long,
 and to other places. The log-likelihood ratio of a call is a sum over its columns, which explains each alarm.
 """
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import altair as alt
@@ -49,7 +48,7 @@ def card() -> Product:
     return Product({"hour": Categorical(24), "minutes": Exponential(), "place": Categorical(PLACES)})
 
 
-def main(path: str = "calling_card.html") -> None:
+def main(path: str) -> None:
     """Learn from labelled calls, classify new ones, and draw."""
     text = [str(__doc__).splitlines()[0], ""]
     calls, labels = simulate(CALLS, 1)
@@ -142,4 +141,6 @@ def main(path: str = "calling_card.html") -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    from pictures import folder
+
+    main(str(folder() / "calling_card.png"))

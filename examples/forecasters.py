@@ -1,6 +1,6 @@
 """Which of two weather forecasters is closer to a truth that nobody sees?
 
-Run ``python examples/forecasters.py [forecasters.png]``; the chart needs ``pip install hindsight-learn[charts]``.
+Run ``python examples/forecasters.py [FOLDER]``; the chart needs ``pip install hindsight-learn[charts]``.
 
 Thirty years of days are simulated. The probability of rain depends on the season and on the weather of the days before.
 Careful knows the season and most of the weather, and reports what it believes. Bold sees a little more of the weather,
@@ -8,8 +8,6 @@ and exaggerates. Recalibrated is Bold, recalibrated on its first three years.
 """
 
 from __future__ import annotations
-
-import sys
 
 import numpy as np
 
@@ -62,4 +60,6 @@ def main(path: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "forecasters.png")
+    from pictures import folder
+
+    main(str(folder() / "forecasters.png"))

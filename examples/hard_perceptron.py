@@ -3,6 +3,8 @@
 The bound (RB)^2 on the updates of the perceptron (docs/theory.md#batch-perceptron) can be exponential in the dimension
 d, and so can the updates: here are 2d rows of -1, 0 and 1 whose only separators have weights that double from one
 coordinate to the next, whatever the order of the rows.
+
+Run ``python examples/hard_perceptron.py [FOLDER]``; it draws hard_perceptron.png there.
 """
 
 from time import perf_counter
@@ -15,7 +17,7 @@ from hindsight.estimators.perceptron import BatchPerceptronClassifier
 DIMENSIONS = range(1, 12)
 
 
-def main() -> None:
+def main(path: str) -> None:
     """Print the table, and draw it where altair is installed."""
     heads = ("d", 3), ("rows", 5), ("updates", 10), ("at least", 10), ("(RB)²", 12), ("loop", 12), ("program", 12)
     print(" ".join(f"{name:>{width}}" for name, width in heads))
@@ -39,11 +41,11 @@ def main() -> None:
             f"{d:3} {len(y):5} {model.n_updates_:10,} {(4**d - 1) // 3:10,} {bound:12,.0f}"
             f" {1e3 * loop:9.2f} ms {1e3 * program:9.2f} ms"
         )
-    draw(table)
+    draw(table, path)
 
 
-def draw(table: list[dict[str, float]]) -> None:
-    """Updates and their bound against d, as hard_perceptron.svg."""
+def draw(table: list[dict[str, float]], path: str) -> None:
+    """Updates and their bound against d."""
     try:
         alt = charts.altair()
     except ValueError as error:
@@ -65,9 +67,11 @@ def draw(table: list[dict[str, float]]) -> None:
             alt.Color("line:N", title=None, legend=alt.Legend(orient="top-left")),
         )
     )
-    charts.save(chart, "hard_perceptron.svg")
-    print("chart: hard_perceptron.svg")
+    charts.save(charts.styled(chart), path)
+    print(f"chart: {path}")
 
 
 if __name__ == "__main__":
-    main()
+    from pictures import folder
+
+    main(str(folder() / "hard_perceptron.png"))

@@ -1,13 +1,12 @@
 """Gender from height: two Gaussians and Bayes' rule against a threshold.
 
-Run ``python examples/heights.py [heights.html]``; the chart is saved as .html, .png or .svg, by its suffix. Heights are
+Run ``python examples/heights.py [FOLDER]``; it draws heights.png there, by default in a temporary folder. Heights are
 drawn from two Gaussians of unequal variance, so the generative assumption is right: compare how many people each method
 needs.
 """
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import altair as alt
@@ -53,7 +52,7 @@ def risks() -> list[dict[str, object]]:
     return rows
 
 
-def main(path: str = "heights.html") -> None:
+def main(path: str) -> None:
     """Learn from 60 people, print what was learnt, and draw."""
     text = [str(__doc__).splitlines()[0], ""]
     X, y = people(60, np.random.default_rng(0))
@@ -146,4 +145,6 @@ def main(path: str = "heights.html") -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    from pictures import folder
+
+    main(str(folder() / "heights.png"))

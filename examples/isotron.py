@@ -1,13 +1,12 @@
 """Isotron against logistic regression: on data whose link is not logistic, and on data whose link is.
 
-Run ``python examples/isotron.py [isotron.png]``; the chart needs ``pip install hindsight-learn[charts]``. Labels are 1
+Run ``python examples/isotron.py [FOLDER]``; the chart needs ``pip install hindsight-learn[charts]``. Labels are 1
 with probability u(w*.x). Logistic regression assumes that u is logistic; Isotron learns it. Both are measured by the
 distance of their probabilities from the true ones on new rows, which is known in a simulation only.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -96,7 +95,7 @@ def picture(panels: dict[str, tuple[list[dict[str, Any]], dict[str, float]]]) ->
     return alt.hconcat(*parts).configure_title(anchor="start", fontSize=16).configure_axis(titleFontSize=13)
 
 
-def main(path: str = "isotron.png") -> None:
+def main(path: str) -> None:
     """Fit, print the distances, and draw."""
     panels = {
         "A link that is not logistic": compare("terrace", terrace),
@@ -104,13 +103,11 @@ def main(path: str = "isotron.png") -> None:
     }
     for name, (_, off) in panels.items():
         print(f"{name}: " + ", ".join(f"{model} {value:.4f}" for model, value in off.items()))
-    try:
-        charts.save(picture(panels), path)
-    except ValueError as error:
-        print(f"no chart: {error}")
-    else:
-        print(f"chart: {path}")
+    charts.save(picture(panels), path)
+    print(f"chart: {path}")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    from pictures import folder
+
+    main(str(folder() / "isotron.png"))

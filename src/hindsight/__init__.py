@@ -15,6 +15,11 @@ if TYPE_CHECKING:  # for type checkers, which do not read the table below
     from .certificates.risk import RiskCertificate as RiskCertificate
     from .certificates.risk import risk_certificate as risk_certificate
     from .certificates.theorems import Verdict as Verdict
+    from .charts.plots import plot_link as plot_link
+    from .charts.plots import plot_potential as plot_potential
+    from .charts.plots import plot_regret as plot_regret
+    from .charts.plots import plot_reliability as plot_reliability
+    from .charts.plots import plot_weights as plot_weights
     from .errors import AssumptionWarning as AssumptionWarning
     from .errors import MismatchError as MismatchError
     from .errors import ModelError as ModelError
@@ -61,6 +66,7 @@ _PUBLIC = {  # public names by module
     "certificates.certificate": ["Certificate", "Certificates"],
     "certificates.risk": ["RiskCertificate", "risk_certificate"],
     "certificates.theorems": ["Verdict"],
+    "charts.plots": ["plot_link", "plot_potential", "plot_regret", "plot_reliability", "plot_weights"],
     "errors": ["AssumptionWarning", "MismatchError", "ModelError", "RowError", "SourceError"],
     "estimators": [
         "AutoClassifier",
@@ -92,7 +98,7 @@ _PUBLIC = {  # public names by module
     "training.learning": ["learn"],
     "training.model": ["Model"],
 }
-_PACKAGES = ("density", "forecast")
+_PACKAGES = ("density", "echo", "forecast")
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 
 __all__ = sorted([*_HOME, "certify"])

@@ -2,8 +2,10 @@
 
 from .density import learning_curves
 from .drawing import COLOURS, FONT, altair, check, save, styled
+from .echo import echo
 from .evidence import best, evidence, pair_evidence
 from .forecast import diagram, diagrams, difference, differences, together
+from .plots import plot_link, plot_potential, plot_regret, plot_reliability, plot_weights
 
 __all__ = [
     "COLOURS",
@@ -15,9 +17,15 @@ __all__ = [
     "diagrams",
     "difference",
     "differences",
+    "echo",
     "evidence",
     "learning_curves",
     "pair_evidence",
+    "plot_link",
+    "plot_potential",
+    "plot_regret",
+    "plot_reliability",
+    "plot_weights",
     "save",
     "styled",
     "together",

@@ -2,6 +2,7 @@
 
 from . import certify as certify
 from . import densities as densities
+from . import echo as echo
 from . import evaluate as evaluate
 from . import forecasts as forecasts
 from . import learn as learn

@@ -14,7 +14,7 @@ from .euclidean import Euclidean
 from .losses import Absolute, Clipped, Hinge, Logistic, Probit, Square, Tanh
 from .online import play
 from .rates import RateSchedule
-from .rows import CSR, Dense, Strided
+from .rows import CSR, Dense, Spaced, Strided
 from .updates import Explicit, Implicit
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "Probit",
     "RateSchedule",
     "Simplex",
+    "Spaced",
     "Square",
     "Strided",
     "Tanh",

@@ -69,6 +69,34 @@ class Dense(NamedTuple):
 
 
 @part
+class Spaced(NamedTuple):
+    """Rows that are contiguous each: some columns of a matrix, every other row, overlapping windows of a signal.
+
+    `memory` is all that they lie in, as a vector; a row begins `apart` numbers after the one before.
+    """
+
+    values: np.ndarray
+    memory: np.ndarray
+    apart: int
+    bias: float
+
+    def ready(self, t):
+        pass
+
+    def span(self, t):
+        return 0, self.values.shape[1]
+
+    def line(self, t):
+        return self.memory, t * self.apart, self.values.shape[1]
+
+    def entry(self, t, k):
+        return self.values[t, k]
+
+    index, inner, axpy, step_exponents = every_column, dense_inner, dense_axpy, dense_exponents
+    ascending = every_index
+
+
+@part
 class Strided(NamedTuple):
     """Rows of any strides; each is copied to a contiguous scratch row, so that sums run as for `Dense`."""
 

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from ..errors import RowError
 from ..kernels.compiler import kernel
-from ..kernels.rows import CSR, Dense, Strided
+from ..kernels.rows import CSR, Dense, Spaced, Strided
 
 REAL = (np.dtype(np.float64), np.dtype(np.float32))
 WHOLE = (np.dtype(np.int64), np.dtype(np.int32))
@@ -145,6 +146,10 @@ def rows_of(X: Any, bias: float) -> Any:
     if isinstance(X, np.ndarray):
         if X.flags.c_contiguous:
             return Dense(X, bias)
+        apart, rest = divmod(X.strides[0], X.itemsize)
+        if X.size and X.strides[1] == X.itemsize and rest == 0 and apart >= 0:
+            memory = as_strided(X, ((X.shape[0] - 1) * apart + X.shape[1],), X.strides[1:])
+            return Spaced(X, memory, apart, bias)
         return Strided(X, np.empty(X.shape[1], X.dtype), bias)
     return CSR(X.data, X.indices.view(f"u{X.indices.itemsize}"), X.indptr.astype(np.uint64), bias)
 

@@ -1,0 +1,379 @@
+"""Plots of certificates and models: regret, potential, reliability, the learnt link, weights."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..certificates.certificate import COLOURS as VERDICTS
+from ..certificates.certificate import Certificate, Certificates
+from ..formatting import _n
+from ..validation import choice
+from .drawing import COLOURS, altair, styled
+from .forecast import diagrams
+from .thinning import thinned
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
+GREY = "#57606a"
+WIDTH, HEIGHT = 520, 280
+RUN, RIVAL, BOUND = "this run", "the best fixed predictor", "guaranteed at most"
+INK = {RUN: COLOURS[0], RIVAL: COLOURS[2], BOUND: GREY}
+BANDS = ("consistency", "confidence", "none")
+
+
+def plot_regret(certificate: Certificate | Certificates) -> Any:
+    """Plot the mean loss of a run so far, that of the best fixed predictor in hindsight, and the guarantee.
+
+    The shaded area between the run and its rival is the regret per round. A certificate keeps the run after 1, 2, 4,
+    ... rounds.
+
+    Parameters
+    ----------
+    certificate : Certificate or Certificates
+        What `certify` returned; one panel per class for one-vs-rest.
+
+    Returns
+    -------
+    altair.Chart
+        The chart; ``chart.save("regret.png")`` needs no browser.
+
+    Raises
+    ------
+    ValueError
+        If the certificate has no course.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hindsight import WidrowHoffRegressor, plot_regret
+    >>> X, y = np.eye(4), np.arange(4.0)
+    >>> chart = plot_regret(WidrowHoffRegressor().fit(X, y).certify(X, y))
+    >>> chart.to_dict()["title"]["text"]
+    'HOLDS: implicit Widrow-Hoff'
+    """
+    return styled(panels(certificate, regret_panel))
+
+
+def plot_potential(certificate: Certificate | Certificates) -> Any:
+    """Plot how far the weights were from the best fixed predictor: the potential that a proof follows down.
+
+    Each round that the run loses more than its rival, the weights come closer to it; they cannot come closer than 0,
+    and so the regret is bounded.
+
+    Parameters
+    ----------
+    certificate : Certificate or Certificates
+        What `certify` returned; one panel per class for one-vs-rest.
+
+    Returns
+    -------
+    altair.Chart
+        The chart.
+
+    Raises
+    ------
+    ValueError
+        If the certificate has no course, or its theorem has no potential.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hindsight import WidrowHoffRegressor, plot_potential
+    >>> X, y = np.eye(4), np.arange(4.0)
+    >>> certificate = WidrowHoffRegressor().fit(X, y).certify(X, y)
+    >>> drawn = plot_potential(certificate).to_dict()["layer"][0]["data"]["values"]
+    >>> [point["potential"] for point in drawn] == [stop.potential for stop in certificate.path]
+    True
+    """
+    return styled(panels(certificate, potential_panel))
+
+
+def plot_reliability(
+    y: ArrayLike,
+    forecasts: ArrayLike | Mapping[str, ArrayLike],
+    weight: ArrayLike | None = None,
+    *,
+    loss: str = "square",
+    band: str = "consistency",
+) -> Any:
+    """Plot what forecasts should have been against what they were, with the parts of their mean loss.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        Outcomes: 0 or 1; numbers with ``loss="quadratic"``.
+    forecasts : array-like of shape (n_rows,), or mapping of str to such
+        The forecasts, or those of several forecasters by name.
+    weight : array-like of shape (n_rows,), default=None
+        Weight of each row; None is 1.
+    loss : {"square", "log", "quadratic"}, default="square"
+        The loss that is taken apart.
+    band : {"consistency", "confidence", "none"}, default="consistency"
+        The band behind each curve; numbers have none.
+
+    Returns
+    -------
+    altair.ConcatChart
+        The chart, one diagram per forecaster.
+
+    Examples
+    --------
+    >>> from hindsight import plot_reliability
+    >>> chart = plot_reliability([0, 1, 1], {"Ada": [0.2, 0.6, 0.9], "Bert": [0.5, 0.5, 0.5]}, band="none")
+    >>> len(chart.to_dict()["concat"])
+    2
+    """
+    from ..forecast import reliability
+
+    choice("band", band, BANDS)
+    named = forecasts if isinstance(forecasts, Mapping) else {"forecast": forecasts}
+    each = {str(name): reliability(y, h, weight, loss=loss) for name, h in named.items()}
+    wanted = band != "none" and loss != "quadratic"
+    return styled(diagrams(each, [one.band(band) if wanted else None for one in each.values()]))
+
+
+def plot_link(model: Any, X: Any = None, y: ArrayLike | None = None) -> Any:
+    """Plot the link that Isotron learnt: the mean of y over the margin w.x.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted `IsotronRegressor` or `IsotronClassifier`; one panel per class where there is one link for each.
+    X : {array-like, CSR matrix, dataframe} of shape (n_rows, n_features), default=None
+        Rows to show beside the link, as mean targets of groups of rows with close margins.
+    y : array-like of shape (n_rows,), default=None
+        Their targets.
+
+    Returns
+    -------
+    altair.Chart
+        The chart.
+
+    Raises
+    ------
+    ValueError
+        If the model has no learnt link.
+
+    Examples
+    --------
+    >>> from hindsight import IsotronRegressor, plot_link
+    >>> model = IsotronRegressor(rounds=3).fit([[1.0], [-1.0]], [0.9, 0.1])
+    >>> [point["mean"] for point in plot_link(model).to_dict()["data"]["values"]]
+    [0.1, 0.9]
+    """
+    found = getattr(model, "link_", None)
+    if found is None:
+        raise ValueError(f"{type(model).__name__} has learnt no link: plot_link takes a fitted Isotron")
+    many = isinstance(found, list)
+    links = found if many else [found]
+    labels = [str(c) for c in model.classes_] if many else [None]
+    seen = [[] for _ in links] if X is None else groups(model, X, y)
+    parts = [link_panel(*each) for each in zip(links, seen, labels, strict=True)]
+    return styled(parts[0] if len(parts) == 1 else altair().concat(*parts, columns=3))
+
+
+def plot_weights(
+    model: Any, *, names: Sequence[str] | None = None, top: int = 20, certificate: Certificate | None = None
+) -> Any:
+    """Plot the largest weights of a model, and beside them those of the best fixed predictor in hindsight.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator with one weight per feature.
+    names : sequence of str, default=None
+        Names of the features; None takes those the model was trained with, or x0, x1, ...
+    top : int, default=20
+        How many weights to show.
+    certificate : Certificate, default=None
+        A certificate whose predictor is shown too; None takes the model's ``certificate_``, where it has one.
+
+    Returns
+    -------
+    altair.Chart
+        The chart.
+
+    Raises
+    ------
+    ValueError
+        If there is more than one weight per feature, or not one name per feature.
+
+    Examples
+    --------
+    >>> from hindsight import WidrowHoffRegressor, plot_weights
+    >>> model = WidrowHoffRegressor().fit([[1.0, 0.0], [0.0, 1.0]], [1.0, -3.0])
+    >>> [bar["feature"] for bar in plot_weights(model).to_dict()["layer"][1]["data"]["values"]]
+    ['x1', 'x0']
+    """
+    alt = altair()
+    w = np.asarray(model.coef_, np.float64)
+    if w.ndim == 2 and w.shape[0] > 1:
+        raise ValueError(f"the model has {w.shape[0]} weights for each feature, one per class: nothing single to plot")
+    w = w.reshape(-1)
+    known = getattr(model, "feature_names_in_", None) if names is None else names
+    known = [f"x{j}" for j in range(w.size)] if known is None else [str(name) for name in known]
+    if len(known) != w.size:
+        raise ValueError(f"names must have one name for each of the {w.size} features, got {len(known)}")
+    certificate = getattr(model, "certificate_", None) if certificate is None else certificate
+    u = np.full(w.size, math.nan)
+    if isinstance(certificate, Certificate) and certificate.rival.u.size >= w.size:
+        u = certificate.rival.u[: w.size]
+    order = np.argsort(-np.abs(w), kind="stable")[:top]
+    rows = [{"feature": known[j], "rank": k, "weight": float(w[j]), "u": float(u[j])} for k, j in enumerate(order)]
+    features = alt.Y("rank:O", title=None, axis=label_axis([row["feature"] for row in rows]))
+    x = alt.X("weight:Q", title="weight")
+    bars = alt.Chart(alt.Data(values=rows)).mark_bar(color=COLOURS[0], height={"band": 0.7})
+    layers = [
+        alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(color=GREY).encode(x="zero:Q"),
+        bars.encode(x=x, y=features, tooltip=["feature:N", "weight:Q"]),
+    ]
+    note = f"the largest {len(rows)} of {w.size:,}" if w.size > len(rows) else f"all {w.size:,}"
+    if np.isfinite(u).all():
+        best = alt.Chart(alt.Data(values=rows)).mark_tick(color=COLOURS[1], thickness=3, height={"band": 0.9})
+        layers.append(best.encode(x="u:Q", y=features, tooltip=["feature:N", "u:Q"]))
+        note += "; ticks: the best fixed predictor in hindsight"
+    title = alt.TitleParams("Weights", subtitle=note)
+    return styled(alt.layer(*layers).properties(width=WIDTH, height=max(60, 22 * len(rows)), title=title))
+
+
+# ---------------------------------------------------------------- panels
+
+
+def panels(certificate: Certificate | Certificates, panel: Any) -> Any:
+    """One panel, or one per class."""
+    if isinstance(certificate, Certificate):
+        return panel(certificate)
+    return altair().concat(*(panel(one) for one in certificate.each), columns=2, spacing=30)
+
+
+def course(certificate: Certificate) -> tuple[Any, ...]:
+    """The milestones, or one clear error."""
+    if not certificate.path:
+        raise ValueError(f"this certificate ({certificate.theorem.name}) keeps no course of the run: nothing to plot")
+    return certificate.path
+
+
+def rounds_axis(last: int) -> Any:
+    """The axis of rounds: logarithmic, for milestones double."""
+    alt = altair()
+    ticks = [10**k for k in range(12) if 10**k <= last] if last >= 100 else [2**k for k in range(7) if 2**k <= last]
+    scale = alt.Scale(type="log", domain=[1, max(2, last)], nice=False)
+    return alt.X("rounds:Q", title="rounds", scale=scale, axis=alt.Axis(values=ticks, format=",~r"))
+
+
+def head(certificate: Certificate, lines: list[str]) -> Any:
+    """The title: the verdict and the theorem, in the verdict's colour, and lines below."""
+    label = "" if certificate.label is None else f"{certificate.label}: "
+    words = f"{label}{certificate.verdict.value}: {certificate.theorem.name}"
+    return altair().TitleParams(words, color=VERDICTS[certificate.verdict], subtitle=lines)
+
+
+def regret_panel(certificate: Certificate) -> Any:
+    """Mean losses on logarithmic axes."""
+    alt = altair()
+    path = course(certificate)
+    total = not certificate.quantity.startswith("f, ")  # of full-batch descent, a mean: it is not divided again
+    per = [stop.rounds if total else 1 for stop in path]
+    curves = {RUN: [s.measured for s in path], RIVAL: [s.rival for s in path], BOUND: [s.bound for s in path]}
+    points = [
+        {"rounds": stop.rounds, "value": value / n, "line": name}
+        for name, values in curves.items()
+        for stop, value, n in zip(path, values, per, strict=True)
+        if 0.0 < value < math.inf
+    ]
+    between = [
+        {"rounds": s.rounds, "run": s.measured / n, "rival": s.rival / n}
+        for s, n in zip(path, per, strict=True)
+        if s.measured > 0.0 and s.rival > 0.0
+    ]
+    shown = [name for name in INK if any(p["line"] == name for p in points)]
+    x = rounds_axis(path[-1].rounds)
+    what = f"{certificate.quantity}, mean so far" if total else certificate.quantity
+    y = alt.Y("value:Q", title=what, scale=alt.Scale(type="log", nice=False), axis=alt.Axis(tickCount=5, format="~g"))
+    colour = alt.Color(
+        "line:N",
+        title=None,
+        scale=alt.Scale(domain=shown, range=[INK[name] for name in shown]),
+        legend=alt.Legend(orient="bottom", symbolType="stroke"),
+    )
+    dash = alt.StrokeDash(
+        "line:N", legend=None, scale=alt.Scale(domain=shown, range=[[5, 4] if n == BOUND else [1, 0] for n in shown])
+    )
+    area = alt.Chart(alt.Data(values=between)).mark_area(color=COLOURS[0], opacity=0.12)
+    lines = alt.Chart(alt.Data(values=points)).mark_line(strokeWidth=2.2, point={"size": 26, "filled": True})
+    tip = ["line:N", "rounds:Q", "value:Q"]
+    promise = f", at most {_n(certificate.bound)} guaranteed" if math.isfinite(certificate.bound) else ""
+    text = [
+        f"{_n(certificate.measured)} over {certificate.rounds:,} rounds{promise}",
+        f"the best fixed predictor in hindsight {_n(certificate.rival.loss)}, regret {_n(certificate.regret)}",
+    ]
+    layers = [
+        area.encode(x=x, y=alt.Y("rival:Q", title=what), y2="run:Q"),
+        lines.encode(x=x, y=y, color=colour, strokeDash=dash, tooltip=tip),
+    ]
+    return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, title=head(certificate, text))
+
+
+def potential_panel(certificate: Certificate) -> Any:
+    """The potential at the milestones."""
+    alt = altair()
+    path = [stop for stop in course(certificate) if math.isfinite(stop.potential)]
+    if not path:
+        raise ValueError(f"{certificate.theorem.name} follows no potential: nothing to plot")
+    points = [{"rounds": stop.rounds, "potential": stop.potential} for stop in path]
+    y = alt.Y("potential:Q", title="potential: distance to the best fixed predictor", scale=alt.Scale(domainMin=0))
+    line = alt.Chart(alt.Data(values=points)).mark_line(
+        strokeWidth=2.2, color=COLOURS[3], point={"size": 30, "filled": True, "color": COLOURS[3]}
+    )
+    low = alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(color=GREY, strokeDash=[4, 3]).encode(y="zero:Q")
+    used = f"from {path[0].potential:.4g} after round {path[0].rounds:,} to {path[-1].potential:.4g} at the end"
+    drawn = line.encode(x=rounds_axis(path[-1].rounds), y=y, tooltip=["rounds:Q", "potential:Q"])
+    title = head(certificate, [f"{used}; below 0 it cannot fall"])
+    return alt.layer(drawn, low).properties(width=WIDTH, height=HEIGHT, title=title)
+
+
+def link_panel(link: Any, seen: list[dict[str, float]], label: str | None) -> Any:
+    """A link, with the means of groups of rows."""
+    alt = altair()
+    points = [{"margin": z, "mean": m} for z, m in thinned(link.z, link.mean)]
+    x = alt.X("margin:Q", title="margin w·x", scale=alt.Scale(nice=False))
+    y = alt.Y("mean:Q", title="mean of y" if label is None else f"probability of {label}")
+    title = alt.TitleParams("The learnt link" if label is None else label, subtitle=f"{link.z.size:,} knots")
+    line = alt.Chart(alt.Data(values=points)).mark_line(color=COLOURS[0], strokeWidth=2.5)
+    line = line.encode(x=x, y=y, tooltip=["margin:Q", "mean:Q"])
+    if not seen:
+        return line.properties(width=WIDTH, height=HEIGHT, title=title)
+    dots = alt.Chart(alt.Data(values=seen)).mark_circle(color=COLOURS[1], size=50, opacity=0.7)
+    dots = dots.encode(x=x, y=y, tooltip=["margin:Q", "mean:Q", "rows:Q"])
+    return alt.layer(dots, line).properties(width=WIDTH, height=HEIGHT, title=title)
+
+
+def groups(model: Any, X: Any, y: Any, count: int = 30) -> list[list[dict[str, float]]]:
+    """For each link, rows in groups of close margins: their mean margin and mean target."""
+    classes = getattr(model, "classes_", None)
+    y = np.asarray(y)
+    margins = np.asarray(X @ np.atleast_2d(model.coef_).T + model.intercept_)
+    many = margins.shape[1]
+    out = []
+    for k in range(many):
+        hit = y.astype(np.float64) if classes is None else (y == classes[k if many > 1 else 1]).astype(np.float64)
+        order = np.argsort(margins[:, k], kind="stable")
+        parts = [part for part in np.array_split(order, count) if part.size]
+        out.append(
+            [{"margin": float(margins[p, k].mean()), "mean": float(hit[p].mean()), "rows": p.size} for p in parts]
+        )
+    return out
+
+
+def label_axis(labels: list[str]) -> Any:
+    """An axis with these labels, for places 0, 1, ...: equal names stay apart."""
+    words = json.dumps([label if len(label) <= 30 else label[:29] + "…" for label in labels])
+    return altair().Axis(labelExpr=f"{words}[datum.value]", labelLimit=220, ticks=False)

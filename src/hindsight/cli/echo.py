@@ -1,0 +1,132 @@
+"""`hindsight echo`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from ..errors import OptionError
+from .app import app, one_line_errors
+from .text import print_lines, print_title
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..echo import Cancelled
+
+SOUND = "one channel of 16-bit or floating-point samples, 8 to 48 kHz"
+
+
+@app.command()
+def echo(
+    far: Annotated[str, typer.Argument(metavar="FAR.wav", help=f"What the loudspeaker played: {SOUND}.")],
+    mic: Annotated[str, typer.Argument(metavar="MIC.wav", help="What the microphone heard meanwhile.")],
+    out: Annotated[str, typer.Option("--out", "-o", metavar="CLEAN.wav", help="Where to write what is left of it.")],
+    taps: Annotated[int, typer.Option(help="Length of the filter in samples: how long an echo is cancelled.")] = 512,
+    eta: Annotated[
+        float | None, typer.Option(help="Learning rate, above 0.  [1 over the mean |x|² of the far end]")
+    ] = None,
+    as_float: Annotated[
+        bool, typer.Option("--float", help="Write 32-bit floating-point samples, whatever the microphone's are.")
+    ] = False,
+    certify: Annotated[
+        bool, typer.Option("--certify", help="Print the certificate of the filter: takes far longer than the run.")
+    ] = False,
+    chart: Annotated[
+        str | None, typer.Option(metavar="PICTURE", help="Draw a chart: a path that ends in .png, .svg or .html.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON instead of text.")] = False,
+) -> None:
+    """Cancel the echo of the far end in a microphone's signal, and say how much was cancelled when.
+
+    Widrow-Hoff predicts each sample of the microphone from the far end's last samples, before it learns from it; the
+    prediction, which is the echo, is subtracted. Near-end talk stays.
+    """
+    with one_line_errors():
+        from ..training.outputs import check_destination, check_outputs
+
+        outputs = {"out": out, "chart": chart}
+        check_outputs(outputs, far, mic)
+        for path in outputs.values():
+            if path is not None:
+                check_destination(path)
+        broken = _echo(far, mic, out, taps, eta, (as_float, certify, as_json), chart)
+    if broken:
+        raise typer.Exit(1)
+
+
+def _echo(
+    far: str, mic: str, out: str, taps: int, eta: float | None, options: tuple[bool, bool, bool], chart: str | None
+) -> bool:
+    import numpy as np
+
+    from .. import charts
+    from ..certificates.theorems import Verdict
+    from ..echo import wav
+
+    as_float, certify, as_json = options
+    if chart is not None:
+        charts.check(chart)
+    found = cancelled(far, mic, taps, eta)
+    kind = np.dtype(np.float32) if as_float else found.mic.dtype.newbyteorder("=")
+    over = wav.write(out, found.rate, found.clean, kind)
+    if chart is not None:
+        charts.save(charts.styled(charts.echo(found)), chart)
+    certificate = found.certify() if certify else None
+    if as_json:
+        more: dict[str, Any] = {"file": mic, "saturated": over}
+        more["certificate"] = None if certificate is None else certificate.to_dict()
+        print(json.dumps(found.to_dict() | more, ensure_ascii=False))
+    else:
+        console = Console()
+        print_title(console, mic, f"{found.duration:,.2f} s at {found.rate:,} Hz")
+        print_lines(console, [*lines(found), *saturated(out, over), f"  clean: {out}"])
+        if chart is not None:
+            print_lines(console, [f"  chart: {chart}"])
+        if certificate is not None:
+            print_lines(console, ["", *certificate.lines()])
+    return certificate is not None and certificate.verdict is Verdict.BROKEN
+
+
+def cancelled(far: str, mic: str, taps: int, eta: float | None) -> Cancelled:
+    """Read both files and cancel the echo; an error names the file."""
+    from ..echo import cancel, wav
+
+    rate, x = wav.read(far)
+    other, y = wav.read(mic)
+    if rate != other:
+        raise ValueError(f"{far} has {rate:,} samples per second, but {mic} has {other:,}: resample one of them")
+    if x.size != y.size:
+        raise ValueError(f"{far} has {x.size:,} samples, but {mic} has {y.size:,}: cut them to the same length")
+    if taps < 1:
+        raise OptionError("taps", f"must be at least 1, got {taps}")
+    if eta is not None and not 0.0 < eta < float("inf"):
+        raise OptionError("eta", f"must be a number above 0, got {eta}")
+    try:
+        return cancel(x, y, rate, taps=taps, eta=eta)
+    except ValueError as error:
+        text = str(error)
+        for name, path in (("far", far), ("mic", mic)):
+            if text.startswith((f"{name},", f"{name} ")):
+                raise ValueError(path + text.removeprefix(name)) from None
+        raise
+
+
+def lines(found: Cancelled) -> Iterator[str]:
+    """What was cancelled when, and how fast."""
+    taps = found.canceller.taps
+    yield f"  {taps:,} taps ({1000.0 * taps / found.rate:.3g} ms), η = {found.canceller.eta:.4g}"
+    edges = [t for t in (0.0, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0) if t < found.duration]
+    for start, end in zip(edges, [*edges[1:], found.duration], strict=True):
+        yield f"  {start:6.2f} to {end:6.2f} s: echo return loss enhancement {found.erle_between(start, end):6.2f} dB"
+    yield f"  {found.seconds:.3f} s, {found.real_time_factor:,.1f} times faster than real time"
+
+
+def saturated(out: str, over: int) -> list[str]:
+    """A warning where samples did not fit."""
+    if not over:
+        return []
+    return [f"  warning: {over:,} samples did not fit into 16 bits and were saturated; --float keeps them as they are"]

@@ -1,0 +1,233 @@
+"""Two whole signals in, the microphone without its echo out, with how much was cancelled when."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..formatting import _plain
+from ..kernels.floats import Floats
+from .canceller import EchoCanceller, check_taps, samples, windows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from ..certificates.certificate import Certificate
+
+WINDOW = 0.25  # seconds over which powers are taken, and of a block
+QUIET = 1e-200  # energy up to which a signal is silent; its inverse is too loud
+SPECTRUM = 1024  # samples of a segment whose spectrum is taken
+
+
+@dataclass(frozen=True)
+class Cancelled:
+    """What `cancel` returns.
+
+    Attributes
+    ----------
+    clean : ndarray of shape (n,)
+        The microphone without the predicted echo; float32 for 16-bit and float32 signals, otherwise float64.
+    canceller : EchoCanceller
+        The filter after the last sample.
+    rate : int
+        Samples per second.
+    times : ndarray of shape (windows,)
+        Where each window of a quarter of a second ends, in seconds.
+    mic_power, clean_power : ndarray of shape (windows,)
+        Mean square of the microphone and of what is left of it in each window.
+    seconds : float
+        How long the computation took.
+    far, mic : ndarray of shape (n,)
+        The signals as given.
+    """
+
+    clean: NDArray[Any]
+    canceller: EchoCanceller
+    rate: int
+    times: Floats
+    mic_power: Floats
+    clean_power: Floats
+    seconds: float
+    far: NDArray[Any]
+    mic: NDArray[Any]
+
+    @property
+    def erle(self) -> Floats:
+        """Echo return loss enhancement in dB, one number per window; NaN where the microphone is silent.
+
+        That is the power of the microphone over what is left of it. Near-end talk stays, and so lowers it.
+        """
+        return decibels(self.mic_power, self.clean_power)
+
+    @property
+    def duration(self) -> float:
+        """Length of the signals in seconds."""
+        return self.clean.size / self.rate
+
+    @property
+    def real_time_factor(self) -> float:
+        """How many seconds of sound are processed in a second."""
+        return self.duration / self.seconds
+
+    def erle_between(self, start: float = 0.0, end: float | None = None) -> float:
+        """Return the echo return loss enhancement in dB between two times in seconds, over the windows that lie there.
+
+        Parameters
+        ----------
+        start : float, default=0.0
+            Where it begins.
+        end : float or None, default=None
+            Where it ends; None is the end of the signals.
+
+        Returns
+        -------
+        float
+            NaN where the microphone is silent.
+        """
+        within = (self.times > start + 0.5 * WINDOW) & (self.times <= (np.inf if end is None else end) + 1e-9)
+        sums = (np.array([float(power[within].sum())]) for power in (self.mic_power, self.clean_power))
+        return float(decibels(*sums)[0])
+
+    def spectra(self, start: float = 0.0, end: float | None = None) -> tuple[Floats, Floats, Floats]:
+        """Return frequencies in Hz, and the power densities of the microphone and of what is left of it, by Welch.
+
+        Parameters
+        ----------
+        start : float, default=0.0
+            The time in seconds from which on they are taken.
+        end : float or None, default=None
+            The time up to which; None is the end of the signals.
+        """
+        from scipy.signal import welch
+
+        last = self.clean.size if end is None else round(end * self.rate)
+        part = slice(round(start * self.rate), last)
+        size = min(SPECTRUM, self.clean[part].size)
+        if size < 1:
+            raise ValueError(f"there are no samples from {start:g} s to {last / self.rate:g} s")
+        pairs = [welch(samples(s[part], "signal"), self.rate, nperseg=size) for s in (self.mic, self.clean)]
+        return pairs[0][0], pairs[0][1], pairs[1][1]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Settings and figures as plain numbers, strings, lists and None (for NaN), ready for JSON; not the signals."""
+        settings = {"rate": self.rate, "taps": self.canceller.taps, "eta": self.canceller.eta}
+        figures = {"duration": self.duration, "seconds": self.seconds, "real_time_factor": self.real_time_factor}
+        curves = {"times": self.times, "erle": self.erle}
+        return dict(_plain(settings | figures | {"erle_total": self.erle_between()} | curves))
+
+    def certify(self, *, tol: float = 0.01) -> Certificate:
+        """Return the certificate of the run: its squared error, that of the best fixed filter in hindsight, the bound.
+
+        The run is played again. The best filter is sought over all samples, which takes far longer than the run itself.
+
+        Parameters
+        ----------
+        tol : float, default=0.01
+            Relative gap to which the best filter is sought.
+
+        Returns
+        -------
+        Certificate
+        """
+        from ..certificates.certify import certify_run
+        from ..rows.data import Data
+
+        taps = self.canceller.taps
+        line = np.concatenate((np.zeros(taps - 1), samples(self.far, "far")))
+        data = Data(windows(line, taps), samples(self.mic, "mic"))
+        return certify_run(self.canceller.run, data, tol=tol)
+
+
+def cancel(
+    far: ArrayLike, mic: ArrayLike, rate: int = 16_000, *, taps: int = 512, eta: float | None = None
+) -> Cancelled:
+    """Cancel the echo of the far end in a microphone's signal.
+
+    Parameters
+    ----------
+    far : array-like of shape (n,)
+        What the loudspeaker played: floating-point numbers, or 16-bit integers, which are divided by 32768.
+    mic : array-like of shape (n,)
+        What the microphone heard meanwhile.
+    rate : int, default=16000
+        Samples per second.
+    taps : int, default=512
+        Length of the filter in samples.
+    eta : float, default=None
+        Learning rate of `EchoCanceller`; None is 1 over the mean of |x_t|^2 over the far end, so that the volume
+        does not matter, and half of the error is corrected where the far end is as loud as on average.
+
+    Returns
+    -------
+    Cancelled
+        What is left of the microphone, and how much was cancelled when.
+
+    Raises
+    ------
+    ValueError
+        If a signal is silent, or not as long as the other, or has a sample that is not finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hindsight import echo
+    >>> rng = np.random.default_rng(0)
+    >>> far = rng.standard_normal(16_000)
+    >>> mic = np.convolve(far, 0.1 * rng.standard_normal(64))[:16_000]
+    >>> found = echo.cancel(far, mic, taps=64)
+    >>> bool(found.erle_between(0.5) > 100.0), found.certify().verdict.value
+    (True, 'HOLDS')
+    """
+    far, mic = np.asarray(far), np.asarray(mic)
+    if not isinstance(rate, (int, np.integer)) or rate < 1:
+        raise ValueError(f"rate must be a whole number of samples per second, got {rate!r}")
+    power = check_signals(far, mic, int(rate))
+    taps = check_taps(taps)
+    rule = EchoCanceller(taps, 1.0 / (taps * power) if eta is None else eta)
+    EchoCanceller(taps).process(np.zeros(1), np.zeros(1))  # compiled code is loaded before the clock starts
+    clean = np.empty(mic.size, np.float64 if 8 in (far.itemsize, mic.itemsize) else np.float32)
+    powers = []
+    began = time.perf_counter()
+    for a, b in blocks(mic.size, int(rate)):
+        y = samples(mic[a:b], "mic", a)
+        left = rule.process(far[a:b], y)
+        clean[a:b] = left
+        powers.append((b / rate, float(np.mean(y * y)), float(np.mean(left * left))))
+    seconds = time.perf_counter() - began
+    times, before, after = np.array(powers).T
+    return Cancelled(clean, rule, int(rate), times, before, after, seconds, far, mic)
+
+
+def check_signals(far: NDArray[Any], mic: NDArray[Any], rate: int) -> float:
+    """The mean square of the far end, once both signals are known to be of one length, finite and not silent."""
+    found = []
+    for name, signal in (("far", far), ("mic", mic)):
+        total = 0.0
+        for a, b in blocks(signal.size, rate):
+            part = samples(signal[a:b], name, a)
+            with np.errstate(over="ignore"):
+                total += float(part @ part)
+        found.append(total)
+    if far.shape != mic.shape:
+        raise ValueError(f"far and mic must have as many samples as each other, got {far.size:,} and {mic.size:,}")
+    for name, total in zip(("far", "mic"), found, strict=True):
+        if not QUIET < total < 1.0 / QUIET:
+            raise ValueError(f"{name} is " + ("silent: there is nothing to learn" if total < 1.0 else "too loud"))
+    return found[0] / far.size
+
+
+def blocks(size: int, rate: int) -> Iterator[tuple[int, int]]:
+    """From where to where each window lies."""
+    step = max(1, round(WINDOW * rate))
+    return ((a, min(size, a + step)) for a in range(0, size, step))
+
+
+def decibels(power: Floats, over: Floats) -> Floats:
+    """10 log10 of a ratio of powers; NaN where both are 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return 10.0 * np.log10(power / over)
