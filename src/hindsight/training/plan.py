@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ..errors import OptionError, SourceError
+from ..kernels.penalised import Penalised
 from ..online.learners import LEARNERS, Learner
 from ..online.panel import Panel
 from ..rows.labels import label_number
@@ -295,7 +296,14 @@ def describe_learner(learner: Learner) -> str:
     parts = [learner.name, f"{part_name(learner.update)} step", rate, f"loss {part_name(learner.loss)}({values})"]
     radius = f" of radius {geometry.radius:g}" if geometry.multiplicative else ""
     parts.append(f"geometry {part_name(geometry)}{radius}")
+    parts += [f"{name} = {value:g}" for name, value in zip(("l1", "l2"), penalties_of(learner), strict=False) if value]
     return ", ".join(parts)
+
+
+def penalties_of(learner: Learner) -> tuple[float, ...]:
+    """The penalties l1 and l2 of a learner; empty where it has none."""
+    geometry = learner.geometry
+    return (geometry.l1, geometry.l2) if isinstance(geometry, Penalised) else ()
 
 
 def part_name(part: Any) -> str:
