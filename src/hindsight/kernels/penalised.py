@@ -22,13 +22,14 @@ from .state import scalar, vector
 class PenalisedState(NamedTuple):
     """Per coordinate the weight, and what `decay` and `cut` were when it was written.
 
-    `decay` is the sum of ln(1 + eta l2), and `cut` what l1 has taken off a weight that is always above it. `pace` and
-    `square` are the rate and |x|^2 of the round at hand.
+    `decay` is the sum of ln(1 + eta l2), and `cut` what l1 has taken off a weight that is always above it. `fresh` has
+    the weights that the row at hand meets, up to date, in its order; `pace` and `square` are its rate and |x|^2.
     """
 
     theta: Annotated[np.ndarray, vector(odd=True)]
     decays: Annotated[np.ndarray, vector()]
     cuts: Annotated[np.ndarray, vector()]
+    fresh: Annotated[np.ndarray, vector(scratch=True)]
     decay: Annotated[np.ndarray, scalar()]
     cut: Annotated[np.ndarray, scalar()]
     pace: Annotated[np.ndarray, scalar(scratch=True)]
@@ -48,7 +49,7 @@ def up_to_date(state, j):
 @inlined
 def cut_by(w, cut):
     """w moved towards 0 by `cut`, and not past it."""
-    return w - cut if w > cut else (w + cut if w < -cut else 0.0)
+    return max(w - cut, 0.0) + min(w + cut, 0.0)  # no branch: it could not be predicted
 
 
 @inlined
@@ -59,7 +60,7 @@ def landing(self, state, rows, t, d):
     a, b = rows.span(t)
     for k in range(a, b):
         x = np.float64(rows.entry(t, k))
-        w = cut_by(up_to_date(state, rows.index(k)) + d * x, cut)
+        w = cut_by(state.fresh[k - a] + d * x, cut)
         if w != 0.0:
             z += left * w * x
             growth += left * x * x
@@ -84,7 +85,8 @@ class Penalised(NamedTuple):
         a, b = rows.span(t)
         for k in range(a, b):
             x = np.float64(rows.entry(t, k))
-            z += up_to_date(state, rows.index(k)) * x
+            state.fresh[k - a] = w = up_to_date(state, rows.index(k))
+            z += w * x
             q += x * x
             top = max(top, abs(x))
         if rows.bias != 0.0:
@@ -126,7 +128,7 @@ class Penalised(NamedTuple):
         a, b = rows.span(t)
         for k in range(a, b):
             j, x = rows.index(k), np.float64(rows.entry(t, k))
-            state.theta[j] = left * cut_by(up_to_date(state, j) + d * x, cut)
+            state.theta[j] = left * cut_by(state.fresh[k - a] + d * x, cut)
             state.decays[j], state.cuts[j] = decay, total
             square += x * x
         if rows.bias != 0.0:
