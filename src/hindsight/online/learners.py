@@ -204,16 +204,25 @@ def glm_tron(link: str = "logistic", eta: float | None = None, power: float = 0.
     return Learner("glm-tron", loss, UPDATES["explicit"], space("euclidean", 1.0), rate, "real", "square", "glm-tron")
 
 
-def auto(loss: str = "auto", second_order: str = "auto", drift: float = 0.0) -> Any:
+def auto(
+    loss: str = "auto",
+    second_order: str = "auto",
+    drift: float = 0.0,
+    quantile: float | None = None,
+    delta: float | None = None,
+) -> Any:
     """The panel that needs no rate: see `hindsight.online.panel`. The loss "auto" is chosen from the targets."""
     from .panel import auto as panel
 
-    return panel("square" if loss == "auto" else loss, second_order, drift=drift)
+    chosen = "square" if loss == "auto" else loss
+    return panel(chosen, second_order, drift=drift, quantile=quantile, delta=delta)
 
 
-def running(loss: str = "square", eta: float = 2.0) -> Learner:
+def running(
+    loss: str = "square", eta: float = 2.0, quantile: float | None = None, delta: float | None = None
+) -> Learner:
     """Lazy implicit steps in the running geometry: no scaling to do, and a rate that needs no tuning to units."""
-    chosen = LOSSES[choice("loss", loss, LOSSES)]
+    chosen = loss_of(loss, quantile=quantile, delta=delta)
     where = Running(number("eta", eta, 0), known_range(chosen))
     score = "square" if chosen.quadratic else "loss"
     return Learner("running", chosen, UPDATES["implicit"], where, constant(1.0), score=score, theorem="running")
