@@ -225,7 +225,7 @@ def test_in_other_geometries_certificates_hold_too(name, geometry):
 
 
 def test_a_panel_takes_them():
-    X, y = rows("quantile", 300)
+    X, y = rows("quantile", 3000)
     model = h.AutoRegressor("quantile", quantile=0.8).fit(X, y, certify=True)
     assert model.certificate_.verdict is Verdict.HOLDS and model.runs_[0].learner.loss == (0.8,)
     assert abs((y < model.predict(X)).mean() - 0.8) < 0.1

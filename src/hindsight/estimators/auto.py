@@ -131,7 +131,7 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
     start = None
 
     def _learner(self) -> Any:
-        settings = {"drift": float(self.drift), "quantile": self.quantile, "delta": self.delta}
+        settings: dict[str, Any] = {"drift": float(self.drift), "quantile": self.quantile, "delta": self.delta}
         panel = auto(self.loss, self.second_order, **settings) if self.panel is None else self.panel
         if panel.targets != "real":
             raise ValueError(f"loss {panel.loss.name!r} is for labels: use AutoClassifier")
@@ -152,6 +152,9 @@ class AutoClassifier(PanelMixin, LogisticProbabilityMixin, OnlineClassifier):
     ----------
     loss : {"logistic", "hinge"}, default="logistic"
         The loss; "logistic" gives probabilities.
+    class_weight : {"balanced"} or dict, default=None
+        Weights of classes, which multiply those of their rows: "balanced" for n/(K n_k), of all rows in `fit`, and of
+        the rows so far where they come later or one by one; or a dict, 1 for classes that it has not.
     second_order : {"auto", "yes", "no"}, default="auto"
         Whether members that keep a matrix take part: "auto" while there are at most 128 coordinates.
     drift : float, default=0.0
@@ -205,10 +208,11 @@ class AutoClassifier(PanelMixin, LogisticProbabilityMixin, OnlineClassifier):
     """
 
     def __init__(
-        self, loss: str = "logistic", *, second_order: str = "auto", drift: float = 0.0, panel: Panel | None = None,
-        fit_intercept: bool = True, passes: int = 1, keep_margins: bool = False,
+        self, loss: str = "logistic", *, class_weight: Any = None, second_order: str = "auto", drift: float = 0.0,
+        panel: Panel | None = None, fit_intercept: bool = True, passes: int = 1, keep_margins: bool = False,
     ) -> None:  # fmt: skip
         self.loss = loss
+        self.class_weight = class_weight
         self.second_order = second_order
         self.drift = drift
         self.panel = panel

@@ -153,6 +153,9 @@ class DescentClassifier(LogisticProbabilityMixin, OnlineClassifier):
     l1, l2 : float, default=0.0
         The penalty l1 |w|_1 + l2/2 |w|^2 of each round, in the Euclidean geometry: steps are then proximal, on loss and
         penalty, and l1 makes weights exactly 0. The intercept is not penalised.
+    class_weight : {"balanced"} or dict, default=None
+        Weights of classes, which multiply those of their rows: "balanced" for n/(K n_k), of all rows in `fit`, and of
+        the rows so far where they come later or one by one; or a dict, 1 for classes that it has not.
     features : sequence of hashable, default=None
         Names of the features, needed before dicts are learnt one at a time in a multiplicative
         geometry.
@@ -206,7 +209,7 @@ class DescentClassifier(LogisticProbabilityMixin, OnlineClassifier):
 
     def __init__(
         self, loss: str = "logistic", geometry: str = "euclidean", eta: float = 0.1, update: str = "implicit", *,
-        radius: float = 1.0, l1: float = 0.0, l2: float = 0.0, features: Any = None,
+        radius: float = 1.0, l1: float = 0.0, l2: float = 0.0, class_weight: Any = None, features: Any = None,
         power: float = 0.0, rates: Any = None,
         average: str | None = None, fit_intercept: bool = True, passes: int = 1, start: Any = None,
         keep_margins: bool = False,
@@ -218,6 +221,7 @@ class DescentClassifier(LogisticProbabilityMixin, OnlineClassifier):
         self.radius = radius
         self.l1 = l1
         self.l2 = l2
+        self.class_weight = class_weight
         self.features = features
         self.power = power
         self.rates = rates
