@@ -81,10 +81,10 @@ class ClassWeightMixin:
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:
-        classes: Any = fields.get("classes_")
+        shape = getattr(fields.get("classes_"), "shape", None)
         for name in COUNTS:
             counts = fields.get(name)
-            known = isinstance(counts, np.ndarray) and counts.dtype == np.float64 and counts.shape == classes.shape
+            known = isinstance(counts, np.ndarray) and counts.dtype == np.float64 and counts.shape == shape
             want(counts is None or (known and bool((counts >= 0.0).all())), f"`{name}` must have one count per class")
         want(is_count(fields.get("fit_rows_", 0)), "`fit_rows_` must be a count")
 
