@@ -829,7 +829,7 @@ LIES = {
         ),
         "`RateSchedule.rates` must be a vector",
     ),
-    "targets": (put(learner_of, "targets", "any"), "`targets` must be real, sign or unit"),
+    "targets": (put(learner_of, "targets", "any"), "`targets` must be real, sign, unit or count"),
     "verdict": (
         put(model_of, "certificate", {"$certificates.theorems:Verdict": "__class__"}),
         "Verdict has no member '__class__'",
