@@ -60,6 +60,12 @@ def slope(rule: str, z: float, y: float) -> float:
             return Phi(z) - y
         case "tanh":
             return sigmoid(2.0 * z) - y  # (1 + tanh z)/2, without its cancellation
+        case "quantile":  # the median
+            return 0.5 * ((z > y) - (z < y))
+        case "huber":
+            return min(1.0, max(-1.0, z - y))
+        case "poisson":
+            return math.exp(z) - y
     raise ValueError(f"unknown rule {rule!r}")
 
 
@@ -85,12 +91,19 @@ def loss(rule: str, z: float, y: float) -> float:
             return z * Phi(z) + math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi) - y * z
         case "tanh":
             return 0.5 * (z + abs(z) + math.log1p(math.exp(-2.0 * abs(z)))) - y * z
+        case "quantile":
+            return 0.5 * abs(z - y)
+        case "huber":
+            return 0.5 * (z - y) ** 2 if abs(z - y) <= 1.0 else abs(z - y) - 0.5
+        case "poisson":
+            return math.exp(z) - y * z + (y * math.log(y) - y if y > 0.0 else 0.0)
     raise ValueError(f"unknown rule {rule!r}")
 
 
 def mean(rule: str, z: float) -> float:
     """The prediction link(z): sigmoid, clipped line, the normal distribution, (1 + tanh z)/2, or z itself."""
     links = {"logistic": sigmoid, "clipped": clip, "probit": Phi, "tanh": lambda z: sigmoid(2.0 * z)}
+    links["poisson"] = math.exp
     return links[rule](z) if rule in links else z
 
 

@@ -78,7 +78,11 @@ def test_samples(args):
         ("y\n1\n", (), "there is no column besides the target 'y'"),
         ("x,Y\n1,2\n", (), "there is no column 'y'"),
         ("x,y\n1,2\n", ("--learner", "widrow"), "--learner must be one of"),
-        ("x,y\n1,2\n", ("--margin", "0.5"), "--margin is not an option of auto (it takes: loss, second-order, drift)"),
+        (
+            "x,y\n1,2\n",
+            ("--margin", "0.5"),
+            "--margin is not an option of auto (it takes: loss, second-order, drift, quantile, delta)",
+        ),
         ("x,y\n1,2\n", ("--learner", "eg", "--eta", "0"), "eta must be a number above 0, got 0.0"),
         ("x,y\n1,no\n", ("--learner", "eg"), "line 2, column 'y': 'no' is not a number"),
         ("x,y\n1,no\n", (), "the target has one value only: 'no'"),

@@ -1,6 +1,6 @@
 """Parts and a learner of a user's own, each in a few lines and registered by one: every law holds for them.
 
-Nothing in the package knows of them: a loss (Huber), an update (passive-aggressive), a geometry with state per
+Nothing in the package knows of them: a loss (Knee), an update (passive-aggressive), a geometry with state per
 coordinate (AdaGrad), one with a matrix (Vovk, Azoury and Warmuth's forecaster).
 """
 
@@ -33,11 +33,11 @@ from hindsight.storage.registry import name_of
 # ---------------------------------------------------------------- a loss
 
 
-class Huber(NamedTuple):
-    """(z - y)^2/2 near y, |z - y| - 1/2 further out."""
+class Knee(NamedTuple):
+    """(z - y)^2/2 near y, a line further out."""
 
     knee: float
-    name = "huber"
+    name = "knee"
 
     def value(self, z, y):
         far = abs(z - y)
@@ -150,7 +150,7 @@ def registered():
     """All of them known by name while these tests run."""
     tables = (parts.LOSSES, parts.UPDATES, parts.GEOMETRIES, learners.LEARNERS)
     before = [dict(table) for table in tables]
-    hindsight.register(Huber(0.5))
+    hindsight.register(Knee(0.5))
     hindsight.register(PassiveAggressive(1.0))
     hindsight.register(AdaGrad)
     hindsight.register(CountingRow)
@@ -168,16 +168,16 @@ def registered():
 def made(name: str) -> Learner:
     """A learner with one of the new parts."""
     return {
-        "huber": lambda: learners.descent("huber", eta=0.1),
-        "huber-implicit": lambda: learners.descent("huber", eta=0.5, update="implicit"),
-        "huber-balanced": lambda: learners.descent("huber", "balanced", eta=0.1, radius=2.0),
+        "knee": lambda: learners.descent("knee", eta=0.1),
+        "knee-implicit": lambda: learners.descent("knee", eta=0.5, update="implicit"),
+        "knee-balanced": lambda: learners.descent("knee", "balanced", eta=0.1, radius=2.0),
         "passive-aggressive": lambda: learners.descent("hinge", update="passive-aggressive"),
         "adagrad": lambda: learners.descent("logistic", "adagrad", eta=0.1, radius=0.5),
         "counting-row": counting_row,
     }[name]()
 
 
-NAMES = ("huber", "huber-implicit", "huber-balanced", "passive-aggressive", "adagrad", "counting-row")
+NAMES = ("knee", "knee-implicit", "knee-balanced", "passive-aggressive", "adagrad", "counting-row")
 every = pytest.mark.parametrize("name", NAMES)
 
 
@@ -196,7 +196,7 @@ def played(name: str, X, y, weight=None, sizes=None, **options):
 
 
 @pytest.mark.parametrize(
-    "kinds", [(Huber,), (PassiveAggressive,), (AdaGradState, AdaGrad), (CountingRowState, CountingRow, counting_row)]
+    "kinds", [(Knee,), (PassiveAggressive,), (AdaGradState, AdaGrad), (CountingRowState, CountingRow, counting_row)]
 )
 def test_each_takes_thirty_lines_at_most(kinds):
     code = [line for kind in kinds for line in inspect.getsource(kind).splitlines() if line.strip()]
@@ -206,9 +206,9 @@ def test_each_takes_thirty_lines_at_most(kinds):
 # ---------------------------------------------------------------- they do what they say
 
 
-def test_huber_equals_its_rule():
-    X, y, weight = stream("huber")
-    run, margins = played("huber", X, y, weight)
+def test_knee_equals_its_rule():
+    X, y, weight = stream("knee")
+    run, margins = played("knee", X, y, weight)
     w, rows = np.zeros(6), np.c_[X, np.ones(len(X))]
     for t, (x, c) in enumerate(zip(rows, weight, strict=True)):
         close(margins[t], w @ x, scale=10.0)
@@ -288,7 +288,7 @@ def test_a_bad_row_changes_nothing(name):
     np.testing.assert_array_equal(run.weights, before)
 
 
-@pytest.mark.parametrize("name", ["huber", "passive-aggressive", "adagrad", "counting-row"])
+@pytest.mark.parametrize("name", ["knee", "passive-aggressive", "adagrad", "counting-row"])
 def test_new_features_join_at_weight_0(name):
     X, y, _ = stream(name)
     run, _ = played(name, X, y)
@@ -319,8 +319,8 @@ def test_the_opposite_labels_have_the_opposite_weights(name):
 
 
 ESTIMATORS = {
-    "huber": lambda: hindsight.DescentRegressor(loss="huber", eta=0.1),
-    "huber-implicit": lambda: hindsight.DescentRegressor(loss="huber", eta=0.5, update="implicit"),
+    "knee": lambda: hindsight.DescentRegressor(loss="knee", eta=0.1),
+    "knee-implicit": lambda: hindsight.DescentRegressor(loss="knee", eta=0.5, update="implicit"),
     "passive-aggressive": lambda: hindsight.DescentClassifier("hinge", update="passive-aggressive"),
     "adagrad": lambda: hindsight.DescentClassifier("logistic", "adagrad", update="explicit", radius=0.5),
     "counting-row": lambda: hindsight.DescentRegressor("square", "counting-row", eta=1.0, update="explicit"),
@@ -387,10 +387,10 @@ def test_a_theorem_of_another_learner_never_holds(theorem, loss, update, geometr
 
 
 def test_a_theorem_nobody_proved_is_refused():
-    X, y, _ = stream("huber")
+    X, y, _ = stream("knee")
     run = Run(
         Learner(
-            "x", Huber(1.0), parts.UPDATES["explicit"], learners.space("euclidean", 1.0), constant(0.1), theorem="mine"
+            "x", Knee(1.0), parts.UPDATES["explicit"], learners.space("euclidean", 1.0), constant(0.1), theorem="mine"
         ),
         5,
     )
@@ -412,7 +412,7 @@ def table(tmp_path: Path, name: str) -> Path:
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("huber", ["--learner", "descent", "--loss", "huber"]),
+        ("knee", ["--learner", "descent", "--loss", "knee"]),
         ("passive-aggressive", ["--learner", "descent", "--loss", "hinge", "--update", "passive-aggressive"]),
         ("adagrad", ["--learner", "descent", "--loss", "logistic", "--geometry", "adagrad"]),
         ("counting-row", ["--learner", "counting-row"]),
@@ -453,7 +453,7 @@ EXTENSION = """
 
 
 def test_a_file_of_parts_extends_the_command_and_leaves_no_trace(tmp_path):
-    path, file = table(tmp_path, "huber"), tmp_path / "parts_of_mine.py"
+    path, file = table(tmp_path, "knee"), tmp_path / "parts_of_mine.py"
     file.write_text(textwrap.dedent(EXTENSION))
 
     def command(*words):
@@ -530,7 +530,7 @@ def test_our_parts_in_a_learner_of_the_users_own_stay_ours():
 
 def test_a_name_that_is_taken_is_refused():
     with pytest.raises(ValueError, match="there is another loss named 'square'"):
-        hindsight.register(Huber(2.0), "square")
+        hindsight.register(Knee(2.0), "square")
     with pytest.raises(ValueError, match="there is another learner named 'perceptron'"):
         hindsight.register(counting_row, "perceptron")
     with pytest.raises(TypeError, match="register takes a part, or a function that makes a learner; got 3"):

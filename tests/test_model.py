@@ -529,6 +529,7 @@ def test_every_part_of_every_learner_is_known():
     assert set(map(type, rules)) == PARTS["loss"]
     assert set(map(type, learners.UPDATES.values())) == PARTS["update"]
     own = (learners.running(), learners.ridge(), learners.vaw(), learners.newton(), learners.diagonal_newton())
+    own += (learners.descent(l1=0.1),)
     named = {type(learners.space(name, 1.0)) for name in learners.GEOMETRIES}
     assert named | {type(learner.geometry) for learner in own} == PARTS["geometry"]
 
@@ -828,7 +829,7 @@ LIES = {
         ),
         "`RateSchedule.rates` must be a vector",
     ),
-    "targets": (put(learner_of, "targets", "any"), "`targets` must be real, sign or unit"),
+    "targets": (put(learner_of, "targets", "any"), "`targets` must be real, sign, unit or count"),
     "verdict": (
         put(model_of, "certificate", {"$certificates.theorems:Verdict": "__class__"}),
         "Verdict has no member '__class__'",

@@ -14,6 +14,8 @@ def check_target(targets: str, y: float) -> bool:
     """Whether the learner takes this target."""
     if targets == "sign":
         return y in (1.0, -1.0)
+    if targets == "count":
+        return 0.0 <= y < np.inf
     return 0.0 <= y <= 1.0 if targets == "unit" else -np.inf < y < np.inf
 
 
@@ -27,6 +29,8 @@ def check_targets(targets: str, y: np.ndarray) -> None:
         good, want = np.abs(y) == 1.0, "-1 or 1"
     elif targets == "unit":
         good, want = (y >= 0.0) & (y <= 1.0), "between 0 and 1"
+    elif targets == "count":
+        good, want = (y >= 0.0) & (y < np.inf), "a finite number, at least 0"
     else:
         good, want = np.isfinite(y), "finite"
     if not good.all():
@@ -44,12 +48,13 @@ def check_weights(c: np.ndarray, idle: bool = False) -> None:
         raise ValueError("all weights are zero: there is nothing to learn")
 
 
-def number(name: str, value: Any, above: float = -math.inf) -> float:
-    """`value` as a float if it is a finite number above `above`; otherwise one clear error."""
+def number(name: str, value: Any, above: float = -math.inf, below: float = math.inf) -> float:
+    """`value` as a float if it is a finite number above `above` and below `below`; otherwise one clear error."""
     known = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if known and above < value < math.inf:
+    if known and above < value < below:
         return float(value)
-    raise ValueError(f"{name} must be a number{'' if above == -math.inf else f' above {above:g}'}, got {value!r}")
+    ends = [f"above {above:g}"] * (above > -math.inf) + [f"below {below:g}"] * (below < math.inf)
+    raise ValueError(f"{name} must be a number{' ' if ends else ''}{' and '.join(ends)}, got {value!r}")
 
 
 def choice(name: str, value: Any, options: Any) -> Any:

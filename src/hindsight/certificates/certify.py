@@ -22,6 +22,7 @@ from .convex import planted as planted_theorem
 from .milestones import milestones
 from .mistakes import perceptron, winnow
 from .panel import certify_panel
+from .penalties import penalised_descent
 from .replay import replay
 from .scale_free import scale_free_perceptron
 from .square import exponentiated_gradient, implicit_widrow_hoff, widrow_hoff
@@ -44,6 +45,7 @@ FAMILIES = {  # what a learner may declare as its theorem
     "running": adaptive.running,
     "scale-free": adaptive.scale_free,
     "implicit-descent": adaptive.implicit_descent,
+    "penalised-descent": penalised_descent,
     "scale-free-perceptron": scale_free_perceptron,
     "ridge": adaptive.ridge,
     "vaw": adaptive.forecaster,

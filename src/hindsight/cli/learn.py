@@ -100,6 +100,10 @@ def learn(
     update: Annotated[str | None, option("{takers}: one of {updates}.", LEARNER)] = None,
     loss: Annotated[str | None, option("{takers}: one of {losses}.", LEARNER)] = None,
     geometry: Annotated[str | None, option("{takers}: one of {geometries}.", LEARNER)] = None,
+    l1: Annotated[float | None, option("{takers}: penalty l1·|w|₁ of a round; makes weights 0.", LEARNER)] = None,
+    l2: Annotated[float | None, option("{takers}: penalty l2·|w|²/2 of a round.", LEARNER)] = None,
+    quantile: Annotated[float | None, option("--loss quantile: which, between 0 and 1 (0.5).", LEARNER)] = None,
+    delta: Annotated[float | None, option("--loss huber: from where on errors count linearly (1).", LEARNER)] = None,
     radius: Annotated[float | None, option("{takers}: L1 norm of signed weights.", LEARNER)] = None,
     margin: Annotated[float | None, option("{takers}: a margin between 0 and 1 that sets η.", LEARNER)] = None,
     link: Annotated[str | None, option("{takers}: one of {links}.", LEARNER)] = None,
@@ -141,7 +145,8 @@ def learn(
     run was interrupted (with --checkpoint it can then be resumed).
     """
     some = {"update": update, "loss": loss, "geometry": geometry, "radius": radius, "margin": margin, "link": link,
-            "second_order": second_order, "kappa": kappa, "prior": prior, "drift": drift}  # fmt: skip
+            "second_order": second_order, "kappa": kappa, "prior": prior, "drift": drift,
+            "l1": l1, "l2": l2, "quantile": quantile, "delta": delta}  # fmt: skip
     options = {k: v for k, v in some.items() if v is not None} | ({"power": power} if power else {})
     rows_read = RowOptions(
         data, target, weight, features, ignore, categorical, missing, labels, format, header, hash_bits, scale, limit,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .progress import shares_of
 from .text import CONTROL, as_options
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
 
     from ..certificates.certificate import Certificate
     from ..forecast import Comparison
+    from ..online.run import Run
     from ..training.state import TrainingState
 
 SHOWN = 6  # weights of the summary
@@ -36,11 +39,14 @@ def result(
     from dataclasses import asdict
 
     from ..formatting import _plain
+    from ..training.plan import penalties_of
 
     learners = []
     for k, (runs, loss) in enumerate(zip(state.runs, state.losses(), strict=True)):
         mine: dict[str, Any] = {"learner": titles[k], "loss": loss, "mean_loss": loss / state.weight}
         mine |= {"mistakes": state.mistakes[k]} if state.labels else {}
+        if penalties_of(runs[0].learner):
+            mine["nonzero"] = [nonzero(run) for run in runs]
         mine["facts"] = [asdict(run.facts) for run in runs]
         if certificates:
             mine["certificates"] = [c.to_dict() for c in certificates[k]]
@@ -57,6 +63,7 @@ def summary(
 ) -> Iterator[str]:
     """The result as lines of text."""
     from ..online.run import assumption_warnings
+    from ..training.plan import penalties_of
 
     rejected = f" ({state.rejected:,} rejected)" if state.rejected else ""
     yield f"{about(state)}{rejected}"
@@ -81,6 +88,9 @@ def summary(
         first: Any = runs[0]
         if left := getattr(first, "left", []):
             yield f"{', '.join(left)} left: more than {first.learner.limit} coordinates (--second-order yes)"
+        if penalties_of(runs[0].learner):
+            counts, of = [nonzero(run) for run in runs], f" of {runs[0].features:,} weights are not 0"
+            yield ", ".join(f"{count:,}" for count in counts[:SHOWN]) + (", …" if len(counts) > SHOWN else "") + of
         yield from weight_lines(state, k)
         for warning in assumption_warnings(runs[0]):
             yield f"warning: {as_options(warning)}"
@@ -113,6 +123,11 @@ def side_by_side(state: TrainingState) -> Iterator[str]:
     for name, each in zip(names, found, strict=True):
         yield f"{name:<{wide}}" + "".join(f"  {'–' if v is None else f'{v:.6g}':>18}" for v in each.values())
     yield ""
+
+
+def nonzero(run: Run) -> int:
+    """How many weights of features are not 0."""
+    return int(np.count_nonzero(run.weights[: run.features]))
 
 
 def ranked(values: dict[str, float]) -> list[str]:

@@ -56,8 +56,12 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
 
     Parameters
     ----------
-    loss : {"square", "absolute"}, default="square"
+    loss : {"square", "absolute", "quantile", "huber"}, default="square"
         The loss.
+    quantile : float, default=None
+        Of the loss "quantile" which to predict, between 0 and 1; None is 0.5.
+    delta : float, default=None
+        Of the loss "huber" from where on an error counts linearly, above 0; None is 1.
     second_order : {"auto", "yes", "no"}, default="auto"
         Whether members that keep a matrix take part: "auto" while there are at most 128 coordinates.
     drift : float, default=0.0
@@ -109,10 +113,13 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
     """
 
     def __init__(
-        self, loss: str = "square", *, second_order: str = "auto", drift: float = 0.0, panel: Panel | None = None,
+        self, loss: str = "square", *, quantile: float | None = None, delta: float | None = None,
+        second_order: str = "auto", drift: float = 0.0, panel: Panel | None = None,
         fit_intercept: bool = True, passes: int = 1, keep_margins: bool = False,
     ) -> None:  # fmt: skip
         self.loss = loss
+        self.quantile = quantile
+        self.delta = delta
         self.second_order = second_order
         self.drift = drift
         self.panel = panel
@@ -124,7 +131,8 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
     start = None
 
     def _learner(self) -> Any:
-        panel = auto(self.loss, self.second_order, drift=float(self.drift)) if self.panel is None else self.panel
+        settings: dict[str, Any] = {"drift": float(self.drift), "quantile": self.quantile, "delta": self.delta}
+        panel = auto(self.loss, self.second_order, **settings) if self.panel is None else self.panel
         if panel.targets != "real":
             raise ValueError(f"loss {panel.loss.name!r} is for labels: use AutoClassifier")
         return panel
@@ -144,6 +152,9 @@ class AutoClassifier(PanelMixin, LogisticProbabilityMixin, OnlineClassifier):
     ----------
     loss : {"logistic", "hinge"}, default="logistic"
         The loss; "logistic" gives probabilities.
+    class_weight : {"balanced"} or dict, default=None
+        Weights of classes, which multiply those of their rows: "balanced" for n/(K n_k), of all rows in `fit`, and of
+        the rows so far where they come later or one by one; or a dict, 1 for classes that it has not.
     second_order : {"auto", "yes", "no"}, default="auto"
         Whether members that keep a matrix take part: "auto" while there are at most 128 coordinates.
     drift : float, default=0.0
@@ -197,10 +208,11 @@ class AutoClassifier(PanelMixin, LogisticProbabilityMixin, OnlineClassifier):
     """
 
     def __init__(
-        self, loss: str = "logistic", *, second_order: str = "auto", drift: float = 0.0, panel: Panel | None = None,
-        fit_intercept: bool = True, passes: int = 1, keep_margins: bool = False,
+        self, loss: str = "logistic", *, class_weight: Any = None, second_order: str = "auto", drift: float = 0.0,
+        panel: Panel | None = None, fit_intercept: bool = True, passes: int = 1, keep_margins: bool = False,
     ) -> None:  # fmt: skip
         self.loss = loss
+        self.class_weight = class_weight
         self.second_order = second_order
         self.drift = drift
         self.panel = panel

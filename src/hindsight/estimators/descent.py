@@ -22,8 +22,9 @@ class DescentRegressor(OnlineRegressor):
 
     Parameters
     ----------
-    loss : {"square", "absolute", "logistic"}, default="square"
-        The loss; "logistic" takes targets in [0, 1] and predicts through the logistic link.
+    loss : {"square", "absolute", "quantile", "huber", "logistic", "poisson"}, default="square"
+        The loss; "logistic" takes targets in [0, 1] and predicts through the logistic link, "poisson" takes counts (at
+        least 0) and predicts their mean, e^(w.x).
     geometry : {"euclidean", "simplex", "balanced", "scale-free"}, default="euclidean"
         Where the weights live: anywhere, with additive steps; or, with multiplicative steps, on the simplex or signed
         with L1 norm below `radius`. In "scale-free" each feature is measured by its largest size so far.
@@ -33,6 +34,13 @@ class DescentRegressor(OnlineRegressor):
         Whether the slope of the loss is taken at the old weights or at the new ones.
     radius : float, default=1.0
         Sum of the weights on the simplex, or L1 norm of the signed ones.
+    l1, l2 : float, default=0.0
+        The penalty l1 |w|_1 + l2/2 |w|^2 of each round, in the Euclidean geometry: steps are then proximal, on loss and
+        penalty, and l1 makes weights exactly 0. The intercept is not penalised.
+    quantile : float, default=None
+        Of the loss "quantile" which to predict, between 0 and 1; None is 0.5.
+    delta : float, default=None
+        Of the loss "huber" from where on an error counts linearly, above 0; None is 1.
     features : sequence of hashable, default=None
         Names of the features, needed before dicts are learnt one at a time in a multiplicative
         geometry.
@@ -84,7 +92,8 @@ class DescentRegressor(OnlineRegressor):
 
     def __init__(
         self, loss: str = "square", geometry: str = "euclidean", eta: float = 0.1, update: str = "implicit", *,
-        radius: float = 1.0, features: Any = None,
+        radius: float = 1.0, l1: float = 0.0, l2: float = 0.0, quantile: float | None = None,
+        delta: float | None = None, features: Any = None,
         power: float = 0.0, rates: Any = None,
         average: str | None = None, fit_intercept: bool = True, passes: int = 1, start: Any = None,
         keep_margins: bool = False,
@@ -94,6 +103,10 @@ class DescentRegressor(OnlineRegressor):
         self.eta = eta
         self.update = update
         self.radius = radius
+        self.l1 = l1
+        self.l2 = l2
+        self.quantile = quantile
+        self.delta = delta
         self.features = features
         self.power = power
         self.rates = rates
@@ -102,7 +115,10 @@ class DescentRegressor(OnlineRegressor):
         )
 
     def _learner(self) -> Learner:
-        learner = descent(self.loss, self.geometry, self.eta, self.update, self.radius, self.power)
+        learner = descent(
+            self.loss, self.geometry, self.eta, self.update, self.radius, self.power, self.l1, self.l2, self.quantile,
+            self.delta,
+        )  # fmt: skip
         if learner.targets == "sign":
             raise ValueError(f"loss {self.loss!r} is for labels: use DescentClassifier")
         return learner
@@ -134,6 +150,12 @@ class DescentClassifier(LogisticProbabilityMixin, OnlineClassifier):
         Whether the slope of the loss is taken at the old weights or at the new ones.
     radius : float, default=1.0
         Sum of the weights on the simplex, or L1 norm of the signed ones.
+    l1, l2 : float, default=0.0
+        The penalty l1 |w|_1 + l2/2 |w|^2 of each round, in the Euclidean geometry: steps are then proximal, on loss and
+        penalty, and l1 makes weights exactly 0. The intercept is not penalised.
+    class_weight : {"balanced"} or dict, default=None
+        Weights of classes, which multiply those of their rows: "balanced" for n/(K n_k), of all rows in `fit`, and of
+        the rows so far where they come later or one by one; or a dict, 1 for classes that it has not.
     features : sequence of hashable, default=None
         Names of the features, needed before dicts are learnt one at a time in a multiplicative
         geometry.
@@ -187,7 +209,7 @@ class DescentClassifier(LogisticProbabilityMixin, OnlineClassifier):
 
     def __init__(
         self, loss: str = "logistic", geometry: str = "euclidean", eta: float = 0.1, update: str = "implicit", *,
-        radius: float = 1.0, features: Any = None,
+        radius: float = 1.0, l1: float = 0.0, l2: float = 0.0, class_weight: Any = None, features: Any = None,
         power: float = 0.0, rates: Any = None,
         average: str | None = None, fit_intercept: bool = True, passes: int = 1, start: Any = None,
         keep_margins: bool = False,
@@ -197,6 +219,9 @@ class DescentClassifier(LogisticProbabilityMixin, OnlineClassifier):
         self.eta = eta
         self.update = update
         self.radius = radius
+        self.l1 = l1
+        self.l2 = l2
+        self.class_weight = class_weight
         self.features = features
         self.power = power
         self.rates = rates
@@ -210,4 +235,7 @@ class DescentClassifier(LogisticProbabilityMixin, OnlineClassifier):
                 "the implicit step on the perceptron's loss never leaves w = 0: "
                 "take update='explicit', loss='hinge', or give a start"
             )
-        return descent(self.loss, self.geometry, self.eta, self.update, self.radius, self.power)
+        learner = descent(self.loss, self.geometry, self.eta, self.update, self.radius, self.power, self.l1, self.l2)
+        if learner.targets == "count":
+            raise ValueError(f"loss {self.loss!r} is for counts: use DescentRegressor")
+        return learner

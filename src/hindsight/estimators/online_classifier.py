@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -11,11 +11,22 @@ from sklearn.utils.multiclass import unique_labels
 
 from ..online.run import unchanged_on_error
 from ..rows.labels import run_count, target_of_runs, targets_of_runs
-from .mixins import BoundNotScoreMixin, LabelsMixin, MarginClassifierMixin
+from .mixins import BoundNotScoreMixin, ClassWeightMixin, LabelsMixin, MarginClassifierMixin
+from .mixins.rows import read_weights
 from .online import OnlineEstimator
 
+if TYPE_CHECKING:
+    from ..rows.data import Data
 
-class OnlineClassifier(BoundNotScoreMixin, LabelsMixin, MarginClassifierMixin, ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
+
+class OnlineClassifier(
+    BoundNotScoreMixin,
+    ClassWeightMixin,
+    LabelsMixin,
+    MarginClassifierMixin,
+    ClassifierMixin,  # type: ignore[misc]
+    OnlineEstimator,
+):
     """Base of the online classifiers. ``classes_[1]`` is positive; of more classes each is, against the rest."""
 
     _places: tuple[np.ndarray, dict[Any, int]]  # the classes, and the place of each
@@ -39,7 +50,39 @@ class OnlineClassifier(BoundNotScoreMixin, LabelsMixin, MarginClassifierMixin, C
         X = self._matrix(X, reset=True)
         y = self._labels(X, y)
         self._declare(y, X.shape[1])
-        self._play(X, self._targets(y), sample_weight, passes)
+        if not self._weighs_classes():
+            self._play(X, self._targets(y), sample_weight, passes)
+            return
+        codes, weight = self._codes(y), read_weights(sample_weight, X)
+        self._check_class_weight()
+        self._begin_counts(codes, weight)
+        weigher = self._weigher(fresh=True)
+        self._play(X, self._targets(y), weigher.weigh(codes, weight), passes)
+        self.class_counts_ = weigher.counts
+
+    def _play_on(self, X: Any, y: np.ndarray, sample_weight: Any) -> None:
+        """Play rows after those so far."""
+        if not self._weighs_classes():
+            self._play(X, self._targets(y), sample_weight, 1)
+            return
+        weigher = self._weigher(fresh=False)
+        weight = weigher.weigh(self._codes(y), read_weights(sample_weight, X))
+        self._play(X, self._targets(y), weight, 1)
+        self.class_counts_ = weigher.counts
+
+    def _data(self, k: int, X: Any, y: Any, sample_weight: Any) -> Data:
+        if not self._weighs_classes():
+            return super()._data(k, X, y, sample_weight)
+        if not callable(X):
+            codes = self._codes(self._labels(X, y))
+            return super()._data(k, X, y, self._weigher(fresh=True).weigh(codes, sample_weight))
+
+        def chunks() -> Any:
+            weigher = self._weigher(fresh=True)
+            for rows, target, weight in X():
+                yield rows, target, weigher.weigh(self._codes(self._labels(rows, target)), weight)
+
+        return super()._data(k, chunks, None, None)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Continue learning from these rows, once over; on an error the estimator is as before the call.
@@ -64,16 +107,16 @@ class OnlineClassifier(BoundNotScoreMixin, LabelsMixin, MarginClassifierMixin, C
             X = self._matrix(X, reset=False)
             y = self._labels(X, y, known=True)
             self._same_classes(classes)
-            targets = self._targets(y)
             with unchanged_on_error(self.runs_):
-                self._play(X, targets, sample_weight, 1)
+                self._play_on(X, y, sample_weight)
             self._drop_certificate()
         else:
             with self._all_or_nothing():
                 X = self._matrix(X, reset=True)
                 y = self._labels(X, y, known=classes is not None)
                 self._declare(y if classes is None else classes, X.shape[1])
-                self._play(X, self._targets(y), sample_weight, 1)
+                self._check_class_weight()
+                self._play_on(X, y, sample_weight)
         return self
 
     # ---- one row at a time
@@ -96,24 +139,37 @@ class OnlineClassifier(BoundNotScoreMixin, LabelsMixin, MarginClassifierMixin, C
             The estimator.
         """
         one = self.__dict__.get("_swift")  # before the classes are looked at: it is dead once they have changed
-        known = one is not None and y in self._place()
+        known = one is not None and not self._weighs_classes() and y in self._place()
         if not known or not self._swiftly_learnt(one, x, self._targets_of(y)[0], weight):
             self._alone(self._learn_row, x, y, weight)
         return self
 
     def _learn_row(self, x: Any, y: Any, weight: float) -> None:
         if self.__sklearn_is_fitted__() and y in self._place():
-            self._learn_one(x, self._targets_of(y), weight)
+            self._learn_weighed(x, y, weight)
             return
         with self._all_or_nothing():
             label = self._labels([x], [y])
             if self.__sklearn_is_fitted__():
                 unique_labels(self.classes_, label)  # refuses text beside numbers
+                before = self.classes_
                 self._add_class(y)
+                self._place_counts(before)
             else:
                 self._first_row(x, 1)
                 self.classes_ = label
+            self._learn_weighed(x, y, weight)
+
+    def _learn_weighed(self, x: Any, y: Any, weight: float) -> None:
+        """Learn one row of a known class, by the weight of that class."""
+        if not self._weighs_classes():
             self._learn_one(x, self._targets_of(y), weight)
+            return
+        self._check_one(self._targets_of(y), weight)
+        weigher = self._weigher(fresh=False)
+        own = weigher.weigh(np.array([self._place()[y]]), np.array([weight], np.float64))
+        self._learn_one(x, self._targets_of(y), float(own[0]))
+        self.class_counts_ = weigher.counts
 
     def _targets_of(self, y: Any) -> list[float]:
         """For each run, the target of one label."""

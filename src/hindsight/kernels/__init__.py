@@ -11,7 +11,7 @@ also runs as plain Python (`play.py_func`).
 
 from .entropic import Balanced, Simplex
 from .euclidean import Euclidean
-from .losses import Absolute, Clipped, Hinge, Logistic, Probit, Square, Tanh
+from .losses import Absolute, Clipped, Hinge, Huber, Logistic, Poisson, Probit, Quantile, Square, Tanh
 from .online import play
 from .rates import RateSchedule
 from .rows import CSR, Dense, Spaced, Strided
@@ -26,9 +26,12 @@ __all__ = [
     "Euclidean",
     "Explicit",
     "Hinge",
+    "Huber",
     "Implicit",
     "Logistic",
+    "Poisson",
     "Probit",
+    "Quantile",
     "RateSchedule",
     "Simplex",
     "Spaced",

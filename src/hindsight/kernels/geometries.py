@@ -7,6 +7,7 @@ methods (those in brackets may be left out; z is a margin, q = |x|_2^2, top = |x
     step(self, loss, state, rows, t, z, y, c, d)    move the state; called in every round, also where d = 0
     weights(self, state)                            the weights, in Python
     [solve(self, loss, state, rows, t, z, q, y, a)] the implicit slope; without it there are no implicit steps
+    [keep_pace(self, state, eta)]                   told the rate of the round before the slope; writes to scratch only
     [tick(self, state)]                             what changes with the clock, before the step
     [place(self, state, start)]                     put the state at the weights `start` (None: the default), in Python
     [check_start(self, start)]                      refuse weights outside the geometry's set, in Python
@@ -32,6 +33,10 @@ from .state import empty
 
 
 def no_tick(self, state):
+    pass
+
+
+def any_pace(self, state, eta):
     pass
 
 
@@ -79,6 +84,7 @@ def change_unknown(self, state, mark, d, z, after):
 
 DEFAULTS = {
     "tick": no_tick,
+    "keep_pace": any_pace,
     "place": default_place,
     "check_start": no_check,
     "opens": never_opens,

@@ -13,9 +13,10 @@ A loss is a NamedTuple, registered with `loss_part`, with these methods (those i
     steepness(self, span)           [as below] how steep the loss is where targets and margins lie within a range
 
 Smooth losses round a step once. Those with a kink round it twice: from 0, -d then takes d back to 0, so that margins
-that tie stay tied. Plain class attributes say the rest: ``name``; ``targets``, "real", "sign" (-1 or 1) or "unit" (in
-[0, 1]); ``link``, the name of the link through which a margin predicts, and ``link_lipschitz``, the Lipschitz constant
-of that link; ``lipschitz``, a bound on the slope or None; ``convex``; and ``quadratic``, for scale/2 (z - y)^2.
+that tie stay tied. Plain class attributes say the rest: ``name``; ``targets``, "real", "sign" (-1 or 1), "unit" (in
+[0, 1]) or "count" (at least 0); ``link``, the name of the link through which a margin predicts, and ``link_lipschitz``,
+the Lipschitz constant of that link; ``lipschitz``, a bound on the slope or None; ``convex``; ``quadratic``, for
+scale/2 (z - y)^2; and ``ranges``, between which numbers a field must lie, where not all will do: ("delta", 0, inf).
 """
 
 import math
@@ -71,7 +72,7 @@ def fill_in_loss(kind):
     smooth = hasattr(kind, "curvature")
     attributes = {"name": kind.__name__.lower(), "targets": "real", "convex": False, "quadratic": False}
     attributes |= {"link": "identity", "link_lipschitz": None, "lipschitz": None}
-    attributes |= {"mean": identity, "error": difference}
+    attributes |= {"mean": identity, "error": difference, "ranges": ()}
     attributes["wrong"] = wrong_side_of_half if getattr(kind, "targets", "") == "unit" else wrong_side_of_zero
     attributes["rounded_step"] = step_rounded_once if smooth else step_rounded_twice
     attributes["steepness"] = steep_as_its_range if getattr(kind, "lipschitz", None) is None else steep_as_one
@@ -272,7 +273,94 @@ class Clipped(NamedTuple):
         return self.scale * (z - y) / (1.0 + b)
 
 
+@loss_part
+class Quantile(NamedTuple):
+    """The pinball loss of a quantile: it weighs what lies above the prediction by `quantile`, below by the rest."""
+
+    quantile: float
+    convex, lipschitz = True, 1.0
+    ranges = (("quantile", 0.0, 1.0),)
+
+    def slope(self, z, y):
+        return 1.0 - self.quantile if z > y else (-self.quantile if z < y else 0.0)
+
+    def value(self, z, y):
+        return (1.0 - self.quantile) * (z - y) if z > y else self.quantile * (y - z)
+
+    def implicit(self, z, y, a):
+        if z - y >= (1.0 - self.quantile) * a or y - z >= self.quantile * a:
+            return self.slope(z, y)
+        return (z - y) / a
+
+
+@loss_part
+class Huber(NamedTuple):
+    """(z - y)^2/2 where |z - y| is at most delta, and its tangents beyond."""
+
+    delta: float
+    convex = True
+    ranges = (("delta", 0.0, math.inf),)
+
+    @property
+    def lipschitz(self):
+        return self.delta
+
+    def slope(self, z, y):
+        return min(self.delta, max(-self.delta, z - y))
+
+    def value(self, z, y):
+        far = abs(z - y)
+        return 0.5 * far * far if far <= self.delta else self.delta * (far - 0.5 * self.delta)
+
+    def implicit(self, z, y, a):
+        return min(self.delta, max(-self.delta, (z - y) / (1.0 + a)))
+
+    def steepness(self, span):
+        return min(self.delta, span)
+
+
+@loss_part
+class Poisson(NamedTuple):
+    """scale (e^z - y - y (z - ln y)) for y >= 0, half the deviance of a count with the mean e^z."""
+
+    scale: float
+    targets, link, convex = "count", "exponential", True
+
+    def slope(self, z, y):
+        return self.scale * (exponential(z) - y)
+
+    def value(self, z, y):
+        if y == 0.0:
+            return self.scale * exponential(z)
+        far = z - math.log(y)
+        return self.scale * y * (exponential_beyond(far))
+
+    def mean(self, z):
+        return exponential(z)
+
+    def curvature(self, z):
+        return self.scale * exponential(z)
+
+    def implicit(self, z, y, a):
+        if a == 0.0:
+            return self.slope(z, y)
+        v, moved = poisson_root(z, y, self.scale * a)
+        return (z - v) / a if moved > 1.0 else self.slope(v, y)
+
+
 # ---------------------------------------------------------------- functions they share
+
+
+@inlined
+def exponential(z):
+    """e^z, compiled: infinite where it overflows."""
+    return math.exp(z)
+
+
+@inlined
+def exponential_beyond(z):
+    """e^z - 1 - z."""
+    return math.expm1(z) - z
 
 
 @inlined
@@ -335,6 +423,21 @@ def logistic_root(z, y, a):
             break
     e = math.exp(-abs(v))
     return -sign * (e / (1.0 + e) if v >= 0.0 else 1.0 / (1.0 + e))
+
+
+@helper
+def poisson_root(z, y, a):
+    """The v with v = z - a (e^v - y), and a e^v: Newton's steps, which from above never pass it."""
+    end = z + a * y
+    size = end + math.log(a)  # a e^v plus its logarithm
+    v = end if size <= 1.0 else math.log(size) - math.log(a)
+    for _ in range(50):
+        moved = a * math.exp(v)
+        step = (v + moved - end) / (1.0 + moved)
+        v -= step
+        if not step > 1e-15 * abs(v):
+            break
+    return v, a * math.exp(v)
 
 
 @inlined

@@ -31,6 +31,7 @@ def play_row(rows, t, y, c, loss, update, geometry, rate, state, run):
     if fine and c != 0.0:
         eta = rate.at(run.rounds + 1.0)
         a = eta * c
+        geometry.keep_pace(state, eta)
         d = -a * update.effective_slope(loss, geometry, state, rows, t, z, q, y, a)
         if d != 0.0:
             # `reach` bounds the numbers of the state from above; it is made exact before a step is refused.

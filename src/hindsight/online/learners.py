@@ -17,12 +17,13 @@ from ..kernels.compiler import part
 from ..kernels.diagonal_newton import DiagonalNewton
 from ..kernels.geometries import fill_in_geometry
 from ..kernels.losses import Square, fill_in_loss
+from ..kernels.penalised import Penalised
 from ..kernels.rates import RateSchedule
 from ..kernels.running import Running
 from ..kernels.second_order import Forecaster, LogisticNewton, Ridge
 from ..storage.registry import storable
 from ..validation import choice, number
-from .parts import GEOMETRIES, LINKS, LOSSES, UPDATES, check_part, kind_of
+from .parts import GEOMETRIES, LINKS, LOSSES, UPDATES, check_part, kind_of, loss_of
 from .saving import check_learner, register_part
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ class Learner:
         Its name in the table.
     loss, update, geometry, rate : parts
         See `hindsight.kernels`. A part that lacks a method is a TypeError that names it.
-    targets : {"", "real", "sign", "unit"}, default ""
-        What y must be: any number, -1 or 1, or between 0 and 1; "" takes what the loss says.
+    targets : {"", "real", "sign", "unit", "count"}, default ""
+        What y must be: any number, -1 or 1, between 0 and 1, or at least 0; "" takes what the loss says.
     score : {"loss", "square"}, default "loss"
         What it is judged by: the loss it descends, or the squared error of what it predicts.
     theorem : str or None, default None
@@ -155,15 +156,23 @@ def descent(
     update: str = "explicit",
     radius: float = 1.0,
     power: float = 0.0,
+    l1: float = 0.0,
+    l2: float = 0.0,
+    quantile: float | None = None,
+    delta: float | None = None,
 ) -> Learner:
     """w -= eta loss'(w.x, y) x in any geometry, for any loss of the table; the slope is that before the step, or after.
 
-    Implicit steps never overshoot, whatever the rate.
+    Implicit steps never overshoot, whatever the rate. With l1 or l2, in the Euclidean geometry, each round adds the
+    penalty l1 |w|_1 + l2/2 |w|^2, the intercept left out. `quantile` and `delta` are numbers that some losses have.
     """
-    choice("loss", loss, LOSSES)
+    chosen, rate = loss_of(loss, quantile=quantile, delta=delta), constant(eta, power)
     choice("update", update, UPDATES)
+    where = penalised(geometry, l1, l2) or space(geometry, radius)
     theorem = None
-    if geometry == "scale-free":
+    if isinstance(where, Penalised):
+        theorem = "penalised-descent" if update in ("explicit", "implicit") and loss in OWN[0] else None
+    elif geometry == "scale-free":
         theorem = scale_free_theorem(update, power) if loss in OWN[0] else None
     elif update == "explicit" and loss in OWN[0] and geometry in OWN[1]:
         theorem = "convex-descent"
@@ -173,8 +182,19 @@ def descent(
         theorem = "implicit-widrow-hoff"
     elif (geometry, update, power) == ("euclidean", "implicit", 0.0) and loss in OWN[0]:
         theorem = "implicit-descent"
-    where = space(geometry, radius)
-    return Learner("descent", LOSSES[loss], UPDATES[update], where, constant(eta, power), theorem=theorem)
+    return Learner("descent", chosen, UPDATES[update], where, rate, theorem=theorem)
+
+
+def penalised(geometry: str, l1: float, l2: float) -> Penalised | None:
+    """The Euclidean geometry with these penalties; None where there are none."""
+    for name, value in (("l1", l1), ("l2", l2)):
+        if number(name, value) < 0:
+            raise ValueError(f"{name} must be at least 0, got {value!r}")
+    if l1 == 0 and l2 == 0:
+        return None
+    if geometry != "euclidean":
+        raise ValueError(f"l1 and l2 are for the euclidean geometry, not for {geometry!r}")
+    return Penalised(float(l1), float(l2))
 
 
 def glm_tron(link: str = "logistic", eta: float | None = None, power: float = 0.0) -> Learner:
@@ -184,16 +204,25 @@ def glm_tron(link: str = "logistic", eta: float | None = None, power: float = 0.
     return Learner("glm-tron", loss, UPDATES["explicit"], space("euclidean", 1.0), rate, "real", "square", "glm-tron")
 
 
-def auto(loss: str = "auto", second_order: str = "auto", drift: float = 0.0) -> Any:
+def auto(
+    loss: str = "auto",
+    second_order: str = "auto",
+    drift: float = 0.0,
+    quantile: float | None = None,
+    delta: float | None = None,
+) -> Any:
     """The panel that needs no rate: see `hindsight.online.panel`. The loss "auto" is chosen from the targets."""
     from .panel import auto as panel
 
-    return panel("square" if loss == "auto" else loss, second_order, drift=drift)
+    chosen = "square" if loss == "auto" else loss
+    return panel(chosen, second_order, drift=drift, quantile=quantile, delta=delta)
 
 
-def running(loss: str = "square", eta: float = 2.0) -> Learner:
+def running(
+    loss: str = "square", eta: float = 2.0, quantile: float | None = None, delta: float | None = None
+) -> Learner:
     """Lazy implicit steps in the running geometry: no scaling to do, and a rate that needs no tuning to units."""
-    chosen = LOSSES[choice("loss", loss, LOSSES)]
+    chosen = loss_of(loss, quantile=quantile, delta=delta)
     where = Running(number("eta", eta, 0), known_range(chosen))
     score = "square" if chosen.quadratic else "loss"
     return Learner("running", chosen, UPDATES["implicit"], where, constant(1.0), score=score, theorem="running")
@@ -234,6 +263,8 @@ def diagonal_newton(loss: str = "square", prior: float = 1.0, kappa: float = 1.0
 
 def known_range(loss: Any) -> float:
     """The range of margins that targets ask for: 1 for labels, 0 (not known beforehand) for numbers."""
+    if loss.targets == "count":  # whose margins are logarithms
+        raise ValueError(f"the loss {loss.name!r} is for the learner descent")
     return 0.0 if loss.targets == "real" else 1.0
 
 
@@ -349,7 +380,7 @@ def _register_learner(make: Any, name: str | None) -> Any:
     name = make.__name__.replace("_", "-") if name is None else name
     if name in LEARNERS and LEARNERS[name].make is not make:
         raise ValueError(f"there is another learner named {name!r}")
-    task = "regress" if learner.targets == "real" else "classify"
+    task = "regress" if learner.targets in ("real", "count") else "classify"
     for role in ("loss", "update", "geometry"):
         register_part(role, type(getattr(learner, role)))
     LEARNERS[name] = Entry(name, make, task, learner.geometry.name, "its own", "its own", "registered")
@@ -357,7 +388,8 @@ def _register_learner(make: Any, name: str | None) -> Any:
 
 
 OWN_GEOMETRIES = (  # of one learner each: not offered by name
-    Running(1.0, 1.0), Ridge(1.0), Forecaster(1.0), LogisticNewton(1.0, 1.0), DiagonalNewton(1.0, 1.0, 1.0),
+    Penalised(1.0, 1.0), Running(1.0, 1.0), Ridge(1.0), Forecaster(1.0), LogisticNewton(1.0, 1.0),
+    DiagonalNewton(1.0, 1.0, 1.0),
 )  # fmt: skip
 
 

@@ -188,11 +188,16 @@ def shares_of(runs: list[Any]) -> dict[str, float]:
     return dict(zip(names, np.mean([run.shares for run in runs], axis=0).tolist(), strict=True))
 
 
-def auto(loss: str = "square", second_order: str = "auto", limit: int = LIMIT, drift: float = 0.0) -> Panel:
-    """The panel that needs no rate: five running members, three of diagonal Newton, and second order where it pays."""
+def auto(
+    loss: str = "square", second_order: str = "auto", limit: int = LIMIT, drift: float = 0.0, **settings: Any
+) -> Panel:
+    """The panel that needs no rate: five running members, three of diagonal Newton, and second order where it pays.
+
+    `settings` are those of the loss, as `quantile`.
+    """
     choice("loss", loss, LOSSES)
     choice("second_order", second_order, SECOND_ORDER)
-    members = [running(loss, eta) for eta in ETAS]
+    members = [running(loss, eta, **settings) for eta in ETAS]
     if hasattr(LOSSES[loss], "curvature"):
         members += [diagonal_newton(loss, prior, kappa) for prior, kappa in DIAGONAL]
     if second_order != "no" and loss == "square":

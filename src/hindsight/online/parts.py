@@ -12,13 +12,15 @@ from typing import Any
 
 from ..kernels.entropic import Balanced, Simplex
 from ..kernels.euclidean import Euclidean
-from ..kernels.losses import Absolute, Clipped, Hinge, Logistic, Probit, Square, Tanh
+from ..kernels.losses import Absolute, Clipped, Hinge, Huber, Logistic, Poisson, Probit, Quantile, Square, Tanh
 from ..kernels.scale_free import ScaleFree
 from ..kernels.updates import Explicit, Implicit
+from ..validation import choice, number
 
-LOSSES: dict[str, Any] = {
-    loss.name: loss for loss in (Square(2.0), Absolute(1.0), Logistic(1.0), Hinge(1.0), Hinge(0.0))
-}
+OWN_LOSSES = (
+    Square(2.0), Absolute(1.0), Logistic(1.0), Hinge(1.0), Hinge(0.0), Quantile(0.5), Huber(1.0), Poisson(1.0),
+)  # fmt: skip
+LOSSES: dict[str, Any] = {loss.name: loss for loss in OWN_LOSSES}
 LINKS: dict[str, Any] = {  # each known link by its matching loss, whose slope is u(z) - y
     loss.link: loss for loss in (Square(1.0), Logistic(1.0), Clipped(1.0), Probit(1.0), Tanh(1.0))
 }
@@ -44,6 +46,7 @@ OPTIONAL = {
     "geometry": {
         "solve": "loss, state, rows, t, z, q, y, a",
         "tick": "state",
+        "keep_pace": "state, eta",
         "opens": "state, rows",
         "dual_norm": "q, top",
         "reach": "state",
@@ -79,6 +82,24 @@ def _check_class(kind: str, cls: type) -> None:
 
 def _call(method: str, arguments: str) -> str:
     return f"{method}(self{', ' if arguments else ''}{arguments})"
+
+
+def loss_of(name: str, **settings: Any) -> Any:
+    """The loss of this name, with the settings that are not None: numbers that the loss has as fields.
+
+    Examples
+    --------
+    >>> loss_of("huber", delta=2.0, quantile=None)
+    Huber(delta=2.0)
+    """
+    loss = LOSSES[choice("loss", name, LOSSES)]
+    given = {setting: value for setting, value in settings.items() if value is not None}
+    ends = {setting: ends for setting, *ends in loss.ranges}
+    for setting, value in given.items():
+        if setting not in loss._fields:
+            raise ValueError(f"{setting} is not a setting of the loss {name!r}")
+        given[setting] = number(setting, value, *ends.get(setting, ()))
+    return loss._replace(**given)
 
 
 def kind_of(given: Any) -> str | None:

@@ -12,6 +12,7 @@ from ..storage.registry import name_of, storable, want
 
 PARTS: dict[str, set[type]] = {"loss": set(), "update": set(), "geometry": set(), "rate": set()}
 POSITIVE = ("eta", "radius", "rates")  # parameters of parts that must be above 0
+PENALTIES = ("l1", "l2")  # and at least 0
 
 
 def register_part(role: str, cls: Any, where: str | None = None) -> None:
@@ -45,6 +46,9 @@ def check_fields(cls: Any, fields: dict[str, Any]) -> None:
             kinds = (float,) if hint is float else (float, int, bool)
             want(type(value) in kinds and abs(value) < np.inf, f"{what} must be a finite number")
         want(name not in POSITIVE or bool(np.all(value > 0)), f"{what} must be above 0")
+        want(name not in PENALTIES or bool(np.all(value >= 0)), f"{what} must be at least 0")
+    for name, low, high in getattr(cls, "ranges", ()):
+        want(low < fields[name] < high, f"`{cls.__name__}.{name}` must be above {low:g} and below {high:g}")
 
 
 def check_learner(fields: dict[str, Any]) -> None:
@@ -52,6 +56,7 @@ def check_learner(fields: dict[str, Any]) -> None:
     for role, classes in PARTS.items():
         want(type(fields[role]) in classes, f"the learner's `{role}` must be a {role}")
     want(isinstance(fields["name"], str), "the learner's `name` must be a string")
-    want(fields["targets"] in ("real", "sign", "unit"), "the learner's `targets` must be real, sign or unit")
+    kinds = ("real", "sign", "unit", "count")
+    want(fields["targets"] in kinds, "the learner's `targets` must be real, sign, unit or count")
     want(fields["score"] in ("loss", "square"), "the learner's `score` must be loss or square")
     want(fields["theorem"] is None or isinstance(fields["theorem"], str), "the learner's `theorem` must be a string")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DisprovedError, OptionError, SourceError
+from ..kernels.penalised import Penalised
 from ..online.learners import LEARNERS, Learner
 from ..online.panel import Panel
 from ..rows.labels import label_number
@@ -353,6 +354,7 @@ def describe_learner(learner: Learner) -> str:
     parts = [learner.name, f"{part_name(learner.update)} step", rate, f"loss {part_name(learner.loss)}({values})"]
     radius = f" of radius {geometry.radius:g}" if geometry.multiplicative else ""
     parts.append(f"geometry {part_name(geometry)}{radius}")
+    parts += [f"{name} = {value:g}" for name, value in zip(("l1", "l2"), penalties_of(learner), strict=False) if value]
     return ", ".join(parts)
 
 
@@ -370,6 +372,12 @@ def short_names(learners: Sequence[Learner]) -> list[str]:
         rate = "" if isinstance(learner, Panel) or learner.rate.eta == 1.0 else f" η = {learner.rate.eta:g}"
         out.append(f"[{k}] {learner.name}{rate}")
     return out
+
+
+def penalties_of(learner: Learner) -> tuple[float, ...]:
+    """The penalties l1 and l2 of a learner; empty where it has none."""
+    geometry = learner.geometry
+    return (geometry.l1, geometry.l2) if isinstance(geometry, Penalised) else ()
 
 
 def part_name(part: Any) -> str:

@@ -1,6 +1,7 @@
 """Parts that estimators share, one idea per module; an estimator inherits those that it needs."""
 
 from .certifying import RunsMixin
+from .class_weights import ClassWeightMixin
 from .fitting import AllOrNothingMixin, FitMixin
 from .labels import LabelsMixin
 from .linear import LinearClassifierMixin, LinearMixin, LinearRegressorMixin, MarginClassifierMixin
@@ -14,6 +15,7 @@ from .targets import TargetsMixin
 __all__ = [
     "AllOrNothingMixin",
     "BoundNotScoreMixin",
+    "ClassWeightMixin",
     "FitMixin",
     "LabelsMixin",
     "LinearClassifierMixin",

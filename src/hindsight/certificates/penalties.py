@@ -1,0 +1,171 @@
+"""Descent with penalties: proximal steps on loss and penalty in the Euclidean geometry (docs/penalties.md).
+
+The margins after each step are part of the price, so the run is played once more for them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..kernels.compiler import for_parts
+from ..kernels.online import play
+from ..kernels.penalised import Landings, Penalised
+from ..online.margins import each_loss, each_slope
+from ..online.run import Run
+from .adaptive import slope_error
+from .applied import AppliedTheorem, closeness, divergence_change, size_of_terms
+from .certificate import Assumption, Comparator
+from .rivals.metric import best_in_metric
+from .theorems import Theorem
+
+if TYPE_CHECKING:
+    from ..rows.data import Data
+    from .replay import Rounds
+
+PENALISED = Theorem(
+    "penalised descent", "Duchi, Shalev-Shwartz, Singer, Tewari 2010",
+    "Σ loss(wₜ) ≤ Σ (loss(u) + penalty(u)) + |u − w₁|²/(2η) + Σ πₜ", "penalties",
+)  # fmt: skip
+PENALISED_RATES = Theorem(
+    "penalised descent, changing rates", "Duchi, Shalev-Shwartz, Singer, Tewari 2010",
+    "Σ ηₜ loss(wₜ) ≤ Σ ηₜ(loss(u) + penalty(u)) + ½|u − w₁|² + Σ ηₜπₜ", "penalties",
+)  # fmt: skip
+INEXACT = 1e-6  # how far a slope may be from that of the loss, relative to the largest
+REWEIGHTED = 12  # times that |u| is replaced by a parabola above it
+
+
+def penalised_bound(loss: np.ndarray, penalty: np.ndarray, distance: float, price: np.ndarray) -> np.ndarray:
+    """Σ (loss(u) + penalty(u)) + distance + Σ price after each round; the run's own penalty is left out."""
+    return np.cumsum(loss + penalty + price) + distance
+
+
+def penalised_price(paid: np.ndarray, reached: np.ndarray, step: np.ndarray, at: np.ndarray, change: np.ndarray) -> Any:
+    """What a step costs beyond the comparator: ηcℓ(z) − ηcℓ(z″) − d z″ + (d z′ − (z − z′)²/(2|x|²)), −d/(ηc) the slope
+    at z″; the bracket is `change`."""
+    return paid - reached - step * at + change
+
+
+def penalised_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
+    """Explicit steps, whose slope is that at z, and implicit ones, at the margin after the step."""
+    loss, geometry, fixed = run.learner.loss, run.learner.geometry, run.learner.rate.is_constant()
+    if not isinstance(geometry, Penalised):
+        raise ValueError(f"the theorem {PENALISED.name} is for the penalised geometry, not for {geometry.name}")
+    unit = float(t.eta[0]) if fixed else 1.0  # sums are in units of it
+    weight = t.eta * t.c / unit
+    factors, rounds = np.bincount(t.row, weight, data.rounds), float(t.eta.sum()) / unit
+    goal = Goal(data, loss, factors, penalties(run, rounds), run.first, 1.0 / unit)
+    point, gap, how = (data.check(u), math.inf, "given") if u is not None else goal.best(tol, run.weights)
+    z = data.margins(point)[t.row]
+    paid, rival = weight * each_loss(loss, t.z, t.y), weight * each_loss(loss, z, t.y)
+    at = landings(run, data) if run.learner.update.name == "implicit" else t.z
+    reached = weight * each_loss(loss, at, t.y)
+    off, near = slope_error(loss, -t.step / t.eta, t.c, at, t)
+    inexact = t.eta / unit * (off * np.abs(z - at) + near)
+    exact = bool((off <= INEXACT * np.abs(t.step / t.eta).max()).all())
+    price = penalised_price(paid, reached, t.step / unit, at, t.change / unit) + inexact
+    distance = 0.5 * float((point - run.first) @ (point - run.first)) / unit
+    penalty = goal.penalty(point) / rounds * t.eta / unit
+    name = f"{loss.name} loss"
+    return AppliedTheorem(
+        PENALISED if fixed else PENALISED_RATES,
+        name if fixed else f"{name} times its rate",
+        paid,
+        rival,
+        penalised_bound(rival, penalty, distance, price),
+        Comparator(point, float(rival.sum()), float(np.linalg.norm(point)), gap, how),
+        (Assumption("the loss is convex and the steps are proximal; nothing is asked of the data", exact),),
+        divergence_change(t, z),
+        unit * (rival - paid + price),
+        math.nan,
+        lambda: size_of_terms(t.step, t.q, t.z, z, unit * rival, unit * paid, unit * reached, t.step * at, t.change),
+        notes=(f"the penalty of u: {float(penalty.sum()):.6g}; the price met: {float(price.sum()):.6g}",),
+        share=distance + float(penalty.sum()),
+    )
+
+
+def penalties(run: Run, rounds: float) -> Penalties:
+    """The penalties of each coordinate over all rounds; the intercept has none."""
+    on = np.ones(run.width)
+    if run.intercept:
+        on[-1] = 0.0
+    return Penalties(rounds * run.learner.geometry.l1 * on, rounds * run.learner.geometry.l2 * on)
+
+
+def landings(run: Run, data: Data) -> np.ndarray:
+    """The margin of the row of each round after its step."""
+    again = Run(run.learner, run.features, intercept=run.intercept, start=run.start)
+    loop, keep, out = for_parts(play, *again.parts()[:3]), data.c > 0.0, []
+    while again.rounds < run.rounds:
+        landed = np.zeros(data.rounds)
+        for first, rows, count in data.blocks():
+            part = slice(first, first + count)
+            work = np.empty((3, count))
+            loop(rows, 0, count, data.y[part], data.c[part], *again.parts(), *work, again.tally, Landings(landed[part]))
+        out.append(landed[keep])
+    return np.concatenate(out)
+
+
+class Penalties(NamedTuple):
+    """The factors of |u_i| and of u_i^2/2 for each coordinate."""
+
+    l1: np.ndarray
+    l2: np.ndarray
+
+
+class Goal(NamedTuple):
+    """F(u) = Sigma a loss(u . x, y) + Sigma l1 |u| + Sigma l2/2 u^2 + kappa/2 |u - w_1|^2."""
+
+    data: Data
+    loss: Any
+    a: np.ndarray
+    penalties: Penalties
+    start: np.ndarray
+    kappa: float
+
+    def penalty(self, u: np.ndarray) -> float:
+        """What u pays for its size."""
+        return float(self.penalties.l1 @ np.abs(u) + 0.5 * self.penalties.l2 @ u**2)
+
+    def value(self, u: np.ndarray) -> float:
+        """F(u)."""
+        paid = float(self.a @ each_loss(self.loss, self.data.margins(u), self.data.y))
+        return paid + self.penalty(u) + 0.5 * self.kappa * float((u - self.start) @ (u - self.start))
+
+    def lower(self, u: np.ndarray) -> float:
+        """A lower bound on F: that of the losses' tangents at u, which is attained coordinate by coordinate."""
+        z = self.data.margins(u)
+        r = self.a * each_slope(self.loss, z, self.data.y)
+        v = self.data.combine(r)
+        curved = self.kappa + self.penalties.l2
+        middle = (self.kappa * self.start - v) / curved
+        w = np.sign(middle) * np.maximum(0.0, np.abs(middle) - self.penalties.l1 / curved)
+        ends = v @ w + self.penalty(w) + 0.5 * self.kappa * float((w - self.start) @ (w - self.start))
+        return float(self.a @ each_loss(self.loss, z, self.data.y) - r @ z) + float(ends)
+
+    def best(self, tol: float, last: np.ndarray) -> tuple[np.ndarray, float, str]:
+        """A u near the least F, how far from it F(u) may be, and that in words.
+
+        Where there is an l1, |u| is replaced by a parabola above it, which touches it at the u before.
+        """
+        l1, l2 = self.penalties
+        found, least, lower = last, self.value(last), self.lower(last)
+        size = np.full(last.size, np.inf)
+        for _ in range(REWEIGHTED if l1.any() else 1):
+            with np.errstate(divide="ignore"):
+                metric = self.kappa + l2 + l1 / np.maximum(size, 1e-12)
+            near = best_in_metric(self.data, self.loss, metric, self.a, self.kappa * self.start / metric, tol)
+            u = np.where((l1 > 0.0) & (np.abs(near.u) <= 1e-9), 0.0, near.u)
+            value = self.value(u)
+            lower = max(lower, self.lower(u))
+            if not l1.any():
+                lower = max(lower, value - near.gap)
+            if value < least:
+                found, least = u, value
+            if least - lower <= tol * abs(least):
+                break
+            size = np.abs(u)
+        gap = max(0.0, least - lower)
+        return found, gap, closeness(gap, least)
