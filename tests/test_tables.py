@@ -412,3 +412,21 @@ def test_json_lines_without_a_target_are_predicted_and_counted(tmp_path):
     assert done.exit_code == 0 and "2 rows have no target: they were predicted, not learnt" in done.stderr
     with pytest.raises(ValueError, match="the target is missing"):
         list(open_source(path, "y").chunks())
+
+
+def test_rows_that_end_early_and_comments_above_the_table(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("# where it is from, when\n# and by whom\nx,y,late\n1,2,3\n2,4\n3,6,9\n4,8\n")
+    X, y, names, _, chunks = read(path)
+    assert names == ["x", "late", "late is missing"] and y.tolist() == [2, 4, 6, 8]
+    assert X.tolist() == [[1, 3, 0], [2, 0, 1], [3, 9, 0], [4, 0, 1]]
+    assert chunks[-1].position["short"] == 2 and chunks[0].place(1).endswith("line 5")
+    assert "2 rows have fewer fields than there are columns" in run("learn", path, "--target", "y").stderr
+    path.write_text("# x,y\n1,2\n2,4\n3,6\n")  # which names the columns
+    assert read(path)[2] == ["# x"]
+    path.write_text("x,y\n" + "1,2\n" * 20_000 + "3\n5,6\n")
+    done = run("learn", path, "--target", "y")
+    assert "starting again" in done.stderr and "1 rows have no target" in done.stderr
+    run("learn", path, "--target", "y", "--strict", status=2)
+    path.write_text("x,y\n1,2\n1,2,3\n")
+    assert "3 fields, but there are 2 columns" in run("learn", path, "--target", "y", status=2).stderr

@@ -45,6 +45,8 @@ def counted(position: dict[str, Any] | None) -> Iterator[str]:
     at = position or {}
     if at.get("unlabelled"):
         yield f"{at['unlabelled']:,} rows have no target: they were predicted, not learnt"
+    if at.get("short"):
+        yield f"{at['short']:,} rows have fewer fields than there are columns: the last ones are missing in them"
     if at.get("skipped"):
         yield f"{at['skipped']:,} rows were skipped: a value is missing in them (--missing indicator takes them)"
 

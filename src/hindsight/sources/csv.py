@@ -99,11 +99,11 @@ class CsvSource(TableSource, TextSource):
         X, y, weight = take("X", (room, layout.features)), take("y", room), take("weight", room)
         ids, rows = take("ids", (room, layout.categories), np.int64), take("rows", (room, 3), np.int64)
         deferred, bad = take("deferred", (room + 4096 + fields, 4), np.int64), take("bad", (1024, 6), np.int64)
-        counts, scratch = np.empty(7, np.int64), take("scratch", size + 8 if layout.categories else 8, np.uint8)
+        counts, scratch = np.empty(8, np.int64), take("scratch", size + 8 if layout.categories else 8, np.uint8)
         while True:
             parsers.parse_table(
-                buf, begin, end, final, line, ord(self.separator), layout.roles, layout.dest, layout.dictionary.lookup,
-                scratch, X, y, weight, ids, rows, deferred, bad, counts,
+                buf, begin, end, final, line, ord(self.separator), False, layout.roles, layout.dest,
+                layout.dictionary.lookup, scratch, X, y, weight, ids, rows, deferred, bad, counts,
             )  # fmt: skip
             if counts[parsers.STATUS] != parsers.NO_ROOM or counts[parsers.STOP] > begin:
                 break

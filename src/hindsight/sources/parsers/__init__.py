@@ -9,7 +9,7 @@ bit for bit. Everything also runs as plain Python, where each index is checked (
 from .bits import PAD, QUOTE
 from .lookups import HashLookup, IndexLookup, NameLookup, column_of_name, rehash
 from .numbers import parse_any_number
-from .records import BAD, DEFERRED, DONE, LINE, NO_ROOM, NO_SPACE, ROWS, STATUS, STOP, WIDTH
+from .records import BAD, DEFERRED, DONE, LINE, NO_ROOM, NO_SPACE, ROWS, SHORT, STATUS, STOP, WIDTH
 from .sorting import sort_and_sum
 from .sparse import (
     BAD_SCALE,
@@ -45,7 +45,8 @@ __all__ = [
     "AFTER_QUOTE", "BAD", "BAD_SCALE", "CATEGORY", "DEFERRED", "DONE", "FEATURE", "IGNORE", "IMPORTANCE",
     "INDEX_TOO_HIGH",
     "INDEX_TOO_LOW", "INITIAL_PREDICTION", "LABEL", "LINE", "NOT_ASCENDING", "NOT_A_PAIR", "NO_BAR", "NO_NAME",
-    "NO_NAMESPACE", "NO_ROOM", "NO_SPACE", "OPEN_QUOTE", "PAD", "QUOTE", "REPEATED_INDEX", "ROWS", "STATUS", "STOP",
+    "NO_NAMESPACE", "NO_ROOM", "NO_SPACE", "OPEN_QUOTE", "PAD", "QUOTE", "REPEATED_INDEX", "ROWS", "SHORT",
+    "STATUS", "STOP",
     "TARGET", "TEXT",
     "WEIGHT", "WIDTH", "HashLookup", "IndexLookup", "NameLookup", "SparseRows", "SvmlightGrammar",
     "VowpalWabbitGrammar", "column_of_name", "parse_any_number", "parse_sparse", "parse_table", "rehash",

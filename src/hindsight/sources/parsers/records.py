@@ -4,8 +4,8 @@ from ...kernels.compiler import inlined
 from .bits import CR, LF, SPACE, TAB, byte
 
 # What a parser counts, in `counts`: rows, the position and the line where it stopped, deferred fields, bad rows,
-# columns, and whether it stopped for want of room: for another name, or for what was parsed.
-ROWS, STOP, LINE, DEFERRED, BAD, WIDTH, STATUS = range(7)
+# columns, whether it stopped for want of room (for another name, or for what was parsed), and rows that were too short.
+ROWS, STOP, LINE, DEFERRED, BAD, WIDTH, STATUS, SHORT = range(8)
 DONE, NO_ROOM, NO_SPACE = range(3)
 
 

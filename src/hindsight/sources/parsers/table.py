@@ -4,7 +4,7 @@ from ...kernels.compiler import kernel
 from .bits import CR, LF, QUOTE, SPACE, TAB
 from .lookups import hash_bytes
 from .numbers import MAX_WHOLE, parse_number
-from .records import DONE, NO_ROOM, STATUS, add_bad, add_row, count, defer, is_space
+from .records import DONE, NO_ROOM, SHORT, STATUS, add_bad, add_row, count, defer, is_space
 
 IGNORE, FEATURE, TARGET, WEIGHT, CATEGORY, TEXT = range(6)  # roles of a column; text is always deferred
 TOO_FEW, TOO_MANY, OPEN_QUOTE, AFTER_QUOTE = range(4)  # what is wrong with a record
@@ -12,16 +12,17 @@ TOO_FEW, TOO_MANY, OPEN_QUOTE, AFTER_QUOTE = range(4)  # what is wrong with a re
 
 @kernel
 def parse_table(
-    buf, i, end, final, line, sep, roles, dest, names, scratch, X, y, weight, ids, rows, deferred, bad, counts
+    buf, i, end, final, line, sep, pad, roles, dest, names, scratch, X, y, weight, ids, rows, deferred, bad, counts
 ):
     """Whole records from buf[i:end].
 
+    pad : whether a record that is too short is taken, with empty fields at its end; these are counted.
     roles, dest : of each column, what it is and where it goes: for a feature the column of X, for a category the column
     of ids, which is one below its namespace in `names`.
     deferred : row, column, first byte and end of fields that are empty or not plain numbers.
     bad : first byte, end, line, what is wrong, and the number of fields.
     """
-    width, r, deferreds, bads = roles.size, 0, 0, 0
+    width, r, deferreds, bads, short = roles.size, 0, 0, 0, 0
     blank = SPACE if sep != SPACE else TAB
     known = names.used[0]
     counts[STATUS] = DONE
@@ -121,7 +122,14 @@ def parse_table(
         if i < end:
             i += 2 if buf[i] == CR and buf[i + 1] == LF else 1
             line += 1
-        if wrong < 0 and c != width:
+        if wrong < 0 and c < width and pad:
+            short += 1
+            for k in range(c, width):
+                if roles[k] == CATEGORY:
+                    ids[r, dest[k]] = -1
+                if roles[k] != IGNORE:
+                    deferreds = defer(deferred, deferreds, r, k, stop, stop)
+        elif wrong < 0 and c != width:
             wrong = TOO_FEW if c < width else TOO_MANY
         if wrong >= 0:
             bads = add_bad(bad, bads, first, stop, at, wrong, c, c)
@@ -130,3 +138,4 @@ def parse_table(
             r = add_row(rows, r, first, stop, at)
         known = names.used[0]
     count(counts, r, i, line, deferreds, bads, known)
+    counts[SHORT] = short

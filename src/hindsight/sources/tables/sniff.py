@@ -39,12 +39,15 @@ class Dialect:
         What stands around fields that hold a separator.
     header : bool
         Whether the first record names the columns.
+    comments : bool
+        Whether lines that begin with # stand before the table.
     """
 
     encoding: str = "utf-8"
     separator: str = ","
     quote: str = '"'
     header: bool = True
+    comments: bool = False
 
 
 def sniff_format(head: bytes) -> str:
@@ -134,18 +137,26 @@ def sniff_dialect(
     Examples
     --------
     >>> sniff_dialect(b"name;size\\nA;1,5\\nB;2,5\\n")
-    Dialect(encoding='utf-8', separator=';', quote='"', header=True)
+    Dialect(encoding='utf-8', separator=';', quote='"', header=True, comments=False)
     >>> sniff_dialect(b"1,2,3\\n4,5,6\\n").header
     False
     """
     encoding = encoding or sniff_encoding(head)
     text = decoded(head, encoding)
     text = text if "\n" not in text[:DIALECT] else text[:DIALECT]
+    table = re.sub(r"\A(?:#[^\r\n]*(?:\r\n|\r|\n))+", "", text)
+    if table and table != text:
+        separator = separator or sniff_separator(table, believed)
+        above, first = text[: len(text) - len(table)].splitlines()[-1], table.splitlines()[0]
+        if above.count(separator) == first.count(separator):  # it names the columns
+            table = text
+    comments = table != text
+    text = table
     separator = separator or sniff_separator(text, believed)
     quote = sniff_quote(text, separator)
     if header is None:
         header = sniff_header(records(text, separator, quote), named)
-    return Dialect(encoding, separator, quote, header)
+    return Dialect(encoding, separator, quote, header, comments)
 
 
 def sniff_quote(text: str, separator: str) -> str:

@@ -102,6 +102,8 @@ class Decisions:
 
     def disproved(self, where: str, unit: str, number: int, column: str, reason: str) -> DisprovedError:
         """The error of a row that is not as the rows before it had shown."""
+        if not column:
+            return DisprovedError(f"{where}, {unit} {number}: {reason}, unlike all rows before")
         return DisprovedError(
             f"{where}, {unit} {number}, column {column!r}: {reason}, unlike all rows before: say what the column holds "
             f"with --types {column}:category (or number, date, text, ignore)"

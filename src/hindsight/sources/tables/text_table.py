@@ -55,7 +55,7 @@ class TextTable(CsvSource):
         self.decisions: Decisions | None = None
         self.renamed: list[str] = []
         self.sums: list[str] = []
-        self.unlabelled = self.skipped = 0
+        self.unlabelled = self.skipped = self.short = 0
         self.looking = self.follows = False
         super().__init__(paths, replace(strict_options(options), header=self.dialect.header), self.dialect.separator)
 
@@ -70,6 +70,8 @@ class TextTable(CsvSource):
     def _read_header(self, reader: BlockReader) -> None:
         reader.skip_bom()
         where, header = reader.stream.where, self.dialect.header
+        if self.dialect.comments:
+            skip_comments(reader)
         record, stop, line = self._record(reader, False)
         while not record and stop > reader.begin:  # blank lines
             reader.take_header(stop, line)
@@ -224,11 +226,11 @@ class TextTable(CsvSource):
         take = self.pool.take
         X, rows = take("X", (room, int((roles == parsers.FEATURE).sum()))), take("rows", (room, 3), np.int64)
         deferred = take("cells", (room * fields + fields, 4), np.int64)
-        bad, counts = take("bad", (1024, 6), np.int64), np.empty(7, np.int64)
+        bad, counts = take("bad", (1024, 6), np.int64), np.empty(8, np.int64)
         nothing = np.empty(room)
         parsers.parse_table(
-            buf, begin, end, final, line, ord(self.separator), roles, dest, _NAMES.lookup, np.zeros(8, np.uint8), X,
-            nothing, nothing, np.empty((room, 0), np.int64), rows, deferred, bad, counts,
+            buf, begin, end, final, line, ord(self.separator), True, roles, dest, _NAMES.lookup, np.zeros(8, np.uint8),
+            X, nothing, nothing, np.empty((room, 0), np.int64), rows, deferred, bad, counts,
         )  # fmt: skip
         r = int(counts[parsers.ROWS])
         found, faults = deferred[: counts[parsers.DEFERRED]], bad[: counts[parsers.BAD]]
@@ -260,7 +262,8 @@ class TextTable(CsvSource):
         if self.table is None:
             parsed = super()._parse(buf, begin, end, final, line)
             for bad in parsed.bad:
-                if bad.column and not self.decisions.complete and bad.column != self.options.weight:
+                known = self.decisions.complete or bad.column == self.options.weight
+                if not known and (bad.column or "but there are" in bad.reason):
                     raise self._disproved(bad)
             return parsed
         X, rows, deferred, counts, broken = self._split(buf, begin, end, final, line, self.roles)
@@ -278,7 +281,9 @@ class TextTable(CsvSource):
         faults.sort(key=lambda row: row.place)
         self.unlabelled += found.unlabelled
         self.skipped += found.skipped
+        self.short += int(counts[parsers.SHORT])
         more: Position = {"unlabelled": self.unlabelled, "skipped": self.skipped, "sums": self.table.write_sums()}
+        more |= {"short": self.short} if self.short else {}
         stop, line = int(counts[parsers.STOP]), int(counts[parsers.LINE])
         kept = rows[found.keep]
         return ParsedRows(found.X, found.y, found.weight, kept, stop, line, self.table.width, faults, more)
@@ -314,6 +319,7 @@ class TextTable(CsvSource):
         if self.table is not None:
             at = start or {}
             self.unlabelled, self.skipped = at.get("unlabelled", 0), at.get("skipped", 0)
+            self.short = at.get("short", 0)
             if not self.table.frozen:
                 self.table.read_sums(at.get("sums") or first_sums(self))
         return super()._chunks(start)
@@ -359,6 +365,14 @@ class TextTable(CsvSource):
         if self.table is None:
             return super().resolved_options()
         return {"features": list(self.table.encoders), "ignore": [], "categorical": [], "types": {}}
+
+
+def skip_comments(reader: BlockReader) -> None:
+    """Take the lines before the table that begin with #."""
+    while reader.begin < reader.end and reader.buf[reader.begin] == ord("#"):
+        rest = reader.buf[reader.begin : reader.end].tobytes()
+        size = len(rest.splitlines(keepends=True)[0])
+        reader.take_header(reader.begin + size, reader.line + 1)
 
 
 _NAMES = NameDictionary()
