@@ -766,14 +766,14 @@ def winnow_met(
     X: Rows, y: Column, played: Played, u: Sequence[float], delta: float, *, geometry: str = "simplex",
     radius: float = 1.0, weight: Column | None = None, bias: float = 0.0,
 ) -> tuple[float, float]:  # fmt: skip
-    """M <= (D(u, w_1) - D(u, w_{T+1}) + eta H_delta)/(eta delta - N), N the mean of ln sum p e^(eta c y x) over M."""
+    """M <= (D(u, w_1) + eta H_delta)/(eta delta - N), N the mean of ln sum p e^(eta c y x) over the mistakes."""
     run, eta = list(rounds(X, y, played, weight, bias)), constant(played)
     space: dict[str, Any] = {"geometry": geometry, "radius": radius}
     thetas = duals(X, y, played, weight=weight, bias=bias, **space)
     wrong = [(r, theta) for r, theta in zip(run, thetas, strict=False) if r.y * r.z <= 0.0]
     made = math.fsum(r.c for r, _ in wrong)
     if made == 0.0:
-        return 0.0, 0.0
+        return 0.0, math.inf
     hinge = math.fsum(r.c * max(0.0, delta - r.y * dot(u, r.x)) for r, _ in wrong)
     grown = []
     for r, theta in wrong:
@@ -781,7 +781,7 @@ def winnow_met(
         step = -eta * r.c * r.y
         grown.append(cumulant(theta, step, seen) - step * dot(read(theta, geometry), seen))
     below = eta * delta - math.fsum(grown) / made
-    above = divergence_to(u, thetas[0], **space) - divergence_to(u, thetas[-1], **space) + eta * hinge
+    above = divergence_to(u, thetas[0], **space) + eta * hinge
     return made, above / below if below > 0.0 else math.inf
 
 
