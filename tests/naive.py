@@ -645,6 +645,8 @@ def divergence_to(u: Sequence[float], theta: Vector, geometry: str = "euclidean"
 
 def telescoped(far: Sequence[float], rates: Sequence[float]) -> float:
     """D_1/eta_1 + sum over t >= 2 of D_t (1/eta_t - 1/eta_{t-1}) - D_{T+1}/eta_T."""
+    if math.isinf(far[0]):
+        return math.inf
     between = [d * (1.0 / b - 1.0 / a) for d, a, b in zip(far[1:-1], rates[:-1], rates[1:], strict=True)]
     return math.fsum([far[0] / rates[0], *between, -far[-1] / rates[-1]])
 
@@ -713,7 +715,7 @@ def eg_met(
     run, eta = list(rounds(X, y, played, weight, bias)), constant(played)
     space: dict[str, Any] = {"geometry": geometry, "radius": radius}
     thetas = duals(X, y, played, weight=weight, bias=bias, **space)
-    far = divergence_to(u, thetas[0], **space) - divergence_to(u, thetas[-1], **space)
+    far = telescoped([divergence_to(u, theta, **space) for theta in (thetas[0], thetas[-1])], [eta])
     rival = []
     for r, theta in zip(run, thetas, strict=False):
         step, top = eta * r.c * (r.z - r.y), dual_square(r.x, geometry, radius)
@@ -722,7 +724,7 @@ def eg_met(
             met = min(top, 2.0 * (cumulant(theta, step, spread(r.x, geometry, radius)) + noise) / step**2)
         shrink = 1.0 - eta * r.c * met
         rival.append(r.c * (dot(u, r.x) - r.y) ** 2 / shrink if shrink > 0.0 else math.inf)
-    return math.fsum(r.c * (r.z - r.y) ** 2 for r in run), math.fsum(rival) + 2.0 * far / eta
+    return math.fsum(r.c * (r.z - r.y) ** 2 for r in run), math.fsum(rival) + 2.0 * far
 
 
 def convex_met(
@@ -737,6 +739,16 @@ def convex_met(
     price = math.fsum(0.5 * r.eta * (r.c * r.slope) ** 2 * dual_square(r.x, geometry, radius) for r in run)
     far = distances(X, y, played, u, weight=weight, bias=bias, **space)
     return measured, rival + price + telescoped(far, played.rates)
+
+
+def step_length(after: Vector, before: Vector) -> float:
+    """RE(w_{t+1}|w_t) by the dual vectors, where weights may underflow."""
+    q, p = read(after, "simplex"), read(before, "simplex")
+    found = relative_entropy(q, p)
+    if math.isfinite(found):
+        return found
+    shift = log_sum(after) - log_sum(before)
+    return math.fsum(c * (a - b - shift) for a, b, c in zip(after, before, q, strict=True) if c > 0.0)
 
 
 def proximal(
@@ -755,7 +767,7 @@ def proximal(
     prices = []
     for r, before, after in zip(run, thetas[:-1], thetas[1:], strict=True):
         p, q = read(before, geometry), read(after, geometry)
-        moved_by = divergence(q, p) if geometry == "euclidean" else relative_entropy(q, p)
+        moved_by = divergence(q, p) if geometry == "euclidean" else step_length(after, before)
         landed = dot(q, spread(r.x, geometry, radius))
         prices.append(r.c * (loss(rule, r.z, r.y) - loss(rule, landed, r.y)) - moved_by / r.eta)
     far = [divergence_to(u, theta, **space) for theta in thetas]
@@ -764,9 +776,12 @@ def proximal(
 
 def winnow_met(
     X: Rows, y: Column, played: Played, u: Sequence[float], delta: float, *, geometry: str = "simplex",
-    radius: float = 1.0, weight: Column | None = None, bias: float = 0.0,
+    radius: float = 1.0, weight: Column | None = None, bias: float = 0.0, noise: float = 0.0,
 ) -> tuple[float, float]:  # fmt: skip
-    """M <= (D(u, w_1) + eta H_delta)/(eta delta - N), N the mean of ln sum p e^(eta c y x) over the mistakes."""
+    """M <= (D(u, w_1) + eta H_delta)/(eta delta - N), N the mean of ln sum p e^(eta c y x) over the mistakes.
+
+    With `noise` each logarithm is larger by so much, as it is where that is what is known of it.
+    """
     run, eta = list(rounds(X, y, played, weight, bias)), constant(played)
     space: dict[str, Any] = {"geometry": geometry, "radius": radius}
     thetas = duals(X, y, played, weight=weight, bias=bias, **space)
@@ -779,7 +794,7 @@ def winnow_met(
     for r, theta in wrong:
         seen = spread(r.x, geometry, radius)
         step = -eta * r.c * r.y
-        grown.append(cumulant(theta, step, seen) - step * dot(read(theta, geometry), seen))
+        grown.append(noise + cumulant(theta, step, seen) - step * dot(read(theta, geometry), seen))
     below = eta * delta - math.fsum(grown) / made
     above = divergence_to(u, thetas[0], **space) + eta * hinge
     return made, above / below if below > 0.0 else math.inf

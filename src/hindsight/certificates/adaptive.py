@@ -86,7 +86,7 @@ def lazy_steps(
     u, half, gap, how, notes = sought(run, data, t, on, metric.a, u, tol)
     z = data.margins(u)[t.row]
     rival = c * each_loss(loss, z, t.y)
-    off, near = slope_error(loss, s, c, after, t.y, 8.0 * EPS * (np.abs(t.z) + np.abs(t.q * s) + np.abs(t.y)))
+    off, near = slope_error(loss, s, c, after, t.y, 8.0 * EPS * (np.abs(t.z) + np.abs(q * s) + np.abs(t.y)))
     idle = (s == 0.0) & (off > 0.0)  # no step was made: the round is paid for
     price = theorems.running_price(paid, c * each_loss(loss, after, t.y), s, t.z - after, q)
     price = np.where(idle, paid, price + off * np.abs(z - after) + near)

@@ -116,14 +116,13 @@ def seek(
     geometry = run.learner.geometry
     kappa = factor / float(t.eta[-1])
     if u is None:
-        start = run.first
-        where = space(geometry, data.width, start)
-        if not run.learner.rate.is_constant():
-            late = np.bincount(t.row, t.step * (1.0 - t.eta[-1] / t.eta), data.rounds)
-            start = where.point(-data.combine(late), 1.0)[0]
-        best = rivals.best(data, loss, geometry, kappa, factors, start, tol)
+        around, fixed = None, run.learner.rate.is_constant()
+        if not fixed:
+            around = -data.combine(np.bincount(t.row, t.step * (1.0 - t.eta[-1] / t.eta), data.rounds))
+        best = rivals.best(data, loss, geometry, kappa, factors, run.first, tol, around=around)
         how = closeness(best.gap, best.objective) if loss.convex else "found"
-        return best.u, where.divergence(best.u), best.gap, how, best.notes
+        divergence = best.divergence if fixed else space(geometry, data.width, run.first).divergence(best.u)
+        return best.u, divergence, best.gap, how, best.notes
     given = rivals.fixed(data, loss, geometry, u, kappa, factors, run.first)
     return given.u, given.divergence, math.inf, "given", ()
 

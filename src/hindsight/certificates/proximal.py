@@ -45,9 +45,9 @@ def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> App
         Comparator(u, unit * float(own.sum()), float(np.linalg.norm(u)), unit * gap, how),
         (Assumption("the loss is convex and steps are implicit; nothing is asked of the data", True),),
         divergence_change(t, z),
-        eta * (own - reached + stray) - moved,
+        lemma(run, t, z, eta * (own - reached + stray)),
         divergence,
-        lambda: size_of_terms(t.step, t.q, t.z, z, eta * own, eta * reached, moved),
+        lambda: size_of_terms(t.step, t.q, t.z, z, eta * own, eta * reached, moved, eta * stray),
         notes=(*notes, f"the price met: {unit * price.sum():.6g}"),
         share=first,
     )
@@ -56,12 +56,24 @@ def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> App
     return replace(case, met=met) if run.learner.rate.is_constant() else met
 
 
+def lemma(run: Run, t: Rounds, z: np.ndarray, promised: np.ndarray) -> np.ndarray:
+    """At most this much is added to D(u, w) by an implicit step, `promised` being what the slope it took promises.
+
+    The change is step (z'' - u.x) - D(w', w), of which the first part is at most what is promised. In the Euclidean
+    geometry D(w', w) is known from the step. Elsewhere it is what is left, and must be at least 0.
+    """
+    if not run.learner.geometry.multiplicative:
+        return promised - 0.5 * t.step**2 * t.q
+    along = t.step * (t.after - z)
+    return np.where(along > promised, divergence_change(t, z) - (along - promised), along)
+
+
 def landing(run: Run, t: Rounds) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The margin of each row after its step, how far off that may be, and at least how far the step went, D(w', w)."""
     geometry = run.learner.geometry
     if not geometry.multiplicative:
         after = t.z + t.step * t.q
-        width = 8.0 * EPS * (np.abs(t.z) + np.abs(t.q * t.step / t.eta) + np.abs(t.y))
+        width = 8.0 * EPS * (np.abs(t.z) + np.abs(t.step * t.q) + np.abs(t.y))
         return after, width, 0.5 * t.step**2 * t.q
     reach = 2.0 * geometry.radius * t.top * (t.rounding + EPS * (8.0 + 2.0 * run.width))
     far = t.step * t.after - t.change - rounding(run, t, geometry.radius)
