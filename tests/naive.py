@@ -687,11 +687,10 @@ def beyond_line(a: float) -> float:
     """e^a - 1 - a."""
     if abs(a) > 0.1:
         return math.expm1(a) - a
-    term, total = 0.5 * a * a, []
-    for k in range(3, 20):
-        total.append(term)
-        term *= a / k
-    return math.fsum(total)
+    term, total, k = 0.5 * a * a, 0.0, 3
+    while total + term != total:
+        total, term, k = total + term, term * a / k, k + 1
+    return total
 
 
 def cumulant(theta: Vector, step: float, seen: Vector) -> float:
@@ -798,6 +797,32 @@ def winnow_met(
     below = eta * delta - math.fsum(grown) / made
     above = divergence_to(u, thetas[0], **space) + eta * hinge
     return made, above / below if below > 0.0 else math.inf
+
+
+def penalised(
+    X: Rows, y: Column, u: Sequence[float], *, rule: str, l2: float, rates: Column, shrink: bool,
+    weight: Column | None = None, start: Column | None = None,
+) -> tuple[float, float]:  # fmt: skip
+    """Explicit steps with a penalty l2 |w|^2/2, as part of the gradient or (`shrink`) by a division after the step.
+
+    sum c loss(w_t) + l2 |w|^2/2 <= sum c loss(u) + l2 |u|^2/2 + sum (D_t - D_{t+1})/eta_t + sum eta_t |g|^2/2
+    - l2/2 sum |u - w|^2, w and g being w_t and v + l2 w_t, or w_{t+1} and v.
+    """
+    w = [0.0] * len(u) if start is None else [float(v) for v in start]
+    paid, own, far = [], [], [divergence(u, w)]
+    for i, x in enumerate(X):
+        c, eta, z = 1.0 if weight is None else float(weight[i]), float(rates[i]), dot(w, x)
+        v = [c * slope(rule, z, y[i]) * a for a in x]
+        step = v if shrink else [a + l2 * b for a, b in zip(v, w, strict=True)]
+        after = moved(w, eta, step)
+        after = [a / (1.0 + eta * l2) for a in after] if shrink else after
+        held = after if shrink else w
+        paid.append(c * loss(rule, z, y[i]) + 0.5 * l2 * square(held))
+        own.append(c * loss(rule, dot(u, x), y[i]) + 0.5 * l2 * square(u))
+        own.append(0.5 * eta * square(step) - l2 * divergence(u, held))
+        w = after
+        far.append(divergence(u, w))
+    return math.fsum(paid), math.fsum(own) + telescoped(far, [float(v) for v in rates])
 
 
 # --- self-check: every bound over random and hand-made streams --------------------------------------------------------
@@ -912,6 +937,15 @@ def random_stream(rng: random.Random, check: Check) -> None:
             for u in rivals:
                 least = (1.0 + square(u)) / min(played.rates)
                 check(f"implicit {geometry}", proximal(X, y, played, u, rule=rule, **space, **data), least)
+
+    rule, rates = rng.choice(rules), [0.3 * rng.random() / max(1.0, x2) for _ in range(rows)]
+    u, first_w = draw_set(rng, width, "euclidean", 1.0), draw_set(rng, width, "euclidean", 1.0)
+    y = [draw_target(rng, rule, dot(u, x)) for x in seen]
+    for shrink in (False, True):
+        pair = penalised(
+            seen, y, u, rule=rule, l2=rng.choice([0.0, 0.1, 3.0]), rates=rates, shrink=shrink, weight=c, start=first_w
+        )
+        check(f"penalised, {'shrink' if shrink else 'gradient'}", pair, (square(u) + square(first_w)) / min(rates))
 
     y, played, rivals = learn("perceptron", "euclidean", eta=rng.choice([1.0, 0.1]))
     for u in rivals:

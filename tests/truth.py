@@ -16,7 +16,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -183,7 +183,7 @@ class Seen:
         each = 32.0 * EPS * (s.width + 8.0)
         return (8.0 * self.moved + len(rates) * each) / min(rates)
 
-    @property
+    @cached_property
     def duals(self) -> list[list[float]]:
         """theta_1 .. theta_{T+1}, by the slopes of the run."""
         return naive.duals(self.X, self.y, self.played, **self.data, **self.stream.space)
@@ -468,13 +468,16 @@ def audit(seen: Seen, run: Run, u: np.ndarray | None, out: Outcome) -> Certifica
     out.verdicts.append(c.verdict)
     delta, case = found[0].margin if found else None, cases[0]
     noise = seen.noise(c.rival.u) + (seen.drift(c.rival.u) / EQUAL if c.theorem in (*MET, *PROXIMAL) else 0.0)
+    if c.theorem in PROXIMAL:
+        noise += kinks(seen, c.rival.u) / EQUAL
     try:
         measured, bound = expected(seen, c.theorem, c.rival.u, delta)
         if case.met is not None and case.applies:
             other = expected(seen, case.theorem, c.rival.u, delta)
             out.near("wrong measure", f"{case.theorem.name}, measured", float(case.measured.sum()), other[0], seen.size)
             if not at_the_edge(seen, 5e-7):
-                out.near("wrong bound", case.theorem.name, float(case.bound[-1]), other[1], seen.noise(c.rival.u))
+                size = noise if case.theorem in PROXIMAL else seen.noise(c.rival.u)
+                out.near("wrong bound", case.theorem.name, float(case.bound[-1]), other[1], size)
             if c.quantity == case.quantity and not c.bound <= case.bound[-1]:
                 out.say("not the smallest", f"{c.theorem.name}: {c.bound!r}, {case.theorem.name}: {case.bound[-1]!r}")
     except ValueError as error:
@@ -491,8 +494,6 @@ def audit(seen: Seen, run: Run, u: np.ndarray | None, out: Outcome) -> Certifica
             if not at_the_edge(seen, 5e-7):
                 if c.theorem in ROUGH:  # normalisers are only known to a rounding
                     bound = min(c.bound, max(bound, roughly(seen, c.theorem, c.rival.u, delta)))
-                if c.theorem is adaptive_theorems.PROXIMAL_MET or c.theorem is adaptive_theorems.PROXIMAL:
-                    noise += kinks(seen, c.rival.u) / EQUAL
                 out.near("wrong bound", c.theorem.name, c.bound, bound, noise)
             out.under(c.theorem.name, c.measured, c.bound, seen.size)
         out.near("wrong slack", "slack", c.slack, c.bound - c.measured)
