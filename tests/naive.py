@@ -610,7 +610,7 @@ def glm_tron(
     return measured, (2.0 * divergence(u, played.start) + carried) / below if planted else math.inf
 
 
-# --- what the run met: last distances, norms and normalisers of their own rounds ---------------------------------------
+# --- what the run met: last distances, norms and normalisers of their own rounds -------------------------------------
 
 
 def duals(

@@ -121,13 +121,8 @@ def test_glm_tron_void_beyond_its_rate_and_where_nothing_is_planted():
 
 UNIT = 0.5 + 0.5 * SIGN
 NO_THEOREM = {
-    "absolute at falling rates": (L.descent("absolute", update="implicit", power=0.5), Y),
-    "logistic, balanced": (L.descent("logistic", "balanced", update="implicit", radius=2.0), UNIT),
-    "hinge, simplex": (L.descent("hinge", "simplex", update="implicit"), SIGN),
-    "absolute, simplex": (L.descent("absolute", "simplex", update="implicit"), Y),
-    "implicit square at falling rates": (L.widrow_hoff(0.1, "implicit", power=0.5), Y),
-    "implicit EG": (L.eg(0.1, 2.0, update="implicit"), Y),
-    "implicit EG on the simplex": (L.eg(0.1, None, update="implicit"), Y),
+    "scale-free at falling rates": (L.descent("absolute", "scale-free", update="implicit", power=0.5), Y),
+    "Winnow at falling rates": (L.winnow(0.1, power=0.5), SIGN),
 }
 
 
@@ -150,6 +145,13 @@ PROXIMAL = {
     "absolute": (L.descent("absolute", update="implicit"), Y),
     "logistic": (L.descent("logistic", update="implicit"), UNIT),
     "hinge": (L.descent("hinge", update="implicit"), SIGN),
+    "absolute at falling rates": (L.descent("absolute", update="implicit", power=0.5), Y),
+    "logistic, balanced": (L.descent("logistic", "balanced", update="implicit", radius=2.0), UNIT),
+    "hinge, simplex": (L.descent("hinge", "simplex", update="implicit"), SIGN),
+    "absolute, simplex, falling rates": (L.descent("absolute", "simplex", update="implicit", power=0.5), Y),
+    "implicit square at falling rates": (L.widrow_hoff(0.1, "implicit", power=0.5), Y),
+    "implicit EG": (L.eg(0.1, 2.0, update="implicit"), Y),
+    "implicit EG on the simplex": (L.eg(0.1, None, update="implicit"), Y),
 }
 
 
@@ -157,21 +159,12 @@ PROXIMAL = {
 def test_implicit_descent_holds_and_follows_its_potential(name):
     learner, y = PROXIMAL[name]
     run, data = trained(learner, y=y)
+    geometry = learner.geometry.name, learner.geometry.radius
     for u in (None, np.array([0.1, 0.2, 0.3, 0.4])):
         c = certify_run(run, data, u=u)
-        assert c.verdict is Verdict.HOLDS and c.theorem.name == "implicit descent"
-        assert c.path[-1].potential == pytest.approx(0.5 * float(((c.rival.u - run.weights) ** 2).sum()), rel=1e-9)
-
-
-@pytest.mark.parametrize("name", NO_THEOREM)
-def test_the_potential_is_a_distance_even_where_no_theorem_covers_the_run(name):
-    learner, y = NO_THEOREM[name]
-    run, data = trained(learner, y=y)
-    u = np.array([0.1, 0.2, 0.3, 0.4])
-    geometry = {"Euclidean": "euclidean", "Simplex": "simplex", "Balanced": "balanced"}[type(learner.geometry).__name__]
-    c = certify_run(run, data, u=u)
-    want = naive.divergence(u.tolist(), run.weights.tolist(), geometry, learner.geometry.radius)
-    assert c.path[-1].potential == pytest.approx(want, rel=1e-9) or math.isnan(c.path[-1].potential)
+        assert c.verdict is Verdict.HOLDS and c.theorem.name.startswith("implicit descent")
+        want = naive.divergence(c.rival.u.tolist(), run.weights.tolist(), *geometry)
+        assert c.path[-1].potential == pytest.approx(want, rel=1e-9)
 
 
 def test_winnow_at_changing_rates_is_uncheckable():
@@ -216,22 +209,22 @@ def test_equality_is_said():
 
 
 THEOREMS = [
-    (L.widrow_hoff(0.01, "explicit"), Y, theorems.WIDROW_HOFF),
-    (L.descent("square", eta=0.01), Y, theorems.WIDROW_HOFF),
-    (L.widrow_hoff(0.01, "explicit", power=0.5), Y, theorems.WIDROW_HOFF_RATES),
-    (L.widrow_hoff(10.0, "implicit"), Y, theorems.IMPLICIT),
-    (L.eg(0.01, 2.0), Y, theorems.EG),
-    (L.eg(0.01, None), Y, theorems.EG),
-    (L.eg(0.01, 2.0, power=0.5), Y, theorems.CONVEX_RATES),
-    (L.descent("absolute"), Y, theorems.CONVEX),
-    (L.descent("hinge", "simplex"), SIGN, theorems.CONVEX),
-    (L.descent("perceptron", eta=2.0), SIGN, theorems.CONVEX),
-    (L.descent("logistic", "balanced", power=0.5), UNIT, theorems.CONVEX_RATES),
+    (L.widrow_hoff(0.01, "explicit"), Y, theorems.WIDROW_HOFF_MET),
+    (L.descent("square", eta=0.01), Y, theorems.WIDROW_HOFF_MET),
+    (L.widrow_hoff(0.01, "explicit", power=0.5), Y, theorems.WIDROW_HOFF_PLAIN),
+    (L.widrow_hoff(10.0, "implicit"), Y, theorems.IMPLICIT_MET),
+    (L.eg(0.01, 2.0), Y, theorems.EG_MET),
+    (L.eg(0.01, None), Y, theorems.EG_MET),
+    (L.eg(0.01, 2.0, power=0.5), Y, theorems.CONVEX_PLAIN),
+    (L.descent("absolute"), Y, theorems.CONVEX_MET),
+    (L.descent("hinge", "simplex"), SIGN, theorems.CONVEX_MET),
+    (L.descent("perceptron", eta=2.0), SIGN, theorems.CONVEX_MET),
+    (L.descent("logistic", "balanced", power=0.5), UNIT, theorems.CONVEX_PLAIN),
     (L.perceptron(), SIGN, theorems.PERCEPTRON_NOISY),
     (L.winnow(0.01), SIGN, theorems.WINNOW),
     (L.winnow(0.01, balanced=False), SIGN, theorems.WINNOW),
-    (L.glm_tron("logistic"), UNIT, theorems.CONVEX),
-    (L.glm_tron("identity", 0.01), Y, theorems.CONVEX),
+    (L.glm_tron("logistic"), UNIT, theorems.CONVEX_MET),
+    (L.glm_tron("identity", 0.01), Y, theorems.CONVEX_MET),
 ]
 
 

@@ -89,7 +89,9 @@ def certify_run(
     apply = applied_theorem(run, planted)
     rounds = replay(run, data)
     case = smallest(plain := apply(run, data, rounds, u, tol))
-    if case is not plain and not _lemma(case, run, rounds)[2]:  # then what the steps took off the potential is not shown
+    if (
+        case is not plain and not _lemma(case, run, rounds)[2]
+    ):  # then what the steps took off the potential is not shown
         case = plain
     scale = float((rounds.c * rounds.y**2).sum())
     measured, bound = float(case.measured.sum()), float(case.bound[-1])
