@@ -45,7 +45,7 @@ def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> App
         Comparator(u, unit * float(own.sum()), float(np.linalg.norm(u)), unit * gap, how),
         (Assumption("the loss is convex and steps are implicit; nothing is asked of the data", True),),
         divergence_change(t, z),
-        lemma(run, t, z, eta * (own - reached + stray)),
+        lemma(run, t, z, eta * (own - reached + stray), eta * (np.abs(own) + np.abs(reached))),
         divergence,
         lambda: size_of_terms(t.step, t.q, t.z, z, eta * own, eta * reached, moved, eta * stray),
         notes=(*notes, f"the price met: {unit * price.sum():.6g}"),
@@ -56,16 +56,19 @@ def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> App
     return replace(case, met=met) if run.learner.rate.is_constant() else met
 
 
-def lemma(run: Run, t: Rounds, z: np.ndarray, promised: np.ndarray) -> np.ndarray:
+def lemma(run: Run, t: Rounds, z: np.ndarray, promised: np.ndarray, size: np.ndarray) -> np.ndarray:
     """At most this much is added to D(u, w) by an implicit step, `promised` being what the slope it took promises.
 
-    The change is step (z'' - u.x) - D(w', w), of which the first part is at most what is promised. In the Euclidean
-    geometry D(w', w) is known from the step. Elsewhere it is what is left, and must be at least 0.
+    The change is step (z'' - u.x) - D(w', w), of which the first part is at most what is promised, a difference of terms
+    of some size. In the Euclidean geometry D(w', w) is known from the step. Elsewhere it is what is left, and must be at
+    least 0.
     """
     if not run.learner.geometry.multiplicative:
         return promised - 0.5 * t.step**2 * t.q
     along = t.step * (t.after - z)
-    return np.where(along > promised, divergence_change(t, z) - (along - promised), along)
+    over = along - promised
+    beyond = over > 1e-12 * (size + np.abs(t.step) * (np.abs(t.after) + np.abs(z)))
+    return np.where(beyond, divergence_change(t, z) - over, along)
 
 
 def landing(run: Run, t: Rounds) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
