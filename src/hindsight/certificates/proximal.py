@@ -59,9 +59,9 @@ def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> App
 def lemma(run: Run, t: Rounds, z: np.ndarray, promised: np.ndarray, size: np.ndarray) -> np.ndarray:
     """At most this much is added to D(u, w) by an implicit step, `promised` being what the slope it took promises.
 
-    The change is step (z'' - u.x) - D(w', w), of which the first part is at most what is promised, a difference of terms
-    of some size. In the Euclidean geometry D(w', w) is known from the step. Elsewhere it is what is left, and must be at
-    least 0.
+    The change is step (z'' - u.x) - D(w', w), of which the first part is at most what is promised, a difference of
+    terms of some size. In the Euclidean geometry D(w', w) is known from the step. Elsewhere it is what is left, and
+    must be at least 0.
     """
     if not run.learner.geometry.multiplicative:
         return promised - 0.5 * t.step**2 * t.q
