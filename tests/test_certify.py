@@ -490,9 +490,7 @@ def test_no_rival_is_better_by_more_than_the_gap(learner, y, theorem):
     """But for the last distance, which is taken off once u is found."""
     run, data = trained(learner, y=y)
     best = certify_run(run, data)
-    last = (1.0 if "convex" in theorem.anchor or "descent" in theorem.name else learner.loss.scale) * learner.rate.at(
-        24.0
-    )
+    last = learner.rate.at(24.0) * (1.0 if "descent" in theorem.name else learner.loss.scale)
     times = {theorems.EG_MET: 2.0, theorems.IMPLICIT_MET: 1.0 + last * run.facts.weight_x2}.get(theorem, 1.0)
 
     def without_last(c):
