@@ -289,7 +289,9 @@ def lazy(rng, loss, geometry):
         if loss == "perceptron":
             mistakes, bound = naive.perceptron_bound(rows, y, c, a, rounds, u)
             return mistakes, min(bound, float(c.sum()))
-        return naive.lazy_bound(rows, y, c, loss, a, rounds, u)
+        measured, bound = naive.lazy_bound(rows, y, c, loss, a, rounds, u)
+        last = 0.5 * float(((np.array(u) - run.weights) ** 2).sum()) / eta if fixed else 0.0
+        return measured, bound - last
 
     judge(run, X, y, c, z, np.array(want), intercept, bound_at, np.zeros(run.width), scale, rng, wrong)
     return wrong

@@ -623,6 +623,221 @@ def glm_tron(
     return measured, (2.0 * divergence(u, played.start) + carried) / below if planted else math.inf
 
 
+# --- what the run met: last distances, norms and normalisers of their own rounds -------------------------------------
+
+
+def duals(
+    X: Rows, y: Column, played: Played, *, geometry: str = "euclidean", radius: float = 1.0,
+    weight: Column | None = None, bias: float = 0.0,
+) -> list[Vector]:  # fmt: skip
+    """theta_1 .. theta_{T+1} by the slopes of the run; of the doubled coordinates in the balanced geometry."""
+    theta = first(len(played.start), geometry, radius, played.start)
+    out = [theta]
+    for r in rounds(X, y, played, weight, bias):
+        theta = moved(theta, r.eta * r.c * r.slope, spread(r.x, geometry, radius))
+        out.append(theta)
+    return out
+
+
+def log_sum(theta: Vector) -> float:
+    """ln sum e^theta."""
+    top = max(theta)
+    return top + math.log(math.fsum(math.exp(v - top) for v in theta))
+
+
+def divergence_to(u: Sequence[float], theta: Vector, geometry: str = "euclidean", radius: float = 1.0) -> float:
+    """D(u, w) where w is known by its dual vector, whose logarithms do not underflow."""
+    if geometry == "euclidean":
+        return divergence(u, theta)
+    q = double(u, radius) if geometry == "balanced" else [v / radius for v in u]
+    if any(a > 0.0 and math.isinf(b) for a, b in zip(q, theta, strict=True)):
+        return math.inf
+    mass = log_sum(theta)
+    return math.fsum(a * (math.log(a) - b + mass) for a, b in zip(q, theta, strict=True) if a > 0.0)
+
+
+def telescoped(far: Sequence[float], rates: Sequence[float]) -> float:
+    """D_1/eta_1 + sum over t >= 2 of D_t (1/eta_t - 1/eta_{t-1}) - D_{T+1}/eta_T."""
+    if math.isinf(far[0]):
+        return math.inf
+    between = [d * (1.0 / b - 1.0 / a) for d, a, b in zip(far[1:-1], rates[:-1], rates[1:], strict=True)]
+    return math.fsum([far[0] / rates[0], *between, -far[-1] / rates[-1]])
+
+
+def distances(
+    X: Rows, y: Column, played: Played, u: Sequence[float], *, geometry: str = "euclidean", radius: float = 1.0,
+    weight: Column | None = None, bias: float = 0.0,
+) -> list[float]:  # fmt: skip
+    """D(u, w_1) .. D(u, w_{T+1})."""
+    space: dict[str, Any] = {"geometry": geometry, "radius": radius}
+    return [divergence_to(u, theta, **space) for theta in duals(X, y, played, weight=weight, bias=bias, **space)]
+
+
+def widrow_hoff_met(
+    X: Rows, y: Column, played: Played, u: Sequence[float], *, weight: Column | None = None, bias: float = 0.0
+) -> tuple[float, float]:
+    """L <= sum c g^2/(1 - eta_t c |x_t|^2) + sum (|u - w_t|^2 - |u - w_{t+1}|^2)/eta_t, any rates."""
+    run = list(rounds(X, y, played, weight, bias))
+    measured = math.fsum(r.c * (r.z - r.y) ** 2 for r in run)
+    if any(r.eta * r.c * square(r.x) >= 1.0 for r in run):
+        return measured, math.inf
+    rival = math.fsum(r.c * (dot(u, r.x) - r.y) ** 2 / (1.0 - r.eta * r.c * square(r.x)) for r in run)
+    return measured, rival + 2.0 * telescoped(distances(X, y, played, u, weight=weight, bias=bias), played.rates)
+
+
+def implicit_widrow_hoff_met(
+    X: Rows, y: Column, played: Played, u: Sequence[float], *, weight: Column | None = None, bias: float = 0.0
+) -> tuple[float, float]:
+    """Theorem 2 with the last distance: L <= (1 + eta X2^2) (L_u + (|u - w_1|^2 - |u - w_{T+1}|^2)/eta)."""
+    run, eta = list(rounds(X, y, played, weight, bias)), constant(played)
+    rival = math.fsum(r.c * (dot(u, r.x) - r.y) ** 2 for r in run)
+    far = divergence(u, played.start) - divergence(u, played.final)
+    x2 = max(r.c * square(r.x) for r in run)
+    return math.fsum(r.c * (r.z - r.y) ** 2 for r in run), (1.0 + eta * x2) * (rival + 2.0 * far / eta)
+
+
+def beyond_line(a: float) -> float:
+    """e^a - 1 - a."""
+    if abs(a) > 0.1:
+        return math.expm1(a) - a
+    term, total, k = 0.5 * a * a, 0.0, 3
+    while total + term != total:
+        total, term, k = total + term, term * a / k, k + 1
+    return total
+
+
+def cumulant(theta: Vector, step: float, seen: Vector) -> float:
+    """ln E e^(-step (V - E V)), V the doubled or plain row under the weights of theta: at most step^2 max|V|^2/2."""
+    p = read(theta, "simplex")
+    z = dot(p, seen)
+    far = [-step * (v - z) for v in seen]
+    if max(map(abs, far)) > 500.0:
+        return log_sum([b + a for a, b in zip(far, theta, strict=True)]) - log_sum(theta)
+    return math.log1p(math.fsum(b * beyond_line(a) for a, b in zip(far, p, strict=True)))
+
+
+def eg_met(
+    X: Rows, y: Column, played: Played, u: Sequence[float], *, geometry: str = "simplex", radius: float = 1.0,
+    weight: Column | None = None, bias: float = 0.0, noise: float = 0.0,
+) -> tuple[float, float]:  # fmt: skip
+    """L <= sum c g^2/(1 - eta c V_t) + 2 (D(u, w_1) - D(u, w_{T+1}))/eta, V_t = 2 cumulant/(eta c l)^2 <= (U|x|_inf)^2.
+
+    With `noise` the cumulants are larger by so much, as they are where that is what is known of them.
+    """
+    run, eta = list(rounds(X, y, played, weight, bias)), constant(played)
+    space: dict[str, Any] = {"geometry": geometry, "radius": radius}
+    thetas = duals(X, y, played, weight=weight, bias=bias, **space)
+    far = telescoped([divergence_to(u, theta, **space) for theta in (thetas[0], thetas[-1])], [eta])
+    rival = []
+    for r, theta in zip(run, thetas, strict=False):
+        step, top = eta * r.c * (r.z - r.y), dual_square(r.x, geometry, radius)
+        met = 0.0
+        if step * step > 0.0:
+            met = min(top, 2.0 * (cumulant(theta, step, spread(r.x, geometry, radius)) + noise) / step**2)
+        shrink = 1.0 - eta * r.c * met
+        rival.append(r.c * (dot(u, r.x) - r.y) ** 2 / shrink if shrink > 0.0 else math.inf)
+    return math.fsum(r.c * (r.z - r.y) ** 2 for r in run), math.fsum(rival) + 2.0 * far
+
+
+def convex_met(
+    X: Rows, y: Column, played: Played, u: Sequence[float], *, rule: str, geometry: str = "euclidean",
+    radius: float = 1.0, weight: Column | None = None, bias: float = 0.0,
+) -> tuple[float, float]:  # fmt: skip
+    """sum c loss(w_t) <= sum c loss(u) + sum (D(u, w_t) - D(u, w_{t+1}))/eta_t + sum eta_t |g_t|*^2/2, any rates."""
+    run = list(rounds(X, y, played, weight, bias))
+    space: dict[str, Any] = {"geometry": geometry, "radius": radius}
+    measured = math.fsum(r.c * loss(rule, r.z, r.y) for r in run)
+    rival = math.fsum(r.c * loss(rule, dot(u, r.x), r.y) for r in run)
+    price = math.fsum(0.5 * r.eta * (r.c * r.slope) ** 2 * dual_square(r.x, geometry, radius) for r in run)
+    far = distances(X, y, played, u, weight=weight, bias=bias, **space)
+    return measured, rival + price + telescoped(far, played.rates)
+
+
+def step_length(after: Vector, before: Vector) -> float:
+    """RE(w_{t+1}|w_t) by the dual vectors, where weights may underflow."""
+    q, p = read(after, "simplex"), read(before, "simplex")
+    found = relative_entropy(q, p)
+    if math.isfinite(found):
+        return found
+    shift = log_sum(after) - log_sum(before)
+    return math.fsum(c * (a - b - shift) for a, b, c in zip(after, before, q, strict=True) if c > 0.0)
+
+
+def proximal(
+    X: Rows, y: Column, played: Played, u: Sequence[float], *, rule: str, geometry: str = "euclidean",
+    radius: float = 1.0, weight: Column | None = None, bias: float = 0.0,
+) -> tuple[float, float]:  # fmt: skip
+    """Implicit steps, any rates: sum c loss(w_t) <= sum c loss(u) + sum (D(u, w_t) - D(u, w_{t+1}))/eta_t + sum pi_t.
+
+    pi_t = c loss(w_t) - c loss(w_{t+1}) - D(w_{t+1}, w_t)/eta_t.
+    """
+    run = list(rounds(X, y, played, weight, bias))
+    space: dict[str, Any] = {"geometry": geometry, "radius": radius}
+    thetas = duals(X, y, played, weight=weight, bias=bias, **space)
+    measured = math.fsum(r.c * loss(rule, r.z, r.y) for r in run)
+    rival = math.fsum(r.c * loss(rule, dot(u, r.x), r.y) for r in run)
+    prices = []
+    for r, before, after in zip(run, thetas[:-1], thetas[1:], strict=True):
+        p, q = read(before, geometry), read(after, geometry)
+        moved_by = divergence(q, p) if geometry == "euclidean" else step_length(after, before)
+        landed = dot(q, spread(r.x, geometry, radius))
+        prices.append(r.c * (loss(rule, r.z, r.y) - loss(rule, landed, r.y)) - moved_by / r.eta)
+    far = [divergence_to(u, theta, **space) for theta in thetas]
+    return measured, rival + math.fsum(prices) + telescoped(far, played.rates)
+
+
+def winnow_met(
+    X: Rows, y: Column, played: Played, u: Sequence[float], delta: float, *, geometry: str = "simplex",
+    radius: float = 1.0, weight: Column | None = None, bias: float = 0.0, noise: float = 0.0,
+) -> tuple[float, float]:  # fmt: skip
+    """M <= (D(u, w_1) + eta H_delta)/(eta delta - N), N the mean of ln sum p e^(eta c y x) over the mistakes.
+
+    With `noise` each logarithm is larger by so much, as it is where that is what is known of it.
+    """
+    run, eta = list(rounds(X, y, played, weight, bias)), constant(played)
+    space: dict[str, Any] = {"geometry": geometry, "radius": radius}
+    thetas = duals(X, y, played, weight=weight, bias=bias, **space)
+    wrong = [(r, theta) for r, theta in zip(run, thetas, strict=False) if r.y * r.z <= 0.0]
+    made = math.fsum(r.c for r, _ in wrong)
+    if made == 0.0:
+        return 0.0, math.inf
+    hinge = math.fsum(r.c * max(0.0, delta - r.y * dot(u, r.x)) for r, _ in wrong)
+    grown = []
+    for r, theta in wrong:
+        seen = spread(r.x, geometry, radius)
+        step = -eta * r.c * r.y
+        grown.append(noise + cumulant(theta, step, seen) - step * dot(read(theta, geometry), seen))
+    below = eta * delta - math.fsum(grown) / made
+    above = divergence_to(u, thetas[0], **space) + eta * hinge
+    return made, above / below if below > 0.0 else math.inf
+
+
+def penalised(
+    X: Rows, y: Column, u: Sequence[float], *, rule: str, l2: float, rates: Column, shrink: bool,
+    weight: Column | None = None, start: Column | None = None,
+) -> tuple[float, float]:  # fmt: skip
+    """Explicit steps with a penalty l2 |w|^2/2, as part of the gradient or (`shrink`) by a division after the step.
+
+    sum c loss(w_t) + l2 |w|^2/2 <= sum c loss(u) + l2 |u|^2/2 + sum (D_t - D_{t+1})/eta_t + sum eta_t |g|^2/2
+    - l2/2 sum |u - w|^2, w and g being w_t and v + l2 w_t, or w_{t+1} and v.
+    """
+    w = [0.0] * len(u) if start is None else [float(v) for v in start]
+    paid, own, far = [], [], [divergence(u, w)]
+    for i, x in enumerate(X):
+        c, eta, z = 1.0 if weight is None else float(weight[i]), float(rates[i]), dot(w, x)
+        v = [c * slope(rule, z, y[i]) * a for a in x]
+        step = v if shrink else [a + l2 * b for a, b in zip(v, w, strict=True)]
+        after = moved(w, eta, step)
+        after = [a / (1.0 + eta * l2) for a in after] if shrink else after
+        held = after if shrink else w
+        paid.append(c * loss(rule, z, y[i]) + 0.5 * l2 * square(held))
+        own.append(c * loss(rule, dot(u, x), y[i]) + 0.5 * l2 * square(u))
+        own.append(0.5 * eta * square(step) - l2 * divergence(u, held))
+        w = after
+        far.append(divergence(u, w))
+    return math.fsum(paid), math.fsum(own) + telescoped(far, [float(v) for v in rates])
+
+
 # --- self-check: every bound over random and hand-made streams --------------------------------------------------------
 
 
@@ -688,6 +903,8 @@ def random_stream(rng: random.Random, check: Check) -> None:
     y, played, rivals = learn("widrow-hoff", "euclidean", eta=eta)
     for u in rivals:
         check("1 widrow_hoff", widrow_hoff(X, y, played, u, **data))
+        check("1 met", met := widrow_hoff_met(X, y, played, u, **data), square(u) / eta)
+        assert met[1] <= widrow_hoff(X, y, played, u, **data)[1] * (1.0 + 1e-12), met
         for change, closed, bound in widrow_hoff_lemma(X, y, played, u, **data):
             scale = square(u) + square(played.start) + math.fsum(v * v for v in y) + 1.0
             assert abs(change - closed) <= 1e-9 * scale, (change, closed)
@@ -696,11 +913,13 @@ def random_stream(rng: random.Random, check: Check) -> None:
     y, played, rivals = learn("widrow-hoff", "euclidean", eta=eta, power=rng.choice([0.5, 1.0]))
     for u in rivals:
         check("1' widrow_hoff_rates", widrow_hoff_rates(X, y, played, u, **data))
+        check("1' met", widrow_hoff_met(X, y, played, u, **data), square(u) / min(played.rates))
 
     y, played, rivals = learn("widrow-hoff", "euclidean", update="implicit", eta=rng.choice([0.01, 1.0, 100.0]))
     for u in rivals:
         check("2 implicit_widrow_hoff", implicit_widrow_hoff(X, y, played, u, **data))
         check("2 implicit_widrow_hoff_total", implicit_widrow_hoff_total(X, y, played, u, **data))
+        check("2 met", implicit_widrow_hoff_met(X, y, played, u, **data), square(u) / played.rates[0])
 
     for geometry in ("simplex", "balanced"):
         space: dict[str, Any] = {"geometry": geometry, "radius": rng.choice([1.0, 0.5, 4.0])}
@@ -708,10 +927,13 @@ def random_stream(rng: random.Random, check: Check) -> None:
         y, played, rivals = learn("widrow-hoff", eta=rng.choice([0.05, 0.5, 0.95]) / widest**2, **space)
         for u in rivals:
             check(f"3 eg {geometry}", eg(X, y, played, u, **space, **data))
+            check(f"3 met {geometry}", met := eg_met(X, y, played, u, **space, **data), 1.0 / played.rates[0])
+            assert not met[1] > eg(X, y, played, u, **space, **data)[1] * (1.0 + 1e-9) + 1e-12 / played.rates[0], met
         y, played, rivals = learn("perceptron", eta=rng.choice([0.01, 0.1, 0.5]) / widest, **space)
         for u in rivals:
             for delta in (0.1 * widest, 0.5 * widest, min(abs(dot(u, x)) for x in seen)):
                 check(f"6 winnow {geometry}", winnow(X, y, played, u, delta, **space, **data))
+                check(f"6 met {geometry}", winnow_met(X, y, played, u, delta, **space, **data))
 
     for geometry in ("euclidean", "simplex", "balanced"):
         space = {"geometry": geometry, "radius": 1.0 if geometry == "euclidean" else rng.choice([1.0, 0.5, 4.0])}
@@ -722,6 +944,21 @@ def random_stream(rng: random.Random, check: Check) -> None:
                 if how == {"power": 0.0}:
                     check(f"4 convex {geometry}", convex(X, y, played, u, rule=rule, **space, **data))
                 check(f"4' convex_rates {geometry}", convex_rates(X, y, played, u, rule=rule, **space, **data))
+                least = (1.0 + square(u)) / min(played.rates)
+                check(f"4 met {geometry}", convex_met(X, y, played, u, rule=rule, **space, **data), least)
+            y, played, rivals = learn(rule, eta=100.0 * eta, update="implicit", **how, **space)
+            for u in rivals:
+                least = (1.0 + square(u)) / min(played.rates)
+                check(f"implicit {geometry}", proximal(X, y, played, u, rule=rule, **space, **data), least)
+
+    rule, rates = rng.choice(rules), [0.3 * rng.random() / max(1.0, x2) for _ in range(rows)]
+    u, first_w = draw_set(rng, width, "euclidean", 1.0), draw_set(rng, width, "euclidean", 1.0)
+    y = [draw_target(rng, rule, dot(u, x)) for x in seen]
+    for shrink in (False, True):
+        pair = penalised(
+            seen, y, u, rule=rule, l2=rng.choice([0.0, 0.1, 3.0]), rates=rates, shrink=shrink, weight=c, start=first_w
+        )
+        check(f"penalised, {'shrink' if shrink else 'gradient'}", pair, (square(u) + square(first_w)) / min(rates))
 
     y, played, rivals = learn("perceptron", "euclidean", eta=rng.choice([1.0, 0.1]))
     for u in rivals:

@@ -11,7 +11,8 @@ import scipy.sparse as sp
 import naive
 from hindsight.certificates import rivals, theorems
 from hindsight.certificates.certificate import Certificates
-from hindsight.certificates.certify import certify_run
+from hindsight.certificates.certify import applied_theorem, certify_run
+from hindsight.certificates.replay import replay
 from hindsight.certificates.rivals import Data
 from hindsight.certificates.theorems import Verdict
 from hindsight.errors import MismatchError, RowError
@@ -38,6 +39,11 @@ def certificate(learner, *rows, u=None, planted=None, label=None, **options):
     return certify_run(*trained(learner, *rows, **options), u=u, planted=planted, label=label)
 
 
+def classical(run, data):
+    """The bound of the classical form at the certificate's u."""
+    return float(applied_theorem(run)(run, data, replay(run, data), None, 0.01).bound[-1])
+
+
 def totals(c):
     return c.measured, c.bound, c.rival.loss
 
@@ -53,8 +59,7 @@ def totals(c):
         (L.descent("square", eta=0.5), None, "1"),
         (L.widrow_hoff(0.25, "explicit"), 4.0, "1"),
         (L.widrow_hoff(0.25, "explicit"), 6.0, "1.5"),
-        (L.eg(0.25, 2.0), None, "1"),
-        (L.eg(1.5, None), None, "1.5"),
+        (L.eg(1.0, 2.0), None, "4"),
         (L.descent("square", "balanced", 0.25, radius=2.0), None, "2"),
         (L.widrow_hoff(1.0, "explicit").with_rates([1.75]), None, "1.75"),
         (L.descent("square", eta=1.0).with_rates([0.5]), None, "1"),
@@ -121,13 +126,8 @@ def test_glm_tron_void_beyond_its_rate_and_where_nothing_is_planted():
 
 UNIT = 0.5 + 0.5 * SIGN
 NO_THEOREM = {
-    "absolute at falling rates": (L.descent("absolute", update="implicit", power=0.5), Y),
-    "logistic, balanced": (L.descent("logistic", "balanced", update="implicit", radius=2.0), UNIT),
-    "hinge, simplex": (L.descent("hinge", "simplex", update="implicit"), SIGN),
-    "absolute, simplex": (L.descent("absolute", "simplex", update="implicit"), Y),
-    "implicit square at falling rates": (L.widrow_hoff(0.1, "implicit", power=0.5), Y),
-    "implicit EG": (L.eg(0.1, 2.0, update="implicit"), Y),
-    "implicit EG on the simplex": (L.eg(0.1, None, update="implicit"), Y),
+    "scale-free at falling rates": (L.descent("absolute", "scale-free", update="implicit", power=0.5), Y),
+    "Winnow at falling rates": (L.winnow(0.1, power=0.5), SIGN),
 }
 
 
@@ -150,6 +150,13 @@ PROXIMAL = {
     "absolute": (L.descent("absolute", update="implicit"), Y),
     "logistic": (L.descent("logistic", update="implicit"), UNIT),
     "hinge": (L.descent("hinge", update="implicit"), SIGN),
+    "absolute at falling rates": (L.descent("absolute", update="implicit", power=0.5), Y),
+    "logistic, balanced": (L.descent("logistic", "balanced", update="implicit", radius=2.0), UNIT),
+    "hinge, simplex": (L.descent("hinge", "simplex", update="implicit"), SIGN),
+    "absolute, simplex, falling rates": (L.descent("absolute", "simplex", update="implicit", power=0.5), Y),
+    "implicit square at falling rates": (L.widrow_hoff(0.1, "implicit", power=0.5), Y),
+    "implicit EG": (L.eg(0.1, 2.0, update="implicit"), Y),
+    "implicit EG on the simplex": (L.eg(0.1, None, update="implicit"), Y),
 }
 
 
@@ -157,21 +164,12 @@ PROXIMAL = {
 def test_implicit_descent_holds_and_follows_its_potential(name):
     learner, y = PROXIMAL[name]
     run, data = trained(learner, y=y)
+    geometry = learner.geometry.name, learner.geometry.radius
     for u in (None, np.array([0.1, 0.2, 0.3, 0.4])):
         c = certify_run(run, data, u=u)
-        assert c.verdict is Verdict.HOLDS and c.theorem.name == "implicit descent"
-        assert c.path[-1].potential == pytest.approx(0.5 * float(((c.rival.u - run.weights) ** 2).sum()), rel=1e-9)
-
-
-@pytest.mark.parametrize("name", NO_THEOREM)
-def test_the_potential_is_a_distance_even_where_no_theorem_covers_the_run(name):
-    learner, y = NO_THEOREM[name]
-    run, data = trained(learner, y=y)
-    u = np.array([0.1, 0.2, 0.3, 0.4])
-    geometry = {"Euclidean": "euclidean", "Simplex": "simplex", "Balanced": "balanced"}[type(learner.geometry).__name__]
-    c = certify_run(run, data, u=u)
-    want = naive.divergence(u.tolist(), run.weights.tolist(), geometry, learner.geometry.radius)
-    assert c.path[-1].potential == pytest.approx(want, rel=1e-9) or math.isnan(c.path[-1].potential)
+        assert c.verdict is Verdict.HOLDS and c.theorem.name.startswith("implicit descent")
+        want = naive.divergence(c.rival.u.tolist(), run.weights.tolist(), *geometry)
+        assert c.path[-1].potential == pytest.approx(want, rel=1e-9)
 
 
 def test_winnow_at_changing_rates_is_uncheckable():
@@ -216,30 +214,33 @@ def test_equality_is_said():
 
 
 THEOREMS = [
-    (L.widrow_hoff(0.01, "explicit"), Y, theorems.WIDROW_HOFF),
-    (L.descent("square", eta=0.01), Y, theorems.WIDROW_HOFF),
-    (L.widrow_hoff(0.01, "explicit", power=0.5), Y, theorems.WIDROW_HOFF_RATES),
-    (L.widrow_hoff(10.0, "implicit"), Y, theorems.IMPLICIT),
-    (L.eg(0.01, 2.0), Y, theorems.EG),
-    (L.eg(0.01, None), Y, theorems.EG),
-    (L.eg(0.01, 2.0, power=0.5), Y, theorems.CONVEX_RATES),
-    (L.descent("absolute"), Y, theorems.CONVEX),
-    (L.descent("hinge", "simplex"), SIGN, theorems.CONVEX),
-    (L.descent("perceptron", eta=2.0), SIGN, theorems.CONVEX),
-    (L.descent("logistic", "balanced", power=0.5), UNIT, theorems.CONVEX_RATES),
+    (L.widrow_hoff(0.01, "explicit"), Y, theorems.WIDROW_HOFF_MET),
+    (L.descent("square", eta=0.01), Y, theorems.WIDROW_HOFF_MET),
+    (L.widrow_hoff(0.01, "explicit", power=0.5), Y, theorems.WIDROW_HOFF_PLAIN),
+    (L.widrow_hoff(10.0, "implicit"), Y, theorems.IMPLICIT_MET),
+    (L.eg(0.01, 2.0), Y, theorems.EG_MET),
+    (L.eg(0.01, None), Y, theorems.EG_MET),
+    (L.eg(0.01, 2.0, power=0.5), Y, theorems.CONVEX_PLAIN),
+    (L.descent("absolute"), Y, theorems.CONVEX_MET),
+    (L.descent("hinge", "simplex"), SIGN, theorems.CONVEX_MET),
+    (L.descent("perceptron", eta=2.0), SIGN, theorems.CONVEX_MET),
+    (L.descent("logistic", "balanced", power=0.5), UNIT, theorems.CONVEX_PLAIN),
     (L.perceptron(), SIGN, theorems.PERCEPTRON_NOISY),
     (L.winnow(0.01), SIGN, theorems.WINNOW),
     (L.winnow(0.01, balanced=False), SIGN, theorems.WINNOW),
-    (L.glm_tron("logistic"), UNIT, theorems.CONVEX),
-    (L.glm_tron("identity", 0.01), Y, theorems.CONVEX),
+    (L.glm_tron("logistic"), UNIT, theorems.CONVEX_MET),
+    (L.glm_tron("identity", 0.01), Y, theorems.CONVEX_MET),
 ]
+
+
+LESS = {theorems.WINNOW: theorems.WINNOW_MET}  # where the classical bound is not trivial
 
 
 @pytest.mark.parametrize(("learner", "y", "theorem"), THEOREMS)
 @pytest.mark.parametrize("weight", [None, WEIGHT])
 def test_each_learner_has_its_theorem(learner, y, theorem, weight):
     c = certificate(learner, X, y, weight, passes=2)
-    assert c.theorem is theorem
+    assert c.theorem in (theorem, LESS.get(theorem))
     assert c.verdict is Verdict.HOLDS
     assert c.measured <= c.bound
     assert c.rounds == 2 * (24 if weight is None else np.count_nonzero(weight))
@@ -460,7 +461,7 @@ def test_a_row_of_weight_zero_is_no_row(learner, y, theorem):
     assert not on.all()
     c = certificate(learner, X, y, WEIGHT, u=np.full(4, 0.25))
     want = certificate(learner, X[on], y[on], WEIGHT[on], u=np.full(4, 0.25))
-    assert c.theorem is theorem
+    assert c.theorem in (theorem, LESS.get(theorem))
     assert totals(c) == pytest.approx(totals(want), rel=1e-12)
     assert c.rounds == want.rounds == on.sum()
 
@@ -468,7 +469,7 @@ def test_a_row_of_weight_zero_is_no_row(learner, y, theorem):
 def test_a_weight_multiplies_the_loss():
     c = certificate(L.widrow_hoff(0.01, "explicit"), X, Y, WEIGHT)
     played = naive.play(X.tolist(), Y.tolist(), rule="widrow-hoff", eta=0.01, weight=WEIGHT.tolist(), bias=1.0)
-    want = naive.widrow_hoff(X.tolist(), Y.tolist(), played, c.rival.u.tolist(), weight=WEIGHT.tolist(), bias=1.0)
+    want = naive.widrow_hoff_met(X.tolist(), Y.tolist(), played, c.rival.u.tolist(), weight=WEIGHT.tolist(), bias=1.0)
     assert (c.measured, c.bound) == pytest.approx(want, rel=1e-12)
     assert "weights included" in c.assumptions[0].text
 
@@ -486,8 +487,15 @@ def test_rows_of_zeros_have_a_certificate(learner, targets, rows):
 
 @pytest.mark.parametrize(("learner", "y", "theorem"), [case for case in THEOREMS if case[2] not in MISTAKES])
 def test_no_rival_is_better_by_more_than_the_gap(learner, y, theorem):
+    """But for the last distance, which is taken off once u is found."""
     run, data = trained(learner, y=y)
     best = certify_run(run, data)
+    last = learner.rate.at(24.0) * (1.0 if "descent" in theorem.name else learner.loss.scale)
+    times = {theorems.EG_MET: 2.0, theorems.IMPLICIT_MET: 1.0 + last * run.facts.weight_x2}.get(theorem, 1.0)
+
+    def without_last(c):
+        return c.bound + times * c.path[-1].potential / last
+
     assert 0.0 <= best.rival.gap <= 0.011 * best.bound * (1.0 + 10.0 * run.facts.x2**2)
     assert best.rival.norm == pytest.approx(float(np.linalg.norm(best.rival.u)))
     rng = np.random.default_rng(0)
@@ -498,7 +506,7 @@ def test_no_rival_is_better_by_more_than_the_gap(learner, y, theorem):
             u *= learner.geometry.radius / u.sum()
         other = certify_run(run, data, u=u)
         assert other.verdict is Verdict.HOLDS
-        assert other.bound >= best.bound - best.rival.gap - 1e-9 * best.bound
+        assert without_last(other) >= without_last(best) - best.rival.gap - 1e-9 * best.bound
         assert other.rival.gap == math.inf
         np.testing.assert_array_equal(other.rival.u, u)
 
@@ -519,7 +527,8 @@ SQUARES = [
 @pytest.mark.parametrize("weight", [None, np.maximum(WEIGHT, 0.5)])
 @pytest.mark.parametrize(("learner", "scale", "geometry", "radius"), SQUARES)
 def test_the_best_eta_of_the_explicit_square_bounds(learner, scale, geometry, radius, weight):
-    c = certificate(learner, X, Y, weight)
+    run, data = trained(learner, X, Y, weight)
+    c = certify_run(run, data)
     space = {"geometry": geometry, "radius": radius}
     words = {"weight": None if weight is None else weight.tolist(), "bias": 1.0, **space}
     played = naive.play(X.tolist(), Y.tolist(), rule="widrow-hoff", eta=0.002 * scale, **words)
@@ -528,16 +537,17 @@ def test_the_best_eta_of_the_explicit_square_bounds(learner, scale, geometry, ra
         other = replace(played, rates=[scale * eta] * 24)
         return naive.eg(X.tolist(), Y.tolist(), other, c.rival.u.tolist(), **words)[1]
 
-    assert bound(0.002) == pytest.approx(c.bound, rel=1e-12)
+    assert bound(0.002) == pytest.approx(classical(run, data), rel=1e-12)
     least = bound(c.best_eta)
-    assert least < c.bound
+    assert least < bound(0.002)
     assert all(least <= bound(eta) for eta in rates(c.best_eta))
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0])
 def test_the_best_eta_of_the_implicit_bound(scale):
     learner = L.widrow_hoff(0.3, "implicit") if scale == 1.0 else L.descent("square", eta=0.3, update="implicit")
-    c = certificate(learner, X, Y, WEIGHT)
+    run, data = trained(learner, X, Y, WEIGHT)
+    c = certify_run(run, data)
     words = {"weight": WEIGHT.tolist(), "bias": 1.0}
     played = naive.play(X.tolist(), Y.tolist(), rule="widrow-hoff", update="implicit", eta=0.3 * scale, **words)
 
@@ -545,7 +555,7 @@ def test_the_best_eta_of_the_implicit_bound(scale):
         other = replace(played, rates=[scale * eta] * len(played.rates))
         return naive.implicit_widrow_hoff_total(X.tolist(), Y.tolist(), other, c.rival.u.tolist(), **words)[1]
 
-    assert bound(0.3) == pytest.approx(c.bound, rel=1e-12)
+    assert bound(0.3) == pytest.approx(classical(run, data), rel=1e-12)
     assert all(bound(c.best_eta) <= bound(eta) for eta in rates(c.best_eta))
 
 
@@ -558,7 +568,7 @@ def test_the_best_eta_of_the_convex_bound(geometry):
     def bound(eta):
         return theorems.convex(eta, c.rival.loss, distance, run.facts.gradient)
 
-    assert bound(0.05) == pytest.approx(c.bound, rel=1e-9)
+    assert bound(0.05) == pytest.approx(classical(run, data), rel=1e-9)
     assert all(bound(c.best_eta) <= bound(eta) for eta in rates(c.best_eta))
 
 
@@ -582,7 +592,7 @@ def test_the_best_eta_of_winnow_on_separable_rows(balanced, weight):
     def bound(eta):
         return theorems.winnow(eta, 1.0, heaviest, found.divergence, found.margin, hinge)
 
-    assert bound(0.1) == pytest.approx(c.bound, rel=1e-9)
+    assert min(bound(0.1), 24.0 * heaviest) == pytest.approx(classical(run, data), rel=1e-9)
     least = bound(c.best_eta)
     assert math.isfinite(least)
     assert all(not bound(eta) < least * (1.0 - 1e-9) for eta in rates(c.best_eta))
@@ -617,7 +627,7 @@ def plain(value):
     [
         *((learner, y) for learner, y, _ in THEOREMS),
         (L.widrow_hoff(9.0, "explicit"), Y),
-        NO_THEOREM["absolute, simplex"],
+        *NO_THEOREM.values(),
     ],
 )
 @pytest.mark.parametrize("given", [True, False])
@@ -650,7 +660,7 @@ def test_html_is_escaped():
 def test_the_text_can_be_read_aloud():
     c = certificate(L.widrow_hoff(0.01, "explicit"))
     text = str(c)
-    assert text.startswith("HOLDS: Widrow-Hoff (Cesa-Bianchi, Long, Warmuth 1996)")
+    assert text.startswith("HOLDS: Widrow-Hoff, as met (Cesa-Bianchi, Long, Warmuth 1996)")
     for part in (f"{c.measured:.6g}", f"{c.bound:.6g}", f"{c.rival.loss:.6g}", "24 rounds", f"{c.best_eta:.6g}", "✓"):
         assert part in text
 

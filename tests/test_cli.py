@@ -107,7 +107,7 @@ def test_certify_prints_the_certificate_and_report_writes_a_page(file, tmp_path)
     page = tmp_path / "page.html"
     code, out, _ = run("learn", file, *LMS, "--eta", "0.1", "--update", "explicit", "--report", page)
     assert code == 0
-    assert "HOLDS: Widrow-Hoff (Cesa-Bianchi, Long, Warmuth 1996)" in out
+    assert "HOLDS: Widrow-Hoff, as met (Cesa-Bianchi, Long, Warmuth 1996)" in out
     assert "which must be below 1" in out
     text = page.read_text()
     assert "<svg" in text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from ..kernels.floats import EPS
 from ..online.margins import each_loss, each_mean, each_slope
 from . import adaptive_theorems as theorems
-from .applied import AppliedTheorem, closeness, divergence_change, size_of_terms
+from .applied import AppliedTheorem, closeness
 from .certificate import Assumption, Comparator
 from .convex import no_theorem
 from .rivals.metric import best_in_metric
@@ -69,26 +68,6 @@ def scale_free(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTh
     return lazy_steps(run, data, t, np.ones(t.row.size), -t.step / eta, eta * t.q, metric, u, tol)
 
 
-def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
-    """Theorem R in the metric 1/η: implicit steps of any convex loss in the Euclidean geometry, at a constant rate."""
-    if not run.learner.rate.is_constant():
-        return no_theorem(run, data, t, u, tol)
-    eta, start = float(t.eta[0]), run.first
-    at_start = data.margins(start)[t.row] if start.any() else 0.0
-    metric = Metric(np.full(run.width, 1.0 / eta), (run.weights - start) / eta, at_start)
-    found = lazy_steps(run, data, t, np.ones(t.row.size), -t.step / eta, eta * t.q, metric, u, tol)
-    u, loss = found.comparator.u, run.learner.loss
-    z, after = data.margins(u)[t.row], t.z + t.step * t.q
-    off, near = slope_error(loss, -t.step / eta, t.c, after, t)
-    reached = t.c * each_loss(loss, after, t.y)
-    allowed = eta * (found.rival - reached + off * np.abs(z - after) + near) - 0.5 * t.step**2 * t.q
-    return replace(
-        found, theorem=theorems.PROXIMAL, change=divergence_change(t, z), allowed=allowed,
-        potential=0.5 * float((u - start) @ (u - start)),
-        size=lambda: size_of_terms(t.step, t.q, t.z, z, eta * found.rival, eta * reached),
-    )  # fmt: skip
-
-
 class Metric(NamedTuple):
     """The metric at the end, the sum of the steps, and the margins of the start."""
 
@@ -107,7 +86,7 @@ def lazy_steps(
     u, half, gap, how, notes = sought(run, data, t, on, metric.a, u, tol)
     z = data.margins(u)[t.row]
     rival = c * each_loss(loss, z, t.y)
-    off, near = slope_error(loss, s, c, after, t)
+    off, near = slope_error(loss, s, c, after, t.y, 8.0 * EPS * (np.abs(t.z) + np.abs(q * s) + np.abs(t.y)))
     idle = (s == 0.0) & (off > 0.0)  # no step was made: the round is paid for
     price = theorems.running_price(paid, c * each_loss(loss, after, t.y), s, t.z - after, q)
     price = np.where(idle, paid, price + off * np.abs(z - after) + near)
@@ -132,10 +111,11 @@ def lazy_steps(
     )
 
 
-def slope_error(loss: Any, s: np.ndarray, c: np.ndarray, after: np.ndarray, t: Rounds) -> tuple[np.ndarray, np.ndarray]:
-    """How far s is from the slopes of c loss next to the point, and what the loss may change by on the way there."""
-    width = 8.0 * EPS * (np.abs(t.z) + np.abs(t.q * s) + np.abs(t.y))
-    low, high = c * each_slope(loss, after - width, t.y), c * each_slope(loss, after + width, t.y)
+def slope_error(
+    loss: Any, s: np.ndarray, c: np.ndarray, after: np.ndarray, y: np.ndarray, width: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """How far s is from the slopes of c loss within a width of a point, and what the loss may change by on the way."""
+    low, high = c * each_slope(loss, after - width, y), c * each_slope(loss, after + width, y)
     off = np.maximum(0.0, np.maximum(low - s, s - high))
     return off, 2.0 * width * np.maximum(np.abs(s), np.maximum(np.abs(low), np.abs(high)))
 

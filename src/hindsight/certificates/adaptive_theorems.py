@@ -37,13 +37,22 @@ DRIFT = Theorem(
 )  # fmt: skip
 PROXIMAL = Theorem(
     "implicit descent", "Kulis, Bartlett 2010; McMahan 2017",
-    "L ≤ L_u + |u − w₁|²/(2η) + Σ πₜ", "implicit-descent",
+    "L ≤ L_u + D(u, w₁)/η + Σ πₜ", "implicit-descent",
+)  # fmt: skip
+PROXIMAL_MET = Theorem(
+    "implicit descent, as met", "Kulis, Bartlett 2010; McMahan 2017",
+    "L ≤ L_u + Σ (D(u, wₜ) − D(u, wₜ₊₁))/ηₜ + Σ πₜ", "implicit-descent",
 )  # fmt: skip
 
 
 def running_price(paid: Array, paid_after: Array, s: Array, apart: Array, q: Array) -> Array:
     """What a lazy step costs beyond the comparator: π = cℓ(z) − cℓ(z″) − s(z − z″) + ½ q s², s the slope at z″."""
     return paid - paid_after - s * apart + 0.5 * q * s * s
+
+
+def proximal_price(paid: Array, paid_after: Array, moved: Array, eta: Array) -> Array:
+    """What an implicit step costs beyond the comparator: cℓ(wₜ) − cℓ(wₜ₊₁) − D(wₜ₊₁, wₜ)/ηₜ."""
+    return paid - paid_after - moved / eta
 
 
 def ridge_price(paid: Array, z: Array, y: Array, c: Array, q: Array) -> Array:

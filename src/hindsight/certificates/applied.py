@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..kernels.floats import EPS
 from . import rivals
+from .rivals.spaces import space
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +35,7 @@ class AppliedTheorem:
     change, allowed : what the step taken added to the potential, and what the theorem's lemma allows.
     potential : at the start; NaN where it is not followed.
     share : the part of the bound that the comparator's distance to the start costs, where it is known.
+    met : the same run and comparator under a form of the theorem that keeps what the run met, where there is one.
     size : of the terms of change and allowed, which they may be off by in units of rounding.
     best_eta : as in the certificate.
     sharper : a sharper form: its left side, its right side and how it is written; None where there is none.
@@ -54,6 +57,18 @@ class AppliedTheorem:
     sharper: tuple[float, float, str] | None = None
     notes: tuple[str, ...] = ()
     share: float = math.nan
+    met: AppliedTheorem | None = None
+
+    @property
+    def applies(self) -> bool:
+        """Whether no assumption fails and there is a bound."""
+        return all(need.met is not False for need in self.assumptions) and math.isfinite(self.bound[-1])
+
+
+def slack(run: Run, t: Rounds, case: AppliedTheorem) -> np.ndarray:
+    """What the change of potential of each round may be off by, at most."""
+    far = rounding(run, t, float(np.linalg.norm(case.comparator.u)))
+    return far + 8.0 * EPS * case.size()
 
 
 def size_of_terms(step: np.ndarray, q: np.ndarray, z: np.ndarray, rival: np.ndarray, *terms: np.ndarray) -> np.ndarray:
@@ -69,16 +84,45 @@ def divergence_change(t: Rounds, z: np.ndarray) -> np.ndarray:
     return t.change - t.step * z
 
 
+def rounding(run: Run, t: Rounds, norm: float) -> np.ndarray:
+    """What rounding may have added to the change of potential in each round, beyond the size of its terms.
+
+    A margin is a sum in eight lanes, whose error is in units of |w| |x|: that of u, whose norm is given, and that of
+    the run, whose |w|^2/2 is known from its changes. Multiplicative weights have |w|_1 <= U instead, rounded steps, and
+    the change of the logarithm of a mass, which is a sum of as many numbers as there are coordinates. Some potentials
+    are 2 D.
+    """
+    geometry, first = run.learner.geometry, run.first
+    lanes = EPS * (8.0 + 0.125 * run.width) * np.abs(t.step)
+    margins = np.sqrt(t.q) * norm
+    if geometry.multiplicative:
+        margins += geometry.radius * t.top
+        return 2.0 * (t.rounding + lanes * margins) + EPS * (8.0 * run.width + 64.0)
+    square = np.concatenate(([0.0], 2.0 * np.cumsum(t.change))) + float(first @ first)
+    margins += np.sqrt(t.q * np.maximum(0.0, np.maximum(square[:-1], square[1:])))
+    return 2.0 * (t.rounding + lanes * margins)
+
+
 def seek(
-    run: Run, data: Data, t: Rounds, loss: Any, kappa: float, a: np.ndarray, u: Any, tol: float
+    run: Run, data: Data, t: Rounds, loss: Any, factor: float, a: np.ndarray, u: Any, tol: float
 ) -> tuple[np.ndarray, float, float, str, tuple[str, ...]]:
-    """The u that minimises Sigma a loss(u . x, y) + kappa D(u, w_1): u, D(u, w_1), the gap, how it was found, notes."""
+    """The u that minimises Sigma a loss(u . x, y) + factor Sigma D(u, w_t) (1/eta_t - 1/eta_{t-1}), 1/eta_0 = 0.
+
+    Returns u, D(u, w_1), the gap, how u was found, and notes. At a constant rate the sum is D(u, w_1)/eta. As D(u, w)
+    is psi(u) - u . theta and a term without u, it is D(u, w')/eta_T for the w' whose theta is theta_1 and each step
+    times 1 - eta_T/eta_t.
+    """
     factors = np.bincount(t.row, a, data.rounds)  # summed over the passes of each row
     geometry = run.learner.geometry
+    kappa = factor / float(t.eta[-1])
     if u is None:
-        best = rivals.best(data, loss, geometry, kappa, factors, run.first, tol)
+        around, fixed = None, run.learner.rate.is_constant()
+        if not fixed:
+            around = -data.combine(np.bincount(t.row, t.step * (1.0 - t.eta[-1] / t.eta), data.rounds))
+        best = rivals.best(data, loss, geometry, kappa, factors, run.first, tol, around=around)
         how = closeness(best.gap, best.objective) if loss.convex else "found"
-        return best.u, best.divergence, best.gap, how, best.notes
+        divergence = best.divergence if fixed else space(geometry, data.width, run.first).divergence(best.u)
+        return best.u, divergence, best.gap, how, best.notes
     given = rivals.fixed(data, loss, geometry, u, kappa, factors, run.first)
     return given.u, given.divergence, math.inf, "given", ()
 

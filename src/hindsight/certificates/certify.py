@@ -8,14 +8,15 @@ residuals over the rows. Which theorem speaks of the run is what its learner dec
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import MismatchError
-from ..kernels.floats import EPS
 from ..online.panel import PanelRun
 from . import adaptive, theorems
+from .applied import AppliedTheorem, rounding
 from .certificate import Assumption, Certificate
 from .convex import convex, no_theorem
 from .convex import planted as planted_theorem
@@ -23,6 +24,7 @@ from .milestones import milestones
 from .mistakes import perceptron, winnow
 from .panel import certify_panel
 from .penalties import penalised_descent
+from .proximal import implicit_descent
 from .replay import replay
 from .scale_free import scale_free_perceptron
 from .square import exponentiated_gradient, implicit_widrow_hoff, widrow_hoff
@@ -31,7 +33,6 @@ from .theorems import Verdict
 if TYPE_CHECKING:
     from ..online.run import Run
     from ..rows.data import Data
-    from .applied import AppliedTheorem
     from .replay import Rounds
 
 DOUBT, LOST = 1e-6, 1e-3  # errors of the logarithms of weights: from where they are said, and void a certificate
@@ -44,8 +45,8 @@ FAMILIES = {  # what a learner may declare as its theorem
     "convex-descent": convex,
     "running": adaptive.running,
     "scale-free": adaptive.scale_free,
-    "implicit-descent": adaptive.implicit_descent,
     "penalised-descent": penalised_descent,
+    "implicit-descent": implicit_descent,
     "scale-free-perceptron": scale_free_perceptron,
     "ridge": adaptive.ridge,
     "vaw": adaptive.forecaster,
@@ -89,7 +90,11 @@ def certify_run(
         return certify_panel(run, data, FAMILIES, u, tol, label)
     apply = applied_theorem(run, planted)
     rounds = replay(run, data)
-    case = apply(run, data, rounds, u, tol)
+    case = smallest(plain := apply(run, data, rounds, u, tol))
+    if (
+        case is not plain and not _lemma(case, run, rounds)[2]
+    ):  # then what the steps took off the potential is not shown
+        case = plain
     scale = float((rounds.c * rounds.y**2).sum())
     measured, bound = float(case.measured.sum()), float(case.bound[-1])
     found, equality = theorems.verdict(measured, bound, scale)
@@ -130,6 +135,26 @@ def applied_theorem(run: Run, w: Any = None) -> Any:
     return FAMILIES[name]
 
 
+def smallest(case: AppliedTheorem) -> AppliedTheorem:
+    """The form of the theorem whose bound is smaller, with a note of the other; a bound on the plain loss comes first.
+
+    Both are for the same u.
+    """
+    met = case.met
+    if met is None or not met.applies:
+        return case
+    if not case.applies:
+        why = next((need.text for need in case.assumptions if need.met is False), "it is not finite")
+        return replace(met, notes=(*met.notes, f"the classical form, {case.theorem.statement}, does not apply: {why}"))
+    if met.quantity != case.quantity:
+        told = f"{case.quantity}: {case.measured.sum():.6g} ≤ {case.bound[-1]:.6g}, by {case.theorem.statement}"
+        return replace(met, notes=(*met.notes, told))
+    if case.bound[-1] <= met.bound[-1]:
+        return case
+    told = f"the classical form, {case.theorem.statement}, promises at most {case.bound[-1]:.6g} for this u"
+    return replace(met, notes=(*met.notes, told))
+
+
 def _digits(run: Run, t: Rounds) -> tuple[Assumption, ...]:
     """That rounding left multiplicative weights their digits; nothing where six of them are beyond doubt."""
     moved = float(t.rounding.sum())
@@ -166,25 +191,7 @@ def _lemma(case: AppliedTheorem, run: Run, t: Rounds) -> tuple[int, float, bool]
     if not (case.change > case.allowed).any():  # then the size of the terms need not be known
         return 0, 0.0, True
     over = case.change - case.allowed - 1e-12 * case.size()
-    beyond = over - _rounding(case, run, t)
+    beyond = over - rounding(run, t, float(np.linalg.norm(case.comparator.u)))
     fault = bool((beyond > 0.0).any())
     worst = int((beyond if fault else over).argmax())
     return worst, max(0.0, float(over[worst])), not fault
-
-
-def _rounding(case: AppliedTheorem, run: Run, t: Rounds) -> np.ndarray:
-    """What rounding may have added to the change of potential in each round, beyond the size of its terms.
-
-    A margin is a sum in eight lanes, whose error is in units of |w| |x|: that of u, and that of the run, whose |w|^2/2
-    is known from its changes. Multiplicative weights have |w|_1 <= U instead, rounded steps, and the change of the
-    logarithm of a mass, which is a sum of as many numbers as there are coordinates. Some potentials are 2 D.
-    """
-    geometry, first = run.learner.geometry, run.first
-    lanes = EPS * (8.0 + 0.125 * run.width) * np.abs(t.step)
-    margins = np.sqrt(t.q) * float(np.linalg.norm(case.comparator.u))
-    if geometry.multiplicative:
-        margins += geometry.radius * t.top
-        return 2.0 * (t.rounding + lanes * margins) + EPS * (8.0 * run.width + 64.0)
-    square = np.concatenate(([0.0], 2.0 * np.cumsum(t.change))) + float(first @ first)
-    margins += np.sqrt(t.q * np.maximum(0.0, np.maximum(square[:-1], square[1:])))
-    return 2.0 * (t.rounding + lanes * margins)

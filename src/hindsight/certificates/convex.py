@@ -13,7 +13,7 @@ from ..kernels.floats import EPS
 from ..online.margins import each_loss, each_mean, each_slope
 from ..online.parts import LINKS
 from . import theorems
-from .applied import AppliedTheorem, divergence_change, seek, size_of_terms
+from .applied import AppliedTheorem, divergence_change, seek, size_of_terms, slack
 from .certificate import Assumption, Comparator
 
 if TYPE_CHECKING:
@@ -25,12 +25,15 @@ PLANTED = 1e-12  # how far y may be from u(w*.x) and still count as planted
 
 
 def convex(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
-    """Explicit steps on a convex loss, with the gradients really met."""
+    """Explicit steps on a convex loss, with the gradients really met, and the form that keeps the distances met.
+
+    u is the one that makes the latter smallest, but for its last distance.
+    """
     loss, geometry, fixed = run.learner.loss, run.learner.geometry, run.learner.rate.is_constant()
     paid, slope = each_loss(loss, t.z, t.y), each_slope(loss, t.z, t.y)
     weight = t.c if fixed else t.c * t.eta
     rate = float(t.eta[0]) if fixed else 1.0
-    u, divergence, gap, how, notes = seek(run, data, t, loss, 1.0 / rate, weight, u, tol)
+    u, divergence, gap, how, notes = seek(run, data, t, loss, 1.0, t.c, u, tol)
     z = data.margins(u)[t.row]
     other = each_loss(loss, z, t.y)
     norm = geometry.dual_norm(t.q, t.top)
@@ -43,9 +46,9 @@ def convex(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
         bound = theorems.convex(rate, np.cumsum(rival), divergence, np.cumsum(gradient))
     else:
         bound = theorems.convex_rates(np.cumsum(rival), divergence, np.cumsum(t.eta**2 * gradient))
-    met = float(gradient.sum())
+    total = float(gradient.sum())
     name = f"{'matching' if run.learner.theorem == 'glm-tron' else loss.name} loss"
-    return AppliedTheorem(
+    case = AppliedTheorem(
         theorems.CONVEX if fixed else theorems.CONVEX_RATES,
         name if fixed else f"{name} times its rate",
         weight * paid,
@@ -66,9 +69,20 @@ def convex(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
             steep * (1.0 + behind) * (np.abs(t.z) + np.abs(z)),
             steep * beside,
         ),
-        math.sqrt(2.0 * divergence / met) if fixed and met > 0.0 else math.nan,
+        math.sqrt(2.0 * divergence / total) if fixed and total > 0.0 else math.nan,
         notes=notes,
     )
+    own = t.c * other
+    met = replace(
+        case,
+        theorem=theorems.CONVEX_MET if fixed else theorems.CONVEX_PLAIN,
+        quantity=name,
+        measured=t.c * paid,
+        rival=own,
+        bound=theorems.met(own + 0.5 * t.eta * gradient, case.change, slack(run, t, case), t.eta),
+        comparator=replace(case.comparator, loss=float(own.sum())),
+    )
+    return replace(case, met=met)
 
 
 def shape_of_link(lipschitz: float, z: np.ndarray, mean: np.ndarray) -> Assumption:
@@ -85,14 +99,11 @@ def no_theorem(
     if run.learner.theorem is not None:
         why = f"the theorem {run.learner.theorem} speaks of a constant rate"
     elif run.learner.update.name == "implicit":
-        why = (
-            "implicit steps are covered by no theorem here beyond the Euclidean and scale-free geometries at a "
-            "constant rate"
-        )
+        why = "implicit steps of this loss in this geometry, or at rates that change in it, are covered by no theorem"
     nothing = np.full(t.z.size, math.nan)
     return replace(
         convex(run, data, t, u, tol), theorem=theorems.NONE, assumptions=(Assumption(why, None),), bound=nothing,
-        change=nothing, best_eta=math.nan,
+        change=nothing, best_eta=math.nan, met=None,
     )  # fmt: skip
 
 

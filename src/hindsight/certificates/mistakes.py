@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import rivals, theorems
-from .applied import AppliedTheorem, closeness, divergence_change, size_of_terms
+from .applied import AppliedTheorem, closeness, divergence_change, rounding, size_of_terms
 from .certificate import MISTAKES, WEIGHTED, Assumption, Comparator
 from .convex import no_theorem
 from .rivals.mistakes import largest_norm
@@ -152,7 +152,7 @@ def winnow(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
     counted, rival = np.where(wrong, t.c, 0.0), t.c * (t.y * z <= 0.0)
     far = eta * t.c * geometry.radius * t.top
     allowed = np.where(wrong, theorems.each_ln_cosh(far), 0.0) - eta * counted * t.y * z
-    return AppliedTheorem(
+    case = AppliedTheorem(
         theorems.WINNOW,
         _mistakes(t),
         counted,
@@ -167,6 +167,26 @@ def winnow(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
         best_eta,
         notes=(*notes, *_weighting(t, "and H_δ is Σ c max(0, δ − y u·x) over them")),
     )
+    if not (wrong.any() and math.isfinite(delta)):
+        return case
+    return replace(case, met=_normalisers_met(run, t, case, wrong, delta, short))
+
+
+def _normalisers_met(
+    run: Run, t: Rounds, case: AppliedTheorem, wrong: np.ndarray, delta: float, short: np.ndarray
+) -> AppliedTheorem:
+    """Winnow's bound with the normalisers that its mistakes met, for the same u and delta."""
+    geometry, eta = run.learner.geometry, float(t.eta[0])
+    most = theorems.each_ln_cosh(eta * t.c * geometry.radius * t.top)
+    normaliser = np.minimum(t.change + rounding(run, t, geometry.radius), most)
+    grown, made = np.cumsum(np.where(wrong, normaliser, 0.0)), np.cumsum(case.measured)
+    bound = theorems.winnow_met(eta, delta, case.potential, np.cumsum(short), grown, made)
+    bound, trivial = _at_most_all(bound, t)
+    gain = eta * delta - grown[-1] / made[-1]
+    text = f"ηδ − N = {gain:.6g}, which must be above 0 (δ = {delta:.4g}, N from the normalisers met)"
+    notes = (*(note for note in case.notes if note != TRIVIAL), *trivial)
+    needs = case.assumptions[0], Assumption(text, bool(gain > 0.0))
+    return replace(case, theorem=theorems.WINNOW_MET, bound=bound, assumptions=needs, notes=notes)
 
 
 def _gains(eta: float, top: float, heaviest: float, delta: float, norm: str) -> Assumption:

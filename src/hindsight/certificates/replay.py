@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import MismatchError
 from ..kernels.checksum import add_rounds
 from ..kernels.compiler import for_parts
-from ..kernels.online import Steps, play
+from ..kernels.online import play
 from ..kernels.witness import Witness
 from ..online.run import Run
 from ..rows.checksum import begin_played, check_played, word_of_each
@@ -32,6 +32,7 @@ class Rounds:
     step : the step d that was taken, theta += d x.
     change : what the state says the step added to the conjugate of the potential, so that D(u, w) rose by
         change - step (u . x); NaN for geometries that do not say.
+    after : margin after the update.
     rounding : what rounding in the step may have added to that; in the multiplicative geometries it is how far it may
         have moved the logarithm of a weight.
     """
@@ -45,6 +46,7 @@ class Rounds:
     top: np.ndarray
     step: np.ndarray
     change: np.ndarray
+    after: np.ndarray
     rounding: np.ndarray
 
 
@@ -68,15 +70,15 @@ def replay(run: Run, data: Data) -> Rounds:
         )
     again = Run(run.learner, run.features, intercept=run.intercept, start=run.start)
     loop = for_parts(play, *again.parts()[:3])
-    out = np.zeros((6, passes, data.rounds))
+    out = np.zeros((7, passes, data.rounds))
     words, sums = np.empty(data.rounds, np.uint64), begin_played()
     for p in range(passes):
         for first, rows, count in data.blocks():
             if p == 0:
                 word_of_each(rows, 0, count, words[first : first + count])
             y, c = data.y[first : first + count], data.c[first : first + count]
-            z, q, top, step, change, rounding = out[:, p, first : first + count]
-            watch = Witness(Steps(step, change), rounding)
+            z, q, top, *noted = out[:, p, first : first + count]
+            watch = Witness(*noted)
             played = loop(rows, 0, count, y, c, *again.parts(), z, q, top, again.tally, watch)
             if played < count:
                 raise MismatchError(f"row {first + played} cannot be played: these are not the rows of the run")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..kernels.losses import Square
 from . import theorems
-from .applied import AppliedTheorem, divergence_change, seek, size_of_terms
+from .applied import AppliedTheorem, divergence_change, rounding, seek, size_of_terms, slack
 from .certificate import Assumption, Comparator
-from .convex import convex, no_theorem
+from .convex import convex
+from .proximal import implicit_descent
 
 if TYPE_CHECKING:
     from ..online.run import Run
@@ -36,13 +38,18 @@ def exponentiated_gradient(run: Run, data: Data, t: Rounds, u: Any, tol: float) 
 def _explicit(
     run: Run, data: Data, t: Rounds, u: Any, tol: float, theorem: theorems.Theorem, factor: float, q: np.ndarray
 ) -> AppliedTheorem:
-    """L <= L_u/(1 - eta X^2) + 2 D(u, w_1)/eta, whose potential is `factor` D(u, w)."""
+    """L <= L_u/(1 - eta X^2) + 2 D(u, w_1)/eta, whose potential is `factor` D(u, w), and the form as met.
+
+    u is the one that makes the latter smallest, but for its last distance.
+    """
     scale = run.learner.loss.scale
     eta = t.eta * scale
     rate, x2 = float(eta[0]), float((t.c * q).max())
     largest = max(rate * x2, float((eta * t.c * q).max()))  # the same but for rounding
-    a = t.c / (1.0 - largest) if largest < 1.0 else t.c
-    u, divergence, gap, how, notes = seek(run, data, t, Square(2.0), 2.0 / rate, a, u, tol)
+    square = _squares_met(run, t, q)
+    most = float((eta * t.c * square).max())
+    a = t.c / (1.0 - eta * t.c * square) if most < 1.0 else t.c
+    u, divergence, gap, how, notes = seek(run, data, t, Square(2.0), 2.0 / scale, a, u, tol)
     z = data.margins(u)[t.row]
     error, miss = t.z - t.y, z - t.y
     own, distance = t.c * miss**2, 2.0 * divergence
@@ -56,7 +63,7 @@ def _explicit(
             allowed = theorems.lemma_widrow_hoff(eta, t.c, q, error, miss)
     else:
         allowed = -step * (error - miss) + 0.5 * step**2 * q
-    return AppliedTheorem(
+    case = AppliedTheorem(
         theorem,
         "squared error",
         t.c * error**2,
@@ -71,15 +78,36 @@ def _explicit(
         theorems.best_rate(x2, float(own.sum()), distance) / scale,
         notes=notes,
     )
+    if not most < 1.0:
+        return case
+    rise, off = 2.0 / factor * case.change, 2.0 / factor * slack(run, t, case)
+    met = replace(case, bound=theorems.met(theorems.stretched(eta, t.c, square, miss), rise, off, eta))
+    if factor == 2.0:
+        return replace(case, met=replace(met, theorem=theorems.WIDROW_HOFF_MET))
+    text = f"max ηV = {most:.6g}, which must be below 1, V ≤ ({run.learner.geometry.norm})² from the normalisers met"
+    return replace(case, met=replace(met, theorem=theorems.EG_MET, assumptions=(Assumption(text, True),)))
+
+
+def _squares_met(run: Run, t: Rounds, q: np.ndarray) -> np.ndarray:
+    """What each round has for X^2: |x|_2^2, or V from the normaliser that a multiplicative step met."""
+    geometry = run.learner.geometry
+    if not geometry.multiplicative:
+        return q
+    cumulant = np.maximum(0.0, t.change - t.step * t.z) + rounding(run, t, geometry.radius)
+    return theorems.effective_square(t.step, cumulant, q)
 
 
 def _changing_rates(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
-    """Sigma eta l^2 <= |u - w_1|^2 + Sigma eta g^2/(1 - eta |x|^2)."""
-    eta = t.eta * run.learner.loss.scale
+    """Sigma eta l^2 <= |u - w_1|^2 + Sigma eta g^2/(1 - eta |x|^2), and the plain loss with the distances met.
+
+    u is the one that makes the latter smallest, but for its last distance.
+    """
+    scale = run.learner.loss.scale
+    eta = t.eta * scale
     largest = float((eta * t.c * t.q).max())
     shrink = 1.0 - eta * t.c * t.q if largest < 1.0 else np.ones(t.z.size)
-    a = t.c * eta / shrink
-    u, divergence, gap, how, notes = seek(run, data, t, Square(2.0), 2.0, a, u, tol)
+    a = t.c / shrink
+    u, divergence, gap, how, notes = seek(run, data, t, Square(2.0), 2.0 / scale, a, u, tol)
     z = data.margins(u)[t.row]
     error, miss = t.z - t.y, z - t.y
     step = eta * t.c * error
@@ -87,12 +115,12 @@ def _changing_rates(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> Appl
     allowed = np.full(t.z.size, math.nan)
     if largest < 1.0:
         allowed = theorems.lemma_widrow_hoff(eta, t.c, t.q, error, miss)
-    return AppliedTheorem(
+    case = AppliedTheorem(
         theorems.WIDROW_HOFF_RATES,
         "squared error times its rate",
         t.c * error**2 * eta,
         rival,
-        theorems.widrow_hoff_rates(np.cumsum(a * miss**2), 2.0 * divergence),
+        theorems.widrow_hoff_rates(np.cumsum(a * eta * miss**2), 2.0 * divergence),
         Comparator(u, float(rival.sum()), float(np.linalg.norm(u)), gap, how),
         (_below_one(run, t, largest, "ηₜ"),),
         2.0 * divergence_change(t, z),
@@ -101,6 +129,19 @@ def _changing_rates(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> Appl
         lambda: size_of_terms(step, t.q, t.z, z, step * error, allowed, step * t.y),
         notes=notes,
     )
+    if not largest < 1.0:
+        return case
+    own = t.c * miss**2
+    met = replace(
+        case,
+        theorem=theorems.WIDROW_HOFF_PLAIN,
+        quantity="squared error",
+        measured=t.c * error**2,
+        rival=own,
+        bound=theorems.met(theorems.stretched(eta, t.c, t.q, miss), case.change, slack(run, t, case), eta),
+        comparator=replace(case.comparator, loss=float(own.sum())),
+    )
+    return replace(case, met=met)
 
 
 def _below_one(run: Run, t: Rounds, largest: float, eta: str) -> Assumption:
@@ -112,13 +153,13 @@ def _below_one(run: Run, t: Rounds, largest: float, eta: str) -> Assumption:
 
 
 def implicit_widrow_hoff(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
-    """Implicit steps at a constant rate, which need no condition."""
+    """Implicit steps at a constant rate, which need no condition; at others they are descent on a convex loss."""
     if not run.learner.rate.is_constant():
-        return no_theorem(run, data, t, u, tol)
+        return implicit_descent(run, data, t, u, tol)
     scale = run.learner.loss.scale
     eta = t.eta * scale
     rate, x2 = float(eta[0]), float((t.c * t.q).max())
-    u, divergence, gap, how, notes = seek(run, data, t, Square(2.0), 2.0 / rate, t.c, u, tol)
+    u, divergence, gap, how, notes = seek(run, data, t, Square(2.0), 2.0 / scale, t.c, u, tol)
     z = data.margins(u)[t.row]
     error, miss = t.z - t.y, z - t.y
     own, distance = t.c * miss**2, 2.0 * divergence
@@ -127,7 +168,7 @@ def implicit_widrow_hoff(run: Run, data: Data, t: Rounds, u: Any, tol: float) ->
     damped = float((t.c * error**2 / (1.0 + eta * t.c * t.q)).sum())
     best_eta = math.sqrt(distance / (total * x2)) if total * x2 > 0.0 else math.nan
     step, allowed = eta * t.c * error, theorems.lemma_implicit(eta, t.c, t.q, error, miss)
-    return AppliedTheorem(
+    case = AppliedTheorem(
         theorems.IMPLICIT,
         "squared error",
         t.c * error**2,
@@ -143,3 +184,5 @@ def implicit_widrow_hoff(run: Run, data: Data, t: Rounds, u: Any, tol: float) ->
         (damped, float(bound[-1]) / grow, "Σ ℓ²/(1 + η|x|²)"),
         notes,
     )
+    bound = grow * theorems.met(own, case.change, slack(run, t, case), eta)
+    return replace(case, met=replace(case, theorem=theorems.IMPLICIT_MET, bound=bound))

@@ -54,6 +54,14 @@ class Theorem:
 WIDROW_HOFF = Theorem(
     "Widrow-Hoff", "Cesa-Bianchi, Long, Warmuth 1996", "L ≤ L_u/(1 − ηX²) + |u − w₁|²/η", "widrow-hoff"
 )
+WIDROW_HOFF_MET = Theorem(
+    "Widrow-Hoff, as met", "Cesa-Bianchi, Long, Warmuth 1996",
+    "L ≤ Σ gₜ²/(1 − η|xₜ|²) + (|u − w₁|² − |u − w₍T₊₁₎|²)/η", "norms-and-distances-as-met", "norms at their largest",
+)  # fmt: skip
+WIDROW_HOFF_PLAIN = Theorem(
+    "Widrow-Hoff, changing rates, as met", "Cesa-Bianchi, Long, Warmuth 1996",
+    "L ≤ Σ gₜ²/(1 − ηₜ|xₜ|²) + Σ (|u − wₜ|² − |u − wₜ₊₁|²)/ηₜ", "norms-and-distances-as-met",
+)  # fmt: skip
 WIDROW_HOFF_RATES = Theorem(
     "Widrow-Hoff, changing rates", "Cesa-Bianchi, Long, Warmuth 1996",
     "Σ ηₜℓₜ² ≤ |u − w₁|² + Σ ηₜgₜ²/(1 − ηₜ|xₜ|²)", "widrow-hoff-rates",
@@ -61,13 +69,29 @@ WIDROW_HOFF_RATES = Theorem(
 IMPLICIT = Theorem(
     "implicit Widrow-Hoff", "Kivinen, Warmuth 1997", "L ≤ (1 + ηX²)(L_u + |u − w₁|²/η)", "implicit-widrow-hoff"
 )
+IMPLICIT_MET = Theorem(
+    "implicit Widrow-Hoff, as met", "Kivinen, Warmuth 1997",
+    "L ≤ (1 + ηX²)(L_u + (|u − w₁|² − |u − w₍T₊₁₎|²)/η)", "norms-and-distances-as-met",
+)  # fmt: skip
 EG = Theorem(
     "exponentiated gradient", "Kivinen, Warmuth 1997", "L ≤ L_u/(1 − η(U·X∞)²) + 2 RE(u‖w₁)/η",
     "exponentiated-gradient",
 )  # fmt: skip
+EG_MET = Theorem(
+    "exponentiated gradient, as met", "Kivinen, Warmuth 1997",
+    "L ≤ Σ gₜ²/(1 − ηVₜ) + 2 (RE(u‖w₁) − RE(u‖w₍T₊₁₎))/η", "normalisers-as-met", "norms at their largest",
+)  # fmt: skip
 CONVEX = Theorem(
     "descent on a convex loss", "Zinkevich 2003", "Σ loss(wₜ) ≤ Σ loss(u) + D(u, w₁)/η + (η/2) Σ|gₜ|∗²",
     "convex-descent", "gradients",
+)  # fmt: skip
+CONVEX_MET = Theorem(
+    "descent on a convex loss, as met", "Zinkevich 2003",
+    "Σ loss(wₜ) ≤ Σ loss(u) + (D(u, w₁) − D(u, w₍T₊₁₎))/η + (η/2) Σ|gₜ|∗²", "norms-and-distances-as-met", "gradients",
+)  # fmt: skip
+CONVEX_PLAIN = Theorem(
+    "descent, changing rates, as met", "Zinkevich 2003",
+    "Σ loss(wₜ) ≤ Σ loss(u) + Σ (D(u, wₜ) − D(u, wₜ₊₁))/ηₜ + ½ Σ ηₜ|gₜ|∗²", "norms-and-distances-as-met", "gradients",
 )  # fmt: skip
 CONVEX_RATES = Theorem(
     "descent, changing rates", "Zinkevich 2003", "Σ ηₜ loss(wₜ) ≤ Σ ηₜ loss(u) + D(u, w₁) + ½ Σ ηₜ²|gₜ|∗²",
@@ -81,6 +105,11 @@ PERCEPTRON_SCALE_FREE = Theorem(
     "M ≤ H + √(Σ Mᵢ²uᵢ²) √(Σ over mistakes of Σ xᵢ²/Mᵢ²)", "scale-free",
 )  # fmt: skip
 WINNOW = Theorem("Winnow", "Littlestone 1988", "M ≤ (RE(u‖w₁) + η H_δ)/(ηδ − ln cosh(ηX∞))", "winnow", "mistakes")
+WINNOW_MET = Theorem(
+    "Winnow, as met", "Littlestone 1988",
+    "M ≤ (RE(u‖w₁) + η H_δ)/(ηδ − N), N the mean of ln Σ pᵢe^(ηyxᵢ) over the mistakes",
+    "normalisers-as-met", "mistakes",
+)  # fmt: skip
 GLM_TRON = Theorem(
     "GLM-tron", "Kakade, Kalai, Kanade, Shamir 2011", "Σ(y − ŷ)² ≤ |w* − w₁|²/(η(2/λ − ηX²))", "glm-tron"
 )
@@ -134,6 +163,44 @@ def winnow(eta: float, top: float, heaviest: float, entropy: float, delta: float
 def winnow_gain(eta: float, top: float, heaviest: float, delta: float) -> float:
     """What a mistake gains at least: eta delta - ln cosh(eta c U Xinf)/c."""
     return eta * delta - ln_cosh(eta * heaviest * top) / heaviest
+
+
+def met(right: np.ndarray, change: np.ndarray, rounding: np.ndarray, eta: np.ndarray) -> np.ndarray:
+    """Sigma right + Sigma (P_t - P_{t+1})/eta_t: what each round promises at u, and what its step took off P.
+
+    Each round has measured <= right - change/eta, where change is what the step added to the potential P = D(u, w), or
+    2 D(u, w); the sum is P_1/eta_1 + Sigma P_t (1/eta_t - 1/eta_{t-1}) - P_{T+1}/eta_T. `rounding` is what the changes
+    may be off by.
+    """
+    bound: np.ndarray = np.cumsum(right + (rounding - change) / eta)
+    return bound
+
+
+def stretched(eta: np.ndarray, c: np.ndarray, q: np.ndarray, miss: np.ndarray) -> np.ndarray:
+    """c g^2/(1 - eta c q): what a round promises of c l^2, q = |x|^2 or what takes its place in the round."""
+    out: np.ndarray = c * miss**2 / (1.0 - eta * c * q)
+    return out
+
+
+def effective_square(step: np.ndarray, cumulant: np.ndarray, most: np.ndarray) -> np.ndarray:
+    """V = 2 cumulant/step^2, what takes the place of (U|x|_inf)^2 for the normaliser met; 0 where no step was taken."""
+    square = step * step
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.where(square > 0.0, np.minimum(most, 2.0 * cumulant / square), 0.0)
+
+
+def winnow_met(
+    eta: float, delta: float, entropy: float, hinge: np.ndarray, grown: np.ndarray, made: np.ndarray
+) -> np.ndarray:
+    """(RE(u||w_1) + eta H_delta)/(eta delta - N) after each round, N = Sigma ln Sigma p e^(eta c y x)/M.
+
+    `grown` is the sum of the logarithms over the mistakes, `made` the mistakes M. A bound after a later round is one on
+    the mistakes before, too.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gain = eta * delta - grown / made
+        bound = np.where(gain > 0.0, (entropy + eta * hinge) / gain, math.inf)
+    return np.minimum.accumulate(bound[::-1])[::-1]
 
 
 def glm_tron(eta: float, x2: float, lipschitz: float, distance: Sums) -> Sums:

@@ -131,25 +131,31 @@ def margin_after(geometry, state, rows, t, d):
     theta = state.theta
     a, b = rows.span(t)
     last = theta.size - 1
-    top = geometry.height(theta[last] + d * rows.bias)
+    top, old = -np.inf, 0.0
     for k in range(a, b):
-        top = max(top, geometry.height(theta[rows.index(k)] + d * rows.entry(t, k)))
-    shift = max(state.shift[0], math.ceil(top * LOG2_E))
-    old, new, dot = 0.0, 0.0, 0.0
-    for k in range(a, b):
-        here, x = theta[rows.index(k)], rows.entry(t, k)
+        here = theta[rows.index(k)]
         old += geometry.numerator_and_mass(here, state.shift[0])[1]
-        e, mass = geometry.numerator_and_mass(here + d * x, shift)
+        top = max(top, geometry.height(here + d * rows.entry(t, k)))
+    if rows.bias != 0.0:
+        old += geometry.numerator_and_mass(theta[last], state.shift[0])[1]
+        top = max(top, geometry.height(theta[last] + d * rows.bias))
+    full = b - a == (last if rows.bias != 0.0 else last + 1)
+    rest = 0.0 if full else max(0.0, state.mass[0] - old)
+    shift = math.ceil(top * LOG2_E)
+    if rest > 0.0:  # otherwise all exponents may have fallen far below the shift
+        shift = max(state.shift[0], shift)
+        rest *= 2.0 ** (state.shift[0] - shift)
+    new, dot = 0.0, 0.0
+    for k in range(a, b):
+        x = rows.entry(t, k)
+        e, mass = geometry.numerator_and_mass(theta[rows.index(k)] + d * x, shift)
         new += mass
         dot += e * x
     if rows.bias != 0.0:
-        old += geometry.numerator_and_mass(theta[last], state.shift[0])[1]
         e, mass = geometry.numerator_and_mass(theta[last] + d * rows.bias, shift)
         new += mass
         dot += e * rows.bias
-    full = b - a == (last if rows.bias != 0.0 else last + 1)
-    rest = 0.0 if full else state.mass[0] - old
-    return geometry.radius * dot / (rest * 2.0 ** (state.shift[0] - shift) + new)
+    return geometry.radius * dot / (rest + new)
 
 
 @kernel

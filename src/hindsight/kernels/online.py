@@ -61,21 +61,6 @@ class Unwatched(NamedTuple):
         pass
 
 
-@part
-class Steps(NamedTuple):
-    """Notes the step d taken in each round, and what the state says it added to the conjugate of the potential."""
-
-    taken: np.ndarray
-    added: np.ndarray
-
-    def before(self, geometry, state):
-        return geometry.mark(state)
-
-    def after(self, geometry, state, rows, t, i, mark, z, d):
-        self.taken[i] = d
-        self.added[i] = geometry.conjugate_change(state, mark, d, z, geometry.dot(state, rows, t)[0])
-
-
 UNWATCHED = Unwatched(0.0)
 
 

@@ -5,19 +5,25 @@ from typing import NamedTuple
 import numpy as np
 
 from .compiler import part
-from .online import Steps
 
 
 @part
 class Witness(NamedTuple):
-    """Notes the steps, and what rounding may have added to the conjugate of the potential in each."""
+    """Notes each step d, what the state says it added to the conjugate of the potential, and the margin after it.
 
-    steps: Steps
+    `rounded` is what rounding may have added to that change.
+    """
+
+    taken: np.ndarray
+    added: np.ndarray
+    margin: np.ndarray
     rounded: np.ndarray
 
     def before(self, geometry, state):
-        return self.steps.before(geometry, state)
+        return geometry.mark(state)
 
     def after(self, geometry, state, rows, t, i, mark, z, d):
-        self.steps.after(geometry, state, rows, t, i, mark, z, d)
+        self.taken[i] = d
+        self.margin[i] = geometry.dot(state, rows, t)[0]
+        self.added[i] = geometry.conjugate_change(state, mark, d, z, self.margin[i])
         self.rounded[i] = geometry.rounding(state, rows, t, d)

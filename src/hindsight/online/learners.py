@@ -142,7 +142,7 @@ def eg(eta: float = 0.1, radius: float | None = 1.0, update: str = "explicit", p
     """Multiply by e^(-eta (w.x - y) x); a radius gives signed weights of that L1 norm, None the simplex."""
     choice("update", update, UPDATES)
     geometry = space("simplex", 1.0) if radius is None else space("balanced", radius)
-    theorem = "exponentiated-gradient" if update == "explicit" else None
+    theorem = {"explicit": "exponentiated-gradient", "implicit": "implicit-descent"}.get(update)
     return Learner("eg", Square(1.0), UPDATES[update], geometry, constant(eta, power), "real", "square", theorem)
 
 
@@ -180,7 +180,7 @@ def descent(
             theorem = "widrow-hoff" if geometry == "euclidean" else "exponentiated-gradient"
     elif (loss, geometry, update) == ("square", "euclidean", "implicit"):
         theorem = "implicit-widrow-hoff"
-    elif (geometry, update, power) == ("euclidean", "implicit", 0.0) and loss in OWN[0]:
+    elif update == "implicit" and loss in OWN[0] and geometry in OWN[1]:
         theorem = "implicit-descent"
     return Learner("descent", chosen, UPDATES[update], where, rate, theorem=theorem)
 

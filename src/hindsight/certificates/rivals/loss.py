@@ -6,12 +6,11 @@ Each of these bounds is, up to terms that do not depend on u,
 
 | bound | phi | a_t | kappa |
 |---|---|---|---|
-| Widrow-Hoff, exponentiated gradient | (z - y)^2 | c_t / (1 - eta X^2) | 2 / eta |
+| Widrow-Hoff, exponentiated gradient | (z - y)^2 | c_t / (1 - eta c_t V_t), V_t of the round | 2 / eta |
 | implicit Widrow-Hoff | (z - y)^2 | c_t | 2 / eta |
 | descent on a convex loss | the loss | c_t | 1 / eta |
-| Widrow-Hoff, changing rates | (z - y)^2 | c_t eta_t / (1 - eta_t c_t |x_t|^2) | 2 |
-| descent, changing rates | the loss | c_t eta_t | 1 |
 
+At changing rates eta is the last one, and w_1 is moved (`around`) to where the distances along the run pull it.
 Any u gives a true bound, so a rival found approximately loosens a certificate and never falsifies it.
 """
 
@@ -73,7 +72,7 @@ class Rival:
 
 def best(
     data: Data, loss: Loss, geometry: Geometry, kappa: float, a: ArrayLike | None = None,
-    start: Floats | None = None, tol: float = 0.01, max_passes: int = 300,
+    start: Floats | None = None, tol: float = 0.01, max_passes: int = 300, around: Floats | None = None,
 ) -> Rival:  # fmt: skip
     """Return the u that minimises Sigma a_t phi(u . x_t, y_t) + kappa D(u, w_1), up to a relative gap.
 
@@ -96,6 +95,8 @@ def best(
         The gap to reach, relative to the objective.
     max_passes : int, default 300
         Limit on the passes; the gap reached by then is reported.
+    around : ndarray, default None
+        A v; D is then to the point that v . u + D(u, w_1) is smallest at, and so are the divergences reported.
 
     Examples
     --------
@@ -106,6 +107,8 @@ def best(
     """
     factors = _factors(data, a)
     where = space(geometry, data.width, start)
+    if around is not None:
+        where = where.around(around)
     begun = data.passes
     if loss.quadratic and where.quadratic and data.width <= GRAM:
         if not kappa >= 0.0:

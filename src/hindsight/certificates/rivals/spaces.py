@@ -15,6 +15,7 @@ start has q+_i q-_i the same for every i (the start has it too), which makes D a
 """
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,6 +25,7 @@ from ...kernels.floats import Floats
 from ...rows.data import Data
 
 Geometry = Any  # one of the geometries of `kernels`
+LEAST = -700.0  # a logarithm whose exponential is still a number with all its digits
 SUM = 1e-9  # how far a given u's sum may be from the radius, relative to it: rounding in a user's own sums
 
 
@@ -48,6 +50,9 @@ class Space(Protocol):
 
     def theta(self, v: Floats, kappa: float) -> Floats:
         """Return the same point in the dual coordinates of the geometry's state."""
+
+    def around(self, v: Floats) -> "Space":
+        """Return the space with its start at the point of v and kappa 1, known by its logarithms where it has them."""
 
     def curvature(self, data: Data) -> Floats:
         """Return q_t, the squared dual norm: a change d of alpha_t changes u . x_t by at most q_t |d| / kappa."""
@@ -78,6 +83,9 @@ class Flat:
 
     def theta(self, v: Floats, kappa: float) -> Floats:
         return self.start - v / kappa
+
+    def around(self, v: Floats) -> "Flat":
+        return Flat(self.geometry, v.size, self.start - v)
 
     def curvature(self, data: Data) -> Floats:
         return data.row_norms2()
@@ -117,6 +125,13 @@ class Mixtures:
     def theta(self, v: Floats, kappa: float) -> Floats:
         return self.log_p - (self.radius / kappa) * v
 
+    def around(self, v: Floats) -> "Mixtures":
+        moved = copy(self)
+        moved.log_p = normalised(self.theta(v, 1.0))
+        moved.p = np.exp(moved.log_p)
+        moved.start = self.radius * moved.p
+        return moved
+
     def curvature(self, data: Data) -> Floats:
         return (self.radius * data.row_norms_inf()) ** 2
 
@@ -155,6 +170,13 @@ class SignedMixtures:
         half: Floats = 0.5 * (logs[0] - logs[1])
         return half
 
+    def around(self, v: Floats) -> "SignedMixtures":
+        moved = copy(self)
+        moved.log_p = normalised(self._logs(v, 1.0))
+        moved.p = np.exp(moved.log_p)
+        moved.start = self.radius * (moved.p[0] - moved.p[1])
+        return moved
+
     def _logs(self, v: Floats, kappa: float) -> Floats:
         d = (self.radius / kappa) * v
         logs: Floats = self.log_p + np.stack((-d, d))
@@ -190,7 +212,7 @@ def relative_entropy(q: Floats, p: Floats) -> float:
     on = q > 0.0
     rest = float(p[~on].sum())
     q, p = q[on], p[on]
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # in what is not taken
         # q ln(q/p) - q + p is at least 0 for each coordinate, so nothing cancels when q is close to p.
         ratio = q / p
         terms = np.where(np.abs(ratio - 1.0) < 1e-4, _near(ratio - 1.0) * p, q * np.log(ratio) - (q - p))
@@ -200,6 +222,12 @@ def relative_entropy(q: Floats, p: Floats) -> float:
 def _near(x: Floats) -> Floats:
     """Return (1 + x) ln(1 + x) - x for small x."""
     return x * x * (0.5 - x * (1 / 6 - x * (1 / 12 - x / 20)))
+
+
+def normalised(logs: Floats) -> Floats:
+    """Return the logarithms less that of their sum, none below the smallest number unless it was -infinity."""
+    logs = logs - log_sum_exp(logs.ravel())
+    return np.where(np.isneginf(logs), logs, np.maximum(logs, LEAST))
 
 
 def log_sum_exp(x: Floats) -> float:

@@ -1,0 +1,83 @@
+"""Implicit steps of any convex loss, in any geometry that says what its steps do, at any rates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..kernels.floats import EPS
+from ..online.margins import each_loss
+from . import adaptive_theorems, theorems
+from .adaptive import slope_error
+from .applied import AppliedTheorem, divergence_change, rounding, seek, size_of_terms, slack
+from .certificate import Assumption, Comparator
+
+if TYPE_CHECKING:
+    from ..online.run import Run
+    from ..rows.data import Data
+    from .replay import Rounds
+
+
+def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
+    """L <= L_u + D(u, w_1)/eta + Sigma pi, and the form that keeps the distances met, the only one at changing rates.
+
+    u is the one that makes it smallest, but for its last distance. Squared errors are told without the loss' factor.
+    """
+    loss, eta = run.learner.loss, t.eta
+    unit = 2.0 / loss.scale if loss.quadratic else 1.0
+    u, divergence, gap, how, notes = seek(run, data, t, loss, 1.0, t.c, u, tol)
+    z = data.margins(u)[t.row]
+    after, width, moved = landing(run, t)
+    off, near = slope_error(loss, -t.step / eta, t.c, after, t.y, width)
+    paid, own, reached = (t.c * each_loss(loss, at, t.y) for at in (t.z, z, after))
+    stray = off * np.abs(z - after) + near
+    price = adaptive_theorems.proximal_price(paid, reached, moved, eta) + stray
+    price = np.where((t.step == 0.0) & (off > 0.0), np.minimum(price, paid), price)  # no step: the round is paid for
+    right, first = unit * (own + price), unit * divergence / float(eta[0])
+    case = AppliedTheorem(
+        adaptive_theorems.PROXIMAL,
+        "squared error" if loss.quadratic else f"{loss.name} loss",
+        unit * paid,
+        unit * own,
+        np.cumsum(right) + first,
+        Comparator(u, unit * float(own.sum()), float(np.linalg.norm(u)), unit * gap, how),
+        (Assumption("the loss is convex and steps are implicit; nothing is asked of the data", True),),
+        divergence_change(t, z),
+        lemma(run, t, z, eta * (own - reached + stray), eta * (np.abs(own) + np.abs(reached))),
+        divergence,
+        lambda: size_of_terms(t.step, t.q, t.z, z, eta * own, eta * reached, moved, eta * stray),
+        notes=(*notes, f"the price met: {unit * price.sum():.6g}"),
+        share=first,
+    )
+    bound = theorems.met(right, unit * case.change, unit * slack(run, t, case), eta)
+    met = replace(case, theorem=adaptive_theorems.PROXIMAL_MET, bound=bound)
+    return replace(case, met=met) if run.learner.rate.is_constant() else met
+
+
+def lemma(run: Run, t: Rounds, z: np.ndarray, promised: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """At most this much is added to D(u, w) by an implicit step, `promised` being what the slope it took promises.
+
+    The change is step (z'' - u.x) - D(w', w), of which the first part is at most what is promised, a difference of
+    terms of some size. In the Euclidean geometry D(w', w) is known from the step. Elsewhere it is what is left, and
+    must be at least 0.
+    """
+    if not run.learner.geometry.multiplicative:
+        return promised - 0.5 * t.step**2 * t.q
+    along = t.step * (t.after - z)
+    over = along - promised
+    beyond = over > 1e-12 * (size + np.abs(t.step) * (np.abs(t.after) + np.abs(z)))
+    return np.where(beyond, divergence_change(t, z) - over, along)
+
+
+def landing(run: Run, t: Rounds) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The margin of each row after its step, how far off that may be, and at least how far the step went, D(w', w)."""
+    geometry = run.learner.geometry
+    if not geometry.multiplicative:
+        after = t.z + t.step * t.q
+        width = 8.0 * EPS * (np.abs(t.z) + np.abs(t.step * t.q) + np.abs(t.y))
+        return after, width, 0.5 * t.step**2 * t.q
+    reach = 2.0 * geometry.radius * t.top * (t.rounding + EPS * (8.0 + 2.0 * run.width))
+    far = t.step * t.after - t.change - rounding(run, t, geometry.radius)
+    return t.after, reach + 8.0 * EPS * np.abs(t.y), np.maximum(0.0, far)
