@@ -40,7 +40,7 @@ def main() -> None:
     rows.append(
         Row(f"Widrow-Hoff certificate to 1 %, {what}", times["certify"], "learning", times["learn"], "slower", 30.0)
     )
-    gap = classify.certify(S, labels).rival.found
+    gap = classify.certify(S, labels).comparator.found
     rows.append(
         Row(
             f"perceptron certificate ({gap}), {what}",

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from hindsight import AutoRegressor
-from hindsight.certificates.rivals.unpenalised import best_fixed
+from hindsight.certificates.best import best_fixed
 from hindsight.kernels.losses import Absolute, Logistic, Square
 from hindsight.rows.data import Data
 

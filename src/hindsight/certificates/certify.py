@@ -1,8 +1,9 @@
 """From a run and its rows to a certificate.
 
 The rows are read again: their checksum shows that these are the rows the run was trained on, and it is replayed, which
-gives the margins and the step of every round; then the comparator in hindsight is sought, and its losses are taken from
-residuals over the rows. Which theorem speaks of the run is what its learner declares.
+gives the margins and the step of every round; then the comparator that makes its bound smallest is sought, and its
+losses are taken from residuals over the rows. Which theorem speaks of the run is what its learner declares. Beside it
+stand the best fixed predictor in hindsight and the best constant, which no theorem needs.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from .convex import convex, no_theorem
 from .convex import planted as planted_theorem
 from .milestones import milestones
 from .mistakes import perceptron, winnow
+from .outcome import outcome
 from .panel import certify_panel
 from .replay import replay
 from .scale_free import scale_free_perceptron
@@ -64,11 +66,11 @@ def certify_run(
     data : Data
         The rows it was trained on, with targets as it saw them and the same intercept.
     u : array of float, default None
-        A comparator to take instead of the best in hindsight.
+        A comparator to take instead of the one that makes the bound smallest.
     planted : array of float, default None
         For GLM-tron, the w* with y = u(w*.x); without one the regret in the matching loss is certified.
     tol : float, default 0.01
-        Relative gap to which the comparator is sought.
+        Relative gap to which the comparator and, where it is not exact, the best fixed predictor are sought.
     label : str, default None
         The class this run stands for.
 
@@ -110,7 +112,7 @@ def certify_run(
     path = milestones(case.measured, case.rival, case.bound, case.potential, case.change, found)
     return Certificate(
         found, case.theorem, case.quantity, measured, bound, case.comparator, assumptions, run.rounds,
-        case.best_eta, equality, path, notes, label,
+        case.best_eta, equality, path, notes, label, (), *outcome(run, data, rounds, case, tol),
     )  # fmt: skip
 
 

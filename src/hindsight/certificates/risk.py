@@ -201,7 +201,7 @@ def _certificate(
     needs.append(_fixed_before(run, independent))
     void = any(need.met is False for need in needs)
     regret = certify_run(run, data)
-    rival = regret.rival
+    rival = regret.comparator
     own = float(_losses(run.learner, data.margins(rival.u)[t.row], t.y)[0].sum()) / m
     expectation, says = (math.nan, "void") if void else _in_expectation(run, data, t, regret, support)
     whose = (

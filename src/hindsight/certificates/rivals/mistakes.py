@@ -14,6 +14,7 @@ where u = 0 costs T, and its bound is then evaluated over the mistakes, which ca
 
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -31,6 +32,7 @@ PROOF = 32  # widths up to which a proof in integers takes a few hundredths of a
 FAINT = 1e-14  # 1/(1 + B^2) from which on B is beyond the range of floating point
 TINY = float(np.finfo(np.float64).tiny)
 HARD = 2.0**200  # a hinge loss of this weight is a constraint
+_known: WeakKeyDictionary[Data, dict[tuple[float, int], "HardMargin"]] = WeakKeyDictionary()  # of rows seen before
 
 
 @dataclass(frozen=True)
@@ -223,6 +225,13 @@ def hard_margin(data: Data, tol: float = 1e-3, max_passes: int = 300) -> HardMar
     set is a lower bound. Where X2 B is too large for floating point, about 1e7, a linear program answers. For many
     coordinates it is found by dual coordinate ascent, with B >= A/|v| for any alpha >= 0.
     """
+    known = _known.setdefault(data, {})
+    if (tol, max_passes) not in known:
+        known[tol, max_passes] = _hard_margin(data, tol, max_passes)
+    return known[tol, max_passes]
+
+
+def _hard_margin(data: Data, tol: float, max_passes: int) -> HardMargin:
     check_labels(data)
     begun = data.passes
     data = data if data.c.all() else data.subset(data.c > 0.0)

@@ -1,0 +1,73 @@
+"""The best fixed predictor in hindsight: the u of least total loss, with nothing added for its size.
+
+It is a matter of the rows, the loss and the set of u alone: all learners and rates of one loss share it. Its gap says
+by how much another u may lose less.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..kernels.euclidean import Euclidean
+from ..online.margins import each_loss
+from .rivals.fixed import FixedPredictor
+from .rivals.kinked import KINKS, kinked
+from .rivals.least_squares import least_squares
+from .rivals.spaces import SPACES
+from .rivals.unpenalised import smooth
+from .rivals.wide import by_ascent, by_conjugate_gradients
+
+if TYPE_CHECKING:
+    from ..kernels.floats import Floats
+    from ..rows.data import Data
+
+GRAM = 2000  # coordinates up to which least squares takes the Gram matrix
+WIDTH = 600  # coordinates up to which Newton's method takes second derivatives
+
+
+def best_fixed(data: Data, loss: Any, factors: Floats, geometry: Any = None, tol: float = 0.01) -> FixedPredictor:
+    """The u that minimises Sigma a phi(u . x, y) over the set of a geometry.
+
+    Parameters
+    ----------
+    data : Data
+        The rows.
+    loss : a loss of `kernels`
+        phi; of one that is not convex nothing is shown.
+    factors : ndarray
+        The weight a of each row.
+    geometry : a geometry of `kernels`, default None
+        It determines the set: the simplex, the L1 ball, or all of R^n.
+    tol : float, default 0.01
+        Relative gap to reach where it is not exact.
+
+    Examples
+    --------
+    >>> from hindsight.kernels import Square
+    >>> from hindsight.rows.data import Data
+    >>> best_fixed(Data(np.array([[1.0], [1.0]]), [1.0, 3.0]), Square(2.0), np.ones(2)).u
+    array([2.])
+    """
+    factors = np.ascontiguousarray(factors, np.float64)
+    whole = geometry is None or geometry.name not in SPACES
+    if not loss.convex:
+        u = np.zeros(data.width)
+        return FixedPredictor(
+            u, float(factors @ each_loss(loss, data.margins(u), data.y)), math.inf, "u = 0; not sought"
+        )
+    if not factors.any():
+        return FixedPredictor(np.zeros(data.width), 0.0, 0.0, "no row counts")
+    if whole and loss.quadratic:
+        return (
+            least_squares(data, loss, factors)
+            if data.width <= GRAM
+            else by_conjugate_gradients(data, loss, factors, tol)
+        )
+    if whole and data.width <= WIDTH and hasattr(loss, "curvature"):
+        return smooth(data, loss, factors)
+    if whole and data.width <= WIDTH and type(loss) in KINKS:
+        return kinked(data, loss, factors)
+    return by_ascent(data, loss, factors, Euclidean(1.0) if whole else geometry, tol)
