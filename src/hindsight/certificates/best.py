@@ -13,6 +13,7 @@ import numpy as np
 
 from ..kernels.euclidean import Euclidean
 from ..online.margins import each_loss
+from .rivals.constrained import in_set
 from .rivals.fixed import FixedPredictor
 from .rivals.kinked import KINKS, kinked
 from .rivals.least_squares import least_squares
@@ -55,19 +56,20 @@ def best_fixed(data: Data, loss: Any, factors: Floats, geometry: Any = None, tol
     whole = geometry is None or geometry.name not in SPACES
     if not loss.convex:
         u = np.zeros(data.width)
-        return FixedPredictor(
-            u, float(factors @ each_loss(loss, data.margins(u), data.y)), math.inf, "u = 0; not sought"
-        )
+        value = float(factors @ each_loss(loss, data.margins(u), data.y))
+        return FixedPredictor(u, value, math.inf, "u = 0: the loss is not convex")
     if not factors.any():
         return FixedPredictor(np.zeros(data.width), 0.0, 0.0, "no row counts")
+    if whole and loss.quadratic and data.width <= GRAM:
+        return least_squares(data, loss, factors)
     if whole and loss.quadratic:
-        return (
-            least_squares(data, loss, factors)
-            if data.width <= GRAM
-            else by_conjugate_gradients(data, loss, factors, tol)
-        )
+        return by_conjugate_gradients(data, loss, factors, tol)
     if whole and data.width <= WIDTH and hasattr(loss, "curvature"):
         return smooth(data, loss, factors)
     if whole and data.width <= WIDTH and type(loss) in KINKS:
         return kinked(data, loss, factors)
+    if not whole and data.width <= WIDTH and (type(loss) in KINKS or hasattr(loss, "curvature")):
+        found = in_set(data, loss, factors, geometry)
+        if found.gap <= tol * abs(found.loss):
+            return found
     return by_ascent(data, loss, factors, Euclidean(1.0) if whole else geometry, tol)

@@ -186,13 +186,12 @@ class Certificate:
         """What the promise is worth: "tight", "loose" or "vacuous"; None where there is none."""
         if self.says_nothing and self.verdict is Verdict.HOLDS:
             return VACUOUS
-        return worth_of(
-            self.verdict, self.measured, self.bound, self.constant if self.lost == self.measured else math.nan
-        )
+        trivial = self.constant if self.lost == self.measured else math.nan
+        return worth_of(self.verdict, self.measured, self.bound, trivial)
 
     @property
     def means(self) -> dict[str, float]:
-        """The losses per row (per unit of weight): of the run, the best constant, the best fixed predictor and so on."""
+        """The losses per row, or per unit of weight: of the run, the best constant, the best fixed predictor."""
         totals = {
             "loss": self.lost,
             "constant": self.constant,
@@ -218,14 +217,18 @@ class Certificate:
         """The figures that people ask for first, per row; empty where they are not known."""
         if math.isnan(self.lost):
             return ""
-        names = {"loss": f"mean {self._unit}", "constant": "best constant", "best": "best fixed predictor"}
+        unit = "mistakes per row" if self.quantity in (MISTAKES, WEIGHTED) else "mean loss"
+        names = {"loss": unit, "constant": "best constant", "best": self._named_best}
         names["guaranteed"] = "guaranteed at most"
         means = self.means
         return " · ".join(f"{title} {mean_text(means[k])}" for k, title in names.items() if not math.isnan(means[k]))
 
     @property
-    def _unit(self) -> str:
-        return "mistakes" if self.quantity in (MISTAKES, WEIGHTED) else "loss"
+    def _named_best(self) -> str:
+        """The best fixed predictor by that name only where it is shown to be, to a hundredth."""
+        best = self.best
+        shown = best is not None and best.gap <= max(1.1e-2 * abs(best.loss), 1e-6 * abs(self.constant))
+        return "best fixed predictor" if shown else "best found"
 
     def opening(self) -> list[str]:
         """What is said before the verdict: that a constant would have lost less, and the figures per row."""
@@ -246,9 +249,8 @@ class Certificate:
         if self.best is not None:
             if self.lost != self.measured:
                 lines.append(f"  without the rates: {_n(self.lost)}")
-            lines.append(
-                f"  the best fixed predictor: {_n(self.best.loss)} (|u| = {_n(self.best.norm)}; {self.best.found})"
-            )
+            found = f"{_n(self.best.loss)} (|u| = {_n(self.best.norm)}; {self.best.found})"
+            lines.append(f"  the {self._named_best}: {found}")
             lines.append(f"  regret against it: {_n(self.regret)}")
         near, own = self.comparator.found, self.comparator.loss
         told = "the promise is for the" if near in ("given", "planted") else "the promise is smallest for"

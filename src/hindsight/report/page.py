@@ -55,7 +55,7 @@ def write_page(path: str, source: str, about: str, certificates: Sequence[Certif
 
 
 def chart(certificate: Certificate) -> str:
-    """The losses of the run and the comparator, and the bound, after 1, 2, 4, ... rounds, as SVG with logarithmic axes."""
+    """The losses of the run and the comparator, and the bound, after 1, 2, 4, ... rounds, with logarithmic axes."""
     points = {name: [(c.rounds, getattr(c, name)) for c in certificate.path] for name, _, _ in SERIES}
     values = [v for pairs in points.values() for _, v in pairs if math.isfinite(v) and v > 0.0]
     if len(certificate.path) < 2 or not values:

@@ -20,7 +20,8 @@ class Clock(NamedTuple):
     notify: Callable[[str, float], None] | None
 
 
-_clock: ContextVar[Clock] = ContextVar("clock", default=Clock(math.inf, None))
+NO_LIMIT = Clock(math.inf, None)
+_clock: ContextVar[Clock] = ContextVar("clock", default=NO_LIMIT)  # noqa: B039 - a tuple is immutable
 
 
 @contextmanager

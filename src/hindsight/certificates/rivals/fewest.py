@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 SMALL = 4_000_000  # numbers in the rows up to which a separator is sought
 PROGRAM = 40_000  # the same on the simplex, where a linear program seeks it
 EXACT, COLUMNS, SECONDS = 60, 8, 2.0  # rows and columns up to which the integer programme is solved, and its time
+FEW = 50  # coordinates up to which each is tried alone, on the simplex
 FITS = 2e10  # multiplications up to which fits of other losses are tried
 SEPARATES, PROVED, FOUND = "0: a separator exists", "the fewest, proved", "the fewest found"
 
@@ -51,8 +52,9 @@ def fewest(data: Data, a: Floats, geometry: Any, at_hand: Iterable[Floats]) -> F
     separator, separable = _separator(data, signed)
     if separator is not None and _separates(data, a, separator):
         return FixedPredictor(_inside(separator, geometry), 0.0, 0.0, SEPARATES)
-    best, least = np.zeros(data.width), float(a.sum())
-    for u in (*at_hand, *(_fits(data, a) if signed else ())):
+    best = np.zeros(data.width) if signed else np.full(data.width, geometry.radius / data.width)
+    least = _weight_wrong(data, a, best)
+    for u in (*at_hand, *(_fits(data, a) if signed else _corners(data))):
         for tried in (u, _shifted(data, a, u)) if signed and data.bias != 0.0 else (u,):
             wrong = _weight_wrong(data, a, tried)
             if wrong < least:
@@ -111,6 +113,12 @@ def _fits(data: Data, a: Floats) -> Iterator[Floats]:
             yield smooth(_unit(data), Logistic(1.0), a).u
 
 
+def _corners(data: Data) -> Iterator[Floats]:
+    """Single features, where they are few."""
+    if data.width <= FEW:
+        yield from np.eye(data.width)
+
+
 def _unit(data: Data) -> Data:
     """The same rows with labels 0 and 1."""
     from copy import copy
@@ -159,6 +167,4 @@ def _inside(u: Floats, geometry: Any) -> Floats:
     if geometry.name not in SPACES:
         return u
     size = float(np.abs(u).sum())
-    if geometry.name == "simplex" and size == 0.0:
-        return np.full(u.size, geometry.radius / u.size)
     return u * (geometry.radius / size) if size > 0.0 else u

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ...kernels import operators
 from ...kernels.floats import EPS
 from ...kernels.losses import Absolute, Hinge, Logistic, Probit, Square, Tanh
 from ...kernels.rows import CSR
@@ -55,9 +56,7 @@ def column_sizes(data: Data, a: Floats) -> Floats:
     for first, rows, count in data.blocks():
         part = a[first : first + count]
         if isinstance(rows, CSR):
-            each = np.repeat(part, np.diff(rows.indptr).astype(np.int64))
-            values = np.asarray(rows.data, np.float64)
-            sums[:n] += np.bincount(rows.indices.astype(np.int64), each * values**2, n)
+            operators.combine(rows._replace(data=np.square(rows.data, dtype=np.float64)), part, sums)
         else:
             values = np.asarray(rows.values, np.float64)
             sums[:n] += part @ (values * values)

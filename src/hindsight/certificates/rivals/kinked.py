@@ -3,8 +3,8 @@
     phi(z) = max(low (z - k), high (z - k)),     k the kink of the row, low <= high its slopes
 
 Its Moreau envelope of width d has the slope r = (z - k)/d, clipped to [low, high]. Newton's method minimises the sum of
-envelopes, which are quadratic in pieces, for smaller and smaller d. The slopes r are a dual point: -phi*(r) = -r k. With
-few rows a linear program gives the end of that path.
+envelopes, which are quadratic in pieces, for smaller and smaller d. The slopes r are a dual point: -phi*(r) = -r k.
+With few rows a linear program gives the end of that path.
 """
 
 from __future__ import annotations
@@ -115,9 +115,8 @@ def by_program(path: Path) -> None:
     a = a / top
     # max -Sigma alpha k with a low <= alpha <= a high and Sigma alpha x = 0; its multipliers are u
     size = float(np.abs(kink).max(initial=0.0)) or 1.0
-    found = linprog(
-        kink / size, A_eq=X.T, b_eq=np.zeros(data.width), bounds=np.c_[a * low, a * high], method="highs-ds"
-    )
+    bounds = np.c_[a * low, a * high]
+    found = linprog(kink / size, A_eq=X.T, b_eq=np.zeros(data.width), bounds=bounds, method="highs-ds")
     if found.status != 0:
         return
     r = np.zeros(data.rounds)
@@ -131,8 +130,7 @@ def by_program(path: Path) -> None:
 
 def by_envelopes(path: Path) -> None:
     """Newton's method on envelopes of smaller and smaller width."""
-    data, a, shrink = path.data, path.a, path.shrink
-    width = max(target_size(data, a, path.loss), 1e-300)
+    width = max(target_size(path.data, path.a, path.loss), 1e-300)
     u = path.u
     for _ in range(STAGES):
         u = minimised(path, u, width)

@@ -19,7 +19,7 @@ from ...kernels.floats import EPS
 from ...online.margins import each_loss
 from . import clock
 from .ascent import Ascent
-from .fixed import FixedPredictor, beyond, column_sizes, inverse, percent, sum_rounding
+from .fixed import FixedPredictor, beyond, column_sizes, inverse, percent, sum_rounding, target_size
 from .spaces import space
 from .unpenalised import bounded_below
 
@@ -38,31 +38,34 @@ def passes_for(data: Data) -> int:
 
 
 def by_conjugate_gradients(data: Data, loss: Any, a: Floats, tol: float) -> FixedPredictor:
-    """Least squares in many coordinates."""
+    """Least squares in many coordinates, with one pass a step.
+
+    The pass is over u + p, the whole step: margins and gradients at u and there give those of all points between.
+    """
     sizes = column_sizes(data, a)
-    shrink = inverse(sizes)
+    shrink, unit = inverse(sizes), target_size(data, a, loss)
     u, p = np.zeros(data.width), np.zeros(data.width)
-    miss, last, start = -data.y, 0.0, 0.5 * loss.scale * float(a @ data.y**2)
+    miss, half = -data.y, data.combine(-a * data.y)
+    last, start = 0.0, 0.5 * loss.scale * float(a @ data.y**2)
     found = FixedPredictor(u, start, start, "")
-    for _ in range(passes_for(data) // 2):
-        half = data.combine(a * miss)
+    for _ in range(passes_for(data)):
         g = shrink * half
         square = float(g @ g)
         value = 0.5 * loss.scale * float((a * miss) @ miss)
-        reach = LONGER * float(np.linalg.norm(sizes * u))
+        reach = LONGER * max(float(np.linalg.norm(sizes * u)), unit)
         size = loss.scale * (math.sqrt(square) + sum_rounding(data, a, miss))
         gap = size * reach + loss.scale * abs(float(half @ u)) + 16.0 * EPS * (value + start)
         if value <= found.loss:
-            found = FixedPredictor(u.copy(), value, min(gap, value), "", reach)
+            found = FixedPredictor(u, value, min(gap, value), "", reach)
         clock.tell("the best fixed predictor", found.gap / value if value > 0.0 else 0.0)
         if found.gap <= tol * value or value <= 1e-12 * start or square == 0.0 or clock.late():
             break
         p = -g + (square / last if last > 0.0 else 0.0) * p
-        along = data.margins(shrink * p)
-        length = square / float((a * along) @ along)
-        u += length * shrink * p
-        miss = miss + length * along
-        last = square
+        z, beyond_half = data.residual_gradient(u + shrink * p, a)
+        along, turn = z - data.y - miss, beyond_half - half
+        length = square / max(float((a * along) @ along), 1e-300)
+        u = u + length * shrink * p
+        miss, half, last = miss + length * along, half + length * turn, square
     return _settled(data, loss, a, found, shrink, start)
 
 
@@ -83,7 +86,7 @@ def by_ascent(data: Data, loss: Any, a: Floats, geometry: Any, tol: float) -> Fi
     where = space(geometry, data.width)
     radius = None if where.quadratic else float(where.radius)  # type: ignore[attr-defined]
     sizes = column_sizes(data, a) if where.quadratic else np.zeros(0)
-    shrink = inverse(sizes)
+    shrink, unit = inverse(sizes), target_size(data, a, loss)
     zero = where.start
     at_start = a * each_loss(loss, data.margins(zero), data.y)
     best_u, least = zero, float(at_start.sum())
@@ -100,7 +103,8 @@ def by_ascent(data: Data, loss: Any, a: Floats, geometry: Any, tol: float) -> Fi
             best_u, least = seen.u, loss_there
         size = float(np.abs(ascent.conjugates).sum() + np.abs(ascent.alpha * seen.z).sum())
         duals.append((float(ascent.conjugates.sum()) - 8.0 * EPS * size, ascent.v.copy()))
-        reach = LONGER * float(np.linalg.norm(sizes * best_u)) if where.quadratic else math.inf
+        length = max(float(np.linalg.norm(sizes * best_u)), unit) if where.quadratic else math.inf
+        reach = LONGER * length
         lows = [value + _least_product(v, where, radius, reach, shrink) for value, v in duals]
         duals = [duals[int(np.argmax(lows))], duals[-1]] if len(duals) > 1 else duals
         gap = max(0.0, least - max(lows)) + seen.rounding
