@@ -343,13 +343,13 @@ def test_winnows_bound_and_gap_are_those_of_one_rival(eta, balanced, weight, pas
     total = 200.0 * passes * (weight or 1.0)
     assert found.verdict is Verdict.HOLDS
     assert found.bound <= total
-    assert found.bound - found.rival.gap <= total
+    assert found.bound - found.comparator.gap <= total
     if found.bound == total:
         assert any("trivial" in note for note in found.notes)
         assert math.isnan(found.best_eta)
         assert found.path[-1].bound == total
-    share = found.rival.gap / total
-    assert ("the best" in found.rival.found) == (share < 1e-6) or f"{100 * share:.2g} %" in found.rival.found
+    share = found.comparator.gap / total
+    assert ("the best" in found.comparator.found) == (share < 1e-6) or f"{100 * share:.2g} %" in found.comparator.found
 
 
 @pytest.mark.parametrize(("learner", "u"), [(L.perceptron(), [1e3, 1e3]), (L.winnow(5.0), [0.01, 0.0])])
@@ -451,9 +451,9 @@ def test_the_gap_of_an_implicit_certificate_counts_its_factor(monkeypatch, eta):
     found = certify_run(run, data, tol=0.5)
     grow = 1.0 + eta * float((X**2).sum(axis=1).max())
     least = grow * float(exact_minimum(X, y, np.ones(40), 2.0 / eta))
-    assert found.bound - least <= found.rival.gap * (1.0 + 1e-9)
-    assert found.rival.gap > (found.bound - least) / 2.0 or found.rival.gap <= found.bound
-    assert found.bound - least > found.rival.gap / grow
+    assert found.bound - least <= found.comparator.gap * (1.0 + 1e-9)
+    assert found.comparator.gap > (found.bound - least) / 2.0 or found.comparator.gap <= found.bound
+    assert found.bound - least > found.comparator.gap / grow
 
 
 # --- replay -----------------------------------------------------------------------------------------------------------

@@ -224,14 +224,14 @@ def check(s: Stream, rng: np.random.Generator, certify: bool = True) -> Outcome:
             gaps(seen, run, rng, out)
         c = audit(seen, run, None, out)
         if c is not None and c.verdict is Verdict.HOLDS and rng.random() < 0.25:
-            lies(seen, run, c.rival.u, rng, out)
+            lies(seen, run, c.comparator.u, rng, out)
         known = c is not None and c.theorem is LOSS_BOUNDS.get(s.family.split()[0]) and c.verdict is Verdict.HOLDS
         if (
             known
             and not at_the_edge(seen, 5e-7)
-            and not least >= c.bound - c.rival.gap - EQUAL * (abs(c.bound) + seen.size)
+            and not least >= c.bound - c.comparator.gap - EQUAL * (abs(c.bound) + seen.size)
         ):
-            out.say("wrong gap", f"{least!r} is below {c.bound!r} by more than the gap {c.rival.gap!r}")
+            out.say("wrong gap", f"{least!r} is below {c.bound!r} by more than the gap {c.comparator.gap!r}")
         if s.planted is None:
             audit(seen, run, us[rng.integers(len(us))], out)
     return out
@@ -444,7 +444,7 @@ def audit(seen: Seen, run: Run, u: np.ndarray | None, out: Outcome) -> Certifica
     try:
         measured, bound = expected(seen, c, delta)
     except ValueError as error:
-        out.say("outside its set", f"rival {c.rival.u}: {error}")
+        out.say("outside its set", f"rival {c.comparator.u}: {error}")
         return None
     out.near("wrong measure", f"{c.theorem.name}, measured", c.measured, measured, seen.size)
     if c.verdict is Verdict.BROKEN:
@@ -455,7 +455,7 @@ def audit(seen: Seen, run: Run, u: np.ndarray | None, out: Outcome) -> Certifica
             out.say("false HOLDS", f"{c.theorem.name}: {c.measured!r} <= {c.bound!r}, but no bound holds")
         else:
             if not at_the_edge(seen, 5e-7):
-                out.near("wrong bound", c.theorem.name, c.bound, bound, seen.noise(c.rival.u))
+                out.near("wrong bound", c.theorem.name, c.bound, bound, seen.noise(c.comparator.u))
             out.under(c.theorem.name, c.measured, c.bound, seen.size)
         out.near("wrong slack", "slack", c.slack, c.bound - c.measured)
         if not all(need.met for need in c.assumptions):
@@ -470,8 +470,8 @@ def audit(seen: Seen, run: Run, u: np.ndarray | None, out: Outcome) -> Certifica
         out.say("no theorem", f"{c.verdict} for {s.family}")
     if c.verdict is Verdict.HOLDS:
         per_round(seen, c, cases[0], out)
-    if u is not None and not np.array_equal(c.rival.u, u):
-        out.say("other rival", f"{c.rival.u} instead of {u}")
+    if u is not None and not np.array_equal(c.comparator.u, u):
+        out.say("other rival", f"{c.comparator.u} instead of {u}")
     if c.theorem in (theorems.WIDROW_HOFF, theorems.EG) and c.best_eta > 0.0 and c.verdict is Verdict.HOLDS:
         best_rate(seen, c, out)
     path(seen, run, c, out)
@@ -480,14 +480,14 @@ def audit(seen: Seen, run: Run, u: np.ndarray | None, out: Outcome) -> Certifica
 
 def best_rate(seen: Seen, c: Certificate, out: Outcome) -> None:
     """No rate makes the bound of this rival smaller than the one the certificate names (or its limit)."""
-    s, u = seen.stream, c.rival.u.tolist()
+    s, u = seen.stream, c.comparator.u.tolist()
     scale = 2.0 if s.rule == "square" else 1.0
     x2 = float((s.c * s.dual_squares()).max())
     distance = 2.0 * naive.divergence(u, seen.played.start, **s.space)
 
     def bound(times: float) -> float:
         eta = times * scale * c.best_eta
-        return c.rival.loss / (1.0 - eta * x2) + distance / eta if eta * x2 < 1.0 else math.inf
+        return c.comparator.loss / (1.0 - eta * x2) + distance / eta if eta * x2 < 1.0 else math.inf
 
     least, band = bound(1.0 - 1e-10), EQUAL * (c.bound + seen.size)
     if any(least > bound(times) + band for times in (0.5, 0.9, 0.999, 1.001, 1.1, 2.0)) or least > c.bound + band:
@@ -496,7 +496,7 @@ def best_rate(seen: Seen, c: Certificate, out: Outcome) -> None:
 
 def allowed(seen: Seen, c: Certificate) -> list[float]:
     """What the lemma of the certificate's theorem lets each round add to its potential, straight from the proofs."""
-    s, u = seen.stream, c.rival.u.tolist()
+    s, u = seen.stream, c.comparator.u.tolist()
     out = []
     for r in naive.rounds(seen.X, seen.y, seen.at_scale() if c.theorem in SQUARES else seen.played, **seen.data):
         z, step, norm = naive.dot(u, r.x), r.eta * r.c, naive.dual_square(r.x, s.geometry, s.radius)
@@ -528,7 +528,7 @@ def allowed(seen: Seen, c: Certificate) -> list[float]:
 
 def per_round(seen: Seen, c: Certificate, case: AppliedTheorem, out: Outcome) -> None:
     """The lemma's right side against the proofs, and its left side against the weights of the slow player."""
-    s, u = seen.stream, c.rival.u.tolist()
+    s, u = seen.stream, c.comparator.u.tolist()
     sizes, rounds = case.size(), list(naive.rounds(seen.X, seen.y, seen.played, **seen.data))
     if not at_the_edge(seen, 5e-7):
         for t, (a, b, r) in enumerate(zip(case.allowed.tolist(), allowed(seen, c), rounds, strict=True)):
@@ -608,8 +608,10 @@ def gaps(seen: Seen, run: Run, rng: np.random.Generator, out: Outcome) -> None:
         with mock.patch.object(loss_rivals, "GRAM", 0):
             found = certify_run(run, s.data(), tol=0.5)
         grow = 1.0 + 2.0 / kappa * float((s.c * s.dual_squares()).max())
-        if not found.bound - grow * least <= found.rival.gap + EQUAL * (found.bound + seen.size):
-            out.say("wrong gap", f"implicit: {found.bound - grow * least!r} is missing, {found.rival.gap!r} is said")
+        if not found.bound - grow * least <= found.comparator.gap + EQUAL * (found.bound + seen.size):
+            out.say(
+                "wrong gap", f"implicit: {found.bound - grow * least!r} is missing, {found.comparator.gap!r} is said"
+            )
 
 
 THEOREM_OF, REPLAY = certifying.applied_theorem, certifying.replay
@@ -695,7 +697,7 @@ def other_rows(s: Stream, rng: np.random.Generator) -> list[tuple[str, Stream]]:
 
 def expected(seen: Seen, c: Certificate, delta: float | None) -> tuple[float, float]:
     """What `naive` says of the certificate's theorem and rival."""
-    s, u = seen.stream, c.rival.u.tolist()
+    s, u = seen.stream, c.comparator.u.tolist()
     given = (seen.X, seen.y, seen.played, u)
     scaled = (seen.X, seen.y, seen.at_scale(), u)
     if not naive.inside(u, s.geometry, s.radius):
@@ -755,8 +757,8 @@ def path(seen: Seen, run: Run, c: Certificate, out: Outcome) -> None:
             if any(p > q + EQUAL * (abs(q) + seen.size) for p, q in falls):
                 out.say("path", f"{a} then {b}")
     out.near("path", "last measured", last.measured, c.measured, seen.size)
-    out.near("path", "last rival", last.rival, c.rival.loss, seen.size)
-    out.near("path", "regret", c.regret, c.measured - c.rival.loss, seen.size)
+    out.near("path", "last rival", last.rival, c.comparator.loss, seen.size)
+    out.near("path", "regret", c.regret, c.measured - c.comparator.loss, seen.size)
     if c.verdict is Verdict.HOLDS:
         out.near("path", "last bound", last.bound, c.bound, seen.size)
         for k, p in enumerate(c.path):
@@ -767,12 +769,15 @@ def path(seen: Seen, run: Run, c: Certificate, out: Outcome) -> None:
     tops = np.tile(np.sqrt(s.dual_squares()), s.passes)[np.tile(s.c > 0.0, s.passes)]
     moves = np.array(seen.played.rates) * c_t * np.abs(seen.played.slopes) * tops
     if s.geometry == "euclidean":
-        distance, size = float(((c.rival.u - w) ** 2).sum()), float(first @ first + w @ w + c.rival.u @ c.rival.u)
+        distance, size = (
+            float(((c.comparator.u - w) ** 2).sum()),
+            float(first @ first + w @ w + c.comparator.u @ c.comparator.u),
+        )
         size = max(size, 1e-6 * moves.size * float((moves**2).sum()))  # w may have been far away, and back
         if c.theorem in (theorems.CONVEX, theorems.CONVEX_RATES):
             distance *= 0.5
     else:
-        distance, size = entropy_to(c.rival.u, run, s), 1e-6 * moves.size * (1.0 + float(moves.sum()))
+        distance, size = entropy_to(c.comparator.u, run, s), 1e-6 * moves.size * (1.0 + float(moves.sum()))
     if math.isfinite(distance) or math.isfinite(last.potential):
         size = max(size, *(abs(p.potential) for p in c.path))
         out.near("potential", f"potential at the end ({c.verdict.value})", last.potential, distance, size)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .rivals.fixed import column_sizes
+from .rivals.predictor import column_sizes
 
 if TYPE_CHECKING:
     from ..online.run import Run

@@ -13,8 +13,9 @@ import numpy as np
 
 from ..kernels.euclidean import Euclidean
 from ..online.margins import each_loss
+from .rivals import clock
 from .rivals.constrained import in_set
-from .rivals.fixed import FixedPredictor
+from .rivals.predictor import FixedPredictor
 from .rivals.kinked import KINKS, kinked
 from .rivals.least_squares import least_squares
 from .rivals.spaces import SPACES
@@ -70,6 +71,8 @@ def best_fixed(data: Data, loss: Any, factors: Floats, geometry: Any = None, tol
         return kinked(data, loss, factors)
     if not whole and data.width <= WIDTH and (type(loss) in KINKS or hasattr(loss, "curvature")):
         found = in_set(data, loss, factors, geometry)
-        if found.gap <= tol * abs(found.loss):
+        if found.gap <= tol * abs(found.loss) or clock.late():
             return found
+        other = by_ascent(data, loss, factors, geometry, tol)
+        return min(found, other, key=lambda f: f.gap if math.isfinite(f.gap) else math.inf)
     return by_ascent(data, loss, factors, Euclidean(1.0) if whole else geometry, tol)

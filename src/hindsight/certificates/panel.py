@@ -26,7 +26,7 @@ from .certificate import Assumption, Certificate, Comparator, Member, Milestone
 from .constant import best_constant
 from .outcome import Outcome, of_loss
 from .replay import replay
-from .rivals.fixed import NEAR
+from .rivals.predictor import NEAR
 from .theorems import Verdict
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ class Clock(NamedTuple):
 
 
 NO_LIMIT = Clock(math.inf, None)
-_clock: ContextVar[Clock] = ContextVar("clock", default=NO_LIMIT)  # noqa: B039 - a tuple is immutable
+_clock: ContextVar[Clock] = ContextVar("clock", default=NO_LIMIT)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ import numpy as np
 from ...kernels.floats import EPS
 from ...online.margins import each_curvature, each_loss, each_slope
 from . import clock
-from .fixed import FixedPredictor, percent, rounding_of, target_size
+from .predictor import FixedPredictor, percent, rounding_of, target_size
 from .kinked import KINKS
 
 if TYPE_CHECKING:

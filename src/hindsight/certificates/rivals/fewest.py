@@ -14,7 +14,7 @@ from ...batch.separability import fewest_mistakes
 from ...kernels.floats import EPS
 from ...kernels.losses import Logistic, Square
 from . import clock
-from .fixed import FixedPredictor
+from .predictor import FixedPredictor
 from .least_squares import least_squares
 from .mistakes import hard_margin
 from .spaces import SPACES

@@ -18,7 +18,7 @@ from ...kernels.floats import EPS
 from ...kernels.losses import Absolute, Hinge
 from ...online.margins import each_loss, each_slope
 from . import clock
-from .fixed import FAR, NEAR, FixedPredictor, beyond, column_sizes, inverse, percent, sum_rounding, target_size
+from .predictor import FAR, NEAR, FixedPredictor, beyond, column_sizes, inverse, percent, sum_rounding, target_size
 from .unpenalised import bounded_below, solved
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...kernels.floats import EPS
-from .fixed import FAR, FixedPredictor, beyond, inverse, percent, target_size
+from .predictor import FAR, FixedPredictor, beyond, inverse, percent, target_size
 
 if TYPE_CHECKING:
     from ...kernels.floats import Floats

@@ -19,7 +19,7 @@ from ...kernels.floats import EPS
 from ...online.margins import each_loss
 from . import clock
 from .ascent import Ascent
-from .fixed import FixedPredictor, beyond, column_sizes, inverse, percent, sum_rounding, target_size
+from .predictor import FixedPredictor, beyond, column_sizes, inverse, percent, sum_rounding, target_size
 from .spaces import space
 from .unpenalised import bounded_below
 
@@ -97,6 +97,8 @@ def by_ascent(data: Data, loss: Any, a: Floats, geometry: Any, tol: float) -> Fi
     while True:
         ascent.run_passes(wait)
         done += wait
+        if not np.isfinite(where.point(ascent.v, ascent.kappa)[0]).all():
+            break  # kappa is too small for floating point
         seen = ascent.evaluate()
         loss_there = seen.objective - ascent.kappa * seen.divergence
         if loss_there < least:
