@@ -650,7 +650,8 @@ def test_html_is_escaped():
 def test_the_text_can_be_read_aloud():
     c = certificate(L.widrow_hoff(0.01, "explicit"))
     text = str(c)
-    assert text.startswith("HOLDS: Widrow-Hoff (Cesa-Bianchi, Long, Warmuth 1996)")
+    assert text.startswith(f"mean loss {c.measured / 24:.3g} · best constant ")
+    assert f"\n{c.verdict.value}, {c.worth}: Widrow-Hoff (Cesa-Bianchi, Long, Warmuth 1996)\n" in text
     for part in (
         f"{c.measured:.6g}",
         f"{c.bound:.6g}",

@@ -349,7 +349,9 @@ def test_winnows_bound_and_gap_are_those_of_one_rival(eta, balanced, weight, pas
         assert math.isnan(found.best_eta)
         assert found.path[-1].bound == total
     share = found.comparator.gap / total
-    assert ("the best" in found.comparator.found) == (share < 1e-6) or f"{100 * share:.2g} %" in found.comparator.found
+    assert ("the smallest" in found.comparator.found) == (
+        share < 1e-6
+    ) or f"{100 * share:.2g} %" in found.comparator.found
 
 
 @pytest.mark.parametrize(("learner", "u"), [(L.perceptron(), [1e3, 1e3]), (L.winnow(5.0), [0.01, 0.0])])
@@ -371,9 +373,9 @@ def test_the_best_rate_is_said_with_what_this_rate_brought():
     X = rng.normal(size=(60, 3))
     y = X @ [0.5, -0.2, 0.1] + 0.1 * rng.normal(size=60)
     sign = np.where(X[:, 0] > 0.0, 1.0, -1.0)
-    assert "for this rival η = " in str(certificate(L.widrow_hoff(0.01, "explicit"), X, y))
-    assert "for this rival with these gradients η = " in str(certificate(L.descent("absolute"), X, y))
-    assert "for this rival with these mistakes η = " in str(certificate(L.winnow(0.1), X / 4.0, sign))
+    assert "for this u η = " in str(certificate(L.widrow_hoff(0.01, "explicit"), X, y))
+    assert "for this u with these gradients η = " in str(certificate(L.descent("absolute"), X, y))
+    assert "for this u with these mistakes η = " in str(certificate(L.winnow(0.1), X / 4.0, sign))
 
 
 def test_a_rate_of_zero_is_never_said():

@@ -1,7 +1,7 @@
 """The truth suite: random and adversarial streams through every theorem, judged by `naive.py`.
 
 A stream is rows, targets, weights, a start and a learner. `check` plays it, compares the run with the slow player,
-puts it under the bound of its theorem for several comparators, certifies it against the rival found in hindsight and
+puts it under the bound of its theorem for several comparators, certifies it at the comparator found in hindsight and
 against given ones, and returns what is wrong: nothing, if the package tells the truth.
 
     python tests/truth.py --streams 10000
@@ -31,7 +31,7 @@ import naive
 from hindsight.certificates import certify as certifying
 from hindsight.certificates import rivals, theorems
 from hindsight.certificates.applied import AppliedTheorem
-from hindsight.certificates.certificate import Certificate
+from hindsight.certificates.certificate import MISTAKES, WEIGHTED, Certificate
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.replay import Rounds
 from hindsight.certificates.rivals import Data
@@ -39,7 +39,9 @@ from hindsight.certificates.rivals import loss as loss_rivals
 from hindsight.certificates.rivals.ridge import Hessian
 from hindsight.certificates.theorems import Verdict
 from hindsight.errors import MismatchError
+from hindsight.kernels.losses import Square
 from hindsight.online import learners as L
+from hindsight.online.margins import each_loss, each_mean
 from hindsight.online.run import Run, play
 
 EPS = sys.float_info.epsilon
@@ -411,7 +413,7 @@ def at_the_edge(seen: Seen, width: float = 1e-12) -> bool:
 
 
 def audit(seen: Seen, run: Run, u: np.ndarray | None, out: Outcome) -> Certificate | None:
-    """Certify the run, against the best rival (u None) or a given one, and look at every number of the certificate."""
+    """Certify the run, at the comparator found (u None) or a given one, and look at every number of the certificate."""
     s = seen.stream
     found: list[Any] = []
     cases: list[AppliedTheorem] = []
@@ -444,7 +446,7 @@ def audit(seen: Seen, run: Run, u: np.ndarray | None, out: Outcome) -> Certifica
     try:
         measured, bound = expected(seen, c, delta)
     except ValueError as error:
-        out.say("outside its set", f"rival {c.comparator.u}: {error}")
+        out.say("outside its set", f"comparator {c.comparator.u}: {error}")
         return None
     out.near("wrong measure", f"{c.theorem.name}, measured", c.measured, measured, seen.size)
     if c.verdict is Verdict.BROKEN:
@@ -471,15 +473,47 @@ def audit(seen: Seen, run: Run, u: np.ndarray | None, out: Outcome) -> Certifica
     if c.verdict is Verdict.HOLDS:
         per_round(seen, c, cases[0], out)
     if u is not None and not np.array_equal(c.comparator.u, u):
-        out.say("other rival", f"{c.comparator.u} instead of {u}")
+        out.say("other comparator", f"{c.comparator.u} instead of {u}")
     if c.theorem in (theorems.WIDROW_HOFF, theorems.EG) and c.best_eta > 0.0 and c.verdict is Verdict.HOLDS:
         best_rate(seen, c, out)
     path(seen, run, c, out)
+    in_hindsight(seen, run, c, out)
     return c
 
 
+def in_hindsight(seen: Seen, run: Run, c: Certificate, out: Outcome) -> None:
+    """The best fixed predictor loses what is said, and neither the comparator nor the run's weights lose less."""
+    s, best = seen.stream, c.best
+    assert best is not None
+    data = s.data()
+    X, y, weight = data.matrix(), data.y, s.passes * data.c
+
+    def own(u: np.ndarray) -> float:
+        z = X @ u
+        if c.quantity in (MISTAKES, WEIGHTED):
+            return float(weight[y * z <= 0.0].sum())
+        if c.theorem is theorems.GLM_TRON:
+            return float(weight @ (each_mean(run.learner.loss, z) - y) ** 2)
+        loss = Square(2.0) if c.quantity.startswith("squared error") else run.learner.loss
+        return float(weight @ each_loss(loss, z, y))
+
+    counts = c.quantity in (MISTAKES, WEIGHTED)
+    noise = EQUAL * (seen.size + float(weight.sum())) + EQUAL * float(weight @ (np.abs(X) @ np.abs(best.u)))
+    if not counts and not abs(own(best.u) - best.loss) <= noise + 1e-9 * abs(best.loss):
+        out.say("wrong best", f"it loses {own(best.u)!r}, not {best.loss!r}")
+    inside = [c.comparator.u] if c.theorem is not theorems.GLM_TRON else []
+    for u in [*inside, run.weights]:
+        reach = math.inf if best.reach == math.inf else best.reach / (1.0 + float(np.abs(X).max()))
+        if np.isfinite(u).all() and float(np.linalg.norm(u)) <= reach and own(u) < best.lower - noise:
+            out.say("not the best", f"{own(u)!r} is below {best.loss!r} - {best.gap!r} ({best.found})")
+    if math.isfinite(c.lost):
+        out.near("wrong regret", "regret", c.regret, c.lost - best.loss, seen.size)
+    if (c.worth is None) != (c.verdict is not Verdict.HOLDS):
+        out.say("worth", f"{c.worth} of {c.verdict}")
+
+
 def best_rate(seen: Seen, c: Certificate, out: Outcome) -> None:
-    """No rate makes the bound of this rival smaller than the one the certificate names (or its limit)."""
+    """No rate makes the bound of this u smaller than the one the certificate names (or its limit)."""
     s, u = seen.stream, c.comparator.u.tolist()
     scale = 2.0 if s.rule == "square" else 1.0
     x2 = float((s.c * s.dual_squares()).max())
@@ -747,18 +781,17 @@ def best_winnow(seen: Seen, u: list[float], delta: float | None) -> tuple[float,
 
 
 def path(seen: Seen, run: Run, c: Certificate, out: Outcome) -> None:
-    """Checkpoints grow, end in the totals, and their potential ends in the distance of the rival from w_{T+1}."""
+    """Checkpoints grow, end in the totals, and their potential ends in the distance of the comparator from w_{T+1}."""
     s, last = seen.stream, c.path[-1]
     if any(a.rounds >= b.rounds for a, b in pairwise(c.path)) or last.rounds != c.rounds or c.rounds != run.rounds:
         out.say("path", f"rounds {[p.rounds for p in c.path]} of {run.rounds}")
     if s.family != "11 matching":
         for a, b in pairwise(c.path):
-            falls = ((getattr(a, k), getattr(b, k)) for k in ("measured", "rival", "bound"))
+            falls = ((getattr(a, k), getattr(b, k)) for k in ("measured", "comparator", "bound"))
             if any(p > q + EQUAL * (abs(q) + seen.size) for p, q in falls):
                 out.say("path", f"{a} then {b}")
     out.near("path", "last measured", last.measured, c.measured, seen.size)
-    out.near("path", "last rival", last.rival, c.comparator.loss, seen.size)
-    out.near("path", "regret", c.regret, c.measured - c.comparator.loss, seen.size)
+    out.near("path", "last of the comparator", last.comparator, c.comparator.loss, seen.size)
     if c.verdict is Verdict.HOLDS:
         out.near("path", "last bound", last.bound, c.bound, seen.size)
         for k, p in enumerate(c.path):

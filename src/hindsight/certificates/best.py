@@ -15,9 +15,9 @@ from ..kernels.euclidean import Euclidean
 from ..online.margins import each_loss
 from .rivals import clock
 from .rivals.constrained import in_set
-from .rivals.predictor import FixedPredictor
 from .rivals.kinked import KINKS, kinked
 from .rivals.least_squares import least_squares
+from .rivals.predictor import FixedPredictor
 from .rivals.spaces import SPACES
 from .rivals.unpenalised import smooth
 from .rivals.wide import by_ascent, by_conjugate_gradients
@@ -55,10 +55,12 @@ def best_fixed(data: Data, loss: Any, factors: Floats, geometry: Any = None, tol
     """
     factors = np.ascontiguousarray(factors, np.float64)
     whole = geometry is None or geometry.name not in SPACES
-    if not loss.convex:
+    beyond = loss.targets == "unit" and not ((data.y >= 0.0) & (data.y <= 1.0))[factors > 0.0].all()
+    if beyond or not loss.convex:  # matching losses of such targets may have no least value
         u = np.zeros(data.width)
         value = float(factors @ each_loss(loss, data.margins(u), data.y))
-        return FixedPredictor(u, value, math.inf, "u = 0: the loss is not convex")
+        why = "targets are outside [0, 1]" if beyond else "the loss is not convex"
+        return FixedPredictor(u, value, math.inf, f"u = 0, none was sought: {why}")
     if not factors.any():
         return FixedPredictor(np.zeros(data.width), 0.0, 0.0, "no row counts")
     if whole and loss.quadratic and data.width <= GRAM:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..formatting import _n, _plain
 from ..storage.registry import storable
+from .table import table
 from .theorems import PERCEPTRON_NOISY, Theorem, Verdict
 from .worth import VACUOUS, worth_of
 
@@ -224,11 +225,14 @@ class Certificate:
         return " · ".join(f"{title} {mean_text(means[k])}" for k, title in names.items() if not math.isnan(means[k]))
 
     @property
-    def _named_best(self) -> str:
-        """The best fixed predictor by that name only where it is shown to be, to a hundredth."""
+    def best_is_shown(self) -> bool:
+        """Whether the best fixed predictor is shown to be the best, to a hundredth."""
         best = self.best
-        shown = best is not None and best.gap <= max(1.1e-2 * abs(best.loss), 1e-6 * abs(self.constant))
-        return "best fixed predictor" if shown else "best found"
+        return best is not None and math.isfinite(best.gap) and best.gap <= max(1.1e-2 * abs(best.loss), 1e-6 * abs(self.constant))
+
+    @property
+    def _named_best(self) -> str:
+        return "best fixed predictor" if self.best_is_shown else "best found"
 
     def opening(self) -> list[str]:
         """What is said before the verdict: that a constant would have lost less, and the figures per row."""
@@ -318,7 +322,9 @@ class Certificate:
 
 
 def mean_text(value: float) -> str:
-    """A mean for people: three digits."""
+    """A mean for people: three digits or more."""
+    if 1e3 <= abs(value) < 1e6:
+        return f"{value:,.0f}"
     return f"{value:.3g}" if value == 0.0 or not 1e-3 <= abs(value) < 1e3 else f"{value:#.3g}".removesuffix(".")
 
 
@@ -352,8 +358,8 @@ class Certificates:
         return math.fsum(c.bound for c in self.each)
 
     def lines(self) -> list[str]:
-        """All of them, and the union."""
-        lines = [line for c in self.each for line in c.lines()]
+        """All of them in one table, and the union; `each` has the details."""
+        lines = table([(str(c.label), c) for c in self.each])
         head, bound = f"all classes: {self.verdict.value}", f"Σ_k M_k ≤ {_n(self.bound)}"
         counted = {c.quantity for c in self.each} if math.isfinite(self.bound) else set()
         if counted == {MISTAKES}:

@@ -25,6 +25,7 @@ from .mistakes import perceptron, winnow
 from .outcome import outcome
 from .panel import certify_panel
 from .replay import replay
+from .rivals import clock
 from .scale_free import scale_free_perceptron
 from .square import exponentiated_gradient, implicit_widrow_hoff, widrow_hoff
 from .theorems import Verdict
@@ -89,7 +90,8 @@ def certify_run(
         return certify_panel(run, data, FAMILIES, u, tol, label)
     apply = applied_theorem(run, planted)
     rounds = replay(run, data)
-    case = apply(run, data, rounds, u, tol)
+    with clock.timed(0.5 * clock.left()):  # the other half is for the best fixed predictor
+        case = apply(run, data, rounds, u, tol)
     scale = float((rounds.c * rounds.y**2).sum())
     measured, bound = float(case.measured.sum()), float(case.bound[-1])
     found, equality = theorems.verdict(measured, bound, scale)

@@ -48,6 +48,11 @@ def outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float) -
     tol : float
         Relative gap to which the best fixed predictor is sought where it is not exact.
     """
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what overflows is shown as that
+        return _outcome(run, data, t, case, tol)
+
+
+def _outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float) -> Outcome:
     c = t.c * in_play(run, t) if run.learner.theorem in FROM_FIRST_TARGET else t.c
     factors = np.bincount(t.row, c, data.rounds)
     measured, weight = float(case.measured.sum()), float(c.sum())

@@ -31,17 +31,17 @@ def timed(within: float | None = None, notify: Callable[[str, float], None] | No
     Parameters
     ----------
     within : float, default None
-        Seconds, above 0; None sets no limit.
+        Seconds, at least 0; None sets no limit.
     notify : callable, default None
         Called with what is sought and its relative gap so far.
 
     Raises
     ------
     ValueError
-        If `within` is not above 0.
+        If `within` is below 0.
     """
-    if within is not None and (isinstance(within, bool) or not within > 0.0):
-        raise ValueError(f"within must be above 0 seconds, got {within!r}")
+    if within is not None and (isinstance(within, bool) or not within >= 0.0):
+        raise ValueError(f"within must be at least 0 seconds, got {within!r}")
     before = _clock.get()
     end = before.end if within is None else min(before.end, time.monotonic() + within)
     token = _clock.set(Clock(end, notify if notify is not None else before.notify))

@@ -18,8 +18,8 @@ import numpy as np
 from ...kernels.floats import EPS
 from ...online.margins import each_curvature, each_loss, each_slope
 from . import clock
-from .predictor import FixedPredictor, percent, rounding_of, target_size
 from .kinked import KINKS
+from .predictor import FixedPredictor, percent, rounding_of, target_size
 
 if TYPE_CHECKING:
     from ...kernels.floats import Floats

@@ -14,9 +14,9 @@ from ...batch.separability import fewest_mistakes
 from ...kernels.floats import EPS
 from ...kernels.losses import Logistic, Square
 from . import clock
-from .predictor import FixedPredictor
 from .least_squares import least_squares
 from .mistakes import hard_margin
+from .predictor import FixedPredictor
 from .spaces import SPACES
 from .unpenalised import smooth
 

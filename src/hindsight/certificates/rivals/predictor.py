@@ -94,7 +94,7 @@ def percent(gap: float, loss: float) -> str:
     """A gap in words."""
     if gap <= SAID * abs(loss):
         return "the best"
-    return f"within {100.0 * gap / loss:.2g} % of the best" if 0.0 < gap < loss < math.inf else "found"
+    return f"within {100.0 * gap / abs(loss):.2g} % of the best" if 0.0 < gap < abs(loss) < math.inf else "found"
 
 
 def beyond(reach: float) -> str:

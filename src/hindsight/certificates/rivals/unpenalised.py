@@ -15,7 +15,18 @@ from scipy.special import xlogy
 
 from ...online.margins import each_curvature, each_loss, each_slope
 from . import clock
-from .predictor import FAR, NEAR, FixedPredictor, beyond, floor_of, inverse, percent, rounding_of, sum_rounding, target_size
+from .predictor import (
+    FAR,
+    NEAR,
+    FixedPredictor,
+    beyond,
+    floor_of,
+    inverse,
+    percent,
+    rounding_of,
+    sum_rounding,
+    target_size,
+)
 
 if TYPE_CHECKING:
     from ...kernels.floats import Floats
