@@ -34,7 +34,7 @@ from hindsight.certificates.applied import AppliedTheorem
 from hindsight.certificates.certificate import MISTAKES, WEIGHTED, Certificate
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.replay import Rounds
-from hindsight.certificates.rivals import Data
+from hindsight.certificates.rivals import Data, fewest
 from hindsight.certificates.rivals import loss as loss_rivals
 from hindsight.certificates.rivals.ridge import Hessian
 from hindsight.certificates.theorems import Verdict
@@ -430,7 +430,11 @@ def audit(seen: Seen, run: Run, u: np.ndarray | None, out: Outcome) -> Certifica
         return apply
 
     try:
-        with mock.patch.object(rivals, "winnow", spy), mock.patch.object(certifying, "applied_theorem", applied):
+        with (
+            mock.patch.object(rivals, "winnow", spy),
+            mock.patch.object(certifying, "applied_theorem", applied),
+            mock.patch.object(fewest, "EXACT", 12),  # integer programmes are for tests/best_truth.py
+        ):
             c = certify_run(run, s.data(), u=u, planted=s.planted)
     except MismatchError as error:
         out.say("replay mismatch", str(error))

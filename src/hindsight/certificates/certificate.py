@@ -228,7 +228,11 @@ class Certificate:
     def best_is_shown(self) -> bool:
         """Whether the best fixed predictor is shown to be the best, to a hundredth."""
         best = self.best
-        return best is not None and math.isfinite(best.gap) and best.gap <= max(1.1e-2 * abs(best.loss), 1e-6 * abs(self.constant))
+        return (
+            best is not None
+            and math.isfinite(best.gap)
+            and best.gap <= max(1.1e-2 * abs(best.loss), 1e-6 * abs(self.constant))
+        )
 
     @property
     def _named_best(self) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 from ...kernels.floats import EPS
 from ...online.margins import each_curvature, each_loss, each_slope
 from . import clock
-from .kinked import KINKS
+from .kinked import KINKS, PROGRAM
 from .predictor import FixedPredictor, percent, rounding_of, target_size
 
 if TYPE_CHECKING:
@@ -156,10 +156,42 @@ def _shorter(value_at: Any, value: float, u: Floats, w: Floats, slope: float) ->
     return None
 
 
+def _by_program(search: Search, kink: Floats, low: Floats, high: Floats) -> None:
+    """Minimise Sigma a s over s >= low (z - k) and s >= high (z - k), z = u . x, u a mean of corners."""
+    from scipy.optimize import linprog
+    from scipy.sparse import block_array, csr_array, diags_array
+
+    on = np.flatnonzero(search.a > 0.0)
+    a, low, high, k = search.a[on], low[on], high[on], kink[on]
+    Z = search.corners.columns(search.data.matrix()[on])  # the margins of each corner
+    n, m = Z.shape[1], on.size
+    rows = [[csr_array(side[:, None] * Z), -diags_array(np.ones(m))] for side in (low, high)]
+    whole = csr_array(np.r_[np.ones(n), np.zeros(m)][None, :])
+    found = linprog(
+        np.r_[np.zeros(n), a / a.max()], A_ub=block_array(rows, format="csc"), b_ub=np.r_[low * k, high * k],
+        A_eq=whole, b_eq=[1.0], bounds=[(0.0, None)] * n + [(None, None)] * m, method="highs-ds",
+    )  # fmt: skip
+    if found.status != 0 or not found.x[:n].sum() > 0.0:
+        return
+    p = np.maximum(found.x[:n], 0.0)
+    search.at(search.corners.mixed(p / p.sum()))
+    less, more = -found.ineqlin.marginals[:m], -found.ineqlin.marginals[m:]
+    share = np.clip(less / np.maximum(less + more, 1e-300), 0.0, 1.0)
+    r = np.zeros(search.data.rounds)
+    r[on] = np.clip(share * low + (1.0 - share) * high, low, high)
+    dual = search.a * r * kink
+    g = search.data.combine(search.a * r)
+    search.below(-float(dual.sum()), 8.0 * EPS * float(np.abs(dual).sum()), g)
+
+
 def _by_envelopes(search: Search) -> None:
     data, a, loss = search.data, search.a, search.loss
     kink = KINKS[type(loss)](loss, data.y)
     low, high = each_slope(loss, kink - 1.0, data.y), each_slope(loss, kink + 1.0, data.y)
+    if data.rounds * data.width <= PROGRAM:
+        _by_program(search, kink, low, high)
+        if search.done:
+            return
     width, u = max(target_size(data, a, loss), 1e-300), search.u
 
     def envelope(u: Floats) -> tuple[float, Floats, Floats]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SMALL = 4_000_000  # numbers in the rows up to which a separator is sought
 PROGRAM = 40_000  # the same on the simplex, where a linear program seeks it
-EXACT, COLUMNS, SECONDS = 60, 8, 2.0  # rows and columns up to which the integer programme is solved, and its time
+EXACT, COLUMNS, SECONDS = 40, 6, 2.0  # rows and columns up to which the integer programme is solved, and its time
 FEW = 50  # coordinates up to which each is tried alone, on the simplex
 FITS = 2e10  # multiplications up to which fits of other losses are tried
 SEPARATES, PROVED, FOUND = "0: a separator exists", "the fewest, proved", "the fewest found"

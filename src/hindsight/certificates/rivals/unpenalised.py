@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import xlogy
 
+from ...kernels.floats import EPS
 from ...online.margins import each_curvature, each_loss, each_slope
 from . import clock
 from .predictor import (
@@ -76,10 +77,35 @@ def smooth(data: Data, loss: Any, factors: Floats) -> FixedPredictor:
             break
         u = best_u + step
     found = FixedPredictor(best_u, least, max(0.0, least - lower), "")
-    if not (math.isfinite(found.gap) and rank == np.count_nonzero(shrink)):
+    off = math.inf
+    if math.isfinite(found.gap) and rank == np.count_nonzero(shrink) and dual is not None:
+        off = repaired(data, factors, shrink, gram, dual, curvature, best_u)
+    found = found._replace(gap=found.gap + off)
+    if not math.isfinite(found.gap):
         found = over_reach(data, loss, factors, shrink, found, dual)
+    if separates(loss, data, on, found.u):
+        found = found._replace(gap=math.inf)
     found = bounded_below(loss, found)
     return found._replace(how=words(loss, data, on, found, rank))
+
+
+def repaired(data: Data, a: Floats, shrink: Floats, gram: Floats, dual: Floats, curvature: Floats, u: Floats) -> float:
+    """What it costs to make Sigma a r x exactly 0, with margins for rounding; infinite where r may leave its range.
+
+    With H the Gram matrix of weights a times the curvature, v = H^-1 Sigma a r x and r - curvature (v . x) that sum is
+    0. As the curvature is p (1 - p), a small |v . x| leaves p in [0, 1] and costs about curvature |v . x| |z| in phi*.
+    """
+    H = gram * np.outer(shrink, shrink)
+    left = data.combine(a * dual)
+    v, _ = solved(H, shrink * left)
+    weight = float(a.sum())
+    least = float(np.linalg.eigvalsh(H[np.ix_(shrink > 0.0, shrink > 0.0)]).min(initial=math.inf))
+    longest = math.sqrt(data.width * weight / float(a[a > 0.0].min()))  # no row is longer on columns of unit size
+    z = np.abs(data.margins(shrink * v)) + sum_rounding(data, a, dual) * longest / least if least > 0.0 else math.inf
+    if not (least > 0.0 and float(np.max(z)) <= 1e-3):
+        return math.inf
+    cost = a * curvature * z * (np.abs(data.margins(u)) + 2.0)
+    return 2.0 * float(cost.sum()) + 8.0 * EPS * float(a @ np.abs(dual)) * (1.0 + float(np.abs(data.margins(u)).max()))
 
 
 def over_reach(
@@ -116,10 +142,11 @@ def conjugate_of(loss: Any) -> Any:
     if loss.link == "logistic" and loss.targets == "unit":
 
         def conjugate(r: Floats, y: Floats) -> Any:
-            p = r / loss.scale + y
-            inside = (p >= 0.0) & (p <= 1.0)
-            p = np.clip(p, 0.0, 1.0)
-            return np.where(inside, loss.scale * (xlogy(p, p) + xlogy(1.0 - p, 1.0 - p)), math.inf)
+            p, q = y + r / loss.scale, (1.0 - y) - r / loss.scale  # both to all digits where they are small
+            inside = (p >= 0.0) & (q >= 0.0)
+            p, q = np.clip(p, 0.0, 1.0), np.clip(q, 0.0, 1.0)
+            near, far = np.minimum(p, q), np.maximum(p, q)
+            return np.where(inside, loss.scale * (xlogy(near, near) + far * np.log1p(-near)), math.inf)
 
         return conjugate
     return None
@@ -133,10 +160,15 @@ def solved(H: Floats, g: Floats) -> tuple[Floats, int]:
     return vectors[:, seen] @ (inner[seen] / values[seen]), int(seen.sum())
 
 
+def separates(loss: Any, data: Data, on: Any, u: Floats) -> bool:
+    """Whether u is right on all rows that count, so that longer multiples of it lose as little as one likes."""
+    sign = 2.0 * data.y - 1.0
+    right = (np.abs(sign) == 1.0) & (sign * data.margins(u) > 0.0)
+    return loss.targets == "unit" and floor_of(loss) == 0.0 and bool(right[on].all())
+
+
 def words(loss: Any, data: Data, on: Any, found: FixedPredictor, rank: int) -> str:
     """How good the predictor is on the rows that count, in words."""
-    sign = 2.0 * data.y - 1.0
-    right = (np.abs(sign) == 1.0) & (sign * data.margins(found.u) > 0.0)
-    if loss.targets == "unit" and floor_of(loss) == 0.0 and bool(right[on].all()):
+    if separates(loss, data, on, found.u):
         return f"the rows are separable: 0 is approached, not attained; {found.loss:.3g} was reached"
     return f"{percent(found.gap, found.loss)}, rank {rank} of {data.width}{beyond(found.reach)}"
