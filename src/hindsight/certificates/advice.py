@@ -37,7 +37,9 @@ def cure(run: Run, data: Data, t: Rounds, best_eta: float) -> str:
     if _is_sorted(t):
         advice.append("shuffle the rows: they are sorted by label")
     if not advice:
-        advice.append("try --learner auto, which needs no rate and no scaling" if _has_rate(run) else "more rows")
+        advice.append(
+            "try --learner auto, which needs no rate and no scaling" if _has_rate(run) else "it may need more rows"
+        )
     return "; ".join(advice)
 
 

@@ -190,13 +190,17 @@ class Certificate:
         trivial = self.constant if self.lost == self.measured else math.nan
         return worth_of(self.verdict, self.measured, self.bound, trivial)
 
+    def near_zero(self, loss: float) -> float:
+        """The loss, or 0 where only rounding is left of it beside that of the best constant."""
+        return 0.0 if abs(loss) <= 1e-12 * abs(self.constant) else loss
+
     @property
     def means(self) -> dict[str, float]:
         """The losses per row, or per unit of weight: of the run, the best constant, the best fixed predictor."""
         totals = {
             "loss": self.lost,
             "constant": self.constant,
-            "best": math.nan if self.best is None else self.best.loss,
+            "best": math.nan if self.best is None else self.near_zero(self.best.loss),
             "guaranteed": self.guaranteed,
             "regret": self.regret if self.best is not None else math.nan,
         }
@@ -257,12 +261,13 @@ class Certificate:
         if self.best is not None:
             if self.lost != self.measured:
                 lines.append(f"  without the rates: {_n(self.lost)}")
-            found = f"{_n(self.best.loss)} (|u| = {_n(self.best.norm)}; {self.best.found})"
+            found = f"{_n(self.near_zero(self.best.loss))} (|u| = {_n(self.best.norm)}; {self.best.found})"
             lines.append(f"  the {self._named_best}: {found}")
             lines.append(f"  regret against it: {_n(self.regret)}")
         near, own = self.comparator.found, self.comparator.loss
-        told = "the promise is for the" if near in ("given", "planted") else "the promise is smallest for"
-        if self.comparator.found != "not sought":
+        smallest = math.isfinite(self.bound) and near not in ("given", "planted")
+        told = "the promise is smallest for" if smallest else "the comparator has"
+        if near != "not sought":
             lines.append(f"  {told} |u| = {_n(self.comparator.norm)}, which loses {_n(own)} ({near})")
         if self.best is None:
             lines.append(f"  regret against it: {_n(self.regret)}")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from .certificate import Certificate
 
-HEADS = ("", "verdict", "mean loss", "best constant", "best fixed", "guaranteed")
+HEADS = ("", "verdict", "best constant", "best fixed", "guaranteed")
 
 
 def table(named: Sequence[tuple[str, Certificate]]) -> list[str]:
@@ -24,13 +24,15 @@ def table(named: Sequence[tuple[str, Certificate]]) -> list[str]:
         Each with its name. A best fixed predictor that is not shown to be the best has ≤ before its loss.
     """
     rows = [(name, *cells(certificate)) for name, certificate in named]
-    wide = [max(len(row[k]) for row in (HEADS, *rows)) for k in range(len(HEADS))]
+    counted = all("mistakes" in certificate.quantity for _, certificate in named)
+    heads = [*HEADS[:2], "mistakes per row" if counted else "mean loss", *HEADS[2:]]
+    wide = [max(len(row[k]) for row in (heads, *rows)) for k in range(len(heads))]
 
     def line(row: Sequence[str]) -> str:
         left = f"{row[0]:<{wide[0]}}  {row[1]:<{wide[1]}}"
         return f"{left}  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(row[2:], wide[2:], strict=True))
 
-    return [line(HEADS).rstrip(), *map(line, rows), *faults(named)]
+    return [line(heads).rstrip(), *map(line, rows), *faults(named)]
 
 
 def cells(certificate: Certificate) -> tuple[str, ...]:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ...rows.data import Data
 
 STEPS = 60  # of Newton's method at most
+ZERO = 1e-9  # share of the loss at u = 0 that counts as nothing left
 
 
 def smooth(data: Data, loss: Any, factors: Floats) -> FixedPredictor:
@@ -54,7 +55,7 @@ def smooth(data: Data, loss: Any, factors: Floats) -> FixedPredictor:
     shrink = inverse(np.sqrt(np.maximum(np.diagonal(gram), 0.0) / weight))
     on = factors > 0.0
     u = best_u = step = np.zeros(data.width)
-    least, lower, rank, dual = math.inf, -math.inf, 0, None
+    least, lower, rank, dual, first = math.inf, -math.inf, 0, None, math.inf
     for _ in range(STEPS):
         z = data.margins(u)
         value = float(factors @ each_loss(loss, z, data.y))
@@ -73,7 +74,9 @@ def smooth(data: Data, loss: Any, factors: Floats) -> FixedPredictor:
             dual = slope + curvature * data.margins(step)
             lower = max(lower, -float((factors[on] * conjugate(dual, data.y)[on]).sum()))
         clock.tell("the best fixed predictor", (least - lower) / least if least > 0.0 else 0.0)
-        if least - lower <= NEAR * least or clock.late():
+        first = least if math.isinf(first) else first
+        approached = floor_of(loss) == 0.0 and least <= ZERO * first  # the rows are separable, or fitted
+        if least - lower <= NEAR * least or approached or clock.late():
             break
         u = best_u + step
     found = FixedPredictor(best_u, least, max(0.0, least - lower), "")
