@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -41,10 +41,6 @@ def cure(run: Run, data: Data, t: Rounds, best_eta: float) -> str:
             "try --learner auto, which needs no rate and no scaling" if _has_rate(run) else "it may need more rows"
         )
     return "; ".join(advice)
-
-
-def _has_rate(run: Any) -> bool:
-    return getattr(run, "members", None) is None
 
 
 def _spread(data: Data, t: Rounds) -> float:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ...rows.data import Data
 
 STEPS = 60  # of Newton's method at most
-ZERO = 1e-9  # share of the loss at u = 0 that counts as nothing left
+ZERO = 1e-12  # share of the loss at u = 0 that counts as nothing left
 
 
 def smooth(data: Data, loss: Any, factors: Floats) -> FixedPredictor:
