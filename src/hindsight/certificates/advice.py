@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..online.panel import PanelRun
 from .rivals.predictor import column_sizes
 
 if TYPE_CHECKING:
@@ -37,9 +38,8 @@ def cure(run: Run, data: Data, t: Rounds, best_eta: float) -> str:
     if _is_sorted(t):
         advice.append("shuffle the rows: they are sorted by label")
     if not advice:
-        advice.append(
-            "try --learner auto, which needs no rate and no scaling" if _has_rate(run) else "it may need more rows"
-        )
+        panel = isinstance(run, PanelRun)
+        advice.append("it may need more rows" if panel else "try --learner auto, which needs no rate and no scaling")
     return "; ".join(advice)
 
 
