@@ -56,7 +56,14 @@ FAMILIES = {  # what a learner may declare as its theorem
 
 
 def certify_run(
-    run: Run, data: Data, *, u: Any = None, planted: Any = None, tol: float = 0.01, label: str | None = None
+    run: Run,
+    data: Data,
+    *,
+    u: Any = None,
+    planted: Any = None,
+    tol: float = 0.01,
+    label: str | None = None,
+    seek_best: bool = True,
 ) -> Certificate:
     """The certificate of a run over its rows.
 
@@ -74,6 +81,8 @@ def certify_run(
         Relative gap to which the comparator and, where it is not exact, the best fixed predictor are sought.
     label : str, default None
         The class this run stands for.
+    seek_best : bool, default True
+        Whether the best fixed predictor and the best constant are sought too.
 
     Returns
     -------
@@ -111,10 +120,11 @@ def certify_run(
         notes = (*notes, *more)
         if fault and (found is Verdict.HOLDS or np.isnan(case.change).any()):
             found, equality, bound = Verdict.UNCHECKABLE, False, math.nan
+    known = outcome(run, data, rounds, case, tol)._asdict() if seek_best else {}
     path = milestones(case.measured, case.rival, case.bound, case.potential, case.change, found)
     return Certificate(
         found, case.theorem, case.quantity, measured, bound, case.comparator, assumptions, run.rounds,
-        case.best_eta, equality, path, notes, label, (), *outcome(run, data, rounds, case, tol),
+        case.best_eta, equality, path, notes, label, **known,
     )  # fmt: skip
 
 
