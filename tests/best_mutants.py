@@ -10,15 +10,59 @@ from mutants import Mutant, applied
 
 RIVALS = "certificates.rivals"
 MUTANTS = (
-    Mutant("least squares: a tenth of the loss is left out", f"{RIVALS}.least_squares._value", r"return value, half,", "return 0.9 * value, half,", ()),
-    Mutant("smooth: the dual without its sign", f"{RIVALS}.unpenalised.smooth", r"lower = max\(lower, -", "lower = max(lower, ", ()),
-    Mutant("smooth: the conjugate doubled", f"{RIVALS}.unpenalised.smooth", r"factors\[on\] \* conjugate", "0.5 * factors[on] * conjugate", ()),
-    Mutant("over the reach: no reach", f"{RIVALS}.unpenalised.over_reach", r"size\(slope\) \* \(reach \+ length\)", "0.0 * size(slope)", ()),
-    Mutant("kinked: the dual's sign", f"{RIVALS}.kinked.Path.below", r"-float\(dual\.sum\(\)\)", "float(dual.sum())", ()),
-    Mutant("in a set: the least over the corners", f"{RIVALS}.constrained.Search.below", r"self\.corners\.least\(g\)", "0.0", ()),
-    Mutant("in a set: corners of half the radius", f"{RIVALS}.constrained.Corners.least", r"return -self\.radius", "return -0.5 * self.radius", ()),
-    Mutant("by ascent: no support of the set", f"{RIVALS}.wide._least_product", r"return radius \*", "return 0.5 * radius *", ()),
-)  # fmt: skip
+    Mutant(
+        "least squares: a tenth of the loss is left out",
+        f"{RIVALS}.least_squares._value",
+        r"return value, half,",
+        "return 0.9 * value, half,",
+        (),
+    ),
+    Mutant(
+        "smooth: the dual without its sign",
+        f"{RIVALS}.unpenalised.smooth",
+        r"lower = max\(lower, -",
+        "lower = max(lower, ",
+        (),
+    ),
+    Mutant(
+        "smooth: the conjugate doubled",
+        f"{RIVALS}.unpenalised.smooth",
+        r"factors\[on\] \* conjugate",
+        "0.5 * factors[on] * conjugate",
+        (),
+    ),
+    Mutant(
+        "over the reach: no reach",
+        f"{RIVALS}.unpenalised.over_reach",
+        r"size\(slope\) \* \(reach \+ length\)",
+        "0.0 * size(slope)",
+        (),
+    ),
+    Mutant(
+        "kinked: the dual's sign", f"{RIVALS}.kinked.Path.below", r"-float\(dual\.sum\(\)\)", "float(dual.sum())", ()
+    ),
+    Mutant(
+        "in a set: the least over the corners",
+        f"{RIVALS}.constrained.Search.below",
+        r"self\.corners\.least\(g\)",
+        "0.0",
+        (),
+    ),
+    Mutant(
+        "in a set: corners of half the radius",
+        f"{RIVALS}.constrained.Corners.least",
+        r"return -self\.radius",
+        "return -0.5 * self.radius",
+        (),
+    ),
+    Mutant(
+        "by ascent: no support of the set",
+        f"{RIVALS}.wide._least_product",
+        r"return radius \*",
+        "return 0.5 * radius *",
+        (),
+    ),
+)
 
 
 def caught(mutant: Mutant, draws: int = 40) -> bool:
