@@ -115,12 +115,12 @@ def judge(run, X, y, c, margins, want, intercept, bound_at, start, scale, rng, w
     if found.verdict is not Verdict.HOLDS:
         wrong.append(f"{found.verdict.value}: {found.measured:.9g} {found.bound:.9g} {found.notes}")
         return
-    measured, bound = bound_at(found.rival.u)
+    measured, bound = bound_at(found.comparator.u)
     if apart(found.measured, measured, scale):
         wrong.append(f"measured {found.measured:.12g}, naive {measured:.12g}")
     if abs(found.bound - bound) > 1e-6 * abs(bound) + 1e-9 * scale:
         wrong.append(f"bound {found.bound:.12g}, naive {bound:.12g}")
-    for u in comparators(rng, start, found.rival.u):
+    for u in comparators(rng, start, found.comparator.u):
         measured, bound = bound_at(u)
         if measured > bound * (1 + EQUAL) + 1e-9 * scale:
             wrong.append(f"the theorem is broken: {measured:.12g} > {bound:.12g}")

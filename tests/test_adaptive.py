@@ -249,7 +249,7 @@ def test_the_command_chooses_the_loss(sample, loss):
 
     found = CliRunner().invoke(app, ["learn", f"sample:{sample}", "--learner", "auto", "--certify"])
     assert found.exit_code == 0, found.output
-    assert f"loss {loss}: the targets are" in found.output and "HOLDS: aggregation" in found.output
+    assert f"loss {loss}: the targets are" in found.output and "HOLDS, tight: aggregation" in found.output
 
 
 @pytest.mark.parametrize("n", [1, 5, 8, 13, 16, 31, 40])

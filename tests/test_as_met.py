@@ -86,7 +86,7 @@ def test_falling_rates_bound_the_plain_loss(geometry, update):
     assert c.measured == pytest.approx(run.facts.loss, rel=1e-9)
     if update == "explicit":
         assert any(note.startswith("absolute loss times its rate: ") for note in c.notes)
-    for u in (run.first, run.weights, c.rival.u):
+    for u in (run.first, run.weights, c.comparator.u):
         assert certify_run(run, data, u=u).verdict is Verdict.HOLDS
 
 
@@ -102,10 +102,10 @@ def test_the_comparator_at_falling_rates_is_sought_around_the_distances_met():
         bound = naive.convex_met(X, data.y, slow, u.tolist(), rule="logistic")[1]
         return bound + 0.5 * float(((u - run.weights) ** 2).sum()) / slow.rates[-1]
 
-    least = without_last(c.rival.u)
-    tries = [c.rival.u + 0.1 * rng.normal(size=5) * np.abs(c.rival.u) for _ in range(5)]
+    least = without_last(c.comparator.u)
+    tries = [c.comparator.u + 0.1 * rng.normal(size=5) * np.abs(c.comparator.u) for _ in range(5)]
     for u in [run.first, run.weights, *tries]:
-        assert without_last(u) >= least - c.rival.gap - 1e-9 * least
+        assert without_last(u) >= least - c.comparator.gap - 1e-9 * least
 
 
 def test_an_implicit_step_that_moves_every_exponent_far_down_is_taken():

@@ -45,7 +45,7 @@ def classical(run, data):
 
 
 def totals(c):
-    return c.measured, c.bound, c.rival.loss
+    return c.measured, c.bound, c.comparator.loss
 
 
 # --- verdicts ---------------------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ def test_void_says_which_number_broke_the_assumption(learner, weight, number):
     assert math.isnan(c.slack)
     assert all(math.isnan(p.bound) for p in c.path)
     assert "promises" not in str(c)
-    assert c.regret == pytest.approx(c.measured - c.rival.loss)
+    assert c.regret == pytest.approx(c.lost - c.best.loss)
 
 
 @pytest.mark.parametrize("learner", [L.widrow_hoff(1.0 - 2.0**-40, "explicit"), L.eg((1.0 - 2.0**-40) / 4.0, 2.0)])
@@ -142,7 +142,7 @@ def test_uncheckable_where_no_theorem_covers_the_run(name):
     assert [need.met for need in c.assumptions] == [None]
     assert ("speaks of a constant rate" if learner.theorem else "implicit steps") in c.assumptions[0].text
     assert math.isfinite(c.measured)
-    assert c.regret == c.measured - c.rival.loss
+    assert c.regret == c.lost - c.best.loss
     assert "promises" not in str(c)
 
 
@@ -168,7 +168,7 @@ def test_implicit_descent_holds_and_follows_its_potential(name):
     for u in (None, np.array([0.1, 0.2, 0.3, 0.4])):
         c = certify_run(run, data, u=u)
         assert c.verdict is Verdict.HOLDS and c.theorem.name.startswith("implicit descent")
-        want = naive.divergence(c.rival.u.tolist(), run.weights.tolist(), *geometry)
+        want = naive.divergence(c.comparator.u.tolist(), run.weights.tolist(), *geometry)
         assert c.path[-1].potential == pytest.approx(want, rel=1e-9)
 
 
@@ -266,7 +266,7 @@ def test_the_implicit_certificate_also_gives_the_sharper_form():
     (note,) = [note for note in c.notes if note.startswith("sharper")]
     left, right = (float(part.split()[0]) for part in note.split(" = ")[1].split(" ≤ "))
     played = naive.play(X.tolist(), Y.tolist(), rule="widrow-hoff", update="implicit", eta=2.0, bias=1.0)
-    want = naive.implicit_widrow_hoff(X.tolist(), Y.tolist(), played, c.rival.u.tolist(), bias=1.0)
+    want = naive.implicit_widrow_hoff(X.tolist(), Y.tolist(), played, c.comparator.u.tolist(), bias=1.0)
     assert (left, right) == pytest.approx(want, rel=1e-5)
     assert left <= right
 
@@ -469,7 +469,9 @@ def test_a_row_of_weight_zero_is_no_row(learner, y, theorem):
 def test_a_weight_multiplies_the_loss():
     c = certificate(L.widrow_hoff(0.01, "explicit"), X, Y, WEIGHT)
     played = naive.play(X.tolist(), Y.tolist(), rule="widrow-hoff", eta=0.01, weight=WEIGHT.tolist(), bias=1.0)
-    want = naive.widrow_hoff_met(X.tolist(), Y.tolist(), played, c.rival.u.tolist(), weight=WEIGHT.tolist(), bias=1.0)
+    want = naive.widrow_hoff_met(
+        X.tolist(), Y.tolist(), played, c.comparator.u.tolist(), weight=WEIGHT.tolist(), bias=1.0
+    )
     assert (c.measured, c.bound) == pytest.approx(want, rel=1e-12)
     assert "weights included" in c.assumptions[0].text
 
@@ -496,19 +498,19 @@ def test_no_rival_is_better_by_more_than_the_gap(learner, y, theorem):
     def without_last(c):
         return c.bound + times * c.path[-1].potential / last
 
-    assert 0.0 <= best.rival.gap <= 0.011 * best.bound * (1.0 + 10.0 * run.facts.x2**2)
-    assert best.rival.norm == pytest.approx(float(np.linalg.norm(best.rival.u)))
+    assert 0.0 <= best.comparator.gap <= 0.011 * best.bound * (1.0 + 10.0 * run.facts.x2**2)
+    assert best.comparator.norm == pytest.approx(float(np.linalg.norm(best.comparator.u)))
     rng = np.random.default_rng(0)
     for _ in range(30):
-        u = best.rival.u + 0.2 * rng.normal(size=4)
+        u = best.comparator.u + 0.2 * rng.normal(size=4)
         if type(learner.geometry).__name__ != "Euclidean":
             u = np.abs(u)
             u *= learner.geometry.radius / u.sum()
         other = certify_run(run, data, u=u)
         assert other.verdict is Verdict.HOLDS
-        assert without_last(other) >= without_last(best) - best.rival.gap - 1e-9 * best.bound
-        assert other.rival.gap == math.inf
-        np.testing.assert_array_equal(other.rival.u, u)
+        assert without_last(other) >= without_last(best) - best.comparator.gap - 1e-9 * best.bound
+        assert other.comparator.gap == math.inf
+        np.testing.assert_array_equal(other.comparator.u, u)
 
 
 def rates(best):
@@ -535,7 +537,7 @@ def test_the_best_eta_of_the_explicit_square_bounds(learner, scale, geometry, ra
 
     def bound(eta):
         other = replace(played, rates=[scale * eta] * 24)
-        return naive.eg(X.tolist(), Y.tolist(), other, c.rival.u.tolist(), **words)[1]
+        return naive.eg(X.tolist(), Y.tolist(), other, c.comparator.u.tolist(), **words)[1]
 
     assert bound(0.002) == pytest.approx(classical(run, data), rel=1e-12)
     least = bound(c.best_eta)
@@ -553,7 +555,7 @@ def test_the_best_eta_of_the_implicit_bound(scale):
 
     def bound(eta):
         other = replace(played, rates=[scale * eta] * len(played.rates))
-        return naive.implicit_widrow_hoff_total(X.tolist(), Y.tolist(), other, c.rival.u.tolist(), **words)[1]
+        return naive.implicit_widrow_hoff_total(X.tolist(), Y.tolist(), other, c.comparator.u.tolist(), **words)[1]
 
     assert bound(0.3) == pytest.approx(classical(run, data), rel=1e-12)
     assert all(bound(c.best_eta) <= bound(eta) for eta in rates(c.best_eta))
@@ -563,10 +565,10 @@ def test_the_best_eta_of_the_implicit_bound(scale):
 def test_the_best_eta_of_the_convex_bound(geometry):
     run, data = trained(L.descent("absolute", geometry, 0.05), X, Y, WEIGHT)
     c = certify_run(run, data)
-    distance = naive.divergence(c.rival.u.tolist(), run.first.tolist(), geometry, 1.0)
+    distance = naive.divergence(c.comparator.u.tolist(), run.first.tolist(), geometry, 1.0)
 
     def bound(eta):
-        return theorems.convex(eta, c.rival.loss, distance, run.facts.gradient)
+        return theorems.convex(eta, c.comparator.loss, distance, run.facts.gradient)
 
     assert bound(0.05) == pytest.approx(classical(run, data), rel=1e-9)
     assert all(bound(c.best_eta) <= bound(eta) for eta in rates(c.best_eta))
@@ -583,7 +585,7 @@ def test_the_best_eta_of_winnow_on_separable_rows(balanced, weight):
     assert c.verdict is Verdict.HOLDS
     heaviest = 1.0 if weight is None else 2.0
     found = rivals.winnow(data, learner.geometry, 0.1, run.first, 1.0, heaviest)
-    np.testing.assert_array_equal(found.u, c.rival.u)
+    np.testing.assert_array_equal(found.u, c.comparator.u)
     geometry = "balanced" if balanced else "simplex"
     played = naive.play(rows, y, rule="perceptron", eta=0.1, weight=weight, geometry=geometry)
     wrong = y * np.array(played.margins) <= 0.0
@@ -639,7 +641,7 @@ def test_to_dict_is_json(learner, y, given):
     assert again == told
     assert again["verdict"] == c.verdict.value
     assert again["measured"] == c.measured
-    assert again["rival"]["u"] == c.rival.u.tolist()
+    assert again["comparator"]["u"] == c.comparator.u.tolist()
     assert again["theorem"]["name"] == c.theorem.name
     assert again["label"] == "a"
     assert len(again["path"]) == len(c.path)
@@ -660,8 +662,16 @@ def test_html_is_escaped():
 def test_the_text_can_be_read_aloud():
     c = certificate(L.widrow_hoff(0.01, "explicit"))
     text = str(c)
-    assert text.startswith("HOLDS: Widrow-Hoff, as met (Cesa-Bianchi, Long, Warmuth 1996)")
-    for part in (f"{c.measured:.6g}", f"{c.bound:.6g}", f"{c.rival.loss:.6g}", "24 rounds", f"{c.best_eta:.6g}", "✓"):
+    assert f"mean loss {c.measured / 24:.3g} · best constant {c.constant / 24:.3g} · best fixed predictor " in text
+    assert f"\n{c.verdict.value}, {c.worth}: Widrow-Hoff, as met (Cesa-Bianchi, Long, Warmuth 1996)\n" in text
+    for part in (
+        f"{c.measured:.6g}",
+        f"{c.bound:.6g}",
+        f"{c.comparator.loss:.6g}",
+        "24 rounds",
+        f"{c.best_eta:.6g}",
+        "✓",
+    ):
         assert part in text
 
 

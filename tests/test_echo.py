@@ -146,8 +146,8 @@ def test_a_run_is_certified_on_its_windows():
     assert certificate.measured == pytest.approx(float((found.clean**2).sum()), rel=1e-12)
     X = delay_line(far, 24)
     best = np.linalg.solve(X.T @ X + np.eye(24) / found.canceller.eta, X.T @ mic)
-    np.testing.assert_allclose(certificate.rival.u, best, rtol=1e-6)
-    assert certificate.rival.loss == pytest.approx(float(((X @ best - mic) ** 2).sum()))
+    np.testing.assert_allclose(certificate.comparator.u, best, rtol=1e-6)
+    assert certificate.comparator.loss == pytest.approx(float(((X @ best - mic) ** 2).sum()))
 
 
 def test_sixteen_bits_are_the_same_as_their_fractions():

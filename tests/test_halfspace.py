@@ -198,9 +198,9 @@ def test_updates_never_exceed_the_bound_on_separable_rows():
         assert found.measured <= found.bound
         rows = full(X, bool(k % 3))
         assert found.bound == pytest.approx(
-            (rows**2).sum(axis=1).max() * float(found.rival.u @ found.rival.u), rel=1e-12
+            (rows**2).sum(axis=1).max() * float(found.comparator.u @ found.comparator.u), rel=1e-12
         )
-        assert (y * (rows @ found.rival.u)).min() >= 1 - 1e-12
+        assert (y * (rows @ found.comparator.u)).min() >= 1 - 1e-12
 
 
 def test_dataframes_keep_their_names_and_are_certified():

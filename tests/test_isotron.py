@@ -272,7 +272,7 @@ def test_glm_tron_on_any_data_is_certified_in_its_matching_loss():
         model = GLMtronBatchRegressor(link, rounds=30).fit(X, y, weight)
         found = model.certify(X, y, weight)
         assert found.verdict is Verdict.HOLDS, str(found)
-        assert found.rival.found == "the best"
+        assert found.comparator.found == "the smallest"
         given = model.certify(X, y, weight, u=rng.standard_normal(4))
         assert given.verdict is Verdict.HOLDS and given.bound >= found.bound * (1 - 1e-6)
         assert model.facts_.loss == pytest.approx(found.measured, rel=1e-9)

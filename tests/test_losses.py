@@ -208,11 +208,11 @@ def test_certificates_hold_and_their_rival_is_near_the_best(name, update):
     assert found.verdict is Verdict.HOLDS
     assert found.theorem.name == ("implicit descent" if update == "implicit" else "descent on a convex loss")
     close(found.measured, run.facts.loss, 1e-12)
-    assert found.rival.gap < 0.02 * (found.rival.loss + found.rival.norm**2 / 0.1)
+    assert found.comparator.gap < 0.02 * (found.comparator.loss + found.comparator.norm**2 / 0.1)
     rng = np.random.default_rng(7)
     for _ in range(20):  # no u promises less
-        given = certify_run(run, Data(X, y, weight, 1.0), u=found.rival.u + 0.1 * rng.normal(size=5))
-        assert given.verdict is Verdict.HOLDS and given.bound >= found.bound - found.rival.gap - 1e-9
+        given = certify_run(run, Data(X, y, weight, 1.0), u=found.comparator.u + 0.1 * rng.normal(size=5))
+        assert given.verdict is Verdict.HOLDS and given.bound >= found.bound - found.comparator.gap - 1e-9
 
 
 @pytest.mark.parametrize(("name", "geometry"), [("poisson", "balanced"), ("quantile", "scale-free")])

@@ -273,10 +273,10 @@ def test_the_bound_covers_loss_and_penalty_of_the_run(name, update, power):
         best = certify_run(run, data)
         assert best.verdict is Verdict.HOLDS and best.slack >= own - 1e-9
         for _ in range(4):
-            given = certify_run(run, data, u=best.rival.u + 0.2 * rng.normal(size=6))
+            given = certify_run(run, data, u=best.comparator.u + 0.2 * rng.normal(size=6))
             assert given.verdict is Verdict.HOLDS and given.slack >= own - 1e-9
-            assert given.bound >= best.bound - best.rival.gap - 1e-9
-        assert best.rival.gap <= 0.3 * best.bound
+            assert given.bound >= best.bound - best.comparator.gap - 1e-9
+        assert best.comparator.gap <= 0.3 * best.bound
 
 
 def test_over_several_passes_it_holds_too():
@@ -292,7 +292,7 @@ def test_the_rival_of_an_l2_penalty_is_ridge_regression():
     feed(run, X, y)
     rows_ = np.c_[X, np.ones(80)]
     ridge = np.linalg.solve(2.0 * rows_.T @ rows_ + np.diag(np.r_[[80 * 0.3] * 8, 0.0] + 50.0), 2.0 * rows_.T @ y)
-    close(certify_run(run, Data(X, y, None, 1.0)).rival.u, ridge, 1e-4)
+    close(certify_run(run, Data(X, y, None, 1.0)).comparator.u, ridge, 1e-4)
 
 
 def test_another_update_or_geometry_never_holds():

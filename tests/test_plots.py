@@ -31,7 +31,7 @@ def test_regret_is_that_of_the_certificate(learnt, tmp_path):
              ("this run", "the best fixed predictor", "guaranteed at most")}  # fmt: skip
     path = certificate.path
     assert drawn["this run"] == [s.measured / s.rounds for s in path]
-    assert drawn["the best fixed predictor"] == [s.rival / s.rounds for s in path]
+    assert drawn["the comparator"] == [s.comparator / s.rounds for s in path]
     assert drawn["guaranteed at most"] == [s.bound / s.rounds for s in path]
     assert len(area["data"]["values"]) == len(path)
     title = chart.to_dict()["title"]
@@ -90,7 +90,7 @@ def test_weights_are_sorted_with_the_rival_beside_them(learnt):
     rows = bars["data"]["values"]
     assert [row["feature"] for row in rows] == ["b", "a", "c"]
     assert [row["weight"] for row in rows] == [model.coef_[j] for j in (1, 0, 2)]
-    assert [row["u"] for row in ticks["data"]["values"]] == [certificate.rival.u[j] for j in (1, 0, 2)]
+    assert [row["u"] for row in ticks["data"]["values"]] == [certificate.comparator.u[j] for j in (1, 0, 2)]
     assert len(layers(hindsight.plot_weights(model, top=2))[1]["data"]["values"]) == 2
     with pytest.raises(ValueError, match="one name for each of the 3 features, got 1"):
         hindsight.plot_weights(model, names=["a"])

@@ -285,7 +285,7 @@ def test_no_stream_breaks_the_theorem():
             given = tries[int(rng.integers(len(tries)))]
             for u in (None, given):
                 certificate = certify_descent(run, data, output, u=u)
-                want = naive_bound(rule, rows, y, c, l2, met, rates, start, certificate.rival.u)
+                want = naive_bound(rule, rows, y, c, l2, met, rates, start, certificate.comparator.u)
                 assert certificate.verdict is Verdict.HOLDS, (seed, output)
                 assert certificate.measured == pytest.approx(measured, rel=1e-8, abs=1e-12)
                 assert certificate.bound == pytest.approx(want, rel=1e-8, abs=1e-12)
@@ -294,7 +294,7 @@ def test_no_stream_breaks_the_theorem():
             best = certify_descent(run, data, output, tol=1e-3)
             for u in tries:  # the rival is the one that makes the bound smallest
                 bound = naive_bound(rule, rows, y, c, l2, met, rates, start, u)
-                assert best.bound - best.rival.gap <= bound + 1e-9 * (bound + scale)
+                assert best.bound - best.comparator.gap <= bound + 1e-9 * (bound + scale)
         last = certify_descent(run, data, "last")
         assert last.verdict is Verdict.UNCHECKABLE
         assert math.isnan(last.bound)
@@ -310,7 +310,7 @@ def test_the_bound_is_met_where_f_is_linear(rounds, power):
     model = GradientDescentRegressor("absolute", eta=0.5, rounds=rounds, power=power).fit(X, y)
     certificate = model.certify(X, y, tol=1e-9)
     assert certificate.verdict is Verdict.HOLDS
-    assert certificate.regret / (certificate.bound - certificate.rival.loss) == pytest.approx(1.0, abs=1e-6)
+    assert certificate.regret / (certificate.bound - certificate.comparator.loss) == pytest.approx(1.0, abs=1e-6)
     assert certificate.measured / certificate.bound > 0.9
 
 
@@ -328,14 +328,14 @@ def test_the_mean_over_seeds_lies_inside_the_expectation_bound():
             data = Data(X, y, c)
             run.play(data, 40)
             certificate = certify_descent(run, data, "mean", u=rival)
-            rival = certificate.rival.u
+            rival = certificate.comparator.u
             assert certificate.verdict is Verdict.UNCHECKABLE
             assert f"{certificate.bound:.6g}" in str(certificate)
             gaps.append(certificate.measured - certificate.bound)
             measured.append(certificate.measured)
         assert np.mean(gaps) + 4.0 * np.std(gaps) / 20.0 < 0.0
         assert np.std(measured) > 0.0
-        assert np.mean(measured) > certificate.rival.loss
+        assert np.mean(measured) > certificate.comparator.loss
 
 
 @pytest.mark.parametrize("loss", ["absolute", "logistic", "hinge", "perceptron"])

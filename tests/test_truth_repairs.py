@@ -343,13 +343,15 @@ def test_winnows_bound_and_gap_are_those_of_one_rival(eta, balanced, weight, pas
     total = 200.0 * passes * (weight or 1.0)
     assert found.verdict is Verdict.HOLDS
     assert found.bound <= total
-    assert found.bound - found.rival.gap <= total
+    assert found.bound - found.comparator.gap <= total
     if found.bound == total:
         assert any("trivial" in note for note in found.notes)
         assert math.isnan(found.best_eta)
         assert found.path[-1].bound == total
-    share = found.rival.gap / total
-    assert ("the best" in found.rival.found) == (share < 1e-6) or f"{100 * share:.2g} %" in found.rival.found
+    share = found.comparator.gap / total
+    assert ("the smallest" in found.comparator.found) == (
+        share < 1e-6
+    ) or f"{100 * share:.2g} %" in found.comparator.found
 
 
 @pytest.mark.parametrize(("learner", "u"), [(L.perceptron(), [1e3, 1e3]), (L.winnow(5.0), [0.01, 0.0])])
@@ -371,9 +373,9 @@ def test_the_best_rate_is_said_with_what_this_rate_brought():
     X = rng.normal(size=(60, 3))
     y = X @ [0.5, -0.2, 0.1] + 0.1 * rng.normal(size=60)
     sign = np.where(X[:, 0] > 0.0, 1.0, -1.0)
-    assert "for this rival η = " in str(certificate(L.widrow_hoff(0.01, "explicit"), X, y))
-    assert "for this rival with these gradients η = " in str(certificate(L.descent("absolute"), X, y))
-    assert "for this rival with these mistakes η = " in str(certificate(L.winnow(0.1), X / 4.0, sign))
+    assert "for this u η = " in str(certificate(L.widrow_hoff(0.01, "explicit"), X, y))
+    assert "for this u with these gradients η = " in str(certificate(L.descent("absolute"), X, y))
+    assert "for this u with these mistakes η = " in str(certificate(L.winnow(0.1), X / 4.0, sign))
 
 
 def test_a_rate_of_zero_is_never_said():
@@ -451,9 +453,9 @@ def test_the_gap_of_an_implicit_certificate_counts_its_factor(monkeypatch, eta):
     found = certify_run(run, data, tol=0.5)
     grow = 1.0 + eta * float((X**2).sum(axis=1).max())
     least = grow * float(exact_minimum(X, y, np.ones(40), 2.0 / eta))
-    assert found.bound - least <= found.rival.gap * (1.0 + 1e-9)
-    assert found.rival.gap > (found.bound - least) / 2.0 or found.rival.gap <= found.bound
-    assert found.bound - least > found.rival.gap / grow
+    assert found.bound - least <= found.comparator.gap * (1.0 + 1e-9)
+    assert found.comparator.gap > (found.bound - least) / 2.0 or found.comparator.gap <= found.bound
+    assert found.bound - least > found.comparator.gap / grow
 
 
 # --- replay -----------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The truth suite: random and adversarial streams through every theorem, judged by `naive.py`.
 
 A stream is rows, targets, weights, a start and a learner. `check` plays it, compares the run with the slow player,
-puts it under the bound of its theorem for several comparators, certifies it against the rival found in hindsight and
+puts it under the bound of its theorem for several comparators, certifies it at the comparator found in hindsight and
 against given ones, and returns what is wrong: nothing, if the package tells the truth.
 
     python tests/truth.py --streams 10000
@@ -34,7 +34,7 @@ from hindsight.certificates.applied import AppliedTheorem
 from hindsight.certificates.certificate import Certificate
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.replay import Rounds
-from hindsight.certificates.rivals import Data
+from hindsight.certificates.rivals import Data, fewest
 from hindsight.certificates.rivals import loss as loss_rivals
 from hindsight.certificates.rivals.ridge import Hessian
 from hindsight.certificates.theorems import Verdict
@@ -239,13 +239,13 @@ def check(s: Stream, rng: np.random.Generator, certify: bool = True) -> Outcome:
             gaps(seen, run, rng, out)
         c = audit(seen, run, None, out)
         if c is not None and c.verdict is Verdict.HOLDS and rng.random() < 0.25:
-            lies(seen, run, c.rival.u, rng, out)
+            lies(seen, run, c.comparator.u, rng, out)
         if c is not None and c.theorem in MET and c.verdict is Verdict.HOLDS and not at_the_edge(seen, 5e-7):
-            mine = open_form(seen, c.theorem, c.rival.u, least=True)
+            mine = open_form(seen, c.theorem, c.comparator.u, least=True)
             for u in us:
                 other = open_form(seen, c.theorem, u)
-                if not other >= mine - c.rival.gap - EQUAL * (abs(mine) + seen.size) - seen.drift(u):
-                    out.say("wrong gap", f"{other!r} is below {mine!r} by more than the gap {c.rival.gap!r}")
+                if not other >= mine - c.comparator.gap - EQUAL * (abs(mine) + seen.size) - seen.drift(u):
+                    out.say("wrong gap", f"{other!r} is below {mine!r} by more than the gap {c.comparator.gap!r}")
         if s.planted is None:
             audit(seen, run, us[rng.integers(len(us))], out)
     return out
@@ -437,7 +437,7 @@ def at_the_edge(seen: Seen, width: float = 1e-12) -> bool:
 
 
 def audit(seen: Seen, run: Run, u: np.ndarray | None, out: Outcome) -> Certificate | None:
-    """Certify the run, against the best rival (u None) or a given one, and look at every number of the certificate."""
+    """Certify the run, at the comparator found (u None) or a given one, and look at every number of the certificate."""
     s = seen.stream
     found: list[Any] = []
     cases: list[AppliedTheorem] = []
@@ -454,7 +454,11 @@ def audit(seen: Seen, run: Run, u: np.ndarray | None, out: Outcome) -> Certifica
         return apply
 
     try:
-        with mock.patch.object(rivals, "winnow", spy), mock.patch.object(certifying, "applied_theorem", applied):
+        with (
+            mock.patch.object(rivals, "winnow", spy),
+            mock.patch.object(certifying, "applied_theorem", applied),
+            mock.patch.object(fewest, "EXACT", 12),  # integer programmes are for tests/best_truth.py
+        ):
             c = certify_run(run, s.data(), u=u, planted=s.planted)
     except MismatchError as error:
         out.say("replay mismatch", str(error))
@@ -467,21 +471,21 @@ def audit(seen: Seen, run: Run, u: np.ndarray | None, out: Outcome) -> Certifica
         return None
     out.verdicts.append(c.verdict)
     delta, case = found[0].margin if found else None, cases[0]
-    noise = seen.noise(c.rival.u) + (seen.drift(c.rival.u) / EQUAL if c.theorem in (*MET, *PROXIMAL) else 0.0)
+    noise = seen.noise(c.comparator.u) + (seen.drift(c.comparator.u) / EQUAL if c.theorem in (*MET, *PROXIMAL) else 0.0)
     if c.theorem in PROXIMAL:
-        noise += kinks(seen, c.rival.u) / EQUAL
+        noise += kinks(seen, c.comparator.u) / EQUAL
     try:
-        measured, bound = expected(seen, c.theorem, c.rival.u, delta)
+        measured, bound = expected(seen, c.theorem, c.comparator.u, delta)
         if case.met is not None and case.applies:
-            other = expected(seen, case.theorem, c.rival.u, delta)
+            other = expected(seen, case.theorem, c.comparator.u, delta)
             out.near("wrong measure", f"{case.theorem.name}, measured", float(case.measured.sum()), other[0], seen.size)
             if not at_the_edge(seen, 5e-7):
-                size = noise if case.theorem in PROXIMAL else seen.noise(c.rival.u)
+                size = noise if case.theorem in PROXIMAL else seen.noise(c.comparator.u)
                 out.near("wrong bound", case.theorem.name, float(case.bound[-1]), other[1], size)
             if c.quantity == case.quantity and not c.bound <= case.bound[-1]:
                 out.say("not the smallest", f"{c.theorem.name}: {c.bound!r}, {case.theorem.name}: {case.bound[-1]!r}")
     except ValueError as error:
-        out.say("outside its set", f"rival {c.rival.u}: {error}")
+        out.say("outside its set", f"comparator {c.comparator.u}: {error}")
         return None
     out.near("wrong measure", f"{c.theorem.name}, measured", c.measured, measured, seen.size)
     if c.verdict is Verdict.BROKEN:
@@ -493,7 +497,7 @@ def audit(seen: Seen, run: Run, u: np.ndarray | None, out: Outcome) -> Certifica
         else:
             if not at_the_edge(seen, 5e-7):
                 if c.theorem in ROUGH:  # normalisers are only known to a rounding
-                    bound = min(c.bound, max(bound, roughly(seen, c.theorem, c.rival.u, delta)))
+                    bound = min(c.bound, max(bound, roughly(seen, c.theorem, c.comparator.u, delta)))
                 out.near("wrong bound", c.theorem.name, c.bound, bound, noise)
             out.under(c.theorem.name, c.measured, c.bound, seen.size)
         out.near("wrong slack", "slack", c.slack, c.bound - c.measured)
@@ -509,24 +513,25 @@ def audit(seen: Seen, run: Run, u: np.ndarray | None, out: Outcome) -> Certifica
         out.say("no theorem", f"{c.verdict} for {s.family}")
     if c.verdict is Verdict.HOLDS:
         per_round(seen, c, case, out)
-    if u is not None and not np.array_equal(c.rival.u, u):
-        out.say("other rival", f"{c.rival.u} instead of {u}")
+    if u is not None and not np.array_equal(c.comparator.u, u):
+        out.say("other rival", f"{c.comparator.u} instead of {u}")
     if case.theorem in (theorems.WIDROW_HOFF, theorems.EG) and c.best_eta > 0.0 and case.applies:
         best_rate(seen, c, float(case.bound[-1]), out)
     path(seen, run, c, out)
+    in_hindsight(seen, run, c, out)
     return c
 
 
 def best_rate(seen: Seen, c: Certificate, classical: float, out: Outcome) -> None:
     """No rate makes the classical bound of this rival smaller than the one the certificate names (or its limit)."""
-    s, u = seen.stream, c.rival.u.tolist()
+    s, u = seen.stream, c.comparator.u.tolist()
     scale = 2.0 if s.rule == "square" else 1.0
     x2 = float((s.c * s.dual_squares()).max())
     distance = 2.0 * naive.divergence(u, seen.played.start, **s.space)
 
     def bound(times: float) -> float:
         eta = times * scale * c.best_eta
-        return c.rival.loss / (1.0 - eta * x2) + distance / eta if eta * x2 < 1.0 else math.inf
+        return c.comparator.loss / (1.0 - eta * x2) + distance / eta if eta * x2 < 1.0 else math.inf
 
     least, band = bound(1.0 - 1e-10), EQUAL * (classical + seen.size)
     if any(least > bound(times) + band for times in (0.5, 0.9, 0.999, 1.001, 1.1, 2.0)) or least > classical + band:
@@ -553,7 +558,7 @@ def kinks(seen: Seen, u: np.ndarray) -> float:
 
 def allowed(seen: Seen, c: Certificate, theorem: theorems.Theorem) -> list[float]:
     """What the lemma of a theorem lets each round add to its potential at the rival, straight from the proofs."""
-    s, u = seen.stream, c.rival.u.tolist()
+    s, u = seen.stream, c.comparator.u.tolist()
     out = []
     thetas = seen.duals if theorem in PROXIMAL else []
     played = seen.at_scale() if theorem in SQUARES else seen.played
@@ -595,10 +600,10 @@ def allowed(seen: Seen, c: Certificate, theorem: theorems.Theorem) -> list[float
 
 def per_round(seen: Seen, c: Certificate, case: AppliedTheorem, out: Outcome) -> None:
     """The lemma's right side against the proofs, and its left side against the weights of the slow player."""
-    s, u = seen.stream, c.rival.u.tolist()
+    s, u = seen.stream, c.comparator.u.tolist()
     sizes, rounds = case.size(), list(naive.rounds(seen.X, seen.y, seen.played, **seen.data))
     if not at_the_edge(seen, 5e-7):
-        near = kinks(seen, c.rival.u) if case.theorem in PROXIMAL else 0.0
+        near = kinks(seen, c.comparator.u) if case.theorem in PROXIMAL else 0.0
         for t, (a, b, r) in enumerate(zip(case.allowed.tolist(), allowed(seen, c, case.theorem), rounds, strict=True)):
             noise = loss_noise(s, r, u) + r.eta * near
             out.near("wrong lemma", f"allowed in round {t}", a, b, float(sizes[t]) + noise / EQUAL)
@@ -677,8 +682,10 @@ def gaps(seen: Seen, run: Run, rng: np.random.Generator, out: Outcome) -> None:
         with mock.patch.object(loss_rivals, "GRAM", 0):
             found = certify_run(run, s.data(), tol=0.5)
         grow = 1.0 + 2.0 / kappa * float((s.c * s.dual_squares()).max())
-        if not found.bound - grow * least <= found.rival.gap + EQUAL * (found.bound + seen.size):
-            out.say("wrong gap", f"implicit: {found.bound - grow * least!r} is missing, {found.rival.gap!r} is said")
+        if not found.bound - grow * least <= found.comparator.gap + EQUAL * (found.bound + seen.size):
+            out.say(
+                "wrong gap", f"implicit: {found.bound - grow * least!r} is missing, {found.comparator.gap!r} is said"
+            )
 
 
 THEOREM_OF, REPLAY = certifying.applied_theorem, certifying.replay
@@ -857,19 +864,49 @@ def best_winnow(seen: Seen, u: list[float], delta: float | None) -> tuple[float,
     return min(((*naive.winnow(*given, d, **s.space, **seen.data), d) for d in tries), key=lambda found: found[1])
 
 
+def in_hindsight(seen: Seen, run: Run, c: Certificate, out: Outcome) -> None:
+    """The best fixed predictor loses what is said, and neither the comparator nor the run's weights lose less."""
+    s, best = seen.stream, c.best
+    assert best is not None
+    data = s.data()
+    X, y, weight = data.matrix(), data.y, s.passes * data.c
+
+    def own(u: np.ndarray) -> float:
+        z = X @ u
+        if c.quantity in (MISTAKES, WEIGHTED):
+            return float(weight[y * z <= 0.0].sum())
+        if c.theorem is theorems.GLM_TRON:
+            return float(weight @ (each_mean(run.learner.loss, z) - y) ** 2)
+        loss = Square(2.0) if c.quantity.startswith("squared error") else run.learner.loss
+        return float(weight @ each_loss(loss, z, y))
+
+    counts = c.quantity in (MISTAKES, WEIGHTED)
+    noise = EQUAL * (seen.size + float(weight.sum())) + EQUAL * float(weight @ (np.abs(X) @ np.abs(best.u)))
+    if not counts and not abs(own(best.u) - best.loss) <= noise + 1e-9 * abs(best.loss):
+        out.say("wrong best", f"it loses {own(best.u)!r}, not {best.loss!r}")
+    inside = [c.comparator.u] if c.theorem is not theorems.GLM_TRON else []
+    for u in [*inside, run.weights]:
+        reach = math.inf if best.reach == math.inf else best.reach / (1.0 + float(np.abs(X).max()))
+        if np.isfinite(u).all() and float(np.linalg.norm(u)) <= reach and own(u) < best.lower - noise:
+            out.say("not the best", f"{own(u)!r} is below {best.loss!r} - {best.gap!r} ({best.found})")
+    if math.isfinite(c.lost):
+        out.near("wrong regret", "regret", c.regret, c.lost - best.loss, seen.size)
+    if (c.worth is None) != (c.verdict is not Verdict.HOLDS):
+        out.say("worth", f"{c.worth} of {c.verdict}")
+
+
 def path(seen: Seen, run: Run, c: Certificate, out: Outcome) -> None:
-    """Checkpoints grow, end in the totals, and their potential ends in the distance of the rival from w_{T+1}."""
+    """Checkpoints grow, end in the totals, and their potential ends in the distance of the comparator from w_{T+1}."""
     s, last = seen.stream, c.path[-1]
     if any(a.rounds >= b.rounds for a, b in pairwise(c.path)) or last.rounds != c.rounds or c.rounds != run.rounds:
         out.say("path", f"rounds {[p.rounds for p in c.path]} of {run.rounds}")
     if s.family != "11 matching":
         for a, b in pairwise(c.path):
-            falls = ((getattr(a, k), getattr(b, k)) for k in ("measured", "rival", "bound"))
+            falls = ((getattr(a, k), getattr(b, k)) for k in ("measured", "comparator", "bound"))
             if any(p > q + EQUAL * (abs(q) + seen.size) for p, q in falls):
                 out.say("path", f"{a} then {b}")
     out.near("path", "last measured", last.measured, c.measured, seen.size)
-    out.near("path", "last rival", last.rival, c.rival.loss, seen.size)
-    out.near("path", "regret", c.regret, c.measured - c.rival.loss, seen.size)
+    out.near("path", "last of the comparator", last.comparator, c.comparator.loss, seen.size)
     if c.verdict is Verdict.HOLDS:
         out.near("path", "last bound", last.bound, c.bound, seen.size)
         for k, p in enumerate(c.path):
@@ -880,12 +917,15 @@ def path(seen: Seen, run: Run, c: Certificate, out: Outcome) -> None:
     tops = np.tile(np.sqrt(s.dual_squares()), s.passes)[np.tile(s.c > 0.0, s.passes)]
     moves = np.array(seen.played.rates) * c_t * np.abs(seen.played.slopes) * tops
     if s.geometry == "euclidean":
-        distance, size = float(((c.rival.u - w) ** 2).sum()), float(first @ first + w @ w + c.rival.u @ c.rival.u)
+        distance, size = (
+            float(((c.comparator.u - w) ** 2).sum()),
+            float(first @ first + w @ w + c.comparator.u @ c.comparator.u),
+        )
         size = max(size, 1e-6 * moves.size * float((moves**2).sum()))  # w may have been far away, and back
         if c.theorem in ONCE:
             distance *= 0.5
     else:
-        distance, size = entropy_to(c.rival.u, run, s), 1e-6 * moves.size * (1.0 + float(moves.sum()))
+        distance, size = entropy_to(c.comparator.u, run, s), 1e-6 * moves.size * (1.0 + float(moves.sum()))
     if math.isfinite(distance) or math.isfinite(last.potential):
         size = max(size, *(abs(p.potential) for p in c.path))
         out.near("potential", f"potential at the end ({c.verdict.value})", last.potential, distance, size)

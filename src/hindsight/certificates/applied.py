@@ -128,6 +128,6 @@ def seek(
 
 
 def closeness(gap: float, objective: float, where: str = "") -> str:
-    """How near a rival's objective is to the smallest."""
+    """How near a comparator's objective is to the smallest."""
     share = gap / abs(objective) if objective else 0.0
-    return f"the best{where}" if share < 1e-6 else f"within {100 * share:.2g} % of the best{where}"
+    return f"the smallest{where}" if share < 1e-6 else f"within {100 * share:.2g} % of the smallest{where}"

@@ -11,7 +11,9 @@ import numpy as np
 
 from ..formatting import _n, _plain
 from ..storage.registry import storable
+from .table import table
 from .theorems import PERCEPTRON_NOISY, Theorem, Verdict
+from .worth import VACUOUS, worth_of
 
 
 @storable
@@ -25,8 +27,45 @@ class Assumption:
 
 @storable
 @dataclass(frozen=True)
+class Best:
+    """The best fixed predictor in hindsight: the u of least total loss, over all u of the geometry's set.
+
+    Attributes
+    ----------
+    u : ndarray
+        Its weights, the intercept's last.
+    loss : float
+        What it loses in all.
+    gap : float
+        No u loses less than loss - gap; for mistakes, no u is known to.
+    found : str
+        How it was found, in words.
+    reach : float
+        Where rounding hides what lies far away, the gap is over |D u| up to this, D the root mean squares of the
+        columns; infinity otherwise.
+    """
+
+    u: np.ndarray
+    loss: float
+    gap: float
+    found: str
+    reach: float = math.inf
+
+    @property
+    def norm(self) -> float:
+        """|u|_2."""
+        return float(np.linalg.norm(self.u))
+
+    @property
+    def lower(self) -> float:
+        """What every u loses at least, within the reach."""
+        return self.loss - self.gap
+
+
+@storable
+@dataclass(frozen=True)
 class Comparator:
-    """The fixed predictor u in hindsight.
+    """The fixed predictor u that makes a promise smallest.
 
     `loss` is its own, in the units of what was measured. `gap` is at least how far its objective is from the smallest:
     for loss bounds how much a better u could lower the bound; for mistake bounds that of the bound over all rows, on
@@ -43,11 +82,11 @@ class Comparator:
 @storable
 @dataclass(frozen=True)
 class Milestone:
-    """The run after some rounds: its loss, the rival's, the bound there, and the potential (how far w is from u)."""
+    """The run after some rounds: its loss, the comparator's, the bound, and the potential (how far w is from u)."""
 
     rounds: int
     measured: float
-    rival: float
+    comparator: float
     bound: float
     potential: float
 
@@ -88,12 +127,18 @@ class Certificate:
     theorem : name, source and statement.
     quantity : what was measured, in words.
     measured, bound, slack : slack is bound - measured; bound and slack are NaN where nothing is promised.
-    regret : measured minus the rival's own loss.
-    rival : the comparator u in hindsight.
+    comparator : the u that makes the bound smallest, or the one that was given.
+    best : the best fixed predictor in hindsight; None where it was not sought.
+    constant : what the best constant prediction in hindsight loses.
+    lost : what the run lost, in units of `best` and `constant`: `measured`, unless that is weighted by rates.
+    weight : the sum of the weights of the rounds, by which means are taken.
+    regret : lost minus what the best fixed predictor loses.
+    worth : of a promise that holds: "tight", "loose" or "vacuous"; None otherwise.
+    advice : what to do about a run that lost more than the best constant; empty otherwise.
     assumptions : each with the value seen.
     rounds : how many.
-    best_eta : the rate that makes the bound smallest for this rival, with the gradients or mistakes of this run where
-        they are part of it (NaN where that is not defined, 0 where the rival is the start).
+    best_eta : the rate that makes the bound smallest for this u, with the gradients or mistakes of this run where they
+        are part of it (NaN where that is not defined, 0 where u is the start).
     equality : whether the bound was met within rounding.
     path : the run at 1, 2, 4, ... rounds.
     notes : what else there is to say.
@@ -106,7 +151,7 @@ class Certificate:
     quantity: str
     measured: float
     bound: float
-    rival: Comparator
+    comparator: Comparator
     assumptions: tuple[Assumption, ...]
     rounds: int
     best_eta: float = math.nan
@@ -115,6 +160,11 @@ class Certificate:
     notes: tuple[str, ...] = ()
     label: str | None = field(default=None)
     members: tuple[Member, ...] = ()
+    best: Best | None = None
+    constant: float = math.nan
+    lost: float = math.nan
+    weight: float = math.nan
+    advice: str = ""
 
     @property
     def slack(self) -> float:
@@ -123,32 +173,104 @@ class Certificate:
 
     @property
     def regret(self) -> float:
-        """Measured minus the rival's own loss."""
-        return self.measured - self.rival.loss
+        """What the run lost minus what the best fixed predictor loses, or the comparator where that was not sought."""
+        return self.measured - self.comparator.loss if self.best is None else self.lost - self.best.loss
+
+    @property
+    def guaranteed(self) -> float:
+        """What the run was promised to lose at most, in units of `lost`; NaN where nothing is."""
+        applies = self.verdict in (Verdict.HOLDS, Verdict.BROKEN) and self.lost == self.measured
+        return self.bound if applies and not self.says_nothing else math.nan
+
+    @property
+    def worth(self) -> str | None:
+        """What the promise is worth: "tight", "loose" or "vacuous"; None where there is none."""
+        if self.says_nothing and self.verdict is Verdict.HOLDS:
+            return VACUOUS
+        trivial = self.constant if self.lost == self.measured else math.nan
+        return worth_of(self.verdict, self.measured, self.bound, trivial)
+
+    def near_zero(self, loss: float) -> float:
+        """The loss, or 0 where only rounding is left of it beside that of the best constant."""
+        return 0.0 if abs(loss) <= 1e-12 * abs(self.constant) else loss
+
+    @property
+    def means(self) -> dict[str, float]:
+        """The losses per row, or per unit of weight: of the run, the best constant, the best fixed predictor."""
+        totals = {
+            "loss": self.lost,
+            "constant": self.constant,
+            "best": math.nan if self.best is None else self.near_zero(self.best.loss),
+            "guaranteed": self.guaranteed,
+            "regret": self.regret if self.best is not None else math.nan,
+        }
+        return {name: total / self.weight for name, total in totals.items()}
 
     @property
     def says_nothing(self) -> bool:
         """Whether the bound is the number of mistakes itself, whatever that is: the perceptron's at u = 0."""
-        return self.theorem == PERCEPTRON_NOISY and self.rival.norm == 0.0
+        return self.theorem == PERCEPTRON_NOISY and self.comparator.norm == 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain numbers, strings, lists and None (for NaN), ready for JSON."""
         out = asdict(self)
         out |= {"verdict": self.verdict.value, "slack": self.slack, "regret": self.regret}
+        out |= {"worth": self.worth, "guaranteed": self.guaranteed, "means": self.means}
         return dict(_plain(out))
+
+    def headline(self) -> str:
+        """The figures that people ask for first, per row; empty where they are not known."""
+        if math.isnan(self.lost):
+            return ""
+        unit = "mistakes per row" if self.quantity in (MISTAKES, WEIGHTED) else "mean loss"
+        names = {"loss": unit, "constant": "best constant", "best": self._named_best}
+        names["guaranteed"] = "guaranteed at most"
+        means = self.means
+        return " · ".join(f"{title} {mean_text(means[k])}" for k, title in names.items() if not math.isnan(means[k]))
+
+    @property
+    def best_is_shown(self) -> bool:
+        """Whether the best fixed predictor is shown to be the best, to a hundredth."""
+        best = self.best
+        return (
+            best is not None
+            and math.isfinite(best.gap)
+            and best.gap <= max(1.1e-2 * abs(best.loss), 1e-6 * abs(self.constant))
+        )
+
+    @property
+    def _named_best(self) -> str:
+        return "best fixed predictor" if self.best_is_shown else "best found"
+
+    def opening(self) -> list[str]:
+        """What is said before the verdict: that a constant would have lost less, and the figures per row."""
+        lines = [f"this run lost more than the best constant would have: {self.advice}"] if self.advice else []
+        head = self.headline()
+        return [*lines, *([head] if head else [])]
 
     def lines(self) -> list[str]:
         """The certificate to be read aloud."""
-        head = f"{self.verdict.value}: {self.theorem.name}" + (
-            f" ({self.theorem.source})" if self.theorem.source else ""
-        )
-        if self.label is not None:
-            head = f"{self.label}: {head}"
-        lines = [head, f"  this run: {self.quantity} {_n(self.measured)} over {self.rounds:,} rounds"]
-        lines.append(
-            f"  the rival in hindsight: {_n(self.rival.loss)} (|u| = {_n(self.rival.norm)}; {self.rival.found})"
-        )
-        lines.append(f"  regret: {_n(self.regret)}")
+        worth = f", {self.worth}" if self.worth else ""
+        source = f" ({self.theorem.source})" if self.theorem.source else ""
+        label = "" if self.label is None else f"{self.label}: "
+        opening = self.opening()
+        if opening:
+            opening[0] = f"{label}{opening[0]}"
+        lines = [*opening, f"{label}{self.verdict.value}{worth}: {self.theorem.name}{source}"]
+        lines.append(f"  this run: {self.quantity} {_n(self.measured)} over {self.rounds:,} rounds")
+        if self.best is not None:
+            if self.lost != self.measured:
+                lines.append(f"  without the rates: {_n(self.lost)}")
+            found = f"{_n(self.near_zero(self.best.loss))} (|u| = {_n(self.best.norm)}; {self.best.found})"
+            lines.append(f"  the {self._named_best}: {found}")
+            lines.append(f"  regret against it: {_n(self.regret)}")
+        near, own = self.comparator.found, self.comparator.loss
+        smallest = math.isfinite(self.bound) and near not in ("given", "planted")
+        told = "the promise is smallest for" if smallest else "the comparator has"
+        if near != "not sought":
+            lines.append(f"  {told} |u| = {_n(self.comparator.norm)}, which loses {_n(own)} ({near})")
+        if self.best is None:
+            lines.append(f"  regret against it: {_n(self.regret)}")
         if self.says_nothing:
             lines.append("  at u = 0 the theorem reads M ≤ M: it promises nothing here")
         elif self.verdict in (Verdict.HOLDS, Verdict.BROKEN):
@@ -161,7 +283,7 @@ class Certificate:
             lines.append(f"  {MARK[need.met]} {need.text}")
         if 0.0 < self.best_eta < math.inf:
             kept = f" with these {self.theorem.own}" if self.theorem.own else ""
-            lines.append(f"  for this rival{kept} η = {_n(self.best_eta)} would have made the bound smallest")
+            lines.append(f"  for this u{kept} η = {_n(self.best_eta)} would have made the bound smallest")
         return lines + [f"  {note}" for note in self.notes] + self.member_lines()
 
     def member_lines(self) -> list[str]:
@@ -179,14 +301,15 @@ class Certificate:
         return "\n".join(self.lines())
 
     def _repr_html_(self) -> str:
-        head, *rest = self.lines()
-        rest = rest[: len(rest) - len(self.member_lines())]
+        before = len(self.opening())
+        lines = self.lines()
+        figures, head, rest = lines[:before], lines[before], lines[before + 1 : len(lines) - len(self.member_lines())]
         rows = "".join(
-            f"<tr><td>{c.rounds:,}</td><td>{_n(c.measured)}</td><td>{_n(c.rival)}</td><td>{_n(c.bound)}</td></tr>"
+            f"<tr><td>{c.rounds:,}</td><td>{_n(c.measured)}</td><td>{_n(c.comparator)}</td><td>{_n(c.bound)}</td></tr>"
             for c in self.path
         )
         table = (
-            "<table><tr><th>rounds</th><th>measured</th><th>rival</th><th>bound</th></tr>" + rows + "</table>"
+            "<table><tr><th>rounds</th><th>measured</th><th>comparator</th><th>bound</th></tr>" + rows + "</table>"
             if rows
             else ""
         )
@@ -199,11 +322,19 @@ class Certificate:
             heads = "<th>weight</th><th>lost</th><th>promises</th>"
             table = f'<table><tr><th style="text-align:left">member</th>{heads}</tr>{cells}</table><br>{table}'
         body = "".join(f"<li>{html.escape(line.strip())}</li>" for line in rest)
+        first = "".join(f"<p><b>{html.escape(line)}</b></p>" for line in figures)
         colour = COLOURS[self.verdict]
         return (
             f'<div style="border-left:4px solid {colour};padding-left:1em;font-family:sans-serif">'
-            f'<b style="color:{colour}">{html.escape(head)}</b><ul>{body}</ul>{table}</div>'
+            f'{first}<b style="color:{colour}">{html.escape(head)}</b><ul>{body}</ul>{table}</div>'
         )
+
+
+def mean_text(value: float) -> str:
+    """A mean for people: three digits or more."""
+    if 1e3 <= abs(value) < 1e6:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if value == 0.0 or not 1e-3 <= abs(value) < 1e3 else f"{value:#.3g}".removesuffix(".")
 
 
 MARK = {True: "✓", False: "✗", None: "?"}
@@ -236,8 +367,8 @@ class Certificates:
         return math.fsum(c.bound for c in self.each)
 
     def lines(self) -> list[str]:
-        """All of them, and the union."""
-        lines = [line for c in self.each for line in c.lines()]
+        """All of them in one table, and the union; `each` has the details."""
+        lines = table([(str(c.label), c) for c in self.each])
         head, bound = f"all classes: {self.verdict.value}", f"Σ_k M_k ≤ {_n(self.bound)}"
         counted = {c.quantity for c in self.each} if math.isfinite(self.bound) else set()
         if counted == {MISTAKES}:

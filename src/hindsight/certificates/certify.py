@@ -1,8 +1,9 @@
 """From a run and its rows to a certificate.
 
 The rows are read again: their checksum shows that these are the rows the run was trained on, and it is replayed, which
-gives the margins and the step of every round; then the comparator in hindsight is sought, and its losses are taken from
-residuals over the rows. Which theorem speaks of the run is what its learner declares.
+gives the margins and the step of every round; then the comparator that makes its bound smallest is sought, and its
+losses are taken from residuals over the rows. Which theorem speaks of the run is what its learner declares. Beside it
+stand the best fixed predictor in hindsight and the best constant, which no theorem needs.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from .convex import convex, no_theorem
 from .convex import planted as planted_theorem
 from .milestones import milestones
 from .mistakes import perceptron, winnow
+from .outcome import outcome
 from .panel import certify_panel
 from .penalties import penalised_descent
 from .proximal import implicit_descent
 from .replay import replay
+from .rivals import clock
 from .scale_free import scale_free_perceptron
 from .square import exponentiated_gradient, implicit_widrow_hoff, widrow_hoff
 from .theorems import Verdict
@@ -56,7 +59,14 @@ FAMILIES = {  # what a learner may declare as its theorem
 
 
 def certify_run(
-    run: Run, data: Data, *, u: Any = None, planted: Any = None, tol: float = 0.01, label: str | None = None
+    run: Run,
+    data: Data,
+    *,
+    u: Any = None,
+    planted: Any = None,
+    tol: float = 0.01,
+    label: str | None = None,
+    seek_best: bool = True,
 ) -> Certificate:
     """The certificate of a run over its rows.
 
@@ -67,13 +77,15 @@ def certify_run(
     data : Data
         The rows it was trained on, with targets as it saw them and the same intercept.
     u : array of float, default None
-        A comparator to take instead of the best in hindsight.
+        A comparator to take instead of the one that makes the bound smallest.
     planted : array of float, default None
         For GLM-tron, the w* with y = u(w*.x); without one the regret in the matching loss is certified.
     tol : float, default 0.01
-        Relative gap to which the comparator is sought.
+        Relative gap to which the comparator and, where it is not exact, the best fixed predictor are sought.
     label : str, default None
         The class this run stands for.
+    seek_best : bool, default True
+        Whether the best fixed predictor and the best constant are sought too.
 
     Returns
     -------
@@ -90,10 +102,9 @@ def certify_run(
         return certify_panel(run, data, FAMILIES, u, tol, label)
     apply = applied_theorem(run, planted)
     rounds = replay(run, data)
-    case = smallest(plain := apply(run, data, rounds, u, tol))
-    if (
-        case is not plain and not _lemma(case, run, rounds)[2]
-    ):  # then what the steps took off the potential is not shown
+    with clock.timed(0.5 * clock.left()):  # the other half is for the best fixed predictor
+        case = smallest(plain := apply(run, data, rounds, u, tol))
+    if case is not plain and not _lemma(case, run, rounds)[2]:  # then what the steps took off is not shown
         case = plain
     scale = float((rounds.c * rounds.y**2).sum())
     measured, bound = float(case.measured.sum()), float(case.bound[-1])
@@ -114,10 +125,11 @@ def certify_run(
         notes = (*notes, *more)
         if fault and (found is Verdict.HOLDS or np.isnan(case.change).any()):
             found, equality, bound = Verdict.UNCHECKABLE, False, math.nan
+    known = outcome(run, data, rounds, case, tol)._asdict() if seek_best else {}
     path = milestones(case.measured, case.rival, case.bound, case.potential, case.change, found)
     return Certificate(
         found, case.theorem, case.quantity, measured, bound, case.comparator, assumptions, run.rounds,
-        case.best_eta, equality, path, notes, label,
+        case.best_eta, equality, path, notes, label, **known,
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ def milestones(
     Parameters
     ----------
     measured, rival : ndarray
-        What the run and its rival pay in each round.
+        What the run and its comparator pay in each round.
     bound : ndarray
         The bound after each round; shown only if the theorem applies.
     potential : float

@@ -21,9 +21,12 @@ from ..online.margins import each_loss
 from ..online.panel import member_name
 from . import adaptive_theorems, theorems
 from .adaptive import in_play
+from .advice import cure
 from .certificate import Assumption, Certificate, Comparator, Member, Milestone
+from .constant import best_constant
+from .outcome import Outcome, of_loss
 from .replay import replay
-from .rivals.unpenalised import NEAR, best_fixed
+from .rivals.predictor import NEAR
 from .theorems import Verdict
 
 if TYPE_CHECKING:
@@ -73,8 +76,9 @@ def certify_panel(
     )
     if broken:
         return broken_member(run, measured, broken[0], table, label)
+    outcome = outcome_of(run, data, t, on, measured, tol)
     if not cases:
-        return nothing_signed(run, measured, table, label)
+        return nothing_signed(run, measured, table, label, outcome)
     signer = int(np.argmin(promised))
     case = cases[signer]
     bound = float(promised[signer]) + price
@@ -85,15 +89,13 @@ def certify_panel(
         most, words = tracking(run, every[on > 0.0])
         found = Verdict.BROKEN if theorems.verdict(measured, most, scale)[0] is Verdict.BROKEN else found
         followed = (words,)
-    best, told, least = best_of_all(run, data, t, on, cases)
-    constant = best_constant(run, t, on)
+    least = outcome.best.lower if outcome.best.reach == math.inf else -math.inf
     met = float(case.bound[-1]) - float(case.rival.sum()) - case.share  # of the signer's bound, the price met
     paid = (met - float(case.measured.sum() - lost[signer]) + price) / bound if bound > 0 else math.nan
     used = t.c * on * each_loss(loss, used_margins(run, rounds[signer], on), t.y)
     path = course_of_bound(run, case, used, course)
     kind = "accounting: most of the bound is price that the run itself met" if paid > 0.5 else "promise"
     notes = (
-        f"the best fixed predictor: {near_zero(best, constant):.6g} ({told}); the best constant: {constant:.6g}",
         f"signed by {table[signer].name}, which promises {promised[signer]:.6g}; aggregation costs {price:.6g}",
         f"paid share {100 * paid:.3g} %: {kind}",
         *followed,
@@ -107,32 +109,28 @@ def certify_panel(
     return Certificate(
         found, theorem, case.quantity, measured, bound, comparator,
         (*case.assumptions, Assumption("members were weighed by what they had lost before", True)),
-        run.rounds, math.nan, equality, path, notes, label, table,
+        run.rounds, math.nan, equality, path, notes, label, table, *outcome,
     )  # fmt: skip
 
 
-def near_zero(value: float, scale: float) -> float:
-    """The value, or 0 where only rounding is left of it."""
-    return value if value > 1e-12 * scale else 0.0
+def outcome_of(run: PanelRun, data: Data, t: Rounds, on: np.ndarray, measured: float, tol: float) -> Outcome:
+    """What the panel lost beside the best constant and the best fixed predictor, over the rounds in play."""
+    loss, c = run.learner.loss, t.c * on
+    best = of_loss(data, loss, np.bincount(t.row, c, data.rounds), None, tol)
+    constant = best_constant(loss, t.y, c)
+    advice = cure(run, data, t, math.nan) if measured > constant * (1.0 + NEAR) else ""
+    return Outcome(best, constant, measured, float(c.sum()), advice)
 
 
-def best_of_all(
-    run: PanelRun, data: Data, t: Rounds, on: np.ndarray, cases: dict[int, AppliedTheorem]
-) -> tuple[float, str, float]:
-    """What the best fixed predictor loses, or the best that was found, how it was found, and a bound from below."""
-    fixed = best_fixed(data, run.learner.loss, np.bincount(t.row, t.c * on, data.rounds))
-    if fixed is not None:
-        return fixed.loss, fixed.how, fixed.loss - fixed.gap
-    return min(float(case.rival.sum()) for case in cases.values()), "found", -math.inf
-
-
-def nothing_signed(run: PanelRun, measured: float, table: tuple[Member, ...], label: str | None) -> Certificate:
+def nothing_signed(
+    run: PanelRun, measured: float, table: tuple[Member, ...], label: str | None, outcome: Outcome
+) -> Certificate:
     """No member promises anything."""
     nobody = Comparator(np.zeros(run.width), math.nan, 0.0, math.inf, "not sought")
     needs = (Assumption("no member of the panel has a theorem that applies", None),)
     return Certificate(
         Verdict.UNCHECKABLE, theorems.NONE, f"{run.learner.loss.name} loss", measured, math.nan, nobody, needs,
-        run.rounds, label=label, members=table,
+        run.rounds, label=label, members=table, **outcome._asdict(),
     )  # fmt: skip
 
 
@@ -208,22 +206,6 @@ def used_margins(run: PanelRun, t: Rounds, on: np.ndarray) -> np.ndarray:
     if not run.intercept:
         low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
     return np.clip(t.z, low, high)
-
-
-def best_constant(run: PanelRun, t: Rounds, on: np.ndarray) -> float:
-    """The loss of the best constant prediction over the rounds."""
-    c = t.c * on
-    mean = float(c @ t.y / c.sum()) if c.sum() > 0 else 0.0
-    loss = run.learner.loss
-    if loss.quadratic:
-        return float((c * each_loss(loss, np.full(t.y.size, mean), t.y)).sum())
-    if run.learner.targets == "unit":
-        if not 0.0 < mean < 1.0:
-            return 0.0
-        z = math.log(mean / (1.0 - mean))
-        return float((c * each_loss(loss, np.full(t.y.size, z), t.y)).sum())
-    tries = np.unique(t.y)[:: max(1, np.unique(t.y).size // 200)]
-    return min(float((c * each_loss(loss, np.full(t.y.size, z), t.y)).sum()) for z in tries)
 
 
 class Mark(NamedTuple):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..kernels.compiler import for_parts
+from ..kernels.floats import EPS
 from ..kernels.online import play
 from ..kernels.penalised import Landings, Penalised
 from ..online.margins import each_loss, each_slope
@@ -62,7 +63,9 @@ def penalised_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> Ap
     paid, rival = weight * each_loss(loss, t.z, t.y), weight * each_loss(loss, z, t.y)
     at = landings(run, data) if run.learner.update.name == "implicit" else t.z
     reached = weight * each_loss(loss, at, t.y)
-    off, near = slope_error(loss, -t.step / t.eta, t.c, at, t)
+    s = -t.step / t.eta
+    width = 8.0 * EPS * (np.abs(t.z) + np.abs(t.q * s) + np.abs(t.y))
+    off, near = slope_error(loss, s, t.c, at, t.y, width)
     inexact = t.eta / unit * (off * np.abs(z - at) + near)
     exact = bool((off <= INEXACT * np.abs(t.step / t.eta).max()).all())
     price = penalised_price(paid, reached, t.step / unit, at, t.change / unit) + inexact

@@ -200,8 +200,8 @@ def _certificate(
     needs.append(Assumption("rows are i.i.d., and those to come are drawn alike", None))
     needs.append(_fixed_before(run, independent))
     void = any(need.met is False for need in needs)
-    regret = certify_run(run, data)
-    rival = regret.rival
+    regret = certify_run(run, data, seek_best=False)
+    rival = regret.comparator
     own = float(_losses(run.learner, data.margins(rival.u)[t.row], t.y)[0].sum()) / m
     expectation, says = (math.nan, "void") if void else _in_expectation(run, data, t, regret, support)
     whose = (

@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 GREY = "#57606a"
 WIDTH, HEIGHT = 520, 280
-RUN, RIVAL, BOUND = "this run", "the best fixed predictor", "guaranteed at most"
-INK = {RUN: COLOURS[0], RIVAL: COLOURS[2], BOUND: GREY}
+RUN, COMPARATOR, BOUND = "this run", "the comparator", "guaranteed at most"
+INK = {RUN: COLOURS[0], COMPARATOR: COLOURS[2], BOUND: GREY}
 BANDS = ("consistency", "confidence", "none")
 
 
 def plot_regret(certificate: Certificate | Certificates) -> Any:
     """Plot the mean loss of a run so far, that of the best fixed predictor in hindsight, and the guarantee.
 
-    The shaded area between the run and its rival is the regret per round. A certificate keeps the run after 1, 2, 4,
+    The shaded area between the run and its comparator is the regret per round. A certificate keeps the run after 1, 2, 4,
     ... rounds.
 
     Parameters
@@ -65,7 +65,7 @@ def plot_regret(certificate: Certificate | Certificates) -> Any:
 def plot_potential(certificate: Certificate | Certificates) -> Any:
     """Plot how far the weights were from the best fixed predictor: the potential that a proof follows down.
 
-    Each round that the run loses more than its rival, the weights come closer to it; they cannot come closer than 0,
+    Each round that the run loses more than its comparator, the weights come closer to it; they cannot come closer than 0,
     and so the regret is bounded.
 
     Parameters
@@ -224,8 +224,8 @@ def plot_weights(
         raise ValueError(f"names must have one name for each of the {w.size} features, got {len(known)}")
     certificate = getattr(model, "certificate_", None) if certificate is None else certificate
     u = np.full(w.size, math.nan)
-    if isinstance(certificate, Certificate) and certificate.rival.u.size >= w.size:
-        u = certificate.rival.u[: w.size]
+    if isinstance(certificate, Certificate) and certificate.comparator.u.size >= w.size:
+        u = certificate.comparator.u[: w.size]
     order = np.argsort(-np.abs(w), kind="stable")[:top]
     rows = [{"feature": known[j], "rank": k, "weight": float(w[j]), "u": float(u[j])} for k, j in enumerate(order)]
     features = alt.Y("rank:O", title=None, axis=label_axis([row["feature"] for row in rows]))
@@ -282,7 +282,7 @@ def regret_panel(certificate: Certificate) -> Any:
     path = course(certificate)
     total = not certificate.quantity.startswith("f, ")  # of full-batch descent, a mean: it is not divided again
     per = [stop.rounds if total else 1 for stop in path]
-    curves = {RUN: [s.measured for s in path], RIVAL: [s.rival for s in path], BOUND: [s.bound for s in path]}
+    curves = {RUN: [s.measured for s in path], COMPARATOR: [s.comparator for s in path], BOUND: [s.bound for s in path]}
     points = [
         {"rounds": stop.rounds, "value": value / n, "line": name}
         for name, values in curves.items()
@@ -290,9 +290,9 @@ def regret_panel(certificate: Certificate) -> Any:
         if 0.0 < value < math.inf
     ]
     between = [
-        {"rounds": s.rounds, "run": s.measured / n, "rival": s.rival / n}
+        {"rounds": s.rounds, "run": s.measured / n, "comparator": s.comparator / n}
         for s, n in zip(path, per, strict=True)
-        if s.measured > 0.0 and s.rival > 0.0
+        if s.measured > 0.0 and s.comparator > 0.0
     ]
     shown = [name for name in INK if any(p["line"] == name for p in points)]
     x = rounds_axis(path[-1].rounds)
@@ -311,12 +311,15 @@ def regret_panel(certificate: Certificate) -> Any:
     lines = alt.Chart(alt.Data(values=points)).mark_line(strokeWidth=2.2, point={"size": 26, "filled": True})
     tip = ["line:N", "rounds:Q", "value:Q"]
     promise = f", at most {_n(certificate.bound)} guaranteed" if math.isfinite(certificate.bound) else ""
+    best = certificate.best
+    against = "the comparator" if best is None else "the best fixed predictor in hindsight"
+    loss = certificate.comparator.loss if best is None else best.loss
     text = [
         f"{_n(certificate.measured)} over {certificate.rounds:,} rounds{promise}",
-        f"the best fixed predictor in hindsight {_n(certificate.rival.loss)}, regret {_n(certificate.regret)}",
+        f"{against} {_n(loss)}, regret {_n(certificate.regret)}",
     ]
     layers = [
-        area.encode(x=x, y=alt.Y("rival:Q", title=what), y2="run:Q"),
+        area.encode(x=x, y=alt.Y("comparator:Q", title=what), y2="run:Q"),
         lines.encode(x=x, y=y, color=colour, strokeDash=dash, tooltip=tip),
     ]
     return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, title=head(certificate, text))

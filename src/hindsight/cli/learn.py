@@ -140,9 +140,9 @@ def learn(
 ) -> None:
     """Learn from rows in one pass; each is predicted before it is learnt.
 
-    With --certify: what the run lost, what the rival in hindsight loses, what the theorem promises, and whether this
-    data met its assumptions. The exit status is 1 only if a bound is BROKEN, 2 for bad input, and 130 or 143 when the
-    run was interrupted (with --checkpoint it can then be resumed).
+    With --certify: what the run lost, what the best constant and the best fixed predictor in hindsight lose, what the
+    theorem promises, and whether this data met its assumptions. The exit status is 1 only if a bound is BROKEN, 2 for
+    bad input, and 130 or 143 when the run was interrupted (with --checkpoint it can then be resumed).
     """
     some = {"update": update, "loss": loss, "geometry": geometry, "radius": radius, "margin": margin, "link": link,
             "second_order": second_order, "kappa": kappa, "prior": prior, "drift": drift,

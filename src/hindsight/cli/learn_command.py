@@ -15,6 +15,7 @@ from ..training.batch import BATCH_LEARNERS
 from ..training.session import Session
 from .progress import Progress
 from .results import about, result, summary
+from .search_bar import search_bar
 from .text import print_error_line
 
 if TYPE_CHECKING:
@@ -93,7 +94,8 @@ class LearnCommand:
         if results.certify:
             from ..training.certify import certify_state
 
-            certificates = certify_state(state)
+            with search_bar(results.progress == "auto") as notify:
+                certificates = certify_state(state, notify)
         self.write(state, certificates)
         if results.as_json:
             compared = None if session.scores is None else session.scores.comparison()

@@ -101,13 +101,19 @@ def summary(
     # In a shorter run, loading the kernel takes most of the time.
     speed = f", {state.rows_done / seconds:,.0f} rows/s" if seconds > 2.0 else ""
     yield f"{seconds:.2f} s{speed}"
-    for k, each in enumerate(certificates):
+    if certificates:
+        from ..certificates.table import table
         from ..training.certify import combined
 
         yield ""
-        if len(titles) > 1:
-            yield titles[k]
-        yield from combined(each).lines()
+        if len(titles) == 1:
+            yield from combined(certificates[0]).lines()
+        else:
+            yield from table([
+                (titles[k] if c.label is None else f"{titles[k]}, {c.label}", c)
+                for k, each in enumerate(certificates)
+                for c in each
+            ])  # fmt: skip
 
 
 def side_by_side(state: TrainingState) -> Iterator[str]:

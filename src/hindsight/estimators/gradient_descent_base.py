@@ -252,7 +252,7 @@ class GradientDescent(AllOrNothingMixin, SaveMixin, RunsMixin, LinearMixin, Base
     # ---- certificates
 
     def certify(self, X: Any, y: Any = None, sample_weight: Any = None, *, u: Any = None, tol: float = 0.01) -> Any:
-        """Return the certificate of the weights that predict: f there, f of the rival in hindsight, and the bound.
+        """Return the certificate of the weights that predict: f there, f of the comparator, and the bound.
 
         For a full batch the bound is certain for output "mean" and "best"; for "last" there is no theorem. For drawn
         rows the bound on the mean holds in expectation over the draws: UNCHECKABLE, with both figures.
@@ -269,7 +269,7 @@ class GradientDescent(AllOrNothingMixin, SaveMixin, RunsMixin, LinearMixin, Base
         u : array-like of shape (n_features,) or (n_features + 1,), default=None
             A comparator to take instead of the best in hindsight, the intercept's weight last.
         tol : float, default=0.01
-            Relative gap to which the rival is sought.
+            Relative gap to which the comparator is sought.
 
         Returns
         -------

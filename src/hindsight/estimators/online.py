@@ -86,9 +86,18 @@ class OnlineEstimator(FitMixin, SaveMixin, SingleRowMixin, RunsMixin, LinearMixi
     # ---- certificates
 
     def certify(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, u: Any = None, planted: Any = None, tol: float = 0.01
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        u: Any = None,
+        planted: Any = None,
+        tol: float = 0.01,
+        within: float | None = None,
     ) -> Any:
-        """Return the certificate of the run so far: its loss, the rival's in hindsight, the bound, and its verdict.
+        """Return the certificate of the run so far: its loss, those of the best constant and the best fixed predictor
+        in hindsight, the bound, and its verdict.
 
         Parameters
         ----------
@@ -100,11 +109,13 @@ class OnlineEstimator(FitMixin, SaveMixin, SingleRowMixin, RunsMixin, LinearMixi
         sample_weight : array-like of shape (n_rows,), default=None
             Weights as in training; None with a callable.
         u : array-like of shape (n_features,) or (n_features + 1,), default=None
-            A comparator to take instead of the best in hindsight, the intercept's weight last.
+            A comparator to take instead of the one that makes the bound smallest, the intercept's weight last.
         planted : array-like of shape (n_features,) or (n_features + 1,), default=None
             For GLM-tron, the w* with y = u(w*.x).
         tol : float, default=0.01
-            Relative gap to which the rival is sought.
+            Relative gap to which the comparator and, where it is not exact, the best fixed predictor are sought.
+        within : float, default=None
+            Seconds after which searches end with the best u so far and its gap; None sets no limit.
 
         Returns
         -------
@@ -117,13 +128,17 @@ class OnlineEstimator(FitMixin, SaveMixin, SingleRowMixin, RunsMixin, LinearMixi
             If these are not the rows of the run.
         """
         from ..certificates.certify import certify_run
+        from ..certificates.rivals.clock import left, timed
 
         check_is_fitted(self)
         labels = self._run_labels()
         for run in self.runs_:  # dicts may have left room for names to come
             if run.features > self.n_features_in_:
                 run.resize(self.n_features_in_)
-        return join_certificates([
-            certify_run(run, self._data(k, X, y, sample_weight), u=u, planted=planted, tol=tol, label=labels[k])
-            for k, run in enumerate(self.runs_)
-        ])  # fmt: skip
+        found = []
+        with timed(within):
+            for k, run in enumerate(self.runs_):
+                data = self._data(k, X, y, sample_weight)
+                with timed(left() / (len(self.runs_) - k)):  # an equal share of the time that is left
+                    found.append(certify_run(run, data, u=u, planted=planted, tol=tol, label=labels[k]))
+        return join_certificates(found)

@@ -1,4 +1,4 @@
-"""A page in HTML: each certificate, with the loss of its run drawn against the rival's and the bound."""
+"""A page in HTML: each certificate, with the loss of its run drawn against the comparator's and the bound."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ td, th { text-align: right; padding: .1em 1em .1em 0 } li { list-style: none } u
 svg text { font: 12px system-ui, sans-serif; fill: #57606a }
 """
 WIDTH, HEIGHT, LEFT, BOTTOM = 720, 320, 70, 30
-SERIES = (("bound", "#9a6700", "6 4"), ("measured", "#0969da", ""), ("rival", "#1a7f37", "2 3"))
+SERIES = (("bound", "#9a6700", "6 4"), ("measured", "#0969da", ""), ("comparator", "#1a7f37", "2 3"))
 
 
 def write_page(path: str, source: str, about: str, certificates: Sequence[Certificate]) -> None:
@@ -55,7 +55,7 @@ def write_page(path: str, source: str, about: str, certificates: Sequence[Certif
 
 
 def chart(certificate: Certificate) -> str:
-    """The losses of the run and the rival, and the bound, after 1, 2, 4, ... rounds, as SVG with logarithmic axes."""
+    """The losses of the run and the comparator, and the bound, after 1, 2, 4, ... rounds, with logarithmic axes."""
     points = {name: [(c.rounds, getattr(c, name)) for c in certificate.path] for name, _, _ in SERIES}
     values = [v for pairs in points.values() for _, v in pairs if math.isfinite(v) and v > 0.0]
     if len(certificate.path) < 2 or not values:
@@ -91,6 +91,6 @@ def chart(certificate: Certificate) -> str:
             end += 14
         ends.append(end)
         parts.append(f'<text x="{WIDTH - 84}" y="{end + 4:.1f}" style="fill:{colour}">{name}</text>')
-    label = html.escape(f"{certificate.quantity} so far, of the run and the rival, and the bound")
+    label = html.escape(f"{certificate.quantity} so far, of the run and the comparator, and the bound")
     picture = f'<svg role="img" aria-label="{label}" viewBox="0 0 {WIDTH} {HEIGHT}" width="100%">{"".join(parts)}</svg>'
     return f"<figure><figcaption>{label}</figcaption>{picture}</figure>"

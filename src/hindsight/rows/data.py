@@ -123,6 +123,7 @@ class Data:
         self.passes = 0
         self._norms: tuple[Floats, Floats] | None = None
         self._last: tuple[Floats, Floats] | None = None
+        self._moments: tuple[Floats, Floats, Floats, Floats] | None = None
 
     def __repr__(self) -> str:
         where = "chunks" if self._rows is None else type(self._rows).__name__
@@ -207,7 +208,20 @@ class Data:
         return out, gradient
 
     def moments(self, a: Floats, r: Floats) -> tuple[Floats, Floats]:
-        """Return Sigma_t a_t x_t x_t^T, with a_t >= 0, and Sigma_t r_t x_t; one pass."""
+        """Return Sigma_t a_t x_t x_t^T, with a_t >= 0, and Sigma_t r_t x_t; one pass.
+
+        The last result is kept, and used again for the same a and r, or for multiples of both by one number.
+        """
+        kept = self._moments
+        if kept is not None:
+            factor = _multiple(a, kept[0])
+            if factor is not None and _multiple(r, kept[1]) == factor:
+                return factor * kept[2], factor * kept[3]
+        gram, sums = self._sum_moments(a, r)
+        self._moments = a.copy(), r.copy(), gram, sums
+        return gram.copy(), sums.copy()
+
+    def _sum_moments(self, a: Floats, r: Floats) -> tuple[Floats, Floats]:
         n = self.width - (1 if self.bias != 0.0 else 0)
         gram, ends, sums = np.zeros((self.width, self.width)), np.zeros(self.width), np.zeros(self.width)
         for first, rows, count in self.blocks():
@@ -304,6 +318,17 @@ class Data:
             else:
                 out[first : first + count, :n] = rows.values
         return out
+
+
+def _multiple(a: Floats, of: Floats) -> float | None:
+    """The factor by which `a` is a multiple of another array, to rounding; None where it is none."""
+    if a is of:
+        return 1.0
+    k = int(np.argmax(np.abs(of))) if of.size else 0
+    if not of.size or of[k] == 0.0:
+        return None
+    factor = float(a[k] / of[k])
+    return factor if np.allclose(a, factor * of, rtol=4e-16, atol=0.0) else None
 
 
 def _dense_moments(X: NDArray[Any], a: Floats, r: Floats, gram: Floats, ends: Floats | None, sums: Floats) -> None:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..certificates.certificate import Certificates
 from ..certificates.certify import certify_run
+from ..certificates.rivals.clock import left, timed
 from ..errors import ModelError
 from .going_on import all_rows_of
 from .plan import Plan
 from .prepare import Preparation, check_preparation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ..certificates.certificate import Certificate
     from ..online.run import Run
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from .state import TrainingState
 
 
-def certify_model(model: Model, data: Any) -> Certificate | Certificates:
+def certify_model(
+    model: Model, data: Any, *, within: float | None = None, notify: Callable[[str, float], None] | None = None
+) -> Certificate | Certificates:
     """Certify a saved model over the rows it was trained on.
 
     Parameters
@@ -29,6 +32,11 @@ def certify_model(model: Model, data: Any) -> Certificate | Certificates:
         A model that `hindsight learn --save` wrote.
     data : object
         The rows it was trained on, in that order: anything that `hindsight.open_source` reads.
+    within : float, default None
+        Seconds after which searches in hindsight end with the best u so far and its gap; None sets no limit. Reading
+        the rows and playing the run again comes on top.
+    notify : callable, default None
+        Called now and then with what is sought and its relative gap so far.
 
     Returns
     -------
@@ -62,22 +70,27 @@ def certify_model(model: Model, data: Any) -> Certificate | Certificates:
     if plan.classify() != (model.labels is not None):
         raise ModelError("has labels where its learner takes numbers, or none where it needs them")
     state = model.preparation.get("state")
-    return combined(certify_runs(Preparation(plan, model.labels, made["scale"], state), model.runs))
+    with timed(within, notify):
+        return combined(certify_runs(Preparation(plan, model.labels, made["scale"], state), model.runs))
 
 
-def certify_state(state: TrainingState) -> list[list[Certificate]]:
+def certify_state(state: TrainingState, notify: Callable[[str, float], None] | None = None) -> list[list[Certificate]]:
     """For each learner the certificates of its runs, once all rows were learnt; those before are read again too."""
     preparation = state.preparation
     if state.before:
         preparation = Preparation(all_rows_of(state), state.labels, state.scale, state.source_state)
-    return [certify_runs(preparation, runs) for runs in state.runs]
+    with timed(None, notify):
+        return [certify_runs(preparation, runs) for runs in state.runs]
 
 
 def certify_runs(preparation: Preparation, runs: Sequence[Run]) -> list[Certificate]:
     """The certificates of the runs of one learner, each with its label where there is one run per label."""
     labels = preparation.labels if preparation.labels is not None and len(runs) > 1 else [None] * len(runs)
-    data = preparation.data(runs)
-    return [certify_run(run, rows, label=label) for run, rows, label in zip(runs, data, labels, strict=True)]
+    found: list[Certificate] = []
+    for run, rows, label in zip(runs, preparation.data(runs), labels, strict=True):
+        with timed(left() / (len(runs) - len(found))):  # an equal share of the time that is left
+            found.append(certify_run(run, rows, label=label))
+    return found
 
 
 def combined(certificates: Sequence[Certificate]) -> Certificate | Certificates:

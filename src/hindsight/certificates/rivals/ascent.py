@@ -27,8 +27,10 @@ from ...kernels.floats import EPS, Floats
 from ...kernels.geometries import begin
 from ...online.margins import each_loss, each_slope
 from ...rows.data import Data
+from . import clock
 from .spaces import Space
 
+SOUGHT = "the comparator of the promise"
 Loss = Any  # one of the losses of `kernels`
 
 
@@ -120,8 +122,11 @@ def solve(
             lower = max(best.lower, seen.lower)
             seen = (seen if seen.objective <= best.objective else best)._replace(lower=lower)
         enough = max(tol * abs(seen.objective), goal, 1.5 * seen.rounding)
+        clock.tell(SOUGHT, seen.gap / abs(seen.objective) if seen.objective else 0.0)
         if seen.gap <= enough:
             return seen._replace(done=True, alpha=ascent.alpha)
+        if clock.late():
+            return seen._replace(alpha=ascent.alpha)
         # Evaluation costs two passes: wait as long as the last contraction predicts, at most half of the passes so far.
         rate = np.log(gap / last) / wait if best is not None and gap < last else -np.inf
         wait = int(min(max(1.0, np.ceil(np.log(enough / gap) / rate) if np.isfinite(rate) else 1.0), 1 + done // 2))

@@ -14,6 +14,7 @@ where u = 0 costs T, and its bound is then evaluated over the mistakes, which ca
 
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -23,7 +24,8 @@ from ...kernels.euclidean import Euclidean
 from ...kernels.floats import EPS, Floats
 from ...kernels.losses import Hinge
 from ...rows.data import Data
-from .ascent import Ascent
+from . import clock
+from .ascent import SOUGHT, Ascent
 from .spaces import space
 
 NNLS = 500  # widths up to which the hard margin is exact, by non-negative least squares on few rows
@@ -31,6 +33,7 @@ PROOF = 32  # widths up to which a proof in integers takes a few hundredths of a
 FAINT = 1e-14  # 1/(1 + B^2) from which on B is beyond the range of floating point
 TINY = float(np.finfo(np.float64).tiny)
 HARD = 2.0**200  # a hinge loss of this weight is a constraint
+_known: WeakKeyDictionary[Data, dict[tuple[float, int], "HardMargin"]] = WeakKeyDictionary()  # of rows seen before
 
 
 @dataclass(frozen=True)
@@ -165,7 +168,8 @@ def perceptron(data: Data, R: float | None = None, tol: float = 0.01, max_passes
                 found = MistakeRival(rho * d, 1.0, hinge, 0.5 * rho * rho, bound, 0.0, 0)
         passes = data.passes - begun
         done = found.bound - lower <= max(tol, 1e-14) * found.bound
-        if done or passes + wait + 2 > max_passes:
+        clock.tell(SOUGHT, (found.bound - lower) / found.bound if found.bound > 0.0 else 0.0)
+        if done or passes + wait + 2 > max_passes or clock.late():
             notes = () if done else (f"stopped at {passes} passes, gap {found.bound - lower:.3g} of {found.bound:.3g}",)
             bound, lower = found.bound, min(lower, found.bound)
             return MistakeRival(found.u, 1.0, found.hinge, found.divergence, bound, lower, passes, notes)
@@ -223,6 +227,13 @@ def hard_margin(data: Data, tol: float = 1e-3, max_passes: int = 300) -> HardMar
     set is a lower bound. Where X2 B is too large for floating point, about 1e7, a linear program answers. For many
     coordinates it is found by dual coordinate ascent, with B >= A/|v| for any alpha >= 0.
     """
+    known = _known.setdefault(data, {})
+    if (tol, max_passes) not in known:
+        known[tol, max_passes] = _hard_margin(data, tol, max_passes)
+    return known[tol, max_passes]
+
+
+def _hard_margin(data: Data, tol: float, max_passes: int) -> HardMargin:
     check_labels(data)
     begun = data.passes
     data = data if data.c.all() else data.subset(data.c > 0.0)
@@ -276,7 +287,7 @@ def _few(data: Data, tol: float, max_passes: int, begun: int) -> HardMargin:
         worst = worst[(m[worst] < 1.0) & ~work[worst]]
         if norm - lower <= tol * norm < np.inf:
             return HardMargin(True, best, norm, lower, passes)
-        if passes + 3 > max_passes or not worst.size:
+        if passes + 3 > max_passes or not worst.size or clock.late():
             return _stopped(best, norm, lower, passes)
         work[worst] = True
 
@@ -314,7 +325,8 @@ def _many(data: Data, tol: float, max_passes: int, begun: int) -> HardMargin:
         passes = data.passes - begun
         if norm - lower <= tol * norm < np.inf:
             return HardMargin(True, best, norm, lower, passes)
-        if passes + wait + 2 > max_passes:
+        clock.tell("a separator", (norm - lower) / norm if norm < np.inf else 1.0)
+        if passes + wait + 2 > max_passes or clock.late():
             return _stopped(best, norm, lower, passes)
 
 

@@ -14,7 +14,8 @@ from ...kernels.floats import Floats
 from ...kernels.losses import Hinge
 from ...rows.data import Data
 from ..theorems import ln_cosh
-from .ascent import solve
+from . import clock
+from .ascent import SOUGHT, solve
 from .mistakes import MistakeRival, check_labels
 from .spaces import Geometry, Space, space
 
@@ -85,7 +86,8 @@ def winnow(
         lo, hi = (lo, delta) if above else (delta, hi)
         passes = data.passes - begun
         done = found.bound - lower <= tol * found.bound
-        if done or passes >= max_passes:
+        clock.tell(SOUGHT, (found.bound - lower) / found.bound if found.bound > 0.0 else 0.0)
+        if done or passes >= max_passes or clock.late():
             notes = (
                 found.notes if done else (*found.notes, f"stopped at {passes} passes, gap {found.bound - lower:.3g}")
             )

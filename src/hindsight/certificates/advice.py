@@ -1,0 +1,60 @@
+"""What to do about a run that lost more than the best constant."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..online.panel import PanelRun
+from .rivals.predictor import column_sizes
+
+if TYPE_CHECKING:
+    from ..online.run import Run
+    from ..rows.data import Data
+    from .replay import Rounds
+
+SPREAD = 100.0  # ratio of the sizes of columns from which scaling them is advised
+SORTED = 0.1  # label changes, as a share of those of shuffled rows, below which rows count as sorted
+
+
+def cure(run: Run, data: Data, t: Rounds, best_eta: float) -> str:
+    """What the facts point to for a run that lost more than the best constant would have.
+
+    Parameters
+    ----------
+    run, data, t : Run, Data and Rounds
+        The run, its rows and its rounds.
+    best_eta : float
+        The rate that would have made the bound smallest; NaN where none is known.
+    """
+    advice: list[str] = []
+    if run.learner.geometry.linear and _spread(data, t) >= SPREAD:
+        advice.append("scale the features (--scale standard)")
+    eta = float(t.eta[0]) if t.eta.size else math.nan
+    if 0.0 < best_eta < 0.5 * eta and run.learner.rate.is_constant() and run.learner.theorem is not None:
+        advice.append(f"take a smaller rate (--eta {best_eta:.2g})")
+    if _is_sorted(t):
+        advice.append("shuffle the rows: they are sorted by label")
+    if not advice:
+        panel = isinstance(run, PanelRun)
+        advice.append("it may need more rows" if panel else "try --learner auto, which needs no rate and no scaling")
+    return "; ".join(advice)
+
+
+def _spread(data: Data, t: Rounds) -> float:
+    """The largest column over the smallest, by their root mean squares."""
+    sizes = column_sizes(data, np.bincount(t.row, t.c, data.rounds))
+    sizes = sizes[: data.width - (1 if data.bias != 0.0 else 0)]
+    sizes = sizes[sizes > 0.0]
+    return float(sizes.max() / sizes.min()) if sizes.size > 1 else float(max(sizes.max(initial=1.0), 1.0))
+
+
+def _is_sorted(t: Rounds) -> bool:
+    """Whether labels change far less often than in shuffled rows; never for numbers."""
+    high, low = float(t.y.max()), float(t.y.min())
+    if t.y.size < 20 or not ((t.y == high) | (t.y == low)).all() or high == low:
+        return False
+    share = float((t.y == high).mean())
+    return float(np.mean(t.y[1:] != t.y[:-1])) < SORTED * 2.0 * share * (1.0 - share)

@@ -1,0 +1,77 @@
+"""What the best constant prediction in hindsight loses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..online.margins import each_loss, each_slope
+from .rivals.kinked import KINKS
+
+if TYPE_CHECKING:
+    from ..kernels.floats import Floats
+
+HALVINGS = 200
+
+
+def best_constant(loss: Any, y: Floats, c: Floats) -> float:
+    """The least of Sigma c phi(z, y) over all constants z, or the limit that it tends to.
+
+    Parameters
+    ----------
+    loss : a loss of `kernels`
+        phi.
+    y, c : ndarray
+        Targets and weights.
+
+    Examples
+    --------
+    >>> from hindsight.kernels import Square
+    >>> best_constant(Square(2.0), np.array([1.0, 3.0]), np.ones(2))
+    2.0
+    """
+    on = c > 0.0
+    y, c = (y, c) if on.all() else (y[on], c[on])
+    if not y.size:
+        return 0.0
+    if loss.quadratic:
+        off = y - float(c @ y) / float(c.sum())
+        return 0.5 * float(loss.scale) * float((c * off) @ off)
+    if type(loss) in KINKS:
+        z = _best_kink(loss, y, c)
+    else:
+        y, place = np.unique(y, return_inverse=True)
+        c = np.bincount(place.ravel(), c)
+        z = _root(loss, y, c)
+    return float(c @ each_loss(loss, np.full(y.size, z), y))
+
+
+def fewest_of_constant(y: Floats, c: Floats) -> float:
+    """The mistakes of the better label."""
+    return min(float(c[y > 0.0].sum()), float(c[y <= 0.0].sum()))
+
+
+def _best_kink(loss: Any, y: Floats, c: Floats) -> float:
+    """The kink at which the slope of the sum turns positive."""
+    kink = KINKS[type(loss)](loss, y)
+    low, high = each_slope(loss, kink - 1.0, y), each_slope(loss, kink + 1.0, y)
+    order = np.argsort(kink)
+    slope = float(c @ low) + np.cumsum((c * (high - low))[order])
+    return float(kink[order][min(int(np.searchsorted(slope, 0.0)), y.size - 1)])
+
+
+def _root(loss: Any, y: Floats, c: Floats) -> float:
+    """The z at which the slope of the sum is 0, or far out where it has one sign."""
+
+    def slope(z: float) -> float:
+        return float(c @ each_slope(loss, np.full(y.size, z), y))
+
+    far = 1e3 * (1.0 + float(np.abs(y).max()))
+    low, high = -far, far
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        if middle in (low, high):
+            break
+        low, high = (low, middle) if slope(middle) >= 0.0 else (middle, high)
+    return 0.5 * (low + high)

@@ -1,0 +1,77 @@
+"""What a run lost, beside what the best constant and the best fixed predictor lose over the same rounds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..kernels.losses import Square
+from ..online.margins import each_loss
+from . import theorems
+from .adaptive import in_play
+from .advice import cure
+from .best import best_fixed
+from .certificate import MISTAKES, WEIGHTED, Best
+from .constant import best_constant, fewest_of_constant
+from .rivals.fewest import fewest
+
+if TYPE_CHECKING:
+    from ..online.run import Run
+    from ..rows.data import Data
+    from .applied import AppliedTheorem
+    from .replay import Rounds
+
+FROM_FIRST_TARGET = ("running", "ridge", "vaw")  # theorems of runs whose start may be the first target
+SAME = 1e-9  # relative difference up to which what a theorem measures is the loss itself
+
+
+class Outcome(NamedTuple):
+    """What is known of a run in hindsight, whatever its theorem says."""
+
+    best: Best
+    constant: float
+    lost: float
+    weight: float
+    advice: str = ""
+
+
+def outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float) -> Outcome:
+    """The outcome of a run.
+
+    Parameters
+    ----------
+    run, data, t : Run, Data and Rounds
+        The run, its rows and its rounds.
+    case : AppliedTheorem
+        Its theorem, applied: what it measures tells whether mistakes are counted.
+    tol : float
+        Relative gap to which the best fixed predictor is sought where it is not exact.
+    """
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what overflows is shown as that
+        return _outcome(run, data, t, case, tol)
+
+
+def _outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float) -> Outcome:
+    c = t.c * in_play(run, t) if run.learner.theorem in FROM_FIRST_TARGET else t.c
+    factors = np.bincount(t.row, c, data.rounds)
+    measured, weight = float(case.measured.sum()), float(c.sum())
+    if case.quantity in (MISTAKES, WEIGHTED):
+        at_hand = (case.comparator.u, run.weights)
+        best = Best(*fewest(data, factors, run.learner.geometry, at_hand))
+        constant, lost = fewest_of_constant(t.y, c), measured
+    elif case.theorem is theorems.GLM_TRON:  # squares of errors behind a link: not convex, and at least 0
+        best = Best(case.comparator.u, case.comparator.loss, case.comparator.loss, case.comparator.found)
+        constant, lost = best_constant(Square(2.0), t.y, c), measured
+    else:
+        loss = Square(2.0) if case.quantity.startswith("squared error") else run.learner.loss
+        lost = float(c @ each_loss(loss, t.z, t.y))
+        lost = measured if abs(lost - measured) <= SAME * abs(measured) else lost
+        best, constant = of_loss(data, loss, factors, run.learner.geometry, tol), best_constant(loss, t.y, c)
+    advice = cure(run, data, t, case.best_eta) if lost > constant * (1.0 + SAME) else ""
+    return Outcome(best, constant, lost, weight, advice)
+
+
+def of_loss(data: Data, loss: Any, factors: np.ndarray, geometry: Any, tol: float) -> Best:
+    """The best fixed predictor of a loss, as a certificate has it."""
+    return Best(*best_fixed(data, loss, factors, geometry, tol))

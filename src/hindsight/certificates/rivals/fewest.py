@@ -1,0 +1,170 @@
+"""The fixed predictor with the fewest mistakes: 0 where a separator exists, else the fewest that were found.
+
+To find the fewest is hard in general; for few rows an integer programme proves it. A margin of 0 is a mistake.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...batch.separability import fewest_mistakes
+from ...kernels.floats import EPS
+from ...kernels.losses import Logistic, Square
+from . import clock
+from .least_squares import least_squares
+from .mistakes import hard_margin
+from .predictor import FixedPredictor
+from .spaces import SPACES
+from .unpenalised import smooth
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ...kernels.floats import Floats
+    from ...rows.data import Data
+
+SMALL = 4_000_000  # numbers in the rows up to which a separator is sought
+PROGRAM = 40_000  # the same on the simplex, where a linear program seeks it
+EXACT, COLUMNS, SECONDS = 40, 6, 2.0  # rows and columns up to which the integer programme is solved, and its time
+FEW = 50  # coordinates up to which each is tried alone, on the simplex
+FITS = 2e10  # multiplications up to which fits of other losses are tried
+SEPARATES, PROVED, FOUND = "0: a separator exists", "the fewest, proved", "the fewest found"
+
+
+def fewest(data: Data, a: Floats, geometry: Any, at_hand: Iterable[Floats]) -> FixedPredictor:
+    """The u with the smallest weight of mistakes that was found, and by how much another may be better.
+
+    Parameters
+    ----------
+    data : Data
+        The rows, with labels -1 and 1.
+    a : ndarray
+        The weight of each row.
+    geometry : a geometry of `kernels`
+        It determines the set of u; mistakes do not change with the length of u.
+    at_hand : iterable of ndarray
+        Predictors to try.
+    """
+    signed = geometry.name != "simplex"
+    separator, separable = _separator(data, signed)
+    if separator is not None and _separates(data, a, separator):
+        return FixedPredictor(_inside(separator, geometry), 0.0, 0.0, SEPARATES)
+    best = np.zeros(data.width) if signed else np.full(data.width, geometry.radius / data.width)
+    least = _weight_wrong(data, a, best)
+    for u in (*at_hand, *(_fits(data, a) if signed else _corners(data))):
+        for tried in (u, _shifted(data, a, u)) if signed and data.bias != 0.0 else (u,):
+            wrong = _weight_wrong(data, a, tried)
+            if wrong < least:
+                best, least = tried, wrong
+    lower = max(float(a[data.row_norms_inf() == 0.0].sum()), _least_weight(a) if separable is False else 0.0)
+    if signed and least > lower:
+        best, least, lower = _exact(data, a, best, least, lower)
+    how = PROVED if least <= lower else FOUND
+    if least == 0.0:
+        how = SEPARATES if _separates(data, a, best) else FOUND
+    return FixedPredictor(_inside(best, geometry), least, max(0.0, least - lower), how)
+
+
+def _weight_wrong(data: Data, a: Floats, u: Floats) -> float:
+    """The weight of the rows that u gets wrong."""
+    return float(a[data.y * data.margins(u) <= 0.0].sum())
+
+
+def _separates(data: Data, a: Floats, u: Floats) -> bool:
+    """Whether u is right on all rows by more than rounding."""
+    slack = (data.width + 8) * EPS * float(np.linalg.norm(u)) * np.sqrt(data.row_norms2())
+    return bool((data.y * data.margins(u) > slack)[a > 0.0].all())
+
+
+def _least_weight(a: Floats) -> float:
+    return float(a[a > 0.0].min(initial=math.inf)) if a.any() else 0.0
+
+
+def _separator(data: Data, signed: bool) -> tuple[Floats | None, bool | None]:
+    """A u that is right on all rows, and whether there is one, where that is known."""
+    size = data.rounds * data.width
+    if signed:
+        if size > SMALL or clock.late():
+            return None, None
+        found = hard_margin(data)
+        return found.u, found.separable
+    if size > PROGRAM:
+        return None, None
+    from scipy.optimize import linprog
+
+    on = data.c > 0.0
+    A = data.matrix()[on] * data.y[on][:, None]
+    scale = np.abs(A).max(axis=1, initial=0.0)
+    if not (scale > 0.0).all():
+        return None, False
+    out = linprog(np.ones(data.width), A_ub=-A / scale[:, None], b_ub=-np.ones(A.shape[0]), method="highs-ds")
+    return (out.x if out.status == 0 and out.x.any() else None), None
+
+
+def _fits(data: Data, a: Floats) -> Iterator[Floats]:
+    """The best fixed predictors of the square and of the logistic loss, where they cost little."""
+    work = float(data.rounds) * data.width**2
+    if work <= FITS and data.width <= 600 and not clock.late():
+        yield least_squares(data, Square(2.0), a).u
+        if 20.0 * work <= FITS:
+            yield smooth(_unit(data), Logistic(1.0), a).u
+
+
+def _corners(data: Data) -> Iterator[Floats]:
+    """Single features, where they are few."""
+    if data.width <= FEW:
+        yield from np.eye(data.width)
+
+
+def _unit(data: Data) -> Data:
+    """The same rows with labels 0 and 1."""
+    from copy import copy
+
+    other = copy(data)
+    other.y = 0.5 * (data.y + 1.0)
+    return other
+
+
+def _shifted(data: Data, a: Floats, u: Floats) -> Floats:
+    """The same with the intercept that makes fewest mistakes."""
+    z = data.margins(u)
+    order = np.argsort(z)
+    side = (a * data.y)[order]
+    # with the threshold before the k-th margin, negatives from there on and positives below it are wrong
+    wrong = float(a[data.y < 0.0].sum()) + np.concatenate(([0.0], np.cumsum(side)))
+    ends = np.concatenate(([True], np.diff(z[order]) > 0.0, [True]))
+    k = int(np.argmin(np.where(ends, wrong, np.inf)))
+    sorted_z = z[order]
+    span = float(np.abs(z).max(initial=0.0)) or 1.0
+    low = sorted_z[k - 1] if k > 0 else sorted_z[0] - span
+    high = sorted_z[k] if k < z.size else sorted_z[-1] + span
+    out = u.copy()
+    out[-1] -= 0.5 * (low + high) / data.bias
+    return out
+
+
+def _exact(data: Data, a: Floats, best: Floats, least: float, lower: float) -> tuple[Floats, float, float]:
+    """The same by an integer programme, where rows are few and weigh the same."""
+    on = a > 0.0
+    few = on.sum() <= EXACT and data.width <= COLUMNS and a[on].min() == a[on].max()
+    if not few or np.unique(data.y[on]).size < 2 or clock.late():
+        return best, least, lower
+    each = float(a[on][0])
+    found = fewest_mistakes(
+        data.matrix()[on], data.y[on], fit_intercept=False, time_limit=max(0.01, min(SECONDS, clock.left()))
+    )
+    wrong = _weight_wrong(data, a, found.w)
+    if wrong < least:
+        best, least = found.w, wrong
+    return best, least, max(lower, each * found.lower)
+
+
+def _inside(u: Floats, geometry: Any) -> Floats:
+    """The same direction in the set of the geometry; the start of the simplex for 0."""
+    if geometry.name not in SPACES:
+        return u
+    size = float(np.abs(u).sum())
+    return u * (geometry.radius / size) if size > 0.0 else u

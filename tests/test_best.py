@@ -1,0 +1,213 @@
+"""What people ask of a certificate first: how good, against the true best and a constant, and the promise's worth."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import best_truth
+import hindsight
+from hindsight.certificates.advice import cure
+from hindsight.certificates.best import best_fixed
+from hindsight.certificates.certify import certify_run
+from hindsight.certificates.rivals import clock
+from hindsight.certificates.rivals.fewest import FOUND, PROVED, SEPARATES
+from hindsight.certificates.theorems import Verdict
+from hindsight.certificates.worth import worth_of
+from hindsight.kernels.losses import Hinge, Logistic, Square
+from hindsight.online import learners as L
+from hindsight.online.run import Run, play
+from hindsight.rows.data import Data
+
+rng = np.random.default_rng(5)
+X = rng.normal(size=(120, 3))
+Y = X @ np.array([1.0, -2.0, 0.5]) + 0.5 * rng.normal(size=120) + 0.3
+SIGN = np.where(Y > 0.0, 1.0, -1.0)
+
+
+def certificate(learner, X=X, y=Y, c=None, intercept=True, **options):
+    run = Run(learner, X.shape[1], intercept=intercept)
+    data = Data(X, y, c, 1.0 if intercept else 0.0)
+    play([run], X, [y], c)
+    return certify_run(run, data, **options)
+
+
+def test_no_draw_finds_a_fault():
+    assert best_truth.faults_of(40) == []
+
+
+# --- the best fixed predictor is literally that -----------------------------------------------------------------------
+
+
+def test_regret_is_against_least_squares():
+    c = certificate(L.widrow_hoff(0.01, "explicit"))
+    u, least, *_ = np.linalg.lstsq(np.c_[X, np.ones(120)], Y, rcond=None)
+    np.testing.assert_allclose(c.best.u, u, rtol=1e-9)
+    assert c.best.loss == pytest.approx(float(least[0])) and c.best.gap <= 1e-9 * c.best.loss
+    assert c.regret == pytest.approx(c.measured - float(least[0]))
+    assert c.constant == pytest.approx(float(((Y - Y.mean()) ** 2).sum()))
+    assert c.comparator.loss > c.best.loss  # the promise is smallest elsewhere
+
+
+@pytest.mark.parametrize(
+    "learners",
+    [
+        [L.widrow_hoff(0.01), L.widrow_hoff(1e-4, "explicit"), L.descent("square", eta=0.02, power=0.5)],
+        [L.descent("absolute", eta=0.1), L.descent("absolute", eta=0.001, update="explicit")],
+        [L.eg(0.01, 2.0), L.eg(0.3, 2.0)],
+    ],
+)
+def test_it_is_the_same_for_every_rate_and_learner_of_a_loss(learners):
+    first, *others = [certificate(learner) for learner in learners]
+    for other in others:
+        np.testing.assert_allclose(other.best.u, first.best.u, rtol=1e-12)
+        assert other.best.loss == pytest.approx(first.best.loss, rel=1e-13)
+        assert (other.best.found, other.constant) == (first.best.found, first.constant)
+
+
+@pytest.mark.parametrize("learner", [L.perceptron(), L.winnow(0.1)])
+def test_separable_rows_have_a_best_of_0_mistakes(learner):
+    y = np.where(X @ [1.0, -2.0, 0.5] > 0.0, 1.0, -1.0)
+    c = certificate(learner, y=y, intercept=False)
+    assert (c.best.loss, c.best.gap, c.best.found) == (0.0, 0.0, SEPARATES)
+    assert (y * (X @ c.best.u) > 0.0).all()
+    assert c.regret == c.measured > 0.0
+
+
+def test_mistakes_that_are_not_proved_fewest_are_called_found():
+    flipped = SIGN.copy()
+    flipped[::7] *= -1.0
+    c = certificate(L.perceptron(), y=flipped)
+    assert c.best.found == FOUND and c.best.gap == c.best.loss - 1.0  # one at least: no separator
+    assert "best fixed predictor" not in str(c) and "the best found: " in str(c)
+    assert c.best.loss <= c.comparator.loss
+    few = certificate(L.perceptron(), X[:12], np.r_[flipped[:11], -flipped[11]])
+    assert few.best.found in (PROVED, SEPARATES) and few.best.gap == 0.0
+
+
+def test_learners_on_a_ball_are_measured_against_the_ball():
+    c = certificate(L.eg(0.01, 1.5))
+    assert np.abs(c.best.u).sum() <= 1.5 * (1.0 + 1e-9)
+    assert c.best.loss > certificate(L.widrow_hoff(0.01)).best.loss
+    assert "|u|₁ ≤ 1.5" in c.best.found
+
+
+def test_falling_rates_have_the_plain_loss_beside_what_is_weighted_by_rates():
+    c = certificate(L.descent("absolute", eta=0.1, update="explicit", power=0.5))
+    assert c.lost > c.measured and math.isnan(c.guaranteed)
+    assert c.regret == c.lost - c.best.loss
+    assert "without the rates" in str(c)
+
+
+def test_a_panel_has_it_over_the_rounds_in_play():
+    model = hindsight.AutoRegressor().fit(X, Y)
+    c = model.certify(X, Y)
+    _, least, *_ = np.linalg.lstsq(np.c_[X, np.ones(120)][1:], Y[1:], rcond=None)  # row 0 gave the start
+    assert c.best.loss == pytest.approx(float(least[0])) and c.weight == 119.0
+    assert c.regret == pytest.approx(c.measured - float(least[0]))
+
+
+@pytest.mark.parametrize("loss", [Square(2.0), Logistic(1.0), Hinge(1.0)])
+def test_many_sparse_columns_to_a_hundredth(loss):
+    wide = sp.random(3000, 2500, density=0.004, format="csr", random_state=1)
+    z = wide @ rng.normal(size=2500) + 0.3 * rng.normal(size=3000)
+    y = z if loss.quadratic else np.where(z > 0.0, 1.0, 0.0 if loss.targets == "unit" else -1.0)
+    found = best_fixed(Data(wide, y), loss, np.ones(3000), None, 0.01)
+    start = best_fixed(Data(wide[:, :1] * 0.0, y), loss, np.ones(3000)).loss
+    assert found.loss < 0.5 * start
+    assert found.gap <= 0.0101 * found.loss or found.loss <= 1e-3 * start
+
+
+# --- the first line, and what a promise is worth ----------------------------------------------------------------------
+
+
+def test_the_first_line_is_for_people():
+    c = certificate(L.widrow_hoff(0.01, "explicit"))
+    first, second, *_ = str(c).splitlines()
+    means = c.means
+    assert means["loss"] == c.measured / 120.0 and means["guaranteed"] == c.bound / 120.0
+    assert first == (
+        f"mean loss {means['loss']:.3g} · best constant {means['constant']:.3g} · "
+        f"best fixed predictor {means['best']:.3g} · guaranteed at most {means['guaranteed']:.3g}"
+    )
+    assert second.startswith(f"HOLDS, {c.worth}: Widrow-Hoff (")
+
+
+def test_means_are_per_unit_of_weight():
+    weights = rng.choice([0.5, 2.0], 120)
+    c = certificate(L.widrow_hoff(0.01, "explicit"), c=weights)
+    assert c.weight == weights.sum() and c.means["loss"] == c.measured / weights.sum()
+
+
+@pytest.mark.parametrize(
+    ("measured", "bound", "constant", "worth"),
+    [
+        (3.0, 6.0, 10.0, "tight"),
+        (3.0, 6.1, 10.0, "loose"),
+        (3.0, 6.0, 5.9, "vacuous"),
+        (3.0, 6.0, math.nan, "tight"),
+        (0.0, 0.0, 0.0, "tight"),
+    ],
+)
+def test_the_worth_of_a_promise(measured, bound, constant, worth):
+    assert worth_of(Verdict.HOLDS, measured, bound, constant) == worth
+    assert worth_of(Verdict.VOID, measured, bound, constant) is None
+
+
+def test_a_run_that_lost_to_the_best_constant_says_so_first_with_a_cure():
+    scaled = X * [1e4, 1.0, 1.0]
+    c = certificate(L.descent("absolute", eta=0.5, update="explicit"), scaled)
+    assert c.lost > c.constant and c.worth == "vacuous" and c.verdict is Verdict.HOLDS
+    first = str(c).splitlines()[0]
+    assert first.startswith("this run lost more than the best constant would have: scale the features")
+    assert "smaller rate (--eta " in first
+    assert certificate(L.widrow_hoff(0.01, "explicit")).advice == ""
+
+
+def test_rows_sorted_by_label_are_to_be_shuffled():
+    order = np.argsort(SIGN, kind="stable")
+    run, data = Run(L.perceptron(), 3, intercept=True), Data(X[order], SIGN[order], None, 1.0)
+    play([run], X[order], [SIGN[order]])
+    from hindsight.certificates.replay import replay
+
+    assert "shuffle the rows" in cure(run, data, replay(run, data), math.nan)
+
+
+def test_json_has_it_all():
+    c = certificate(L.widrow_hoff(0.01, "explicit"))
+    found = json.loads(json.dumps(c.to_dict()))
+    assert found["best"]["u"] == c.best.u.tolist() and found["best"]["reach"] is None
+    assert (found["constant"], found["worth"], found["regret"]) == (c.constant, c.worth, c.regret)
+    assert found["comparator"]["u"] == c.comparator.u.tolist() and "rival" not in found
+    assert found["means"] == c.means
+
+
+# --- time, and tables -------------------------------------------------------------------------------------------------
+
+
+def test_a_search_ends_in_time_with_the_best_so_far_and_its_gap():
+    told = []
+    with clock.timed(0.0, lambda what, gap: told.append((what, gap))):
+        c = certificate(L.eg(0.01, 1.5))
+    assert c.verdict is Verdict.HOLDS
+    exact = certificate(L.eg(0.01, 1.5))
+    assert exact.best.loss >= c.best.loss - c.best.gap and c.bound >= exact.bound - exact.comparator.gap
+    assert {what for what, _ in told} == {"the comparator of the promise", "the best fixed predictor"}
+
+
+def test_within_must_be_a_time():
+    model = hindsight.WidrowHoffRegressor(0.01).fit(X, Y)
+    assert model.certify(X, Y, within=1.0).verdict is Verdict.HOLDS
+    with pytest.raises(ValueError, match="within must be at least 0 seconds, got -1"):
+        model.certify(X, Y, within=-1)
+
+
+def test_one_vs_rest_is_one_table():
+    labels = np.digitize(Y, [-1.0, 1.0])
+    model = hindsight.PerceptronClassifier().fit(X, labels)
+    lines = str(model.certify(X, labels)).splitlines()
+    assert lines[0].split() == ["verdict", "mistakes", "per", "row", "best", "constant", "best", "fixed", "guaranteed"]
+    assert [line.split()[0] for line in lines[1:4]] == ["0", "1", "2"]
+    assert lines[-1].startswith("all classes: HOLDS")
