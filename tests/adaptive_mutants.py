@@ -77,15 +77,13 @@ MUTANTS = (
     Mutant("drift: staying is free", "certificates.panel.staying", r"return .*", "return 0.0", DRIFT),
     Mutant("drift: switching is cheap", "certificates.panel.tracking", r"math\.log\(members / run\.learner\.drift\)", "math.log(members)", DRIFT),
     Mutant("drift: a switch costs nothing", "kernels.drift.best_sequence", r"cost\[best\] \+ switch", "cost[best]", DRIFT),
-    # --- the scale-free geometry and implicit descent
+    # --- the scale-free geometry
     Mutant("scale-free: sizes are forgotten", "kernels.scale_free.ScaleFree.step", r"max\(state\.largest_x\[j\], abs\(x\)\)", "abs(x)", SCALED),
     Mutant("scale-free: divided once", "kernels.scale_free.measured", r"state\.theta\[j\] / top \* unit", "state.theta[j] * unit", SCALED),
     Mutant("scale-free: the metric without its rate", "certificates.adaptive.scale_free", r"state\.largest_x\*\*2 / eta", "state.largest_x**2", SCALED),
     Mutant("scale-free: half the metric", "certificates.adaptive.scale_free", r"state\.largest_x\*\*2 / eta", "0.5 * state.largest_x**2 / eta", SCALED),
     Mutant("scale-free: the perceptron's u in other units", "certificates.scale_free.scale_free_perceptron", r"case\.comparator\.u / sizes", "case.comparator.u", ("scale-free-perceptron",)),
     Mutant("scale-free: the perceptron's rows as they are", "certificates.scale_free.divided_rows", r" / sizes\[.*\]", "", ("scale-free-perceptron",)),
-    Mutant("implicit descent: half the metric", "certificates.adaptive.implicit_descent", r"1\.0 / eta\)", "0.5 / eta)", ("implicit-logistic",)),
-    Mutant("implicit descent: the price without its rate", "certificates.adaptive.implicit_descent", r"eta \* t\.q", "t.q", ("implicit-logistic",)),
 )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ import naive
 from hindsight.certificates import adaptive_theorems, rivals, theorems
 from hindsight.certificates import certify as certifying
 from hindsight.certificates.applied import AppliedTheorem
-from hindsight.certificates.certificate import Certificate
+from hindsight.certificates.certificate import MISTAKES, WEIGHTED, Certificate
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.replay import Rounds
 from hindsight.certificates.rivals import Data, fewest
@@ -39,7 +39,9 @@ from hindsight.certificates.rivals import loss as loss_rivals
 from hindsight.certificates.rivals.ridge import Hessian
 from hindsight.certificates.theorems import Verdict
 from hindsight.errors import MismatchError
+from hindsight.kernels.losses import Square
 from hindsight.online import learners as L
+from hindsight.online.margins import each_loss, each_mean
 from hindsight.online.run import Run, play
 
 EPS = sys.float_info.epsilon
