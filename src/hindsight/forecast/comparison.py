@@ -23,7 +23,7 @@ from .evidence import Evidence, averaged, evidence, log_e_values, shown
 from .intervals import HORIZON, Interval, Intervals, Promise, stacked
 from .lagged import LaggedScores
 from .mixtures import KINDS
-from .scores import Score, columns, open_unit
+from .scores import Score, columns, open_unit, waiting_words
 from .stream import Scores
 
 if TYPE_CHECKING:
@@ -419,11 +419,6 @@ def comparison(
         sequence,
         points,
     )
-
-
-def waiting_words(count: int) -> str:
-    """How many rows have no outcome yet, as the beginning of a sentence."""
-    return "1 row has no outcome yet:" if count == 1 else f"{count:,} rows have no outcome yet:"
 
 
 def best_set(scores: Scores, pairs: list[Pair], paths: tuple[np.ndarray, np.ndarray], alpha: float) -> BestSet | None:

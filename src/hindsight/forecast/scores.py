@@ -483,6 +483,11 @@ def some_weight(c: np.ndarray) -> None:
         raise ValueError("there is no row with a weight above 0")
 
 
+def waiting_words(count: int) -> str:
+    """How many rows have no outcome yet, as the beginning of a sentence."""
+    return "1 row has no outcome yet:" if count == 1 else f"{count:,} rows have no outcome yet:"
+
+
 def open_unit(name: str, value: Any) -> float:
     """`value` as a float if it lies strictly between 0 and 1; otherwise an error."""
     if not number(name, value, 0) < 1.0:
