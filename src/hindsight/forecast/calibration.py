@@ -234,7 +234,8 @@ def reliability(
     if loss not in NUMERIC:
         mean = min(1.0, mean)  # rounding could put it above
     rounds, total = (y.size, y.size) if c is None else (np.count_nonzero(c), c.sum())
-    parts = [part / total for part in decomposed(score, y, h, fit, mean, c)]
+    value, miscalibration, discrimination, uncertainty = (p / total for p in decomposed(score, y, h, fit, mean, c))
+    parts = (value, miscalibration, discrimination, uncertainty)
     return Reliability(loss, int(rounds), waiting, *parts, mean, fit, pools, h, c)
 
 
@@ -264,4 +265,4 @@ def decomposed(
         )
         for k, each in enumerate((lost, lost - best, least - best, least)):
             parts[k] += each.sum() if c is None else c[part] @ each
-    return parts.tolist()
+    return list(parts.tolist())

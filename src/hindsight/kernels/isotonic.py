@@ -270,10 +270,10 @@ def last_rank(rank):
 def quantile_fit(rank, w, mask, begins, level, upper, slack, todo, fit):
     """The isotonic fit of a quantile, as ranks of the outcomes: the largest one if `upper`, otherwise the least.
 
-    `rank` are the ranks of the outcomes in order of z, from 0; `begins` marks the first of points with the same z. Among
-    the fits to points a..b that lie between two ranks, those above the middle are a last part of the points: the one
-    for which raising them all from the middle rank to the next costs least. Either part is then fitted by itself.
-    Costs that differ by at most `slack` are the same. `todo` is workspace, of shape (4, 128).
+    `rank` are the ranks of the outcomes in order of z, from 0; `begins` marks the first of points with the same z. Of
+    points a..b whose fit lies between two ranks, those above the middle are a last part: the one for which raising all
+    of it from the middle rank to the next costs least. Either part is then fitted by itself. Costs that differ by at
+    most `slack` are the same. `todo` is workspace, of shape (4, 128).
     """
     todo[0, 0], todo[1, 0], todo[2, 0], todo[3, 0] = 0, rank.size, 0, last_rank(rank)
     count = 1
