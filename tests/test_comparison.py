@@ -51,7 +51,7 @@ def misses(kind, rounds, seed, loss="square"):
     at, end = stacked(points), stacked(points[-1:])
     out = []
     for by in Intervals._fields:
-        low, high = Promise(ALPHA, rounds, False).ends(end, by)
+        low, high = Promise(ALPHA, 1000, False).ends(end, by)
         out.append(not low[0, 0] - 1e-12 <= truth[-1] / rounds <= high[0, 0] + 1e-12)
         low, high = Promise(ALPHA, 1000, True).ends(at, by)
         mean = truth / at.weight[:, 0]
@@ -111,6 +111,20 @@ def test_sequences_are_sharper_than_those_of_choe_and_ramdas():
         plain += ratios if name in ("iid", "drifting", "rare", "near", "adversary") else []
     assert max(all_of_them) <= 1.05
     assert np.median(plain) <= 1 / 1.3
+
+
+@pytest.mark.parametrize("horizon", [None, 30, 10**5])
+def test_an_interval_at_one_time_is_never_wider_than_the_sequence(horizon):
+    sharper = 0
+    for kind in range(len(naive_forecast.KINDS)):
+        for rounds in (1, 2, 5, 20, 92, 300, 2000):
+            _, a, b, y = naive_forecast.stream(kind, rounds, rounds)
+            for alpha in (0.5, 0.05, 1e-6):
+                pair = compare(y, {"A": a, "B": b}, alpha=alpha, horizon=horizon).pairs[0]
+                for fixed, always in zip(pair.fixed, pair.anytime, strict=True):
+                    assert always.low <= fixed.low + 1e-12 and fixed.high <= always.high + 1e-12
+                    sharper += fixed.high - fixed.low < 0.9 * (always.high - always.low)
+    assert sharper > 50
 
 
 # ---------------------------------------------------------------- evidence

@@ -2,7 +2,7 @@
 
 from .density import learning_curves
 from .drawing import COLOURS, FONT, altair, check, save, styled
-from .evidence import best, evidence, pair_evidence
+from .evidence import best, e_values, evidence, pair_evidence, watched
 from .forecast import diagram, diagrams, difference, differences, together
 
 __all__ = [
@@ -15,10 +15,12 @@ __all__ = [
     "diagrams",
     "difference",
     "differences",
+    "e_values",
     "evidence",
     "learning_curves",
     "pair_evidence",
     "save",
     "styled",
     "together",
+    "watched",
 ]

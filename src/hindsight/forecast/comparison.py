@@ -173,7 +173,7 @@ class Comparison:
     anytime : bool
         Whether findings rest on a confidence sequence.
     horizon : float
-        The number of rounds that confidence sequences and e-processes are tuned for.
+        The number of rounds that intervals, confidence sequences and e-processes are tuned for.
     means : dict of str to float
         Mean loss of each forecaster.
     pairs : tuple of Pair
@@ -320,8 +320,8 @@ def compare(
     by : {"mixture", "ranges", "bernstein"}, default "mixture"
         The kind of interval that findings rest on, chosen in advance; see `Intervals`.
     horizon : float or None, default None
-        The number of rounds for which confidence sequences and e-processes are tuned, chosen in advance. They hold at
-        every number of rounds, and are a little wider far from this one. None is 1,000.
+        The number of rounds for which intervals, confidence sequences and e-processes are tuned, chosen in advance.
+        They hold at every number of rounds, and are a little wider far from this one. None is 1,000.
     lag : int, default 1
         How many rounds ahead forecasts were made. Each of the `lag` interleaved streams has an equal share of alpha,
         and their half-widths add up; the e-value is the mean of theirs.
@@ -384,7 +384,7 @@ def comparison(
     means, points = scores.means, tuple(scores.streams())
     share = alpha / len(scores.pairs)
     sequence = Promise(share, ahead, True)
-    at_one_time = Promise(share, scores.rounds, False).intervals(points[-1])
+    at_one_time = Promise(share, ahead, False).intervals(points[-1])
     at_every_time = sequence.intervals(points[-1])
     paths = log_e_values(stacked(points), max(1.0, ahead / len(points[0])))  # times, streams, pairs
     when = "valid at every time" if anytime else f"at {scores.rounds:,} rounds fixed in advance"
