@@ -308,22 +308,18 @@ def _calibrate(table: Table, bands: tuple[str, float, int, int], chart: str | No
 def show_calibration(
     source: str, settings: str, each: dict[str, Reliability], tests: dict[str, CalibrationTest] | None
 ) -> None:
-    """Print the decompositions and the evidence against calibration, one row per forecast."""
-    from ..forecast.evidence import shown
+    """Print the decompositions, and the evidence against calibration below them."""
     from ..forecast.scores import waiting_words
 
     console, first = Console(), next(iter(each.values()))
     print_title(console, source, f"{first.rounds:,} rounds, {first.centre} {first.mean:.6g}")
     print_lines(console, [f"  {settings}", ""])
     grid = Grid("forecast", box=None)
-    for column in ("mean loss", "= miscalibration", "− discrimination", "+ uncertainty", "levels"):
-        grid.add_column(column, justify="right")
-    for column in () if tests is None else ("e against calibration", "p at every time"):
+    for column in ("mean loss", "= MCB", "− DSC", "+ UNC", "levels"):
         grid.add_column(column, justify="right")
     for name, one in each.items():
         parts = (one.score, one.miscalibration, one.discrimination, one.uncertainty)
-        found = [] if tests is None else [shown(tests[name].evidence.log_e), f"{tests[name].evidence.p:.3g}"]
-        grid.add_row(as_is(name), *(f"{part:.6g}" for part in parts), f"{one.pools.value.size:,}", *found)
+        grid.add_row(as_is(name), *(f"{part:.6g}" for part in parts), f"{one.pools.value.size:,}")
     console.print(grid)
     quantiles = first.loss == "pinball"
     lines = [line.replace("the mean outcome", "the outcomes' quantile") for line in PARTS] if quantiles else [*PARTS]
@@ -332,7 +328,7 @@ def show_calibration(
     if tests is None:
         lines.append("Not tested for calibration: that needs --bounds LOW,HIGH, between which all outcomes lie.")
     else:
-        lines += [f"{name}: {test.words}" for name, test in tests.items()]
+        lines += ["", *(f"{name}: {test.words}" for name, test in tests.items())]
         lines += next(iter(tests.values())).lines()[1:]
     print_lines(console, ["", *lines])
 

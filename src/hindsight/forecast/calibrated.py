@@ -37,8 +37,8 @@ STAKES = np.array([1.0, 0.5, 0.25, 0.125, 0.0625])
 STEP = 1.02  # from one point of the path to the next, once there are a hundred
 LARGE, LEAST = 1e100, 1e-250  # of the mean, which is then scaled to 1; and of a stake, which is then given up
 ALTERNATIVE = (
-    "bets on isotonic recalibration learnt from earlier rows, and on forecasts that are all too low, all too high, "
-    "too extreme or not extreme enough"
+    "bets on isotonic recalibration learnt from earlier rows, and on forecasts that are",
+    "all too low, all too high, too extreme or not extreme enough",
 )
 
 
@@ -75,7 +75,8 @@ class CalibrationTest:
 
     def lines(self) -> list[str]:
         """The test as lines of text."""
-        return [self.words, f"  {self.alternative}", *(f"  {MARK[need.met]} {need.text}" for need in self.assumptions)]
+        needs = [f"  {MARK[need.met]} {need.text}" for need in self.assumptions]
+        return [self.words, *(f"  {line}" for line in ALTERNATIVE), *needs]
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -155,7 +156,7 @@ def calibration_test(
     marks = _marks(y.size)
     now, top = float(log_e[-1]), max(0.0, float(log_e.max()))
     found = Evidence(now, top, math.exp(-top), grade(now))
-    return CalibrationTest(marks, log_e[marks - 1], found, ALTERNATIVE, needed(score, waiting))
+    return CalibrationTest(marks, log_e[marks - 1], found, " ".join(ALTERNATIVE), needed(score, waiting))
 
 
 def needed(score: Score, waiting: int) -> tuple[Assumption, ...]:

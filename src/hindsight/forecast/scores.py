@@ -22,7 +22,7 @@ from ..validation import check_weights, choice, number
 LOSSES = ("square", "log", "quadratic", "poisson", "pinball", "winkler")
 NUMERIC = LOSSES[2:]  # losses of outcomes that are any numbers
 NEEDS_BOUNDS = ("quadratic", "poisson")
-SUM = 1e-3  # how far from 1 the probabilities of the classes may add up, as those that were rounded do
+SUM = 0.01  # how far from 1 the probabilities of the classes may add up, as those that were rounded do
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,8 @@ class Score:
         For the Winkler loss: the probability with which a calibrated interval holds the outcome, as much being left
         out on either side.
     classes : sequence or None, default None
-        For the square and log losses: the labels of K >= 2 classes. A forecast is then K probabilities in their order.
+        For the square and log losses: the labels of K >= 2 classes. A forecast is then K probabilities in their order,
+        which add up to 1, or to within 0.01 of it where they were rounded; they are scored as they are.
 
     References
     ----------
@@ -238,7 +239,12 @@ class Score:
             bad = ~((h[:, k] >= 0.0) & (h[:, k] <= 1.0))
             _refuse(bad, h[:, k], f"{name}:{part}", "is not a probability: it must lie in [0, 1]")
         total = h.sum(axis=1)
-        _refuse(np.abs(total - 1.0) > SUM, total, name, f"is the sum of the probabilities, which must be 1 (±{SUM:g})")
+        _refuse(
+            np.abs(total - 1.0) > SUM + 1e-9,
+            total,
+            name,
+            f"is the sum of the probabilities, which must be 1 (±{SUM:g})",
+        )
         return h
 
     def rounds(self, y: np.ndarray, h: np.ndarray) -> np.ndarray:
