@@ -86,8 +86,7 @@ def evidence(streams: int, rounds: int) -> None:
         rng, stopped, over = np.random.default_rng(1), [], 0
         for _ in range(streams):
             log_e = draw(rng)
-            stop = np.flatnonzero(log_e >= math.log(rng.choice([1.5, 3.0, 20.0])))
-            stopped.append(math.exp(log_e[stop[0] if stop.size else rng.integers(log_e.size)]))
+            stopped.append(math.exp(suite.when_stopped(log_e, rng)))
             over += log_e.max() >= math.log(20.0)
         error = np.std(stopped) / math.sqrt(streams)
         mean = f"mean {np.mean(stopped):.3f} ± {error:.3f} when stopped"

@@ -9,6 +9,7 @@ from scipy.stats import binom, poisson
 
 from hindsight.batch.isotonic import isotonic
 from hindsight.forecast import calibrated, calibration_test
+from test_comparison import when_stopped
 
 CHANCE = 1e-6
 RNG = np.random.default_rng
@@ -63,9 +64,7 @@ def test_the_e_value_of_a_calibrated_forecaster_is_at_most_1_in_the_mean_at_any_
     for _ in range(streams):
         y, h, options = NULLS[kind](rng, rounds)
         found = calibration_test(y, h, **options)
-        e = np.exp(found.log_e)
-        stop = np.flatnonzero(e >= rng.choice([1.5, 3.0, 20.0]))
-        stopped.append(e[stop[0]] if stop.size else e[rng.integers(e.size)])
+        stopped.append(math.exp(when_stopped(found.log_e, rng)))
         tops.append(math.exp(found.evidence.log_sup))
     assert np.mean(stopped) <= 1.0 + 5.0 * np.std(stopped) / math.sqrt(streams)
     for level in (2.0, 5.0, 20.0):

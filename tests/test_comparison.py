@@ -137,6 +137,13 @@ def test_an_interval_at_one_time_is_never_wider_than_the_sequence(horizon):
 # ---------------------------------------------------------------- evidence
 
 
+def when_stopped(log_e, rng):
+    """ln e when it first reaches a level, or at the latest at a time drawn beforehand."""
+    last, level = rng.integers(log_e.size), math.log(rng.choice([1.5, 3.0, 20.0]))
+    reached = np.flatnonzero(log_e[: last + 1] >= level)
+    return float(log_e[reached[0] if reached.size else last])
+
+
 def test_e_values_are_at_most_1_in_the_mean_at_any_stopping_time_under_the_null():
     streams, rounds = 300, 150
     rng = np.random.default_rng(0)
@@ -145,10 +152,9 @@ def test_e_values_are_at_most_1_in_the_mean_at_any_stopping_time_under_the_null(
         a, b = rng.random(rounds), rng.random(rounds)
         y = rng.random(rounds) < (a + b) / 2.0  # both are as far from the truth: the edge of the null
         path = compare(y, {"A": a, "B": b}).path()
-        e = np.exp(path.log_first if k % 2 else path.log_second)
-        stop = np.flatnonzero(e >= rng.choice([2.0, 5.0, 20.0]))
-        stopped.append(e[stop[0]] if stop.size else e[rng.integers(e.size)])
-        tops.append(e.max())
+        log_e = path.log_first if k % 2 else path.log_second
+        stopped.append(math.exp(when_stopped(log_e, rng)))
+        tops.append(math.exp(log_e.max()))
     assert np.mean(stopped) <= 1.0 + 5.0 * np.std(stopped) / math.sqrt(streams)
     for level in (2.0, 5.0, 20.0):
         assert (np.array(tops) >= level).sum() <= binom.ppf(1.0 - CHANCE, streams, 1.0 / level)
