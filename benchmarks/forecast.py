@@ -1,4 +1,4 @@
-"""Forecasts: a comparison of five forecasters, CORP against model-diagnostics, bands against resampling with scipy.
+"""Forecasts: comparison and calibration of five forecasters, CORP against model-diagnostics, bands against scipy.
 
 Run it from anywhere: ``python benchmarks/forecast.py [--quick] [--markdown]``. Peers do the same work and must agree.
 The bands are timed against resampling as the R package reliabilitydiag does it (forecasts drawn anew, outcomes drawn,
@@ -17,7 +17,7 @@ import numpy as np
 from model_diagnostics.scoring import SquaredError, decompose
 from scipy.optimize import isotonic_regression
 
-from hindsight.forecast import compare, reliability
+from hindsight.forecast import calibration_test, compare, reliability
 
 LEVELS = [0.05, 0.95]
 PEER = f"model-diagnostics {installed('model-diagnostics')}"
@@ -66,6 +66,16 @@ def main() -> None:
     y, h = weather(m, 5)
     times = interleave({"ours": lambda: compare(y, h), "read": lambda: [v.sum() for v in h.values()]}, repetitions)
     rows.append(Row(f"compare {m:,} outcomes × 5 forecasters", times["ours"], "reading", times["read"], "total", 5.0))
+
+    def everything() -> None:
+        compare(y, h)
+        for each in h.values():
+            reliability(y, each)
+            calibration_test(y, each)
+
+    times = interleave({"ours": everything, "read": lambda: [v.sum() for v in h.values()]}, min(3, repetitions))
+    what = f"the same, with CORP and a test of calibration for each, {m:,} outcomes"
+    rows.append(Row(what, times["ours"], "reading", times["read"], "total", 3.0))
 
     one = h["forecaster 1"]
     ours, theirs = reliability(y, one), decompose(y, one, scoring_function=SquaredError())

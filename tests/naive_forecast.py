@@ -55,6 +55,17 @@ def choe_ramdas(differences, alpha, most=1.0, tune=10.0):
     return lambda rounds: [scale * boundary(float(np.square(d[:m] - earlier[:m]).sum())) for m in rounds]
 
 
+def choe_ramdas_hoeffding(rounds, alpha, most=1.0, tune=10.0):
+    """Half-widths of the sums by Choe and Ramdas (2023), Theorem 1: |d| <= most alone, by a two-sided normal mixture.
+
+    V_t = t in units of `most`, tightest at V = `tune`: the boundary of Robbins (1970) as in Howard et al. (2021).
+    """
+    level = 2.0 * math.log(1.0 / alpha)
+    rho = tune / (level + math.log1p(level))
+    v = np.asarray(rounds, float)
+    return most * np.sqrt((v + rho) * np.log((v + rho) / (rho * alpha**2)))
+
+
 KINDS = ("iid", "drifting", "rare", "reacting", "extreme", "stopping chance", "near", "adversary")
 
 

@@ -9,7 +9,7 @@ import pytest
 import scoringrules
 from hypothesis import given
 from hypothesis import strategies as st
-from model_diagnostics.scoring import LogLoss, SquaredError, decompose
+from model_diagnostics.scoring import LogLoss, PinballLoss, PoissonDeviance, SquaredError, decompose
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
@@ -311,3 +311,86 @@ def test_scikit_learns_checks(model):
     assert [check["check_name"] for check in done if check["status"] == "failed"] == []
     if model.classifier is not None:
         assert sum(check["status"] == "passed" for check in done) > 40
+
+
+# ---------------------------------------------------------------- quantiles, counts and missing outcomes
+
+
+def naive_quantile_pav(z, y, c, level):
+    """The least and the largest isotonic fit of a quantile, by the formula max over starts of min over ends."""
+    points = np.unique(z)
+
+    def quantiles(upper):
+        out = np.full((points.size, points.size + 1), np.nan)
+        for a in range(points.size):
+            for b in range(a + 1, points.size + 1):
+                inside = (z >= points[a]) & (z <= points[b - 1])
+                values = np.sort(y[inside])
+                mass = np.array([c[inside][y[inside] <= v].sum() for v in values])
+                share = mass - level * c[inside].sum()
+                out[a, b] = values[(share > 1e-12) if upper else (share >= -1e-12)][0]
+        return out
+
+    found = []
+    for upper in (False, True):
+        q = quantiles(upper)
+        found.append([np.nanmax([np.nanmin(q[a, k + 1 :]) for a in range(k + 1)]) for k in range(points.size)])
+    return np.array(found)[:, np.searchsorted(points, z)]
+
+
+@given(rows(), st.booleans(), st.sampled_from([0.5, 0.1, 0.75, 0.9]), st.integers(0, 1000))
+def test_isotonic_quantiles_are_those_of_the_formula(given, weighted, level, seed):
+    _, h, c = given
+    y = np.random.default_rng(seed).integers(0, 6, h.size) * 1.0
+    c = c if weighted else np.ones(y.size)
+    found = reliability(y, h, c if weighted else None, loss="pinball", quantile=level)
+    low, high = naive_quantile_pav(h[c > 0], y[c > 0], c[c > 0], level)
+    np.testing.assert_allclose(found.recalibrated[c > 0], (low + high) / 2, atol=1e-12)
+    total = found.miscalibration - found.discrimination + found.uncertainty
+    assert found.score == pytest.approx(total, abs=1e-12)
+    assert found.score == pytest.approx(mean_loss(y, h, c, "pinball", quantile=level), abs=1e-12)
+    assert found.miscalibration >= -1e-12 and found.discrimination >= -1e-12
+    assert found.pools.weight.sum() == pytest.approx(c.sum()) and found.pools.count.sum() == (c > 0).sum()
+
+
+@pytest.mark.parametrize("level", [0.1, 0.5, 0.8])
+def test_quantiles_agree_with_model_diagnostics(level):
+    rng = np.random.default_rng(0)
+    for m, grid in ((50, 7), (400, 10**6)):
+        h = rng.integers(0, grid, m) / grid
+        y = (h + rng.normal(size=m)).round(1)
+        found = reliability(y, h, loss="pinball", quantile=level)
+        want = decompose(y, h, scoring_function=PinballLoss(level=level))
+        for part in ("miscalibration", "discrimination", "uncertainty", "score"):
+            assert getattr(found, part) == pytest.approx(want[part][0], abs=1e-12)
+
+
+def test_counts_agree_with_model_diagnostics_and_may_be_recalibrated_to_0():
+    rng = np.random.default_rng(0)
+    h = rng.gamma(2.0, 2.0, 500)
+    y = rng.poisson(h * 0.8) * 1.0
+    y[np.argmin(h)] = 1.0  # theirs takes no forecast of 0
+    found, want = reliability(y, h, loss="poisson"), decompose(y, h, scoring_function=PoissonDeviance())
+    for part in ("miscalibration", "discrimination", "uncertainty", "score"):
+        assert getattr(found, part) == pytest.approx(want[part][0], abs=1e-12)
+    zero = reliability([0, 0, 3], [1.0, 2.0, 3.0], loss="poisson")
+    assert zero.recalibrated.tolist() == [0.0, 0.0, 3.0] and zero.uncertainty == zero.discrimination > 0
+    with pytest.raises(ValueError, match="outcomes 0 and 1"):
+        zero.band()
+
+
+def test_a_row_without_an_outcome_is_counted_and_not_scored():
+    rng = np.random.default_rng(0)
+    h = rng.random(200).round(2)
+    y, c = (rng.random(200) < h).astype(float), rng.choice([0.0, 1.0, 2.0], 200)
+    gone = rng.random(200) < 0.2
+    for weight in (None, c):
+        one = reliability(np.where(gone, np.nan, y), h, weight)
+        two = reliability(y[~gone], h[~gone], None if weight is None else c[~gone])
+        assert (one.rounds, one.score, one.miscalibration) == pytest.approx((two.rounds, two.score, two.miscalibration))
+        assert one.waiting == (gone.sum() if weight is None else (gone & (c > 0)).sum())
+        assert f"{one.waiting} rows have no outcome yet: not scored" in str(one)
+    with pytest.raises(ValueError, match="no row"):
+        reliability([np.nan], [0.5])
+    with pytest.raises(ValueError, match="end by end"):
+        reliability([1.0], [[0.5, 1.0]], loss="winkler")

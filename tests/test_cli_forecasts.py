@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import hindsight.cli.forecasts
 from hindsight.cli import app
-from hindsight.forecast import compare, reliability
+from hindsight.forecast import Scores, calibration_test, compare, comparison, reliability
 
 
 def run(*args):
@@ -107,13 +107,125 @@ def test_calibrate_prints_the_decomposition(file, data):
     for name in ("ada", "bert"):
         one = reliability(data["rain"], data[name])
         parts = (one.score, one.miscalibration, one.discrimination, one.uncertainty)
+        test = calibration_test(data["rain"], data[name])
         row = [name, *(f"{v:.6g}" for v in parts), str(one.pools.value.size)]
         assert any(line.split() == row for line in out.splitlines())
+        assert f"{name}: {test.words}" in out
+    assert "bets on isotonic recalibration learnt from earlier rows" in out
     assert "MCB, miscalibration: what isotonic recalibration would save." in out
     code, out, _ = run("calibrate", file, "--outcome", "rain", "--forecast", "ada", "--weight", "w", "--json")
     assert code == 0
     want = reliability(data["rain"], data["ada"], data["w"]).to_dict()
+    want["test"] = calibration_test(data["rain"], data["ada"], data["w"]).to_dict()
     assert json.loads(out) == {"file": str(file), "forecasts": {"ada": want}}
+
+
+# ---------------------------------------------------------------- classes, quantiles, intervals, counts
+
+
+def write(path, columns):
+    rows = zip(*(np.asarray(v).tolist() for v in columns.values()), strict=True)
+    path.write_text("\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]) + "\n")
+    return path
+
+
+def games(m=300):
+    rng = np.random.default_rng(1)
+    p, q = rng.dirichlet(np.ones(3), m).round(4), rng.dirichlet(np.ones(3), m).round(4)
+    return np.array(list("HDA"))[(rng.random(m)[:, None] > p.cumsum(axis=1)[:, :2]).sum(axis=1)], p, q
+
+
+def test_classes_are_columns_with_a_colon_or_where_the_star_stands(tmp_path):
+    y, p, q = games()
+    colon = {"won": y} | {f"{n}:{k}": h[:, j] for n, h in (("Ada", p), ("Bo", q)) for j, k in enumerate("HDA")}
+    star = {"won": y} | {f"{n}_{k}%": h[:, j] for n, h in (("Ada", p), ("Bo", q)) for j, k in enumerate("HDA")}
+    for loss in ("square", "log"):
+        want = compare(y, {"Ada": p, "Bo": q}, classes=list("HDA"), loss=loss).to_dict()
+        for columns, names in ((colon, "Ada,Bo"), (star, "Ada_*%,Bo_*%")):
+            path = write(tmp_path / "games.csv", columns)
+            given = ("compare", path, "--outcome", "won", "--forecasts", names, "--classes", "H,D,A", "--loss", loss)
+            code, out, err = run(*given, "--json")
+            assert code == 0, err
+            found = json.loads(out)
+            assert found["pairs"][0]["difference"] == want["pairs"][0]["difference"]
+    code, out, _ = run("compare", path, "--outcome", "won", "--forecasts", "Ada_*%,Bo_*%", "--classes", "H,D,A")
+    assert code == 0 and "square loss, classes H, D, A, α = 0.05" in out
+    star["Bo_D%"][4] = 3.0
+    write(path, star)
+    code, _, err = run(*given)
+    assert code == 2 and f"{path}, line 6, column 'Bo_D%': 3.0 is not a probability" in err
+    star["Bo_D%"][4], star["won"][2] = 0.0, "X"
+    code, _, err = run("compare", write(path, star), *given[2:])
+    assert code == 2 and "line 4, column 'won': 'X' is not one of the classes H, D, A" in err
+
+
+def test_quantiles_intervals_and_counts(tmp_path):
+    rng = np.random.default_rng(2)
+    mean = rng.gamma(3.0, 2.0, 400).round(3)
+    y, other = rng.poisson(mean), np.full(400, 6.0)
+    low, high = np.maximum(mean - 4, 0).round(3), (mean + 4).round(3)
+    columns = {"n": y, "A": mean, "B": other, "A:low": low, "A:high": high, "B:low": other - 6, "B:high": other + 6}
+    path = write(tmp_path / "counts.csv", columns)
+    base = ("compare", path, "--outcome", "n", "--forecasts", "A,B", "--json")
+    both = {"A": np.stack([low, high], axis=1), "B": np.stack([other - 6, other + 6], axis=1)}
+    for given, forecasts, options in (
+        (("--loss", "poisson", "--bounds", "0,60"), {"A": mean, "B": other}, {"loss": "poisson", "bounds": (0, 60)}),
+        (("--loss", "pinball", "--quantile", "0.5"), {"A": mean, "B": other}, {"loss": "pinball", "quantile": 0.5}),
+        (("--loss", "winkler", "--coverage", "0.9"), both, {"loss": "winkler", "coverage": 0.9}),
+    ):
+        code, out, err = run(*base, *given)
+        assert code == 0, err
+        assert json.loads(out) == {"file": str(path), **compare(y, forecasts, **options).to_dict()}
+    given = ("calibrate", path, "--outcome", "n", "--forecast", "A,B", "--loss", "pinball", "--quantile", "0.5")
+    code, out, err = run(*given, "--chart", tmp_path / "out.svg")
+    assert code == 0 and "pinball loss, quantile 0.5" in out and "quantile of the outcomes" in out, err
+    assert "Evidence against calibration" in (tmp_path / "out.svg").read_text()
+    code, out, err = run("calibrate", path, "--outcome", "n", "--forecast", "A,B", "--loss", "poisson")
+    assert code == 0 and "Not tested for calibration: that needs --bounds LOW,HIGH" in out, err
+    given = ("calibrate", path, "--outcome", "n", "--forecast", "A", "--loss", "poisson", "--bounds", "0,60")
+    code, out, err = run(*given)
+    assert code == 0 and calibration_test(y, mean, loss="poisson", bounds=(0, 60)).words in out, err
+    code, _, err = run("calibrate", path, "--outcome", "n", "--forecast", "A", "--loss", "winkler")
+    assert code == 2 and "--loss winkler needs --coverage" in err
+
+
+# ---------------------------------------------------------------- missing and late outcomes
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "jsonl"])
+def test_missing_and_late_outcomes(tmp_path, data, form):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    y = data["rain"].astype(object)
+    y[[3, 7, 9]] = None
+    columns = {"day": [f"d{k}" for k in range(400)], "rain": y.tolist(), "a": data["ada"].tolist(), "b": [0.5] * 400}
+    path = tmp_path / f"weather.{form}"
+    if form == "parquet":
+        pq.write_table(pa.table(columns), path)
+    elif form == "jsonl":
+        rows = zip(*columns.values(), strict=True)
+        path.write_text("".join(json.dumps(dict(zip(columns, row, strict=True))) + "\n" for row in rows))
+    else:
+        write(path, columns | {"rain": ["NA" if v is None else v for v in y]})
+    base = ("compare", path, "--outcome", "rain", "--forecasts", "a,b")
+    code, out, err = run(*base)
+    assert code == 0, err
+    assert "397 rounds" in out and "3 rows have no outcome yet: forecast, counted and not scored" in out
+    code, out, err = run("calibrate", path, "--outcome", "rain", "--forecast", "a,b")
+    assert code == 0 and "3 rows have no outcome yet: not scored." in out, err
+    h = {"a": data["ada"], "b": np.full(400, 0.5)}
+    scores = Scores("ab").update(y.astype(float), h).bring([9, 3], [1, 0])
+    late = write(tmp_path / "late.csv", {"day": ["d9", "d3"], "row": [10, 4], "rain": [1, 0]})
+    for options in (("--id", "day"), ()):
+        code, out, err = run(*base, "--late", late, *options, "--json")
+        assert code == 0, err
+        assert json.loads(out) == {"file": str(path), **comparison(scores).to_dict()}
+    for row in (11, 10):
+        late.write_text(f"row,rain\n10,1\n{row},0\n")
+        code, _, err = run(*base, "--late", late)
+        want = f"{late}, line 3, column 'row': '{row}' is no row of {path} that waits for its outcome"
+        assert code == 2 and want in err
 
 
 def test_charts(file, tmp_path):
@@ -142,9 +254,16 @@ def test_charts(file, tmp_path):
         ({(1, "rain"): "2"}, (), "line 3, column 'rain': 2.0 must be 0 or 1"),
         ({(3, "w"): "-1"}, ("--weight", "w"), "line 5: weight -1.0 must be"),
         ({}, ("--weight", "wet"), "there is no column 'wet'"),
-        ({}, ("--loss", "brier"), "loss must be one of 'square', 'log', 'quadratic'; got 'brier'"),
+        (
+            {},
+            ("--loss", "brier"),
+            "'poisson', 'pinball', 'winkler'; got 'brier'",
+        ),
         ({}, ("--alpha", "2"), "alpha must lie between 0 and 1, got 2.0"),
         ({}, ("--chart", "out.pdf"), "a chart must end in .png, .svg, .html; got .pdf"),
+        ({}, ("--loss", "pinball"), "--loss pinball needs --quantile"),
+        ({}, ("--coverage", "0.9"), "--loss square takes no --coverage"),
+        ({}, ("--classes", "0,1"), "there is no column 'ada:0'"),
         ({}, ("--loss", "quadratic", "--bounds", "1"), "--bounds must be LOW,HIGH, two numbers; got '1'"),
     ],
 )

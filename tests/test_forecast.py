@@ -163,7 +163,6 @@ BAD = [
     ({"A": [0.1, math.nan, 0.3]}, [0, 1, 0], None, "row 1, column 'A': nan is not a probability"),
     ({"A": [0.1, 0.2, -1e-9]}, [0, 1, 0], None, "row 2, column 'A': -1e-09 is not"),
     ({"A": [0.1, 0.2, 0.3]}, [0, 1, 2], None, "row 2, column 'outcome': 2.0 must be 0 or 1"),
-    ({"A": [0.1, 0.2, 0.3]}, [0, 1, math.nan], None, "row 2, column 'outcome': nan must be 0 or 1"),
     ({"A": [0.1, 0.2]}, [0, 1, 1], None, "column 'A' has 2 rows, but there are 3 outcomes"),
     ({"A": ["0.1", "wet", "0.3"]}, [0, 1, 1], None, "row 1, column 'A': 'wet' is not a number"),
     ({"A": [0.1, 0.2, 0.3]}, [0, 1, 1], [1, -1, 1], "row 1: weight -1.0"),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 NONE, ALL = np.uint64(0), np.uint64(2**64 - 1)  # masks of the indices of weights: one weight for all, or one each
 LARGE = 1 << 17  # points from which a second thread is worth its cost
+SMALL = 1 << 11  # points below which digits cost more than comparisons
 
 
 @storable
@@ -204,19 +205,39 @@ def stable_order(z: Floats) -> tuple[NDArray[Any], bool]:
     _in_halves(lambda a, b: kernels.pack(z[a:b], least, shift, bits, a, packed[a:b]), m)
     half = m // 2
     if m >= LARGE and _threads() > 1:
-        _in_halves(lambda a, b: packed[a:b].sort(), m)
-        a, b, merged = packed[:half], packed[half:], np.empty(m, np.uint64)
+        halves = [packed[:half], packed[half:]]
+
+        def sort_half(k: int) -> None:
+            halves[k] = radix_sort(halves[k], index_bits)
+
+        in_two(sort_half, 2)
+        (a, b), merged = halves, np.empty(m, np.uint64)
         i = kernels.split_point(a, b, half)
         pair = ((a[:i], b[: half - i], merged[:half]), (a[i:], b[half - i :], merged[half:]))
         in_two(lambda k: kernels.merge(*pair[k]), 2)
         packed = merged
     else:
-        packed.sort()
+        packed = radix_sort(packed, index_bits)
     order: NDArray[Any] = np.empty(m, np.uint32 if m < 1 << 32 else np.int64)
     settled, strictly = kernels.unpack(packed, z, shift, bits, order)
     if settled:
         return order, strictly
     return np.argsort(z, kind="stable").astype(order.dtype), False  # many z share their leading bits and yet differ
+
+
+def radix_sort(a: NDArray[np.uint64], low: int) -> NDArray[np.uint64]:
+    """Return the numbers in ascending order, if they ascend where they have the same bits from `low` on; a is lost."""
+    if a.size < SMALL:
+        a.sort()
+        return a
+    digit = int(kernels.DIGIT)
+    counts, other = np.zeros((-(-(64 - low) // digit), 1 << digit), np.uint64), np.empty_like(a)
+    kernels.count_digits(a, np.uint64(low), counts)
+    for p, each in enumerate(counts):
+        if each.max() < a.size:
+            kernels.by_digit(a, np.uint64(low + p * digit), each, other)
+            a, other = other, a
+    return a
 
 
 def take(a: Floats, order: NDArray[Any]) -> Floats:

@@ -3,7 +3,7 @@
 from .density import learning_curves
 from .drawing import COLOURS, FONT, altair, check, save, styled
 from .echo import echo
-from .evidence import best, evidence, pair_evidence
+from .evidence import best, e_values, evidence, pair_evidence, watched
 from .forecast import diagram, diagrams, difference, differences, together
 from .plots import plot_link, plot_potential, plot_regret, plot_reliability, plot_weights
 
@@ -17,6 +17,7 @@ __all__ = [
     "diagrams",
     "difference",
     "differences",
+    "e_values",
     "echo",
     "evidence",
     "learning_curves",
@@ -29,4 +30,5 @@ __all__ = [
     "save",
     "styled",
     "together",
+    "watched",
 ]

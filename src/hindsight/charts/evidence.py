@@ -1,4 +1,4 @@
-"""Charts of evidence: e-values of pairs along the stream, and e-values against being the best."""
+"""Charts of evidence: e-values of pairs and against calibration along the stream, and against being the best."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from ..forecast.comparison import Finding
 from .drawing import COLOURS, altair
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..forecast.calibrated import CalibrationTest
     from ..forecast.comparison import Comparison
 
 GREY = "#57606a"
@@ -54,16 +57,58 @@ def pair_evidence(comparison: Comparison, pair: int = 0) -> Any:
     altair.LayerChart
         The chart.
     """
-    alt = altair()
     two, path = comparison.pairs[pair], comparison.path(pair)
     labels = [f"{two.first} is better", f"{two.second} is better"]
+    paths = {label: (path.rounds, e) for label, e in zip(labels, (path.log_first, path.log_second), strict=True)}
+    return e_values(paths, f"Evidence: {two.first} and {two.second}", comparison.alpha)
+
+
+def watched(tests: Mapping[str, CalibrationTest], alpha: float = 0.05) -> Any:
+    """Draw the e-values against "this forecaster is calibrated" after each round, one line per forecaster.
+
+    Parameters
+    ----------
+    tests : mapping of str to CalibrationTest
+        The tests by the names of the forecasters.
+    alpha : float, default 0.05
+        The dashed line is at 1/alpha.
+
+    Returns
+    -------
+    altair.LayerChart
+        The chart.
+    """
+    paths = {name: (test.rounds, test.log_e) for name, test in tests.items()}
+    return e_values(paths, "Evidence against calibration", alpha)
+
+
+def e_values(paths: Mapping[str, tuple[np.ndarray, np.ndarray]], title: str, alpha: float) -> Any:
+    """Draw e-values along the stream.
+
+    Parameters
+    ----------
+    paths : mapping of str to (ndarray of int, ndarray)
+        By the label of the line: numbers of rounds, and ln of the e-values there.
+    title : str
+        The title.
+    alpha : float
+        The dashed line is at 1/alpha.
+
+    Returns
+    -------
+    altair.LayerChart
+        The chart.
+    """
+    alt, labels = altair(), list(paths)
+    finite = [float(e) / math.log(10.0) for _, each in paths.values() for e in each if e < math.inf]
+    top = max(2.5, *finite) if finite else 2.5
     values: list[dict[str, Any]] = [
-        {"rounds": int(m), "e": max(FLOOR, float(e) / math.log(10.0)), "for": label}
-        for label, each in zip(labels, (path.log_first, path.log_second), strict=True)
-        for m, e in zip(path.rounds, each, strict=True)
+        {"rounds": int(m), "e": min(1.1 * top, max(FLOOR, float(e) / math.log(10.0))), "for": label}
+        for label, (rounds, each) in paths.items()
+        for m, e in zip(rounds, each, strict=True)
     ]
-    top = max(2.5, *(v["e"] for v in values))
-    last = int(max(2, path.rounds[-1]))
+    top = max(top, *(v["e"] for v in values))
+    last = max(2, *(int(rounds[-1]) for rounds, _ in paths.values()))
     x = alt.X(
         "rounds:Q",
         title="rounds",
@@ -76,27 +121,19 @@ def pair_evidence(comparison: Comparison, pair: int = 0) -> Any:
         scale=alt.Scale(domain=[FLOOR, top], nice=False),
         axis=alt.Axis(labelExpr="'1e' + format(datum.value, '~g')", tickCount=6, tickMinStep=1),
     )
+    colours = [COLOURS[k % len(COLOURS)] for k in range(len(labels))]
     colour = alt.Color(
         "for:N",
         title=None,
-        scale=alt.Scale(domain=labels, range=list(COLOURS[:2])),
+        scale=alt.Scale(domain=labels, range=colours),
         legend=alt.Legend(orient="bottom", symbolStrokeWidth=3, labelLimit=300),
     )
-    level = -math.log10(comparison.alpha)
+    level = -math.log10(alpha)
     rule = alt.Chart(alt.Data(values=[{"level": level}])).mark_rule(color=GREY, strokeDash=[4, 3]).encode(y="level:Q")
     lines = alt.Chart(alt.Data(values=values)).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)
-    note = (
-        f"dashed: {1.0 / comparison.alpha:,.4g}, ever reached by chance with probability {comparison.alpha:g} at most"
-    )
-    title = alt.Title(
-        f"Evidence: {two.first} and {two.second}",
-        subtitle=note,
-        anchor="start",
-        fontSize=13,
-        subtitleColor=GREY,
-        subtitleFontSize=11,
-    )
-    return alt.layer(rule, lines).properties(width=WIDTH, height=180, title=title)
+    note = f"dashed: {1.0 / alpha:,.4g}, ever reached by chance with probability {alpha:g} at most"
+    shown = alt.Title(title, subtitle=note, anchor="start", fontSize=13, subtitleColor=GREY, subtitleFontSize=11)
+    return alt.layer(rule, lines).properties(width=WIDTH, height=180, title=shown)
 
 
 def best(comparison: Comparison) -> Any:

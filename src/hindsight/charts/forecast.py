@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..forecast.comparison import Finding
+from ..forecast.scores import NUMERIC
 from ..formatting import _plain
 from .drawing import altair
-from .evidence import best, evidence
+from .evidence import best, evidence, watched
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ..forecast.calibrated import CalibrationTest
     from ..forecast.calibration import Band, Reliability
     from ..forecast.comparison import Comparison
 
@@ -98,8 +100,12 @@ def difference(comparison: Comparison, pair: int = 0) -> Any:
     return alt.layer(*layers).properties(width=360, height=220, title=title)
 
 
-def diagrams(found: Mapping[str, Reliability], bands: Sequence[Band | None] = ()) -> Any:
-    """Draw reliability diagrams side by side, three in a row.
+def diagrams(
+    found: Mapping[str, Reliability],
+    bands: Sequence[Band | None] = (),
+    tests: Mapping[str, CalibrationTest] | None = None,
+) -> Any:
+    """Draw reliability diagrams side by side, three in a row, and below them the evidence against calibration.
 
     Parameters
     ----------
@@ -107,17 +113,22 @@ def diagrams(found: Mapping[str, Reliability], bands: Sequence[Band | None] = ()
         The forecasters by name.
     bands : sequence of Band or None, default ()
         One per diagram, or empty for none.
+    tests : mapping of str to CalibrationTest or None, default None
+        What `hindsight.forecast.calibration_test` returned, by forecaster; None draws no evidence.
 
     Returns
     -------
-    altair.ConcatChart
+    altair.ConcatChart or altair.VConcatChart
         The chart.
     """
     alt = altair()
     each = list(bands) or [None] * len(found)
     parts = [diagram(name, one, band) for (name, one), band in zip(found.items(), each, strict=True)]
-    note = alt.Title(PARTS, orient="bottom", anchor="start", fontSize=11, fontWeight="normal", color=GREY)
-    return alt.concat(*parts, columns=3, spacing=30).properties(title=note)
+    quantiles = any(one.loss == "pinball" for one in found.values())
+    lines = [line.replace("mean outcome", "outcomes' quantile") for line in PARTS] if quantiles else PARTS
+    note = alt.Title(lines, orient="bottom", anchor="start", fontSize=11, fontWeight="normal", color=GREY)
+    above = alt.concat(*parts, columns=3, spacing=30).properties(title=note)
+    return above if tests is None else alt.vconcat(above, watched(tests), spacing=40)
 
 
 def diagram(name: str, found: Reliability, band: Band | None = None) -> Any:
@@ -138,7 +149,7 @@ def diagram(name: str, found: Reliability, band: Band | None = None) -> Any:
         The chart.
     """
     alt = altair()
-    if found.loss == "quadratic":
+    if found.loss in NUMERIC:
         low, high = float(found.forecast.min()), float(found.forecast.max())
         low, high = min(low, float(found.pools.value[0])), max(high, float(found.pools.value[-1]))
     else:

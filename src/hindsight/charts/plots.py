@@ -30,10 +30,10 @@ BANDS = ("consistency", "confidence", "none")
 
 
 def plot_regret(certificate: Certificate | Certificates) -> Any:
-    """Plot the mean loss of a run so far, that of the best fixed predictor in hindsight, and the guarantee.
+    """Plot the mean loss of a run so far, that of the comparator of its promise, and the guarantee.
 
-    The shaded area between the run and its comparator is the regret per round. A certificate keeps the run after 1, 2, 4,
-    ... rounds.
+    The shaded area between the run and its comparator is the regret per round. A certificate keeps the run after 1, 2,
+    4, ... rounds.
 
     Parameters
     ----------
@@ -63,10 +63,10 @@ def plot_regret(certificate: Certificate | Certificates) -> Any:
 
 
 def plot_potential(certificate: Certificate | Certificates) -> Any:
-    """Plot how far the weights were from the best fixed predictor: the potential that a proof follows down.
+    """Plot how far the weights were from the comparator: the potential that a proof follows down.
 
-    Each round that the run loses more than its comparator, the weights come closer to it; they cannot come closer than 0,
-    and so the regret is bounded.
+    Each round that the run loses more than its comparator, the weights come closer to it; they cannot come closer than
+    0, and so the regret is bounded.
 
     Parameters
     ----------

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
@@ -14,18 +17,36 @@ from .app import app, one_line_errors
 from .text import as_is, place_in_file, print_lines, print_title, split
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
 
-    from ..forecast import Band, Comparison, Interval, Reliability
+    from ..forecast import Band, CalibrationTest, Comparison, Interval, Reliability, Score, Scores
 
 FILE = typer.Argument(metavar="FILE", help="A table with a column of outcomes and one column per forecaster.")
 OUTCOME = typer.Option(
-    "--outcome", metavar="COLUMN", help="The column of the outcomes: 0 or 1; numbers with --loss quadratic."
+    "--outcome",
+    metavar="COLUMN",
+    help="The column of the outcomes: 0 or 1, a class, or a number, as the loss wants it. A row without an outcome is "
+    "counted and not scored.",
+)
+FORECASTS = typer.Option(
+    metavar="A,B,...",
+    help="The columns of the forecasters. With --classes x,y those named A:x and A:y, with --loss winkler A:low and "
+    "A:high; in columns named otherwise a star stands for the class: 'A_*' for A_x and A_y.",
 )
 WEIGHT = typer.Option(
     "--weight", metavar="COLUMN", help="The column with the importance of each row, fixed before its outcome."
 )
-LOSS = typer.Option("--loss", help="square (Brier), log, or quadratic for outcomes that are numbers.")
+LOSS = typer.Option(
+    "--loss",
+    help="square (Brier) or log for probabilities; for numbers: quadratic or poisson (counts) for means, pinball for "
+    "quantiles, winkler for intervals.",
+)
+BOUNDS = typer.Option(
+    "--bounds", metavar="LOW,HIGH", help="Where all outcomes lie that are numbers; needed for quadratic and poisson."
+)
+QUANTILE = typer.Option("--quantile", metavar="Q", help="pinball: which quantile is forecast, as 0.9.")
 CHART = typer.Option("--chart", metavar="PICTURE", help="Draw a chart: a path that ends in .png, .svg or .html.")
 JSON = typer.Option("--json", help="Print the result as JSON instead of tables.")
 FIXED = {"ranges": "Hoeffding", "bernstein": "empirical Bernstein", "mixture": "mixture"}
@@ -40,10 +61,29 @@ PARTS = (
 def compare(
     source: Annotated[str, FILE],
     outcome: Annotated[str, OUTCOME],
-    forecasts: Annotated[str, typer.Option(metavar="A,B,...", help="The columns of the forecasters.")],
+    forecasts: Annotated[str, FORECASTS],
     weight: Annotated[str | None, WEIGHT] = None,
     loss: Annotated[str, LOSS] = "square",
-    bounds: Annotated[str | None, typer.Option(metavar="LOW,HIGH", help="quadratic: where all outcomes lie.")] = None,
+    bounds: Annotated[str | None, BOUNDS] = None,
+    quantile: Annotated[float | None, QUANTILE] = None,
+    coverage: Annotated[
+        float | None, typer.Option(help="winkler: the probability that the intervals are to hold, as 0.9.")
+    ] = None,
+    classes: Annotated[
+        str | None, typer.Option(metavar="X,Y,...", help="The classes that outcomes are labels of, for square and log.")
+    ] = None,
+    late: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="A table with outcomes that came later, in the order in which they came."),
+    ] = None,
+    row_id: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            metavar="COLUMN",
+            help="The column that says in both files which row is which; without it --late has a column 'row', from 1.",
+        ),
+    ] = None,
     alpha: Annotated[
         float, typer.Option(help="All intervals of one kind hold together, except with this probability.")
     ] = 0.05,
@@ -55,7 +95,7 @@ def compare(
     ] = "mixture",
     horizon: Annotated[
         float | None,
-        typer.Option(help="Rounds that confidence sequences and e-values are tuned for, named in advance.  [1000]"),
+        typer.Option(help="Rounds that intervals and e-values are tuned for, named in advance.  [1000]"),
     ] = None,
     lag: Annotated[int, typer.Option(help="How many rounds ahead forecasts were made; 1 is the next round.")] = 1,
     chart: Annotated[str | None, CHART] = None,
@@ -71,9 +111,9 @@ def compare(
         from ..training.outputs import check_outputs
 
         check_outputs({"chart": chart}, source)
-        _compare(
-            source, outcome, split(forecasts), weight, loss, bounds, (alpha, anytime, by, horizon, lag), chart, as_json
-        )
+        score = declared(loss, bounds, quantile, coverage, classes)
+        table = Table(source, outcome, split(forecasts), weight, score, late, row_id)
+        _compare(table, (alpha, anytime, by, horizon, lag), chart, as_json)
 
 
 @app.command()
@@ -83,6 +123,8 @@ def calibrate(
     forecast: Annotated[str, typer.Option(metavar="A[,B,...]", help="The column of the forecast, or several.")],
     weight: Annotated[str | None, WEIGHT] = None,
     loss: Annotated[str, LOSS] = "square",
+    bounds: Annotated[str | None, BOUNDS] = None,
+    quantile: Annotated[float | None, QUANTILE] = None,
     band: Annotated[str, typer.Option(help="The band of the chart: consistency, confidence or none.")] = "consistency",
     level: Annotated[float, typer.Option(help="The fraction of the resampled fits inside the band.")] = 0.9,
     resamples: Annotated[int, typer.Option(help="The number of resampled fits.")] = 1000,
@@ -90,49 +132,82 @@ def calibrate(
     chart: Annotated[str | None, CHART] = None,
     as_json: Annotated[bool, JSON] = False,
 ) -> None:
-    """How well forecasts are calibrated: mean loss = miscalibration − discrimination + uncertainty.
+    """How well forecasts are calibrated: mean loss = miscalibration − discrimination + uncertainty, and a test.
 
-    Forecasts are recalibrated by isotonic regression, equal ones together. --chart draws reliability diagrams.
+    Forecasts are recalibrated by isotonic regression, equal ones together. The e-value against "this forecaster is
+    calibrated" holds whenever you look: rows are in the order of time, and each forecast knew the earlier outcomes.
+    --chart draws reliability diagrams, and the e-value along the stream.
     """
     with one_line_errors():
         from ..training.outputs import check_outputs
 
         check_outputs({"chart": chart}, source)
-        _calibrate(source, outcome, split(forecast), weight, loss, (band, level, resamples, seed), chart, as_json)
+        score = declared(loss, bounds, quantile)
+        table = Table(source, outcome, split(forecast), weight, score)
+        _calibrate(table, (band, level, resamples, seed), chart, as_json)
 
 
 def _compare(
-    source: str,
-    outcome: str,
-    names: list[str],
-    weight: str | None,
-    loss: str,
-    bounds: str | None,
-    judging: tuple[float, bool, str, float | None, int],
-    chart: str | None,
-    as_json: bool,
+    table: Table, judging: tuple[float, bool, str, float | None, int], chart: str | None, as_json: bool
 ) -> None:
     from .. import charts
     from ..forecast import LaggedScores, Scores, comparison
 
     if chart is not None:
         charts.check(chart)
-    limits = None if bounds is None else pair_of_numbers(bounds)
     alpha, anytime, by, horizon, lag = judging
-    scores = Scores(names, loss, bounds=limits)
+    options = {k: getattr(table.score, k) for k in ("bounds", "quantile", "coverage", "classes")}
+    names = [shown_name(name) for name in table.names]
+    scores = Scores(names, table.score.loss, **options)
     if lag != 1:
-        scores = LaggedScores(names, loss, bounds=limits, lag=lag)
-    y, given, c = read(source, outcome, names, weight, scores.score)
-    found = comparison(scores.update(y, given, c), alpha=alpha, anytime=anytime, by=by, horizon=horizon)
+        scores = LaggedScores(names, table.score.loss, lag=lag, **options)
+    y, given, c, ids = read(table)
+    scores.update(labelled(y, table.score), given, c, ids)
+    if table.late is not None:
+        bring(table, scores, y, ids)
+    found = comparison(scores, alpha=alpha, anytime=anytime, by=by, horizon=horizon)
     if chart is not None:
-        charts.save(picture(found, y, given, c, scores.score), chart)
+        charts.save(picture(found, y, given, c, table.score), chart)
     if as_json:
-        print(json.dumps({"file": source, **found.to_dict()}, indent=2, ensure_ascii=False))
+        print(json.dumps({"file": table.source, **found.to_dict()}, indent=2, ensure_ascii=False))
         return
-    declared = f", bounds {bounds or 'not declared'}" if loss == "quadratic" else ""
-    if lag > 1:
-        declared += f", forecasts {lag} rounds ahead"
-    show(source, f"outcome {outcome!r}, weight {weight or 'none'}, {loss} loss{declared}, α = {alpha:g}", found)
+    also = f", forecasts {lag} rounds ahead" if lag > 1 else ""
+    show(table.source, f"{table.settings()}{also}, α = {alpha:g}", found)
+
+
+def labelled(y: np.ndarray, score: Score) -> Any:
+    """Outcomes as `Scores` takes them: the labels of classes, which `read` has turned into indices."""
+    import numpy as np
+
+    if score.classes is None:
+        return y
+    labels = np.array([*score.parts, ""])
+    return labels[np.where(np.isnan(y), -1, y).astype(np.int64)]
+
+
+def bring(table: Table, scores: Scores, y: np.ndarray, ids: Any) -> None:
+    """Bring the outcomes that came later to the scores, and write them to `y`."""
+    import numpy as np
+
+    from ..forecast.scores import label_text as as_text
+    from ..forecast.scores import numbers
+
+    key = table.row_id or "row"
+    found = read_columns_of(table.late or "", [key, table.outcome])
+    with named_place(table.late or "", table):
+        late = table.score.outcomes(found[table.outcome], table.outcome)
+        keys = found[key]
+        if table.row_id is None:
+            keys = numbers(keys, key) - 1.0
+    left = set(scores.waiting)
+    for t, value in enumerate(keys.tolist()):
+        if value not in left:
+            where = f"{place_in_file(table.late or '', t)}, column {key!r}: {as_text(found[key][t].item())!r}"
+            raise ValueError(f"{where} is no row of {table.source} that waits for its outcome")
+        left.remove(value)
+    scores.bring(keys, labelled(late, table.score))
+    places = {k: t for t, k in enumerate(range(y.size) if ids is None else np.asarray(ids).tolist())}
+    y[[places[k] for k in keys.tolist()]] = late
 
 
 def picture(found: Comparison, y: Any, given: dict[str, Any], c: Any, score: Any) -> Any:
@@ -140,7 +215,7 @@ def picture(found: Comparison, y: Any, given: dict[str, Any], c: Any, score: Any
     from .. import charts
     from ..forecast import reliability
 
-    if score.loss == "quadratic":
+    if score.parts or score.loss not in ("square", "log"):
         return charts.together(found)
     each = {name: reliability(y, h, c, loss=score.loss) for name, h in given.items()}
     return charts.together(found, each, [one.band() for one in each.values()])
@@ -192,80 +267,178 @@ def half_width(difference: float, interval: Interval | None) -> str:
     return "VOID" if interval is None else f"± {max(interval.high - difference, difference - interval.low):.4g}"
 
 
-def _calibrate(
-    source: str,
-    outcome: str,
-    names: list[str],
-    weight: str | None,
-    loss: str,
-    bands: tuple[str, float, int, int],
-    chart: str | None,
-    as_json: bool,
-) -> None:
+def _calibrate(table: Table, bands: tuple[str, float, int, int], chart: str | None, as_json: bool) -> None:
     from .. import charts
-    from ..forecast import Score, reliability
+    from ..forecast import calibration_test, reliability
+    from ..forecast.scores import NUMERIC
     from ..validation import choice
 
     kind, level, resamples, seed = bands
     choice("--band", kind, ("consistency", "confidence", "none"))
     if chart is not None:
         charts.check(chart)
-    score = Score(loss)
-    y, given, c = read(source, outcome, names, weight, score)
-    each = {name: reliability(y, h, c, loss=loss) for name, h in given.items()}
+    score = table.score
+    if score.loss == "winkler":
+        raise OptionError("loss", "winkler is calibrated end by end: take --loss pinball --quantile Q for each end")
+    y, given, c, _ = read(table)
+    options: dict[str, Any] = {"loss": score.loss, "quantile": score.quantile}
+    each = {name: reliability(y, h, c, **options) for name, h in given.items()}
+    tests = None
+    if not score.missing:
+        tests = {name: calibration_test(y, h, c, bounds=score.bounds, **options) for name, h in given.items()}
     if chart is not None:
-        wanted = kind != "none" and loss != "quadratic"
+        wanted = kind != "none" and score.loss not in NUMERIC
         made: list[Band | None] = [
             one.band(kind, level=level, resamples=resamples, seed=seed) if wanted else None for one in each.values()
         ]
-        charts.save(charts.diagrams(each, made), chart)
+        charts.save(charts.diagrams(each, made, tests), chart)
     if as_json:
-        found = {name: one.to_dict() for name, one in each.items()}
-        print(json.dumps({"file": source, "forecasts": found}, indent=2, ensure_ascii=False))
+        found = {
+            name: one.to_dict() | {"test": None if tests is None else tests[name].to_dict()}
+            for name, one in each.items()
+        }
+        print(json.dumps({"file": table.source, "forecasts": found}, indent=2, ensure_ascii=False))
         return
-    settings = f"outcome {outcome!r}, weight {weight or 'none'}, {loss} loss"
-    if chart is not None:
+    settings = table.settings()
+    if chart is not None and score.loss not in NUMERIC:
         settings += f", band {kind}, level {level:g}, {resamples:,} resamples, seed {seed}"
-    show_calibration(source, settings, each)
+    show_calibration(table.source, settings, each, tests)
 
 
-def show_calibration(source: str, settings: str, each: dict[str, Reliability]) -> None:
-    """Print the decompositions, one row per forecast."""
+def show_calibration(
+    source: str, settings: str, each: dict[str, Reliability], tests: dict[str, CalibrationTest] | None
+) -> None:
+    """Print the decompositions, and the evidence against calibration below them."""
+    from ..forecast.scores import waiting_words
+
     console, first = Console(), next(iter(each.values()))
-    print_title(console, source, f"{first.rounds:,} rounds, mean outcome {first.mean:.6g}")
+    print_title(console, source, f"{first.rounds:,} rounds, {first.centre} {first.mean:.6g}")
     print_lines(console, [f"  {settings}", ""])
     grid = Grid("forecast", box=None)
-    for column in ("mean loss", "= miscalibration", "− discrimination", "+ uncertainty", "levels"):
+    for column in ("mean loss", "= MCB", "− DSC", "+ UNC", "levels"):
         grid.add_column(column, justify="right")
     for name, one in each.items():
         parts = (one.score, one.miscalibration, one.discrimination, one.uncertainty)
         grid.add_row(as_is(name), *(f"{part:.6g}" for part in parts), f"{one.pools.value.size:,}")
     console.print(grid)
-    print_lines(console, ["", *PARTS])
+    quantiles = first.loss == "pinball"
+    lines = [line.replace("the mean outcome", "the outcomes' quantile") for line in PARTS] if quantiles else [*PARTS]
+    if first.waiting:
+        lines.append(f"{waiting_words(first.waiting)} not scored.")
+    if tests is None:
+        lines.append("Not tested for calibration: that needs --bounds LOW,HIGH, between which all outcomes lie.")
+    else:
+        lines += ["", *(f"{name}: {test.words}" for name, test in tests.items())]
+        lines += next(iter(tests.values())).lines()[1:]
+    print_lines(console, ["", *lines])
 
 
 # ---------------------------------------------------------------- reading
 
 
-def read(
-    source: str, outcome: str, names: list[str], weight: str | None, score: Any
-) -> tuple[np.ndarray, dict[str, np.ndarray], np.ndarray | None]:
-    """Outcomes, forecasts and weights of a file, checked; an error names the file, the line, the column, the value."""
-    from ..errors import RowError
+class Table(NamedTuple):
+    """A file of forecasts, and what its columns are."""
+
+    source: str
+    outcome: str
+    names: list[str]
+    weight: str | None
+    score: Score
+    late: str | None = None
+    row_id: str | None = None
+
+    def settings(self) -> str:
+        """What was asked for, in words."""
+        score = self.score
+        out = f"outcome {self.outcome!r}, weight {self.weight or 'none'}, {score.loss} loss"
+        if score.quantile is not None:
+            out += f", quantile {score.quantile:g}"
+        if score.coverage is not None:
+            out += f", coverage {score.coverage:g}"
+        if score.classes is not None:
+            out += f", classes {', '.join(score.parts)}"
+        if score.bounds is not None:
+            out += f", bounds {score.bounds[0]:g},{score.bounds[1]:g}"
+        return out + (", bounds not declared" if score.missing else "")
+
+
+def declared(
+    loss: str, bounds: str | None, quantile: float | None, coverage: float | None = None, classes: str | None = None
+) -> Score:
+    """The loss and what was declared for it; an error names the options."""
+    from ..forecast import Score
+
+    limits = None if bounds is None else pair_of_numbers(bounds)
+    try:
+        return Score(loss, limits, quantile, coverage, None if classes is None else tuple(split(classes)))
+    except ValueError as error:
+        text = re.sub(r"loss='(\w+)'", r"--loss \1", str(error))
+        raise ValueError(re.sub(r"(needs|takes no) (\w+)$", r"\1 --\2", text)) from None
+
+
+def column_of(name: str, part: str) -> str:
+    """The column of one number of a forecast: where the star stands, otherwise after a colon."""
+    return name.replace("*", part) if "*" in name else f"{name}:{part}"
+
+
+def shown_name(name: str) -> str:
+    """What a forecaster is called: the columns' name without the star and the sign before it."""
+    return name.replace("*", "").strip(" :_.-") or name if "*" in name else name
+
+
+def read(table: Table) -> tuple[np.ndarray, dict[str, np.ndarray], np.ndarray | None, Any]:
+    """Outcomes, forecasts, weights and ids of a file, checked; an error names the file, line, column and value."""
+    import numpy as np
+
     from ..forecast.scores import numbers, weights
+
+    parts = table.score.parts
+    columns = {name: [column_of(name, part) for part in parts] or [name] for name in table.names}
+    wanted = [table.outcome, *itertools.chain(*columns.values())]
+    wanted += [name for name in (table.weight, table.row_id) if name is not None]
+    found = read_columns_of(table.source, wanted, [table.outcome])
+    with named_place(table.source, table):
+        y = table.score.outcomes(emptied(found[table.outcome], table.score), table.outcome, missing=True)
+        given = {}
+        for name, each in columns.items():
+            values = np.stack([numbers(found[column], column) for column in each], axis=1)
+            given[shown_name(name)] = table.score.forecasts(values if parts else values[:, 0], shown_name(name))
+        c = None if table.weight is None else weights(numbers(found[table.weight], table.weight), y.size)
+    return y, given, c, None if table.row_id is None else found[table.row_id]
+
+
+def read_columns_of(source: str, names: list[str], missing: list[str] | None = None) -> dict[str, np.ndarray]:
+    """Columns of a file, of which some may have rows without a value."""
     from ..sources import read_columns
 
-    table = read_columns(source, [outcome, *names, *([] if weight is None else [weight])])
+    return read_columns(source, names, missing or [])
+
+
+def emptied(values: np.ndarray, score: Score) -> np.ndarray:
+    """Outcomes in which every text that stands for a missing one is the same: NaN, or an empty label."""
+    import numpy as np
+
+    from ..sources.columns import MISSING_TEXTS
+
+    if values.dtype.kind != "U":
+        return values
+    texts = [text for text in MISSING_TEXTS if text not in score.parts]
+    return np.where(np.isin(values, texts), "" if score.classes is not None else "nan", values)
+
+
+@contextmanager
+def named_place(source: str, table: Table) -> Iterator[None]:
+    """Name the file, the line and the column in errors of rows, and options in place of arguments."""
+    from ..errors import RowError
+
     try:
-        y = score.outcomes(table[outcome], outcome)
-        given = {name: score.forecasts(table[name], name) for name in names}
-        c = None if weight is None else weights(numbers(table[weight], weight), y.size)
+        yield
     except RowError as error:
-        message = error.message.replace(
-            "loss='quadratic'", "--loss quadratic --bounds LOW,HIGH, as 0,1 for half points"
-        )
-        raise ValueError(f"{place_in_file(source, error.row)}{message}") from None
-    return y, given, c
+        text = error.message.replace("loss='quadratic'", "--loss quadratic --bounds LOW,HIGH, as 0,1 for half points")
+        for name in table.names:
+            for part in table.score.parts:
+                text = text.replace(repr(f"{shown_name(name)}:{part}"), repr(column_of(name, part)))
+        raise ValueError(f"{place_in_file(source, error.row)}{text}") from None
 
 
 def pair_of_numbers(text: str) -> tuple[float, float]:

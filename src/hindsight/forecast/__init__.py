@@ -1,6 +1,7 @@
 """Score, compare and calibrate forecasts without knowing the true probabilities."""
 
 from .auc import Auc, auc
+from .calibrated import CalibrationTest, calibration_test
 from .calibration import Band, Reliability, reliability
 from .comparison import BestSet, Choice, Comparison, Finding, Pair, compare, comparison
 from .evidence import Evidence
@@ -15,6 +16,7 @@ __all__ = [
     "Auc",
     "Band",
     "BestSet",
+    "CalibrationTest",
     "Choice",
     "Comparison",
     "Evidence",
@@ -28,6 +30,7 @@ __all__ = [
     "Score",
     "Scores",
     "auc",
+    "calibration_test",
     "compare",
     "compare_learners",
     "comparison",

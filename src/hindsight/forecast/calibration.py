@@ -7,7 +7,8 @@ outcome as an uninformative forecast,
     mean loss = miscalibration - discrimination + uncertainty
 
 where miscalibration = loss(forecast) - loss(recalibrated), discrimination = loss(mean outcome) - loss(recalibrated) and
-uncertainty = loss(mean outcome); the first two are never negative (Dimitriadis, Gneiting and Jordan, 2021).
+uncertainty = loss(mean outcome); the first two are never negative (Dimitriadis, Gneiting and Jordan, 2021). For a
+quantile the isotonic fit is that of the quantile, and the uninformative forecast the quantile of all outcomes.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ import numpy as np
 
 from ..batch.isotonic import Pools, isotonic
 from ..formatting import _plain
+from ..kernels.isotonic import square_parts
 from ..validation import choice
+from .quantiles import isotonic_quantile
+from .quantiles import quantile as quantile_of
 from .resample import resampled
-from .scores import Score, open_unit, same_length, some_weight, weights
+from .scores import NUMERIC, Score, open_unit, same_length, some_weight, waiting_words, weights
 
 BLOCK = 16384  # rows
 POINTS = 512  # largest number of forecasts at which a band is computed
@@ -67,19 +71,22 @@ class Reliability:
     Attributes
     ----------
     loss : str
-        The loss: "square", "log" or "quadratic".
+        The loss, as in `Score`.
     rounds : int
-        Number of rows with a weight above 0.
+        Number of rows with an outcome and a weight above 0.
+    waiting : int
+        Number of rows that have no outcome yet.
     score : float
         Mean loss = miscalibration - discrimination + uncertainty.
     miscalibration, discrimination, uncertainty : float
         The three terms.
     mean : float
-        The mean outcome.
+        The best constant forecast: the mean outcome, or for a quantile that of the outcomes.
     recalibrated : ndarray of shape (n_rows,)
         The recalibrated forecast of each row.
     pools : Pools
-        The levels of the fit: from `pools.left` to `pools.right` in forecasts the mean outcome is `pools.value`.
+        The levels of the fit: from `pools.left` to `pools.right` in forecasts the mean outcome (or the quantile of the
+        outcomes) is `pools.value`.
     forecast : ndarray of shape (n_rows,)
         The forecasts as given.
     weight : ndarray of shape (n_rows,) or None
@@ -88,6 +95,7 @@ class Reliability:
 
     loss: str
     rounds: int
+    waiting: int
     score: float
     miscalibration: float
     discrimination: float
@@ -120,10 +128,10 @@ class Reliability:
         Raises
         ------
         ValueError
-            For the quadratic loss, whose outcomes have no known distribution.
+            For losses of numbers, which have no known distribution.
         """
         choice("kind", kind, KINDS)
-        if self.loss == "quadratic":
+        if self.loss in NUMERIC:
             raise ValueError("bands need outcomes 0 and 1; there is no distribution to draw other numbers from")
         open_unit("level", level)
         for name, value in (("resamples", resamples), ("seed", seed)):
@@ -144,8 +152,14 @@ class Reliability:
         return [
             f"mean {self.loss} loss {self.score:.6g} = miscalibration {self.miscalibration:.6g}"
             f" - discrimination {self.discrimination:.6g} + uncertainty {self.uncertainty:.6g}",
-            f"{self.rounds:,} rounds, mean outcome {self.mean:.6g}, {self.pools.value.size:,} levels",
+            f"{self.rounds:,} rounds, {self.centre} {self.mean:.6g}, {self.pools.value.size:,} levels",
+            *([f"{waiting_words(self.waiting)} not scored"] if self.waiting else []),
         ]
+
+    @property
+    def centre(self) -> str:
+        """What `mean` is, in words."""
+        return "quantile of the outcomes" if self.loss == "pinball" else "mean outcome"
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -154,11 +168,19 @@ class Reliability:
         """The decomposition and the levels as plain numbers, for JSON; None is infinite."""
         numbers = ("score", "miscalibration", "discrimination", "uncertainty", "mean")
         levels = {k: getattr(self.pools, k).tolist() for k in ("left", "right", "value", "weight", "count")}
-        out = {"loss": self.loss, "rounds": self.rounds, **{k: getattr(self, k) for k in numbers}, "pools": levels}
+        out = {
+            "loss": self.loss,
+            "rounds": self.rounds,
+            "waiting": self.waiting,
+            **{k: getattr(self, k) for k in numbers},
+            "pools": levels,
+        }
         return dict(_plain(out))
 
 
-def reliability(outcomes: Any, forecast: Any, weight: Any = None, *, loss: str = "square") -> Reliability:
+def reliability(
+    outcomes: Any, forecast: Any, weight: Any = None, *, loss: str = "square", quantile: float | None = None
+) -> Reliability:
     """Recalibrate a forecast and decompose its mean loss.
 
     Equal forecasts share one level, whatever the order of the rows.
@@ -166,13 +188,16 @@ def reliability(outcomes: Any, forecast: Any, weight: Any = None, *, loss: str =
     Parameters
     ----------
     outcomes : array-like of shape (n_rows,)
-        0 and 1; for the quadratic loss any numbers.
+        0 and 1; for the quadratic, Poisson and pinball losses numbers. NaN is an outcome that is missing: its row is
+        not scored.
     forecast : array-like of shape (n_rows,)
         The forecasts.
     weight : array-like of shape (n_rows,) or None, default None
         Importance of each row; None is 1.
-    loss : {"square", "log", "quadratic"}, default "square"
-        As in `Score`. A log loss may be infinite, and the miscalibration with it.
+    loss : {"square", "log", "quadratic", "poisson", "pinball"}, default "square"
+        As in `Score`. A log or Poisson loss may be infinite, and the miscalibration with it.
+    quantile : float or None, default None
+        For the pinball loss: which quantile is forecast.
 
     Returns
     -------
@@ -181,7 +206,7 @@ def reliability(outcomes: Any, forecast: Any, weight: Any = None, *, loss: str =
 
     References
     ----------
-    Dimitriadis, Gneiting and Jordan (2021), docs/bibliography.md.
+    Dimitriadis, Gneiting and Jordan (2021); Gneiting and Resin (2023). See docs/bibliography.md.
 
     Examples
     --------
@@ -191,16 +216,45 @@ def reliability(outcomes: Any, forecast: Any, weight: Any = None, *, loss: str =
     >>> print(found.lines()[0])
     mean square loss 0.15625 = miscalibration 0.03125 - discrimination 0.125 + uncertainty 0.25
     """
-    score = Score(loss)
-    y, h = score.outcomes(outcomes), score.forecasts(forecast, "forecast")
+    if loss == "winkler":
+        raise ValueError("an interval is calibrated end by end: take loss='pinball' and the quantile that each end is")
+    score = Score(loss, quantile=quantile)
+    y, h = score.outcomes(outcomes, missing=True), score.forecasts(forecast, "forecast")
     same_length(h, y.size, "forecast")
     c = None if weight is None else weights(weight, y.size)
+    y, c, waiting = without_missing(y, c)
     some_weight(np.ones(min(y.size, 1)) if c is None else c)
-    found = isotonic(h, y, c)
-    fit, pools = found.fit, found.pools
-    mean = float(y.mean() if c is None else c @ y / c.sum())
-    if loss != "quadratic":
+    if quantile is None:
+        found = isotonic(h, y, c)
+        fit, pools = found.fit, found.pools
+        mean = float(y.mean() if c is None else c @ y / c.sum())
+    else:
+        fit, pools = isotonic_quantile(h, y, c, quantile)
+        mean = quantile_of(y, c, quantile)
+    if loss not in NUMERIC:
         mean = min(1.0, mean)  # rounding could put it above
+    rounds, total = (y.size, y.size) if c is None else (np.count_nonzero(c), c.sum())
+    value, miscalibration, discrimination, uncertainty = (p / total for p in decomposed(score, y, h, fit, mean, c))
+    parts = (value, miscalibration, discrimination, uncertainty)
+    return Reliability(loss, int(rounds), waiting, *parts, mean, fit, pools, h, c)
+
+
+def without_missing(y: np.ndarray, c: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None, int]:
+    """Rows without an outcome as rows of weight 0, and how many of them had a weight."""
+    missing = np.isnan(y)
+    if not missing.any():
+        return y, c, 0
+    weighed = np.ones(y.size) if c is None else c
+    waiting = int(np.count_nonzero(missing & (weighed > 0.0)))
+    return np.where(missing, 0.0, y), np.where(missing, 0.0, weighed), waiting
+
+
+def decomposed(
+    score: Score, y: np.ndarray, h: np.ndarray, fit: np.ndarray, mean: float, c: np.ndarray | None
+) -> list[float]:
+    """Weighted sums of the loss, of the miscalibration, the discrimination and the uncertainty."""
+    if score.loss in ("square", "quadratic"):
+        return list(square_parts(y, h, fit, mean, np.ones(y.size) if c is None else c))
     parts = np.zeros(4)
     for first in range(0, y.size, BLOCK):  # a block's losses stay in cache
         part: Any = slice(first, first + BLOCK)
@@ -211,6 +265,4 @@ def reliability(outcomes: Any, forecast: Any, weight: Any = None, *, loss: str =
         )
         for k, each in enumerate((lost, lost - best, least - best, least)):
             parts[k] += each.sum() if c is None else c[part] @ each
-    rounds, total = (y.size, y.size) if c is None else (np.count_nonzero(c), c.sum())
-    value, miscalibration, discrimination, uncertainty = (parts / total).tolist()
-    return Reliability(loss, int(rounds), value, miscalibration, discrimination, uncertainty, mean, fit, pools, h, c)
+    return list(parts.tolist())

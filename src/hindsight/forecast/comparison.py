@@ -23,10 +23,12 @@ from .evidence import Evidence, averaged, evidence, log_e_values, shown
 from .intervals import HORIZON, Interval, Intervals, Promise, stacked
 from .lagged import LaggedScores
 from .mixtures import KINDS
-from .scores import columns, open_unit
+from .scores import Score, columns, open_unit, waiting_words
 from .stream import Scores
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .stream import Totals
 
 
@@ -157,11 +159,13 @@ class Comparison:
     names : tuple of str
         Names of the forecasters.
     loss : str
-        The loss: "square", "log" or "quadratic".
+        The loss, as in `Score`.
     rounds : int
-        Number of rows with a weight above 0.
+        Number of rows with an outcome and a weight above 0.
+    waiting : int
+        Number of rows that were forecast and have no outcome yet.
     weight : float
-        The sum of their weights.
+        The sum of the weights of the rounds.
     alpha : float
         All intervals of one kind hold at once with probability 1 - alpha.
     by : str
@@ -169,7 +173,7 @@ class Comparison:
     anytime : bool
         Whether findings rest on a confidence sequence.
     horizon : float
-        The number of rounds that confidence sequences and e-processes are tuned for.
+        The number of rounds that intervals, confidence sequences and e-processes are tuned for.
     means : dict of str to float
         Mean loss of each forecaster.
     pairs : tuple of Pair
@@ -189,6 +193,7 @@ class Comparison:
     names: tuple[str, ...]
     loss: str
     rounds: int
+    waiting: int
     weight: float
     alpha: float
     by: str
@@ -234,6 +239,8 @@ class Comparison:
         lines.append(self.choice.words)
         if self.best is not None and len(self.names) > 2:
             lines.append(f"among the best, by the evidence: {', '.join(self.best.by_evidence) or 'none'}")
+        if self.waiting:
+            lines.append(f"{waiting_words(self.waiting)} forecast, counted and not scored")
         return lines + [f"  {MARK[need.met]} {need.text}" for need in self.assumptions]
 
     def __str__(self) -> str:
@@ -252,7 +259,7 @@ class Comparison:
             for p in self.pairs
         ]
         out = {
-            **{k: getattr(self, k) for k in ("loss", "rounds", "weight", "alpha", "anytime", "horizon")},
+            **{k: getattr(self, k) for k in ("loss", "rounds", "waiting", "weight", "alpha", "anytime", "horizon")},
             "verdict_by": self.by,
             "estimand": ESTIMAND,
             "mean_losses": self.means,
@@ -274,6 +281,9 @@ def compare(
     *,
     loss: str = "square",
     bounds: tuple[float, float] | None = None,
+    quantile: float | None = None,
+    coverage: float | None = None,
+    classes: Sequence[Any] | None = None,
     alpha: float = 0.05,
     anytime: bool = False,
     by: str = "mixture",
@@ -285,15 +295,23 @@ def compare(
     Parameters
     ----------
     outcomes : array-like of shape (n_rounds,)
-        0 and 1; for the quadratic loss any numbers.
+        0 and 1, the labels of `classes`, or numbers, as the loss wants them. NaN is an outcome that is missing: its row
+        is counted and not scored.
     forecasts : mapping, dataframe, array-like of shape (n_rounds, n_forecasters) or list of columns
-        At least two forecasters, one column each. Each forecast was fixed before its outcome.
+        At least two forecasters, one column each. Each forecast was fixed before its outcome. With `classes`, or for
+        intervals, a forecast is a row of numbers: a 2-D array under its name, or columns ``A:rain``, ``A:sun``, or
+        ``A:low``, ``A:high``.
     weight : array-like of shape (n_rounds,) or None, default None
         Importance of each row, fixed before its outcome; None is 1.
-    loss : {"square", "log", "quadratic"}, default "square"
+    loss : {"square", "log", "quadratic", "poisson", "pinball", "winkler"}, default "square"
         As in `Score`.
     bounds : (float, float) or None, default None
-        Quadratic loss: all outcomes lie between these. Without them the finding is VOID.
+        All outcomes, if they are numbers, lie between these. Without them the finding is VOID for the quadratic and
+        Poisson losses.
+    quantile, coverage : float or None, default None
+        Which quantile is forecast (pinball), and the probability that intervals are to hold (Winkler).
+    classes : sequence or None, default None
+        The labels of the classes (square and log losses).
     alpha : float, default 0.05
         All intervals of one kind hold at once with probability 1 - alpha.
     anytime : bool, default False
@@ -302,8 +320,8 @@ def compare(
     by : {"mixture", "ranges", "bernstein"}, default "mixture"
         The kind of interval that findings rest on, chosen in advance; see `Intervals`.
     horizon : float or None, default None
-        The number of rounds for which confidence sequences and e-processes are tuned, chosen in advance. They hold at
-        every number of rounds, and are a little wider far from this one. None is 1,000.
+        The number of rounds for which intervals, confidence sequences and e-processes are tuned, chosen in advance.
+        They hold at every number of rounds, and are a little wider far from this one. None is 1,000.
     lag : int, default 1
         How many rounds ahead forecasts were made. Each of the `lag` interleaved streams has an equal share of alpha,
         and their half-widths add up; the e-value is the mean of theirs.
@@ -326,10 +344,11 @@ def compare(
     >>> print(compare(y, {"A": p, "B": 0.5 + 0 * p}, anytime=True).pairs[0].words)
     A is closer to the truth than B: difference 0.08675 in [0.06961, 0.1027], valid at every time
     """
-    given = columns(forecasts)
-    empty = Scores(list(given), loss, bounds=bounds)
+    declared = {"bounds": bounds, "quantile": quantile, "coverage": coverage, "classes": classes}
+    given = columns(forecasts, parts=Score(loss, **declared).parts)  # type: ignore[arg-type]  # checked by it
+    empty = Scores(list(given), loss, **declared)
     if lag != 1:
-        empty = LaggedScores(list(given), loss, bounds=bounds, lag=lag)
+        empty = LaggedScores(list(given), loss, lag=lag, **declared)
     scores = empty.update(outcomes, given, weight)
     return comparison(scores, alpha=alpha, anytime=anytime, by=by, horizon=horizon)
 
@@ -365,7 +384,7 @@ def comparison(
     means, points = scores.means, tuple(scores.streams())
     share = alpha / len(scores.pairs)
     sequence = Promise(share, ahead, True)
-    at_one_time = Promise(share, scores.rounds, False).intervals(points[-1])
+    at_one_time = Promise(share, ahead, False).intervals(points[-1])
     at_every_time = sequence.intervals(points[-1])
     paths = log_e_values(stacked(points), max(1.0, ahead / len(points[0])))  # times, streams, pairs
     when = "valid at every time" if anytime else f"at {scores.rounds:,} rounds fixed in advance"
@@ -376,7 +395,7 @@ def comparison(
         difference = sum(float(part.differences[k]) for part in points[-1]) / sum(part.weight for part in points[-1])
         if scores.infinite[i] or scores.infinite[j]:
             difference = 0.0 if identical else means[first] - means[second]
-        lost = "" if identical else void or (UNBOUNDED if scores.unbounded[k] else "")
+        lost = "" if identical else void or (scores.score.unbounded if scores.unbounded[k] else "")
         fixed, always = (None, None) if lost else (at_one_time[k], at_every_time[k])
         interval = getattr(always if anytime else fixed, by, None)
         finding, words = verdict(first, second, difference, interval, identical, lost, when)
@@ -386,6 +405,7 @@ def comparison(
         tuple(scores.names),
         scores.score.loss,
         scores.rounds,
+        len(scores.waiting),
         sum(part.weight for part in points[-1]),
         alpha,
         by,
@@ -399,9 +419,6 @@ def comparison(
         sequence,
         points,
     )
-
-
-UNBOUNDED = "a forecast of exactly 0 or 1 can have an infinite log loss, so the difference has no known range"
 
 
 def best_set(scores: Scores, pairs: list[Pair], paths: tuple[np.ndarray, np.ndarray], alpha: float) -> BestSet | None:
@@ -473,9 +490,11 @@ def assumptions(scores: Scores, pairs: list[Pair], void: str, anytime: bool, by:
         low, high = scores.score.bounds
         needs.append(Assumption(f"all outcomes lie in the declared [{low:g}, {high:g}]", True))
     elif any(pair.finding is Finding.VOID for pair in pairs):
-        needs.append(Assumption(UNBOUNDED, False))
+        needs.append(Assumption(scores.score.unbounded, False))
     else:
-        needs.append(Assumption("outcomes are 0 or 1, so each difference has a range known before its outcome", True))
+        needs.append(Assumption(scores.score.ranges, True))
+    if scores.waiting:
+        needs.append(Assumption("which outcomes are missing does not depend on what they are", None))
     if scores.weighted:
         needs.append(Assumption("each weight was fixed before its outcome", None))
     return tuple(needs)

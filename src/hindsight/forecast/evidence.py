@@ -97,6 +97,8 @@ def shown(log_e: float) -> str:
     >>> shown(math.log(20.0)), shown(5000.0)
     ('20', '1e2171')
     """
+    if log_e == math.inf:
+        return "infinite"
     if abs(log_e) < 600.0:
         return f"{math.exp(log_e):.3g}"
     return f"1e{math.floor(log_e / math.log(10.0))}"

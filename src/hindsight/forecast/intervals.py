@@ -1,4 +1,10 @@
-"""Intervals for the estimand of each pair, from the sums of a stream: three kinds, at one time and at every time."""
+"""Intervals for the estimand of each pair, from the sums of a stream: three kinds, at one time and at every time.
+
+Hoeffding's interval at one time is narrower than the normal mixture, which holds at every time, and assumes for it that
+forecasts do not react to outcomes. The other two kinds assume nothing of the sort, and are the same at one time and at
+every time: forecasters who agree from some moment on keep the difference of their losses where it is, so that what
+holds at one time for all forecasters holds at every moment at which they may stop.
+"""
 
 from __future__ import annotations
 

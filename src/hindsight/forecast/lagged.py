@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .scores import columns, same_length, weights
 from .stream import Scores, Totals
 
 if TYPE_CHECKING:
@@ -24,43 +23,54 @@ class LaggedScores(Scores):
 
     Parameters
     ----------
-    names, loss, bounds
+    names, loss, **declared
         As in `Scores`.
     lag : int, default 1
         How many rounds ahead forecasts were made; 1 is the next round.
     """
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        loss: str = "square",
-        *,
-        bounds: tuple[float, float] | None = None,
-        lag: int = 1,
-    ) -> None:
-        super().__init__(names, loss, bounds=bounds)
+    def __init__(self, names: Sequence[str], loss: str = "square", *, lag: int = 1, **declared: Any) -> None:
+        super().__init__(names, loss, **declared)
         if not isinstance(lag, (int, np.integer)) or isinstance(lag, bool) or lag < 1:
             raise ValueError(f"lag must be a whole number, at least 1; got {lag!r}")
-        self.parts = [Scores(names, loss, bounds=bounds) for _ in range(lag)]
+        self.parts = [Scores(names, loss, **declared) for _ in range(lag)]
         self.by_stream: list[tuple[Totals, ...]] = []
 
-    def update(self, outcomes: Any, forecasts: Any, weight: Any = None) -> Self:
+    def update(self, outcomes: Any, forecasts: Any, weight: Any = None, ids: Any = None) -> Self:
         """Add rows, as `Scores.update` does; on an error nothing has changed."""
-        y = self.score.outcomes(outcomes)
-        given = {k: self.score.forecasts(v, k) for k, v in columns(forecasts, self.names).items()}
-        for name, h in given.items():
-            same_length(h, y.size, name)
-        c, lag, start = weights(weight, y.size), len(self.parts), self.rows
-        super().update(y, given, c)
+        y, made, c = self._checked(outcomes, forecasts, weight)
+        start = self.rows
+        super().update(outcomes, forecasts, weight, ids)
         a = 0
         while a < y.size:
             b = min(y.size, max(a + 1, math.ceil((start + a) * STEP) - start))
-            for r, part in enumerate(self.parts):
-                rows = slice(a + (r - start - a) % lag, b, lag)
-                part.update(y[rows], {k: h[rows] for k, h in given.items()}, c[rows])
-            self.by_stream.append(tuple(part.totals() for part in self.parts))
+            self._share(np.arange(start + a, start + b), y[a:b], [h[a:b] for h in made], c[a:b])
             a = b
         return self
+
+    def bring(self, ids: Any, outcomes: Any) -> Self:
+        """Bring outcomes that were missing, as `Scores.bring` does."""
+        y, keys = self.score.outcomes(outcomes), np.asarray(ids).tolist()
+        found = [self.waiting[key] for key in keys if key in self.waiting]
+        super().bring(ids, outcomes)
+        if found:
+            made = [np.array([row.forecasts[k] for row in found]) for k in range(len(self.names))]
+            self._share(np.array([row.row for row in found]), y, made, np.array([row.weight for row in found]))
+        return self
+
+    def _share(self, rows: np.ndarray, y: np.ndarray, made: list[np.ndarray], c: np.ndarray) -> None:
+        """Add rows whose outcomes are known to the streams they belong to."""
+        for r, part in enumerate(self.parts):
+            mine = np.flatnonzero((rows % len(self.parts) == r) & ~np.isnan(y))
+            given = dict(zip(self.names, (h[mine] for h in made), strict=True))
+            part.update(self._outcomes(y[mine]), given, c[mine])
+        self.by_stream.append(tuple(part.totals() for part in self.parts))
+
+    def _outcomes(self, y: np.ndarray) -> Any:
+        """Outcomes as they are given, where classes have become indices."""
+        if self.score.classes is None:
+            return y
+        return np.array([str(label) for label in self.score.classes], np.str_)[y.astype(np.int64)]
 
     def streams(self) -> list[tuple[Totals, ...]]:
         """The sums of every stream at ever longer steps, from where some row had a weight."""

@@ -14,91 +14,261 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from scipy.special import xlogy
 
 from ..errors import RowError
 from ..validation import check_weights, choice, number
 
-LOSSES = ("square", "log", "quadratic")
+LOSSES = ("square", "log", "quadratic", "poisson", "pinball", "winkler")
+NUMERIC = LOSSES[2:]  # losses of outcomes that are any numbers
+NEEDS_BOUNDS = ("quadratic", "poisson")
+SUM = 0.01  # how far from 1 the probabilities of the classes may add up, as those that were rounded do
 
 
 @dataclass(frozen=True)
 class Score:
-    """A loss, and the declared ranges that bound it.
+    """A loss, and what must be declared for it.
 
     Parameters
     ----------
-    loss : {"square", "log", "quadratic"}, default "square"
-        "square" is (h - y)^2 for outcomes 0 and 1 (the Brier score); "log" is -ln of the probability given to the
-        outcome; "quadratic" is (h - y)^2 for outcomes that are any numbers.
+    loss : {"square", "log", "quadratic", "poisson", "pinball", "winkler"}, default "square"
+        "square" is (h - y)^2 for outcomes 0 and 1 (the Brier score), and with `classes` the sum of that over the
+        classes; "log" is -ln of the probability given to the outcome. For outcomes that are any numbers and forecasts
+        of their mean, "quadratic" is (h - y)^2 and "poisson" the Poisson deviance 2 (y ln(y/h) - y + h), for counts.
+        "pinball" is the loss of a quantile, max(q (y - h), (q - 1) (y - h)), and "winkler" that of an interval [l, u],
+        u - l + 2/(1 - coverage) times the distance of y from it.
     bounds : (float, float) or None, default None
-        For the quadratic loss: every outcome lies between these two, whatever the forecasts are.
+        Every outcome lies between these two, whatever the forecasts are. Differences of quadratic and Poisson losses
+        have no known range without them; those of pinball and Winkler losses may be narrower with them.
+    quantile : float or None, default None
+        For the pinball loss: which quantile is forecast, between 0 and 1.
+    coverage : float or None, default None
+        For the Winkler loss: the probability with which a calibrated interval holds the outcome, as much being left
+        out on either side.
+    classes : sequence or None, default None
+        For the square and log losses: the labels of K >= 2 classes. A forecast is then K probabilities in their order,
+        which add up to 1, or to within 0.01 of it where they were rounded; they are scored as they are.
 
     References
     ----------
-    Brier (1950); Gneiting and Raftery (2007). See docs/bibliography.md.
+    Brier (1950); Winkler (1972); Gneiting and Raftery (2007). See docs/bibliography.md.
 
     Examples
     --------
-    >>> Score("quadratic", bounds=(0, 10)).corners(np.array([4.0]))
-    array([[16., 36.]])
+    >>> Score("quadratic", bounds=(0, 10)).corners(np.array([[4.0]]))
+    array([[[16., 36.]]])
     """
 
     loss: str = "square"
     bounds: tuple[float, float] | None = None
+    quantile: float | None = None
+    coverage: float | None = None
+    classes: tuple[Any, ...] | None = None
 
     def __post_init__(self) -> None:
         choice("loss", self.loss, LOSSES)
+        for name, losses in (("quantile", ("pinball",)), ("coverage", ("winkler",))):
+            value = getattr(self, name)
+            if (value is not None) != (self.loss in losses):
+                verb = "needs" if value is None else "takes no"
+                raise ValueError(f"loss={self.loss!r} {verb} {name}")
+            if value is not None:
+                object.__setattr__(self, name, open_unit(name, value))
         if self.bounds is not None:
-            if self.loss != "quadratic":
-                raise ValueError(f"bounds belong to loss='quadratic', not to {self.loss!r}")
+            if self.loss not in NUMERIC:
+                raise ValueError(f"bounds belong to loss='quadratic' and others of numbers, not to {self.loss!r}")
             low, high = (number("bounds", b) for b in _two(self.bounds))
             if not low < high:
                 raise ValueError(f"bounds must be (low, high) with low < high, got {self.bounds!r}")
+            if self.loss == "poisson" and low < 0.0:
+                raise ValueError(f"loss='poisson' is for outcomes from 0 on, but the bounds are {self.bounds!r}")
             object.__setattr__(self, "bounds", (low, high))
+        if self.classes is not None:
+            if self.loss in NUMERIC:
+                raise ValueError(f"classes belong to loss='square' and 'log', not to {self.loss!r}")
+            given = tuple(self.classes)
+            if len(given) < 2 or len(set(map(str, given))) < len(given):
+                raise ValueError(f"classes must be at least two, and all different; got {list(given)}")
+            object.__setattr__(self, "classes", given)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of the numbers that a forecast consists of; none where it is a single number."""
+        if self.loss == "winkler":
+            return ("low", "high")
+        return tuple(str(label) for label in self.classes or ())
 
     @property
     def missing(self) -> str:
         """What must still be declared for differences of losses to have a known range; empty if nothing."""
-        if self.loss == "quadratic" and self.bounds is None:
-            return "quadratic losses are unbounded: declare bounds (low, high) of the outcomes"
+        if self.loss in NEEDS_BOUNDS and self.bounds is None:
+            return f"{self.loss} losses are unbounded: declare bounds (low, high) of the outcomes"
         return ""
 
-    def corners(self, h: np.ndarray) -> np.ndarray:
-        """The losses at outcomes between which a difference of two losses has its extremes, one column per outcome.
+    @property
+    def unbounded(self) -> str:
+        """Why a difference can have no known range although all was declared."""
+        if self.loss == "poisson":
+            return "a forecast of exactly 0 can have an infinite Poisson loss, so the difference has no known range"
+        return "a forecast of exactly 0 or 1 can have an infinite log loss, so the difference has no known range"
 
-        For outcomes 0 and 1 these are all the outcomes. A difference of two quadratic losses is linear in the outcome,
-        so its extremes are at the bounds; without bounds the losses are NaN.
+    @property
+    def ranges(self) -> str:
+        """Why each difference has a range known before its outcome, where no bounds are declared."""
+        if self.loss in NUMERIC:
+            return f"a difference of {self.loss} losses has a range known before its outcome, whatever that is"
+        which = "one of the declared classes" if self.classes else "0 or 1"
+        return f"outcomes are {which}, so each difference has a range known before its outcome"
+
+    def corners(self, h: np.ndarray) -> np.ndarray:
+        """Losses at outcomes among which the difference of any two forecasters has its extremes, one column each.
+
+        Up to a number that is the same for every forecaster of a row. For outcomes 0 and 1 and for classes these are
+        all the outcomes. A difference of two quadratic or Poisson losses is linear in the outcome, so its extremes are
+        at the bounds; without bounds the losses are NaN. A difference of two pinball losses is monotone in the outcome
+        and constant beyond both forecasts, so its extremes are at the bounds, or without them at both infinities. One
+        of two Winkler losses is linear between the ends of the intervals and constant beyond, so its extremes are at
+        those ends, moved into the bounds.
+
+        Parameters
+        ----------
+        h : ndarray of shape (n_rows, n_forecasters) or (n_rows, n_forecasters, n_parts)
+            The forecasts.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_forecasters, n_outcomes)
+            The losses.
         """
+        if self.classes is not None:
+            return self._of_classes(h)
         if self.loss == "log":
             with np.errstate(divide="ignore"):
                 return 0.0 - np.log(np.stack([1.0 - h, h], axis=-1))
-        ends = (0.0, 1.0) if self.loss == "square" else self.bounds or (math.nan, math.nan)
-        return np.square(h[..., None] - np.array(ends))
+        if self.loss == "winkler":
+            knots = h.reshape(len(h), 1, -1)
+            return self._winkler(knots if self.bounds is None else np.clip(knots, *self.bounds), h[:, :, None, :])
+        ends = (0.0, 1.0) if self.loss == "square" else self.bounds
+        if ends is None and self.quantile is not None:
+            return np.stack([(1.0 - self.quantile) * h, -self.quantile * h], axis=-1)
+        at = np.array(ends or (math.nan, math.nan))
+        if self.loss == "poisson":
+            return 2.0 * (h[..., None] - xlogy(at, h[..., None]))
+        return self.rounds(at, h[..., None])
 
-    def outcomes(self, values: Any, name: str = "outcome") -> np.ndarray:
-        """Check outcomes and convert them to float64; errors name the column `name`."""
-        y = numbers(values, name)
-        if self.loss == "quadratic":
-            _refuse(~np.isfinite(y), y, name, "must be finite")
-        else:
+    def _of_classes(self, h: np.ndarray) -> np.ndarray:
+        """The loss of each class as the outcome."""
+        if self.loss == "log":
+            with np.errstate(divide="ignore"):
+                return 0.0 - np.log(h)
+        return np.square(h).sum(axis=-1, keepdims=True) - 2.0 * h + 1.0
+
+    def _winkler(self, y: np.ndarray, h: np.ndarray) -> np.ndarray:
+        low, high = h[..., 0], h[..., 1]
+        out = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
+        return (high - low) + 2.0 / (1.0 - (self.coverage or 0.0)) * out
+
+    def outcomes(self, values: Any, name: str = "outcome", *, missing: bool = False) -> np.ndarray:
+        """Check outcomes and convert them to float64; errors name the column `name`.
+
+        Classes become their indices. With `missing` an outcome may be NaN, which stays NaN; of classes also None and
+        the empty text.
+        """
+        y = numbers(values, name) if self.classes is None else self._indices(values, name, missing)
+        known = ~np.isnan(y) if missing else True
+        if self.loss in NUMERIC:
+            _refuse(known & ~np.isfinite(y), y, name, "must be finite")
+            if self.loss == "poisson":
+                _refuse(known & (y < 0.0), y, name, "must be at least 0 for the Poisson loss")
+        elif self.classes is None:
             hint = "; numbers want loss='quadratic'" if self.loss == "square" else ""
-            _refuse((y != 0.0) & (y != 1.0), y, name, f"must be 0 or 1{hint}")
+            _refuse(known & (y != 0.0) & (y != 1.0), y, name, f"must be 0 or 1{hint}")
+        return y
+
+    def _indices(self, values: Any, name: str, missing: bool) -> np.ndarray:
+        """The index of each outcome among the classes, whose labels may be text or numbers."""
+        given = np.asarray(values)
+        if given.ndim != 1:
+            raise ValueError(f"column {name!r} must have one dimension, got shape {given.shape}")
+        if given.dtype.kind == "O":
+            given = np.array([label_text(value) for value in given.tolist()], np.str_)
+        labels = [label_text(label) for label in self.classes or ()]
+        if given.dtype.kind in "biuf":
+            known: list[Any] = [float(label) if is_number(label) else math.nan for label in labels]
+            empty = np.isnan(given.astype(np.float64))
+        else:
+            known, empty = labels, np.isin(given, ("", "nan", "None"))
+        y = np.full(given.size, math.nan)
+        for k, label in enumerate(known):
+            y[given == label] = k
+        strange = np.isnan(y) & ~(empty & missing)
+        if strange.any():
+            row = int(strange.argmax())
+            among = ", ".join(self.parts)
+            raise RowError(
+                row, f", column {name!r}: {label_text(given[row].item())!r} is not one of the classes {among}"
+            )
         return y
 
     def forecasts(self, values: Any, name: str) -> np.ndarray:
         """Check forecasts and convert them to float64; errors name the column `name`."""
+        if self.parts:
+            return self._many(values, name)
         h = numbers(values, name)
-        if self.loss == "quadratic":
+        if self.loss == "poisson":
+            _refuse(~((h >= 0.0) & (h < math.inf)), h, name, "is not the mean of counts: it must be at least 0")
+        elif self.loss in NUMERIC:
             _refuse(~np.isfinite(h), h, name, "must be finite")
         else:
             _refuse(~((h >= 0.0) & (h <= 1.0)), h, name, "is not a probability: it must lie in [0, 1]")
         return h
 
+    def _many(self, values: Any, name: str) -> np.ndarray:
+        """Forecasts of several numbers each: the probabilities of classes, or the ends of an interval."""
+        given, parts = np.asarray(values), self.parts
+        if given.ndim != 2 or given.shape[1] != len(parts):
+            wanted = f"{len(parts)} numbers in each row ({', '.join(parts)})"
+            raise ValueError(f"column {name!r} must have {wanted}, got shape {given.shape}")
+        h = np.stack([numbers(given[:, k], f"{name}:{part}") for k, part in enumerate(parts)], axis=1)
+        if self.loss == "winkler":
+            for k, part in enumerate(parts):
+                _refuse(~np.isfinite(h[:, k]), h[:, k], f"{name}:{part}", "must be finite")
+            _refuse(h[:, 0] > h[:, 1], h[:, 0], f"{name}:low", "is above the high end of the interval")
+            return h
+        for k, part in enumerate(parts):
+            bad = ~((h[:, k] >= 0.0) & (h[:, k] <= 1.0))
+            _refuse(bad, h[:, k], f"{name}:{part}", "is not a probability: it must lie in [0, 1]")
+        total = h.sum(axis=1)
+        _refuse(
+            np.abs(total - 1.0) > SUM + 1e-9,
+            total,
+            name,
+            f"is the sum of the probabilities, which must be 1 (±{SUM:g})",
+        )
+        return h
+
     def rounds(self, y: np.ndarray, h: np.ndarray) -> np.ndarray:
-        """The loss of every round; a log loss may be infinite."""
+        """The loss of every round; a log or Poisson loss may be infinite.
+
+        Parameters
+        ----------
+        y : ndarray
+            The outcomes; of classes their indices.
+        h : ndarray
+            The forecasts, of a shape that `y` can be broadcast to; those of several numbers have an axis more.
+        """
+        if self.classes is not None:
+            at = np.broadcast_to(y, h.shape[:-1])[..., None].astype(np.int64)
+            return np.take_along_axis(self._of_classes(h), at, axis=-1)[..., 0]
         if self.loss == "log":
             with np.errstate(divide="ignore"):
                 return 0.0 - np.log(np.where(y == 1.0, h, 1.0 - h))
+        if self.loss == "winkler":
+            return self._winkler(y, h)
+        if self.loss == "poisson":
+            return 2.0 * (xlogy(y, y) - xlogy(y, h) - y + h)
+        if self.loss == "pinball":
+            return np.maximum((self.quantile or 0.0) * (y - h), ((self.quantile or 0.0) - 1.0) * (y - h))
         return np.square(h - y)
 
     def outside(self, y: np.ndarray) -> np.ndarray:
@@ -106,6 +276,13 @@ class Score:
         if self.bounds is None:
             return np.zeros(y.shape, bool)
         return ~((y >= self.bounds[0]) & (y <= self.bounds[1]))
+
+
+def label_text(value: Any) -> str:
+    """A label as text; a whole number without its decimal point."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
 
 
 def numbers(values: Any, name: str) -> np.ndarray:
@@ -204,15 +381,17 @@ def quadratic_loss(outcomes: Any, forecast: Any) -> np.ndarray:
     return losses(outcomes, forecast, "quadratic")
 
 
-def losses(outcomes: Any, forecast: Any, loss: str = "square") -> np.ndarray:
+def losses(outcomes: Any, forecast: Any, loss: str = "square", **declared: Any) -> np.ndarray:
     """The loss of every round.
 
     Parameters
     ----------
     outcomes, forecast : array-like of shape (n_rounds,)
-        The outcomes and the forecasts.
-    loss : {"square", "log", "quadratic"}, default "square"
+        The outcomes and the forecasts; with classes or for intervals a forecast is a row of numbers.
+    loss : str, default "square"
         As in `Score`.
+    **declared
+        `quantile`, `coverage` or `classes`, as in `Score`.
 
     Returns
     -------
@@ -223,14 +402,18 @@ def losses(outcomes: Any, forecast: Any, loss: str = "square") -> np.ndarray:
     --------
     >>> losses([1, 0], [1, 0.5], "log").round(3)
     array([0.   , 0.693])
+    >>> losses(["sun", "rain"], [[0.2, 0.8], [0.5, 0.5]], classes=["rain", "sun"]).round(3)
+    array([0.08, 0.5 ])
+    >>> losses([12, 3], [[5, 10], [2, 4]], "winkler", coverage=0.8)
+    array([25.,  2.])
     """
-    score = Score(loss)
+    score = Score(loss, **declared)
     y, h = score.outcomes(outcomes), score.forecasts(forecast, "forecast")
     same_length(h, y.size, "forecast")
     return score.rounds(y, h)
 
 
-def mean_loss(outcomes: Any, forecast: Any, weight: Any = None, loss: str = "square") -> float:
+def mean_loss(outcomes: Any, forecast: Any, weight: Any = None, loss: str = "square", **declared: Any) -> float:
     """The mean loss, Sigma c loss / Sigma c with weights c.
 
     Parameters
@@ -239,8 +422,10 @@ def mean_loss(outcomes: Any, forecast: Any, weight: Any = None, loss: str = "squ
         The outcomes and the forecasts.
     weight : array-like of shape (n_rounds,) or None, default None
         Importance of each row; None is 1.
-    loss : {"square", "log", "quadratic"}, default "square"
+    loss : str, default "square"
         As in `Score`.
+    **declared
+        `quantile`, `coverage` or `classes`, as in `Score`.
 
     Returns
     -------
@@ -252,39 +437,61 @@ def mean_loss(outcomes: Any, forecast: Any, weight: Any = None, loss: str = "squ
     >>> mean_loss([1, 0], [0.75, 0.5], weight=[3, 1])
     0.109375
     """
-    each = losses(outcomes, forecast, loss)
+    each = losses(outcomes, forecast, loss, **declared)
     c = weights(weight, each.size)
     some_weight(c)
     each, c = each[c > 0.0], c[c > 0.0]
     return math.fsum(c * each) / math.fsum(c) if np.isfinite(each).all() else math.inf
 
 
-def columns(forecasts: Any, names: list[str] | None = None) -> dict[str, Any]:
-    """The forecasts by name, from a mapping, a dataframe, a 2-D array with one column per forecaster, or a list.
+def columns(forecasts: Any, names: list[str] | None = None, parts: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The forecasts by name, from a mapping, a dataframe, an array with one column per forecaster, or a list.
 
-    `names` are the names of the columns where they have none, and those to select where they have.
+    `names` are the names of the columns where they have none, and those to select where they have. A forecast of
+    several `parts` is a 2-D array under its name, or one column for each part, with names as ``A:part``.
     """
     frame = nw.from_native(forecasts, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         forecasts = {name: frame[name].to_numpy() for name in frame.columns}
     if isinstance(forecasts, Mapping):
-        found = {str(name): values for name, values in forecasts.items()}
+        found = put_together({str(name): values for name, values in forecasts.items()}, parts)
         lost = [name for name in names or [] if name not in found]
         if lost:
             raise ValueError(f"there is no forecast {lost[0]!r} (there are: {', '.join(found)})")
         return found if names is None else {name: found[name] for name in names}
-    parts = list(forecasts.T) if isinstance(forecasts, np.ndarray) and forecasts.ndim == 2 else list(forecasts)
+    is_table = isinstance(forecasts, np.ndarray) and forecasts.ndim >= 2
+    each = list(np.moveaxis(forecasts, 1, 0)) if is_table else list(forecasts)
     if names is None:
-        names = [f"forecast {k}" for k in range(len(parts))]
-    if len(parts) != len(names):
-        raise ValueError(f"{len(parts)} columns of forecasts were given, but there are {len(names)} forecasters")
-    return dict(zip(names, parts, strict=True))
+        names = [f"forecast {k}" for k in range(len(each))]
+    if len(each) != len(names):
+        raise ValueError(f"{len(each)} columns of forecasts were given, but there are {len(names)} forecasters")
+    return dict(zip(names, each, strict=True))
+
+
+def put_together(found: dict[str, Any], parts: tuple[str, ...]) -> dict[str, Any]:
+    """Columns ``A:part`` as one 2-D array under ``A``, where every part is there; the others as they are."""
+    last = f":{parts[0]}" if parts else ""
+    out: dict[str, Any] = {}
+    for name, values in found.items():
+        stem = name.removesuffix(last)
+        each = [f"{stem}:{part}" for part in parts]
+        if last and name.endswith(last) and all(column in found for column in each):
+            out[stem] = np.stack([np.asarray(found[column]) for column in each], axis=1)
+        else:
+            out[name] = values
+    taken = {f"{stem}:{part}" for stem in out for part in parts}
+    return {name: values for name, values in out.items() if name not in taken}
 
 
 def some_weight(c: np.ndarray) -> None:
     """Raise an error if no weight is above 0."""
     if not c.any():
         raise ValueError("there is no row with a weight above 0")
+
+
+def waiting_words(count: int) -> str:
+    """How many rows have no outcome yet, as the beginning of a sentence."""
+    return "1 row has no outcome yet:" if count == 1 else f"{count:,} rows have no outcome yet:"
 
 
 def open_unit(name: str, value: Any) -> float:
@@ -296,8 +503,8 @@ def open_unit(name: str, value: Any) -> float:
 
 def same_length(values: np.ndarray, rows: int, name: str) -> None:
     """Raise an error if a column is not as long as the outcomes."""
-    if values.size != rows:
-        raise ValueError(f"column {name!r} has {values.size} rows, but there are {rows} outcomes")
+    if len(values) != rows:
+        raise ValueError(f"column {name!r} has {len(values)} rows, but there are {rows} outcomes")
 
 
 def _refuse(bad: np.ndarray, values: np.ndarray, name: str, why: str) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 GROWTH = 1.02  # from one point of the path to the next, once there are a hundred
+ROUNDING = 1e-15  # a range that is smaller than this part of the losses is their rounding error, and taken for 0
 BLOCK = 8192  # rows whose losses are held at a time
 # The sums of a pair: c d, its lowest and highest values; and, in units of the first range above 0 so that nothing
 # underflows, V, (c d - g)^2, and the latter times R^j for either side.
@@ -38,7 +39,8 @@ def tally(losses, corners, c, sums, reach, first, unbounded):  # type: ignore[no
     """Add rounds to the sums: c, c loss of each forecaster, and those of each pair.
 
     A term is c d, with d the difference of two losses; the guess at it is c times the mean difference so far, moved
-    into the range that the term must lie in. A range that is not finite marks the pair, and is left out.
+    into the range that the term must lie in. A range that is not finite marks the pair, and is left out; one that is no
+    more than rounding is 0.
     """
     k, ends = losses.shape[1], corners.shape[2]
     for t in range(c.size):
@@ -49,12 +51,16 @@ def tally(losses, corners, c, sums, reach, first, unbounded):  # type: ignore[no
             if losses[t, i] < math.inf:
                 add(sums, 1 + i, c[t] * losses[t, i])
             for j in range(i + 1, k):
-                low, high = math.inf, -math.inf
+                low, high, size = math.inf, -math.inf, 0.0
                 for q in range(ends):
                     one, two = corners[t, i, q], corners[t, j, q]
                     d = 0.0 if one == two else c[t] * (one - two)
                     low = d if not d >= low else low
                     high = d if not d <= high else high
+                    if one != two:
+                        size = max(size, abs(one), abs(two))
+                if size < math.inf and high - low <= ROUNDING * size * c[t]:
+                    low = high = 0.5 * (low + high)
                 if not high - low < math.inf:
                     unbounded[pair] = True
                     d = c[t] * (losses[t, i] - losses[t, j])
@@ -88,6 +94,27 @@ def tally(losses, corners, c, sums, reach, first, unbounded):  # type: ignore[no
                     reach[pair, 0] = max(reach[pair, 0], up)
                     reach[pair, 1] = max(reach[pair, 1], down)
                 pair += 1
+
+
+class Waiting(NamedTuple):
+    """A row whose outcome is not known yet.
+
+    Attributes
+    ----------
+    row : int
+        Its number, from 0.
+    named : bool
+        Whether it was given an id; otherwise its number is its id.
+    forecasts : tuple of ndarray
+        What each forecaster said.
+    weight : float
+        Its importance.
+    """
+
+    row: int
+    named: bool
+    forecasts: tuple[np.ndarray, ...]
+    weight: float
 
 
 class Totals(NamedTuple):
@@ -134,16 +161,17 @@ class Scores:
 
     The numbers do not depend, to the bit, on how the rows are cut into chunks. ``a + b`` are the scores of a's rounds
     followed by b's; there the guesses that empirical Bernstein rests on begin anew with b, which is as valid. Rows of
-    weight 0 are not rounds.
+    weight 0 are not rounds. A row whose outcome is missing (NaN) waits: it is counted, and becomes a round when `bring`
+    brings the outcome.
 
     Parameters
     ----------
     names : sequence of str
         Names of the forecasters.
-    loss : {"square", "log", "quadratic"}, default "square"
+    loss : str, default "square"
         As in `Score`.
-    bounds : (float, float) or None, default None
-        As in `Score`.
+    **declared
+        `bounds`, `quantile`, `coverage` or `classes`, as in `Score`.
 
     Attributes
     ----------
@@ -161,6 +189,8 @@ class Scores:
         Number of infinite log losses, which the sums leave out.
     broken : str
         The first outcome outside the declared bounds, in words; empty if there is none.
+    waiting : dict
+        The rows whose outcomes are missing, by their ids.
 
     Examples
     --------
@@ -169,13 +199,11 @@ class Scores:
     {'A': 0.145, 'B': 0.25}
     """
 
-    def __init__(
-        self, names: Sequence[str], loss: str = "square", *, bounds: tuple[float, float] | None = None
-    ) -> None:
+    def __init__(self, names: Sequence[str], loss: str = "square", **declared: Any) -> None:
         self.names = [str(name) for name in names]
         if not self.names or len(set(self.names)) < len(self.names):
             raise ValueError(f"names must be at least one, and all different; got {self.names}")
-        self.score = Score(loss, bounds)
+        self.score = Score(loss, **declared)
         k = len(self.names)
         self.pairs = [(i, j) for i in range(k) for j in range(i + 1, k)]
         self.rows = self.rounds = 0
@@ -187,46 +215,116 @@ class Scores:
         self.sums = np.zeros((2, 1 + k + SUMS * len(self.pairs)))
         self.reach, self.first = np.zeros((len(self.pairs), 2)), np.zeros(len(self.pairs))
         self.points: list[Totals] = []
+        self.waiting: dict[Any, Waiting] = {}
 
-    def update(self, outcomes: Any, forecasts: Any, weight: Any = None) -> Self:
+    def update(self, outcomes: Any, forecasts: Any, weight: Any = None, ids: Any = None) -> Self:
         """Add rows to the scores; on an error nothing has changed.
 
         Parameters
         ----------
         outcomes : array-like of shape (n_rows,)
-            The outcomes.
+            The outcomes; NaN is one that is missing.
         forecasts : mapping, dataframe or array-like of shape (n_rows, n_forecasters)
-            One column per forecaster; those of an array in the order of `names`.
+            One column per forecaster; those of an array in the order of `names`. With classes, or for intervals, a
+            forecast is a row of numbers: a 2-D array under its name, or columns ``A:rain``, ``A:sun`` or ``A:low``,
+            ``A:high``.
         weight : array-like of shape (n_rows,) or None, default None
             Importance of each row, fixed before its outcome; None is 1.
+        ids : array-like of shape (n_rows,) or None, default None
+            What `bring` knows rows with missing outcomes by; None is the number of the row, from 0.
 
         Returns
         -------
         self
         """
-        y = self.score.outcomes(outcomes)
-        given = {k: self.score.forecasts(v, k) for k, v in columns(forecasts, self.names).items()}
+        y, made, c = self._checked(outcomes, forecasts, weight)
+        late = np.isnan(y)
+        waiting = self._late(np.flatnonzero(late & (c > 0.0)), made, c, ids) if late.any() else {}
+        place = np.flatnonzero((c > 0.0) & ~late)
+        where = [f"row {self.rows + t}" for t in self._first_outside(y, place)]
+        if place.size < y.size:
+            self._play(y[place], [h[place] for h in made], c[place], where)
+        else:
+            self._play(y, made, c, where)
+        self.waiting |= waiting
+        self.rows += y.size
+        return self
+
+    def bring(self, ids: Any, outcomes: Any) -> Self:
+        """Bring outcomes that were missing; their rows become rounds now, in this order.
+
+        Parameters
+        ----------
+        ids : array-like of shape (n_rows,)
+            The ids given to `update`, or the numbers of the rows, from 0.
+        outcomes : array-like of shape (n_rows,)
+            Their outcomes.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> scores = Scores("AB").update([1, np.nan], {"A": [0.8, 0.5], "B": [0.5, 0.5]})
+        >>> len(scores.waiting), scores.bring([1], [0]).means
+        (1, {'A': 0.145, 'B': 0.25})
+        """
+        y, keys = self.score.outcomes(outcomes), np.asarray(ids).tolist()
+        if len(keys) != y.size:
+            raise ValueError(f"{len(keys)} ids were given, but there are {y.size} outcomes")
+        if len(set(keys)) < len(keys):
+            raise ValueError(f"id {next(k for k in keys if keys.count(k) > 1)!r} was given twice")
+        lost = [key for key in keys if key not in self.waiting]
+        if lost:
+            raise ValueError(f"no row with the id {lost[0]!r} waits for its outcome")
+        found = [self.waiting[key] for key in keys]
+        where = [f"id {keys[t]!r}" for t in self._first_outside(y, np.arange(y.size))]
+        made = [np.array([row.forecasts[k] for row in found]) for k in range(len(self.names))]
+        if found:
+            self._play(y, made, np.array([row.weight for row in found]), where)
+        for key in keys:
+            del self.waiting[key]
+        return self
+
+    def _checked(self, outcomes: Any, forecasts: Any, weight: Any) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
+        """Outcomes, the forecasts of each forecaster, and weights."""
+        y = self.score.outcomes(outcomes, missing=True)
+        found = columns(forecasts, self.names, self.score.parts)
+        given = {k: self.score.forecasts(v, k) for k, v in found.items()}
         for name, h in given.items():
             same_length(h, y.size, name)
-        c, rows = weights(weight, y.size), y.size
-        place = np.flatnonzero(c)
-        if place.size < rows:
-            y, c, given = y[place], c[place], {k: h[place] for k, h in given.items()}
-        made = list(given.values())
+        return y, list(given.values()), weights(weight, y.size)
+
+    def _late(self, rows: np.ndarray, made: list[np.ndarray], c: np.ndarray, ids: Any) -> dict[Any, Waiting]:
+        """Rows that wait, by their ids, which must be new."""
+        keys = [self.rows + int(t) for t in rows] if ids is None else np.asarray(ids)[rows].tolist()
+        twice = [key for key in keys if key in self.waiting]
+        if twice or len(set(keys)) < len(keys):
+            twice = twice or [key for key in keys if keys.count(key) > 1]
+            raise ValueError(f"two rows with missing outcomes have the id {twice[0]!r}")
+        each = ((t, tuple(h[t].copy() for h in made)) for t in rows.tolist())
+        made_rows = [Waiting(self.rows + t, ids is not None, said, float(c[t])) for t, said in each]
+        return dict(zip(keys, made_rows, strict=True))
+
+    def _first_outside(self, y: np.ndarray, place: np.ndarray) -> list[int]:
+        """The first of these rows whose outcome lies outside the declared bounds, if there is one."""
+        outside = self.score.outside(y[place])
+        return [int(place[outside.argmax()])] if outside.any() else []
+
+    def _play(self, y: np.ndarray, made: list[np.ndarray], c: np.ndarray, broken: list[str]) -> None:
+        """Add rounds to the sums."""
         outside = self.score.outside(y)
         if outside.any() and not self.broken:
-            at = int(outside.argmax())
             low, high = self.score.bounds or (math.nan, math.nan)
-            where = f"row {self.rows + place[at]}, column 'outcome'"
-            self.broken = f"{where}: {float(y[at])!r} lies outside the declared [{low}, {high}]"
+            value = float(y[outside.argmax()])
+            self.broken = f"{broken[0]}, column 'outcome': {value!r} lies outside the declared [{low}, {high}]"
         for p, (i, j) in enumerate(self.pairs):
             self.identical[p] &= np.array_equal(made[i], made[j])
         self.weighted |= bool((c != 1.0).any())
-        self.rows += rows
         for start in range(0, y.size, BLOCK):
             part = slice(start, start + BLOCK)
             self._add(y[part], np.stack([h[part] for h in made], axis=1), c[part])
-        return self
 
     def _add(self, y: np.ndarray, h: np.ndarray, c: np.ndarray) -> None:
         each, corners = self.score.rounds(y[:, None], h), self.score.corners(h)
@@ -259,6 +357,11 @@ class Scores:
         joined.infinite, joined.identical = self.infinite + other.infinite, self.identical & other.identical
         joined.unbounded = self.unbounded | other.unbounded
         joined.broken = self.broken or other.broken
+        for key, row in other.waiting.items():
+            key = key if row.named else self.rows + key
+            if key in joined.waiting:
+                raise ValueError(f"two rows with missing outcomes have the id {key!r}")
+            joined.waiting[key] = row._replace(row=self.rows + row.row)
         return joined
 
     def totals(self) -> Totals:

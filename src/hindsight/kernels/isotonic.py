@@ -1,7 +1,8 @@
 """The loops of isotonic regression: order, ties, pools and interpolation.
 
 The order comes from one sort of 64-bit numbers: the leading bits of z, as an integer that increases with z, above the
-index of the point. Where those bits tie, z itself decides.
+index of the point. It is a radix sort, whose time does not depend on what a processor has for comparisons. Where those
+bits tie, z itself decides.
 """
 
 import math
@@ -13,6 +14,7 @@ from .compiler import compiled, inlined, kernel
 summing = compiled(nogil=True, fastmath={"reassoc", "contract"})  # sums in any order, so that they vectorise
 
 ZERO, ONE, BLOCK = np.uint64(0), np.uint64(1), np.uint64(4096)
+DIGIT, LAST = np.uint64(11), np.uint64(2047)  # bits of a digit, and the largest digit
 ABS = np.int64(0x7FFFFFFFFFFFFFFF)
 SHORT = 32  # points with the same leading bits up to which they are sorted by insertion
 
@@ -63,6 +65,31 @@ def pack(z, least, shift, index_bits, first, out):
     """The leading bits of each z above the index of the point, which starts at `first`."""
     for i in range(z.size):
         out[i] = (np.uint64(key(z[i]) - least) >> shift << index_bits) | np.uint64(first + i)
+
+
+@kernel
+def count_digits(a, low, counts):
+    """counts[p, d]: how many numbers have d as their digit p, where digits of DIGIT bits begin at bit `low`."""
+    for i in range(a.size):
+        x = a[i] >> low
+        for p in range(counts.shape[0]):
+            counts[p, x & LAST] += ONE
+            x >>= DIGIT
+
+
+@kernel
+def by_digit(a, shift, counts, out):
+    """Write the numbers in order of the digit at bit `shift`, and in their own order where that is the same."""
+    total = ZERO
+    for d in range(counts.size):
+        here = counts[d]
+        counts[d] = total
+        total += here
+    for i in range(a.size):
+        x = a[i]
+        d = (x >> shift) & LAST
+        out[counts[d]] = x
+        counts[d] += ONE
 
 
 @kernel
@@ -230,6 +257,52 @@ def pav(z, y, w, mask, sign, value, weight, start):
     return b
 
 
+@inlined
+def last_rank(rank):
+    """The largest rank."""
+    top = rank[0]
+    for i in range(rank.size):
+        top = max(top, rank[i])
+    return top
+
+
+@kernel
+def quantile_fit(rank, w, mask, begins, level, upper, slack, todo, fit):
+    """The isotonic fit of a quantile, as ranks of the outcomes: the largest one if `upper`, otherwise the least.
+
+    `rank` are the ranks of the outcomes in order of z, from 0; `begins` marks the first of points with the same z. Of
+    points a..b whose fit lies between two ranks, those above the middle are a last part: the one for which raising all
+    of it from the middle rank to the next costs least. Either part is then fitted by itself. Costs that differ by at
+    most `slack` are the same. `todo` is workspace, of shape (4, 128).
+    """
+    todo[0, 0], todo[1, 0], todo[2, 0], todo[3, 0] = 0, rank.size, 0, last_rank(rank)
+    count = 1
+    while count > 0:
+        count -= 1
+        a, b, low, high = todo[0, count], todo[1, count], todo[2, count], todo[3, count]
+        if a == b:
+            continue
+        if low == high:
+            for i in range(a, b):
+                fit[i] = low
+            continue
+        middle = (low + high) // 2
+        below, total, least, cut = 0.0, 0.0, 0.0, b
+        for i in range(b - 1, a - 1, -1):
+            c = w[np.uint64(i) & mask]
+            total += c
+            below += c if rank[i] <= middle else 0.0
+            if begins[i]:
+                cost = below - level * total
+                if cost < least - slack or (upper and cost <= least + slack):
+                    cut = i
+                least = min(least, cost)
+        todo[0, count], todo[1, count], todo[2, count], todo[3, count] = a, cut, low, middle
+        count += 1
+        todo[0, count], todo[1, count], todo[2, count], todo[3, count] = cut, b, middle + 1, high
+        count += 1
+
+
 @kernel
 def spread(value, start, pools, sign, fit):
     """Write the value of each pool to its points. `value` may share memory with `fit`: the last pool is first."""
@@ -317,3 +390,16 @@ def weighted_sum(weight, values):
     for i in range(values.size):
         total += weight[i] * values[i]
     return total
+
+
+@summing
+def square_parts(y, said, fit, mean, weight):
+    """Sums of weighted square losses: of what was said, what the fit saves of it, what the fit saves of the mean's."""
+    lost, over, under, base = 0.0, 0.0, 0.0, 0.0
+    for i in range(y.size):
+        one, two, three = (said[i] - y[i]) ** 2, (fit[i] - y[i]) ** 2, (mean - y[i]) ** 2
+        lost += weight[i] * one
+        over += weight[i] * (one - two)
+        under += weight[i] * (three - two)
+        base += weight[i] * three
+    return lost, over, under, base

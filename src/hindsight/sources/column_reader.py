@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 
-def read_columns(source: str, names: Sequence[str]) -> dict[str, np.ndarray]:
+def read_columns(source: str, names: Sequence[str], missing: Sequence[str] = ()) -> dict[str, np.ndarray]:
     """Whole columns of a table, in the order of the rows.
 
     Parameters
@@ -30,6 +30,8 @@ def read_columns(source: str, names: Sequence[str]) -> dict[str, np.ndarray]:
         A file or a folder: Parquet, Arrow, JSON lines, TSV, or CSV.
     names : sequence of str
         The columns to read.
+    missing : sequence of str, default ()
+        Those in which a row may have no value: an empty text, or NaN among numbers.
 
     Returns
     -------
@@ -45,7 +47,8 @@ def read_columns(source: str, names: Sequence[str]) -> dict[str, np.ndarray]:
     found: dict[str, list[Any]] = {name: [] for name in names}
     for path in list_files(source, None):
         form = file_format(path) or "csv"
-        for name, values in (_typed_columns if form in ("parquet", "arrow") else _text_columns)(path, form, names):
+        read = _typed_columns if form in ("parquet", "arrow") else _text_columns
+        for name, values in read(path, form, names, missing):
             found[name].append(values)
     whole = {name: _joined(parts) for name, parts in found.items()}
     if any(len(values) == 0 for values in whole.values()):
@@ -75,26 +78,33 @@ def _numbers_if_all(values: np.ndarray) -> np.ndarray:
     return numbers
 
 
-def _typed_columns(path: str, form: str, names: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
+def _typed_columns(
+    path: str, form: str, names: Sequence[str], missing: Sequence[str]
+) -> Iterator[tuple[str, np.ndarray]]:
     """Columns of a Parquet or Arrow file."""
     from .parquet_arrow import ArrowSource, ParquetSource
 
     for name in names:
         file = (ParquetSource if form == "parquet" else ArrowSource)([path], ReadOptions(features=[name]))
         values = file.column_values(name)
+        if name in missing:
+            empty = "" if any(isinstance(v, str) for v in values) else math.nan
+            values = [empty if v is None else v for v in values]
         if None in values:
             raise SourceError(f"{path}, row {values.index(None)}, column {name!r}: the value is missing")
         values = [float(v) if isinstance(v, Decimal) else v.strip() if isinstance(v, str) else v for v in values]
         yield name, _array(values, path, name) if values else np.zeros(0)
 
 
-def _text_columns(path: str, form: str, names: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
+def _text_columns(
+    path: str, form: str, names: Sequence[str], missing: Sequence[str]
+) -> Iterator[tuple[str, np.ndarray]]:
     """Columns of a CSV, TSV or JSON lines file."""
     found: list[list[str]] = [[] for _ in names]
     try:
         with ByteStream(path) as stream, io.TextIOWrapper(io.BufferedReader(stream), "utf-8-sig", newline="") as file:
             if form == "jsonl":
-                _read_objects(file, path, names, found)
+                _read_objects(file, path, names, missing, found)
             else:
                 _read_records(csv.reader(file, delimiter="\t" if form == "tsv" else ","), path, names, found)
     except (UnicodeDecodeError, csv.Error) as error:
@@ -126,7 +136,9 @@ def _read_records(reader: Any, path: str, names: Sequence[str], found: list[list
             column.append(record[j].strip())
 
 
-def _read_objects(file: Iterable[str], path: str, names: Sequence[str], found: list[list[str]]) -> None:
+def _read_objects(
+    file: Iterable[str], path: str, names: Sequence[str], missing: Sequence[str], found: list[list[str]]
+) -> None:
     from .json_rows import FieldError, parse_object
 
     for line, text in enumerate(file, 1):
@@ -136,6 +148,9 @@ def _read_objects(file: Iterable[str], path: str, names: Sequence[str], found: l
             except FieldError as error:
                 raise SourceError(f"{path}, line {line}: {error.reason}") from None
             for column, name in zip(found, names, strict=True):
+                if row.get(name) is None and name in missing:
+                    column.append("")
+                    continue
                 if row.get(name) is None:
                     raise SourceError(f"{path}, line {line}: there is no value for {name!r}")
                 value = row[name]

@@ -1,0 +1,261 @@
+"""A test of calibration that can be watched: an e-process against "this forecaster is calibrated".
+
+Calibrated means E[y | past] = h in every round, or for a quantile P(y < h | past) <= quantile <= P(y <= h | past). If
+that is so, each of these bets is fair or worse, and so is what multiplies a stake by all of them in turn:
+
+    by recalibration     1 + f (q - h)(y - h)/((high - h)(h - low)),  f = 1, 1/2, 1/4, 1/16
+    all too low or high  1 + s (y - h)/(high - low),  s = 1, 1/2, 1/4, 1/8, 1/16 and their negatives
+    not extreme enough   the same times (2 h - low - high)/(high - low)
+
+where q is the isotonic recalibration of h, learnt from earlier rows alone, and the outcomes lie in [low, high]; for
+outcomes 0 and 1 and f = 1 the first is the ratio of the probabilities that q and h gave to the outcome. The e-value is
+a weighted mean of the products. For a quantile the outcome is whether y lies below h, and its probability the quantile.
+Proofs are in docs/theory.md#scoring.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..batch.isotonic import check_increasing, fit_pools, interpolate
+from ..certificates.certificate import MARK, Assumption
+from ..formatting import _plain
+from ..kernels.compiler import kernel
+from .calibration import without_missing
+from .evidence import Evidence, grade, shown
+from .scores import NUMERIC, Score, same_length, some_weight, weights
+
+FIRST = 8  # rows before the first recalibration
+GROWTH = 1.5  # of the number of rows from one recalibration to the next
+SHRINK = 8.0  # a recalibrated forecast counts as its level's rows, against so many for the forecast itself
+FRACTIONS = np.array([1.0, 0.5, 0.25, 0.0625])
+STAKES = np.array([1.0, 0.5, 0.25, 0.125, 0.0625])
+STEP = 1.02  # from one point of the path to the next, once there are a hundred
+LARGE, LEAST = 1e100, 1e-250  # of the mean, which is then scaled to 1; and of a stake, which is then given up
+ALTERNATIVE = (
+    "bets on isotonic recalibration learnt from earlier rows, and on forecasts that are",
+    "all too low, all too high, too extreme or not extreme enough",
+)
+
+
+@dataclass(frozen=True)
+class CalibrationTest:
+    """An e-process against "this forecaster is calibrated".
+
+    Attributes
+    ----------
+    rounds : ndarray of int
+        Numbers of rounds: 1, 2, 3, ..., later at ever longer steps, and the last.
+    log_e : ndarray
+        ln of the e-value after so many rounds.
+    evidence : Evidence
+        The e-value now, the largest so far over all rounds, and the p-value that holds at every time.
+    alternative : str
+        What it bets on, in words.
+    assumptions : tuple of Assumption
+        What it needs, and whether it was met.
+    """
+
+    rounds: np.ndarray
+    log_e: np.ndarray
+    evidence: Evidence
+    alternative: str
+    assumptions: tuple[Assumption, ...]
+
+    @property
+    def words(self) -> str:
+        """The evidence as a sentence."""
+        found = self.evidence
+        size = f"e = {shown(found.log_e)}, p = {found.p:.3g} at every time"
+        return f"evidence against calibration: {found.words} ({size})"
+
+    def lines(self) -> list[str]:
+        """The test as lines of text."""
+        needs = [f"  {MARK[need.met]} {need.text}" for need in self.assumptions]
+        return [self.words, *(f"  {line}" for line in ALTERNATIVE), *needs]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def to_dict(self) -> dict[str, Any]:
+        """All but the path as plain numbers and strings, for JSON; None is infinite."""
+        needs = [{"text": need.text, "met": need.met} for need in self.assumptions]
+        out = {**self.evidence._asdict(), "alternative": self.alternative, "assumptions": needs}
+        return dict(_plain(out))
+
+
+def calibration_test(
+    outcomes: Any,
+    forecast: Any,
+    weight: Any = None,
+    *,
+    loss: str = "square",
+    bounds: tuple[float, float] | None = None,
+    quantile: float | None = None,
+) -> CalibrationTest:
+    """Test whether a forecaster is calibrated, at every time at once.
+
+    Parameters
+    ----------
+    outcomes : array-like of shape (n_rows,)
+        In the order of time. 0 and 1; for the quadratic, Poisson and pinball losses numbers. NaN is one that is
+        missing, whose row is left out.
+    forecast : array-like of shape (n_rows,)
+        The forecasts: probabilities, means, or quantiles. Each was fixed before its outcome, and after those of earlier
+        rows were known.
+    weight : array-like of shape (n_rows,) or None, default None
+        Importance of each row in recalibration, fixed before its outcome; None is 1. Every bet counts the same, and a
+        row of weight 0 is left out.
+    loss : {"square", "log", "quadratic", "poisson", "pinball"}, default "square"
+        What is forecast: a probability (square, log), a mean (quadratic, poisson) or a quantile (pinball).
+    bounds : (float, float) or None, default None
+        Where all outcomes lie; needed for means.
+    quantile : float or None, default None
+        For the pinball loss: which quantile is forecast.
+
+    Returns
+    -------
+    CalibrationTest
+        The e-value along the stream, and in words.
+
+    References
+    ----------
+    Arnold, Henzi and Ziegel (2023); Henzi and Ziegel (2022). See docs/bibliography.md.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> h = rng.random(2000)
+    >>> print(calibration_test(rng.random(2000) < h, h).evidence.words)
+    no more than weak
+    >>> print(calibration_test(rng.random(2000) < h**2, h).evidence.words)
+    decisive
+    """
+    if loss == "winkler":
+        raise ValueError("an interval is tested end by end: take loss='pinball' and the quantile that each end is")
+    score = Score(loss, bounds, quantile)
+    if score.missing:
+        raise ValueError("a test of means needs the bounds (low, high) of the outcomes")
+    y, h = score.outcomes(outcomes, missing=True), score.forecasts(forecast, "forecast")
+    same_length(h, y.size, "forecast")
+    y, c, waiting = without_missing(y, weights(weight, y.size))
+    assert c is not None
+    some_weight(c)
+    y, h, c = y[c > 0.0], h[c > 0.0], c[c > 0.0]
+    outside = score.outside(y)
+    if outside.any():
+        low, high = score.bounds or (math.nan, math.nan)
+        value = float(y[outside.argmax()])
+        raise ValueError(f"column 'outcome': {value!r} lies outside the declared [{low:g}, {high:g}]")
+    log_e = np.empty(y.size)
+    play(*bets(score, y, h, c), log_e)
+    marks = _marks(y.size)
+    now, top = float(log_e[-1]), max(0.0, float(log_e.max()))
+    found = Evidence(now, top, math.exp(-top), grade(now))
+    return CalibrationTest(marks, log_e[marks - 1], found, " ".join(ALTERNATIVE), needed(score, waiting))
+
+
+def needed(score: Score, waiting: int) -> tuple[Assumption, ...]:
+    """What the test rests on."""
+    needs = [Assumption("each forecast was fixed before its outcome, and knew those of earlier rows", None)]
+    if score.bounds is not None:
+        needs.append(Assumption(f"all outcomes lie in the declared [{score.bounds[0]:g}, {score.bounds[1]:g}]", True))
+    if waiting:
+        needs.append(Assumption("which outcomes are missing does not depend on what they are", None))
+    return tuple(needs)
+
+
+def bets(score: Score, y: np.ndarray, h: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, ...]:
+    """What one unit on each alternative wins or loses in every round, and the weights of the products.
+
+    Returns
+    -------
+    by_fit, up, down, slope : ndarray of shape (n_rounds,)
+        The gains of a unit on recalibration, on "too low" and on "too high" (none is below -1), and what the stakes are
+        multiplied by for "not extreme enough". An infinite gain refutes calibration.
+    prior : ndarray of shape (4 + 4 * 5,)
+        The weights.
+    """
+    prior = np.concatenate([np.full(FRACTIONS.size, 0.5 / FRACTIONS.size), np.zeros(4 * STAKES.size)])
+    if score.quantile is not None:
+        below, upto, level = (y < h).astype(np.float64), (y <= h).astype(np.float64), score.quantile
+        q = recalibrated(upto, h, c, np.full(h.size, level), "auto")
+        # A bet that outcomes lie below too often counts those strictly below; one that they do too rarely, all up to h.
+        by_fit = (q - level) * (np.where(q > level, below, upto) - level) / (level * (1.0 - level))
+        most = max(level, 1.0 - level)
+        prior[FRACTIONS.size : FRACTIONS.size + 2 * STAKES.size] = 0.25 / STAKES.size
+        # Too low a quantile has too few outcomes below it.
+        return by_fit, (level - upto) / most, (level - below) / most, np.zeros(h.size), prior
+    low, high = (0.0, 1.0) if score.loss not in NUMERIC else score.bounds or (math.nan, math.nan)
+    inside = (h > low) & (h < high)
+    room = np.where(inside, (high - h) * (h - low), 1.0)
+    q = np.clip(recalibrated(y, h, c, h, True), low, high)
+    by_fit = np.where(inside, (q - h) * (y - h) / room, np.where(y == h, 0.0, math.inf))
+    unit = (y - h) / (high - low)
+    prior[FRACTIONS.size :] = 0.125 / STAKES.size
+    return by_fit, unit, unit, np.clip((2.0 * h - low - high) / (high - low), -1.0, 1.0), prior
+
+
+def recalibrated(y: np.ndarray, h: np.ndarray, c: np.ndarray, toward: np.ndarray, increasing: bool | str) -> np.ndarray:
+    """What isotonic recalibration, learnt anew from time to time from the rows before, makes of each forecast.
+
+    It is shrunk toward what calibration says, the more the fewer rows its level rests on.
+    """
+    out, a, plain = toward.copy(), FIRST, bool((c == 1.0).all())
+    while a < y.size:
+        b = min(y.size, max(a + FIRST, int(a * GROWTH)))
+        past = (h[:a], y[:a], None if plain else c[:a])
+        rising = check_increasing(increasing, *past)
+        pools = fit_pools(*past, 1.0 if rising else -1.0, math.inf, values=False)[1]
+        at, level = pools.knots()
+        counts = np.repeat(pools.count, 1 + (pools.left < pools.right)).astype(np.float64)
+        fit, rows = interpolate(at, level, h[a:b]), interpolate(at, counts, h[a:b])
+        out[a:b] = (rows * fit + SHRINK * toward[a:b]) / (rows + SHRINK)
+        a = b
+    return out
+
+
+@kernel
+def play(by_fit, up, down, slope, prior, log_e):  # type: ignore[no-untyped-def]
+    """Write ln of the weighted mean of the products of all bets after each round; `prior` is overwritten.
+
+    A stake that has all but gone is given up: smaller numbers are slow, and giving up is no gain.
+    """
+    fractions, stakes = FRACTIONS.size, STAKES.size
+    offset, over = 0.0, False
+    for t in range(log_e.size):
+        over |= by_fit[t] == math.inf
+        if over:
+            log_e[t] = math.inf
+            continue
+        total = 0.0
+        for k in range(fractions):
+            stake = prior[k] * (1.0 + FRACTIONS[k] * by_fit[t])
+            prior[k] = stake if stake > LEAST else 0.0
+            total += prior[k]
+        for k in range(stakes):
+            rise, fall = STAKES[k] * up[t], STAKES[k] * down[t]
+            factors = (1.0 + rise, 1.0 - fall, 1.0 + slope[t] * rise, 1.0 - slope[t] * rise)
+            for j in range(4):
+                at = fractions + j * stakes + k
+                stake = prior[at] * factors[j]
+                prior[at] = stake if stake > LEAST else 0.0
+                total += prior[at]
+        log_e[t] = math.log(total) + offset
+        if not 1.0 / LARGE < total < LARGE:
+            for k in range(prior.size):
+                prior[k] /= total
+            offset += math.log(total)
+
+
+def _marks(count: int) -> np.ndarray:
+    """1, 2, 3, ..., later at ever longer steps, and the last."""
+    marks = [min(count, 1)]
+    while marks[-1] < count:
+        last = marks[-1]
+        marks.append(min(count, last + 1 if last < 100 else math.ceil(last * STEP)))
+    return np.array(marks)
