@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 from typer.testing import CliRunner
 
 import hindsight as h
-from conftest import close, feed, same_state
+from conftest import close, feed, registered_meanwhile, same_state
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.theorems import Verdict
 from hindsight.cli import app
@@ -130,11 +130,9 @@ def test_losses_of_others_have_settings_too():
         def curvature(self, z):
             return 0.0
 
-    h.register(Cube(1.0))
-    try:
+    with registered_meanwhile():
+        h.register(Cube(1.0))
         assert learners.descent("cube", delta=2.0).loss == Cube(2.0)
-    finally:
-        del LOSSES["cube"]
 
 
 # ---------------------------------------------------------------- targets and predictions
