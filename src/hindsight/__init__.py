@@ -90,7 +90,7 @@ _PUBLIC = {  # public names by module
     "training.figures": ["Evaluation"],
     "training.model": ["Model"],
 }
-_PACKAGES = ("density", "forecast")
+_PACKAGES = ("cluster", "density", "forecast")
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 
 __all__ = sorted([*_HOME, "certify"])

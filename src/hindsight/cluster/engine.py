@@ -1,0 +1,184 @@
+"""Where work on partitions is done: what an engine offers, and one in this process that counts messages.
+
+An engine holds the blocks of rows in groups of consecutive partitions, one group per slot (a worker's thread). Work is
+a plain function of a module, sent to a slot by name. `Dask` runs it in other processes; `InProcess` runs it here, as so
+many slots would, and counts what would be sent between them.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .reduction import collapse, root
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .blocks import Block
+    from .reduction import Nodes
+
+
+class ClusterError(ValueError):
+    """Workers or a scheduler that were lost, or ran out of memory: which, and what to do."""
+
+
+class Engine:
+    """Blocks of rows on slots, and work on them.
+
+    Attributes
+    ----------
+    blocks : list
+        A handle of each block, in the order of the partitions.
+    groups : list of range
+        Which partitions each slot has: consecutive ones.
+    """
+
+    slots = 1
+
+    def __init__(self) -> None:
+        self.blocks: list[Any] = []
+        self.groups: list[range] = []
+
+    def place(self, count: int) -> None:
+        """Give each slot its partitions; there are no more groups than partitions."""
+        slots = min(self.slots, count)
+        ends = [k * count // slots for k in range(slots + 1)]
+        self.groups = [range(a, b) for a, b in pairwise(ends)]
+
+    def group_of(self, k: int) -> int:
+        """Return the group of a partition."""
+        return next(j for j, group in enumerate(self.groups) if k in group)
+
+    def submit(self, work: Callable[..., Any], *args: Any, group: int) -> Any:
+        """Return a handle of what `work` gives in the slot of a group; arguments may hold handles, in lists too."""
+        raise NotImplementedError
+
+    def gather(self, handles: Sequence[Any]) -> list[Any]:
+        """Return the values of handles, or raise the error of the first partition that has one."""
+        raise NotImplementedError
+
+    def load(self, works: Sequence[tuple[Callable[..., Any], tuple[Any, ...]]]) -> None:
+        """Make the blocks: what each of these functions gives for its arguments, a partition each."""
+        self.place(len(works))
+        self.blocks = [
+            self.submit(work, *args, group=j)
+            for j, group in enumerate(self.groups)
+            for work, args in (works[k] for k in group)
+        ]
+
+    def held(self, group: int) -> list[Any]:
+        """Return the handles of the blocks of a group."""
+        return [self.blocks[k] for k in self.groups[group]]
+
+    def each(self, work: Callable[..., Any], *shared: Any) -> list[Any]:
+        """Return work(block, *shared) for every block, in order."""
+        parts = [self.submit(on_each, work, self.held(j), *shared, group=j) for j in range(len(self.groups))]
+        return [value for part in self.gather(parts) for value in part]
+
+    def reduce(self, work: Callable[..., Any], *shared: Any, add: Callable[[Any, Any], Any] = np.add) -> Any:
+        """Return the sum of work(block, *shared) over all blocks, in the fixed order of `reduction`."""
+        count = len(self.blocks)
+        parts = [
+            self.submit(on_group, work, self.groups[j].start, count, add, self.held(j), *shared, group=j)
+            for j in range(len(self.groups))
+        ]
+        return self.finish(self.gather(parts), add)
+
+    def finish(self, parts: Sequence[Nodes], add: Callable[[Any, Any], Any] = np.add) -> Any:
+        """Return the sum of all partitions from what the groups had left of theirs."""
+        nodes = {key: value for part in parts for key, value in part.items()}
+        return root(nodes, len(self.blocks), add)
+
+    def change(self, work: Callable[..., Block], *each: Sequence[Any]) -> None:
+        """Replace every block by work(block, ...), with further arguments of its own."""
+        self.blocks = [
+            self.submit(work, block, *(values[k] for values in each), group=self.group_of(k))
+            for k, block in enumerate(self.blocks)
+        ]
+
+
+def on_each(work: Callable[..., Any], blocks: Sequence[Block], *shared: Any) -> list[Any]:
+    """Return work(block, *shared) for the blocks of a group."""
+    out = []
+    for block in blocks:
+        with block.explained():
+            out.append(work(block, *shared))
+    return out
+
+
+def on_group(
+    work: Callable[..., Any], first: int, count: int, add: Callable[[Any, Any], Any], blocks: Sequence[Block],
+    *shared: Any,
+) -> Nodes:  # fmt: skip
+    """Return what is left of work(block, *shared) of a group after adding all that can be added there."""
+    values = on_each(work, blocks, *shared)
+    return collapse({(0, first + k): value for k, value in enumerate(values)}, count, add)
+
+
+# ---------------------------------------------------------------- in this process
+
+
+class Handle:
+    """A value, and the slot that holds it."""
+
+    def __init__(self, value: Any, group: int) -> None:
+        self.value, self.group = value, group
+
+
+class InProcess(Engine):
+    """An engine that works here, as `slots` workers would, and counts messages.
+
+    Attributes
+    ----------
+    messages, sent : int
+        Values that went from one place to another, and their bytes; the driver is a place as well.
+    to_driver : int
+        The bytes among them that the driver received.
+
+    Examples
+    --------
+    >>> engine = InProcess(3)
+    >>> engine.place(7)
+    >>> engine.groups
+    [range(0, 2), range(2, 4), range(4, 7)]
+    """
+
+    DRIVER = -1
+
+    def __init__(self, slots: int = 1) -> None:
+        super().__init__()
+        self.slots = slots
+        self.messages = self.sent = self.to_driver = 0
+
+    def submit(self, work: Callable[..., Any], *args: Any, group: int) -> Handle:
+        return Handle(work(*[self._bring(arg, group) for arg in args]), group)
+
+    def gather(self, handles: Sequence[Any]) -> list[Any]:
+        return [self._bring(handle, self.DRIVER) for handle in handles]
+
+    def _bring(self, arg: Any, to: int) -> Any:
+        """Return the value of an argument, counted where it comes from another place."""
+        if isinstance(arg, (list, tuple)) and any(isinstance(one, Handle) for one in arg):
+            return [self._bring(one, to) for one in arg]
+        held = arg if isinstance(arg, Handle) else Handle(arg, self.DRIVER)
+        size = size_of(held.value) if held.group != to else 0
+        if size:
+            self.messages, self.sent = self.messages + 1, self.sent + size
+            self.to_driver += size if to == self.DRIVER else 0
+        return held.value
+
+
+def size_of(value: Any) -> int:
+    """Return the bytes of the arrays and numbers in a value; functions and names count nothing."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, (float, np.generic)):
+        return 8
+    if isinstance(value, dict):
+        return sum(map(size_of, value.values()))
+    if isinstance(value, (list, tuple)):
+        return sum(map(size_of, value))
+    return sum(map(size_of, vars(value).values())) if hasattr(value, "__dict__") and not callable(value) else 0
