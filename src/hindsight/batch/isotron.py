@@ -185,6 +185,20 @@ class SingleIndexProblem:
         match = math.nan if integral is None else self.mean(integral(z) - self.y * z)
         return RoundSums(float(loss), match, self.combine(self._residual), link)
 
+    def matching_loss(self, u: Floats) -> tuple[float, Floats]:
+        """Return the mean matching loss at u, and its gradient; the link's integral must be known."""
+        z = self.margins(u)
+        value = self.mean(self.link.integral(z) - self.y * z)
+        return value, self.combine(self.proportion * (self.link.at(None, z) - self.y))
+
+    def check(self, u: Any) -> Floats:
+        """Return weights as float64, or raise a ValueError if their number is not the width."""
+        return self.halves[0].check(u)
+
+    def target_variance(self) -> float:
+        """Return the mean of (y - mean of y)^2."""
+        return self.mean((self.y - self.mean(self.y)) ** 2)
+
     def squared_targets(self) -> float:
         """Return the mean of y^2."""
         return self.mean(self.y**2)

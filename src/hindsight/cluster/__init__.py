@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from .rows import ClusterRows as ClusterRows
     from .rows import read as read
     from .scores import corp as corp
+    from .scores import density as density
+    from .shards import certify_shards as certify_shards
     from .shards import mix as mix
 
 _HOME = {
-    "ClusterError": "engine", "ClusterRows": "rows", "certify": "certifying", "corp": "scores", "fit": "fitting",
-    "mix": "shards", "read": "rows", "start": "dask_engine",
+    "ClusterError": "engine", "ClusterRows": "rows", "certify": "certifying", "corp": "scores", "density": "scores", "fit": "fitting",
+    "certify_shards": "shards", "mix": "shards", "read": "rows", "start": "dask_engine",
 }  # fmt: skip
 
 __all__ = sorted(_HOME)

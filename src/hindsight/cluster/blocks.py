@@ -202,6 +202,10 @@ class Block:
             known = self._kept[name] = key, make()
         return known[1]
 
+    def drop(self, name: str) -> None:
+        """Forget what was made under this name."""
+        self._kept.pop(name, None)
+
     def data(self, targets: Targets, bias: float) -> Data:
         """Return the rows with the targets of a run."""
         return self.keep("data", (targets.key(), bias), lambda: Data(self.X, targets.of(self.y), self.weight, bias))

@@ -14,6 +14,7 @@ from ..estimators.gradient_descent_base import GradientDescent
 from ..estimators.least_squares import LeastSquares
 from ..estimators.rounds import RoundsMixin
 from ..rows.labels import run_count
+from ..validation import number
 from .blocks import Targets
 from .descent import MeanLoss, play_descent
 from .rounds import ClusterProblem, play_rounds
@@ -177,14 +178,10 @@ def _descent(model: GradientDescent, rows: ClusterRows, notify: Any, kept: Check
 
 
 def _rounds(model: Any, rows: ClusterRows, notify: Any, kept: Checkpoints) -> None:
-    from ..validation import number
-
     if not isinstance(model.rounds, (int, np.integer)) or isinstance(model.rounds, bool) or model.rounds < 1:
         raise ValueError(f"rounds must be a whole number, at least 1; got {model.rounds!r}")
     if model.held_out:
         raise ValueError("held_out is not for a cluster: the training loss picks the best round")
-    link, bias = model._part(), float(model._intercept)
-    eta = None if model.eta is None else number("eta", model.eta, 0)
     each = targets_of_model(model, rows, "unit" if hasattr(model, "_set_classes") else "real")
     if not hasattr(model, "_set_classes"):
         offset, scale = 0.0, 1.0
@@ -196,7 +193,7 @@ def _rounds(model: Any, rows: ClusterRows, notify: Any, kept: Checkpoints) -> No
     model.histories_, model._facts, model._rows = [], [], None
     known = kept.latest(History)
     for k, targets in enumerate(each):
-        problem = ClusterProblem(rows, targets, link, eta, bias, bool(getattr(model, "scale_x", False)))
+        problem = problem_of(model, rows, targets)
         before = known[k] if k < len(known) else None
         done = [*known[:k]] if k < len(known) else list(model.histories_)
         keep = None if kept.folder is None else (lambda h, done=done: kept.write([*done, h]))
@@ -206,3 +203,10 @@ def _rounds(model: Any, rows: ClusterRows, notify: Any, kept: Checkpoints) -> No
         model._facts.append(history.facts(problem))  # type: ignore[arg-type]
     model._last = [h.last / model.x_scale_ for h in model.histories_]
     model.n_iter_ = int(model.rounds)
+
+
+def problem_of(model: Any, rows: ClusterRows, targets: Targets) -> ClusterProblem:
+    """Return the problem of one run of an estimator that learns in rounds."""
+    eta = None if model.eta is None else number("eta", model.eta, 0)
+    unit = bool(getattr(model, "scale_x", False))
+    return ClusterProblem(rows, targets, model._part(), eta, float(model._intercept), unit)

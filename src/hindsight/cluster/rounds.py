@@ -1,14 +1,14 @@
 """Isotron and GLM-tron over partitions: the rounds of `batch.isotron`, with sums from workers.
 
 A round of GLM-tron is one reduction. A round of Isotron cuts the margins by value into ranges, one for each partition;
-sends each point to the slot of its range, which pools it there; merges the pools of all ranges (`pools`); and has each
-partition add up its residuals under the merged link. It is submitted as a whole, and only its sums come back.
+sends each point to the slot of its range, which pools it there; sends the pools of all ranges to every slot, which
+merges them (`pools`) and adds up the residuals of its partitions under the merged link. It is submitted as a whole, and
+only its sums come back.
 """
 
 from __future__ import annotations
 
 import math
-from operator import getitem
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..kernels.floats import Floats
     from .blocks import Block, Targets
     from .pools import Points
+    from .reduction import Nodes
     from .rows import ClusterRows
 
 RANGES = 64  # of margins at most
@@ -69,6 +70,22 @@ class ClusterProblem:
         self.sample = rows.sample() if not link.known and self.ranges > 1 else None
         self._checksum: tuple[int, ...] | None = None
 
+    def check(self, u: Any) -> Floats:
+        """Return weights as float64, or raise a ValueError if their number is not the width."""
+        return check_weights_of(u, self.width)
+
+    def matching_loss(self, u: Floats) -> tuple[float, Floats]:
+        """Return the mean matching loss at u, and its gradient."""
+        sums = self.round(u, 1)
+        return sums.match, -sums.gradient
+
+    def target_variance(self) -> float:
+        """Return the mean of (y - mean of y)^2."""
+        total, squares = self.engine.reduce(target_sums, self.targets, self.bias, 0.0)
+        mean = total / self.measured.weight
+        _, squares = self.engine.reduce(target_sums, self.targets, self.bias, mean)
+        return float(squares) / self.measured.weight
+
     def squared_targets(self) -> float:
         """Return the mean of y^2."""
         return self.measured.squares / self.measured.weight
@@ -84,17 +101,15 @@ class ClusterProblem:
         return self._checksum
 
     def round(self, w: Floats, t: int) -> RoundSums:
-        """Return the sums of round t at w; the link of a learnt one is a handle of its pools."""
+        """Return the sums of round t at w; a learnt link is given as handles of its pools."""
         v, total = w / self.scale, self.measured.weight
         pools, known = (None, self._known()) if self.link.known else (self.pool(v, t), None)
         engine, count = self.engine, len(self.engine.blocks)
+        settings = self.targets, self.bias, v, total, known
         parts = [
-            engine.submit(
-                on_group, round_sums, group.start, count, np.add, engine.held(j), self.targets, self.bias, v, total,
-                known, pools, group=j,
-            )
+            engine.submit(round_of_group, group.start, count, engine.held(j), settings, pools, group=j)
             for j, group in enumerate(engine.groups)
-        ]  # fmt: skip
+        ]
         sums = engine.finish(engine.gather(parts))
         check_margins(0.0 if np.isfinite(sums).all() else math.inf, t, self.eta)
         match = math.nan if self.link.integral is None else float(sums[1])
@@ -106,21 +121,18 @@ class ClusterProblem:
         return name if LINK_FUNCTIONS.get(name) is self.link.function else self.link.function
 
     def pool(self, v: Floats, t: int) -> Any:
-        """Return a handle of the pools of all margins of round t."""
+        """Return handles of the pools of all margins of round t, those of the ranges of one slot each."""
         engine, slots = self.engine, len(self.engine.groups)
         cuts = np.zeros(0) if self.sample is None else choose_cuts(self._sampled_margins(v, t), self.ranges)
         ranges = cuts.size + 1
         owned = [range(i * ranges // slots, (i + 1) * ranges // slots) for i in range(slots)]  # by each slot
         owned = [some for some in owned if len(some)]
-        parts = [
-            engine.submit(split_margins, engine.held(j), self.targets, self.bias, v, cuts, owned, t, self.eta, group=j)
-            for j in range(slots)
-        ]
+        settings = self.targets, self.bias, v, cuts, t, self.eta
         pools = []
-        for i in range(len(owned)):
-            pieces = [engine.submit(getitem, part, i, group=j) for j, part in enumerate(parts)]
+        for i, mine in enumerate(owned):
+            pieces = [engine.submit(margins_in, engine.held(j), *settings, mine, group=j) for j in range(slots)]
             pools.append(engine.submit(pool_ranges, pieces, group=i))
-        return engine.submit(merge_ranges, pools, group=0)
+        return pools
 
     def _sampled_margins(self, v: Floats, t: int) -> Floats:
         z = np.asarray(self.sample @ v[: self.rows.features], np.float64)
@@ -129,15 +141,11 @@ class ClusterProblem:
         return z
 
     def gathered(self, history: History) -> History:
-        """Return a history with the pools of its link, which are a handle after `run_rounds`."""
+        """Return a history with the pools of its link, which are handles after `run_rounds`."""
         from dataclasses import replace
 
-        from ..batch.isotonic import Pools
-
         link = history.link
-        if link is not None and not isinstance(link, Pools):
-            (link,) = self.engine.gather([link])
-        return replace(history, link=link)
+        return replace(history, link=merged(self.engine.gather(link)) if isinstance(link, list) else link)
 
 
 def play_rounds(
@@ -170,22 +178,27 @@ def joined(a: History, b: History) -> History:
 # ---------------------------------------------------------------- in the workers
 
 
-def split_margins(
-    blocks: Sequence[Block], targets: Targets, bias: float, v: Floats, cuts: Floats, owned: Sequence[range], t: int,
-    eta: float,
-) -> list[list[list[Points]]]:  # fmt: skip
-    """Return the points of a group: for each slot, for each of its ranges, those of each block."""
+def margins_in(
+    blocks: Sequence[Block], targets: Targets, bias: float, v: Floats, cuts: Floats, t: int, eta: float, ranges: range
+) -> list[list[Points]]:
+    """Return the points of a group in some ranges: for each range, those of each block."""
     each = []
     for block in blocks:
         with block.explained():
-            data, z = block.data(targets, bias), block.margins(targets, bias, v)
-        check_margins(float(kernels.largest(z)), t, eta)
-        y, weight = data.y, None if block.weight is None else data.c
-        if weight is not None and not weight.all():
-            on = weight > 0.0
-            z, y, weight = z[on], y[on], weight[on]
-        each.append(split((z, y, weight), cuts))
-    return [[[points[r] for points in each] for r in ranges] for ranges in owned]
+            key = targets.key(), bias, v.tobytes(), cuts.tobytes()
+            each.append(block.keep("ranges", key, lambda block=block: split_margins(block, targets, bias, v, cuts)))
+        check_margins(float(kernels.largest(block.margins(targets, bias, v))), t, eta)
+    return [[points[r] for points in each] for r in ranges]
+
+
+def split_margins(block: Block, targets: Targets, bias: float, v: Floats, cuts: Floats) -> list[Points]:
+    """Return the points of a block that have weight, by ranges."""
+    data, z = block.data(targets, bias), block.margins(targets, bias, v)
+    y, weight = data.y, None if block.weight is None else data.c
+    if weight is not None and not weight.all():
+        on = weight > 0.0
+        z, y, weight = z[on], y[on], weight[on]
+    return split((z, y, weight), cuts)
 
 
 def pool_ranges(pieces: Sequence[Sequence[Sequence[Points]]]) -> list[Pools | None]:
@@ -194,20 +207,31 @@ def pool_ranges(pieces: Sequence[Sequence[Sequence[Points]]]) -> list[Pools | No
     return [pool_range([points for piece in pieces for points in piece[r]]) for r in range(ranges)]
 
 
-def merge_ranges(slots: Sequence[Sequence[Pools | None]]) -> Pools:
+def merged(slots: Sequence[Sequence[Pools | None]]) -> Pools:
     """Return the pools of all margins."""
     return merge_pools([pools for slot in slots for pools in slot])
 
 
+def round_of_group(
+    first: int, count: int, blocks: Sequence[Block], settings: tuple[Any, ...],
+    pools: Sequence[Sequence[Pools | None]] | None,
+) -> Nodes:  # fmt: skip
+    """Return the sums of a round over a group, under the link that the pools of all slots make or a given one."""
+    knots = None if pools is None else merged(pools).knots()
+    return on_group(round_sums, first, count, np.add, blocks, *settings, knots)
+
+
 def round_sums(
-    block: Block, targets: Targets, bias: float, v: Floats, total: float, known: Any, pools: Pools | None
+    block: Block, targets: Targets, bias: float, v: Floats, total: float, known: Any,
+    knots: tuple[Floats, Floats] | None,
 ) -> Floats:
     """Return the mean squared error of a block, its mean matching loss, and its part of g, for means over all rows."""
     data, z = block.data(targets, bias), block.margins(targets, bias, v)
     proportion, residual, match = data.c / total, np.empty(z.size), 0.0
     if known is None:
-        assert pools is not None
-        mean = interpolate(*pools.knots(), z)
+        assert knots is not None
+        block.drop("ranges")
+        mean = interpolate(*knots, z)
     else:
         function = LINK_FUNCTIONS[known] if isinstance(known, str) else known
         link = GivenLink(function, function.lipschitz)
@@ -217,6 +241,21 @@ def round_sums(
             match = float(kernels.weighted_sum(proportion, link.integral(z) - data.y * z))
     loss = kernels.residuals(data.y, mean, proportion, residual)
     return np.concatenate(([loss, match], data.combine(residual)))
+
+
+def target_sums(block: Block, targets: Targets, bias: float, mean: float) -> Floats:
+    """Return the sums of c (y - mean), and of c (y - mean)^2."""
+    data = block.data(targets, bias)
+    off = data.y - mean
+    return np.array([data.c @ off, data.c @ off**2])
+
+
+def check_weights_of(u: Any, width: int) -> Floats:
+    """Return weights as float64, or raise a ValueError if their number is not the width, or one is not finite."""
+    out = np.ascontiguousarray(u, np.float64)
+    if out.shape != (width,) or not np.isfinite(out).all():
+        raise ValueError(f"u must have {width} finite coordinates, the intercept's last; got shape {out.shape}")
+    return out
 
 
 def block_checksum(block: Block, targets: Targets, bias: float, before: dict[int, int]) -> Any:
