@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from .shards import mix as mix
 
 _HOME = {
-    "ClusterError": "engine", "ClusterRows": "rows", "certify": "certifying", "corp": "scores", "density": "scores", "fit": "fitting",
-    "certify_shards": "shards", "mix": "shards", "read": "rows", "start": "dask_engine",
+    "ClusterError": "engine", "ClusterRows": "rows", "certify": "certifying", "certify_shards": "shards",
+    "corp": "scores", "density": "scores", "fit": "fitting", "mix": "shards", "read": "rows", "start": "dask_engine",
 }  # fmt: skip
 
 __all__ = sorted(_HOME)

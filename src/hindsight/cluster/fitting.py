@@ -37,14 +37,16 @@ class Checkpoints:
         Rounds between two checkpoints.
     settings : dict
         What the fit is of: a checkpoint of another one is refused.
+    resume : bool
+        Whether the newest one is where the fit goes on.
     """
 
-    def __init__(self, folder: Any, every: int, settings: dict[str, Any]) -> None:
-        self.folder, self.every, self.settings = folder, every, settings
+    def __init__(self, folder: Any, every: int, settings: dict[str, Any], resume: bool) -> None:
+        self.folder, self.every, self.settings, self.resume = folder, every, settings, resume
 
     def latest(self, kind: type) -> list[Any]:
         """Return the runs of the newest checkpoint; an empty list without one."""
-        if self.folder is None:
+        if self.folder is None or not self.resume:
             return []
         from ..storage import checkpoint
 
@@ -64,7 +66,7 @@ class Checkpoints:
 
 def fit(
     model: Any, rows: ClusterRows, *, notify: Callable[[int, float], None] | None = None, checkpoint: Any = None,
-    every: int = 10,
+    every: int = 10, resume: bool = True,
 ) -> Any:  # fmt: skip
     """Fit an estimator that learns from all rows at once to rows in partitions.
 
@@ -82,9 +84,11 @@ def fit(
     notify : callable, default None
         Called after each round with its number, from 1, and its loss.
     checkpoint : path-like, default None
-        A folder for checkpoints; where there is one, the fit resumes from it.
+        A folder for checkpoints.
     every : int, default 10
         Rounds between two checkpoints.
+    resume : bool, default True
+        Whether to resume from the newest checkpoint in that folder, if there is one.
 
     Returns
     -------
@@ -105,23 +109,23 @@ def fit(
     parameters = {k: v if isinstance(v, (bool, int, float, str, type(None))) else repr(v) for k, v in params(model)}
     shapes = [[shape.rows, shape.columns, shape.least, shape.most] for shape in rows.shapes]
     settings = {"model": type(model).__name__, "parameters": parameters, "rows": repr(shapes)}
-    kept = Checkpoints(checkpoint, every, settings)
+    kept = Checkpoints(checkpoint, every, settings, resume)
     kinds: tuple[tuple[type, Callable[..., None]], ...]
     kinds = (LeastSquares, _squares), (GradientDescent, _descent), (RoundsMixin, _rounds)
-    for kind, work in kinds:
-        if isinstance(model, kind):
-            with model._all_or_nothing():
-                for name in [name for name in vars(model) if name.endswith("_")]:
-                    delattr(model, name)
-                model.n_features_in_ = rows.features
-                if rows.named:
-                    model.feature_names_in_ = np.array(rows.names, object)
-                work(model, rows, notify, kept)
-            return model
-    raise ValueError(
-        f"{type(model).__name__} learns row by row: cluster.mix averages such learners over shards; cluster.fit is for "
-        "LeastSquares, gradient descent, GLM-tron in batches, and Isotron"
-    )
+    work = next((work for kind, work in kinds if isinstance(model, kind)), None)
+    if work is None:
+        raise ValueError(
+            f"{type(model).__name__} learns row by row: cluster.mix averages such learners over shards; cluster.fit is "
+            "for LeastSquares, gradient descent, GLM-tron in batches, and Isotron"
+        )
+    with model._all_or_nothing():
+        for name in [name for name in vars(model) if name.endswith("_")]:
+            delattr(model, name)
+        model.n_features_in_ = rows.features
+        if rows.named:
+            model.feature_names_in_ = np.array(rows.names, object)
+        work(model, rows, notify, kept)
+    return model
 
 
 def params(model: Any) -> list[tuple[str, Any]]:

@@ -222,7 +222,12 @@ def round_of_group(
 
 
 def round_sums(
-    block: Block, targets: Targets, bias: float, v: Floats, total: float, known: Any,
+    block: Block,
+    targets: Targets,
+    bias: float,
+    v: Floats,
+    total: float,
+    known: Any,
     knots: tuple[Floats, Floats] | None,
 ) -> Floats:
     """Return the mean squared error of a block, its mean matching loss, and its part of g, for means over all rows."""

@@ -105,10 +105,12 @@ class ClusterRows:
         Rows, and features, in all partitions.
     engine : Engine
         What works on them.
+    reading : dict
+        Parameters of `hindsight.open_source` that read other files in the same way.
     """
 
-    def __init__(self, engine: Engine, named: bool = False) -> None:
-        self.engine, self.named = engine, named
+    def __init__(self, engine: Engine, named: bool = False, reading: dict[str, Any] | None = None) -> None:
+        self.engine, self.named, self.reading = engine, named, reading or {}
         self.shapes: list[Shape] = engine.each(shape_of)
         kinds = {shape.sparse for shape in self.shapes}
         if len(kinds) > 1:
@@ -238,7 +240,7 @@ def read(
     options = reading | {"weight": weight, "labels": labels}
     partitions = split(data, target, options, partition_rows)
     engine.load([(load, (partition,)) for partition in partitions])
-    return ClusterRows(engine)
+    return ClusterRows(engine, reading=partitions[0].reading)
 
 
 def split(data: Any, target: str | None, reading: dict[str, Any], rows: int = ROWS) -> list[Partition]:

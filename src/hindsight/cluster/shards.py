@@ -28,6 +28,7 @@ from ..certificates.theorems import Verdict
 from ..estimators.mixins.certifying import join_certificates
 from ..estimators.online import OnlineEstimator
 from ..online.facts import Facts
+from ..online.parts import LOSSES
 from ..online.run import Run, play
 from .certifying import best_in_hindsight
 from .descent import MeanLoss
@@ -215,7 +216,8 @@ def certify_epochs(
     """Return the certificate of one run on all shards."""
     learner, epochs, shards = run.learner, len(run.starts), len(run.facts)
     measured, _ = rows.measure(targets, run.bias)
-    mean = MeanLoss(rows, targets, run.bias, learner.loss, measured.weight)
+    loss = LOSSES["hinge"] if learner.loss.name == "perceptron" else learner.loss  # the latter is least at u = 0
+    mean = MeanLoss(rows, targets, run.bias, loss, measured.weight)
     kappa = shards / (learner.rate.eta * epochs * measured.weight)
     first = run.starts[0]
     if u is None:
@@ -267,9 +269,7 @@ def _each_its_own(
     label: str | None,
 ) -> Certificate:  # fmt: skip
     """Add up what the learner's own theorem says of every shard in every epoch, each run played again."""
-    each: list[list[Certificate]] = rows.engine.each(
-        certify_shard, run.learner, targets, run.bias, run.starts, rival.u
-    )
+    each: list[list[Certificate]] = rows.engine.each(certify_shard, run.learner, targets, run.bias, run.starts, rival.u)
     flat = [certificate for shard in each for certificate in shard]
     if not flat:
         raise ValueError("no shard has a row to learn from")
