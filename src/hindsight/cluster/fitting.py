@@ -13,6 +13,7 @@ from ..errors import ModelError
 from ..estimators.gradient_descent_base import GradientDescent
 from ..estimators.least_squares import LeastSquares
 from ..estimators.rounds import RoundsMixin
+from ..rows.checksum import RowChecksum
 from ..rows.labels import run_count
 from ..validation import number
 from .blocks import Targets
@@ -23,6 +24,7 @@ from .squares import factor_all
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .blocks import Block
     from .rows import ClusterRows
 
 
@@ -106,18 +108,13 @@ def fit(
     """
     if every < 1:
         raise ValueError(f"every must be at least 1, got {every!r}")
-    parameters = {k: v if isinstance(v, (bool, int, float, str, type(None))) else repr(v) for k, v in params(model)}
-    shapes = [[shape.rows, shape.columns, shape.least, shape.most] for shape in rows.shapes]
-    settings = {"model": type(model).__name__, "parameters": parameters, "rows": repr(shapes)}
+    work = work_for(model)
+    settings: dict[str, Any] = {}
+    if checkpoint is not None:
+        plain = (bool, int, float, str, type(None))
+        settings = {k: v if isinstance(v, plain) else repr(v) for k, v in params(model)}
+        settings |= {"model": type(model).__name__, "checksums": rows.engine.each(checksum_of)}
     kept = Checkpoints(checkpoint, every, settings, resume)
-    kinds: tuple[tuple[type, Callable[..., None]], ...]
-    kinds = (LeastSquares, _squares), (GradientDescent, _descent), (RoundsMixin, _rounds)
-    work = next((work for kind, work in kinds if isinstance(model, kind)), None)
-    if work is None:
-        raise ValueError(
-            f"{type(model).__name__} learns row by row: cluster.mix averages such learners over shards; cluster.fit is "
-            "for LeastSquares, gradient descent, GLM-tron in batches, and Isotron"
-        )
     with model._all_or_nothing():
         for name in [name for name in vars(model) if name.endswith("_")]:
             delattr(model, name)
@@ -126,6 +123,27 @@ def fit(
             model.feature_names_in_ = np.array(rows.names, object)
         work(model, rows, notify, kept)
     return model
+
+
+def work_for(model: Any) -> Callable[..., None]:
+    """Return the function that fits an estimator, or refuse it."""
+    if isinstance(model, LeastSquares):
+        return _squares
+    if isinstance(model, GradientDescent):
+        return _descent
+    if isinstance(model, RoundsMixin):
+        return _rounds
+    raise ValueError(
+        f"{type(model).__name__} learns row by row: cluster.mix averages such learners over shards; cluster.fit is for "
+        "LeastSquares, gradient descent, GLM-tron in batches, and Isotron"
+    )
+
+
+def checksum_of(block: Block) -> list[int]:
+    """Return the checksum of the rows of a block as they were read."""
+    read = RowChecksum()
+    read.add(block.X, block.y, block.weight)
+    return read.counts
 
 
 def params(model: Any) -> list[tuple[str, Any]]:

@@ -242,8 +242,8 @@ def round_sums(
         link = GivenLink(function, function.lipschitz)
         with np.errstate(over="ignore", invalid="ignore"):  # the sums are looked at
             mean = link.fit(z, data.y, None)[0] if np.isfinite(z).all() else np.full(z.size, math.nan)
-        if link.integral is not None:
-            match = float(kernels.weighted_sum(proportion, link.integral(z) - data.y * z))
+            if link.integral is not None:
+                match = float(kernels.weighted_sum(proportion, link.integral(z) - data.y * z))
     loss = kernels.residuals(data.y, mean, proportion, residual)
     return np.concatenate(([loss, match], data.combine(residual)))
 
