@@ -117,10 +117,10 @@ def test_a_worker_sends_one_sum_for_every_full_node():
 EXACT = [
     (hindsight.LeastSquares(l2=0.5), "numbers"),
     (hindsight.LeastSquares(fit_intercept=False), "numbers"),
-    (hindsight.GradientDescentRegressor(rounds=30, l2=0.01, output="best"), "numbers"),
-    (hindsight.GradientDescentRegressor("absolute", rounds=20, eta=0.05, fit_intercept=False), "numbers"),
     (hindsight.GradientDescentClassifier("hinge", eta="theory", B=2.0, rounds=20), "two"),
     (hindsight.GradientDescentClassifier(rounds=10), "three"),
+    (hindsight.GradientDescentRegressor(rounds=30, l2=0.01, output="best"), "numbers"),
+    (hindsight.GradientDescentRegressor("absolute", rounds=20, eta=0.05, fit_intercept=False), "numbers"),
     (hindsight.GLMtronBatchRegressor(rounds=30), "numbers"),
     (hindsight.GLMtronBatchRegressor("identity", rounds=10, fit_intercept=False), "numbers"),
     (hindsight.IsotronRegressor(rounds=20), "numbers"),
@@ -149,6 +149,24 @@ def test_a_fit_over_partitions_is_that_of_one_machine(model, kind, weighted):
         assert found.certify(X, y, c).verdict == alone.certify(X, y, c).verdict
         for mine, theirs in zip(np.ravel(found.facts_), np.ravel(alone.facts_), strict=True):
             assert vars(mine) == pytest.approx(vars(theirs), rel=1e-11)
+
+
+class Cramped(InProcess):
+    """Slots that have room for few blocks at a time."""
+
+    def room(self, size):
+        return 3000.0
+
+
+@pytest.mark.parametrize(("model", "kind"), EXACT[::4], ids=lambda value: str(value)[:60])
+def test_little_memory_makes_more_groups_and_the_same_bits(model, kind):
+    X, y, c = data()
+    engine = Cramped(2)
+    rows = cluster.read(parted(X, y, c, 40), "y", weight="c", engine=engine)
+    assert len(engine.groups) > 10 and [k for group in engine.groups for k in group] == list(range(40))
+    assert engine.leaders()[0] == 0 and len(engine.leaders()) == 2
+    found, alone = cluster.fit(fresh(model), rows), cluster.fit(fresh(model), read(X, y, c, 40, 1))
+    assert found.coef_.tobytes() == alone.coef_.tobytes()
 
 
 def test_sparse_partitions_whose_features_differ_are_numbered_as_in_one_pass():
@@ -276,7 +294,8 @@ def test_the_bound_of_all_shards_holds_for_every_comparator(loss, epochs):
 
 
 @pytest.mark.parametrize(
-    "model", [hindsight.PerceptronClassifier(), hindsight.WidrowHoffRegressor(eta=0.05), hindsight.EGRegressor(eta=0.02)]
+    "model",
+    [hindsight.PerceptronClassifier(), hindsight.WidrowHoffRegressor(eta=0.05), hindsight.EGRegressor(eta=0.02)],
 )
 def test_other_learners_have_the_bounds_of_their_shards_added_up(model):
     X, y, _ = data()
@@ -410,8 +429,6 @@ def test_a_bad_row_is_the_same_line_as_on_one_machine(tmp_path, kind):
     X[333, 1] = np.nan
     folder = write(tmp_path / "rows", X, y)
     if kind == "csv":
-        import pyarrow.csv
-
         for file in (tmp_path / "rows").iterdir():
             pa.csv.write_csv(pq.read_table(file), file.with_suffix(".csv"))
             file.unlink()

@@ -7,6 +7,7 @@ of tasks, which refer to the blocks and to nothing of an earlier round: the grap
 from __future__ import annotations
 
 import logging
+import math
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 MISSING = "a cluster needs dask.distributed: pip install hindsight-learn[dask]"
+FITS, TOGETHER = 0.4, 0.1  # of a slot's memory: blocks that stay in it, and blocks that share it with others on disk
 PATIENCE = 60.0  # seconds without any worker after which a fit gives up
 
 
@@ -94,6 +96,7 @@ class Dask(Engine):
         self.retries = retries
         self.addresses = self._addresses()
         self.slots = len(self.addresses)
+        self.memory = self._memory()
 
     def _addresses(self) -> list[str]:
         """Return the address of each slot: of a worker, once for each of its threads."""
@@ -104,9 +107,22 @@ class Dask(Engine):
         threads = self.client.nthreads()
         return [address for address in sorted(threads) for _ in range(threads[address])]
 
+    def _memory(self) -> float:
+        """Return the memory of the slot that has least of it; infinity where none has a limit."""
+        try:
+            info = self.client.scheduler_info(n_workers=-1)
+        except TypeError:  # earlier versions tell of all workers
+            info = self.client.scheduler_info()
+        limits = [each["memory_limit"] / each["nthreads"] for each in info["workers"].values() if each["memory_limit"]]
+        return min(limits, default=math.inf)
+
+    def room(self, size: int) -> float:
+        return math.inf if size <= FITS * self.memory else TOGETHER * self.memory
+
     def submit(self, work: Callable[..., Any], *args: Any, group: int) -> Any:
+        slot = group * min(self.slots, len(self.groups)) // len(self.groups)
         return self.client.submit(
-            attempt, work, *args, pure=False, retries=self.retries, workers=[self.addresses[group]],
+            attempt, work, *args, pure=False, retries=self.retries, workers=[self.addresses[slot]],
             allow_other_workers=True, key=self._key(work),
         )  # fmt: skip
 

@@ -1,12 +1,13 @@
 """Where work on partitions is done: what an engine offers, and one in this process that counts messages.
 
-An engine holds the blocks of rows in groups of consecutive partitions, one group per slot (a worker's thread). Work is
-a plain function of a module, sent to a slot by name. `Dask` runs it in other processes; `InProcess` runs it here, as so
-many slots would, and counts what would be sent between them.
+An engine holds the blocks of rows in groups of consecutive partitions, one group per slot (a worker's thread), or
+several where a slot has no memory for all of its blocks at once. Work is a plain function of a module. `Dask` runs it
+in other processes; `InProcess` runs it here, as so many slots would, and counts what would be sent between them.
 """
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,9 @@ class Engine:
     blocks : list
         A handle of each block, in the order of the partitions.
     groups : list of range
-        Which partitions each slot has: consecutive ones.
+        Consecutive partitions that are worked on together, in one slot.
+    slots : int
+        How many groups are worked on at the same time.
     """
 
     slots = 1
@@ -42,11 +45,30 @@ class Engine:
         self.blocks: list[Any] = []
         self.groups: list[range] = []
 
-    def place(self, count: int) -> None:
-        """Give each slot its partitions; there are no more groups than partitions."""
+    def place(self, sizes: Sequence[int]) -> None:
+        """Form groups of the blocks of these sizes: one per slot, or smaller ones where a slot has too little room."""
+        count = len(sizes)
         slots = min(self.slots, count)
         ends = [k * count // slots for k in range(slots + 1)]
-        self.groups = [range(a, b) for a, b in pairwise(ends)]
+        self.groups = []
+        for a, b in pairwise(ends):
+            room = self.room(sum(sizes[a:b]))
+            held, first = 0, a
+            for k in range(a, b):
+                if k > first and held + sizes[k] > room:
+                    self.groups.append(range(first, k))
+                    held, first = 0, k
+                held += sizes[k]
+            self.groups.append(range(first, b))
+
+    def room(self, size: int) -> float:
+        """Return how many bytes of blocks may be worked on together in a slot that has so many."""
+        return math.inf
+
+    def leaders(self) -> list[int]:
+        """Return a group of every slot."""
+        slots = min(self.slots, len(self.groups))
+        return [i * len(self.groups) // slots for i in range(slots)]
 
     def group_of(self, k: int) -> int:
         """Return the group of a partition."""
@@ -62,7 +84,7 @@ class Engine:
 
     def load(self, works: Sequence[tuple[Callable[..., Any], tuple[Any, ...]]]) -> None:
         """Make the blocks: what each of these functions gives for its arguments, a partition each."""
-        self.place(len(works))
+        self.groups = [range(k, k + 1) for k in range(len(works))]  # until their sizes are known
         self.blocks = [
             self.submit(work, *args, group=j)
             for j, group in enumerate(self.groups)
@@ -141,7 +163,7 @@ class InProcess(Engine):
     Examples
     --------
     >>> engine = InProcess(3)
-    >>> engine.place(7)
+    >>> engine.place([8] * 7)
     >>> engine.groups
     [range(0, 2), range(2, 4), range(4, 7)]
     """

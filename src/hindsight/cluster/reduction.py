@@ -39,7 +39,7 @@ def collapse(nodes: Nodes, leaves: int, add: Callable[[Any, Any], Any]) -> Nodes
     >>> collapse({(0, 0): 1, (0, 1): 2}, 2, add)
     {(1, 0): 3}
     >>> collapse({(0, k): "abcdefghijklmnopqr"[k] for k in range(17)}, 18, add)
-    {(1, 0): 'abcdefghijklmnop', (0, 16): 'q'}
+    {(0, 16): 'q', (1, 0): 'abcdefghijklmnop'}
     """
     level, size, done = 0, leaves, dict(nodes)
     while size > 1 or level == 0:

@@ -122,16 +122,16 @@ class ClusterProblem:
 
     def pool(self, v: Floats, t: int) -> Any:
         """Return handles of the pools of all margins of round t, those of the ranges of one slot each."""
-        engine, slots = self.engine, len(self.engine.groups)
+        engine, leaders = self.engine, self.engine.leaders()
         cuts = np.zeros(0) if self.sample is None else choose_cuts(self._sampled_margins(v, t), self.ranges)
         ranges = cuts.size + 1
-        owned = [range(i * ranges // slots, (i + 1) * ranges // slots) for i in range(slots)]  # by each slot
-        owned = [some for some in owned if len(some)]
+        owned = shared_out(ranges, len(leaders))
         settings = self.targets, self.bias, v, cuts, t, self.eta
         pools = []
         for i, mine in enumerate(owned):
-            pieces = [engine.submit(margins_in, engine.held(j), *settings, mine, group=j) for j in range(slots)]
-            pools.append(engine.submit(pool_ranges, pieces, group=i))
+            groups = range(len(engine.groups))
+            pieces = [engine.submit(margins_in, engine.held(j), *settings, mine, group=j) for j in groups]
+            pools.append(engine.submit(pool_ranges, pieces, group=leaders[i]))
         return pools
 
     def _sampled_margins(self, v: Floats, t: int) -> Floats:
@@ -173,6 +173,18 @@ def joined(a: History, b: History) -> History:
     later = b.loss[b.best] < a.loss[a.best]
     best, of = (len(a.loss) + b.best, b) if later else (a.best, a)
     return History(loss, None, match, gradient, along, a.start, b.last, best, of.w, of.link, b.checksum)
+
+
+def shared_out(ranges: int, slots: int) -> list[range]:
+    """Return the ranges of each slot, consecutive ones; slots that would have none are left out.
+
+    Examples
+    --------
+    >>> shared_out(3, 2), shared_out(1, 2)
+    ([range(0, 1), range(1, 3)], [range(0, 1)])
+    """
+    each = (range(i * ranges // slots, (i + 1) * ranges // slots) for i in range(slots))
+    return [some for some in each if len(some)]
 
 
 # ---------------------------------------------------------------- in the workers

@@ -25,8 +25,8 @@ SAMPLED = 4096  # rows of all partitions together that the driver holds, to cut 
 
 @dataclass(frozen=True)
 class Shape:
-    """What the driver knows of a block: its size, its features, its labels (the first LABELS + 1), and the smallest and
-    the largest target of a row with weight."""
+    """What the driver knows of a block: its rows and bytes, its features, the first LABELS + 1 of its labels, and the
+    smallest and the largest target of a row with weight."""
 
     rows: int
     columns: int
@@ -37,7 +37,7 @@ class Shape:
     labels: np.ndarray
     least: float
     most: float
-    double: bool
+    size: int
 
 
 def shape_of(block: Block) -> Shape:
@@ -49,7 +49,7 @@ def shape_of(block: Block) -> Shape:
     sparse, X = not isinstance(block.X, np.ndarray), block.X
     return Shape(
         X.shape[0], X.shape[1], block.names, sparse, block.weight is not None, text, found, *ends,
-        X.dtype == np.float64,
+        block.__sizeof__(),
     )  # fmt: skip
 
 
@@ -112,6 +112,7 @@ class ClusterRows:
     def __init__(self, engine: Engine, named: bool = False, reading: dict[str, Any] | None = None) -> None:
         self.engine, self.named, self.reading = engine, named, reading or {}
         self.shapes: list[Shape] = engine.each(shape_of)
+        engine.place([shape.size for shape in self.shapes])
         kinds = {shape.sparse for shape in self.shapes}
         if len(kinds) > 1:
             raise SourceError("some partitions are dense and others sparse: give them one form")

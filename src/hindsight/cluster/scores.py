@@ -11,7 +11,7 @@ import numpy as np
 from ..batch.isotonic import interpolate
 from ..rows.labels import encode_labels
 from .pools import choose_cuts, split
-from .rounds import merged, pool_ranges
+from .rounds import merged, pool_ranges, shared_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,15 +60,13 @@ def corp(model: Any, rows: ClusterRows) -> Corp:
     -------
     Corp
     """
-    engine, slots = rows.engine, len(rows.engine.groups)
+    engine, leaders = rows.engine, rows.engine.leaders()
     ends = engine.each(forecast_sample, model, 512)
     cuts = choose_cuts(np.concatenate(ends), min(64, len(engine.blocks)))
-    ranges = cuts.size + 1
-    owned = [range(i * ranges // slots, (i + 1) * ranges // slots) for i in range(slots)]
-    pools = []
-    for i, mine in enumerate(some for some in owned if len(some)):
-        pieces = [engine.submit(forecasts_in, engine.held(j), model, cuts, mine, group=j) for j in range(slots)]
-        pools.append(engine.submit(pool_ranges, pieces, group=i))
+    pools, groups = [], range(len(engine.groups))
+    for i, mine in enumerate(shared_out(cuts.size + 1, len(leaders))):
+        pieces = [engine.submit(forecasts_in, engine.held(j), model, cuts, mine, group=j) for j in groups]
+        pools.append(engine.submit(pool_ranges, pieces, group=leaders[i]))
     link = merged(engine.gather(pools))
     count, weight, total, score, best = engine.reduce(forecast_sums, model, link.knots())
     mean = float(total / weight)
