@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +40,7 @@ def data(m=600, n=4, seed=0):
 def parted(X, y, c=None, parts=7):
     ends = np.linspace(0, len(y), parts + 1).astype(int)
     columns = (X, y) if c is None else (X, y, c)
-    return [tuple(values[a:b] for values in columns) for a, b in zip(ends, ends[1:], strict=False)]
+    return [tuple(values[a:b] for values in columns) for a, b in pairwise(ends)]
 
 
 def read(X, y, c=None, parts=7, slots=2):
@@ -102,7 +103,7 @@ def test_sums_have_the_same_bits_however_leaves_are_grouped(leaves):
     for groups in (1, 2, 3, 7, 64):
         ends = [k * leaves // groups for k in range(groups + 1)]
         nodes = {}
-        for a, b in zip(ends, ends[1:], strict=False):
+        for a, b in pairwise(ends):
             nodes |= collapse({(0, k): values[k] for k in range(a, b)}, leaves, np.add)
         assert root(nodes, leaves, np.add) == whole
 
@@ -176,7 +177,7 @@ def test_sparse_partitions_whose_features_differ_are_numbered_as_in_one_pass():
     source = hindsight.open_source((rows, y), "y")
     (chunk,) = source.chunks()
     ends = range(0, 201, 40)
-    parts = [(rows[a:b], y[a:b]) for a, b in zip(ends, ends[1:], strict=False)]
+    parts = [(rows[a:b], y[a:b]) for a, b in pairwise(ends)]
     read = cluster.read(parts, "y", engine=InProcess(2))
     assert read.names == list(source.names)
     model = cluster.fit(hindsight.GLMtronBatchRegressor("identity", rounds=10), read)

@@ -155,7 +155,7 @@ def mix(
     >>> parts = [(np.array([[1.0]]), np.array([2.0])), (np.array([[1.0]]), np.array([4.0]))]
     >>> model = DescentRegressor("square", eta=0.5, update="explicit", fit_intercept=False)
     >>> mix(model, read(parts, "y", engine=InProcess()))[0].coef_
-    array([1.5])
+    array([3.])
     """
     if not isinstance(model, OnlineEstimator):
         raise ValueError(f"{type(model).__name__} does not learn row by row: use cluster.fit")
