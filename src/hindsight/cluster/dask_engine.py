@@ -55,8 +55,10 @@ def start(workers: int, **options: Any) -> Iterator[Any]:
     quiet: dict[str, Any] = {"silence_logs": logging.CRITICAL, "dashboard_address": "localhost:0"}
     quiet |= {"threads_per_worker": 1, "processes": True}
     one = {f"distributed.nanny.pre-spawn-environ.{name}": 1 for name in ("NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+    # A worker that is started again is given up after 15 s unless told otherwise: too few on a busy machine.
+    patience = {"distributed.comm.timeouts.connect": "60s", "distributed.deploy.lost-worker-timeout": "10 minutes"}
     with (
-        dask.config.set(one | {"distributed.comm.timeouts.connect": "60s"}),
+        dask.config.set(one | patience),
         engine.LocalCluster(n_workers=workers, **quiet | options) as cluster,
         engine.Client(cluster) as client,
     ):
@@ -120,9 +122,9 @@ class Dask(Engine):
         return math.inf if size <= FITS * self.memory else TOGETHER * self.memory
 
     def submit(self, work: Callable[..., Any], *args: Any, group: int) -> Any:
-        slot = group * min(self.slots, len(self.groups)) // len(self.groups)
+        address = self.addresses[self.slot_of(group)]
         return self.client.submit(
-            attempt, work, *args, pure=False, retries=self.retries, workers=[self.addresses[slot]],
+            attempt, work, *args, pure=False, retries=self.retries, workers=[address],
             allow_other_workers=True, key=self._key(work),
         )  # fmt: skip
 

@@ -8,7 +8,6 @@ in other processes; `InProcess` runs it here, as so many slots would, and counts
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,34 +44,39 @@ class Engine:
         self.blocks: list[Any] = []
         self.groups: list[range] = []
 
+    def slot_of(self, group: int) -> int:
+        """Return the slot of a group: that of its partitions, of which each slot has about as many as the others."""
+        return self.groups[group].start * min(self.slots, self.count) // self.count
+
     def place(self, sizes: Sequence[int]) -> None:
         """Form groups of the blocks of these sizes: one per slot, or smaller ones where a slot has too little room."""
-        count = len(sizes)
-        slots = min(self.slots, count)
-        ends = [k * count // slots for k in range(slots + 1)]
-        self.groups = []
-        for a, b in pairwise(ends):
-            room = self.room(sum(sizes[a:b]))
-            held, first = 0, a
-            for k in range(a, b):
-                if k > first and held + sizes[k] > room:
-                    self.groups.append(range(first, k))
-                    held, first = 0, k
-                held += sizes[k]
-            self.groups.append(range(first, b))
+        single = [range(k, k + 1) for k in range(self.count)]
+        self.groups = single
+        slots = [self.slot_of(k) for k in range(self.count)]
+        held = [sum(size for size, slot in zip(sizes, slots, strict=True) if slot == own) for own in range(self.slots)]
+        groups, size = [single[0]], sizes[0]
+        for k in range(1, self.count):
+            full = slots[k] != slots[k - 1] or size + sizes[k] > self.room(held[slots[k]])
+            if full:
+                groups.append(single[k])
+            else:
+                groups[-1] = range(groups[-1].start, k + 1)
+            size = sizes[k] + (0 if full else size)
+        self.groups = groups
 
     def room(self, size: int) -> float:
         """Return how many bytes of blocks may be worked on together in a slot that has so many."""
         return math.inf
 
     def leaders(self) -> list[int]:
-        """Return a group of every slot."""
-        slots = min(self.slots, len(self.groups))
-        return [i * len(self.groups) // slots for i in range(slots)]
+        """Return the first group of every slot that has one."""
+        slots = [self.slot_of(j) for j in range(len(self.groups))]
+        return [j for j, slot in enumerate(slots) if slot not in slots[:j]]
 
-    def group_of(self, k: int) -> int:
-        """Return the group of a partition."""
-        return next(j for j, group in enumerate(self.groups) if k in group)
+    @property
+    def count(self) -> int:
+        """The number of partitions."""
+        return self.groups[-1].stop
 
     def submit(self, work: Callable[..., Any], *args: Any, group: int) -> Any:
         """Return a handle of what `work` gives in the slot of a group; arguments may hold handles, in lists too."""
@@ -117,8 +121,9 @@ class Engine:
     def change(self, work: Callable[..., Block], *each: Sequence[Any]) -> None:
         """Replace every block by work(block, ...), with further arguments of its own."""
         self.blocks = [
-            self.submit(work, block, *(values[k] for values in each), group=self.group_of(k))
-            for k, block in enumerate(self.blocks)
+            self.submit(work, block, *(values[k] for values in each), group=j)
+            for j, group in enumerate(self.groups)
+            for k, block in ((k, self.blocks[k]) for k in group)
         ]
 
 
@@ -146,8 +151,8 @@ def on_group(
 class Handle:
     """A value, and the slot that holds it."""
 
-    def __init__(self, value: Any, group: int) -> None:
-        self.value, self.group = value, group
+    def __init__(self, value: Any, slot: int) -> None:
+        self.value, self.slot = value, slot
 
 
 class InProcess(Engine):
@@ -163,9 +168,10 @@ class InProcess(Engine):
     Examples
     --------
     >>> engine = InProcess(3)
+    >>> engine.groups = [range(7)]
     >>> engine.place([8] * 7)
-    >>> engine.groups
-    [range(0, 2), range(2, 4), range(4, 7)]
+    >>> engine.groups, engine.leaders()
+    ([range(0, 3), range(3, 5), range(5, 7)], [0, 1, 2])
     """
 
     DRIVER = -1
@@ -176,7 +182,8 @@ class InProcess(Engine):
         self.messages = self.sent = self.to_driver = 0
 
     def submit(self, work: Callable[..., Any], *args: Any, group: int) -> Handle:
-        return Handle(work(*[self._bring(arg, group) for arg in args]), group)
+        slot = self.slot_of(group)
+        return Handle(work(*[self._bring(arg, slot) for arg in args]), slot)
 
     def gather(self, handles: Sequence[Any]) -> list[Any]:
         return [self._bring(handle, self.DRIVER) for handle in handles]
@@ -186,7 +193,7 @@ class InProcess(Engine):
         if isinstance(arg, (list, tuple)) and any(isinstance(one, Handle) for one in arg):
             return [self._bring(one, to) for one in arg]
         held = arg if isinstance(arg, Handle) else Handle(arg, self.DRIVER)
-        size = size_of(held.value) if held.group != to else 0
+        size = size_of(held.value) if held.slot != to else 0
         if size:
             self.messages, self.sent = self.messages + 1, self.sent + size
             self.to_driver += size if to == self.DRIVER else 0
