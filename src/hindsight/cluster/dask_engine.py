@@ -140,7 +140,20 @@ class Dask(Engine):
 
     def gather(self, handles: Sequence[Any]) -> list[Any]:
         with self._one_line():
+            self._wait(list(handles))
             return [opened(value) for value in self.client.gather(list(handles))]
+
+    def _wait(self, handles: list[Any]) -> None:
+        """Wait for work to be done, as long as there is a worker to do it."""
+        from distributed import wait
+
+        while True:
+            try:
+                wait(handles, timeout=PATIENCE)
+                return
+            except TimeoutError:
+                if not self.client.nthreads():
+                    raise ClusterError(f"there was no worker for {PATIENCE:g} s: start some, and resume") from None
 
     @contextmanager
     def _one_line(self) -> Iterator[None]:
@@ -157,6 +170,8 @@ class Dask(Engine):
                 f"workers died {times} at the same work, probably out of memory: give them more memory, or more and "
                 "smaller partitions (partition_rows)"
             ) from None
+        except WorkerError as error:
+            raise ClusterError(str(error)) from None
         except MemoryError:
             raise ClusterError(
                 "a worker ran out of memory: give it more, or more and smaller partitions (partition_rows)"
@@ -165,6 +180,10 @@ class Dask(Engine):
             raise ClusterError(
                 f"the scheduler was lost ({type(error).__name__}): start it again, and resume from a checkpoint"
             ) from None
+
+
+class WorkerError(Exception):
+    """What went wrong on a worker, maybe not for good: it is tried again."""
 
 
 class Refused:
@@ -184,6 +203,8 @@ def attempt(work: Callable[..., Any], *args: Any) -> Any:
         return work(*args)
     except ValueError as error:
         return Refused(error)
+    except OSError as error:  # of a file or a disk, and not of the way to the scheduler
+        raise WorkerError(f"{error.filename or 'a worker'}: {error.strerror or error}") from None
 
 
 def refusals(args: Sequence[Any]) -> Iterator[Refused]:
