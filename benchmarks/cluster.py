@@ -73,17 +73,18 @@ def received(dask_worker: Any) -> int:
 
 
 def counted(kind: Any, workers: int, rows: int, columns: int, partitions: int) -> tuple[int, int, int]:
-    """Bytes, messages and bytes to the driver of one more round."""
+    """Bytes, messages and bytes to the driver of the last round."""
     X, y = rows_of(rows, columns)
     ends = np.linspace(0, rows, partitions + 1).astype(int)
-    parts = [(X[a:b], y[a:b]) for a, b in pairwise(ends)]
-    found = []
-    for rounds in (3, 4):
-        engine = InProcess(workers)
-        cluster.fit(kind(rounds=rounds), cluster.read(parts, "y", engine=engine))
-        found.append((engine.sent, engine.messages, engine.to_driver))
-    (a, b), names = found, range(3)
-    return tuple(b[k] - a[k] for k in names)  # type: ignore[return-value]
+    engine, counts = InProcess(workers), list[tuple[int, int, int]]()
+    read = cluster.read([(X[a:b], y[a:b]) for a, b in pairwise(ends)], "y", engine=engine)
+
+    def note(t: int, loss: float) -> None:
+        counts.append((engine.sent, engine.messages, engine.to_driver))
+
+    cluster.fit(kind(rounds=3), read, notify=note)
+    sent, messages, to_driver = (b - a for a, b in zip(*counts[-2:], strict=True))
+    return sent, messages, to_driver
 
 
 def main() -> None:
@@ -108,9 +109,8 @@ def main() -> None:
                 for _ in range(options.repetitions)
             ]
             price = timed(str(small), 2, 3 * options.rounds)
-        print(
-            f"| {options.rows:,} × {options.columns}, {options.files} files | one worker | two | ratio | empty round |"
-        )
+        what = f"{options.rows:,} × {options.columns}, {options.files} files"
+        print(f"| {what} | one worker | two | ratio | empty round |")
         print("|---|---|---|---|---|")
         for name in ("read", *(kind.__name__ for kind in MODELS)):
             one, two = (min(run[workers][name] for run in runs) for workers in (1, 2))
@@ -123,7 +123,7 @@ def main() -> None:
     print("|---|---|---|---|---|")
     for kind in MODELS:
         for workers in (1, 2, 8, 64):
-            sent, messages, to_driver = counted(kind, workers, 100_000, options.columns, 1024)
+            sent, messages, to_driver = counted(kind, workers, 1_000_000, options.columns, 256)
             print(f"| {kind.__name__} | {workers} | {sent:,} | {messages:,} | {to_driver:,} |")
 
 

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import logging
 import math
+import time
+from collections import Counter
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ..errors import SourceError
 from .engine import ClusterError, Engine
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
 
 MISSING = "a cluster needs dask.distributed: pip install hindsight-learn[dask]"
 FITS, TOGETHER = 0.4, 0.1  # of a slot's memory: blocks that stay in it, and blocks that share it with others on disk
+CHECKED = 5.0  # seconds between two looks at where the blocks are
 PATIENCE = 60.0  # seconds without any worker after which a fit gives up
 
 
@@ -96,18 +101,41 @@ class Dask(Engine):
         except ValueError:
             raise ClusterError("there is no cluster: give client=distributed.Client(...)") from None
         self.retries = retries
-        self.addresses = self._addresses()
-        self.slots = len(self.addresses)
-        self.memory = self._memory()
+        self.threads = self._threads()
+        self.slots = sum(self.threads.values())
+        self.memory, self.checked = self._memory(), -math.inf
+        self.where: list[str] = []
 
-    def _addresses(self) -> list[str]:
-        """Return the address of each slot: of a worker, once for each of its threads."""
+    def _threads(self) -> dict[str, int]:
+        """Return the number of threads of each worker, by its address."""
         try:
             self.client.wait_for_workers(1, timeout=PATIENCE)
         except Exception as error:
             raise ClusterError(f"there is no worker after {PATIENCE:g} s: {type(error).__name__}") from None
-        threads = self.client.nthreads()
-        return [address for address in sorted(threads) for _ in range(threads[address])]
+        return dict(sorted(self.client.nthreads().items()))
+
+    def slots_of_blocks(self) -> list[int]:
+        """Return the slot of each block: those of one worker are shared out among its threads, in order."""
+        self.where = self._where()
+        first = dict(zip(self.threads, np.cumsum([0, *self.threads.values()]).tolist(), strict=False))
+        count, seen, out = Counter(self.where), Counter[str](), []
+        for address in self.where:
+            out.append(first[address] + seen[address] * self.threads[address] // count[address])
+            seen[address] += 1
+        return out
+
+    def _where(self) -> list[str]:
+        """Return the address of the worker that holds each block; of one that is lost or moving, any."""
+        held = self.client.who_has(self.blocks)
+        self.threads = self._threads()
+        self.slots, self.checked = sum(self.threads.values()), time.monotonic()
+        each = [[a for a in held.get(block.key, ()) if a in self.threads] for block in self.blocks]
+        anywhere = next(iter(self.threads))
+        return [min(addresses, default=anywhere) for addresses in each]
+
+    def refresh(self) -> None:
+        if self.where and time.monotonic() - self.checked > CHECKED and self._where() != self.where:
+            self.place(self.sizes)
 
     def _memory(self) -> float:
         """Return the memory of the slot that has least of it; infinity where none has a limit."""
@@ -122,11 +150,9 @@ class Dask(Engine):
         return math.inf if size <= FITS * self.memory else TOGETHER * self.memory
 
     def submit(self, work: Callable[..., Any], *args: Any, group: int) -> Any:
-        address = self.addresses[self.slot_of(group)]
-        return self.client.submit(
-            attempt, work, *args, pure=False, retries=self.retries, workers=[address],
-            allow_other_workers=True, key=self._key(work),
-        )  # fmt: skip
+        # Not restricted to a worker: Dask works where the blocks are, and tasks that are bound to an address, however
+        # loosely, wait for ever if all workers are gone at once and others come.
+        return self.client.submit(attempt, work, *args, pure=False, retries=self.retries, key=self._key(work))
 
     def _key(self, work: Callable[..., Any]) -> str:
         """Return a name for a task: the dashboard groups tasks by its first part."""

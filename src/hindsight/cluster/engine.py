@@ -1,8 +1,8 @@
 """Where work on partitions is done: what an engine offers, and one in this process that counts messages.
 
-An engine holds the blocks of rows in groups of consecutive partitions, one group per slot (a worker's thread), or
-several where a slot has no memory for all of its blocks at once. Work is a plain function of a module. `Dask` runs it
-in other processes; `InProcess` runs it here, as so many slots would, and counts what would be sent between them.
+An engine holds the blocks of rows in groups of partitions, one group per slot (a worker's thread), or several where a
+slot has no memory for all of its blocks at once. Work is a plain function of a module. `Dask` runs it in other
+processes; `InProcess` runs it here, as so many slots would, and counts what would be sent between them.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ class Engine:
     ----------
     blocks : list
         A handle of each block, in the order of the partitions.
-    groups : list of range
-        Consecutive partitions that are worked on together, in one slot.
+    groups : list of list of int
+        Partitions that are worked on together, in one slot; ascending.
+    homes : list of int
+        The slot of each group.
     slots : int
         How many groups are worked on at the same time.
     """
@@ -42,41 +44,40 @@ class Engine:
 
     def __init__(self) -> None:
         self.blocks: list[Any] = []
-        self.groups: list[range] = []
+        self.groups: list[list[int]] = []
+        self.homes: list[int] = []
+        self.sizes: list[int] = []
 
-    def slot_of(self, group: int) -> int:
-        """Return the slot of a group: that of its partitions, of which each slot has about as many as the others."""
-        return self.groups[group].start * min(self.slots, self.count) // self.count
+    def slots_of_blocks(self) -> list[int]:
+        """Return the slot of each block."""
+        raise NotImplementedError
 
     def place(self, sizes: Sequence[int]) -> None:
         """Form groups of the blocks of these sizes: one per slot, or smaller ones where a slot has too little room."""
-        single = [range(k, k + 1) for k in range(self.count)]
-        self.groups = single
-        slots = [self.slot_of(k) for k in range(self.count)]
-        held = [sum(size for size, slot in zip(sizes, slots, strict=True) if slot == own) for own in range(self.slots)]
-        groups, size = [single[0]], sizes[0]
-        for k in range(1, self.count):
-            full = slots[k] != slots[k - 1] or size + sizes[k] > self.room(held[slots[k]])
-            if full:
-                groups.append(single[k])
-            else:
-                groups[-1] = range(groups[-1].start, k + 1)
-            size = sizes[k] + (0 if full else size)
-        self.groups = groups
+        self.sizes, self.groups, self.homes = list(sizes), [], []
+        slots = self.slots_of_blocks()
+        for slot in range(self.slots):
+            mine = [k for k, own in enumerate(slots) if own == slot]
+            room = self.room(sum(sizes[k] for k in mine))
+            held = 0.0
+            for k in mine:
+                if k == mine[0] or held + sizes[k] > room:
+                    self.groups.append([])
+                    self.homes.append(slot)
+                    held = 0.0
+                self.groups[-1].append(k)
+                held += sizes[k]
 
     def room(self, size: int) -> float:
         """Return how many bytes of blocks may be worked on together in a slot that has so many."""
         return math.inf
 
+    def refresh(self) -> None:
+        """Form the groups anew where blocks have moved meanwhile."""
+
     def leaders(self) -> list[int]:
         """Return the first group of every slot that has one."""
-        slots = [self.slot_of(j) for j in range(len(self.groups))]
-        return [j for j, slot in enumerate(slots) if slot not in slots[:j]]
-
-    @property
-    def count(self) -> int:
-        """The number of partitions."""
-        return self.groups[-1].stop
+        return [j for j, slot in enumerate(self.homes) if slot not in self.homes[:j]]
 
     def submit(self, work: Callable[..., Any], *args: Any, group: int) -> Any:
         """Return a handle of what `work` gives in the slot of a group; arguments may hold handles, in lists too."""
@@ -88,12 +89,9 @@ class Engine:
 
     def load(self, works: Sequence[tuple[Callable[..., Any], tuple[Any, ...]]]) -> None:
         """Make the blocks: what each of these functions gives for its arguments, a partition each."""
-        self.groups = [range(k, k + 1) for k in range(len(works))]  # until their sizes are known
-        self.blocks = [
-            self.submit(work, *args, group=j)
-            for j, group in enumerate(self.groups)
-            for work, args in (works[k] for k in group)
-        ]
+        count = len(works)
+        self.groups, self.homes = [[k] for k in range(count)], [k * self.slots // count for k in range(count)]
+        self.blocks = [self.submit(work, *args, group=k) for k, (work, args) in enumerate(works)]
 
     def held(self, group: int) -> list[Any]:
         """Return the handles of the blocks of a group."""
@@ -101,15 +99,21 @@ class Engine:
 
     def each(self, work: Callable[..., Any], *shared: Any) -> list[Any]:
         """Return work(block, *shared) for every block, in order."""
+        self.refresh()
         parts = [self.submit(on_each, work, self.held(j), *shared, group=j) for j in range(len(self.groups))]
-        return [value for part in self.gather(parts) for value in part]
+        out: list[Any] = [None] * len(self.blocks)
+        for group, part in zip(self.groups, self.gather(parts), strict=True):
+            for k, value in zip(group, part, strict=True):
+                out[k] = value
+        return out
 
     def reduce(self, work: Callable[..., Any], *shared: Any, add: Callable[[Any, Any], Any] = np.add) -> Any:
         """Return the sum of work(block, *shared) over all blocks, in the fixed order of `reduction`."""
+        self.refresh()
         count = len(self.blocks)
         parts = [
-            self.submit(on_group, work, self.groups[j].start, count, add, self.held(j), *shared, group=j)
-            for j in range(len(self.groups))
+            self.submit(on_group, work, group, count, add, self.held(j), *shared, group=j)
+            for j, group in enumerate(self.groups)
         ]
         return self.finish(self.gather(parts), add)
 
@@ -120,10 +124,10 @@ class Engine:
 
     def change(self, work: Callable[..., Block], *each: Sequence[Any]) -> None:
         """Replace every block by work(block, ...), with further arguments of its own."""
+        home = {k: j for j, group in enumerate(self.groups) for k in group}
         self.blocks = [
-            self.submit(work, block, *(values[k] for values in each), group=j)
-            for j, group in enumerate(self.groups)
-            for k, block in ((k, self.blocks[k]) for k in group)
+            self.submit(work, block, *(values[k] for values in each), group=home[k])
+            for k, block in enumerate(self.blocks)
         ]
 
 
@@ -137,12 +141,12 @@ def on_each(work: Callable[..., Any], blocks: Sequence[Block], *shared: Any) -> 
 
 
 def on_group(
-    work: Callable[..., Any], first: int, count: int, add: Callable[[Any, Any], Any], blocks: Sequence[Block],
-    *shared: Any,
+    work: Callable[..., Any], places: Sequence[int], count: int, add: Callable[[Any, Any], Any],
+    blocks: Sequence[Block], *shared: Any,
 ) -> Nodes:  # fmt: skip
     """Return what is left of work(block, *shared) of a group after adding all that can be added there."""
     values = on_each(work, blocks, *shared)
-    return collapse({(0, first + k): value for k, value in enumerate(values)}, count, add)
+    return collapse({(0, k): value for k, value in zip(places, values, strict=True)}, count, add)
 
 
 # ---------------------------------------------------------------- in this process
@@ -161,17 +165,17 @@ class InProcess(Engine):
     Attributes
     ----------
     messages, sent : int
-        Values that went from one place to another, and their bytes; the driver is a place as well.
+        Tasks that the driver sent and values that went from one place to another, and the bytes of numbers in both.
     to_driver : int
         The bytes among them that the driver received.
 
     Examples
     --------
     >>> engine = InProcess(3)
-    >>> engine.groups = [range(7)]
+    >>> engine.blocks = [None] * 7
     >>> engine.place([8] * 7)
     >>> engine.groups, engine.leaders()
-    ([range(0, 3), range(3, 5), range(5, 7)], [0, 1, 2])
+    ([[0, 1, 2], [3, 4], [5, 6]], [0, 1, 2])
     """
 
     DRIVER = -1
@@ -181,23 +185,33 @@ class InProcess(Engine):
         self.slots = slots
         self.messages = self.sent = self.to_driver = 0
 
+    def slots_of_blocks(self) -> list[int]:
+        return [k * self.slots // len(self.blocks) for k in range(len(self.blocks))]
+
     def submit(self, work: Callable[..., Any], *args: Any, group: int) -> Handle:
-        slot = self.slot_of(group)
+        slot = self.homes[group]
+        self._count(sum(size_of(arg) for arg in args if not holds_handles(arg)), slot)
         return Handle(work(*[self._bring(arg, slot) for arg in args]), slot)
 
     def gather(self, handles: Sequence[Any]) -> list[Any]:
         return [self._bring(handle, self.DRIVER) for handle in handles]
 
     def _bring(self, arg: Any, to: int) -> Any:
-        """Return the value of an argument, counted where it comes from another place."""
-        if isinstance(arg, (list, tuple)) and any(isinstance(one, Handle) for one in arg):
-            return [self._bring(one, to) for one in arg]
-        held = arg if isinstance(arg, Handle) else Handle(arg, self.DRIVER)
-        size = size_of(held.value) if held.slot != to else 0
-        if size:
-            self.messages, self.sent = self.messages + 1, self.sent + size
-            self.to_driver += size if to == self.DRIVER else 0
-        return held.value
+        """Return an argument with the values of handles, counted where they come from another place."""
+        if isinstance(arg, Handle):
+            if arg.slot != to:
+                self._count(size_of(arg.value), to)
+            return arg.value
+        return [self._bring(one, to) for one in arg] if holds_handles(arg) else arg
+
+    def _count(self, size: int, to: int) -> None:
+        self.messages, self.sent = self.messages + 1, self.sent + size
+        self.to_driver += size if to == self.DRIVER else 0
+
+
+def holds_handles(arg: Any) -> bool:
+    """Return whether an argument is a handle, or a list with some."""
+    return isinstance(arg, Handle) or (isinstance(arg, list) and any(isinstance(one, Handle) for one in arg))
 
 
 def size_of(value: Any) -> int:
