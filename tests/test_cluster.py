@@ -548,6 +548,10 @@ def test_the_command_learns_on_a_cluster(client, folder, tmp_path):
     alone = json.loads(run(*common, "--learner", "isotron", "--rounds", 4)[1])
     assert list(json.loads(out)["weights"][0].values()) == pytest.approx(list(alone["weights"][0].values()), rel=1e-12)
     assert hindsight.load(tmp_path / "m").n_iter_ == 4
+    kept = ("--learner", "gradient-descent", "--rounds", 12, "--cluster", address, "--checkpoint", tmp_path / "kept")
+    first, again = (run(*common, *kept, *more) for more in ((), ("--resume",)))
+    assert first[0] == again[0] == 0 and first[1] == again[1]
+    assert "8" in first[2].split() and "8" not in again[2].split()  # which rounds are shown: it went on after ten
     code, out, _ = run(*common, "--learner", "widrow-hoff", "--passes", 2, "--certify", "--cluster", address)
     found = json.loads(out)
     assert code == 0 and found["certificate"]["verdict"] == "HOLDS" and found["epochs"] == 2

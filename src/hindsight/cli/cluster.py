@@ -12,6 +12,7 @@ import numpy as np
 from ..certificates.theorems import Verdict
 from ..errors import OptionError
 from ..online.learners import LEARNERS
+from ..sources import file_format
 from ..training.plan import check_choice, choose_learners
 from .text import print_error_line
 
@@ -66,7 +67,7 @@ def check(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> 
             raise OptionError(name, f"is not an option of {learner.names} on a cluster")
     if learner.names == "isotron" and not learner.intercept:
         raise OptionError("no-intercept", "is not an option of isotron, which has no intercept")
-    if rows.target is None and (rows.format or "") not in ("svmlight", "vw"):
+    if rows.target is None and (rows.format or file_format(rows.data)) not in ("svmlight", "vw"):
         raise ValueError(f"{rows.data}: say which column to predict: --target COLUMN")
 
 
