@@ -44,7 +44,7 @@ truth: $(READY)
 torture: $(READY)
 	$(BIN)/python tests/torture.py --kills 1000
 	$(BIN)/python tests/torture.py --strace
-	$(BIN)/python tests/cluster_torture.py --kills 50 --memory --exhaust
+	$(BIN)/python tests/cluster_torture.py --kills 50
 
 # A million inputs for each parser of text, with every index checked.
 fuzz: $(READY)

@@ -1,7 +1,7 @@
 """Kill workers of a cluster at random times, and learn from more rows than a worker has memory for.
 
 python tests/cluster_torture.py --kills 50      every run must give the same bits as one that nothing happened to
-python tests/cluster_torture.py --memory        rows of 420 MB, workers of 350 MB
+python tests/cluster_torture.py --memory        rows of 1 GB, workers of 700 MB
 python tests/cluster_torture.py --exhaust       a partition that does not fit: one clear line
 """
 
@@ -93,10 +93,10 @@ def torture(kills: int, seed: int) -> int:
 
 
 def memory() -> None:
-    """Learn from 420 MB of rows with workers of 350 MB, half of which is the interpreter and its libraries."""
+    """Learn from 1 GB of rows with workers of 700 MB, 300 MB of which are the interpreter and its libraries."""
     with tempfile.TemporaryDirectory() as folder:
-        write(folder, 2_500_000, 20, 10, 62_500)
-        with cluster.start(2, memory_limit="350MB") as client:
+        write(folder, 6_250_000, 20, 25, 62_500)
+        with cluster.start(2, memory_limit="700MB") as client:
             began = time.perf_counter()
             rows = cluster.read(folder, "y", client=client, partition_rows=62_500)
             size = sum(shape.size for shape in rows.shapes)
