@@ -41,16 +41,17 @@ truth: $(READY)
 	$(BIN)/python tests/adaptive_mutants.py
 	$(BIN)/python tests/best_mutants.py
 
-# A thousand kills of a run with checkpoints, and one at every system call of a save where strace is there.
+# A thousand kills of a run with checkpoints, one at every system call of a save where strace is there, and of workers.
 torture: $(READY)
 	$(BIN)/python tests/torture.py --kills 1000
 	$(BIN)/python tests/torture.py --strace
+	$(BIN)/python tests/cluster_torture.py --kills 50
 
 # A million inputs for each parser of text, with every index checked.
 fuzz: $(READY)
 	$(BIN)/python tests/fuzz_parsers.py 1000000 --bounds
 
-BENCHMARKS := online auto certificates batch halfspace isotonic sources command forecast density echo
+BENCHMARKS := online auto certificates batch halfspace isotonic sources command forecast density echo cluster
 bench: $(READY) .venv/ready-bench
 	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py --markdown || exit 1; done
 

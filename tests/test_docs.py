@@ -11,7 +11,7 @@ ANCHORS = {re.sub(r"[^a-z0-9 -]", "", head.lower()).replace(" ", "-") for head i
 THEOREMS = (
     "widrow-hoff implicit-widrow-hoff widrow-hoff-rates exponentiated-gradient convex-descent convex-descent-rates "
     "perceptron winnow gradient-descent batch-perceptron online-to-batch scoring glm-tron isotonic-regression "
-    "isotron density"
+    "isotron density shards"
 )
 
 

@@ -98,7 +98,7 @@ _PUBLIC = {  # public names by module
     "training.learning": ["learn"],
     "training.model": ["Model"],
 }
-_PACKAGES = ("density", "echo", "forecast")
+_PACKAGES = ("cluster", "density", "echo", "forecast")
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 
 __all__ = sorted([*_HOME, "certify"])

@@ -209,14 +209,18 @@ class Descent(Coordinates):
 
     def _add_facts(self, data: Data, rounds: int) -> None:
         """Add the facts that do not depend on the margins."""
-        f, rate, proportion = self.tally[0], self.learner.rate, data.c / data.c.sum()
+        on = data.c > 0.0
+        square, largest = float(data.c / data.c.sum() @ data.y**2), float(np.abs(data.y[on]).max())
+        self.add_row_facts(rounds, square, largest, data.row_norms2()[on].max(), data.row_norms_inf()[on].max())
+
+    def add_row_facts(self, rounds: int, square: float, largest: float, x2: float, xinf: float) -> None:
+        """Add what all rounds share: the mean of y^2, and of rows with weight the largest |y|, |x|_2^2 and |x|_inf."""
+        f, rate = self.tally[0], self.learner.rate
         f.rounds += rounds
         f.weight += rounds
-        f.target += rounds * float(proportion @ data.y**2)
-        on = data.c > 0.0
-        f.x2 = max(f.x2, data.row_norms2()[on].max())
-        f.xinf = max(f.xinf, data.row_norms_inf()[on].max())
-        f.weight_max, f.target_max = 1.0, max(f.target_max, np.abs(data.y[on]).max())
+        f.target += rounds * square
+        f.x2, f.xinf = max(f.x2, x2), max(f.xinf, xinf)
+        f.weight_max, f.target_max = 1.0, max(f.target_max, largest)
         ends = rate.rates[self.rounds - rounds : self.rounds] if rate.rates.size else np.zeros(0)
         if not ends.size:
             ends = [rate.at(float(t)) for t in (self.rounds - rounds + 1, self.rounds)]
@@ -227,37 +231,48 @@ class Descent(Coordinates):
             self.best, self.best_value = self.weights, value
 
     def _play_full(self, data: Data, rounds: int, stop: float, notify: Callable[[int], None]) -> None:
-        state, f, loss, rate = self.state, self.tally[0], self.learner.loss, self.learner.rate
-        factors, w, g = data.c / data.c.sum(), state.theta, state.gradient
-        loop = for_parts(add_gradient, loss)
+        loss, w, g = self.learner.loss, self.state.theta, self.state.gradient
+        factors, loop = data.c / data.c.sum(), for_parts(add_gradient, loss)
         for _ in range(rounds):
             g[:], total = 0.0, 0.0
             for first, rows, count in data.blocks():
                 part = slice(first, first + count)
                 total = loop(rows, data.y[part], factors[part], loss, w, g, total)
-            value = total + 0.5 * self.l2 * float(w @ w)
-            if self.l2:
-                g += self.l2 * w
-            square, eta = float(g @ g), rate.at(state.rounds[0] + 1.0)
-            if not math.isfinite(value + eta * eta * square):
-                raise ValueError(
-                    f"round {self.rounds + 1}: f = {value:g} and |gradient|² = {square:g} have overflowed: {ADVICE}"
-                )
-            if self.keeps_best:
-                self._keep_if_best(value)
-            self.values.append(value)
-            f.loss += value
-            f.gradient += square
-            f.rate += eta
-            f.rate_loss += eta * value
-            f.rate_gradient += eta * eta * square
-            state.moment[:] -= eta * w  # rate_sum stays 0: the moment alone is minus the sum of the iterates
-            w -= eta * g
-            state.rounds[0] += 1.0
+            square = self.step_full(total)
             notify(1)
             if square <= stop * stop and stop > 0.0:
                 break
-        self._check_finite(f"round {self.rounds}: a weight is not finite")
+        self.check_finite(f"round {self.rounds}: a weight is not finite")
+
+    def step_full(self, total: float) -> float:
+        """Take the step of a full batch, and return |grad f|^2.
+
+        Parameters
+        ----------
+        total : float
+            The mean loss at the weights; its gradient is in `state.gradient`.
+        """
+        state, f, w, g = self.state, self.tally[0], self.state.theta, self.state.gradient
+        value = total + 0.5 * self.l2 * float(w @ w)
+        if self.l2:
+            g += self.l2 * w
+        square, eta = float(g @ g), self.learner.rate.at(state.rounds[0] + 1.0)
+        if not math.isfinite(value + eta * eta * square):
+            raise ValueError(
+                f"round {self.rounds + 1}: f = {value:g} and |gradient|² = {square:g} have overflowed: {ADVICE}"
+            )
+        if self.keeps_best:
+            self._keep_if_best(value)
+        self.values.append(value)
+        f.loss += value
+        f.gradient += square
+        f.rate += eta
+        f.rate_loss += eta * value
+        f.rate_gradient += eta * eta * square
+        state.moment[:] -= eta * w  # rate_sum stays 0: the moment alone is minus the sum of the iterates
+        w -= eta * g
+        state.rounds[0] += 1.0
+        return square
 
     def _play_drawn(self, data: Data, rounds: int, stop: float, notify: Callable[[int], None]) -> None:
         batch, loss = self.batch or 1, self.learner.loss
@@ -277,11 +292,12 @@ class Descent(Coordinates):
             played = loop(rows, order, pairs, batch, loss, self.learner.rate, self.l2, self.state, self.tally, slopes)
             if played < size:
                 raise ValueError(f"round {self.rounds + 1} or before: the step overflows: {ADVICE}")
-            self._check_finite(f"round {self.rounds + 1} or before: the step overflows")
+            self.check_finite(f"round {self.rounds + 1} or before: the step overflows")
             left -= size
             notify(size)
 
-    def _check_finite(self, what: str) -> None:
+    def check_finite(self, what: str) -> None:
+        """Raise a ValueError if a number of the state is not finite."""
         if not all(np.isfinite(values).all() for values in (self.state.theta, self.state.gradient, self.state.moment)):
             raise ValueError(f"{what}: {ADVICE}")
 

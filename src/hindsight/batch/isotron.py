@@ -82,6 +82,15 @@ class LearntLink:
         return interpolate(at, value, z)
 
 
+class RoundSums(NamedTuple):
+    """A round at weights w: mean squared error, mean matching loss (NaN if unknown), g, and what the link learnt."""
+
+    loss: float
+    match: float
+    gradient: Floats
+    link: Any
+
+
 class SingleIndexProblem:
     """All rows of a fit with their targets and weights, the link, and the step.
 
@@ -126,7 +135,7 @@ class SingleIndexProblem:
         self.link, self.y, self.c, self.weight = link, y, c, weight
         total = total_weight(c)
         check_size(total, float(kernels.largest(y)))
-        self.proportion = c / total
+        self.proportion, self._residual = c / total, np.empty(m)
         self.width = self.halves[0].width
         norms2 = np.concatenate([self._norms2(k, names) for k in range(len(spans))])
         norms_inf = np.concatenate([half.row_norms_inf() for half in self.halves])
@@ -166,6 +175,37 @@ class SingleIndexProblem:
     def mean(self, values: Floats) -> float:
         """Return the weighted mean over the rows."""
         return float(kernels.weighted_sum(self.proportion, values))
+
+    def round(self, w: Floats, t: int) -> RoundSums:
+        """Return the sums of round t (from 1) at w; a ValueError if a margin is not finite."""
+        z = self.margins(w)
+        check_margins(kernels.largest(z), t, self.eta)
+        mean, link = self.link.fit(z, self.y, self.weight)
+        loss, integral = kernels.residuals(self.y, mean, self.proportion, self._residual), self.link.integral
+        match = math.nan if integral is None else self.mean(integral(z) - self.y * z)
+        return RoundSums(float(loss), match, self.combine(self._residual), link)
+
+    def matching_loss(self, u: Floats) -> tuple[float, Floats]:
+        """Return the mean matching loss at u, and its gradient; the link's integral must be known."""
+        z = self.margins(u)
+        value = self.mean(self.link.integral(z) - self.y * z)
+        return value, self.combine(self.proportion * (self.link.at(None, z) - self.y))
+
+    def check(self, u: Any) -> Floats:
+        """Return weights as float64, or raise a ValueError if their number is not the width."""
+        return self.halves[0].check(u)
+
+    def target_variance(self) -> float:
+        """Return the mean of (y - mean of y)^2."""
+        return self.mean((self.y - self.mean(self.y)) ** 2)
+
+    def squared_targets(self) -> float:
+        """Return the mean of y^2."""
+        return self.mean(self.y**2)
+
+    def largest_target(self) -> float:
+        """Return the largest |y| of the rows with weight."""
+        return float(np.abs(self.y[self.c > 0.0]).max())
 
     def combine(self, r: Floats) -> Floats:
         """Return Sigma r x."""
@@ -239,14 +279,20 @@ class History:
         """Return the facts of the rounds; the loss of a round is a mean over the rows: matching loss, or square."""
         rounds, eta, total = len(self.loss), problem.eta, float(self.loss.sum())
         loss = float(self.match.sum()) if np.isfinite(self.match).all() else total
-        target = problem.mean(problem.y**2)
+        target, largest = problem.squared_targets(), problem.largest_target()
         gradient, x2, xinf = float(self.gradient.sum()), problem.x2, problem.xinf
         return Facts(
             rounds=rounds, weight=float(rounds), loss=loss, square=total, target=rounds * target, gradient=gradient,
             rate=rounds * eta, rate_loss=eta * loss, rate_gradient=eta * eta * gradient, x2=x2, xinf=xinf,
             weight_x2=x2**2, weight_xinf=xinf**2, weight_max=1.0, rate_x2=eta * x2**2, rate_xinf=eta * xinf**2,
-            target_max=float(np.abs(problem.y[problem.c > 0.0]).max()), rate_max=eta, rate_min=eta,
+            target_max=largest, rate_max=eta, rate_min=eta,
         )  # fmt: skip
+
+
+def check_margins(largest: float, t: int, eta: float) -> None:
+    """Refuse margins that are not finite."""
+    if not largest < math.inf:
+        raise ValueError(f"round {t}: a margin is not finite (eta = {eta:g}); take a smaller eta")
 
 
 def run_rounds(
@@ -279,26 +325,19 @@ def run_rounds(
     first = w.copy()
     loss, match, gradient, along = (np.full(rounds, math.nan) for _ in range(4))
     other = None if held is None else np.empty(rounds)
-    best, best_w, best_link, residual = -1, w, None, np.empty(problem.y.size)
-    integral = problem.link.integral
+    best, best_w, best_link = -1, w, None
     for t in range(rounds):
-        z = problem.margins(w)
-        if not kernels.largest(z) < math.inf:
-            raise ValueError(f"round {t + 1}: a margin is not finite (eta = {problem.eta:g}); take a smaller eta")
-        mean, link = problem.link.fit(z, problem.y, problem.weight)
-        loss[t] = kernels.residuals(problem.y, mean, problem.proportion, residual)
-        if integral is not None:
-            match[t] = problem.mean(integral(z) - problem.y * z)
-        g = problem.combine(residual)
+        sums = problem.round(w, t + 1)
+        loss[t], match[t], g = sums.loss, sums.match, sums.gradient
         gradient[t] = float(g @ g)
         if comparator is not None:
             along[t] = float(g @ (comparator - w))
         if held is not None and other is not None:
-            miss = held.y - problem.link.at(link, held.margins(w * (held.scale / problem.scale)))
+            miss = held.y - problem.link.at(sums.link, held.margins(w * (held.scale / problem.scale)))
             other[t] = held.mean(miss * miss)
         by = loss if other is None else other
         if best < 0 or by[t] < by[best]:
-            best, best_w, best_link = t, w, link
+            best, best_w, best_link = t, w, sums.link
         if not np.isfinite(gradient[t]):
             raise ValueError(f"round {t + 1}: the step is not finite (eta = {problem.eta:g}); take a smaller eta")
         w = w + problem.eta * g

@@ -146,6 +146,13 @@ class Factor:
         self.method = "qr"
         self._solved.clear()
 
+    def join(self, other: Factor) -> None:
+        """Add the rows of another factor of the same columns."""
+        self._pending.append(other.triangle())
+        self._R, self._pending = self.triangle(), []
+        self.rows, self.method = self.rows + other.rows, "qr"
+        self._solved.clear()
+
     def _rows(self, X: Any, y: np.ndarray, weight: np.ndarray | None, part: slice, names: Any) -> np.ndarray:
         values = X[part] if isinstance(X, np.ndarray) else X[part].toarray()
         finite = np.isfinite(values).all(axis=1)

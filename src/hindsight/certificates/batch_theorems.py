@@ -55,6 +55,13 @@ ONLINE_TO_BATCH = Theorem(
     "with probability 1 − δ: R_v ≤ L_A/m + c·√(ln(1/δ)/(2m)), v = (w₁ + … + w_m)/m",
     "online-to-batch",
 )
+SHARDS = Theorem(
+    "descent on shards with mixed weights",
+    "Zinkevich 2003; McDonald, Hall, Mann 2010",
+    "Σ over shards and epochs of loss(wₜ) ≤ Σ loss(u) + K·|u − w₁|²/(2η) + (η/2) Σ|gₜ|², for K shards",
+    "shards",
+    "gradients",
+)
 
 
 def gradient_descent(value: float, distance: float, rate: float, rate_gradient: float) -> float:

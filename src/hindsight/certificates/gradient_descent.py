@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ from .certificate import Assumption, Certificate, Comparator, Milestone
 from .theorems import Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..online.facts import Facts
     from ..rows.data import Data
 
@@ -60,13 +63,55 @@ def certify_descent(
     notes: tuple[str, ...] = ()
     if u is None:
         found = rivals.best(data, loss, descent.learner.geometry, curvature, factors, middle, tol)
-        u, gap, how, notes = found.u, found.gap, closeness(found.gap, found.objective), found.notes
+        rival, notes = FoundRival(found.u, found.gap, closeness(found.gap, found.objective)), found.notes
     else:
-        u, gap, how = data.check(u), math.inf, "given"
-    own, distance = descent.objective(data, u), float((u - start) @ (u - start))
-    measured = descent.objective(data, descent.output(output))
-    bound = batch_theorems.gradient_descent(own, distance, facts.rate, facts.rate_gradient)
+        rival = FoundRival(data.check(u), math.inf, "given")
     scale = float(factors @ data.y**2)
+    return certificate_of(descent, facts, marks, output, rival, partial(descent.objective, data), scale, notes, label)
+
+
+class FoundRival(NamedTuple):
+    """A comparator, at least how far its objective is from the smallest, and how it was found, in words."""
+
+    u: Floats
+    gap: float
+    found: str
+
+
+def certificate_of(
+    descent: Descent,
+    facts: Facts,
+    marks: list[Mark],
+    output: str,
+    rival: FoundRival,
+    objective: Callable[[Floats], float],
+    scale: float,
+    notes: tuple[str, ...] = (),
+    label: str | None = None,
+) -> Certificate:
+    """Return the certificate of a descent that was played again.
+
+    Parameters
+    ----------
+    descent : Descent
+        The descent.
+    facts, marks : Facts and list of Mark
+        Those of playing it again.
+    output : {"mean", "last", "best"}
+        Which weights.
+    rival : FoundRival
+        The comparator.
+    objective : callable
+        Gives f(w) over the rows.
+    scale : float
+        The mean of y^2.
+    notes, label : tuple of str, and str or None
+        As in the certificate.
+    """
+    loss, start, u = descent.learner.loss, descent.first, rival.u
+    own, distance = objective(u), float((u - start) @ (u - start))
+    measured = objective(descent.output(output))
+    bound = batch_theorems.gradient_descent(own, distance, facts.rate, facts.rate_gradient)
     theorem = GRADIENT_DESCENT
     verdict, equality = theorems.verdict(measured, bound, scale)
     text = f"f is convex and every gradient was met; wₛ first, {descent.rounds:,} rounds, Σ η = {facts.rate:.6g}"
@@ -85,13 +130,14 @@ def certify_descent(
         best_eta = batch_theorems.descent_best_rate(distance, facts.gradient)
     path: tuple[Milestone, ...] = ()
     if verdict in (Verdict.HOLDS, Verdict.BROKEN):
-        path = tuple(_milestone(descent, data, mark, output, u, own, distance) for mark in marks)
+        path = tuple(_milestone(objective, mark, output, u, own, distance) for mark in marks)
         if any(theorems.verdict(m.measured, m.bound, scale)[0] is Verdict.BROKEN for m in path):
             verdict, notes = Verdict.BROKEN, (*notes, "the bound is broken in an earlier round")
     quantity = f"f, the mean {loss.name} loss{' with l2' if descent.l2 else ''}, of the {output} iterate"
     return Certificate(
-        verdict, theorem, quantity, measured, bound, Comparator(u, own, float(np.linalg.norm(u)), gap, how), (need,),
-        descent.rounds, best_eta, equality, path, notes, label,
+        verdict, theorem, quantity, measured, bound,
+        Comparator(u, own, float(np.linalg.norm(u)), rival.gap, rival.found), (need,), descent.rounds, best_eta,
+        equality, path, notes, label,
     )  # fmt: skip
 
 
@@ -121,16 +167,9 @@ def _replay(descent: Descent, data: Data) -> tuple[Facts, list[Mark]]:
     """Play the descent again and check that it is the same: its facts, and for full batches marks at 1, 2, 4, ..."""
     if data.width != descent.width:
         raise MismatchError(f"the model has {descent.width} coordinates, these rows have {data.width}")
-    again, marks = descent.restarted(), []
-
-    def mark(_: int) -> None:
-        t = again.rounds
-        if descent.batch is None and (t & (t - 1) == 0 or t == descent.rounds):
-            sums = float(again.tally[0].rate), float(again.tally[0].rate_gradient)
-            marks.append(Mark(t, again.mean, again.weights, *sums, min(again.values)))
-
+    again, marks = descent.restarted(), Marks(descent.rounds)
     try:
-        again.play(data, descent.rounds, notify=mark)
+        again.play(data, descent.rounds, notify=lambda _: marks.add(again))
     except ValueError as error:
         raise MismatchError(f"{error}: these are not the rows of the run") from error
     check_played(descent.checksum, again.checksum, descent.ordered)
@@ -143,13 +182,27 @@ def _replay(descent: Descent, data: Data) -> tuple[Facts, list[Mark]]:
             "the model was not trained on these rows: the sum of f along its iterates was "
             f"{descent.facts.loss:.9g}, here it is {again.facts.loss:.9g}, and weights differ by {far:.3g}"
         )
-    return again.facts, marks
+    return again.facts, marks.found
+
+
+class Marks:
+    """Marks of a full batch at 1, 2, 4, ... rounds and at the last."""
+
+    def __init__(self, rounds: int) -> None:
+        self.rounds, self.found = rounds, list[Mark]()
+
+    def add(self, again: Descent) -> None:
+        """Note where the descent stands, if that is one of these rounds."""
+        t = again.rounds
+        if again.batch is None and (t & (t - 1) == 0 or t == self.rounds):
+            sums = float(again.tally[0].rate), float(again.tally[0].rate_gradient)
+            self.found.append(Mark(t, again.mean, again.weights, *sums, min(again.values)))
 
 
 def _milestone(
-    descent: Descent, data: Data, mark: Mark, output: str, u: Floats, own: float, distance: float
+    objective: Callable[[Floats], float], mark: Mark, output: str, u: Floats, own: float, distance: float
 ) -> Milestone:
-    measured = mark.best if output == "best" else descent.objective(data, mark.mean)
+    measured = mark.best if output == "best" else objective(mark.mean)
     bound = batch_theorems.gradient_descent(own, distance, mark.rate, mark.rate_gradient)
     apart = mark.weights - u
     return Milestone(mark.rounds, measured, own, bound, float(apart @ apart))

@@ -96,7 +96,7 @@ def certify_rounds(
         raise MismatchError(f"the model has {history.last.size} coordinates, these rows have {problem.width}")
     check_played(history.checksum, problem.checksum())
     if planted is not None:
-        w = problem.halves[0].check(planted) * problem.scale
+        w = problem.check(planted) * problem.scale
         problem = _watched(problem)
         case = _planted(problem, _rerun(problem, history, w), w)
     elif problem.link.integral is not None:
@@ -105,7 +105,7 @@ def certify_rounds(
         case = _without_theorem(problem, _rerun(problem, history, None))
     total = float(case.measured.sum())
     bound = float(case.bound[-1])
-    scale = len(case.measured) * problem.mean(problem.y**2)
+    scale = len(case.measured) * problem.squared_targets()
     found, equality = theorems.verdict(total, bound, scale + 1e9 * case.slack)
     broken = None
     if any(need.met is False for need in case.assumptions):
@@ -233,9 +233,9 @@ def _matching(problem: SingleIndexProblem, history: History, given: Any) -> Appl
     if given is None:
         u, gap, how = _rival(problem, 1.0 / (eta * rounds), history.start)
     else:
-        u, gap, how = problem.halves[0].check(given) * problem.scale, math.inf, "given"
+        u, gap, how = problem.check(given) * problem.scale, math.inf, "given"
     again = _rerun(problem, history, u)
-    own = _matching_loss(problem, u)[0]
+    own = problem.matching_loss(u)[0]
     distance = float((u - history.start) @ (u - history.start))
     bound = batch_theorems.matching_loss(eta, own, distance, again.gradient)
     change = 0.5 * eta**2 * again.gradient - eta * again.along
@@ -250,19 +250,12 @@ def _matching(problem: SingleIndexProblem, history: History, given: Any) -> Appl
     )  # fmt: skip
 
 
-def _matching_loss(problem: SingleIndexProblem, u: Floats) -> tuple[float, Floats]:
-    """Return F(u) and its gradient."""
-    z = problem.margins(u)
-    value = problem.mean(problem.link.integral(z) - problem.y * z)
-    return value, problem.combine(problem.proportion * (problem.link.at(None, z) - problem.y))
-
-
 def _rival(problem: SingleIndexProblem, kappa: float, start: Floats) -> tuple[Floats, float, str]:
     """Return the u that minimises F(u) + kappa |u - w_1|^2/2, a bound on its gap, and both in words."""
     from scipy.optimize import minimize
 
     def objective(v: Floats) -> tuple[float, Floats]:
-        value, slope = _matching_loss(problem, v)
+        value, slope = problem.matching_loss(v)
         return value + 0.5 * kappa * float((v - start) @ (v - start)), slope + kappa * (v - start)
 
     found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 200, "gtol": 1e-10})
@@ -274,8 +267,7 @@ def _rival(problem: SingleIndexProblem, kappa: float, start: Floats) -> tuple[Fl
 def _without_theorem(problem: SingleIndexProblem, history: History) -> AppliedToRounds:
     """Measure the loss where no w* was declared: there is no bound."""
     rounds = len(history.loss)
-    mean = problem.mean(problem.y)
-    own = problem.mean((problem.y - mean) ** 2)
+    own = problem.target_variance()
     if problem.link.known:
         text = "y = u(w*·x) for some w*: none was declared, and the integral of the link is unknown"
         theorem = GLM_TRON_MEAN

@@ -12,7 +12,7 @@ from .app import app, one_line_errors
 from .options import LearnerOptions, LearnHelp, ResultOptions, RowOptions, plan_of
 from .text import as_is
 
-ROWS, LEARNER, RESULTS = "Rows", "Learner", "Results"
+ROWS, LEARNER, RESULTS, CLUSTER = "Rows", "Learner", "Results", "Cluster"
 
 
 @app.command()
@@ -136,6 +136,8 @@ def learn(
     every: Annotated[int, option("Rows between checkpoints.", RESULTS, min=1)] = 1_000_000,
     resume: Annotated[bool, option("Resume from the newest checkpoint.", RESULTS, "--resume")] = False,
     progress: Annotated[str, option("Progress on standard error: {shows}.", RESULTS)] = "auto",
+    cluster: Annotated[str | None, option("Learn on a Dask cluster, as tcp://HOST:8786.", CLUSTER)] = None,
+    workers: Annotated[int | None, option("Learn in so many processes, by Dask.", CLUSTER, min=1)] = None,
     as_json: Annotated[bool, option("Print the result as JSON.", RESULTS, "--json")] = False,
 ) -> None:
     """Learn from rows in one pass; each is predicted before it is learnt.
@@ -161,7 +163,7 @@ def learn(
         if origin is not None:
             status = go_on(origin, rows_read, results, given_options(context))
         else:
-            status = command(rows_read, chosen, results)
+            status = command(rows_read, chosen, results, cluster, workers)
     if status:
         raise typer.Exit(status)
 
@@ -205,13 +207,19 @@ def go_on(origin: str, rows: RowOptions, results: ResultOptions, given: dict[str
     return LearnCommand(plan, results, model).run()
 
 
-def command(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> int:
+def command(
+    rows: RowOptions, learner: LearnerOptions, results: ResultOptions, cluster: str | None, workers: int | None
+) -> int:
     """Run the command; its exit status."""
     from ..training.batch import BATCH_LEARNERS
     from ..training.plan import check_choice
     from .progress import SHOWS
 
     check_choice("progress", results.progress, SHOWS)
+    if cluster is not None or workers is not None:
+        from .cluster import learn_on_cluster
+
+        return learn_on_cluster(rows, learner, results, cluster, workers)
     if learner.names in BATCH_LEARNERS:
         from .batch import learn_in_batches
 

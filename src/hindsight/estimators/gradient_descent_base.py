@@ -218,14 +218,19 @@ class GradientDescent(AllOrNothingMixin, SaveMixin, RunsMixin, LinearMixin, Base
         return constant
 
     def _learner_for(self, data: Data) -> Learner:
+        if self.eta != "theory":
+            return self.learner_for_norm(0.0)
+        factor = data.c / data.c.sum() * np.count_nonzero(data.c) if self.batch != "full" else data.c > 0.0
+        return self.learner_for_norm(float((factor * np.sqrt(data.finite_norms2(self._feature_names))).max()))
+
+    def learner_for_norm(self, norm: float) -> Learner:
+        """Return the learner; for ``eta="theory"``, of rows whose largest norm (times its factor) this is."""
         eta = self.eta
         if eta == "theory":
             lipschitz = self._lipschitz()
             assert self.B is not None
             assert lipschitz is not None
-            factor = data.c / data.c.sum() * np.count_nonzero(data.c) if self.batch != "full" else data.c > 0.0
-            norms2 = data.finite_norms2(self._feature_names)
-            self.rho_ = lipschitz * float((factor * np.sqrt(norms2)).max())
+            self.rho_ = lipschitz * norm
             if self.rho_ == 0.0:
                 raise ValueError("eta='theory' needs a row that is not zero: max |x|_2 = 0")
             eta = float(self.B) / (self.rho_ * self.rounds**0.5)

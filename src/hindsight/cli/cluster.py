@@ -1,0 +1,216 @@
+"""`hindsight learn --cluster ADDRESS` or `--workers N`: rows in partitions, read and learnt by Dask's workers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..certificates.theorems import Verdict
+from ..errors import OptionError
+from ..online.learners import LEARNERS
+from ..sources import file_format
+from ..training.plan import check_choice, choose_learners
+from .text import print_error_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..cluster.rows import ClusterRows
+    from .options import LearnerOptions, ResultOptions, RowOptions
+
+EXACT = ("isotron", "least-squares", "gradient-descent", "glm-tron-batch")  # fitted as one machine would
+
+
+def learn_on_cluster(
+    rows: RowOptions, learner: LearnerOptions, results: ResultOptions, address: str | None, workers: int | None
+) -> int:
+    """Learn, and print the result; the exit status."""
+    if address is not None and workers is not None:
+        raise OptionError("workers", "starts processes here: give it or --cluster, not both")
+    check(rows, learner, results)
+    results.destinations().check(rows.data)
+    with client_of(address, workers) as client:
+        if results.progress not in ("none", "json"):
+            count = len(client.nthreads())
+            print_error_line(f"{rows.data}  {count} worker{'s' * (count > 1)}, dashboard {client.dashboard_link}")
+        if learner.names in EXACT:
+            return learn_exactly(rows, learner, results, client)
+        return learn_on_shards(rows, learner, results, client)
+
+
+@contextmanager
+def client_of(address: str | None, workers: int | None) -> Iterator[Any]:
+    """The client of a cluster, started here or found at an address."""
+    from ..cluster.dask_engine import connect, start
+
+    with start(workers or 1) if address is None else connect(address) as client:
+        yield client
+
+
+def check(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> None:
+    """Refuse options that need the rows one after another in one place."""
+    check_choice("learner", learner.names, [*EXACT, *(name for name in LEARNERS if name != "auto")])
+    given = {"limit": rows.limit, "sample": rows.sample, "scale": rows.scale != "none", "labels": rows.labels}
+    given |= {name: getattr(results, name) for name in ("report", "predictions", "rejects")}
+    exact = learner.names in EXACT
+    given |= {"passes": exact and rows.passes > 1, "lipschitz": learner.lipschitz}
+    given |= {"checkpoint": not exact and results.checkpoint, "rounds": not exact and learner.rounds}
+    given |= {"eta": learner.names == "least-squares" and learner.eta}
+    takes = {"gradient-descent": {"loss", "power"}, "glm-tron-batch": {"link"}}.get(learner.names, set())
+    given |= {name: exact and name not in takes for name in learner.options}
+    for name, value in given.items():
+        if value:
+            raise OptionError(name, f"is not an option of {learner.names} on a cluster")
+    if learner.names == "isotron" and not learner.intercept:
+        raise OptionError("no-intercept", "is not an option of isotron, which has no intercept")
+    if rows.target is None and (rows.format or file_format(rows.data)) not in ("svmlight", "vw"):
+        raise ValueError(f"{rows.data}: say which column to predict: --target COLUMN")
+
+
+def read_rows(rows: RowOptions, client: Any, labels: bool | None) -> ClusterRows:
+    """Have the workers read the rows."""
+    from ..cluster.rows import read
+
+    reading = rows.reading(False)
+    return read(rows.data, rows.target or "label", client=client, labels=labels, **reading)
+
+
+def one_eta(learner: LearnerOptions) -> float | None:
+    """The rate; None if none was given."""
+    etas = learner.etas()
+    if etas is not None and len(etas) != 1:
+        raise OptionError("eta", f"must be a number above 0; got {learner.eta!r}")
+    return None if etas is None else etas[0]
+
+
+class Rounds:
+    """Prints the loss after 1, 2, 4, ... rounds."""
+
+    def __init__(self, unit: str, quiet: bool) -> None:
+        self.unit, self.quiet, self.last = unit, quiet, 0
+
+    def __call__(self, t: int, loss: float) -> None:
+        if not self.quiet and t & (t - 1) == 0:
+            if t == 1:
+                print_error_line(f"{self.unit:>12} {'loss':>14}")
+            print_error_line(f"{t:>12,} {loss:>14.6g}")
+        self.last = t
+
+
+# ---------------------------------------------------------------- as one machine
+
+
+def estimator(learner: LearnerOptions, rows: ClusterRows) -> Any:
+    """The estimator that was asked for: a classifier where targets are text, or the loss is one of labels."""
+    from ..estimators.gradient_descent import GradientDescentClassifier, GradientDescentRegressor
+    from ..estimators.isotron import GLMtronBatchRegressor, IsotronClassifier, IsotronRegressor
+    from ..estimators.least_squares import LeastSquares
+
+    eta, rounds, options = one_eta(learner), learner.rounds or 100, learner.options
+    if learner.names == "isotron":
+        return (IsotronClassifier if rows.text else IsotronRegressor)(None, rounds, eta)
+    if learner.names == "least-squares":
+        return LeastSquares(fit_intercept=learner.intercept)
+    if learner.names == "glm-tron-batch":
+        link = options.get("link", "logistic")
+        return GLMtronBatchRegressor(link, rounds, eta, fit_intercept=learner.intercept)
+    labels = rows.text or options.get("loss") in ("hinge", "perceptron")
+    kind = GradientDescentClassifier if labels else GradientDescentRegressor
+    more = {"power": options["power"]} if "power" in options else {}
+    loss = options.get("loss", "logistic" if labels else "square")
+    return kind(loss, 0.1 if eta is None else eta, rounds, fit_intercept=learner.intercept, **more)
+
+
+def learn_exactly(rows: RowOptions, learner: LearnerOptions, results: ResultOptions, client: Any) -> int:
+    """Fit as one machine would, and print the result."""
+    from ..cluster.certifying import certify
+    from ..cluster.fitting import fit
+
+    numbers = learner.names in ("least-squares", "glm-tron-batch")
+    read = read_rows(rows, client, False if numbers else None)
+    note = Rounds("round", results.progress in ("none", "json"))
+    model = fit(estimator(learner, read), read, notify=note, checkpoint=results.checkpoint, resume=results.resume)
+    certificate = certify(model, read) if results.certify and learner.names != "least-squares" else None
+    if results.save is not None:
+        model.save(results.save)
+    weights = np.atleast_2d(model.coef_)
+    out: dict[str, Any] = {"data": rows.data, "rows": read.rows, "features": read.features, "learner": learner.names}
+    out["weights"] = [dict(zip(read.names, w.tolist(), strict=True)) for w in weights]
+    out["intercept"] = np.ravel(model.intercept_).tolist()
+    lines = [f"{read.rows:,} rows × {read.features:,} features in {len(read.shapes):,} partitions"]
+    if learner.names == "least-squares":
+        out |= {"loss": model.loss_, "condition": model.condition_}
+        lines.append(f"sum of squares {model.loss_:.6g}, condition number {model.condition_:.4g}")
+    elif hasattr(model, "histories_"):
+        out["losses"] = [h.loss.tolist() for h in model.histories_]
+        for h in model.histories_:
+            lines.append(f"mean squared error {h.loss[h.best]:.6g} in round {h.best + 1}, the best of {h.loss.size}")
+    else:
+        out["losses"] = [run.values for run in model.runs_]
+        lines += [f"mean loss {run.values[-1]:.6g} in the last of {run.rounds} rounds" for run in model.runs_]
+    return print_result(out, lines, certificate, results.as_json)
+
+
+# ---------------------------------------------------------------- online, on shards
+
+
+def learn_on_shards(rows: RowOptions, learner: LearnerOptions, results: ResultOptions, client: Any) -> int:
+    """Play every shard by itself, average after each epoch, and print the result."""
+    from ..cluster.blocks import Targets
+    from ..cluster.shards import certify_epochs, play_epochs
+    from ..estimators.mixins.certifying import join_certificates
+    from ..online.run import Run
+    from ..rows.labels import run_count
+
+    eta = one_eta(learner)
+    chosen = choose_learners([learner.names], None if eta is None else [eta], learner.options)
+    made = LEARNERS[learner.names].make(**chosen[0][1])
+    if not made.rate.is_constant():
+        raise OptionError("power", "changes the rate, which is constant on a cluster")
+    classify = LEARNERS[learner.names].task == "classify" or made.targets in ("sign", "unit")
+    read = read_rows(rows, client, None if classify else False)
+    labels = read.labels() if classify else None
+    if labels is not None and labels.size < 2:
+        raise ValueError(f"the target has one value only: {labels[0]!r}")
+    count = 1 if labels is None else run_count(labels.size)
+    each = [Targets(made.targets, labels, k) for k in range(count)]
+    note, bias = Rounds("epoch", results.progress in ("none", "json")), float(learner.intercept)
+    runs = [play_epochs(made, read, targets, bias, rows.passes, notify=note) for targets in each]
+    certificate = None
+    if results.certify:
+        names = [None] if count == 1 or labels is None else [str(label) for label in labels]
+        certificate = join_certificates([
+            certify_epochs(run, read, targets, None, name)
+            for run, targets, name in zip(runs, each, names, strict=True)
+        ])  # fmt: skip
+    if results.save is not None:
+        from ..sources import label_text
+        from ..training.model import Model
+
+        text = None if labels is None else (label_text(labels) if labels.dtype.kind == "f" else labels).tolist()
+        made_by = {"kind": "sparse" if read.sparse else "dense", "source": read.reading, "scale": None, "state": None}
+        mixed = [Run(made, read.features, intercept=learner.intercept, start=run.mixed) for run in runs]
+        Model(mixed, read.names, text, None, {}, made_by, None, certificate).save(results.save)
+    facts = [sum(run.facts[1:], run.facts[0]) for run in runs]
+    out: dict[str, Any] = {"data": rows.data, "rows": read.rows, "features": read.features, "learner": learner.names}
+    out |= {"shards": len(read.shapes), "epochs": rows.passes, "loss": [f.loss for f in facts]}
+    out["weights"] = [dict(zip(read.names, run.mixed[: read.features].tolist(), strict=True)) for run in runs]
+    lines = [f"{read.rows:,} rows × {read.features:,} features in {len(read.shapes):,} shards, {rows.passes} epochs"]
+    lines += [f"mean loss {f.mean_loss:.6g} before each row was learnt, on its shard" for f in facts]
+    return print_result(out, lines, certificate, results.as_json)
+
+
+def print_result(out: dict[str, Any], lines: list[str], certificate: Any, as_json: bool) -> int:
+    """Print the result; the exit status."""
+    from ..formatting import _plain
+
+    if as_json:
+        print(json.dumps(_plain(out | ({} if certificate is None else {"certificate": certificate.to_dict()}))))
+    else:
+        print("\n".join([*lines, *([] if certificate is None else certificate.lines())]))
+    sys.stdout.flush()
+    return int(certificate is not None and certificate.verdict is Verdict.BROKEN)

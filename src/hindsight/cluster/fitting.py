@@ -1,0 +1,234 @@
+"""Fitting an estimator to rows in partitions: the model that one machine would fit."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..batch.gradient_descent import Descent
+from ..batch.isotron import History
+from ..errors import ModelError
+from ..estimators.gradient_descent_base import GradientDescent
+from ..estimators.least_squares import LeastSquares
+from ..estimators.rounds import RoundsMixin
+from ..rows.checksum import RowChecksum
+from ..rows.labels import run_count
+from ..validation import number
+from .blocks import Targets
+from .descent import MeanLoss, play_descent
+from .rounds import ClusterProblem, play_rounds
+from .squares import factor_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .blocks import Block
+    from .rows import ClusterRows
+
+
+class Checkpoints:
+    """The newest states of a fit in a folder, or none.
+
+    Parameters
+    ----------
+    folder : str or None
+        The folder; None keeps nothing.
+    every : int
+        Rounds between two checkpoints.
+    settings : dict
+        What the fit is of: a checkpoint of another one is refused.
+    resume : bool
+        Whether the newest one is where the fit goes on.
+    """
+
+    def __init__(self, folder: Any, every: int, settings: dict[str, Any], resume: bool) -> None:
+        self.folder, self.every, self.settings, self.resume = folder, every, settings, resume
+
+    def latest(self, kind: type) -> list[Any]:
+        """Return the runs of the newest checkpoint; an empty list without one."""
+        if self.folder is None or not self.resume:
+            return []
+        from ..storage import checkpoint
+
+        state = checkpoint.latest(self.folder)
+        if state is None:
+            return []
+        if state.get("settings") != self.settings or not all(isinstance(run, kind) for run in state["runs"]):
+            raise ModelError(f"{self.folder}: the checkpoints are of another fit: other rows, or other parameters")
+        return list(state["runs"])
+
+    def write(self, runs: list[Any]) -> None:
+        """Add a checkpoint."""
+        from ..storage import checkpoint
+
+        checkpoint.write(self.folder, {"settings": self.settings, "runs": runs})
+
+
+def fit(
+    model: Any, rows: ClusterRows, *, notify: Callable[[int, float], None] | None = None, checkpoint: Any = None,
+    every: int = 10, resume: bool = True,
+) -> Any:  # fmt: skip
+    """Fit an estimator that learns from all rows at once to rows in partitions.
+
+    The result is that of one machine: the same bits for any number of workers, and within 1e-12 or so of
+    ``model.fit(X, y)``, whose sums are taken in another order. (Isotron's link jumps where two margins change places;
+    margins of different rows that differ by rounding alone may.)
+
+    Parameters
+    ----------
+    model : estimator
+        GradientDescentRegressor or GradientDescentClassifier with ``batch="full"``, GLMtronBatchRegressor,
+        IsotronRegressor or IsotronClassifier without `lipschitz` and `held_out`, or LeastSquares.
+    rows : ClusterRows
+        What `read` returned.
+    notify : callable, default None
+        Called after each round with its number, from 1, and its loss.
+    checkpoint : path-like, default None
+        A folder for checkpoints.
+    every : int, default 10
+        Rounds between two checkpoints.
+    resume : bool, default True
+        Whether to resume from the newest checkpoint in that folder, if there is one.
+
+    Returns
+    -------
+    estimator
+        The same object, fitted.
+
+    Examples
+    --------
+    >>> from hindsight import LeastSquares
+    >>> from hindsight.cluster import read
+    >>> from hindsight.cluster.engine import InProcess
+    >>> parts = [(np.array([[0.0], [1.0]]), np.array([1.0, 3.0])), (np.array([[2.0]]), np.array([5.0]))]
+    >>> fit(LeastSquares(), read(parts, "y", engine=InProcess())).coef_.round(12)
+    array([2.])
+    """
+    if every < 1:
+        raise ValueError(f"every must be at least 1, got {every!r}")
+    work = work_for(model)
+    settings: dict[str, Any] = {}
+    if checkpoint is not None:
+        plain = (bool, int, float, str, type(None))
+        settings = {k: v if isinstance(v, plain) else repr(v) for k, v in params(model)}
+        settings |= {"model": type(model).__name__, "checksums": rows.engine.each(checksum_of)}
+    kept = Checkpoints(checkpoint, every, settings, resume)
+    with model._all_or_nothing():
+        for name in [name for name in vars(model) if name.endswith("_")]:
+            delattr(model, name)
+        model.n_features_in_ = rows.features
+        if rows.named:
+            model.feature_names_in_ = np.array(rows.names, object)
+        work(model, rows, notify, kept)
+    return model
+
+
+def work_for(model: Any) -> Callable[..., None]:
+    """Return the function that fits an estimator, or refuse it."""
+    if isinstance(model, LeastSquares):
+        return _squares
+    if isinstance(model, GradientDescent):
+        return _descent
+    if isinstance(model, RoundsMixin):
+        return _rounds
+    raise ValueError(
+        f"{type(model).__name__} learns row by row: cluster.mix averages such learners over shards; cluster.fit is for "
+        "LeastSquares, gradient descent, GLM-tron in batches, and Isotron"
+    )
+
+
+def checksum_of(block: Block) -> list[int]:
+    """Return the checksum of the rows of a block as they were read."""
+    read = RowChecksum()
+    read.add(block.X, block.y, block.weight)
+    return read.counts
+
+
+def params(model: Any) -> list[tuple[str, Any]]:
+    """Return the parameters of an estimator that decide the result of one fit."""
+    return [(k, v) for k, v in model.get_params().items() if k not in ("verbose", "warm_start")]
+
+
+def _squares(model: LeastSquares, rows: ClusterRows, notify: Any, kept: Checkpoints) -> None:
+    if rows.text:
+        raise ValueError("the targets are text, but LeastSquares takes numbers")
+    model._factor, model._iterated = factor_all(rows, bool(model.fit_intercept)), None
+    loss = model.loss_
+    if notify is not None:
+        notify(1, loss)
+
+
+def targets_of_model(model: Any, rows: ClusterRows, kind: str) -> list[Targets]:
+    """Return the targets of each run; a classifier's classes are noted."""
+    if not hasattr(model, "_set_classes"):
+        if rows.text:
+            raise ValueError(f"the targets are text, but {type(model).__name__} takes numbers")
+        return [Targets("real" if kind == "sign" else kind)]
+    from sklearn.utils.multiclass import check_classification_targets
+
+    labels = rows.labels()
+    check_classification_targets(labels)
+    model._set_classes(labels)
+    return [Targets(kind, model.classes_, k) for k in range(run_count(len(model.classes_)))]
+
+
+def _descent(model: GradientDescent, rows: ClusterRows, notify: Any, kept: Checkpoints) -> None:
+    model._check()
+    if model.batch != "full":
+        raise ValueError("rows are drawn at random within one machine: take batch='full' on a cluster")
+    plain, bias = model._plain(), float(bool(model.fit_intercept))
+    if plain.targets == "sign" and not hasattr(model, "_set_classes"):
+        raise ValueError(f"loss {model.loss!r} is for labels: use GradientDescentClassifier")
+    runs = kept.latest(Descent)
+    for k, targets in enumerate(targets_of_model(model, rows, plain.targets)):
+        measured, _ = rows.measure(targets, bias)
+        if k == 0:
+            learner, count = model.learner_for_norm(math.sqrt(measured.x2)), k + 1
+        if k == len(runs):
+            starts = None if model.start is None else np.atleast_2d(np.asarray(model.start, float))
+            start = None if starts is None else starts[min(k, len(starts) - 1)]
+            runs.append(model._new_run(learner, rows.features, start, 0))
+        run, mean = runs[k], MeanLoss(rows, targets, bias, learner.loss, measured.weight)
+        left = int(model.rounds) - run.rounds
+        if left > 0 or not run.checksum:
+            keep = None if kept.folder is None else lambda _: kept.write(runs)
+            play_descent(run, mean, measured, left, model.tol or 0.0, notify, kept.every, keep)
+        count = k + 1
+    model.runs_, model._setting = runs[:count], model._settings()
+
+
+def _rounds(model: Any, rows: ClusterRows, notify: Any, kept: Checkpoints) -> None:
+    if not isinstance(model.rounds, (int, np.integer)) or isinstance(model.rounds, bool) or model.rounds < 1:
+        raise ValueError(f"rounds must be a whole number, at least 1; got {model.rounds!r}")
+    if model.held_out:
+        raise ValueError("held_out is not for a cluster: the training loss picks the best round")
+    each = targets_of_model(model, rows, "unit" if hasattr(model, "_set_classes") else "real")
+    if not hasattr(model, "_set_classes"):
+        offset, scale = 0.0, 1.0
+        if getattr(model, "scale_y", False):
+            offset, most = rows.target_range()
+            scale = (most - offset) or 1.0
+        model.y_offset_, model.y_scale_ = offset, scale
+        each = [Targets("real", None, 0, offset, scale)]
+    model.histories_, model._facts, model._rows = [], [], None
+    known = kept.latest(History)
+    for k, targets in enumerate(each):
+        problem = problem_of(model, rows, targets)
+        before = known[k] if k < len(known) else None
+        done = [*known[:k]] if k < len(known) else list(model.histories_)
+        keep = None if kept.folder is None else (lambda h, done=done: kept.write([*done, h]))
+        history = play_rounds(problem, int(model.rounds), None, notify, before, kept.every if keep else 0, keep)
+        model.histories_.append(history)
+        model.eta_, model.x_scale_ = problem.eta, problem.scale
+        model._facts.append(history.facts(problem))  # type: ignore[arg-type]
+    model._last = [h.last / model.x_scale_ for h in model.histories_]
+    model.n_iter_ = int(model.rounds)
+
+
+def problem_of(model: Any, rows: ClusterRows, targets: Targets) -> ClusterProblem:
+    """Return the problem of one run of an estimator that learns in rounds."""
+    eta = None if model.eta is None else number("eta", model.eta, 0)
+    unit = bool(getattr(model, "scale_x", False))
+    return ClusterProblem(rows, targets, model._part(), eta, float(model._intercept), unit)

@@ -1,0 +1,304 @@
+"""Rows in partitions on workers: how they are split, loaded and described."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import SourceError
+from ..sources import file_format, open_source
+from ..sources.opening import list_files
+from .blocks import Block, Partition, Targets, load, load_arrays, load_frame, renamed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..kernels.floats import Floats
+    from .engine import Engine
+
+ROWS = 1 << 20  # rows in a partition of a Parquet file, up to the end of a row group
+LABELS = 1000  # different targets of a partition that are told
+SAMPLED = 4096  # rows of all partitions together that the driver holds, to cut margins into even ranges
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the driver knows of a block: its rows and bytes, its features, the first LABELS + 1 of its labels, and the
+    smallest and the largest target of a row with weight."""
+
+    rows: int
+    columns: int
+    names: list[str]
+    sparse: bool
+    weighted: bool
+    text: bool
+    labels: np.ndarray
+    least: float
+    most: float
+    size: int
+
+
+def shape_of(block: Block) -> Shape:
+    """Return what the driver is to know of a block."""
+    y, text = block.y, block.y.dtype.kind not in "fiub"
+    found = np.unique(y)[: LABELS + 1]
+    counted = y if block.weight is None else y[block.weight > 0.0]
+    ends = (np.nan, np.nan) if text else (float(counted.min(initial=np.inf)), float(counted.max(initial=-np.inf)))
+    sparse, X = not isinstance(block.X, np.ndarray), block.X
+    return Shape(
+        X.shape[0], X.shape[1], block.names, sparse, block.weight is not None, text, found, *ends,
+        block.__sizeof__(),
+    )  # fmt: skip
+
+
+class Measured:
+    """Sums and maxima of the rows of a run: over one block, or over all of them.
+
+    Attributes
+    ----------
+    weight, squares : float
+        Sums of c and of c y^2.
+    counted : int
+        Rows with weight.
+    x2, xinf, largest : float
+        The largest |x|_2^2, |x|_inf and |y| of these rows.
+    """
+
+    def __init__(self, sums: Floats, maxima: Floats) -> None:
+        self.sums, self.maxima = sums, maxima
+        self.weight, self.squares, self.counted = float(sums[0]), float(sums[1]), int(sums[2])
+        self.x2, self.xinf, self.largest = map(float, maxima)
+
+    def __add__(self, other: Measured) -> Measured:
+        return Measured(self.sums + other.sums, np.maximum(self.maxima, other.maxima))
+
+
+def measure(block: Block, targets: Targets, bias: float) -> Measured:
+    """Check rows, targets and weights, and add up what a fit needs to know of them."""
+    from ..validation import check_targets, check_weights
+
+    data = block.data(targets, bias)
+    check_targets(targets.kind, data.y)
+    check_weights(data.c, idle=True)
+    q, top, on = data.finite_norms2(block.names), data.row_norms_inf(), data.c > 0.0
+    sums = np.array([data.c.sum(), data.c @ data.y**2, np.count_nonzero(on)])
+    maxima = [values[on].max(initial=0.0) for values in (q, top, np.abs(data.y))]
+    return Measured(sums, np.array(maxima))
+
+
+def sample(block: Block, count: int) -> Any:
+    """Return some rows, evenly spaced."""
+    rows = block.X.shape[0]
+    return block.X[np.unique(np.linspace(0, rows - 1, min(rows, count)).astype(np.int64))]
+
+
+class ClusterRows:
+    """Rows in partitions that workers hold.
+
+    Attributes
+    ----------
+    names : list of str
+        The features.
+    rows, features : int
+        Rows, and features, in all partitions.
+    engine : Engine
+        What works on them.
+    reading : dict
+        Parameters of `hindsight.open_source` that read other files in the same way.
+    """
+
+    def __init__(self, engine: Engine, named: bool = False, reading: dict[str, Any] | None = None) -> None:
+        self.engine, self.named, self.reading = engine, named, reading or {}
+        self.shapes: list[Shape] = engine.each(shape_of)
+        engine.place([shape.size for shape in self.shapes])
+        kinds = {shape.sparse for shape in self.shapes}
+        if len(kinds) > 1:
+            raise SourceError("some partitions are dense and others sparse: give them one form")
+        self.sparse = kinds.pop()
+        self.names = self._join_names()
+        self.rows, self.features = sum(shape.rows for shape in self.shapes), len(self.names)
+        self.text = any(shape.text for shape in self.shapes)
+        self.weighted = any(shape.weighted for shape in self.shapes)
+
+    def _join_names(self) -> list[str]:
+        """Give all blocks the same features, in the order in which one pass over all rows would meet them."""
+        place: dict[str, int] = {}
+        for shape in self.shapes:
+            for name in shape.names:
+                place.setdefault(name, len(place))
+        names = list(place)
+        if all(shape.names == names for shape in self.shapes):
+            return names
+        if not self.sparse:
+            other = next(shape for shape in self.shapes if shape.names != self.shapes[0].names)
+            raise SourceError(f"partitions have different columns: {self.shapes[0].names} and {other.names}")
+        columns = [
+            None if shape.names == names else np.array([place[name] for name in shape.names], np.int32)
+            for shape in self.shapes
+        ]
+        self.engine.change(renamed, columns, [names] * len(columns))
+        return names
+
+    def labels(self) -> np.ndarray:
+        """Return the different targets of all partitions, sorted; as text where some are text."""
+        from ..sources import label_text
+
+        if any(shape.labels.size > LABELS for shape in self.shapes):
+            raise ValueError(f"the target has more than {LABELS} values: these are numbers, not classes")
+        found = [shape.labels for shape in self.shapes]
+        if self.text:
+            found = [label_text(values) if values.dtype.kind == "f" else values for values in found]
+        return np.unique(np.concatenate(found))
+
+    def target_range(self) -> tuple[float, float]:
+        """Return the smallest and the largest target of the rows with weight."""
+        return min(shape.least for shape in self.shapes), max(shape.most for shape in self.shapes)
+
+    def measure(self, targets: Targets, bias: float) -> tuple[Measured, list[int]]:
+        """Return what is known of all rows of a run, and for each partition how many rows with weight come before."""
+        each: list[Measured] = self.engine.each(measure, targets, bias)
+        total = each[0]
+        for other in each[1:]:
+            total = total + other
+        if not total.counted:
+            raise ValueError("all weights are zero: there is nothing to learn")
+        return total, np.cumsum([0, *(one.counted for one in each[:-1])]).tolist()
+
+    def sample(self) -> Any:
+        """Return a few rows of every partition."""
+        from ..training.prepare import stacked
+
+        return stacked(self.engine.each(sample, max(8, SAMPLED // len(self.shapes))))
+
+
+def read(
+    data: Any,
+    target: Any = None,
+    *,
+    client: Any = None,
+    engine: Engine | None = None,
+    weight: Any = None,
+    partition_rows: int = ROWS,
+    retries: int = 3,
+    labels: bool | None = None,
+    **reading: Any,
+) -> ClusterRows:
+    """Have workers read rows, and keep them.
+
+    Parameters
+    ----------
+    data : str, list, dask.array.Array or dask.dataframe.DataFrame
+        A folder of files, or one file; a list with one entry per partition, each anything that `hindsight.open_source`
+        reads; or a Dask array or data frame, whose pieces become the partitions. Paths must name the same files on all
+        workers.
+    target : str or dask.array.Array
+        The column to predict; of an array, its targets.
+    client : distributed.Client, default None
+        The cluster; None takes the current client.
+    engine : Engine, default None
+        Where to work instead of a Dask cluster.
+    weight : str or dask.array.Array, default None
+        The column with the importance of each row; of an array, its weights.
+    partition_rows : int, default 2**20
+        Parquet files are cut at the ends of row groups into partitions of at least so many rows; other files are one
+        partition each. Results depend on the partitions by rounding alone, and not on the number of workers.
+    retries : int, default 3
+        How often work that failed is tried again.
+    labels : bool, default None
+        As in `hindsight.open_source`: True gives every target as text, False every target as a number.
+    **reading
+        Further parameters of `hindsight.open_source`.
+
+    Returns
+    -------
+    ClusterRows
+
+    Raises
+    ------
+    SourceError
+        If a row is bad: that of the first partition with one, in the words of `hindsight.open_source`.
+    ClusterError
+        If `dask.distributed` is missing, or workers are lost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hindsight.cluster.engine import InProcess
+    >>> parts = [(np.eye(2), np.array([1.0, 2.0])), (np.eye(2), np.array([3.0, 4.0]))]
+    >>> rows = read(parts, "y", engine=InProcess())
+    >>> rows.rows, rows.features
+    (4, 2)
+    """
+    if engine is None:
+        from .dask_engine import Dask
+
+        engine = Dask(client, retries)
+    module = type(data).__module__.partition(".")[0]
+    if module == "dask" or module.startswith("dask_"):
+        return _read_dask(engine, data, target, weight, reading | {"labels": labels})
+    options = reading | {"weight": weight, "labels": labels}
+    partitions = split(data, target, options, partition_rows)
+    engine.load([(load, (partition,)) for partition in partitions])
+    return ClusterRows(engine, reading=partitions[0].reading)
+
+
+def split(data: Any, target: str | None, reading: dict[str, Any], rows: int = ROWS) -> list[Partition]:
+    """Return the partitions of files, or of a list of anything that `open_source` reads.
+
+    The first file says which columns are read, in which order.
+    """
+    if isinstance(data, list) and not all(isinstance(one, str) or hasattr(one, "__fspath__") for one in data):
+        if not data:
+            raise SourceError("there is no partition")
+        return [Partition(k, one, target, reading) for k, one in enumerate(data)]
+    paths = list_files(data, reading.get("format"))
+    if "-" in paths:
+        raise SourceError("standard input cannot be read by workers: give a folder of files")
+    source = open_source(paths, target, **reading | {"ahead": False})
+    state, options = source.state(), reading | source.resolved_options()
+    spans: list[tuple[str, int, int | None]] = []
+    for path in paths:
+        parquet = (reading.get("format") or file_format(path)) == "parquet"
+        spans += _row_groups(path, rows) if parquet else [(path, 0, None)]
+    if not spans:
+        raise SourceError(f"{data}: there is no row to learn from")
+    return [Partition(k, [path], target, options, state, first, count) for k, (path, first, count) in enumerate(spans)]
+
+
+def _row_groups(path: str, rows: int) -> list[tuple[str, int, int | None]]:
+    """Return the spans of a Parquet file, each of whole row groups with at least so many rows, the last maybe fewer."""
+    import pyarrow.parquet as pq
+
+    meta = pq.read_metadata(path)
+    out: list[tuple[str, int, int | None]] = []
+    first = size = 0
+    for g in range(meta.num_row_groups):
+        size += meta.row_group(g).num_rows
+        if size >= rows or (g == meta.num_row_groups - 1 and size):
+            out.append((path, first, size))
+            first, size = first + size, 0
+    return out
+
+
+def _read_dask(engine: Engine, data: Any, target: Any, weight: Any, reading: dict[str, Any]) -> ClusterRows:
+    """Have the pieces of a Dask array or data frame computed where they are, and kept as blocks."""
+    compute = getattr(engine, "compute", None)
+    if compute is None:
+        raise ValueError("Dask arrays and data frames need a Dask cluster")
+    if hasattr(data, "columns"):
+        pieces = compute(data.to_delayed())
+        options = reading | {"weight": weight}
+        engine.load([(load_frame, (k, piece, target, options)) for k, piece in enumerate(pieces)])
+        return ClusterRows(engine, named=True)
+    columns = [values for values in (data, target, weight) if values is not None]
+    if data.numblocks[1] > 1:
+        columns[0] = data.rechunk({1: -1})
+    if any(values.chunks[0] != columns[0].chunks[0] for values in columns):
+        raise ValueError("rows, targets and weights must have the same chunks of rows: rechunk them")
+    futures: list[Sequence[Any]] = [compute(values.to_delayed().ravel().tolist()) for values in columns]
+    if weight is None:
+        futures.append([None] * len(futures[0]))
+    engine.load([(load_arrays, (k, *piece)) for k, piece in enumerate(zip(*futures, strict=True))])
+    return ClusterRows(engine)

@@ -1,0 +1,308 @@
+"""Online learners on shards: in each epoch every partition is a run of its own, and the next one starts at their mean.
+
+What survives of the theorems, for K shards and one comparator u:
+
+- Each run is sequential, so its learner's theorem holds for it, from where it started; the bounds add up over shards
+  and epochs.
+- For descent on a convex loss by explicit Euclidean steps at a constant rate, a round changes |u - w|^2 / (2 eta) by at
+  most loss(u) - loss(w) + (eta/2) |g|^2. Mixing replaces w_1, ..., w_K by their mean w, and
+  K |u - w|^2 <= Sigma_k |u - w_k|^2 by convexity. So over all shards and epochs the changes telescope:
+  Sigma loss(w_t) <= Sigma loss(u) + K |u - w_1|^2 / (2 eta) + (eta/2) Sigma |g_t|^2.
+- Of the mixed weights convexity says that their loss is at most the mean of the losses of the weights that were mixed.
+  The sequential theorem of one run over all rows does not hold: no such run was played.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..certificates import batch_theorems, theorems
+from ..certificates.certificate import WORST_FIRST, Assumption, Certificate, Comparator, Member
+from ..certificates.certify import certify_run
+from ..certificates.gradient_descent import FoundRival
+from ..certificates.theorems import Verdict
+from ..estimators.mixins.certifying import join_certificates
+from ..estimators.online import OnlineEstimator
+from ..online.facts import Facts
+from ..online.parts import LOSSES
+from ..online.run import Run, play
+from .certifying import best_in_hindsight
+from .descent import MeanLoss
+from .fitting import targets_of_model
+from .reduction import root
+from .rounds import check_weights_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..certificates.certificate import Certificates
+    from ..kernels.floats import Floats
+    from ..online.learners import Learner
+    from .blocks import Block, Targets
+    from .rows import ClusterRows
+
+MIXED = ("euclidean",)  # geometries whose weights may be averaged under the theorem
+DESCENTS = ("convex-descent", "glm-tron")  # theorems of explicit steps on a convex loss
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """One run on every shard, epoch by epoch.
+
+    Attributes
+    ----------
+    learner : Learner
+        The learner.
+    bias : float
+        The value of the intercept coordinate, 0 for none.
+    starts : list of ndarray
+        Where each epoch started: w_1, then the means.
+    mixed : ndarray
+        The mean of the last weights of all shards.
+    averaged : ndarray or None
+        The mean over the shards of the means of their iterates in the last epoch, if they were kept.
+    facts : list of Facts
+        Those of each shard over all epochs.
+    """
+
+    learner: Learner
+    bias: float
+    starts: list[Floats]
+    mixed: Floats
+    averaged: Floats | None
+    facts: list[Facts]
+
+
+def play_shard(
+    block: Block, learner: Learner, targets: Targets, bias: float, start: Floats | None, average: str | None
+) -> tuple[Floats, Floats, Floats | None, Facts]:
+    """Play the rows of a block once; where it started, its weights, the mean of its iterates, and its facts."""
+    run = shard_run(block, learner, targets, bias, start, average is not None)
+    return run.first, run.weights, run.mean(average) if average is not None else None, run.facts
+
+
+def shard_run(
+    block: Block, learner: Learner, targets: Targets, bias: float, start: Floats | None, average: bool = False
+) -> Run:
+    """Return the run of a learner over a block."""
+    data = block.data(targets, bias)
+    run = Run(learner, block.X.shape[1], intercept=bool(bias), average=average, start=start)
+    if data.rounds:
+        play([run], block.X, [data.y], block.weight, names=block.names, idle=True)
+    return run
+
+
+def play_epochs(
+    learner: Learner, rows: ClusterRows, targets: Targets, bias: float, epochs: int, start: Floats | None = None,
+    average: str | None = None, notify: Callable[[int, float], None] | None = None,
+) -> Epochs:  # fmt: skip
+    """Play so many epochs of a learner on all shards."""
+    rows.measure(targets, bias)
+    count, facts, starts = len(rows.shapes), [Facts() for _ in rows.shapes], list[Any]()
+    w, averaged = start, None
+    for epoch in range(1, epochs + 1):
+        played = rows.engine.each(play_shard, learner, targets, bias, w, average)
+        starts.append(played[0][0])
+        w = _mean([one[1] for one in played])
+        averaged = None if average is None else _mean([one[2] for one in played])
+        facts = [known + one[3] for known, one in zip(facts, played, strict=True)]
+        if notify is not None:
+            notify(epoch, sum(one[3].loss for one in played) / sum(one[3].weight for one in played))
+    assert w is not None
+    assert count
+    return Epochs(learner, bias, starts, w, averaged, facts)
+
+
+def _mean(values: list[Floats]) -> Floats:
+    """Return the mean of weights, added in the fixed order of `reduction`."""
+    total = root({(0, k): value for k, value in enumerate(values)}, len(values), np.add)
+    return np.asarray(total / len(values))
+
+
+def mix(
+    model: Any, rows: ClusterRows, *, epochs: int = 1, notify: Callable[[int, float], None] | None = None
+) -> tuple[Any, list[Epochs]]:
+    """Learn online on shards, with the weights of all shards averaged after each epoch.
+
+    Parameters
+    ----------
+    model : estimator
+        An online estimator at a constant rate. Its `start` is where the first epoch starts; with `average`, what
+        predicts is the mean over the shards of the means of their iterates in the last epoch.
+    rows : ClusterRows
+        The rows; every partition is a shard, whatever the number of workers.
+    epochs : int, default 1
+        How often every shard is played.
+    notify : callable, default None
+        Called after each epoch with its number, from 1, and its mean loss.
+
+    Returns
+    -------
+    model : estimator
+        The same object, with the mixed weights. It has played no round itself, and so has no sequential certificate.
+    runs : list of Epochs
+        What `certify_shards` needs: one, or for one-vs-rest one per class.
+
+    Examples
+    --------
+    >>> from hindsight import DescentRegressor
+    >>> from hindsight.cluster import read
+    >>> from hindsight.cluster.engine import InProcess
+    >>> parts = [(np.array([[1.0]]), np.array([2.0])), (np.array([[1.0]]), np.array([4.0]))]
+    >>> model = DescentRegressor("square", eta=0.5, update="explicit", fit_intercept=False)
+    >>> mix(model, read(parts, "y", engine=InProcess()))[0].coef_
+    array([3.])
+    """
+    if not isinstance(model, OnlineEstimator):
+        raise ValueError(f"{type(model).__name__} does not learn row by row: use cluster.fit")
+    if not isinstance(epochs, int) or epochs < 1:
+        raise ValueError(f"epochs must be a whole number, at least 1; got {epochs!r}")
+    learner = model._learner()
+    if getattr(model, "rates", None) is not None or not learner.rate.is_constant():
+        raise ValueError("every shard plays at the same constant rate: give neither rates nor power")
+    if learner.geometry.name == "panel":
+        raise ValueError("a panel has no weights to be averaged: choose one learner")
+    with model._all_or_nothing():
+        model._forget_fit()
+        model.n_features_in_ = rows.features
+        if rows.named:
+            model.feature_names_in_ = np.array(rows.names, object)
+        bias, runs, played = float(bool(model.fit_intercept)), list[Run](), list[Epochs]()
+        each = targets_of_model(model, rows, learner.targets)
+        starts = [None] * len(each) if model.start is None else list(np.atleast_2d(np.asarray(model.start, float)))
+        for targets, start in zip(each, starts, strict=True):
+            done = play_epochs(learner, rows, targets, bias, epochs, start, model.average, notify)
+            played.append(done)
+            final = done.mixed if done.averaged is None else done.averaged
+            runs.append(model._new_run(learner, rows.features, final))
+        model.runs_ = runs
+    return model, played
+
+
+def certify_shards(model: Any, rows: ClusterRows, runs: list[Epochs], *, u: Any = None) -> Certificate | Certificates:
+    """Return the certificate of what `mix` played: of all shards together, never of the mixed weights.
+
+    Parameters
+    ----------
+    model : estimator
+        The estimator that `mix` returned.
+    rows : ClusterRows
+        The rows it was played on.
+    runs : list of Epochs
+        The other thing that it returned.
+    u : array_like, default None
+        The comparator; None takes the one that makes the bound of the shards' losses smallest.
+
+    Returns
+    -------
+    Certificate or Certificates
+        Its members are the shards.
+    """
+    each = targets_of_model(model, rows, runs[0].learner.targets)
+    labels = model._run_labels()
+    return join_certificates([
+        certify_epochs(run, rows, targets, u, label)
+        for run, targets, label in zip(runs, each, labels, strict=True)
+    ])  # fmt: skip
+
+
+def certify_epochs(
+    run: Epochs, rows: ClusterRows, targets: Targets, u: Any = None, label: str | None = None
+) -> Certificate:
+    """Return the certificate of one run on all shards."""
+    learner, epochs, shards = run.learner, len(run.starts), len(run.facts)
+    measured, _ = rows.measure(targets, run.bias)
+    loss = LOSSES["hinge"] if learner.loss.name == "perceptron" else learner.loss  # the latter is least at u = 0
+    mean = MeanLoss(rows, targets, run.bias, loss, measured.weight)
+    kappa = shards / (learner.rate.eta * epochs * measured.weight)
+    first = run.starts[0]
+    if u is None:
+        rival = best_in_hindsight(mean.at, kappa, first)
+    else:
+        rival = FoundRival(check_weights_of(u, first.size), math.inf, "given")
+    notes = (
+        f"{shards:,} shards, {epochs:,} epochs: in each of them every shard is a run of its own, from the mean of all",
+        f"mixed weights: mean loss {mean.at(run.mixed)[0]:.6g} on all rows, that of the rival "
+        f"{mean.at(rival.u)[0]:.6g}; of the mixed weights no theorem speaks",
+    )
+    if learner.theorem in DESCENTS and learner.geometry.name in MIXED:
+        return _telescoped(run, rows, targets, mean, rival, notes, label)
+    return _each_its_own(run, rows, targets, mean, rival, notes, label)
+
+
+def _telescoped(
+    run: Epochs, rows: ClusterRows, targets: Targets, mean: MeanLoss, rival: FoundRival, notes: tuple[str, ...],
+    label: str | None,
+) -> Certificate:  # fmt: skip
+    """Apply the theorem of descent on shards, from facts alone."""
+    u, eta, shards, epochs = rival.u, run.learner.rate.eta, len(run.facts), len(run.starts)
+    own = rows.engine.each(loss_of, targets, run.bias, run.learner.loss, u)
+    paid, met = math.fsum(f.loss for f in run.facts), math.fsum(f.gradient for f in run.facts)
+    distance = float((u - run.starts[0]) @ (u - run.starts[0]))
+    lost = epochs * math.fsum(own)
+    bound = float(theorems.convex(eta, lost, shards * distance / 2.0, met))
+    moved = math.fsum(float((u - start) @ (u - start)) for start in run.starts)
+    members = tuple(
+        Member(f"shard {k}", 1.0 / shards, f.loss, float(theorems.convex(eta, epochs * o, moved / 2.0, f.gradient)))
+        for k, (f, o) in enumerate(zip(run.facts, own, strict=True))
+    )
+    scale = math.fsum(f.target for f in run.facts)
+    verdict, equality = theorems.verdict(paid, bound, scale)
+    if any(theorems.verdict(m.loss, m.bound, scale)[0] is Verdict.BROKEN for m in members):
+        verdict = Verdict.BROKEN
+    need = Assumption("the loss is convex and every gradient was met; nothing is asked of the data", True)
+    opponent = Comparator(u, lost, float(np.linalg.norm(u)), rival.gap * epochs * mean.total, rival.found)
+    rounds = sum(f.rounds for f in run.facts)
+    notes += ("each shard's bound counts |u − w|² in every epoch, that of all of them once per shard",)
+    return Certificate(
+        verdict, batch_theorems.SHARDS, f"{run.learner.loss.name} loss", paid, bound, opponent, (need,), rounds,
+        math.sqrt(shards * distance / met) if met > 0.0 else math.nan, equality, (), notes, label, members,
+    )  # fmt: skip
+
+
+def _each_its_own(
+    run: Epochs, rows: ClusterRows, targets: Targets, mean: MeanLoss, rival: FoundRival, notes: tuple[str, ...],
+    label: str | None,
+) -> Certificate:  # fmt: skip
+    """Add up what the learner's own theorem says of every shard in every epoch, each run played again."""
+    each: list[list[Certificate]] = rows.engine.each(certify_shard, run.learner, targets, run.bias, run.starts, rival.u)
+    flat = [certificate for shard in each for certificate in shard]
+    if not flat:
+        raise ValueError("no shard has a row to learn from")
+    verdict = next(v for v in WORST_FIRST if any(c.verdict is v for c in flat))
+    paid, bound = math.fsum(c.measured for c in flat), math.fsum(c.bound for c in flat)
+    lost = math.fsum(c.rival.loss for c in flat)
+    members = tuple(
+        Member(f"shard {k}", 1.0 / len(each), math.fsum(c.measured for c in shard), math.fsum(c.bound for c in shard))
+        for k, shard in enumerate(each)
+    )
+    worst = next(c for c in flat if c.verdict is verdict)
+    opponent = Comparator(rival.u, lost, float(np.linalg.norm(rival.u)), math.inf, rival.found)
+    notes += ("the bounds of all shards and epochs, each of a run of its own, added up for this one u",)
+    return Certificate(
+        verdict, worst.theorem, worst.quantity, paid, bound, opponent, worst.assumptions, sum(c.rounds for c in flat),
+        math.nan, False, (), notes, label, members,
+    )  # fmt: skip
+
+
+def loss_of(block: Block, targets: Targets, bias: float, loss: Any, u: Floats) -> float:
+    """Return the sum of the losses of a block at u."""
+    from .descent import loss_gradient
+
+    return float(loss_gradient(block, targets, bias, loss, u, 1.0)[0])
+
+
+def certify_shard(
+    block: Block, learner: Learner, targets: Targets, bias: float, starts: list[Floats], u: Floats
+) -> list[Certificate]:
+    """Return the certificate of the run of each epoch on a block, against one comparator."""
+    out = []
+    for start in starts:
+        run = shard_run(block, learner, targets, bias, start)
+        if run.rounds:
+            out.append(certify_run(run, block.data(targets, bias), u=u))
+    return out
