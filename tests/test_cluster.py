@@ -240,8 +240,8 @@ def test_a_certificate_over_partitions_is_that_of_one_machine(model):
     here, there = cluster.certify(model, rows), model.certify(X, y, c)
     assert here.verdict is there.verdict and here.theorem == there.theorem
     assert here.measured == pytest.approx(there.measured, rel=1e-12)
-    if np.isfinite(there.bound):  # for this rival; the other side's may be farther from the best
-        again = model.certify(X, y, c, u=here.rival.u)
+    if np.isfinite(there.bound):  # for this comparator; the other side's may be farther from the best
+        again = model.certify(X, y, c, u=here.comparator.u)
         assert here.bound == pytest.approx(again.bound, rel=1e-9) and here.bound <= there.bound + 1e-9
     X[0, 0] += 1.0
     with pytest.raises(hindsight.MismatchError):
@@ -255,7 +255,7 @@ def test_one_shard_and_one_epoch_are_the_sequential_run():
     X, y, c = data()
     alone = hindsight.WidrowHoffRegressor(eta=0.05).fit(X, y, c)
     model, (run,) = cluster.mix(hindsight.WidrowHoffRegressor(eta=0.05), read(X, y, c, parts=1))
-    assert model.coef_.tobytes() == alone.coef_.tobytes() and run.facts[0] == alone.facts_
+    assert model.coef_.tobytes() == alone.coef_.tobytes() and run.facts[0] == alone.runs_[0].facts
 
 
 def test_epochs_start_at_the_mean_of_all_shards_and_facts_add_up():
@@ -286,9 +286,9 @@ def test_the_bound_of_all_shards_holds_for_every_comparator(loss, epochs):
         assert certificate.verdict is Verdict.HOLDS
         assert all(member.loss <= member.bound for member in certificate.members)
     if loss != "square":  # which declares the theorem of Widrow-Hoff
-        u, (run,) = certificate.rival.u, runs
+        u, (run,) = certificate.comparator.u, runs
         gradients = sum(f.gradient for f in run.facts)
-        first = theorems.convex(0.01, certificate.rival.loss, 7 * float(u @ u) / 2.0, gradients)
+        first = theorems.convex(0.01, certificate.comparator.loss, 7 * float(u @ u) / 2.0, gradients)
         assert certificate.bound == pytest.approx(first) and certificate.theorem.anchor == "shards"
     with pytest.raises(hindsight.MismatchError, match="no round yet"):  # the mixed weights are no run
         model.certify(X, y, c)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,7 +56,8 @@ def check(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> 
     """Refuse options that need the rows one after another in one place."""
     check_choice("learner", learner.names, [*EXACT, *(name for name in LEARNERS if name != "auto")])
     given = {"limit": rows.limit, "sample": rows.sample, "scale": rows.scale != "none", "labels": rows.labels}
-    given |= {name: getattr(results, name) for name in ("report", "predictions", "rejects")}
+    given |= {"shuffle": rows.shuffle, "cross": bool(rows.cross), "types": rows.types}
+    given |= {name: getattr(results, name) for name in ("report", "predictions", "rejects", "compare")}
     exact = learner.names in EXACT
     given |= {"passes": exact and rows.passes > 1, "lipschitz": learner.lipschitz}
     given |= {"checkpoint": not exact and results.checkpoint, "rounds": not exact and learner.rounds}
@@ -75,7 +77,7 @@ def read_rows(rows: RowOptions, client: Any, labels: bool | None) -> ClusterRows
     """Have the workers read the rows."""
     from ..cluster.rows import read
 
-    reading = rows.reading(False)
+    reading = replace(rows, strict=True).reading(False)  # each partition is read by itself
     return read(rows.data, rows.target or "label", client=client, labels=labels, **reading)
 
 

@@ -226,7 +226,7 @@ def certify_epochs(
         rival = FoundRival(check_weights_of(u, first.size), math.inf, "given")
     notes = (
         f"{shards:,} shards, {epochs:,} epochs: in each of them every shard is a run of its own, from the mean of all",
-        f"mixed weights: mean loss {mean.at(run.mixed)[0]:.6g} on all rows, that of the rival "
+        f"mixed weights: mean loss {mean.at(run.mixed)[0]:.6g} on all rows, that of the comparator "
         f"{mean.at(rival.u)[0]:.6g}; of the mixed weights no theorem speaks",
     )
     if learner.theorem in DESCENTS and learner.geometry.name in MIXED:
@@ -275,7 +275,7 @@ def _each_its_own(
         raise ValueError("no shard has a row to learn from")
     verdict = next(v for v in WORST_FIRST if any(c.verdict is v for c in flat))
     paid, bound = math.fsum(c.measured for c in flat), math.fsum(c.bound for c in flat)
-    lost = math.fsum(c.rival.loss for c in flat)
+    lost = math.fsum(c.comparator.loss for c in flat)
     members = tuple(
         Member(f"shard {k}", 1.0 / len(each), math.fsum(c.measured for c in shard), math.fsum(c.bound for c in shard))
         for k, shard in enumerate(each)
