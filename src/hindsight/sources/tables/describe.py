@@ -98,11 +98,11 @@ def values_of(e: ColumnEvidence, decided: Any) -> str:
 def order_warnings(e: ColumnEvidence) -> Iterator[str]:
     """What is suspicious about the order of the targets: a learner of one pass sees them in that order."""
     if e.numbers and not e.odd and len(e.numbers) > 2 and (e.rising or e.falling):
-        yield f"the target {e.name!r} is sorted: rows in another order would be learnt from better (shuffle them)"
+        yield f"the target {e.name!r} is sorted: --shuffle learns from the rows in a random order"
     elif e.numbers and not e.odd and len(e.numbers) == 2 and (e.rising or e.falling):
-        yield f"the target {e.name!r} comes in two blocks: shuffle the rows"
+        yield f"the target {e.name!r} comes in two blocks: --shuffle learns from the rows in a random order"
     elif 1 < len(e.words) <= 100 and e.odd and e.given > 4 * len(e.words) and e.changes < 2 * len(e.words):
-        yield f"the target {e.name!r} comes in blocks of one label: shuffle the rows"
+        yield f"the target {e.name!r} comes in blocks of one label: --shuffle learns from the rows in a random order"
 
 
 def target_lines(e: ColumnEvidence) -> Iterator[str]:
