@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import OptionError
@@ -20,7 +21,20 @@ STATUSES = (
     "hindsight, with a traceback; 128 + n ended by signal n: 130 interrupted, 143 terminated, 141 the reader of a pipe "
     "has left."
 )
+ORDER = ("look", "learn", "evaluate", "predict", "certify", "inspect", "export", "learners", "compare", "calibrate")
+
+
+class InOrder(TyperGroup):
+    """Commands in the order in which people meet them."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Those of `ORDER`, then the others."""
+        names = super().list_commands(ctx)
+        return sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
+
+
 app = typer.Typer(
+    cls=InOrder,
     help="Online linear learning that knows its regret.",
     epilog=STATUSES,
     no_args_is_help=True,
