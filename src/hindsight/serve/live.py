@@ -212,14 +212,53 @@ class Reader:
 
     def margins(self, parsed: Any) -> np.ndarray:
         """The margins of rows as they were parsed."""
-        X = self.rows.look_up(parsed, self.width)
-        if hasattr(X, "tocsr"):
-            X.resize((X.shape[0], self.room))
-        return predicted(self.runs, X)
+        (found,) = self.margins_of([parsed])
+        if isinstance(found, ValueError):
+            raise found
+        return found
+
+    def margins_of(self, requests: Sequence[Any]) -> list[np.ndarray | ValueError]:
+        """The margins of the rows of several requests, computed together; of a bad request why it is refused."""
+        out: list[Any] = []
+        for parsed in requests:
+            try:
+                out.append(self.rows.look_up(parsed, self.width))
+            except ValueError as error:
+                out.append(error)
+        good = [k for k, each in enumerate(out) if not isinstance(each, ValueError)]
+        if not good:
+            return out
+        X = stacked([out[k] for k in good], self.room)
+        try:
+            z = predicted(self.runs, X)
+        except ValueError as error:
+            if len(good) == 1:
+                out[good[0]] = error
+                return out
+            return [each for parsed in requests for each in self.margins_of([parsed])]
+        ends = np.cumsum([out[k].shape[0] for k in good])
+        for k, part in zip(good, np.split(z, ends[:-1]), strict=True):
+            out[k] = part
+        return out
 
     def answers(self, z: np.ndarray) -> dict[str, Any]:
         """Predictions, and probabilities where there are some, of margins."""
         return answers(self, z)
+
+
+def stacked(rows: list[Any], width: int) -> Any:
+    """Rows of several requests as one array or CSR matrix."""
+    if not hasattr(rows[0], "tocsr"):
+        return np.concatenate(rows) if len(rows) > 1 else rows[0]
+    from scipy.sparse import csr_matrix
+
+    if len(rows) == 1:
+        rows[0].resize((rows[0].shape[0], width))
+        return rows[0]
+    starts = np.cumsum([0, *(X.nnz for X in rows)])
+    ends = [X.indptr[1:] + start for X, start in zip(rows, starts, strict=False)]
+    parts = np.concatenate([X.data for X in rows]), np.concatenate([X.indices for X in rows])
+    return csr_matrix((*parts, np.concatenate([[0], *ends])), (sum(X.shape[0] for X in rows), width))
 
 
 def answers(of: Any, z: np.ndarray) -> dict[str, Any]:

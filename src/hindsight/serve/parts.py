@@ -36,6 +36,8 @@ class Limits:
         Seconds after which a row that waits for its outcome is forgotten.
     keys : int, default 10,000
         Idempotency keys that are remembered, the newest.
+    sources : int, default 1,000
+        Streams whose positions are remembered.
     """
 
     body: int = 64 << 20
@@ -46,6 +48,7 @@ class Limits:
     queue: int = 1024
     expire: float = 7 * 86400.0
     keys: int = 10_000
+    sources: int = 1000
 
 
 @dataclass
@@ -68,6 +71,12 @@ class Part:
         A digest of the request, to know its repetition from another use of the key.
     ids : list of int
         Of kept rows their numbers; of learnt ones the numbers of the kept rows whose outcome they are.
+    quiet : bool
+        Whether the answer leaves out predictions.
+    source : str or None
+        The name of the stream that the rows are from, and
+    start : int
+        how many rows of it came before these: so that a stream can be taken up where it stopped.
     parsed : list of dict, or Arrow table, or None
         The rows, once they were parsed.
     """
@@ -79,6 +88,9 @@ class Part:
     key: str | None = None
     digest: str = ""
     ids: list[int] = field(default_factory=list)
+    quiet: bool = False
+    source: str | None = None
+    start: int = 0
     parsed: Any = None
 
     def parse(self, limits: Limits | None = None) -> Any:
@@ -93,7 +105,9 @@ class Part:
         told: dict[str, Any] = {"do": self.do, "form": self.form, "rows": self.rows, "bytes": len(self.body)}
         if self.key is not None:
             told |= {"key": self.key, "digest": self.digest}
-        return told | ({"ids": self.ids} if self.ids else {})
+        if self.source is not None:
+            told |= {"source": self.source, "start": self.start}
+        return told | ({"ids": self.ids} if self.ids else {}) | ({"quiet": True} if self.quiet else {})
 
 
 def pack(head: dict[str, Any], parts: list[Part]) -> bytes:
@@ -112,7 +126,7 @@ def unpack(payload: bytes) -> tuple[dict[str, Any], list[Part]]:
         parts.append(
             Part(
                 told["do"], told["form"], rest[at : at + size], told["rows"], told.get("key"), told.get("digest", ""),
-                told.get("ids", []),
+                told.get("ids", []), told.get("quiet", False), told.get("source"), told.get("start", 0),
             )
         )  # fmt: skip
         at += size

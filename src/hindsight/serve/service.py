@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import OptionError, SourceError
+from ..online.run import assumption_warnings
 from ..training.plan import Plan, describe_learner
 from .folder import Folder
 from .history import History
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from .live import Played
 
 SNAPSHOT_ROWS, SNAPSHOT_BYTES = 200_000, 64 << 20  # learnt or logged since the last snapshot, when the next is due
+SHOWN_WIDTH = 100_000  # features up to which the largest weights are looked for
 KEPT_ANSWER = 1024  # bytes of an answer that is remembered as it was; of a longer one the predictions are left out
 
 
@@ -103,6 +105,7 @@ class Service:
         self.sequence = self.commit_done = self.next_id = 0
         self.pending: OrderedDict[int, Kept] = OrderedDict()
         self.keys: OrderedDict[str, tuple[str, dict[str, Any]]] = OrderedDict()
+        self.sources: dict[str, int] = {}  # of each stream the rows that were taken
         self.history = History()
         self.refused_rows = 0
         self.reader: Reader | None = None
@@ -170,6 +173,7 @@ class Service:
             "sequence": self.sequence,
             "next_id": self.next_id,
             "refused_rows": self.refused_rows,
+            "sources": packed(self.sources),
             "model": self.live.to_snapshot(),
             "pending": packed([[k, kept.time, kept.row] for k, kept in self.pending.items()]),
             "keys": packed([[key, *told] for key, told in self.keys.items()]),
@@ -185,6 +189,7 @@ class Service:
     def _restore(self, state: dict[str, Any]) -> None:
         self.commit_done, self.sequence = int(state["commit"]), int(state["sequence"])
         self.next_id, self.refused_rows = int(state["next_id"]), int(state["refused_rows"])
+        self.sources = dict(unpacked(state["sources"]))
         self.live.restore(state["model"])
         self.pending.update((k, Kept(at, row)) for k, at, row in unpacked(state["pending"]))
         self.keys.update((key, (digest, answer)) for key, digest, answer in unpacked(state["keys"]))
@@ -217,6 +222,7 @@ class Service:
         same: dict[int, int] = {}  # repetitions within the group
         taken: dict[str, int] = {}
         outcomes: set[int] = set()
+        sources = dict(self.sources)
         ready: list[int] = []
         for k, part in enumerate(parts):
             try:
@@ -229,6 +235,11 @@ class Service:
                 if told is not None:
                     out[k] = told
                     continue
+                if part.source is not None:
+                    told = self._placed(part, sources)
+                    if told is not None:
+                        out[k] = told
+                        continue
                 if part.do == "outcome":
                     self._join(part, outcomes)
                 elif part.do == "keep":
@@ -334,6 +345,20 @@ class Service:
             raise ServiceError(422, KEY_OF_OTHER)
         return answer | {"repeated": True}
 
+    def _placed(self, part: Part, sources: dict[str, int]) -> dict[str, Any] | None:
+        """Check that rows of a stream are the next ones of it; the answer where they were taken before."""
+        assert part.source is not None
+        part.parse(self.limits)
+        done = sources.get(part.source, 0)
+        if part.start + part.rows <= done:
+            return {"rows": 0, "position": done, "repeated": True}
+        if part.start != done:
+            raise ServiceError(409, f"{done:,} rows of {part.source!r} were taken: send those from there on")
+        if part.source not in sources and len(sources) >= self.limits.sources:
+            raise ServiceError(429, f"{self.limits.sources:,} streams are known already")
+        sources[part.source] = done + part.rows
+        return None
+
     def _join(self, part: Part, taken: set[int]) -> None:
         """Make rows to learn of kept ones and their outcomes."""
         self.expire()
@@ -391,6 +416,8 @@ class Service:
     def _answer(self, part: Part, played: Played) -> dict[str, Any] | ValueError:
         first = self.sequence + 1
         self.sequence += part.rows
+        if part.source is not None:
+            self.sources[part.source] = part.start + part.rows
         for number in part.ids:
             self.pending.pop(number, None)
         if played.fault is not None:
@@ -406,7 +433,7 @@ class Service:
             "loss": played.loss,
             "of": state.constant_quantity,
         }
-        return told | answers(of, played.z)
+        return told if part.quiet else told | answers(of, played.z)
 
     def _replay(self, frame: Frame) -> None:
         """Do a commit of the log again."""
@@ -442,6 +469,56 @@ class Service:
         self.publish_cost = self.published_at - began
         self.unpublished = False
 
+    def summary(self) -> dict[str, Any]:
+        """Where learning stands, in plain values: what the page and the metrics show."""
+        state = self.live.state
+        told: dict[str, Any] = {
+            "sequence": self.sequence, "commit": self.commit_done, "pending": len(self.pending),
+            "features": self.live.features, "refused": self.refused_rows, "sync": self.sync_seconds,
+            "log_bytes": self.log.bytes, "broken": self.broken,
+        }  # fmt: skip
+        if state is None:
+            return told | {"settled": False}
+        weight = state.weight
+        return told | {
+            "settled": True,
+            "of": state.constant_quantity,
+            "loss": state.losses()[0],
+            "mean_loss": state.losses()[0] / weight,
+            "constant": state.best_constant(),
+            "mean_constant": state.mean_of_constant(),
+            "weight": weight,
+            "mistakes": state.mistakes[0] if state.labels is not None else None,
+            "points": list(self.history.points),
+            "newest_mistakes": list(self.history.mistakes)[::-1],
+            "order": state.order_warning(),
+            "warnings": [line for run in state.runs[0] for line in assumption_warnings(run)],
+            "drift": drift_of(state.runs[0][0].learner),
+            "top": self.top_weights(),
+        }
+
+    def top_weights(self, most: int = 12) -> list[dict[str, Any]]:
+        """The largest weights, each with its feature and, of several labels, the label."""
+        state, rows = self.live.state, self.live.rows
+        if state is None or rows is None or rows.width > SHOWN_WIDTH:
+            return []
+        names, out = rows.names, []
+        for k, run in enumerate(state.runs[0]):
+            weights = run.weights[: rows.width]
+            label = state.labels[k] if state.labels is not None and len(state.runs[0]) > 1 else None
+            for j in np.argsort(-np.abs(weights), kind="stable")[:most].tolist():
+                out.append({"feature": names[j], "label": label, "weight": float(weights[j])})
+        return sorted(out, key=lambda each: -abs(each["weight"]))[:most]
+
+    def facts(self) -> dict[str, Any]:
+        """The facts of each run."""
+        state = self.live.state
+        if state is None:
+            raise ServiceError(409, NOTHING_YET)
+        named = [None] if len(state.runs[0]) == 1 else list(state.labels or ())
+        each = [asdict(run.facts) for run in state.runs[0]]
+        return {"sequence": self.sequence, "runs": [{"label": k} | v for k, v in zip(named, each, strict=True)]}
+
     def about(self) -> dict[str, Any]:
         """The model in plain values."""
         state = self.live.state
@@ -449,7 +526,7 @@ class Service:
             "target": self.live.plan.target, "sequence": self.sequence, "commit": self.commit_done,
             "pending": len(self.pending), "learner": next(describe_learner(each) for each in self.live.plan.make()),
             "labels": None if state is None else state.labels, "features": self.live.features,
-            "limits": asdict(self.limits), "settled": state is not None,
+            "limits": asdict(self.limits), "settled": state is not None, "sources": dict(self.sources),
         }  # fmt: skip
         return told
 
@@ -469,6 +546,18 @@ class Answering:
 
 KEY_OF_OTHER = "this Idempotency-Key was used for another request"
 NOTHING_YET = "nothing was learnt yet: send rows with their targets to /learn first"
+
+
+def drift_of(learner: Any) -> dict[str, Any]:
+    """What is done about streams that change, and what is claimed for it."""
+    rate = float(getattr(learner, "drift", 0.0))
+    if not rate:
+        return {"rate": 0.0, "claim": "none: the bound is against one predictor for all rows"}
+    return {
+        "rate": rate,
+        "claim": f"fixed share {rate:g}: the bound is against members of the panel that may change along the way, at a "
+        "price for each change",
+    }
 
 
 def without_predictions(answer: dict[str, Any]) -> dict[str, Any]:
