@@ -292,7 +292,7 @@ def test_a_bad_row_is_refused_with_one_line_and_changes_nothing(tmp_path):
         "is not a number": [{"fresh": 2.0, "y": 1}, {"x0": [1], "y": 1}],
         "is too large": [{"x0": 10**400, "y": 1}],
         "10 features, at most 9": [{f"z{j}": 1 for j in range(9)} | {"y": 1}],
-        "at most 20 are taken": [{f"z{j}{k}": 1 for j in range(8)} | {"y": 1} for k in range(3)],
+        "more than 20 features": [{f"z{j}{k}": 1 for j in range(8)} | {"y": 1} for k in range(3)],
         "have the same name": [{"c=k0": 1, "c": "k0", "y": 1}],
     }
     for told, bad in cases.items():

@@ -34,7 +34,9 @@ def serve(
         list[str] | None,
         typer.Option(metavar="NAME", help="A name of this host that requests may use; may be repeated."),
     ] = None,
-    keep_log: Annotated[bool, typer.Option("--keep-log", help="Keep the log when snapshots cover it.")] = False,
+    keep_log: Annotated[
+        bool | None, typer.Option("--keep-log/--no-keep-log", help="Whether the log stays when snapshots cover it.")
+    ] = None,
     learner: Annotated[str | None, typer.Option(help="The learner; the default is auto.")] = None,
     loss: Annotated[str | None, typer.Option(help="Its loss; by default the first rows show it.")] = None,
     eta: Annotated[float | None, typer.Option(help="Its rate.")] = None,

@@ -131,6 +131,7 @@ class MappingRows:
     def _add(self, rows: list[dict[str, Any]]) -> tuple[int, int]:
         builder = self.builder
         first = len(builder.y)
+        self._check_room(rows)
         for t, row in enumerate(rows):
             try:
                 if not builder.add(row):
@@ -143,6 +144,20 @@ class MappingRows:
                 self._check_label(t, text)
         self._check_width()
         return first, len(builder.y)
+
+    def _check_room(self, rows: list[dict[str, Any]]) -> None:
+        """Refuse more new features than there is room for, before any is added."""
+        known, room = self.builder.known, self.limits.features - self.width
+        if sum(map(len, rows)) <= room:
+            return
+        new: set[Any] = set()
+        for row in rows:
+            keys = ((name, value) if isinstance(value, str) else name for name, value in row.items())
+            new.update(key for key in keys if key not in known)
+            if len(new) > room + 2:  # the target and the weight are none
+                raise SourceError(
+                    f"there would be more than {self.limits.features:,} features, the most that are taken"
+                )
 
     def _check_label(self, t: int, text: str) -> None:
         assert self.labels is not None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import itertools
+import json
 import os
 import time
 from dataclasses import replace
@@ -64,8 +66,7 @@ def _rewind(folder: Folder, sequence: int) -> dict[str, Any]:
             cut = frame.path, frame.begin, frame_bytes(frame.commit, pack(head, left)) if left else b""
     if sequence > last:
         raise SourceError(f"{folder.path}: it has {last:,} rows, so it cannot go back to row {sequence:,}")
-    aside = os.path.join(folder.path, time.strftime("rewound-%Y%m%d-%H%M%S", time.gmtime()))
-    os.makedirs(aside)
+    aside = aside_of(folder.path, sequence)
     for number, state in snapshots:
         if int(state["sequence"]) > sequence:
             name = os.path.basename(checkpoint.path_of(folder.snapshots, number))
@@ -90,6 +91,19 @@ def _rewind(folder: Folder, sequence: int) -> dict[str, Any]:
     return {"dropped": last - sequence, "aside": aside}
 
 
+def aside_of(path: str, sequence: int) -> str:
+    """A new folder for what is put aside."""
+    stem = os.path.join(path, f"rewound-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-to-{sequence}")
+    for k in itertools.count(1):
+        aside = stem if k == 1 else f"{stem}-{k}"
+        try:
+            os.mkdir(aside)
+        except FileExistsError:
+            continue
+        return aside
+    raise AssertionError
+
+
 def first_rows(parts: list[Part], count: int) -> list[Part]:
     """The parts up to so many learnt rows."""
     out: list[Part] = []
@@ -108,8 +122,6 @@ def first_rows(parts: list[Part], count: int) -> list[Part]:
 
 def shortened(part: Part, count: int) -> Part:
     """The first rows of a part."""
-    import json
-
     parsed = part.parse(Limits(body=1 << 40, rows=1 << 40, row_features=1 << 40))
     if part.form == "arrow":
         import pyarrow as pa

@@ -61,8 +61,8 @@ class Service:
         A model to go on with, for a folder that is new.
     limits : Limits, default `Limits()`
         The most that it takes.
-    keep_log : bool, default False
-        Whether old segments of the log stay when a snapshot covers them.
+    keep_log : bool or None, default None
+        Whether old segments of the log stay when a snapshot covers them; None is as the folder says, at first False.
     notify : callable, default does nothing
         Called with a line of text on what was found at the start.
 
@@ -89,19 +89,19 @@ class Service:
         plan: Plan | None = None,
         model: Model | None = None,
         limits: Limits | None = None,
-        keep_log: bool = False,
+        keep_log: bool | None = None,
         notify: Callable[[str], None] = lambda _: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.limits, self.keep_log, self.notify, self.clock = limits or Limits(), keep_log, notify, clock
+        self.limits, self.notify, self.clock = limits or Limits(), notify, clock
         self.folder = Folder(path)
         try:
-            self._open(plan, model)
+            self._open(plan, model, keep_log)
         except BaseException:
             self.folder.close()
             raise
 
-    def _open(self, plan: Plan | None, model: Model | None) -> None:
+    def _open(self, plan: Plan | None, model: Model | None, keep_log: bool | None) -> None:
         self.sequence = self.commit_done = self.next_id = 0
         self.pending: OrderedDict[int, Kept] = OrderedDict()
         self.keys: OrderedDict[str, tuple[str, dict[str, Any]]] = OrderedDict()
@@ -115,7 +115,10 @@ class Service:
         self.covered: list[int] = []  # the newest commit of each snapshot that is kept
         self.pool = ThreadPoolExecutor(1, "sync")
         snapshots = self.folder.read_snapshots()
-        self.live = self._begin(plan, model, bool(snapshots))
+        self.live = self._begin(plan, model)
+        kept = bool((self.folder.settings() or {}).get("keep_log", False))
+        self.keep_log = kept if keep_log is None else keep_log
+        self.folder.write_settings({"plan": self.folder_plan.settings(), "keep_log": self.keep_log})
         if snapshots:
             self._restore(snapshots[-1][1])
             self.covered = [int(state["commit"]) for _, state in snapshots]
@@ -133,21 +136,21 @@ class Service:
             self.snapshot()
         self.publish()
 
-    def _begin(self, plan: Plan | None, model: Model | None, known: bool) -> LiveModel:
+    def _begin(self, plan: Plan | None, model: Model | None) -> LiveModel:
         """The model before anything was restored."""
         settings = self.folder.settings()
         if model is not None:
             if settings is not None:
                 raise OptionError("from", f"{self.folder.path} has a model already: leave it out to go on with that")
             live = LiveModel.after(model, self.limits)
-            self.folder.write_settings({"plan": live.plan.settings()})
+            self.folder_plan = live.plan
             return live
         if settings is None:
             if plan is None or plan.target is None:
                 raise OptionError("target", f"names the column to predict: {self.folder.path} is new (or --from MODEL)")
-            self.folder.write_settings({"plan": plan.settings()})
+            self.folder_plan = plan
             return LiveModel(plan, self.limits)
-        kept = Plan.from_settings(settings.get("plan", {}), None)
+        kept = self.folder_plan = Plan.from_settings(settings.get("plan", {}), None)
         if plan is not None and plan.settings() != kept.settings():
             now, was = plan.settings(), kept.settings()
             name = next(name for name in now if now[name] != was.get(name))
