@@ -342,6 +342,23 @@ def test_tail_goes_on_where_it_stopped(tmp_path):
         assert client.predict(data[0])["predictions"] == said["predictions"]
 
 
+def test_the_rows_of_a_log_make_the_same_model(tmp_path):
+    from hindsight.serve.rewind import rows_of
+
+    data = rows(30)
+    with Process(tmp_path / "d", *FAST, "--keep-log") as process, Client(process.url) as client:
+        client.learn(data[:10])
+        kept = client.predict(data[10] | {"y": 0.0}, keep=True)["ids"][0]
+        client.learn("\n".join(map(json.dumps, data[11:])).encode())
+        client.outcome({kept: data[10]["y"]})
+        assert list(map(json.loads, rows_of(str(tmp_path / "d")))) == [*data[:10], *data[11:], data[10]]
+        assert [json.loads(line) for line in rows_of(str(tmp_path / "d"), 30)] == [data[10]]
+        model = hindsight.learn(
+            [json.loads(line) for line in rows_of(str(tmp_path / "d"))], "y", learner="widrow-hoff", eta=0.1
+        )
+        assert model.predict(data).tolist() == client.predict(data)["predictions"]
+
+
 def test_rewind(tmp_path):
     folder = tmp_path / "d"
     service = Service(str(folder), hindsight_plan(), keep_log=True)

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import pathlib
+import shutil
 import struct
 from contextlib import suppress
 
@@ -137,6 +138,53 @@ def test_a_torn_last_frame_is_cut_off_and_said(tmp_path):
     again = Service(str(tmp_path), notify=said.append)
     assert again.sequence == 6 and len(said) == 1
     again.close()
+
+
+def test_a_power_cut_drops_what_was_not_synced(tmp_path):
+    """Sectors of the last frame reach the disk in any order, or not; those before it were synced."""
+    service = Service(str(tmp_path), PLAN)
+    for k in range(3):
+        service.commit([learn(rows(9, k))])
+    two = [frame.end for frame in read_log(service.folder.log)][1]
+    crash(service)
+    path = pathlib.Path(segments(str(tmp_path / "log"))[-1][1])
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    found = set()
+    for _ in range(60):
+        disk = bytearray(whole)
+        for sector in range(two // 512, len(whole) // 512 + 1):
+            a, b = max(two, 512 * sector), min(len(whole), 512 * sector + 512)
+            if rng.random() < 0.4:
+                disk[a:b] = bytes(b - a)
+        path.write_bytes(disk[: rng.integers(two, len(whole) + 1)] if rng.random() < 0.5 else disk)
+        again = Service(str(tmp_path))
+        found.add(again.sequence)
+        crash(again)
+        for each in [*tmp_path.glob("snapshots/*"), *tmp_path.glob("log/*.cut-at-*")]:
+            each.unlink()
+    assert found <= {18, 27} and 18 in found
+
+
+def test_a_backup_taken_while_it_runs(tmp_path):
+    service, copy = Service(str(tmp_path / "a"), PLAN), tmp_path / "b"
+    for k in range(4):
+        service.commit([learn(rows(3, k))])
+    shutil.copytree(tmp_path / "a" / "log", copy / "log")
+    for k in range(4, 8):
+        service.commit([learn(rows(3, k))])
+        service.snapshot()
+    shutil.copytree(tmp_path / "a" / "snapshots", copy / "snapshots")
+    shutil.copy(tmp_path / "a" / "settings.json", copy)
+    before = bits(service)
+    again = Service(str(copy))
+    assert bits(again) == before
+    for each in (service, again):
+        each.commit([learn(rows(3, 9))])
+    crash(again)
+    again = Service(str(copy))
+    assert bits(again) == bits(service)
+    again.close()
+    service.close()
 
 
 def test_a_damaged_frame_in_the_middle_stops_with_its_place(tmp_path):

@@ -1,4 +1,4 @@
-"""`hindsight serve`, `hindsight tail` and `hindsight rewind`."""
+"""`hindsight serve`, and what goes with it: `tail`, `rewind` and `rows`."""
 
 from __future__ import annotations
 
@@ -140,6 +140,19 @@ def tail(
         except (ConnectionError, FileNotFoundError) as error:
             raise ValueError(f"{path}: No such file" if isinstance(error, FileNotFoundError) else str(error)) from None
     print(f"{sent:,} rows were learnt")
+
+
+@app.command()
+def rows(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder of a service.")],
+    first: Annotated[int, typer.Option("--from", min=1, metavar="SEQUENCE", help="The first row.")] = 1,
+) -> None:
+    """Print the rows in the log of a service as JSON lines, in the order in which they were learnt."""
+    with one_line_errors():
+        from ..serve.rewind import rows_of
+
+        for line in rows_of(folder, first):
+            print(line)
 
 
 @app.command()

@@ -61,8 +61,8 @@ function add(svg, name, attributes, text) {
   svg.append(node);
 }
 function draw(told) {
-  const svg = at("chart"), W = 720, H = 300, L = 60, B = 26, T = 8, R = 12;
-  svg.replaceChildren();
+  const svg = at("chart"), W = Math.max(300, svg.clientWidth), H = 300, L = 60, B = 26, T = 8, R = 12;
+  svg.replaceChildren(); svg.setAttribute("viewBox", "0 0 " + W + " " + H);
   const points = told.points || [], path = (told.certificate && told.certificate.path) || [];
   const series = [["own", points.map(p => [p[0], p[1]])], ["constant", points.map(p => [p[0], p[2]])],
     ["best", path.map(p => [p[0], p[2] === null ? null : p[2] / p[0]])],

@@ -1,4 +1,4 @@
-"""Going back: a folder as it was after some row, with what came later put aside."""
+"""Going back: the rows in a log, and a folder as it was after some row, with what came later put aside."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ import json
 import os
 import time
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import SourceError
 from ..storage import checkpoint
 from .folder import Folder
 from .log import frame_bytes, read_log, segments
 from .parts import Limits, Part, as_rows, pack, unpack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ANY = Limits(body=1 << 40, rows=1 << 40, row_features=1 << 40)  # what is in a log was within limits once
 
 
 def rewind(path: str, sequence: int) -> dict[str, Any]:
@@ -104,6 +109,48 @@ def aside_of(path: str, sequence: int) -> str:
     raise AssertionError
 
 
+def rows_of(path: str, first: int = 1) -> Iterator[str]:
+    """The rows in the log of a folder as JSON, from one on.
+
+    Parameters
+    ----------
+    path : str
+        The folder; the service may be running.
+    first : int, default 1
+        The number of the first row.
+
+    Yields
+    ------
+    str
+        A row, with its target.
+
+    Raises
+    ------
+    SourceError
+        If the log does not reach back so far.
+    """
+    folder = os.path.join(path, "log")
+    if not os.path.isdir(folder):
+        raise SourceError(f"{path}: there is no service in this folder")
+    begun = False
+    for frame in read_log(folder):
+        head, parts = unpack(frame.payload)
+        number = int(head["first"])
+        if not begun and number > first:
+            raise SourceError(f"{path}: its log begins at row {number:,}: older ones went when a snapshot covered them")
+        begun = True
+        for part in parts:
+            if part.do == "keep":
+                continue
+            if number + part.rows > first:
+                for row in as_rows(part.parse(ANY)):
+                    if number >= first:
+                        yield json.dumps(row, ensure_ascii=False)
+                    number += 1
+            else:
+                number += part.rows
+
+
 def first_rows(parts: list[Part], count: int) -> list[Part]:
     """The parts up to so many learnt rows."""
     out: list[Part] = []
@@ -122,7 +169,7 @@ def first_rows(parts: list[Part], count: int) -> list[Part]:
 
 def shortened(part: Part, count: int) -> Part:
     """The first rows of a part."""
-    parsed = part.parse(Limits(body=1 << 40, rows=1 << 40, row_features=1 << 40))
+    parsed = part.parse(ANY)
     if part.form == "arrow":
         import pyarrow as pa
 
