@@ -26,7 +26,7 @@ from .service import ServiceError
 from .workers import Learning, Predicting
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from .service import Service
 
@@ -40,6 +40,7 @@ FORMS = {
 SMALL = 1 << 16  # bytes that are parsed, or rows whose answer is written, between other requests
 BODY_SECONDS = 60.0
 LISTENERS = 200
+HELD = 8  # times the largest body: all bodies that are held at once
 KEY = 200  # characters of an idempotency key
 
 
@@ -60,15 +61,15 @@ class Api:
         self.service, self.limits = service, service.limits
         self.learning, self.predicting = Learning(service), Predicting(service)
         self.metrics, self.certifier = Metrics(), Certifier(service)
-        self.listeners = 0
+        self.listeners = self.held = 0
         self.latest: tuple[float, dict[str, Any]] = (-math.inf, {})
         self.reading = asyncio.Lock()
         get, post = ["GET"], ["POST"]
         routes = [
             Route("/", self.page, methods=get),
-            Route("/predict", self.predict, methods=post),
-            Route("/learn", self.learn, methods=post),
-            Route("/outcome", self.outcome, methods=post),
+            Route("/predict", self.holding(self.predict), methods=post),
+            Route("/learn", self.holding(self.learn), methods=post),
+            Route("/outcome", self.holding(self.outcome), methods=post),
             Route("/model", self.model, methods=get),
             Route("/facts", self.facts, methods=get),
             Route("/certificate", self.certificate, methods=get),
@@ -96,6 +97,18 @@ class Api:
         self.service.close()
 
     # ------------------------------------------------------------ rows
+
+    def holding(self, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+        """An endpoint whose body counts as held until it is answered."""
+
+        async def endpoint(request: Request) -> Response:
+            request.state.held = 0
+            try:
+                return await answer(request)
+            finally:
+                self.held -= request.state.held
+
+        return endpoint
 
     async def part(self, request: Request, do: str) -> Part:
         """The rows of a request, parsed."""
@@ -125,6 +138,10 @@ class Api:
             async with asyncio.timeout(BODY_SECONDS):
                 async for piece in request.stream():
                     size += len(piece)
+                    request.state.held += len(piece)
+                    self.held += len(piece)
+                    if self.held > HELD * most:
+                        raise ServiceError(429, "the bodies of other requests take all the room: try again soon")
                     if size > most:
                         raise ServiceError(413, f"the body has more than {most:,} bytes")
                     pieces.append(piece)

@@ -70,7 +70,7 @@ def run(app: Any, host: str, port: int, ready: Callable[[str], None]) -> None:
     sys.setswitchinterval(0.001)  # so that a request need not wait 5 ms for the thread that learns
     config = uvicorn.Config(
         app, host=host, port=port, http=GuardedProtocol, ws="none", lifespan="off", log_level="warning",
-        access_log=False, proxy_headers=False, server_header=False, timeout_keep_alive=75, timeout_graceful_shutdown=10,
+        access_log=False, proxy_headers=False, server_header=False, timeout_keep_alive=75, timeout_graceful_shutdown=3,
     )  # fmt: skip
     server = uvicorn.Server(config)
 

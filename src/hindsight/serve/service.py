@@ -116,9 +116,11 @@ class Service:
         self.pool = ThreadPoolExecutor(1, "sync")
         snapshots = self.folder.read_snapshots()
         self.live = self._begin(plan, model)
-        kept = bool((self.folder.settings() or {}).get("keep_log", False))
-        self.keep_log = kept if keep_log is None else keep_log
-        self.folder.write_settings({"plan": self.folder_plan.settings(), "keep_log": self.keep_log})
+        told = self.folder.settings() or {}
+        self.keep_log = bool(told.get("keep_log", False)) if keep_log is None else keep_log
+        wanted = {"plan": self.folder_plan.settings(), "keep_log": self.keep_log}
+        if told != wanted:
+            self.folder.write_settings(wanted)
         if snapshots:
             self._restore(snapshots[-1][1])
             self.covered = [int(state["commit"]) for _, state in snapshots]
@@ -132,8 +134,10 @@ class Service:
             self.notify(self.log.cut)
         self.replayed = self.commit_done - before
         self.snapshot_rows, self.snapshot_bytes = self.sequence, 0
-        if (model is not None and not snapshots) or self.replayed:
+        if model is not None and not snapshots:
             self.snapshot()
+        elif self.replayed:
+            self._snapshot_or_say()
         self.publish()
 
     def _begin(self, plan: Plan | None, model: Model | None) -> LiveModel:
@@ -201,7 +205,7 @@ class Service:
     def close(self) -> None:
         """Write a snapshot of what is new, and let go of the folder."""
         if self.commit_done > (self.covered[-1] if self.covered else 0) and not self.broken:
-            self.snapshot()
+            self._snapshot_or_say()
         self.log.close()
         self.pool.shutdown()
         self.folder.close()
@@ -252,7 +256,11 @@ class Service:
                     taken[part.key] = k
             except ValueError as error:
                 out[k] = error
-        self._commit(parts, ready, out)
+        try:
+            self._commit(parts, ready, out)
+        except BaseException as error:  # a bug: what is in memory may not be what is in the log
+            self.broken = f"learning stopped at {type(error).__name__}, a bug of hindsight: start the service again"
+            raise
         for k, first in same.items():
             other = parts[first].digest == parts[k].digest
             out[k] = out[first] if other else ServiceError(422, KEY_OF_OTHER)
