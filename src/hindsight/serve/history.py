@@ -6,12 +6,17 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ..rows.labels import number_text
+
 if TYPE_CHECKING:
     from ..training.state import TrainingState
     from .live import Played
 
 POINTS = 256  # at most; then every second one is left out
 MISTAKES = 20
+FAR = 4.0  # times the mean loss of late: from there on a number is far from its target
 
 
 class History:
@@ -41,18 +46,19 @@ class History:
 
     def add_mistakes(self, state: TrainingState, first: int, played: Played) -> None:
         """Take note of rows that were predicted badly."""
-        from .live import losses_of, predictions_of
+        from .live import predictions_of
 
-        z, y = played.z[-MISTAKES:], played.y[-MISTAKES:]
-        skipped = len(played.y) - len(y)
-        said = predictions_of(state, z)
-        losses = losses_of(state, z, y)
-        mean = state.losses()[0] / state.weight
-        for k, (value, target) in enumerate(zip(said, y.tolist(), strict=True)):
-            wrong = losses[k] > 4.0 * mean if state.labels is None else str(value) != text(target)
-            if wrong and math.isfinite(losses[k]):
-                at = first + skipped + k
-                self.mistakes.append({"sequence": at, "predicted": value, "target": target, "loss": float(losses[k])})
+        y, losses = played.y[-MISTAKES:], played.losses[-MISTAKES:]
+        least = FAR * self.points[-1][1] if self.points and state.labels is None else 0.0
+        suspects = np.flatnonzero(losses > least)
+        if not suspects.size:
+            return
+        said = predictions_of(state, played.z[-MISTAKES:])
+        for k in suspects.tolist():
+            target, loss = y[k].item(), float(losses[k])
+            if math.isfinite(loss) and (state.labels is None or said[k] != text(target)):
+                at = first + len(played.y) - len(y) + k
+                self.mistakes.append({"sequence": at, "predicted": said[k], "target": target, "loss": loss})
 
     def to_plain(self) -> dict[str, Any]:
         """As plain values."""
@@ -69,6 +75,4 @@ class History:
 
 def text(target: Any) -> str:
     """A target as a label."""
-    from ..rows.labels import number_text
-
     return number_text(target) if isinstance(target, float) else str(target)

@@ -35,11 +35,11 @@ Rows = MappingRows | TableRows
 
 @dataclass
 class Played:
-    """What became of the rows of one request: margins before each was learnt, targets, their loss; or why not."""
+    """What became of the rows of one request: margins before each was learnt, targets, losses; or why not."""
 
     z: np.ndarray
     y: np.ndarray
-    loss: float
+    losses: np.ndarray
     fault: str | None = None
 
 
@@ -132,7 +132,7 @@ class LiveModel:
             except ValueError as error:
                 if len(piece.spans) == 1:
                     nothing = np.zeros((0, 1))
-                    found[piece.spans[0][0]] = Played(nothing, nothing[:, 0], 0.0, str(error))
+                    found[piece.spans[0][0]] = Played(nothing, nothing[:, 0], nothing[:, 0], str(error))
                     continue
                 for span in piece.spans:
                     found |= self.play([piece.single(span)])
@@ -158,7 +158,7 @@ class LiveModel:
         losses = losses_of(state, z, y)
         if piece.weight is not None:
             losses = losses * piece.weight
-        return {k: Played(z[a:b], y[a:b], float(losses[a:b].sum())) for k, a, b in piece.spans}
+        return {k: Played(z[a:b], y[a:b], losses[a:b]) for k, a, b in piece.spans}
 
     @property
     def features(self) -> int:

@@ -441,7 +441,7 @@ class Service:
         told: dict[str, Any] = {
             "sequence": first,
             "rows": part.rows,
-            "loss": played.loss,
+            "loss": float(played.losses.sum()),
             "of": state.constant_quantity,
         }
         return told if part.quiet else told | answers(of, played.z)
