@@ -21,7 +21,7 @@ class Process:
         self.said = tempfile.TemporaryFile()  # noqa: SIM115 (it is closed when the process ends)
         command = [*prefix, sys.executable, "-m", "hindsight", "serve", str(folder), "--port", "0", *options]
         source = {"PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))}
-        environment = os.environ | source | (environment or {})
+        environment = os.environ | source | {"PYTHONFAULTHANDLER": "1"} | (environment or {})
         self.process = subprocess.Popen(command, stderr=self.said, stdout=subprocess.DEVNULL, env=environment)
         try:
             self.url = self._address()
@@ -38,7 +38,8 @@ class Process:
             if self.process.poll() is not None:
                 raise RuntimeError(f"the service ended with {self.process.returncode}: {self.text()}")
             time.sleep(0.02)
-        self.kill()
+        self.process.send_signal(signal.SIGABRT)  # which prints where each thread stands
+        self.process.wait(30)
         raise RuntimeError(f"the service did not start: {self.text()}")
 
     def text(self):
