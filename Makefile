@@ -46,12 +46,13 @@ torture: $(READY)
 	$(BIN)/python tests/torture.py --kills 1000
 	$(BIN)/python tests/torture.py --strace
 	$(BIN)/python tests/cluster_torture.py --kills 50
+	$(BIN)/python tests/serve_torture.py --kills 500
 
 # A million inputs for each parser of text, with every index checked.
 fuzz: $(READY)
 	$(BIN)/python tests/fuzz_parsers.py 1000000 --bounds
 
-BENCHMARKS := online auto certificates batch halfspace isotonic sources command forecast density echo cluster
+BENCHMARKS := online auto certificates batch halfspace isotonic sources command forecast density echo cluster serve
 bench: $(READY) .venv/ready-bench
 	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py --markdown || exit 1; done
 
@@ -85,7 +86,7 @@ $(READY): requirements/dev.txt pyproject.toml
 # Pins with hashes and without addresses, for the oldest Python we support.
 lock: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-tools
-	$(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --no-annotate --extra charts --extra test --extra lint --output-file requirements/dev.txt requirements/build.in pyproject.toml
+	$(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --no-annotate --extra charts --extra serve --extra test --extra lint --output-file requirements/dev.txt requirements/build.in pyproject.toml
 	$(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --no-annotate --extra bench --constraint requirements/dev.txt --output-file requirements/bench.txt pyproject.toml
 	$(BIN)/python tests/installed.py --lock
 

@@ -28,7 +28,8 @@ CHOICE = ("package", "dicts", "installs", "sources", "charts", "estimators")  # 
 SKIPPED = "contract or without_a_cache or sparse_forms or digest or ascii"  # take minutes, or add little here
 COMPILE = (
     "--quiet", "--strip-extras", "--allow-unsafe", "--generate-hashes", "--no-emit-index-url", "--no-emit-find-links",
-    "--no-emit-trusted-host", "--no-header", "--no-annotate", "--upgrade", "--extra", "charts", "--extra", "test",
+    "--no-emit-trusted-host", "--no-header", "--no-annotate", "--upgrade", "--extra", "charts", "--extra", "serve",
+    "--extra", "test",
 )  # fmt: skip
 
 
@@ -171,7 +172,7 @@ def lowest() -> str:
     """The lower bounds of pyproject.toml as pins."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["charts"], *extras["test"]]
+    wanted = [*project["dependencies"], *extras["charts"], *extras["serve"], *extras["test"]]
     return "".join(f"{name}=={bound}\n" for name, bound in re.findall(r"([\w-]+)>=([\w.]+)", "\n".join(wanted)))
 
 

@@ -50,6 +50,7 @@ if TYPE_CHECKING:  # for type checkers, which do not read the table below
     from .online.learners import Learner as Learner
     from .online.learners import register as register
     from .online.panel import Panel as Panel
+    from .serve.client import Client as Client
     from .sources import open_source as open_source
     from .storage.model import load as load
     from .training.evaluation import evaluate as evaluate
@@ -93,6 +94,7 @@ _PUBLIC = {  # public names by module
     "online.panel": ["Panel"],
     "sources": ["open_source"],
     "storage.model": ["load"],
+    "serve.client": ["Client"],
     "training.evaluation": ["evaluate"],
     "training.figures": ["Evaluation"],
     "training.learning": ["learn"],

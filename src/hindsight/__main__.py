@@ -51,7 +51,7 @@ def _run() -> Any:
     gc.disable()  # what is imported stays: collecting garbage in it, now and at exit, takes 0.15 s
     from .cli import app
 
-    if {"learn", "predict", "certify", "evaluate"} & set(sys.argv) and "--help" not in sys.argv:
+    if {"learn", "predict", "certify", "evaluate", "serve"} & set(sys.argv) and "--help" not in sys.argv:
         _load_numba()
     gc.freeze()
     gc.enable()

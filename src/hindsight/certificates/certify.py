@@ -153,7 +153,7 @@ def smallest(case: AppliedTheorem) -> AppliedTheorem:
     Both are for the same u.
     """
     met = case.met
-    if met is None or not met.applies:
+    if met is None or not met.applies or not math.isfinite(met.bound[-1]):
         return case
     if not case.applies:
         why = next((need.text for need in case.assumptions if need.met is False), "it is not finite")
@@ -161,7 +161,7 @@ def smallest(case: AppliedTheorem) -> AppliedTheorem:
     if met.quantity != case.quantity:
         told = f"{case.quantity}: {case.measured.sum():.6g} ≤ {case.bound[-1]:.6g}, by {case.theorem.statement}"
         return replace(met, notes=(*met.notes, told))
-    if case.bound[-1] <= met.bound[-1]:
+    if not met.bound[-1] < case.bound[-1]:
         return case
     told = f"the classical form, {case.theorem.statement}, promises at most {case.bound[-1]:.6g} for this u"
     return replace(met, notes=(*met.notes, told))

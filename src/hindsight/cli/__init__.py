@@ -8,4 +8,5 @@ from . import forecasts as forecasts
 from . import learn as learn
 from . import look as look
 from . import models as models
+from . import serve as serve
 from .app import app as app

@@ -1,0 +1,251 @@
+"""How fast the service is, against a daemon and a server written as the documentation of its library would.
+
+    python benchmarks/serve.py [--seconds 5] [--clients 16] [--markdown]
+
+Single rows of 20 features over keep-alive connections on the loopback interface, each acknowledged when it is on disk;
+predictions beside them; JSON lines and Arrow in bulk; a restart. What a sync costs on this machine is measured as well,
+since no durable answer can be faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import io
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from serving import Process
+
+FEATURES = 20
+
+
+def one_sync(folder):
+    """The median and mean seconds of writing 4 kB and syncing."""
+    path, times = os.path.join(folder, "sync"), []
+    file = os.open(path, os.O_CREAT | os.O_RDWR)
+    for k in range(200):
+        began = time.perf_counter()
+        os.pwrite(file, b"x" * 4096, 4096 * k)
+        os.fdatasync(file)
+        times.append(time.perf_counter() - began)
+    os.close(file)
+    return float(np.median(times)), float(np.mean(times))
+
+
+def rows(n, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(n, FEATURES)), 4)
+    y = np.round(X @ np.round(np.linspace(-1, 1, FEATURES), 3) + 0.1 * rng.normal(size=n), 4)
+    return X, y
+
+
+def mappings(n, seed=0, target=True):
+    X, y = rows(n, seed)
+    out = []
+    for x, t in zip(X.tolist(), y.tolist(), strict=True):
+        out.append({f"x{j}": v for j, v in enumerate(x)} | ({"y": t} if target else {}))
+    return out
+
+
+async def client(port, path, bodies, until, times):
+    """One keep-alive connection that sends requests one after another; the seconds that each took."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ".encode()
+    requests = [head + str(len(body)).encode() + b"\r\n\r\n" + body for body in bodies]
+    k = 0
+    while time.perf_counter() < until:
+        began = time.perf_counter()
+        writer.write(requests[k % len(requests)])
+        answer = await reader.readuntil(b"\r\n\r\n")
+        size = int(answer.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        await reader.readexactly(size)
+        if not answer.startswith(b"HTTP/1.1 200"):
+            raise RuntimeError(answer)
+        times.append(time.perf_counter() - began)
+        k += 1
+    writer.close()
+
+
+def load(port, learners, predictors, seconds):
+    """Run clients in this process; the seconds of learns and of predictions."""
+    learnt, predicted = [], []
+
+    async def main():
+        until = time.perf_counter() + seconds
+        jobs = [
+            client(port, "/learn", [json.dumps(r).encode() for r in mappings(50, k)], until, learnt)
+            for k in range(learners)
+        ]
+        jobs += [
+            client(port, "/predict", [json.dumps(r).encode() for r in mappings(50, k, False)], until, predicted)
+            for k in range(predictors)
+        ]
+        await asyncio.gather(*jobs)
+
+    asyncio.run(main())
+    return learnt, predicted
+
+
+def processor_seconds(process):
+    """The processor time that a process has used."""
+    fields = Path(f"/proc/{process.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measured(name, process, learners, predictors, seconds):
+    """Lines on a load: how many answers, how soon, and the processor time of the service per answer."""
+    before = processor_seconds(process)
+    learnt, predicted = load(process.port, learners, predictors, seconds)
+    each = 1e3 * (processor_seconds(process) - before) / (len(learnt) + len(predicted))
+    for what, times in ((f"learn{name}", learnt), (f"predict{name}", predicted)):
+        if times:
+            line = told(what, times, seconds)
+            yield (*line[:2], f"{line[2]}, {each:.2f} ms of a processor")
+
+
+def told(name, times, seconds):
+    times = sorted(times)
+    return (
+        name,
+        f"{len(times) / seconds:,.0f} /s",
+        f"p50 {1e3 * times[len(times) // 2]:.2f} ms, p99 {1e3 * times[int(0.99 * len(times))]:.2f} ms",
+    )
+
+
+def bulk(url, body, kind, count, times=5):
+    """Rows per second of requests with many rows, the median of some."""
+    import httpx
+
+    found = []
+    with httpx.Client(base_url=url, timeout=300.0, trust_env=False) as http:
+        for _ in range(times):
+            began = time.perf_counter()
+            answer = http.post("/learn?predictions=0", content=body, headers={"content-type": kind})
+            answer.raise_for_status()
+            found.append(count / (time.perf_counter() - began))
+    return float(np.median(found))
+
+
+def in_bulk(name, process, body, kind, n):
+    """A line on requests with many rows."""
+    before, times = processor_seconds(process), 5
+    rate = bulk(process.url, body, kind, n, times)
+    spent = 1e6 * (processor_seconds(process) - before) / (n * times)
+    return name, f"{rate:,.0f} rows/s", f"{n:,} rows each, {spent:.2f} µs of a processor per row"
+
+
+def arrow(n):
+    import pyarrow as pa
+
+    X, y = rows(n)
+    table = pa.table({f"x{j}": X[:, j] for j in range(FEATURES)} | {"y": y})
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return sink.getvalue()
+
+
+RIVER = """
+import sys, uvicorn
+from fastapi import FastAPI, Body
+from river import linear_model, preprocessing
+app, model = FastAPI(), preprocessing.StandardScaler() | linear_model.LinearRegression()
+@app.post("/learn")
+async def learn(row: dict = Body()):
+    y = row.pop("y"); p = model.predict_one(row); model.learn_one(row, y); return {"prediction": p}
+@app.post("/predict")
+async def predict(row: dict = Body()):
+    return {"prediction": model.predict_one(row)}
+uvicorn.run(app, port=int(sys.argv[1]), log_level="critical")
+"""
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def river(clients, seconds):
+    """Learns per second of a server that keeps nothing on disk; None where river and fastapi are not there."""
+    import importlib.util
+
+    if not all(importlib.util.find_spec(name) for name in ("river", "fastapi")):
+        return None
+    port = free_port()
+    process = subprocess.Popen([sys.executable, "-c", RIVER, str(port)])
+    try:
+        wait(port)
+        learnt, _ = load(port, clients, 0, seconds)
+        return learnt
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def wait(port):
+    for _ in range(600):
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        except OSError:
+            time.sleep(0.05)
+    raise RuntimeError("the server did not start")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--learner", default="auto")
+    parser.add_argument("--restart", type=int, default=0, help="rows of the restart that is timed; 0 leaves it out")
+    parser.add_argument("--markdown", action="store_true")
+    given = parser.parse_args()
+    lines = []
+    with tempfile.TemporaryDirectory(dir=os.environ.get("HINDSIGHT_BENCH_DIR")) as folder:
+        median, mean = one_sync(folder)
+        lines.append(("load average, processors", f"{os.getloadavg()[0]:.1f}, {os.cpu_count()}", ""))
+        lines.append(("a sync of 4 kB", "", f"median {1e3 * median:.2f} ms, mean {1e3 * mean:.2f} ms"))
+        options = ("--target", "y", "--learner", given.learner, "--loss", "square")
+        with Process(Path(folder) / "a", *options) as process:
+            load(process.port, given.clients, 0, 1.0)
+            lines += measured(f", {given.clients} clients", process, given.clients, 0, given.seconds)
+            beside = f", {given.clients} clients that learn and 4 that predict"
+            lines += measured(beside, process, given.clients, 4, given.seconds)
+            lines += measured(f" alone, {given.clients} clients", process, 0, given.clients, given.seconds)
+            n = 50_000
+            body = "\n".join(map(json.dumps, mappings(n))).encode()
+            lines.append(in_bulk("JSON lines in bulk", process, body, "application/x-ndjson", n))
+            n = 200_000
+            kind = "application/vnd.apache.arrow.stream"
+            lines.append(in_bulk("Arrow in bulk", process, arrow(n), kind, n))
+        if given.restart:
+            with Process(Path(folder) / "b", *options, "--keep-log") as process:
+                n = 200_000
+                body = arrow(n)
+                bulk(process.url, body, kind, n, times=-(-given.restart // n))
+                process.kill()
+            began = time.perf_counter()
+            with Process(Path(folder) / "b"):
+                lines.append(
+                    (f"restart after {given.restart:,} rows and a kill", f"{time.perf_counter() - began:.1f} s", "")
+                )
+        found = river(given.clients, given.seconds)
+        if found is not None:
+            lines.append(told(f"river + fastapi, {given.clients} clients, nothing on disk", found, given.seconds))
+    for line in lines:
+        print("| " + " | ".join(line) + " |" if given.markdown else f"{line[0]:55s} {line[1]:>16s}  {line[2]}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""`hindsight serve`, and what goes with it: `tail`, `rewind` and `rows`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import OptionError
+from .app import app, one_line_errors
+from .text import print_error_line, split
+
+LOCAL = ("127.0.0.1", "localhost", "::1")
+NEEDED = "the service needs more packages: pip install 'hindsight-learn[serve]'"
+
+
+@app.command()
+def serve(
+    folder: Annotated[
+        str, typer.Argument(metavar="DIR", help="The folder that holds everything: log, snapshots, settings.")
+    ],
+    target: Annotated[str | None, typer.Option(help="The column to predict, for a folder that is new.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--from", metavar="MODEL", help="A model to go on with, for a folder that is new.")
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 8765,
+    host: Annotated[
+        str, typer.Option(help="The address to listen at; any but this machine's own needs --token.")
+    ] = "127.0.0.1",
+    token: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A file with the token that requests must bring.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A name of this host that requests may use; may be repeated."),
+    ] = None,
+    keep_log: Annotated[
+        bool | None, typer.Option("--keep-log/--no-keep-log", help="Whether the log stays when snapshots cover it.")
+    ] = None,
+    learner: Annotated[str | None, typer.Option(help="The learner; the default is auto.")] = None,
+    loss: Annotated[str | None, typer.Option(help="Its loss; by default the first rows show it.")] = None,
+    eta: Annotated[float | None, typer.Option(help="Its rate.")] = None,
+    drift: Annotated[
+        float | None, typer.Option(help="For streams that change: the part of the weight that members share again.")
+    ] = None,
+    weight: Annotated[str | None, typer.Option(help="The column with the importance of each row.")] = None,
+    ignore: Annotated[str | None, typer.Option(help="Columns to leave out: A,B,C.")] = None,
+    labels: Annotated[str | None, typer.Option(help="The labels, A,B,C; by default those of the first rows.")] = None,
+    missing: Annotated[str | None, typer.Option(help="Where a value is null: indicator, zero or error.")] = None,
+    body: Annotated[int, typer.Option(min=1, help="Bytes of a request at most.")] = 64 << 20,
+    pending: Annotated[int, typer.Option(min=0, help="Rows at most that wait for their outcome.")] = 100_000,
+    expire: Annotated[float, typer.Option(min=1.0, help="Seconds after which such a row is forgotten.")] = 7 * 86400.0,
+) -> None:
+    """Serve a learner over HTTP: it predicts and learns, loses no acknowledged row, and shows its regret on a page."""
+    with one_line_errors():
+        try:
+            from ..serve.app import Api
+            from ..serve.server import run
+        except ModuleNotFoundError as error:
+            raise ValueError(f"{NEEDED} ({error.name} is missing)") from None
+        from ..serve.parts import Limits
+        from ..serve.service import Service
+
+        secret = read_token(token)
+        if host not in LOCAL and secret is None:
+            raise OptionError("host", f"{host} can be reached by others: name a file with a token (--token FILE)")
+        given: dict[str, Any] = {
+            "learner": learner, "loss": loss, "eta": eta, "drift": drift, "weight": weight, "missing": missing,
+            "ignore": None if ignore is None else split(ignore), "labels": None if labels is None else split(labels),
+        }  # fmt: skip
+        options = {name: value for name, value in given.items() if value is not None}
+        plan, found = begin(target, model, options)
+        limits = Limits(body=body, pending=pending, expire=expire)
+        service = Service(folder, plan, found, limits, keep_log, print_error_line)
+        names = [host, *(allow_host or ())] if host not in ("0.0.0.0", "::") else list(allow_host or ())
+        api = Api(service, [f"[{name}]" if ":" in name else name for name in names], secret)
+    about = f"{service.sequence:,} rows" + (f", {service.replayed:,} commits replayed" if service.replayed else "")
+    api.start()
+    try:
+        run(api.app, host, port, lambda where: print_error_line(f"serving {folder} ({about}) at {where}"))
+    finally:
+        api.stop()
+
+
+def begin(target: str | None, model: str | None, options: dict[str, Any]) -> tuple[Any, Any]:
+    """The plan and the model that options ask for; None and None go on with what the folder has."""
+    from ..serve.planning import service_plan
+    from ..training.saved import open_model
+
+    if model is not None:
+        if target is not None or options:
+            name = "target" if target is not None else next(iter(options))
+            raise OptionError(name, "is what the model says: leave it out beside --from")
+        return None, open_model(model)
+    if target is None:
+        if options:
+            raise OptionError(next(iter(options)), "is for a folder that is new: name its --target as well")
+        return None, None
+    return service_plan(target, options.pop("learner", "auto"), **options), None
+
+
+def read_token(path: str | None) -> str | None:
+    """The token of a file."""
+    if path is None:
+        return None
+    try:
+        with open(path, encoding="utf-8") as file:
+            token = file.read().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise OptionError(
+            "token", f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'not text'}"
+        ) from None
+    if len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token:
+        raise OptionError("token", f"{path}: must hold at least 16 printable characters without a space")
+    return token
+
+
+@app.command()
+def tail(
+    path: Annotated[str, typer.Argument(metavar="FILE", help="CSV, TSV or JSON lines; - is standard input.")],
+    to: Annotated[str, typer.Option(metavar="URL", help="The service.")] = "http://127.0.0.1:8765",
+    format: Annotated[str | None, typer.Option(help="csv, tsv or jsonl, where the name does not show it.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Wait for rows that are added.")] = False,
+    batch: Annotated[int, typer.Option(min=1, max=100_000, help="Rows in a request.")] = 1000,
+    name: Annotated[str | None, typer.Option(help="What the service calls this stream; by default its path.")] = None,
+    token: Annotated[str | None, typer.Option(metavar="FILE", help="A file with the token of the service.")] = None,
+) -> None:
+    """Feed a file, or what comes through a pipe, to a service; a file is taken up where the service has got with it."""
+    with one_line_errors():
+        from ..serve.client import Client
+        from ..serve.tail import tail as feed
+
+        if format not in (None, "csv", "tsv", "jsonl"):
+            raise OptionError("format", f"must be csv, tsv or jsonl; got {format!r}")
+        try:
+            with Client(to, read_token(token)) as client:
+                sent = feed(path, client, form=format, batch=batch, follow=follow, name=name, notify=print_error_line)
+        except ModuleNotFoundError as error:
+            raise ValueError(str(error)) from None
+        except (ConnectionError, FileNotFoundError) as error:
+            raise ValueError(f"{path}: No such file" if isinstance(error, FileNotFoundError) else str(error)) from None
+    print(f"{sent:,} rows were learnt")
+
+
+@app.command()
+def rows(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder of a service.")],
+    first: Annotated[int, typer.Option("--from", min=1, metavar="SEQUENCE", help="The first row.")] = 1,
+) -> None:
+    """Print the rows in the log of a service as JSON lines, in the order in which they were learnt."""
+    with one_line_errors():
+        from ..serve.rewind import rows_of
+
+        for line in rows_of(folder, first):
+            print(line)
+
+
+@app.command()
+def rewind(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder of a service that is not running.")],
+    to: Annotated[int, typer.Option(min=0, metavar="SEQUENCE", help="The number of the last row to keep.")],
+) -> None:
+    """Make a service what it was after a row; what came later is put aside in a folder inside DIR."""
+    with one_line_errors():
+        from ..serve.rewind import rewind as go_back
+
+        found = go_back(folder, to)
+    print(f"back at row {to:,}: {found['dropped']:,} rows were put aside in {found['aside']}")

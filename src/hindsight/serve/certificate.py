@@ -1,0 +1,173 @@
+"""The certificate of a service: its loss against the best in hindsight so far, over the rows that are in its log."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..certificates.certify import certify_run
+from ..errors import MismatchError
+from ..rows.data import Data
+from ..sources.base import Chunk
+from ..training.certify import combined
+from ..training.prepare import Preparation, joined, stacked
+from .live import frozen, mapping_rows
+from .log import read_log, segments
+from .parts import unpack
+from .service import ServiceError
+
+if TYPE_CHECKING:
+    from ..certificates.certificate import Certificate, Certificates
+    from ..online.run import Run
+    from ..training.plan import Plan
+    from .service import Service
+
+MOST, SHOWN = 500_000, 20_000  # rows that are certified when asked to, and by itself for the page
+FEW = 50
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a certificate is about, as it stood after a commit: runs that nobody changes, or why there is none."""
+
+    commit: int
+    sequence: int
+    runs: list[Run]
+    labels: list[str] | None
+    plan: Plan
+    measured: dict[str, Any]
+    why: str | None
+
+
+class Certifier:
+    """Certificates of a service, computed in a thread of their own and kept until there are new rows."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.pool = ThreadPoolExecutor(1, "certify")
+        self.found: tuple[int, dict[str, Any]] | None = None
+        self.shown: dict[str, Any] | None = None
+        self.busy = False
+
+    def close(self) -> None:
+        """Compute no more."""
+        self.pool.shutdown(wait=False, cancel_futures=True)
+
+    def material(self) -> Material:
+        """What there is to certify now; called by the thread that learns."""
+        service = self.service
+        state = service.live.state
+        if state is None:
+            raise ServiceError(409, "nothing was learnt yet")
+        why = None
+        first = segments(service.folder.log)
+        if service.began:
+            why = "the rows that the model had learnt before the service began are not in its folder"
+        elif not first or first[0][0] != 1:
+            why = "the beginning of the log is gone, since a snapshot covers it: --keep-log keeps it"
+        elif service.sequence > MOST:
+            why = f"there are more than {MOST:,} rows"
+        measured = {
+            "loss": state.losses()[0], "constant": state.best_constant(), "of": state.constant_quantity,
+            "weight": state.weight,
+        }  # fmt: skip
+        runs = [] if why else [frozen(run) for run in state.runs[0]]
+        return Material(service.commit_done, service.sequence, runs, state.labels, state.plan, measured, why)
+
+    async def certify(self, material: Material) -> dict[str, Any]:
+        """The certificate, as plain values."""
+        if self.found is None or self.found[0] != material.commit:
+            loop = asyncio.get_running_loop()
+            found = await loop.run_in_executor(self.pool, self.compute, material)
+            self.found = material.commit, found
+        return self.found[1]
+
+    def compute(self, material: Material) -> dict[str, Any]:
+        """The certificate over all rows of the log up to a commit."""
+        measured, why = material.measured, material.why
+        gain = measured["constant"] - measured["loss"]
+        claim = (
+            f"on all {material.sequence:,} rows so far the progressive {measured['of']} is {measured['loss']:.6g}, "
+            f"that of the best constant in hindsight {measured['constant']:.6g} "
+            f"({abs(gain):.6g} {'less' if gain < 0 else 'more'})"
+        )
+        told: dict[str, Any] = {"sequence": material.sequence, "measured": measured, "claims": [claim]}
+        if why is None:
+            try:
+                certificate = self.over_log(material)
+            except (MismatchError, FileNotFoundError) as error:
+                why = f"the rows of the log are not all that was learnt from: {error}"
+            else:
+                about = (
+                    f"over all {material.sequence:,} rows in the order of the log, which were read again and replayed"
+                )
+                told |= {"verdict": certificate.verdict.value, "certificate": certificate.to_dict()}
+                told["claims"].append(
+                    f"{certificate.verdict.value}, {about}, against the best fixed predictor in hindsight"
+                )
+                told["text"] = f"{claim}\n{certificate}"
+                return told
+        told |= {"verdict": "UNCHECKABLE", "certificate": None}
+        told["claims"].append(f"no bound is claimed: {why}")
+        told["text"] = "\n".join(told["claims"])
+        return told
+
+    def over_log(self, material: Material) -> Certificate | Certificates:
+        """Read the rows again, and certify the runs over them."""
+        runs, labels = material.runs, material.labels
+        rows = mapping_rows(material.plan, self.service.limits)
+        preparation = Preparation(material.plan, labels, None, None)
+        chunks = []
+        for frame in read_log(self.service.folder.log):
+            if frame.commit > material.commit:
+                break
+            _, parts = unpack(frame.payload)
+            pieces, _ = rows.encode([part for part in parts if part.do != "keep"])
+            for piece in pieces:
+                chunk = Chunk(piece.X, piece.y, piece.weight, 0, {}, 0, lambda i: f"row {i}", str)
+                chunks.append(preparation.prepare(chunk, [runs]))
+        X = stacked([chunk.X for chunk in chunks])
+        X.resize((X.shape[0], runs[0].features))
+        weight = joined([chunk.weight for chunk in chunks])
+        out = []
+        for k, run in enumerate(runs):
+            y = np.concatenate([chunk.targets[k] for chunk in chunks])
+            label = labels[k] if labels is not None and len(runs) > 1 else None
+            out.append(certify_run(run, Data(X, y, weight, run.bias), label=label))
+        return combined(out)
+
+    # ------------------------------------------------------------ for the page
+
+    def brief(self) -> dict[str, Any] | None:
+        """The last certificate in a few numbers, with its path."""
+        return self.shown
+
+    def due(self, sequence: int) -> bool:
+        """Whether the page should have a new one: rows have doubled since the last, and are not too many."""
+        last = 0 if self.shown is None else self.shown["sequence"]
+        return not self.busy and FEW <= sequence <= SHOWN and sequence >= 2 * last
+
+    async def refresh(self, material: Material) -> None:
+        """Compute the one that the page shows."""
+        self.busy = True
+        try:
+            found = await self.certify(material)
+            self.shown = briefly(found)
+        finally:
+            self.busy = False
+
+
+def briefly(found: dict[str, Any]) -> dict[str, Any]:
+    """A certificate in a few numbers."""
+    told = {"sequence": found["sequence"], "verdict": found["verdict"], "claims": found["claims"], "path": []}
+    certificate = found["certificate"]
+    if certificate is not None and "each" not in certificate:
+        told |= {name: certificate[name] for name in ("measured", "bound", "regret", "quantity")}
+        told["theorem"] = certificate["theorem"]["name"]
+        told["rival"] = certificate["rival"]["loss"]
+        told["path"] = [[at["rounds"], at["measured"], at["rival"], at["bound"]] for at in certificate["path"]]
+    return told

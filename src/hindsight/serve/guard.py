@@ -1,0 +1,116 @@
+"""Who may ask: hosts, origins and tokens are checked before a body is read; every answer says what pages may do."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from .metrics import Metrics
+
+POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+)
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+
+
+class Guard:
+    """An application that hands on only what may be asked.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What answers.
+    hosts : sequence of str
+        Names that the Host header may have, without a port: others are refused, since a page of another site could
+        have its name point here (DNS rebinding).
+    token : str or None
+        What must come with each request, as a bearer token or as the password of basic authentication.
+    metrics : Metrics
+        Where requests are counted.
+    """
+
+    def __init__(self, app: Any, hosts: Sequence[str], token: str | None, metrics: Metrics) -> None:
+        self.app, self.hosts, self.metrics = app, frozenset(h.lower() for h in hosts), metrics
+        self.token = None if token is None else token.encode()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
+        headers = dict(reversed(scope["headers"]))
+        began, status = time.perf_counter(), 500
+
+        async def say(message: Any) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                given = message.setdefault("headers", [])
+                if not any(name == b"content-security-policy" for name, _ in given):
+                    given = [*given, (b"content-security-policy", POLICY.encode())]
+                message["headers"] = [*given, *HEADERS]
+            await send(message)
+
+        refused = self.refused(scope, headers)
+        try:
+            if refused is not None:
+                await answer(say, *refused)
+            else:
+                await self.app(scope, receive, say)
+        finally:
+            self.metrics.add(scope["path"], scope["method"], status, time.perf_counter() - began)
+
+    def refused(self, scope: Any, headers: dict[bytes, bytes]) -> tuple[int, str, list[tuple[bytes, bytes]]] | None:
+        """Why a request is refused; None where it is not."""
+        given = [value for name, value in scope["headers"] if name == b"host"]
+        host = given[0].decode("latin-1").lower() if len(given) == 1 else ""
+        name = host[: host.rfind("]") + 1] if host.startswith("[") else host.partition(":")[0]
+        if name not in self.hosts:
+            return 421, "this Host is not served here: --allow-host NAME adds one", []
+        origin = headers.get(b"origin")
+        if origin is not None and origin.decode("latin-1").lower().partition("://")[2] != host:
+            return 403, "requests from pages of other sites are refused", []
+        if headers.get(b"sec-fetch-site") in (b"cross-site", b"same-site"):
+            return 403, "requests from pages of other sites are refused", []
+        if self.token is not None and scope["path"] != "/health" and not self.knows(headers.get(b"authorization", b"")):
+            return (
+                401,
+                "a token is needed: Authorization: Bearer TOKEN",
+                [(b"www-authenticate", b'Basic realm="hindsight"')],
+            )
+        return None
+
+    def knows(self, authorization: bytes) -> bool:
+        """Whether the token is the right one, in a time that does not depend on it."""
+        assert self.token is not None
+        kind, _, value = authorization.partition(b" ")
+        value = value.strip()
+        if kind.lower() == b"basic":
+            try:
+                value = base64.b64decode(value, validate=True).partition(b":")[2]
+            except (binascii.Error, ValueError):
+                value = b""
+        elif kind.lower() != b"bearer":
+            value = b""
+        return hmac.compare_digest(value, self.token)
+
+
+async def answer(
+    send: Callable[[Any], Awaitable[None]], status: int, what: str, headers: Sequence[tuple[bytes, bytes]] = ()
+) -> None:
+    """Answer with one line."""
+    body = json.dumps({"error": what}, ensure_ascii=False).encode()
+    fields = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *headers]
+    if status in (401, 403, 413, 421):
+        fields.append((b"connection", b"close"))  # the body is not read
+    await send({"type": "http.response.start", "status": status, "headers": fields})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,410 @@
+"""The model of a service: it settles what is learnt from the first rows, learns from pieces, and hands out readers."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ModelError, SourceError
+from ..online.margins import each_mean
+from ..online.panel import PanelRun
+from ..online.run import Run, predicted
+from ..rows.labels import label_number, number_text
+from ..sources.base import Chunk, ReadOptions
+from ..training.evaluation import probabilities
+from ..training.going_on import plan_after, state_after
+from ..training.plan import Plan, default_loss
+from ..training.prepare import check_labels, check_preparation, coded, in_order, labels_in
+from ..training.session import play_chunk
+from ..training.state import TrainingState
+from .mappings import MappingRows, Piece
+from .parts import Limits, as_rows
+from .tables import TableRows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..training.model import Model
+    from .parts import Part
+
+Rows = MappingRows | TableRows
+
+
+@dataclass
+class Played:
+    """What became of the rows of one request: margins before each was learnt, targets, losses; or why not."""
+
+    z: np.ndarray
+    y: np.ndarray
+    losses: np.ndarray
+    fault: str | None = None
+
+
+class LiveModel:
+    """A model that learns from requests.
+
+    Parameters
+    ----------
+    plan : Plan
+        What to learn; the loss and the labels may be left to the first rows.
+    limits : Limits
+        How many features there may be.
+
+    Attributes
+    ----------
+    state : TrainingState or None
+        How far it has got; None before the first rows.
+    rows : MappingRows, TableRows or None
+        How rows are read.
+    """
+
+    def __init__(self, plan: Plan, limits: Limits) -> None:
+        self.plan, self.limits = plan, limits
+        self.state: TrainingState | None = None
+        self.rows: Rows | None = None
+
+    @classmethod
+    def after(cls, model: Model, limits: Limits) -> LiveModel:
+        """A model that goes on where another stopped; a ModelError where that cannot be."""
+        plan = plan_after(model, None)
+        live = cls(plan, limits)
+        state = state_after(model, plan)
+        live._take(state, rows_like(model, plan, limits))
+        return live
+
+    def _take(self, state: TrainingState, rows: Rows) -> None:
+        state.source = rows  # type: ignore[assignment]
+        rows.labels = None if state.labels is None else frozenset(state.labels)
+        self.state, self.rows, self.plan = state, rows, state.plan
+
+    # ------------------------------------------------------------ the first rows
+
+    def settle(self, part: Part) -> None:
+        """Decide what is learnt from the first rows: the loss, and the labels."""
+        plan = self.plan
+        rows = as_rows(part.parse(self.limits))
+        options = ReadOptions(target=plan.target, labels=None, missing="zero", categorical="auto", chunk=1)
+        finder = MappingRows(replace(options, ignore=ignored_names(rows, plan.target)), self.limits)
+        pieces, refused = finder.encode([replace_rows(part, rows)])
+        if refused:
+            raise refused[0]
+        plan = settled(plan, pieces[0].y)
+        labels = None
+        if plan.classify():
+            found = set(plan.labels) if plan.labels is not None else labels_in(pieces[0].y)
+            if len(found) < 2:
+                raise SourceError(
+                    f"the first rows have one label only, {next(iter(found))!r}: send some with others, or begin with "
+                    "--labels A,B"
+                )
+            labels = in_order(found)
+            check_labels(labels)
+        reader = mapping_rows(plan, self.limits)
+        count = 1 if labels is None or len(labels) == 2 else len(labels)
+        learners = plan.make()
+        if not all(learner.geometry.can_grow for learner in learners):
+            raise SourceError(
+                "features may join at any time, which this geometry does not allow: begin with --from MODEL"
+            )
+        runs = [[learner.begin(1, plan.intercept) for _ in range(count)] for learner in learners]
+        constant = np.zeros(3 if labels is None else len(labels))
+        self._take(TrainingState(plan, runs, labels, None, None, [0] * len(runs), constant), reader)
+
+    # ------------------------------------------------------------ learning
+
+    def encode(self, parts: Sequence[Part]) -> tuple[list[Piece], dict[int, ValueError]]:
+        """The rows of requests as they will be played, and why some requests are refused."""
+        assert self.rows is not None
+        return self.rows.encode(parts)
+
+    def play(self, pieces: Sequence[Piece]) -> dict[int, Played]:
+        """Learn from rows; of each request what became of it.
+
+        Where a row of several requests cannot be played, each request is played by itself.
+        """
+        found: dict[int, Played] = {}
+        for piece in pieces:
+            try:
+                each = self._play(piece)
+            except ValueError as error:
+                if len(piece.spans) == 1:
+                    nothing = np.zeros((0, 1))
+                    found[piece.spans[0][0]] = Played(nothing, nothing[:, 0], nothing[:, 0], str(error))
+                    continue
+                for span in piece.spans:
+                    found |= self.play([piece.single(span)])
+                continue
+            found |= each
+        return found
+
+    def _play(self, piece: Piece) -> dict[int, Played]:
+        state = self.state
+        assert state is not None
+        chunk = Chunk(
+            dense_if_full(piece.X, state.features),
+            piece.y,
+            piece.weight,
+            state.rows_done,
+            {},
+            0,
+            lambda i: f"row {i}",
+            lambda i: "",
+        )
+        played = next(iter(play_chunk(state, chunk, lambda _: None)))
+        z, y = played.margins, piece.y
+        losses = losses_of(state, z, y)
+        if piece.weight is not None:
+            losses = losses * piece.weight
+        return {k: Played(z[a:b], y[a:b], losses[a:b]) for k, a, b in piece.spans}
+
+    @property
+    def features(self) -> int:
+        """The number of features that have a name."""
+        return 0 if self.rows is None else self.rows.width
+
+    # ------------------------------------------------------------ readers and files
+
+    def reader(self, sequence: int) -> Reader:
+        """Something that predicts as the model does now, whatever it learns later."""
+        state, rows = self.state, self.rows
+        assert state is not None
+        assert rows is not None
+        return Reader([frozen(run) for run in state.runs[0]], state.labels, rows, state.features, rows.width, sequence)
+
+    def to_model(self) -> Model:
+        """The model as `hindsight.load` and the command know it."""
+        state, rows = self.state, self.rows
+        assert state is not None
+        assert rows is not None
+        runs = [[copy.deepcopy(run) for run in each] for each in state.runs]
+        for run in runs[0]:
+            if run.features > max(1, rows.width):
+                run.resize(max(1, rows.width))
+        held = replace(state, runs=runs, source_state=rows.state())
+        return held.to_model()
+
+    def to_snapshot(self) -> dict[str, Any] | None:
+        """The state as plain values, arrays and runs."""
+        return None if self.state is None else self.state.to_checkpoint() | {"position": None}
+
+    def restore(self, kept: dict[str, Any] | None) -> None:
+        """Take up the state of a snapshot."""
+        if kept is None:
+            return
+        settings = kept.get("settings")
+        if not isinstance(settings, dict):
+            raise ModelError("a snapshot must say what is learnt")
+        plan = Plan.from_settings(settings, None)
+        state = TrainingState.resumed(plan, kept)
+        rows = rows_of_state(plan, state.source_state, self.limits, state.labels)
+        self._take(state, rows)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """What predicts: runs that no one changes, and how rows are looked up."""
+
+    runs: list[Run]
+    labels: list[str] | None
+    rows: Rows
+    room: int
+    width: int
+    sequence: int
+
+    @property
+    def learner(self) -> Any:
+        """The learner of the runs."""
+        return self.runs[0].learner
+
+    def margins(self, parsed: Any) -> np.ndarray:
+        """The margins of rows as they were parsed."""
+        (found,) = self.margins_of([parsed])
+        if isinstance(found, ValueError):
+            raise found
+        return found
+
+    def margins_of(self, requests: Sequence[Any]) -> list[np.ndarray | ValueError]:
+        """The margins of the rows of several requests, computed together; of a bad request why it is refused."""
+        out: list[Any] = []
+        for parsed in requests:
+            try:
+                out.append(self.rows.look_up(parsed, self.width))
+            except ValueError as error:
+                out.append(error)
+        good = [k for k, each in enumerate(out) if not isinstance(each, ValueError)]
+        if not good:
+            return out
+        X = stacked([out[k] for k in good], self.room)
+        try:
+            z = predicted(self.runs, X)
+        except ValueError as error:
+            if len(good) == 1:
+                out[good[0]] = error
+                return out
+            return [each for parsed in requests for each in self.margins_of([parsed])]
+        ends = np.cumsum([out[k].shape[0] for k in good])
+        for k, part in zip(good, np.split(z, ends[:-1]), strict=True):
+            out[k] = part
+        return out
+
+    def answers(self, z: np.ndarray) -> dict[str, Any]:
+        """Predictions, and probabilities where there are some, of margins."""
+        return answers(self, z)
+
+
+def dense_if_full(X: Any, features: int) -> Any:
+    """Sparse rows that have every feature as an array, which is faster to play and gives the same bits."""
+    n, width = X.shape
+    room = features if width <= features else max(width, 2 * features)  # as it will be when they are played
+    if not hasattr(X, "tocsr") or X.nnz < n * width or room != width:
+        return X
+    return X.data.reshape(n, width)
+
+
+def stacked(rows: list[Any], width: int) -> Any:
+    """Rows of several requests as one array or CSR matrix."""
+    if not hasattr(rows[0], "tocsr"):
+        return np.concatenate(rows) if len(rows) > 1 else rows[0]
+    from scipy.sparse import csr_matrix
+
+    if len(rows) == 1:
+        rows[0].resize((rows[0].shape[0], width))
+        return rows[0]
+    starts = np.cumsum([0, *(X.nnz for X in rows)])
+    ends = [X.indptr[1:] + start for X, start in zip(rows, starts, strict=False)]
+    parts = np.concatenate([X.data for X in rows]), np.concatenate([X.indices for X in rows])
+    return csr_matrix((*parts, np.concatenate([[0], *ends])), (sum(X.shape[0] for X in rows), width))
+
+
+def answers(of: Any, z: np.ndarray) -> dict[str, Any]:
+    """Predictions and probabilities as plain values; `of` has labels, runs and a learner."""
+    if of.labels is None:
+        return {"predictions": each_mean(of.learner.loss, z[:, 0]).tolist()}
+    codes = (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)
+    found: dict[str, Any] = {"predictions": [of.labels[k] for k in codes.tolist()]}
+    chances = probabilities(of, z)
+    if chances is not None:
+        found["probabilities"] = chances.tolist()
+    return found
+
+
+def frozen(run: Run) -> Run:
+    """A copy of a run that only predicts."""
+    if isinstance(run, PanelRun):
+        panel = run._copy([frozen(member) for member in run.members])
+        panel.tally = run.tally.copy()
+        panel._before = None
+        panel.parties()
+        return panel
+    other: Run = object.__new__(Run)
+    other.__dict__.update(run.__dict__)
+    other.state = type(run.state)(*(values.copy() for values in run.state))
+    other.progress, other.tally, other.checksum = run.progress.copy(), run.tally.copy(), run.checksum.copy()
+    return other
+
+
+# ---------------------------------------------------------------- how rows are read
+
+
+def mapping_rows(plan: Plan, limits: Limits) -> MappingRows:
+    """The reader of rows for a service that began without a model, or with one that learnt from JSON lines."""
+    reading = plan.reading
+    options = ReadOptions(
+        target=plan.target,
+        weight=reading.get("weight"),
+        ignore=tuple(reading.get("ignore") or ()),
+        categorical="auto",
+        missing=reading.get("missing", "indicator"),
+        labels=None if plan.classify() else False,
+        strict=False,
+    )
+    return MappingRows(options, limits)
+
+
+def rows_like(model: Model, plan: Plan, limits: Limits) -> Rows:
+    """The reader of rows for a model that goes on."""
+    made = check_preparation(model)
+    if made["scale"] is not None:
+        raise ModelError("was learnt from scaled rows: a service learns from rows as they come")
+    state = made["state"]
+    if made["kind"] == "dense" and "table" not in (state or {}):  # a table of numbers alone
+        state = {"names": list(model.names or ())}
+    reading = {k: v for k, v in made["source"].items() if k in ("weight", "ignore", "missing", "features")}
+    return rows_of_state(replace(plan, reading=plan.reading | reading), state, limits, model.labels)
+
+
+def rows_of_state(plan: Plan, state: dict[str, Any] | None, limits: Limits, labels: list[str] | None) -> Rows:
+    """The reader of rows whose features are numbered as in a state."""
+    if plan.target is None:
+        raise ModelError("does not say which column it predicts: learn from a table or from JSON lines")
+    if not state or not state.get("names") or plan.reading.get("hash_bits") is not None:
+        raise ModelError("does not name its features: learn from a table or from JSON lines")
+    if "space" in state and "table" not in state:
+        rows = mapping_rows(plan, limits)
+        rows.restore(state)
+        return rows
+    return TableRows(plan, state, limits, labels)
+
+
+def settled(plan: Plan, y: np.ndarray) -> Plan:
+    """The plan with a loss for each learner whose loss is "auto", from the first targets."""
+    unsaid = [k for k, (name, options) in enumerate(plan.learners) if options.get("loss", default_loss(name)) == "auto"]
+    if not unsaid:
+        return plan
+    loss = "logistic" if plan.labels is not None or labels_or_numbers(y) else "square"
+    chosen = tuple((n, o | {"loss": loss}) if k in unsaid else (n, o) for k, (n, o) in enumerate(plan.learners))
+    return replace(plan, learners=chosen)
+
+
+def labels_or_numbers(y: np.ndarray) -> bool:
+    """Whether the first targets are labels, not numbers; a SourceError where they do not show it."""
+    found = np.unique(y)
+    numbers = [label_number(str(v)) for v in found[:1000]] if found.dtype.kind != "f" else found.tolist()
+    if any(np.isnan(v) for v in numbers) or set(numbers) in LABELS:
+        return True
+    if len(numbers) > 2 or any(v != int(v) for v in numbers):
+        return False
+    told = " and ".join(map(number_text, numbers))
+    raise SourceError(
+        f"the first rows have the targets {told} only, which may be labels or numbers: send some with others, or begin "
+        "with --labels A,B or with --loss square"
+    )
+
+
+LABELS: tuple[set[float], ...] = ({0.0, 1.0}, {-1.0, 1.0}, {1.0, 2.0})  # numbers that are taken for labels
+
+
+def ignored_names(rows: list[dict[str, Any]], target: str | None) -> tuple[str, ...]:
+    """All names but the target's: to look at targets alone."""
+    return tuple({name for row in rows for name in row} - {target})
+
+
+def replace_rows(part: Part, rows: list[dict[str, Any]]) -> Part:
+    """The part, with its rows as mappings."""
+    return replace(part, parsed=rows)
+
+
+# ---------------------------------------------------------------- what margins say
+
+
+def losses_of(state: TrainingState, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """What each row cost: squared error, log loss (over all runs) or mistakes, as `state.constant_quantity` says."""
+    if state.labels is None:
+        return np.asarray((each_mean(state.runs[0][0].learner.loss, z[:, 0]) - y) ** 2)
+    codes = coded(state.labels, Chunk(None, y, None, 0, {}, 0, str, str), y)
+    if state.in_logs:
+        own = codes[:, None] == (np.arange(z.shape[1]) if z.shape[1] > 1 else 1)
+        return np.asarray(np.logaddexp(0.0, np.where(own, -z, z)).sum(axis=1))
+    wrong = (z.argmax(axis=1) != codes) if z.shape[1] > 1 else np.where(codes == 1, z[:, 0], -z[:, 0]) <= 0.0
+    return np.asarray(wrong, float)
+
+
+def predictions_of(state: TrainingState, z: np.ndarray) -> list[Any]:
+    """The prediction of each row."""
+    if state.labels is None:
+        return [float(v) for v in each_mean(state.runs[0][0].learner.loss, z[:, 0])]
+    codes = (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)
+    return [state.labels[k] for k in codes.tolist()]

@@ -1,0 +1,406 @@
+"""Rows of a service whose features have names: numbers, and categories as text, that may join at any time."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import NewLabelError, SourceError
+from ..rows.labels import MAX_WHOLE, number_text
+from ..sources.json_rows import FieldError, Key, MappingBuilder, finite_float
+from ..sources.labels import merge_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..sources.base import ReadOptions
+    from .parts import Limits, Part
+
+
+@dataclass
+class Piece:
+    """Rows that are played in one go, of one request or of several: `spans` has (request, first row, last row)."""
+
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray | None
+    spans: list[tuple[int, int, int]]
+
+    def single(self, span: tuple[int, int, int]) -> Piece:
+        """The rows of one request."""
+        k, a, b = span
+        return Piece(self.X[a:b], self.y[a:b], None if self.weight is None else self.weight[a:b], [(k, 0, b - a)])
+
+
+class MappingRows:
+    """Rows as mappings from names to values, as `hindsight learn` reads JSON lines.
+
+    A number is a feature, text a category, null a missing value; a name that was not there before is a new feature.
+
+    Parameters
+    ----------
+    options : ReadOptions
+        Target, weight, features to ignore, and what to do where a value is missing.
+    limits : Limits
+        How many features there may be.
+    grows : bool
+        Whether features may join.
+    """
+
+    kind = "sparse"
+
+    def __init__(self, options: ReadOptions, limits: Limits, grows: bool = True) -> None:
+        self.options, self.limits, self.grows = options, limits, grows
+        self.builder = MappingBuilder(options)
+        self.labels: frozenset[str] | None = None
+
+    @property
+    def width(self) -> int:
+        """The number of features so far."""
+        return len(self.builder.features)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The features, in order of first appearance."""
+        return self.builder.features.names(self.width)
+
+    def state(self) -> dict[str, Any]:
+        """How names are mapped to columns."""
+        return self.builder.features.state(self.width)
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Map names to columns as in a state."""
+        self.builder.features.restore(state)
+        self.builder.restore(state)
+
+    def resolved_options(self) -> dict[str, Any]:
+        """Nothing was found out about columns."""
+        return {}
+
+    # ------------------------------------------------------------ to learn
+
+    def encode(self, parts: Sequence[Part]) -> tuple[list[Piece], dict[int, ValueError]]:
+        """The rows of several requests in as few pieces as can be, and why some requests are refused."""
+        pieces: list[Piece] = []
+        spans: list[tuple[int, int, int]] = []
+        refused: dict[int, ValueError] = {}
+        self.builder.clear()
+        for k, part in enumerate(parts):
+            mark = self.mark()
+            try:
+                rows = part.parse(self.limits)
+                if isinstance(rows, list):
+                    spans.append((k, *self._add(rows)))
+                else:
+                    self._finish(pieces, spans)
+                    spans, mark = [], self.mark()
+                    X, y, weight = self._columns(rows)
+                    pieces.append(Piece(X, y, weight, [(k, 0, len(y))]))
+            except ValueError as error:
+                self.undo(mark)
+                refused[k] = error
+        self._finish(pieces, spans)
+        return pieces, refused
+
+    def _finish(self, pieces: list[Piece], spans: list[tuple[int, int, int]]) -> None:
+        if spans:
+            X, y, weight, _ = self.builder.finish()
+            assert y is not None
+            pieces.append(Piece(X, y, weight, spans))
+        self.builder.clear()
+
+    def mark(self) -> tuple[int, ...]:
+        """How far it has got, for `undo`."""
+        builder = self.builder
+        return self.width, len(builder.spaces), len(builder.y), len(builder.data), len(builder.weight)
+
+    def undo(self, mark: tuple[int, ...]) -> None:
+        """Forget rows and names that were added since."""
+        width, spaces, rows, values, weights = mark
+        builder = self.builder
+        if (self.width, len(builder.spaces)) != (width, spaces):
+            state = builder.features.state(width)
+            self.restore(state | {"spaces": state["spaces"][:spaces]})
+        del builder.y[rows:], builder.ends[rows + 1 :], builder.data[values:], builder.indices[values:]
+        del builder.weight[weights:]
+        builder.labels = {t: text for t, text in builder.labels.items() if t < rows}
+
+    def _add(self, rows: list[dict[str, Any]]) -> tuple[int, int]:
+        builder = self.builder
+        first = len(builder.y)
+        self._check_room(rows)
+        for t, row in enumerate(rows):
+            try:
+                if not builder.add(row):
+                    raise FieldError("", "a value is missing")
+            except FieldError as error:
+                column = f", column {error.column!r}" if error.column else ""
+                raise SourceError(f"row {t}{column}: {error.reason}") from None
+            if self.labels is not None:
+                text = builder.labels.get(first + t) or number_text(builder.y[-1])
+                self._check_label(t, text)
+        self._check_width()
+        return first, len(builder.y)
+
+    def _check_room(self, rows: list[dict[str, Any]]) -> None:
+        """Refuse more new features than there is room for, before any is added."""
+        known, room = self.builder.known, self.limits.features - self.width
+        if sum(map(len, rows)) <= room:
+            return
+        new: set[Any] = set()
+        for row in rows:
+            keys = ((name, value) if isinstance(value, str) else name for name, value in row.items())
+            new.update(key for key in keys if key not in known)
+            if len(new) > room + 2:  # the target and the weight are none
+                raise SourceError(
+                    f"there would be more than {self.limits.features:,} features, the most that are taken"
+                )
+
+    def _check_label(self, t: int, text: str) -> None:
+        assert self.labels is not None
+        if text not in self.labels:
+            known = ", ".join(sorted(self.labels))
+            raise NewLabelError(f"row {t}: label {text!r} is not one of {known}: begin anew with --labels", text)
+
+    def _check_width(self) -> None:
+        if self.width > self.limits.features:
+            raise SourceError(f"there would be {self.width:,} features, at most {self.limits.features:,} are taken")
+
+    def _columns(self, table: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        """Rows, targets and weights from the columns of a table: what `_add` makes of the same rows."""
+        target, weight = self.options.target, self.options.weight
+        columns = {str(name): column for name, column in zip(table.column_names, table.columns, strict=True)}
+        for name in (target, weight):
+            if name is not None and name not in columns:
+                raise SourceError(f"there is no column {name!r}")
+        y = self._targets(columns.pop(target)) if target is not None else np.zeros(table.num_rows)
+        c = None if weight is None else self._weights(columns.pop(weight))
+        cells = [
+            cell
+            for k, (name, column) in enumerate(columns.items())
+            if name not in self.builder.ignored
+            for cell in cells_of(name, column, self.options.missing, k)
+        ]
+        known = self.builder.known
+        new = sorted(
+            (int(cell.rows[first]), cell.order, n, key)
+            for n, cell in enumerate(cells)
+            for key, first in cell.firsts()
+            if key not in known
+        )
+        try:
+            for _, _, _, key in new:
+                self.builder.columns([key])
+        except FieldError as error:
+            raise SourceError(f"column {error.column!r}: {error.reason}") from None
+        self._check_width()
+        return rows_of_cells(cells, known, table.num_rows, self.width), y, c
+
+    def _targets(self, column: Any) -> np.ndarray:
+        import pyarrow as pa
+
+        target = self.options.target
+        if column.null_count:
+            raise SourceError(f"row {first_null(column)}, column {target!r}: the target is missing")
+        kind = column.type
+        whole = pa.types.is_integer(kind) and self.options.labels is not False
+        if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+            y = numbers_of(column)
+            if not np.isfinite(y).all():
+                t = int(np.argmin(np.isfinite(y)))
+                raise SourceError(f"row {t}, column {target!r}: {y[t]} is not finite")
+            if not whole or np.abs(y).max(initial=0.0) <= MAX_WHOLE:
+                if self.labels is not None:
+                    for each, t in first_of_each(y):
+                        self._check_label(t, number_text(each))
+                return y
+        coded = column.combine_chunks().dictionary_encode()
+        codes = coded.indices.to_numpy()
+        y = np.zeros(len(codes))
+        texts: dict[int, str] = {}
+        for k, value in enumerate(coded.dictionary.to_pylist()):
+            t = int(np.argmax(codes == k))
+            try:
+                number, text = self.builder._target(value)
+            except FieldError as error:
+                raise SourceError(f"row {t}, column {target!r}: {error.reason}") from None
+            if self.labels is not None:
+                self._check_label(t, text or number_text(number))
+            y[codes == k] = number
+            if text is not None:
+                texts |= dict.fromkeys(np.flatnonzero(codes == k).tolist(), text)
+        merged = merge_labels(y, texts, self.options)
+        assert merged is not None
+        return merged
+
+    def _weights(self, column: Any) -> np.ndarray:
+        if column.null_count:
+            raise SourceError(f"row {first_null(column)}, column {self.options.weight!r}: the weight is missing")
+        weight = numbers_of(column)
+        if not (np.isfinite(weight) & (weight >= 0.0)).all():
+            t = int(np.argmin(np.isfinite(weight) & (weight >= 0.0)))
+            raise SourceError(f"row {t}, column {self.options.weight!r}: weight {weight[t]!r} must be at least 0")
+        return weight
+
+    # ------------------------------------------------------------ to predict
+
+    def look_up(self, parsed: Any, width: int) -> Any:
+        """Rows to predict, with the features below `width`; others are not known and are left out."""
+        if not isinstance(parsed, list):
+            return self._look_up_columns(parsed, width)
+        from scipy.sparse import csr_matrix
+
+        known, ignored, missing = self.builder.known, self._unread, self.options.missing
+        data: list[float] = []
+        indices: list[int] = []
+        ends = [0]
+        for t, row in enumerate(parsed):
+            found: list[tuple[int, float]] = []
+            for name, value in row.items():
+                if name in ignored:
+                    continue
+                key: Key = name
+                if value is None:
+                    if missing == "error":
+                        raise SourceError(f"row {t}, column {name!r}: the value is missing")
+                    key, value = f"{name} is missing", 1.0
+                elif isinstance(value, str):
+                    key, value = (name, value), 1.0
+                else:
+                    try:
+                        value = finite_float(name, value)
+                    except FieldError as error:
+                        raise SourceError(f"row {t}, column {name!r}: {error.reason}") from None
+                j = known.get(key, width)
+                if j < width:
+                    found.append((j, value))
+            found.sort()
+            indices += [j for j, _ in found]
+            data += [value for _, value in found]
+            ends.append(len(data))
+        if any(a == b for a, b in itertools.pairwise(indices)) and not _ascending(indices, ends):
+            raise SourceError("two values of a row are of the same feature")
+        return csr_matrix((np.array(data), np.array(indices, np.int32), np.array(ends, np.int32)), (len(parsed), width))
+
+    @property
+    def _unread(self) -> frozenset[str]:
+        """Columns that are no features."""
+        return self.builder.ignored | {name for name in (self.options.target, self.options.weight) if name is not None}
+
+    def _look_up_columns(self, table: Any, width: int) -> Any:
+        unread = self._unread
+        cells = [
+            cell
+            for k, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True))
+            if name not in unread
+            for cell in cells_of(name, column, self.options.missing, k)
+        ]
+        return rows_of_cells(cells, self.builder.known, table.num_rows, width)
+
+
+def _ascending(indices: list[int], ends: list[int]) -> bool:
+    """Whether no row has an index twice."""
+    return all(len(set(indices[a:b])) == b - a for a, b in itertools.pairwise(ends))
+
+
+@dataclass
+class ColumnCells:
+    """Values of a column at some rows: of one feature, or of the category that `codes` has for each."""
+
+    rows: np.ndarray
+    values: np.ndarray
+    keys: list[Key]
+    codes: np.ndarray | None
+    order: int
+
+    def firsts(self) -> list[tuple[Key, int]]:
+        """Each feature with the place, among `rows`, of its first value."""
+        if self.codes is None:
+            return [(self.keys[0], 0)] if len(self.rows) else []
+        met, first = np.unique(self.codes, return_index=True)
+        return [(self.keys[k], at) for k, at in zip(met.tolist(), first.tolist(), strict=True)]
+
+
+def cells_of(name: str, column: Any, missing: str, order: int) -> list[ColumnCells]:
+    """The values of a column; where some are missing, marks of that beside them."""
+    import pyarrow as pa
+
+    kind, n = column.type, len(column)
+    if pa.types.is_dictionary(kind):
+        column, kind = column.cast(kind.value_type), kind.value_type
+    everywhere = np.arange(n)
+    found: list[ColumnCells] = []
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        coded = pa.chunked_array(column.cast(pa.large_string())).combine_chunks().dictionary_encode()
+        gone = np.asarray(coded.indices.is_null())
+        rows = everywhere[~gone]
+        codes = coded.indices.drop_null().to_numpy()
+        keys: list[Key] = [(name, text) for text in coded.dictionary.to_pylist()]
+        found.append(ColumnCells(rows, np.ones(len(rows)), keys, codes, order))
+    elif pa.types.is_null(kind):
+        gone = np.ones(n, bool)
+    elif pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        values = numbers_of(column)
+        gone = np.isnan(values)
+        rows, values = (everywhere, values) if not gone.any() else (everywhere[~gone], values[~gone])
+        if not np.isfinite(values).all():
+            t = int(np.argmin(np.isfinite(values)))
+            raise SourceError(f"row {rows[t]}, column {name!r}: {float(values[t])!r} is not finite")
+        found.append(ColumnCells(rows, values, [name], None, order))
+    else:
+        raise SourceError(f"column {name!r} holds {kind}, not numbers or text")
+    if gone.any():
+        if missing in ("error", "skip"):
+            raise SourceError(f"row {int(np.argmax(gone))}, column {name!r}: the value is missing")
+        if missing in ("indicator", "mean"):
+            rows = everywhere[gone]
+            found.append(ColumnCells(rows, np.ones(len(rows)), [f"{name} is missing"], None, order))
+    return found
+
+
+def rows_of_cells(cells: list[ColumnCells], known: dict[Key, int], n: int, width: int) -> Any:
+    """Cells as sparse rows; features at `width` and beyond are left out."""
+    from scipy.sparse import csr_matrix
+
+    columns = [np.array([known.get(key, width) for key in cell.keys], np.int32) for cell in cells]
+    full = all(cell.codes is None and len(cell.rows) == n for cell in cells)
+    if full:  # every row has the same features
+        ids = np.array([each[0] for each in columns], np.int32)
+        order = [int(k) for k in np.argsort(ids, kind="stable") if ids[k] < width]
+        ids = ids[order]
+        data = np.column_stack([cells[k].values for k in order]) if order else np.zeros((n, 0))
+        ends = (
+            np.arange(0, n * len(order) + 1, max(1, len(order)), dtype=np.int32) if order else np.zeros(n + 1, np.int32)
+        )
+        return csr_matrix((data.ravel(), np.tile(ids, n), ends[: n + 1]), shape=(n, width))
+    where = [
+        each[0] + np.zeros(len(cell.rows), np.int32) if cell.codes is None else each[cell.codes]
+        for cell, each in zip(cells, columns, strict=True)
+    ]
+    rows, ids = np.concatenate([cell.rows for cell in cells]), np.concatenate(where)
+    values = np.concatenate([cell.values for cell in cells])
+    keep = ids < width
+    out = csr_matrix((values[keep], (rows[keep], ids[keep])), shape=(n, width))
+    out.sort_indices()
+    return out
+
+
+def numbers_of(column: Any) -> np.ndarray:
+    """A column of numbers or truth values as float64; NaN where one is missing."""
+    import pyarrow as pa
+
+    return np.array(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
+
+
+def first_null(column: Any) -> int:
+    """The row of the first missing value."""
+    return int(np.argmax(np.asarray(column.is_null())))
+
+
+def first_of_each(y: np.ndarray) -> list[tuple[float, int]]:
+    """Each value with its first row."""
+    values, first = np.unique(y, return_index=True)
+    return list(zip(values.tolist(), first.tolist(), strict=True))

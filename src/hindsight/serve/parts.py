@@ -1,0 +1,226 @@
+"""What requests bring: rows as JSON, JSON lines or an Arrow stream, parsed within limits, and as written in commits."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import SourceError
+from ..sources.json_rows import FieldError, _unique
+
+FORMS = ("json", "lines", "arrow")
+BULK = 256  # lines from which on they are parsed as columns
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most that a request, and the service, may hold.
+
+    Parameters
+    ----------
+    body : int, default 64 MiB
+        Bytes of a request.
+    rows : int, default 1,000,000
+        Rows of a request.
+    row_features : int, default 10,000
+        Features of a row.
+    features : int, default 1,000,000
+        Features in all.
+    pending : int, default 100,000
+        Rows that wait for their outcome.
+    queue : int, default 1,024
+        Requests that wait to be learnt.
+    expire : float, default 7 days
+        Seconds after which a row that waits for its outcome is forgotten.
+    keys : int, default 10,000
+        Idempotency keys that are remembered, the newest.
+    sources : int, default 1,000
+        Streams whose positions are remembered.
+    """
+
+    body: int = 64 << 20
+    rows: int = 1_000_000
+    row_features: int = 10_000
+    features: int = 1_000_000
+    pending: int = 100_000
+    queue: int = 1024
+    expire: float = 7 * 86400.0
+    keys: int = 10_000
+    sources: int = 1000
+
+
+@dataclass
+class Part:
+    """The rows of one request.
+
+    Attributes
+    ----------
+    do : {"learn", "keep"}
+        Whether they are learnt, or kept until their outcome is known.
+    form : {"json", "lines", "arrow"}
+        How `body` is written.
+    body : bytes
+        The rows.
+    rows : int
+        How many there are.
+    key : str or None
+        The idempotency key.
+    digest : str
+        A digest of the request, to know its repetition from another use of the key.
+    ids : list of int
+        Of kept rows their numbers; of learnt ones the numbers of the kept rows whose outcome they are.
+    quiet : bool
+        Whether the answer leaves out predictions.
+    source : str or None
+        The name of the stream that the rows are from, and
+    start : int
+        how many rows of it came before these: so that a stream can be taken up where it stopped.
+    parsed : list of dict, or Arrow table, or None
+        The rows, once they were parsed.
+    """
+
+    do: str
+    form: str
+    body: bytes
+    rows: int = 0
+    key: str | None = None
+    digest: str = ""
+    ids: list[int] = field(default_factory=list)
+    quiet: bool = False
+    source: str | None = None
+    start: int = 0
+    parsed: Any = None
+
+    def parse(self, limits: Limits | None = None) -> Any:
+        """The rows: a list of mappings, or an Arrow table; a SourceError where they are none."""
+        if self.parsed is None:
+            self.parsed = parse(self.form, self.body, limits or Limits())
+            self.rows = len(self.parsed) if isinstance(self.parsed, list) else self.parsed.num_rows
+        return self.parsed
+
+    def head(self) -> dict[str, Any]:
+        """What the header of a commit says of it."""
+        told: dict[str, Any] = {"do": self.do, "form": self.form, "rows": self.rows, "bytes": len(self.body)}
+        if self.key is not None:
+            told |= {"key": self.key, "digest": self.digest}
+        if self.source is not None:
+            told |= {"source": self.source, "start": self.start}
+        return told | ({"ids": self.ids} if self.ids else {}) | ({"quiet": True} if self.quiet else {})
+
+
+def pack(head: dict[str, Any], parts: list[Part]) -> bytes:
+    """A commit: a line of JSON that says what follows, then the bodies."""
+    line = json.dumps(head | {"parts": [part.head() for part in parts]}, separators=(",", ":")).encode()
+    return b"".join([line, b"\n", *(part.body for part in parts)])
+
+
+def unpack(payload: bytes) -> tuple[dict[str, Any], list[Part]]:
+    """What `pack` packed."""
+    line, _, rest = payload.partition(b"\n")
+    head = json.loads(line)
+    parts, at = [], 0
+    for told in head.pop("parts"):
+        size = told["bytes"]
+        parts.append(
+            Part(
+                told["do"], told["form"], rest[at : at + size], told["rows"], told.get("key"), told.get("digest", ""),
+                told.get("ids", []), told.get("quiet", False), told.get("source"), told.get("start", 0),
+            )
+        )  # fmt: skip
+        at += size
+    return head, parts
+
+
+# ---------------------------------------------------------------- parsing
+
+
+def parse(form: str, body: bytes, limits: Limits) -> Any:
+    """The rows of a body: a list of mappings, or an Arrow table."""
+    if form == "arrow":
+        return parse_arrow(body, limits)
+    if form == "lines":
+        if body.count(b"\n") >= BULK and (table := columns_of_lines(body)) is not None:
+            check_count(table.num_rows, limits)
+            return table
+        rows = [parse_json(line, f"line {k}") for k, line in enumerate(body.splitlines(), 1) if line.strip()]
+    else:
+        found = parse_json(body, "the body")
+        rows = found if isinstance(found, list) else [found]
+    check_count(len(rows), limits)
+    for k, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise SourceError(f"row {k}: this is not a JSON object")
+        if len(row) > limits.row_features:
+            raise SourceError(f"row {k}: {len(row):,} features, at most {limits.row_features:,} are taken")
+    return rows
+
+
+def check_count(rows: int, limits: Limits) -> None:
+    """Refuse no rows, and too many."""
+    if rows == 0:
+        raise SourceError("there is no row")
+    if rows > limits.rows:
+        raise SourceError(f"{rows:,} rows, at most {limits.rows:,} are taken at a time")
+
+
+def parse_json(text: bytes, what: str) -> Any:
+    """A JSON value; NaN, infinities and repeated names are none."""
+    try:
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except FieldError as error:
+        raise SourceError(f"{what}: {error.reason}") from None
+    except (ValueError, RecursionError) as error:  # UnicodeDecodeError is one
+        raise SourceError(f"{what}: this is not JSON: {str(error)[:200]}") from None
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON number: write null for a missing value")
+
+
+def columns_of_lines(body: bytes) -> Any:
+    """JSON lines as an Arrow table, where all rows have the same names and plain values; None where they have not."""
+    import pyarrow as pa
+    from pyarrow import json as arrow_json
+
+    size = min(max(1 << 20, len(body) // 8), 1 << 30)
+    try:
+        table = arrow_json.read_json(io.BytesIO(body), arrow_json.ReadOptions(block_size=size))
+    except (pa.ArrowException, UnicodeDecodeError):
+        return None
+    plain = (pa.types.is_int64, pa.types.is_float64, pa.types.is_string, pa.types.is_boolean)
+    for column in table.columns:
+        if column.null_count or not any(kind(column.type) for kind in plain):
+            return None  # null and absent are not the same, and a date is text
+    return table if table.num_columns else None
+
+
+def parse_arrow(body: bytes, limits: Limits) -> Any:
+    """The table of an Arrow stream, every buffer of it checked."""
+    import pyarrow as pa
+
+    batches, rows, size = [], 0, 0
+    try:
+        with pa.ipc.open_stream(pa.py_buffer(body)) as stream:
+            schema = stream.schema
+            for batch in stream:
+                batch.validate(full=True)
+                batches.append(batch)
+                rows, size = rows + batch.num_rows, size + batch.nbytes
+                if size > 4 * limits.body:
+                    raise SourceError(f"the rows take more than {4 * limits.body:,} bytes")
+                check_count(max(1, rows), limits)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"this is not an Arrow stream: {str(error).splitlines()[0][:200]}") from None
+    check_count(rows, limits)
+    if len(set(schema.names)) < len(schema.names):
+        raise SourceError("the Arrow stream has two columns of the same name")
+    if len(schema.names) > limits.row_features:
+        raise SourceError(f"{len(schema.names):,} columns, at most {limits.row_features:,} are taken")
+    return pa.Table.from_batches(batches, schema)
+
+
+def as_rows(parsed: Any) -> list[dict[str, Any]]:
+    """Rows as mappings."""
+    return parsed if isinstance(parsed, list) else parsed.to_pylist()

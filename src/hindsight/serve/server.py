@@ -1,0 +1,89 @@
+"""The server: uvicorn with limits on slow and endless headers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import resource
+import sys
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HEADER_SECONDS, HEADER_BYTES = 10.0, 1 << 16
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """HTTP whose headers must come soon and be short: a connection that dawdles is closed."""
+
+    waiting: Any = None
+    unread = 0
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        self.wait()
+
+    def wait(self) -> None:
+        """Close the connection if no headers come in time."""
+        if self.waiting is None:
+            self.waiting = asyncio.get_event_loop().call_later(HEADER_SECONDS, self.transport.abort)
+
+    def cease(self) -> None:
+        """Wait no longer."""
+        if self.waiting is not None:
+            self.waiting.cancel()
+        self.waiting, self.unread = None, 0
+
+    def data_received(self, data: bytes) -> None:
+        """Take data; while headers are coming, no more of it than they may have."""
+        idle = self.cycle is None or self.cycle.response_complete
+        if idle:
+            self.wait()
+            self.unread += len(data)
+        super().data_received(data)
+        if self.waiting is not None and self.unread > HEADER_BYTES and not self.transport.is_closing():
+            self.cease()
+            self.send_400_response("The headers are too long.")
+
+    def on_headers_complete(self) -> None:
+        """The headers are there."""
+        self.cease()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self.cease()
+        super().connection_lost(exc)
+
+
+def run(app: Any, host: str, port: int, ready: Callable[[str], None]) -> None:
+    """Serve until a signal asks to stop; `ready` is called with the address once connections are taken."""
+    with contextlib.suppress(OSError, ValueError):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536), hard))
+        del soft
+    sys.setswitchinterval(0.001)  # so that a request need not wait 5 ms for the thread that learns
+    config = uvicorn.Config(
+        app, host=host, port=port, http=GuardedProtocol, ws="none", lifespan="off", log_level="warning",
+        access_log=False, proxy_headers=False, server_header=False, timeout_keep_alive=75, timeout_graceful_shutdown=3,
+    )  # fmt: skip
+    server = uvicorn.Server(config)
+
+    async def main() -> None:
+        serving = asyncio.create_task(server.serve())
+        while not server.started and not serving.done():
+            await asyncio.sleep(0.01)
+        if server.started:
+            where = server.servers[0].sockets[0].getsockname()
+            name = f"[{where[0]}]" if ":" in where[0] else where[0]
+            ready(f"http://{name}:{where[1]}")
+        await serving
+
+    runner = config.get_loop_factory() if hasattr(config, "get_loop_factory") else None
+    with asyncio.Runner(loop_factory=runner) as loop:
+        loop.run(main())

@@ -1,0 +1,191 @@
+"""Rows of a service that goes on with a model of a table: columns as they were decided on."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import SourceError
+from ..rows.labels import number_text
+from ..sources.base import Chunk, ReadOptions, suggestion
+from ..sources.json_rows import finite_float
+from ..sources.tables.decisions import ColumnDecision
+from ..sources.tables.table import Decisions
+from ..sources.tables.typed_table import cells_of
+from ..training.prepare import coded, columns_by_name
+from .mappings import Piece
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..sources.tables.layout import TableLayout
+    from ..training.plan import Plan
+    from .parts import Limits, Part
+
+ROOM = 10_000  # names that readers may meet in vain before they forget them
+
+
+class TableRows:
+    """Rows with the columns of a table. A row that is not as was decided is refused; new categories are features.
+
+    Parameters
+    ----------
+    plan : Plan
+        Target, weight and how missing values are read.
+    state : dict
+        How the source of the table numbered its features, and what it decided about columns.
+    limits : Limits
+        How many features there may be.
+    labels : list of str or None
+        The labels.
+    """
+
+    def __init__(self, plan: Plan, state: dict[str, Any], limits: Limits, labels: list[str] | None) -> None:
+        self.limits, self.given = limits, labels
+        self.labels: frozenset[str] | None = None
+        reading = plan.reading
+        self.target, self.weight = plan.target, reading.get("weight")
+        self.plain = "table" not in state
+        assert self.target is not None
+        features: list[str] | None
+        if self.plain:
+            features = list(state["names"])
+            kinds = dict.fromkeys(features, "number") | {self.target: "number" if labels is None else "category"}
+            kinds |= {self.weight: "number"} if self.weight else {}
+            self.decisions = Decisions({n: ColumnDecision(n, kind) for n, kind in kinds.items()}, ".", True)
+        else:
+            self.decisions = Decisions.from_state(state["table"])
+            features = reading.get("features")
+        missing = reading.get("missing", "error")
+        self.options = ReadOptions(
+            target=self.target, weight=self.weight, features=features, missing=missing,
+            labels=None if labels is not None else False, strict=False,
+        )  # fmt: skip
+        self.layout = self._layout(state)
+        self.kind = self.layout.kind
+        self.lock = threading.Lock()
+        self._reading: TableLayout | None = None
+
+    def _layout(self, state: dict[str, Any]) -> TableLayout:
+        layout = self.decisions.layout(list(self.decisions.columns), self.options, "rows", False)
+        if self.plain:
+            return layout
+        layout.restore(state)
+        layout.read_sums(state["sums"] or ["0x0p+0 0"] * len(layout.sums))
+        return layout
+
+    @property
+    def width(self) -> int:
+        """The number of features so far."""
+        return self.layout.width
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The features."""
+        return self.layout.names(self.width)
+
+    def state(self) -> dict[str, Any]:
+        """How the features are numbered, and what was decided about columns."""
+        if self.plain:
+            return {"names": list(self.names)}
+        told = {"table": self.decisions.to_state(), "sums": self.layout.write_sums()}
+        return self.layout.numbering(self.width) | told
+
+    def resolved_options(self) -> dict[str, Any]:
+        """Parameters of `open_source` to read files in the same way."""
+        return {"features": list(self.layout.encoders), "ignore": [], "categorical": [], "types": {}}
+
+    def encode(self, parts: Sequence[Part]) -> tuple[list[Piece], dict[int, ValueError]]:
+        """The rows of several requests, and why some requests are refused."""
+        pieces: list[Piece] = []
+        refused: dict[int, ValueError] = {}
+        for k, part in enumerate(parts):
+            mark = self.mark()
+            try:
+                X, y, weight = self._encode(self.layout, part.parse(self.limits))
+                if self.given is not None:
+                    coded(self.given, Chunk(X, y, weight, 0, {}, 0, lambda i: f"row {i}", str), y)
+                pieces.append(Piece(X, y, weight, [(k, 0, len(y))]))
+            except ValueError as error:
+                self.undo(mark)
+                refused[k] = error
+        return pieces, refused
+
+    def mark(self) -> tuple[int, list[str]]:
+        """How far it has got, for `undo`."""
+        return self.width, self.layout.write_sums()
+
+    def undo(self, mark: tuple[int, list[str]]) -> None:
+        """Forget the names that were added since."""
+        if self.plain:
+            return
+        width, sums = mark
+        told = {"table": self.decisions.to_state(), "sums": sums}
+        self.layout = self._layout(self.layout.numbering(width) | told)
+
+    def _encode(self, layout: TableLayout, parsed: Any, learn: bool = True) -> tuple[Any, np.ndarray, Any]:
+        used = [name for name in layout.columns if layout.encoder(name) is not None]
+        outcome = (self.target, self.weight)
+        table = self._table(parsed, used if learn else [name for name in used if name not in outcome])
+        n = table.num_rows
+        if not learn:
+            import pyarrow as pa
+
+            for name in outcome:
+                if name is not None:
+                    table = table.append_column(name, pa.array(np.zeros(n)))
+        cells = {name: cells_of(table.column(name).combine_chunks(), "rows", name) for name in used}
+        found = layout.encode(n, cells)
+        faults = {t: fault for t, fault in found.faults.items() if learn or fault[0] not in outcome}
+        for t, (column, reason) in sorted(faults.items()):
+            told = f"row {t}, column {column!r}: {reason}"
+            raise SourceError(told if self.decisions.complete else f"{told}, unlike all rows before")
+        if learn and (found.unlabelled or found.skipped):
+            raise SourceError("a row has no target" if found.unlabelled else "a value is missing")
+        if found.X.shape[0] < n:
+            raise SourceError("a value is missing")
+        return found.X, found.y if found.y is not None else np.zeros(n), found.weight
+
+    def _table(self, parsed: Any, used: list[str]) -> Any:
+        """The columns that are used, as an Arrow table; a column that nothing is known of is an error."""
+        import pyarrow as pa
+
+        known = self.decisions.columns
+        names = {name for row in parsed for name in row} if isinstance(parsed, list) else set(parsed.column_names)
+        for name in sorted(names - set(known) - {self.target, self.weight}):
+            raise SourceError(f"column {name!r} is not one that the model learnt from{suggestion(name, list(known))}")
+        if not isinstance(parsed, list):
+            n = parsed.num_rows
+            given = {name: parsed.column(name) for name in used if name in names}
+            return pa.table({name: given.get(name, pa.nulls(n)) for name in used})
+        return pa.table({name: column_of([row.get(name) for row in parsed], name) for name in used})
+
+    def look_up(self, parsed: Any, width: int) -> Any:
+        """Rows to predict, with the features below `width`."""
+        with self.lock:
+            layout = self._reading
+            if layout is None or layout.width > self.width + ROOM:
+                layout = self._reading = self._layout(self.state())
+                layout.frozen = True
+            layout.read_sums(self.layout.write_sums())
+            X, _, _ = self._encode(layout, parsed, learn=False)
+            if not hasattr(X, "tocsr"):
+                return X
+            names = self.layout.names(width)
+            return columns_by_name(X, layout.names(layout.width), {name: j for j, name in enumerate(names)}, width)
+
+
+def column_of(values: list[Any], name: str) -> Any:
+    """Values of one column; text where they are of several kinds."""
+    import pyarrow as pa
+
+    for t, value in enumerate(values):
+        if isinstance(value, (dict, list)):
+            raise SourceError(f"row {t}, column {name!r}: {type(value).__name__} is neither a number nor text")
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, OverflowError):
+        texts = [v if v is None or isinstance(v, str) else number_text(finite_float(name, v)) for v in values]
+        return pa.array(texts, pa.string())

@@ -1,0 +1,169 @@
+"""Feeding a file, or what comes through a pipe, to a service."""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from ..errors import SourceError
+from ..rows.labels import parse_float
+from .client import Client, lines_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+FORMS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json")
+IDLE = 0.5  # seconds between looks at a file that is followed
+
+
+def tail(
+    path: str,
+    client: Client,
+    *,
+    form: str | None = None,
+    batch: int = 1000,
+    follow: bool = False,
+    name: str | None = None,
+    notify: Callable[[str], None] = lambda _: None,
+) -> int:
+    """Send the rows of a file to a service, from the first that it does not have.
+
+    Parameters
+    ----------
+    path : str
+        A file of CSV, TSV or JSON lines; "-" is standard input, which begins with its first row each time.
+    client : Client
+        Where to.
+    form : {"csv", "tsv", "jsonl"} or None, default None
+        Its format; None goes by the name.
+    batch : int, default 1000
+        Rows in a request.
+    follow : bool, default False
+        Whether to wait for rows that are added to the file.
+    name : str or None, default None
+        What the service calls the stream; None is the absolute path.
+    notify : callable, default does nothing
+        Called with a line of text on how far it has got.
+
+    Returns
+    -------
+    int
+        How many rows were sent.
+    """
+    form = form or form_of(path)
+    source = None if path == "-" and name is None else name or os.path.abspath(path)
+    done = 0 if source is None else int(client.model()["sources"].get(source, 0))
+    if done:
+        notify(f"{done:,} rows of {source} are there already")
+    sent, at = 0, 0
+    for rows in batches(rows_of(path, form, follow), batch):
+        skip = max(0, min(len(rows), done - at))
+        at += len(rows)
+        if skip == len(rows):
+            continue
+        body = b"\n".join(rows[skip:])
+        start = at - len(rows) + skip
+        client.learn(body, source=source, start=start, predictions=False)
+        sent += len(rows) - skip
+    return sent
+
+
+def form_of(path: str) -> str:
+    """The format that the name of a file shows."""
+    end = os.path.splitext(path)[1].lower()
+    if end not in FORMS:
+        raise SourceError(f"{path}: the name does not show the format: --format csv, tsv or jsonl")
+    return "jsonl" if "json" in end or end == ".ndjson" else end[1:]
+
+
+def rows_of(path: str, form: str, follow: bool) -> Iterator[bytes | None]:
+    """The rows of a file as JSON; None where no more are there for now."""
+    lines = lines_of_file(path, follow)
+    if form == "jsonl":
+        for line in lines:
+            if line is None or line.strip():
+                yield None if line is None else line.strip()
+        return
+    given = Waiting(lines)
+    reader = csv.reader(given, delimiter="\t" if form == "tsv" else ",")
+    names: list[str] | None = None
+    for cells in reader:
+        if not cells:
+            if given.idle:
+                given.idle = False
+                yield None
+            continue
+        if names is None:
+            names = cells
+            continue
+        if len(cells) != len(names):
+            raise SourceError(f"{path}, line {reader.line_num}: {len(cells)} fields, {len(names)} expected")
+        yield lines_of([{name: value_of(cell) for name, cell in zip(names, cells, strict=True)}])
+
+
+class Waiting:
+    """Lines as text for the reader of CSV; an empty one where no more are there for now."""
+
+    def __init__(self, lines: Iterator[bytes | None]) -> None:
+        self.lines, self.idle = lines, False
+
+    def __iter__(self) -> Waiting:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self.lines)
+        if line is None:
+            self.idle = True
+            return ""
+        return line.decode("utf-8-sig")
+
+
+def value_of(cell: str) -> Any:
+    """A cell of CSV: a number where it reads as one, null where it is empty, otherwise text."""
+    text = cell.strip()
+    if not text:
+        return None
+    try:
+        value = parse_float(text)
+    except ValueError:
+        return text
+    return value if value - value == 0.0 else text
+
+
+def lines_of_file(path: str, follow: bool) -> Iterator[bytes | None]:
+    """Whole lines of a file; while it is followed None where there is no more for now, and no end."""
+    file = sys.stdin.buffer if path == "-" else open(path, "rb")  # noqa: SIM115
+    try:
+        rest = b""
+        while True:
+            line = file.readline()
+            if line.endswith(b"\n"):
+                yield rest + line
+                rest = b""
+            elif line:
+                rest += line
+            elif follow and path != "-":
+                yield None
+                time.sleep(IDLE)
+            else:
+                if rest:
+                    yield rest
+                return
+    finally:
+        file.close()
+
+
+def batches(rows: Iterator[bytes | None], size: int) -> Iterator[list[bytes]]:
+    """Rows in batches of a size; fewer where no more are there for now."""
+    held: list[bytes] = []
+    for row in rows:
+        if row is not None:
+            held.append(row)
+        if held and (row is None or len(held) == size):
+            yield held
+            held = []
+    if held:
+        yield held

@@ -1,0 +1,187 @@
+"""Two threads beside the event loop: one learns, one predicts; requests that wait are taken together."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .service import NOTHING_YET, ServiceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .parts import Part
+    from .service import Service
+
+GROUP_BYTES = 32 << 20  # of the bodies that are committed together
+PATIENCE = 0.002  # seconds at most that a commit waits for requests that are about to come
+
+
+@dataclass
+class Job:
+    """Something to do, and who waits for it."""
+
+    what: Any
+    loop: asyncio.AbstractEventLoop
+    waiter: asyncio.Future[Any]
+    began: float = field(default_factory=time.perf_counter)
+
+
+class Worker(threading.Thread):
+    """A thread that takes jobs in groups.
+
+    Parameters
+    ----------
+    name : str
+        What it does.
+    most : int
+        Jobs that may wait; further ones are refused.
+    """
+
+    def __init__(self, name: str, most: int) -> None:
+        super().__init__(name=name, daemon=True)
+        self.jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self.most = most
+        self.seconds: deque[float] = deque(maxlen=1024)  # how long the newest jobs took
+
+    async def do(self, what: Any) -> Any:
+        """Have something done, and return or raise what came of it."""
+        if self.jobs.qsize() >= self.most:
+            raise ServiceError(429, f"{self.most:,} requests wait already: try again soon")
+        loop = asyncio.get_running_loop()
+        job = Job(what, loop, loop.create_future())
+        self.jobs.put(job)
+        return await job.waiter
+
+    def stop(self) -> None:
+        """End the thread when all jobs before this call are done."""
+        self.jobs.put(None)
+        self.join()
+
+    def run(self) -> None:
+        """Take jobs until `stop`."""
+        while True:
+            first = self.jobs.get()
+            if first is None:
+                return
+            group, last = self.gather(first)
+            try:
+                found = self.answer([job.what for job in group])
+            except BaseException as error:  # a bug: it must neither end the thread nor leave anyone waiting
+                found = [error] * len(group)
+            now = time.perf_counter()
+            self.seconds.extend(now - job.began for job in group)
+            loops = {id(job.loop): job.loop for job in group}
+            for loop in loops.values():
+                mine = [(job.waiter, each) for job, each in zip(group, found, strict=True) if job.loop is loop]
+                try:
+                    loop.call_soon_threadsafe(settle, mine)
+                except RuntimeError:  # the loop has ended: nobody waits any more
+                    continue
+            if last:
+                return
+
+    def gather(self, first: Job) -> tuple[list[Job], bool]:
+        """The jobs that are done together, and whether they are the last."""
+        group = [first]
+        while not self.jobs.empty():
+            job = self.jobs.get()
+            if job is None:
+                return group, True
+            group.append(job)
+        return group, False
+
+    def answer(self, whats: Sequence[Any]) -> list[Any]:
+        """For each job its result, or an exception."""
+        raise NotImplementedError
+
+
+def settle(found: Sequence[tuple[asyncio.Future[Any], Any]]) -> None:
+    """Tell those who wait."""
+    for waiter, each in found:
+        if waiter.done():  # it was cancelled
+            continue
+        if isinstance(each, BaseException):
+            waiter.set_exception(each)
+        else:
+            waiter.set_result(each)
+
+
+class Learning(Worker):
+    """The one thread that writes: it commits the requests that wait, or calls functions between commits."""
+
+    def __init__(self, service: Service) -> None:
+        super().__init__("learn", service.limits.queue)
+        self.service = service
+        self.usual = 1  # requests that came together of late
+        self.commits: deque[int] = deque(maxlen=256)
+
+    def gather(self, first: Job) -> tuple[list[Job], bool]:
+        """Requests up to a size; it waits a moment for those whose answers were just sent: one sync serves them all."""
+        group, size, until = [first], body_size(first), time.perf_counter() + PATIENCE
+        while size < GROUP_BYTES:
+            left = until - time.perf_counter()
+            try:
+                waits = len(group) < self.usual and left > 0.0
+                job = self.jobs.get(timeout=left) if waits else self.jobs.get_nowait()
+            except queue.Empty:
+                break
+            if job is None:
+                return group, True
+            group.append(job)
+            size += body_size(job)
+        self.usual = max(len(group), (3 * self.usual) // 4)
+        return group, False
+
+    def answer(self, whats: Sequence[Part | Callable[[], Any]]) -> list[Any]:
+        """Commit parts together; call functions in between."""
+        out: list[Any] = []
+        group: list[Part] = []
+
+        def flush() -> None:
+            if group:
+                out.extend(self.service.commit(group))
+                self.commits.append(len(group))
+                group.clear()
+
+        for what in whats:
+            if callable(what):
+                flush()
+                try:
+                    out.append(what())
+                except ValueError as error:
+                    out.append(error)
+            else:
+                group.append(what)
+        flush()
+        if self.service.unpublished and self.jobs.empty():
+            self.service.publish(now=True)
+        return out
+
+
+def body_size(job: Job) -> int:
+    """The bytes that a job brings."""
+    return len(getattr(job.what, "body", b""))
+
+
+class Predicting(Worker):
+    """The thread that predicts, from the newest reader."""
+
+    def __init__(self, service: Service) -> None:
+        super().__init__("predict", 4 * service.limits.queue)
+        self.service = service
+
+    def answer(self, whats: Sequence[Any]) -> list[Any]:
+        """Predict the rows of several requests at once."""
+        reader = self.service.reader
+        if reader is None:
+            return [ServiceError(409, NOTHING_YET)] * len(whats)
+        out = []
+        for z in reader.margins_of(whats):
+            out.append(z if isinstance(z, ValueError) else reader.answers(z) | {"sequence": reader.sequence})
+        return out

@@ -1,0 +1,404 @@
+"""The service from outside: real processes on the loopback interface, well-behaved clients and others."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import http.client
+import json
+import resource
+import socket
+import time
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import hindsight
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+pytest.importorskip("httpx")
+
+from hindsight.serve.client import Client, RefusedError
+from hindsight.serve.rewind import rewind
+from hindsight.serve.service import Service
+from serving import Process
+
+FAST = ("--target", "y", "--learner", "widrow-hoff", "--eta", "0.1")
+JSON = {"content-type": "application/json"}
+
+
+def rows(n, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 3))
+    return [
+        {"a": float(r[0]), "b": float(r[1]), "c": f"k{k % 3}", "y": float(r.sum() + k % 3)} for k, r in enumerate(x)
+    ]
+
+
+def ask(process, method, path, body=b"", headers=None, timeout=20.0):
+    """One request by hand: status, headers and body."""
+    connection = http.client.HTTPConnection("127.0.0.1", process.port, timeout=timeout)
+    try:
+        connection.request(method, path, body, headers or {})
+        answer = connection.getresponse()
+        return answer.status, dict(answer.getheaders()), answer.read()
+    finally:
+        connection.close()
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    with Process(tmp_path_factory.mktemp("service") / "d", *FAST) as process:
+        with Client(process.url) as client:
+            client.learn(rows(50))
+        yield process
+        assert "Traceback" not in process.text()
+
+
+def test_a_row_is_predicted_learnt_and_there_after_a_restart(tmp_path):
+    with Process(tmp_path, *FAST) as process, Client(process.url) as client:
+        with pytest.raises(RefusedError, match="nothing was learnt yet"):
+            client.predict({"a": 1.0})
+        first = client.learn(rows(20))
+        assert first["sequence"] == 1 and len(first["predictions"]) == 20 and first["of"] == "squared error"
+        before = client.predict({"a": 1.0, "c": "k1"})
+        kept = client.predict({"a": 2.0}, keep=True)
+        process.kill()
+    with Process(tmp_path) as process, Client(process.url) as client:
+        assert client.predict({"a": 1.0, "c": "k1"}) == before
+        told = client.outcome({kept["ids"][0]: 3.5})
+        assert told["sequence"] == 21 and told["predictions"] == kept["predictions"]
+        assert client.model()["sequence"] == 21 and client.facts()["runs"][0]["rounds"] == 21
+        client.save(str(tmp_path / "model"))
+        assert np.allclose(
+            hindsight.load(tmp_path / "model").predict([{"a": 1.0}]), client.predict({"a": 1.0})["predictions"]
+        )
+        after = client.predict({"a": 1.0})
+        assert process.stop().count("\n") == 1
+    with Process(tmp_path) as process, Client(process.url) as client:
+        assert client.predict({"a": 1.0}) == after
+
+
+def test_the_same_key_counts_once(running):
+    with Client(running.url) as client:
+        one, two = client.learn(rows(3), key="once"), client.learn(rows(3), key="once")
+        assert two == one | {"repeated": True}
+        with pytest.raises(RefusedError, match="used for another request"):
+            client.learn(rows(4), key="once")
+
+
+def test_json_lines_and_arrow_are_the_same(tmp_path):
+    import pyarrow as pa
+
+    data = rows(400)
+    answers = []
+    for k, body in enumerate(
+        (data, "\n".join(map(json.dumps, data)).encode(), pa.table({n: [r[n] for r in data] for n in data[0]}))
+    ):
+        with Process(tmp_path / str(k), *FAST) as process, Client(process.url) as client:
+            answers.append((client.learn(body), client.predict(body if k == 2 else data[:9])["predictions"][:9]))
+    assert answers[0] == answers[1] == answers[2]
+
+
+def test_an_arrow_answer(running):
+    import pyarrow as pa
+
+    with Client(running.url) as client:
+        wanted = client.predict(rows(5))["predictions"]
+    status, headers, body = ask(
+        running,
+        "POST",
+        "/predict",
+        json.dumps(rows(5)).encode(),
+        JSON | {"accept": "application/vnd.apache.arrow.stream"},
+    )
+    assert status == 200 and int(headers["x-hindsight-sequence"]) >= 50
+    assert pa.ipc.open_stream(body).read_all()["prediction"].to_pylist() == wanted
+
+
+def test_pages(running):
+    for path in (
+        "/",
+        "/docs",
+        "/openapi.json",
+        "/model",
+        "/facts",
+        "/certificate",
+        "/certificate?text=1",
+        "/metrics",
+        "/health",
+    ):
+        status, headers, body = ask(running, "GET", path)
+        assert status == 200 and body, path
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff" and "set-cookie" not in headers
+        assert "access-control-allow-origin" not in headers
+    page = ask(running, "GET", "/")[2].decode()
+    assert (
+        "rows learnt" in page
+        and "best constant so far" in page
+        and "http://" not in page.replace("http://www.w3.org", "")
+    )
+    metrics = ask(running, "GET", "/metrics")[2].decode()
+    assert "hindsight_rows_total" in metrics and 'path="/learn"' in metrics
+    told = json.loads(ask(running, "GET", "/certificate")[2])
+    assert told["verdict"] == "HOLDS" and "in hindsight" in told["claims"][-1]
+
+
+def test_events(running):
+    with Client(running.url) as client:
+        events = client.events()
+        first, second = next(events), next(events)
+        assert first["settled"] and second["sequence"] >= first["sequence"] >= 50
+        events.close()
+
+
+def test_what_is_refused(running):
+    cases = [
+        ("POST", "/learn", b"{", JSON, 422),
+        ("POST", "/learn", b'{"a": NaN, "y": 1}', JSON, 422),
+        ("POST", "/learn", b'{"a": 1}', JSON, 422),
+        ("POST", "/learn", b'{"a": 1, "y": "word"}', JSON, 422),
+        ("POST", "/learn", b'{"a": {"b": 1}, "y": 1}', JSON, 422),
+        ("POST", "/learn", b"[]", JSON, 422),
+        ("POST", "/learn", b"", JSON, 422),
+        ("POST", "/learn", b"a=1", {"content-type": "text/plain"}, 415),
+        ("POST", "/learn", b"junk", {"content-type": "application/vnd.apache.arrow.stream"}, 422),
+        ("POST", "/learn", b'{"a":1,"y":1}', JSON | {"idempotency-key": "x" * 300}, 422),
+        ("POST", "/learn?source=s&start=x", b'{"a":1,"y":1}', JSON, 422),
+        ("POST", "/learn?source=s&start=9", b'{"a":1,"y":1}', JSON, 409),
+        ("POST", "/predict?keep=7", b'{"a":1}', JSON, 422),
+        ("POST", "/predict", b'{"a":[1]}', JSON, 422),
+        ("POST", "/outcome", b'{"id": 999, "target": 1}', JSON, 404),
+        ("POST", "/outcome", b'{"id": "x", "target": 1}', JSON, 422),
+        ("POST", "/outcome", b'{"id": 1}', JSON, 422),
+        ("GET", "/learn", b"", {}, 405),
+        ("GET", "/../../etc/passwd", b"", {}, 404),
+        ("GET", "/health", b"", {"host": "evil.example"}, 421),
+        ("GET", "/health", b"", {"host": "127.0.0.1.evil.example"}, 421),
+        ("POST", "/learn", b'{"a":1,"y":1}', JSON | {"origin": "http://evil.example"}, 403),
+        ("POST", "/learn", b'{"a":1,"y":1}', JSON | {"sec-fetch-site": "cross-site"}, 403),
+    ]
+    before = json.loads(ask(running, "GET", "/model")[2])
+    for method, path, body, headers, status in cases:
+        found, _, text = ask(running, method, path, body, headers)
+        assert found == status, (path, body, headers, found, text)
+        assert list(json.loads(text)) == ["error"] and b"\n" not in text
+    after = json.loads(ask(running, "GET", "/model")[2])
+    assert after["sequence"] == before["sequence"] and after["features"] == before["features"]
+
+
+def test_a_token(tmp_path):
+    secret = tmp_path / "token"
+    secret.write_text("0123456789abcdef-secret\n")
+    with Process(tmp_path / "d", *FAST, "--token", str(secret)) as process:
+        for headers, status in (
+            ({}, 401),
+            ({"authorization": "Bearer wrong"}, 401),
+            ({"authorization": "Basic !!"}, 401),
+            ({"authorization": "Bearer 0123456789abcdef-secret"}, 200),
+            ({"authorization": "Basic OjAxMjM0NTY3ODlhYmNkZWYtc2VjcmV0"}, 200),
+        ):
+            assert ask(process, "GET", "/model", headers=headers)[0] == status
+        assert ask(process, "GET", "/health")[0] == 200
+        with Client(process.url, token="0123456789abcdef-secret") as client:
+            assert client.learn(rows(2))["rows"] == 2
+
+
+def test_another_host_needs_a_token(tmp_path):
+    with pytest.raises(RuntimeError, match=r"name a file with a token"):
+        Process(tmp_path, *FAST, "--host", "0.0.0.0")
+
+
+def test_one_process_per_folder(tmp_path):
+    with Process(tmp_path, *FAST), pytest.raises(RuntimeError, match="another process serves"):
+        Process(tmp_path)
+
+
+def test_a_full_disk(tmp_path):
+    """A limit on the size of files stands for the disk: the log cannot grow beyond it."""
+    with Process(tmp_path, *FAST) as process, Client(process.url, tries=1) as client:
+        client.learn(rows(20))
+        resource.prlimit(process.process.pid, resource.RLIMIT_FSIZE, (8192, 8192))
+        refused = 0
+        for k in range(40):
+            try:
+                client.learn(rows(5, k))
+            except RefusedError as error:
+                refused += error.status == 507 and "disk is full" in str(error)
+        assert 0 < refused < 40
+        sequence = client.model()["sequence"]
+        assert client.predict({"a": 1.0})["predictions"]
+        process.kill()
+    with Process(tmp_path) as process, Client(process.url) as client:
+        assert client.model()["sequence"] == sequence == 20 + 5 * (40 - refused)
+        assert client.learn(rows(1))["sequence"] == sequence + 1
+
+
+def test_many_clients_at_once(tmp_path):
+    with Process(tmp_path, *FAST) as process:
+        with Client(process.url) as client:
+            client.learn(rows(5))
+
+        def work(k):
+            with Client(process.url) as client:
+                found = [client.learn(rows(2, 100 * k + i))["sequence"] for i in range(5)]
+                client.predict(rows(1))
+                return found
+
+        with concurrent.futures.ThreadPoolExecutor(64) as pool:
+            found = [n for each in pool.map(work, range(64)) for n in each]
+        assert sorted(found) == list(range(6, 6 + 2 * 320, 2))
+
+
+def test_hostile_clients_do_not_stop_others(running):
+    idle = [socket.create_connection(("127.0.0.1", running.port)) for _ in range(50)]
+    learn = b"POST /learn HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    for each in idle[:25]:
+        each.sendall(learn[:-10])
+    for each in idle[25:40]:
+        each.sendall(learn + b"Content-Length: 500\r\n\r\n{")
+    huge = socket.create_connection(("127.0.0.1", running.port))
+    huge.sendall(learn + b"Content-Length: 1073741824\r\n\r\n")
+    assert b"413" in huge.recv(4096)[:20]
+    chunked = socket.create_connection(("127.0.0.1", running.port))
+    chunked.sendall(learn + b"Transfer-Encoding: chunked\r\n\r\n")
+    headers = socket.create_connection(("127.0.0.1", running.port))
+    with suppress(OSError):  # it is closed while we write
+        headers.sendall(b"GET / HTTP/1.1\r\n" + (b"X-A: " + b"a" * 4000 + b"\r\n") * 40)
+    headers.settimeout(5.0)
+    with suppress(ConnectionError):
+        assert headers.recv(100)[:12] in (b"HTTP/1.1 400", b"")
+    for body in (b"\x00" * 1000, b"[" * 60000, json.dumps({f"f{j}": 1 for j in range(20000)} | {"y": 1}).encode()):
+        assert ask(running, "POST", "/learn", body, JSON)[0] == 422
+    many = json.dumps([{f"g{i}_{j}": 1 for j in range(9000)} | {"y": 1} for i in range(112)]).encode()
+    status, _, text = ask(running, "POST", "/learn", many, JSON, timeout=60.0)
+    assert status == 422 and b"features" in text
+    began = time.perf_counter()
+    with Client(running.url, tries=1) as client:
+        client.learn(rows(1))
+        client.predict(rows(1))
+    assert time.perf_counter() - began < 2.0
+    for each in (*idle, huge, chunked, headers):
+        each.close()
+
+
+plain = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=4))
+values = st.recursive(
+    plain, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner, max_size=2)
+)
+row = st.dictionaries(
+    st.sampled_from(["a", "b", "c", "y", "id", "target", ""]) | st.text(max_size=3), values, max_size=5
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from(
+        ["/learn", "/predict", "/predict?keep=1", "/outcome", "/learn?predictions=0", "/learn?source=s&start=0"]
+    ),
+    st.one_of(row, st.lists(row, max_size=3), values),
+    st.sampled_from(["application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream"]),
+)
+def test_no_request_is_a_bug(running, path, body, kind):
+    status, _, text = ask(running, "POST", path, json.dumps(body).encode(), {"content-type": kind})
+    assert status < 500 and status != 499, (status, text)
+    told = json.loads(text)
+    assert "error" in told or status == 200
+
+
+def test_the_openapi_document_says_what_there_is(running):
+    told = json.loads(ask(running, "GET", "/openapi.json")[2])
+    assert told["openapi"].startswith("3.1")
+    for path, methods in told["paths"].items():
+        for method, each in methods.items():
+            if path == "/events":
+                continue
+            status = ask(running, method.upper(), path, b"{}", JSON if method == "post" else {})[0]
+            assert str(status) in each["responses"], (path, status)
+
+
+def test_tail_goes_on_where_it_stopped(tmp_path):
+    from hindsight.serve.tail import tail
+
+    data = rows(30)
+    path = tmp_path / "rows.csv"
+    lines = [",".join(data[0]), *(",".join(str(v) for v in each.values()) for each in data)]
+    path.write_text("\n".join(lines[:21]) + "\n")
+    with Process(tmp_path / "d", *FAST) as process, Client(process.url) as client:
+        assert tail(str(path), client, batch=7) == 20
+        assert tail(str(path), client, batch=7) == 0
+        path.write_text("\n".join(lines) + "\n")
+        process.kill()
+    with Process(tmp_path / "d") as process, Client(process.url) as client:
+        assert tail(str(path), client, batch=4) == 10
+        assert client.model()["sequence"] == 30
+        said = client.predict(data[0])
+    with Process(tmp_path / "e", *FAST) as process, Client(process.url) as client:
+        client.learn(data)
+        assert client.predict(data[0])["predictions"] == said["predictions"]
+
+
+def test_the_rows_of_a_log_make_the_same_model(tmp_path):
+    from hindsight.serve.rewind import rows_of
+
+    data = rows(30)
+    with Process(tmp_path / "d", *FAST, "--keep-log") as process, Client(process.url) as client:
+        client.learn(data[:10])
+        kept = client.predict(data[10] | {"y": 0.0}, keep=True)["ids"][0]
+        client.learn("\n".join(map(json.dumps, data[11:])).encode())
+        client.outcome({kept: data[10]["y"]})
+        assert list(map(json.loads, rows_of(str(tmp_path / "d")))) == [*data[:10], *data[11:], data[10]]
+        assert [json.loads(line) for line in rows_of(str(tmp_path / "d"), 30)] == [data[10]]
+        model = hindsight.learn(
+            [json.loads(line) for line in rows_of(str(tmp_path / "d"))], "y", learner="widrow-hoff", eta=0.1
+        )
+        assert model.predict(data).tolist() == client.predict(data)["predictions"]
+
+
+def test_rewind(tmp_path):
+    folder = tmp_path / "d"
+    service = Service(str(folder), hindsight_plan(), keep_log=True)
+    from hindsight.serve.parts import Part
+
+    def learn(data):
+        return Part("learn", "json", json.dumps(data).encode())
+
+    data, weights = rows(60), {}
+    for k in range(0, 60, 6):
+        service.commit([learn(data[k : k + 3]), learn(data[k + 3 : k + 6])])
+        weights[service.sequence] = service.live.state.runs[0][0].weights.copy()
+        if k == 30:
+            service.snapshot()
+    service.close()
+    with pytest.raises(ValueError, match="it has 60 rows"):
+        rewind(str(folder), 61)
+    for to in (60, 48, 37, 36, 30, 2):
+        told = rewind(str(folder), to)
+        service = Service(str(folder))
+        assert service.sequence == to and told["aside"].startswith(str(folder))
+        if to in weights:
+            assert (service.live.state.runs[0][0].weights == weights[to]).all()
+        service.close()
+    service = Service(str(folder))
+    assert service.commit([learn(data[:1])])[0]["sequence"] == 3
+    service.close()
+    with pytest.raises(ValueError, match="there is no service"):
+        rewind(str(tmp_path), 0)
+    short = Service(str(tmp_path / "short"), hindsight_plan())
+    for k in range(3):
+        short.commit([learn(data[k : k + 1])])
+        short.snapshot()
+    short.close()
+    with pytest.raises(ValueError, match="it reaches back to row 2 at the earliest"):
+        rewind(str(tmp_path / "short"), 1)
+    assert rewind(str(tmp_path / "short"), 2)["dropped"] == 1
+
+
+def hindsight_plan():
+    from hindsight.serve.planning import service_plan
+
+    return service_plan("y", "widrow-hoff", eta=0.1)
