@@ -16,7 +16,7 @@ from ..rows.labels import label_number, number_text
 from ..sources.base import Chunk, ReadOptions
 from ..training.evaluation import probabilities
 from ..training.going_on import plan_after, state_after
-from ..training.plan import Plan, default_loss
+from ..training.plan import Plan, leaves_loss
 from ..training.prepare import check_labels, check_preparation, coded, in_order, labels_in
 from ..training.session import play_chunk
 from ..training.state import TrainingState
@@ -351,7 +351,7 @@ def rows_of_state(plan: Plan, state: dict[str, Any] | None, limits: Limits, labe
 
 def settled(plan: Plan, y: np.ndarray) -> Plan:
     """The plan with a loss for each learner whose loss is "auto", from the first targets."""
-    unsaid = [k for k, (name, options) in enumerate(plan.learners) if options.get("loss", default_loss(name)) == "auto"]
+    unsaid = [k for k, (name, options) in enumerate(plan.learners) if leaves_loss(name, options)]
     if not unsaid:
         return plan
     loss = "logistic" if plan.labels is not None or labels_or_numbers(y) else "square"
