@@ -18,7 +18,7 @@ SMALLER = {
 SAYS = {
     "additive_multiplicative": "3 of n features matter",
     "echo": "times faster than real time",
-    "from_peers": "HOLDS: descent on a convex loss",
+    "from_peers": ": descent on a convex loss",
     "online_to_batch": "the mean of the weights",
     "risk": "of 4",
 }

@@ -23,7 +23,7 @@ from conftest import (
 )
 from hindsight import kernels
 from hindsight.errors import RowError
-from hindsight.kernels.rows import CSR, Dense, Strided
+from hindsight.kernels.rows import CSR, Dense, Spaced
 from hindsight.online import learners
 from hindsight.online import run as running
 from hindsight.online.run import Run, check_start, play
@@ -39,7 +39,7 @@ def test_rows_are_not_copied(kind):
     assert rows_of(X, 1.0).values is X
     assert isinstance(rows_of(X, 1.0), Dense)
     view = X[::2]
-    assert isinstance(rows_of(view, 1.0), Strided)
+    assert isinstance(rows_of(view, 1.0), Spaced)
     assert rows_of(view, 1.0).values is view
     sparse = sp.csr_matrix(X)
     rows = rows_of(sparse, 1.0)

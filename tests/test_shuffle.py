@@ -98,7 +98,7 @@ def test_a_row_is_told_by_its_line_in_the_file(tmp_path):
 
 def test_bad_rows_are_rejected_once(tmp_path):
     rows, rejects = tmp_path / "rows.csv", tmp_path / "rejects.csv"
-    rows.write_text("x,y\n" + "".join(f"{k},{k % 2}\n" for k in range(60)) + "1\n2,1,3\n")
+    rows.write_text("x,y\n" + "".join(f"{k},{k % 2}\n" for k in range(60)) + "1,2,3\n2,1,3\n")
     code, out, err = run("learn", rows, "--target", "y", "--shuffle", "--rejects", rejects)
     assert code == 0 and "60 rows" in out and "2 rejected" in out, (out, err)
     assert len(rejects.read_text().splitlines()) == 3

@@ -360,8 +360,8 @@ def test_a_bound_on_mistakes_is_at_most_the_number_of_rounds(learner, u):
     X = rng.normal(size=(40, 2))
     found = certificate(learner, X, rng.choice([-1.0, 1.0], 40), u=np.array(u))
     assert found.verdict is Verdict.HOLDS
-    assert found.bound == 40.0
-    assert any("trivial" in note for note in found.notes)
+    assert found.bound <= 40.0
+    assert any("trivial" in note for note in found.notes) == (found.bound == 40.0)
     assert all(p.bound <= p.rounds for p in found.path)
 
 
@@ -373,7 +373,9 @@ def test_the_best_rate_is_said_with_what_this_rate_brought():
     X = rng.normal(size=(60, 3))
     y = X @ [0.5, -0.2, 0.1] + 0.1 * rng.normal(size=60)
     sign = np.where(X[:, 0] > 0.0, 1.0, -1.0)
-    assert "for this u η = " in str(certificate(L.widrow_hoff(0.01, "explicit"), X, y))
+    assert "for this u with these norms at their largest η = " in str(
+        certificate(L.widrow_hoff(0.01, "explicit"), X, y)
+    )
     assert "for this u with these gradients η = " in str(certificate(L.descent("absolute"), X, y))
     assert "for this u with these mistakes η = " in str(certificate(L.winnow(0.1), X / 4.0, sign))
 

@@ -57,7 +57,7 @@ def plot_regret(certificate: Certificate | Certificates) -> Any:
     >>> X, y = np.eye(4), np.arange(4.0)
     >>> chart = plot_regret(WidrowHoffRegressor().fit(X, y).certify(X, y))
     >>> chart.to_dict()["title"]["text"]
-    'HOLDS: implicit Widrow-Hoff'
+    'HOLDS: implicit Widrow-Hoff, as met'
     """
     return styled(panels(certificate, regret_panel))
 

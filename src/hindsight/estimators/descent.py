@@ -34,9 +34,11 @@ class DescentRegressor(OnlineRegressor):
         Whether the slope of the loss is taken at the old weights or at the new ones.
     radius : float, default=1.0
         Sum of the weights on the simplex, or L1 norm of the signed ones.
-    l1, l2 : float, default=0.0
-        The penalty l1 |w|_1 + l2/2 |w|^2 of each round, in the Euclidean geometry: steps are then proximal, on loss and
-        penalty, and l1 makes weights exactly 0. The intercept is not penalised.
+    l1 : float, default=0.0
+        The penalty l1 |w|_1 of each round, in the Euclidean geometry: steps are then proximal, on loss and penalty, and
+        make weights exactly 0. The intercept is not penalised.
+    l2 : float, default=0.0
+        The penalty l2/2 |w|^2 of each round, likewise.
     quantile : float, default=None
         Of the loss "quantile" which to predict, between 0 and 1; None is 0.5.
     delta : float, default=None
@@ -150,9 +152,11 @@ class DescentClassifier(LogisticProbabilityMixin, OnlineClassifier):
         Whether the slope of the loss is taken at the old weights or at the new ones.
     radius : float, default=1.0
         Sum of the weights on the simplex, or L1 norm of the signed ones.
-    l1, l2 : float, default=0.0
-        The penalty l1 |w|_1 + l2/2 |w|^2 of each round, in the Euclidean geometry: steps are then proximal, on loss and
-        penalty, and l1 makes weights exactly 0. The intercept is not penalised.
+    l1 : float, default=0.0
+        The penalty l1 |w|_1 of each round, in the Euclidean geometry: steps are then proximal, on loss and penalty, and
+        make weights exactly 0. The intercept is not penalised.
+    l2 : float, default=0.0
+        The penalty l2/2 |w|^2 of each round, likewise.
     class_weight : {"balanced"} or dict, default=None
         Weights of classes, which multiply those of their rows: "balanced" for n/(K n_k), of all rows in `fit`, and of
         the rows so far where they come later or one by one; or a dict, 1 for classes that it has not.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,7 +54,7 @@ class MappingRows:
 
     def __init__(self, options: ReadOptions, limits: Limits, grows: bool = True) -> None:
         self.options, self.limits, self.grows = options, limits, grows
-        self.builder = MappingBuilder(options)
+        self.builder = MappingBuilder(replace(options, strict=True))  # a row without a target is refused
         self.labels: frozenset[str] | None = None
 
     @property

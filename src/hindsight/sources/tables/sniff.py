@@ -97,7 +97,7 @@ def sniff_encoding(head: bytes) -> str:
         return "utf-16-le" if some[1::2].count(0) > some[::2].count(0) else "utf-16-be"
     for name in ("utf-8", "cp1252"):
         try:
-            codecs.getincrementaldecoder(name)().decode(head)
+            codecs.getincrementaldecoder(name)().decode(head, final=len(head) < HEAD)
         except UnicodeDecodeError:
             continue
         return name
