@@ -34,6 +34,9 @@ def assemble(keep: Path | None = None) -> None:
     for name in ("CHANGELOG.md", "CONTRIBUTING.md"):
         text = (ROOT / name).read_text(encoding="utf-8")
         (BUILD / name.lower()).write_text(text.replace("](docs/", "]("), encoding="utf-8")
+        for page in BUILD.rglob("*.md"):
+            text = page.read_text(encoding="utf-8")
+            page.write_text(text.replace(f"](../{name})", f"]({name.lower()})"), encoding="utf-8")
     fill("commands.md", "commands", reference.commands())
     fill("api.md", "api", reference.api_index())
     (BUILD / "api").mkdir()

@@ -17,6 +17,8 @@ import re
 import shlex
 import subprocess
 import sys
+import types
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,7 +35,8 @@ def has_code(page: Path) -> bool:
 
 def with_outputs(page: Path, folder: Path) -> str:
     """The text of a page, each of its blocks followed by what it printed; they run in a folder."""
-    names: dict[str, Any] = {"__name__": "__page__"}
+    module = types.ModuleType("page")
+    names = vars(module)
 
     def run(match: re.Match[str]) -> str:
         kind, code = match.groups()
@@ -46,13 +49,15 @@ def with_outputs(page: Path, folder: Path) -> str:
             error.add_note(f"in the block of {page.relative_to(ROOT)}, line {line}")
             raise
 
-    with inside(folder):
+    with inside(folder), as_module(module):
         return BLOCK.sub(run, page.read_text(encoding="utf-8"))
 
 
 def python(code: str, names: dict[str, Any]) -> str:
-    """What a block of Python prints."""
-    with contextlib.redirect_stdout(io.StringIO()) as out:
+    """What a block of Python prints, warnings included."""
+    with contextlib.redirect_stdout(io.StringIO()) as out, warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda message, category, *_: print(f"{category.__name__}: {message}")
         exec(compile(code, "<page>", "exec"), names)
     return out.getvalue()
 
@@ -75,6 +80,16 @@ def shell(line: str, folder: Path) -> str:
 def fenced(text: str) -> str:
     """A block of text, or nothing."""
     return f"\n```text\n{text.rstrip()}\n```\n" if text.strip() else ""
+
+
+@contextlib.contextmanager
+def as_module(module: types.ModuleType) -> Iterator[None]:
+    """Let classes of a page be found in it, as those of a file would be."""
+    sys.modules[module.__name__] = module
+    try:
+        yield
+    finally:
+        del sys.modules[module.__name__]
 
 
 @contextlib.contextmanager

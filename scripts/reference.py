@@ -15,6 +15,7 @@ GROUPS = {  # pages of the API: title, and what of the package they hold, by the
     "density": ("Densities", ("density",)),
     "echo": ("Echo", ("echo",)),
 }
+WORDS = {"<str>": "text", "<int>": "integer", "<float>": "number"}
 
 
 def commands() -> str:
@@ -55,7 +56,7 @@ def row(parameter: Any, context: Any, option: bool) -> str:
     """A line of a table: names, what it takes, what it does."""
     if option:
         names = ", ".join(f"`{name}`" for name in [*parameter.opts, *parameter.secondary_opts])
-        takes = "" if parameter.is_flag else parameter.make_metavar(context)
+        takes = "" if parameter.is_flag else WORDS.get(parameter.make_metavar(context), parameter.make_metavar(context))
     else:
         names, takes = f"`{parameter.make_metavar(context)}`", ""
     told = (getattr(parameter, "help", None) or "").strip()
