@@ -38,8 +38,7 @@ def assemble(keep: Path | None = None) -> None:
             text = page.read_text(encoding="utf-8")
             page.write_text(text.replace(f"](../{name})", f"]({name.lower()})"), encoding="utf-8")
     fill("commands.md", "commands", reference.commands())
-    fill("api.md", "api", reference.api_index())
-    (BUILD / "api").mkdir()
+    fill("api/index.md", "api", reference.api_index())
     for name, text in reference.api().items():
         (BUILD / "api" / f"{name}.md").write_text(text, encoding="utf-8")
 

@@ -103,5 +103,5 @@ def api_index() -> str:
     lines = ["| page | |", "|---|---|"]
     for page, text in api().items():
         held = ", ".join(f"`{line[4:].removeprefix('hindsight.')}`" for line in text.splitlines() if line.startswith(":::"))
-        lines.append(f"| [{GROUPS[page][0]}](api/{page}.md) | {held} |")
+        lines.append(f"| [{GROUPS[page][0]}]({page}.md) | {held} |")
     return "\n".join(lines)
