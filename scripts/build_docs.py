@@ -1,27 +1,24 @@
 """Build the documentation site in build/site: ``make docs``, or ``python scripts/build_docs.py``.
 
 Pages are assembled in build/docs, with the outputs of their code and with the parts that are written from the package,
-and Zensical makes the site of them. Formulas become MathML, which browsers draw themselves: the site loads nothing from
-elsewhere. With ``--pictures`` the pictures that pages draw are also written to docs/pictures, made small.
+and Zensical makes the site of them; formulas become pictures within the page. The site loads nothing from elsewhere. With ``--pictures`` the pictures that pages draw are also written to docs/pictures, made small.
 """
 
 from __future__ import annotations
 
 import argparse
-import html
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import formulas
 import reference
 from pages import DOCS, ROOT, has_code, with_outputs
 
 BUILD = ROOT / "build" / "docs"
 SITE = ROOT / "build" / "site"
-FORMULA = re.compile(r'<(span|div) class="arithmatex">\s*(?:\\\(|\\\[)(.*?)(?:\\\)|\\\])\s*</\1>', re.DOTALL)
 
 
 def assemble(keep: Path | None = None) -> None:
@@ -63,19 +60,6 @@ def fill(page: str, mark: str, text: str) -> None:
     (BUILD / page).write_text(whole.replace(wanted, text), encoding="utf-8")
 
 
-def formulas() -> None:
-    """Turn formulas of the built pages into MathML."""
-    from latex2mathml.converter import convert
-
-    def drawn(match: re.Match[str]) -> str:
-        return convert(html.unescape(match[2]), display="block" if match[1] == "div" else "inline")
-
-    for page in SITE.rglob("*.html"):
-        text = page.read_text(encoding="utf-8")
-        if "arithmatex" in text:
-            page.write_text(FORMULA.sub(drawn, text), encoding="utf-8")
-
-
 def main() -> None:
     """Assemble, build, and say where the site is."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -88,7 +72,8 @@ def main() -> None:
             subprocess.run(small, cwd=ROOT, check=True)
     zensical = Path(sys.executable).with_name("zensical")
     subprocess.run([str(zensical), "build", "--clean", "--strict"], cwd=ROOT, check=True)
-    formulas()
+    for page in SITE.rglob("*.html"):
+        formulas.draw(page)
     print(f"the site: {SITE / 'index.html'}")
 
 
