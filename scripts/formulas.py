@@ -34,9 +34,13 @@ def picture(latex: str, block: bool, glyphs: dict[str, str]) -> str:
     for name, shape in SYMBOL.findall(drawn):
         names[name] = glyphs.setdefault(shape, f"glyph{len(glyphs)}")
     drawn = SYMBOL.sub("", drawn)
-    drawn = re.sub(r'href="#([^"]+)"', lambda match: f'href="#{names[match[1]]}"', drawn).replace('"black"', '"currentColor"')
+    drawn = re.sub(r'href="#([^"]+)"', lambda match: f'href="#{names[match[1]]}"', drawn).replace(
+        '"black"', '"currentColor"'
+    )
     left, top, width, height = map(float, HEAD.match(drawn).groups())
-    style = f"width: {width / SIZE:.3f}em; height: {height / SIZE:.3f}em; vertical-align: {-(top + height) / SIZE:.3f}em"
+    style = (
+        f"width: {width / SIZE:.3f}em; height: {height / SIZE:.3f}em; vertical-align: {-(top + height) / SIZE:.3f}em"
+    )
     label = html.escape(latex, quote=True)
     head = f'<svg role="img" aria-label="{label}" style="{style}" viewBox="{left} {top} {width} {height}">'
     drawn = HEAD.sub(lambda _: head, drawn)

@@ -66,7 +66,7 @@ def shell(line: str, folder: Path) -> str:
     """A line of a console and what it prints; a line that is no command is left as it is."""
     if not line.startswith("$ "):
         return f"{line}\n"
-    ours = f"hindsight() {{ {shlex.quote(sys.executable)} -m hindsight \"$@\"; }}; set -o pipefail; {line[2:]}"
+    ours = f'hindsight() {{ {shlex.quote(sys.executable)} -m hindsight "$@"; }}; set -o pipefail; {line[2:]}'
     environment = os.environ | {"COLUMNS": "110", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
     done = subprocess.run(
         ["bash", "-c", ours], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=folder, env=environment,
@@ -96,7 +96,9 @@ def as_module(module: types.ModuleType) -> Iterator[None]:
 def inside(folder: Path) -> Iterator[None]:
     """Be in a folder for a while; the package is found wherever that is."""
     before, path = Path.cwd(), os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(os.path.abspath(entry) for entry in (path or "").split(os.pathsep) if entry)
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        os.path.abspath(entry) for entry in (path or "").split(os.pathsep) if entry
+    )
     os.chdir(folder)
     try:
         yield

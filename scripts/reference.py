@@ -36,7 +36,14 @@ def section(name: str, command: Any, level: int) -> str:
     import click
 
     context = click.Context(command, info_name=name)
-    lines = [f"{'#' * level} {name}", "", "```text", " ".join([name, *command.collect_usage_pieces(context)]), "```", ""]
+    lines = [
+        f"{'#' * level} {name}",
+        "",
+        "```text",
+        " ".join([name, *command.collect_usage_pieces(context)]),
+        "```",
+        "",
+    ]
     lines += [*(line.strip() for line in (command.help or "").splitlines()), ""]
     if command.epilog:
         lines += [command.epilog, ""]
@@ -102,6 +109,8 @@ def api_index() -> str:
     """Links to the pages of the API, with what each holds."""
     lines = ["| page | |", "|---|---|"]
     for page, text in api().items():
-        held = ", ".join(f"`{line[4:].removeprefix('hindsight.')}`" for line in text.splitlines() if line.startswith(":::"))
+        held = ", ".join(
+            f"`{line[4:].removeprefix('hindsight.')}`" for line in text.splitlines() if line.startswith(":::")
+        )
         lines.append(f"| [{GROUPS[page][0]}]({page}.md) | {held} |")
     return "\n".join(lines)
