@@ -1,7 +1,8 @@
 """Build the documentation site in build/site: ``make docs``, or ``python scripts/build_docs.py``.
 
 Pages are assembled in build/docs, with the outputs of their code and with the parts that are written from the package,
-and Zensical makes the site of them; formulas become pictures within the page. The site loads nothing from elsewhere. With ``--pictures`` the pictures that pages draw are also written to docs/pictures, made small.
+and Zensical makes the site of them; formulas become pictures within the page. The site loads nothing from elsewhere.
+With ``--pictures`` the pictures that pages draw are also written to docs/pictures, made small.
 """
 
 from __future__ import annotations

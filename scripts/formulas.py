@@ -8,7 +8,7 @@ from pathlib import Path
 
 SIZE = 16.0  # pixels per em
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\s*(?:\\\(|\\\[)(.*?)(?:\\\)|\\\])\s*</\1>', re.DOTALL)
-SYMBOL = re.compile(r'<symbol id="([^"]+)"(.*?</symbol>)', re.DOTALL)
+SYMBOL = re.compile(r'<symbol id="([^"]+)"([^>]*/>|.*?</symbol>)', re.DOTALL)
 HEAD = re.compile(r'<svg [^>]*viewBox="(\S+) (\S+) (\S+) (\S+)">')
 
 

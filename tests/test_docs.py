@@ -89,7 +89,7 @@ def test_code_that_fails_names_its_page_and_line(tmp_path):
         read_text = staticmethod(lambda encoding: "# Page\n\n```console\n$ hindsight learn nothing.csv\n```\n")
         relative_to = (ROOT / "docs" / "page.md").relative_to
 
-    with pytest.raises(RuntimeError, match="nothing.csv") as failed:
+    with pytest.raises(RuntimeError, match=r"nothing\.csv") as failed:
         pages.with_outputs(Page, tmp_path)
     assert failed.value.__notes__ == ["in the block of docs/page.md, line 3"]
 
