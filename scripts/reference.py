@@ -55,7 +55,7 @@ def section(name: str, command: Any, level: int) -> str:
         panel = getattr(parameter, "rich_help_panel", None) or ("Options" if option else "Arguments")
         panels.setdefault(panel, []).append(row(parameter, context, option))
     for title, rows in panels.items():
-        lines += [f"**{title}**", "", "| | | |", "|---|---|---|", *rows, ""]
+        lines += [f"**{title}**", "", "| name | takes | what it does |", "|---|---|---|", *rows, ""]
     return "\n".join(lines)
 
 
