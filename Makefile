@@ -4,12 +4,16 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14; do $$
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: run test test-wheel test-everywhere lint truth torture fuzz bench bench-auto bench-quality examples lock clean
+.PHONY: run docs test test-wheel test-everywhere lint truth torture fuzz bench bench-auto bench-quality examples lock clean
 
 run: $(READY)
 	$(BIN)/hindsight learn sample:diabetes --report report.html
 
-test: $(READY)
+# The site in build/site, with what its code prints: make docs PICTURES=--pictures also draws those of docs/pictures anew.
+docs: $(READY) .venv/ready-docs
+	$(BIN)/python scripts/build_docs.py $(PICTURES)
+
+test: $(READY) .venv/ready-docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -83,12 +87,17 @@ $(READY): requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt
 	touch $@
 
+.venv/ready-docs: requirements/docs.txt $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	touch $@
+
 # Pins with hashes and without addresses, for the oldest Python we support.
 lock: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-tools
 	$(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --no-annotate --extra charts --extra serve --extra test --extra lint --output-file requirements/dev.txt requirements/build.in pyproject.toml
 	$(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --no-annotate --extra bench --constraint requirements/dev.txt --output-file requirements/bench.txt pyproject.toml
+	$(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --no-annotate --extra docs --constraint requirements/dev.txt --output-file requirements/docs.txt pyproject.toml
 	$(BIN)/python tests/installed.py --lock
 
 clean:
-	rm -rf .venv .venv-lowest .venv-newest
+	rm -rf .venv .venv-lowest .venv-newest build

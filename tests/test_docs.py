@@ -1,11 +1,25 @@
-"""The documentation: links lead somewhere, and every work cited is in the bibliography."""
+"""The documentation: its code runs, links lead somewhere, and every work cited is in the bibliography."""
 
 import re
+import shlex
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+import typer
+
+import hindsight
+from hindsight.cli import app
+from hindsight.online.learners import LEARNERS
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import pages  # noqa: E402
+import reference  # noqa: E402
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 THEORY = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
 ANCHORS = {re.sub(r"[^a-z0-9 -]", "", head.lower()).replace(" ", "-") for head in re.findall(r"(?m)^#+ (.+)$", THEORY)}
 THEOREMS = (
@@ -33,7 +47,7 @@ def test_links_to_the_theory_lead_to_a_heading(folder):
 
 
 def test_files_that_pages_link_to_exist():
-    for page in (ROOT / "docs").glob("*.md"):
+    for page in PAGES:
         for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert "://" in link or (page.parent / link).exists(), (page.name, link)
 
@@ -45,3 +59,93 @@ def test_works_cited_in_the_theory_are_in_the_bibliography():
     assert len(cited) > 20
     for author, year in cited:
         assert re.search(rf"- {author}, [^*]*\({year}\)", text), (author, year)
+
+
+# ---------------------------------------------------------------- code
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if pages.has_code(page)], ids=lambda page: page.stem)
+def test_code_on_pages_runs_and_draws_their_pictures(page, tmp_path):
+    text = pages.with_outputs(page, tmp_path)
+    for picture in tmp_path.glob("*.png"):
+        assert f"pictures/{picture.name})" in text
+        assert (ROOT / "docs" / "pictures" / picture.name).exists(), "make docs PICTURES=--pictures draws it"
+
+
+def test_what_code_prints_stands_below_it(tmp_path):
+    page = ROOT / "docs" / "page.md"
+
+    class Page:
+        read_text = staticmethod(lambda encoding: "```python\nprint(1 + 1)\n```\n\n```console\n$ echo three\n```\n")
+        relative_to = page.relative_to
+
+    assert pages.with_outputs(Page, tmp_path) == (
+        "```python\nprint(1 + 1)\n```\n\n```text\n2\n```\n\n```console\n$ echo three\nthree\n```\n"
+    )
+
+
+def test_code_that_fails_names_its_page_and_line(tmp_path):
+    class Page:
+        read_text = staticmethod(lambda encoding: "# Page\n\n```console\n$ hindsight learn nothing.csv\n```\n")
+        relative_to = (ROOT / "docs" / "page.md").relative_to
+
+    with pytest.raises(RuntimeError, match=r"nothing\.csv") as failed:
+        pages.with_outputs(Page, tmp_path)
+    assert failed.value.__notes__ == ["in the block of docs/page.md, line 3"]
+
+
+def commands():
+    """Lines of pages that call the command: in blocks, and in backticks."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        lines = re.findall(r"(?m)^    (hindsight .*)$", text) + re.findall(r"`(hindsight [a-z]+ [^`]*)`", text)
+        for line in lines:
+            words = shlex.split(line.replace("$ ", ""), comments=True)[1:]
+            if not any(word.isupper() and word.isalpha() for word in words):
+                yield pytest.param(words, id=" ".join(words)[:60])
+
+
+@pytest.mark.parametrize("words", list(commands()))
+def test_commands_on_pages_have_options_that_exist(words):
+    group = typer.main.get_command(app)
+    if words[0].startswith("--"):
+        words = words[2:] if words[0] == "--extend" else ["learners"]
+    command = group.commands[words[0]]
+    command.make_context(words[0], words[1:], resilient_parsing=False)
+
+
+# ---------------------------------------------------------------- pages
+
+
+def test_every_learner_has_a_page_that_names_its_theorem():
+    own = {name for name, entry in LEARNERS.items() if entry.source != "registered"}
+    for name in {*own, "isotron"}:
+        text = (ROOT / "docs" / "learners" / f"{name}.md").read_text(encoding="utf-8")
+        assert "**Rule.**" in text and "**When.**" in text and "../pictures/" in text
+        assert re.search(r"\*\*Theorem\.\*\* (None\.|.*?theory\.md#)", text, re.DOTALL)
+
+
+def test_every_page_is_in_the_menu():
+    def files(entries):
+        for entry in entries:
+            for value in entry.values() if isinstance(entry, dict) else [entry]:
+                yield from [value] if isinstance(value, str) else files(value)
+
+    menu = set(files(tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]["nav"]))
+    written = {str(page.relative_to(ROOT / "docs")) for page in PAGES[1:]}
+    made = {f"api/{name}.md" for name in reference.api()} | {"changelog.md", "contributing.md"}
+    assert menu == written | made
+
+
+def test_the_reference_has_every_command_and_option():
+    text = reference.commands()
+    for name, command in typer.main.get_command(app).commands.items():
+        assert f"\n## hindsight {name}\n" in text
+        for parameter in command.params:
+            assert all(f"`{option}`" in text for option in parameter.opts if option.startswith("-"))
+
+
+def test_the_api_has_every_public_name_once():
+    listed = re.findall(r"(?m)^::: hindsight\.(\S+)$", "".join(reference.api().values()))
+    modules = [f"{module}.{name}" for module in hindsight._PACKAGES for name in getattr(hindsight, module).__all__]
+    assert sorted(listed) == sorted([*hindsight.__all__, *modules])
