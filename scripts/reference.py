@@ -14,6 +14,8 @@ GROUPS = {  # pages of the API: title, and what of the package they hold, by the
     "forecast": ("Forecasts", ("forecast",)),
     "density": ("Densities", ("density",)),
     "echo": ("Echo", ("echo",)),
+    "cluster": ("Clusters", ("cluster",)),
+    "serve": ("The client of a service", ("serve",)),
 }
 WORDS = {"<str>": "text", "<int>": "integer", "<float>": "number"}
 
