@@ -9,8 +9,10 @@ from ..charts.drawing import altair
 from ..charts.plots import label_axis
 
 BLUE, ORANGE, GREEN, PURPLE, RED, GREY = "#3b8eea", "#e8590c", "#2da44e", "#a371f7", "#e5534b", "#8b949e"
-CYCLE = [BLUE, ORANGE, GREEN, PURPLE, RED, "#d4a72c", "#1b9e9e", GREY]
-HEIGHT = 260
+CYCLE = [BLUE, ORANGE, GREEN, PURPLE, RED, "#d4a72c", "#1b9e9e", "#db61a2", "#7c8ea3", "#8a6d3b"]
+HEIGHT = 240
+FEW = 8  # rounds that say little
+PROMISE = "at most, by the theorem"
 
 
 def charts(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -25,7 +27,7 @@ def charts(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
             "log": loss_chart(each, data, True),
         }
         simple = {
-            "regret": lambda k=k: regret_chart(k),
+            "regret": lambda k=k: regret_chart(k, data[f"regret{k}"]),
             "weights": lambda k=k: weights_chart(k, data[f"weights{k}"]),
             "shares": lambda k=k: shares_chart(k, data[f"shares{k}"]),
             "predicted": lambda k=k: predicted_chart(k, data[f"predicted{k}"]),
@@ -55,7 +57,7 @@ def named(name: str) -> Any:
 def finished(chart: Any, height: int = HEIGHT) -> dict[str, Any]:
     """The specification of a chart as wide as its place; the page colours its text and its axes."""
     chart = chart.properties(width="container", height=height).configure(
-        background="transparent", font="system-ui, sans-serif", padding=2, autosize={"type": "fit", "contains": "padding"}
+        background="transparent", font="system-ui, sans-serif", padding=2, autosize={"type": "fit-x", "contains": "padding"}
     )
     chart = chart.configure_view(stroke=None).configure_axis(labelFontSize=12, titleFontSize=12, titleFontWeight="normal")
     return dict(chart.configure_legend(labelFontSize=12, symbolStrokeWidth=3, labelLimit=260).to_dict())
@@ -68,9 +70,21 @@ def rounds_axis(log: bool, first: float, last: float, title: str = "rounds") -> 
     return alt.X("rounds:Q", title=title, scale=scale, axis=alt.Axis(format="~s", tickCount=6, grid=False))
 
 
-def legend(columns: int = 2) -> Any:
+def legend(columns: int = 2, symbol: str = "stroke") -> Any:
     """A legend below."""
-    return altair().Legend(orient="bottom", symbolType="stroke", columns=columns, title=None)
+    return altair().Legend(orient="bottom", symbolType=symbol, symbolOpacity=1, columns=columns, title=None)
+
+
+def coloured(names: list[str], legend: Any) -> Any:
+    """A colour for each line, in this order."""
+    alt = altair()
+    colours = [CYCLE[i % len(CYCLE)] for i in range(len(names))]
+    return alt.Color("line:N", sort=names, scale=alt.Scale(domain=names, range=colours), legend=legend)
+
+
+def per_row(unit: str) -> str:
+    """What a mean is a mean of."""
+    return "mistakes per row" if unit == "mistakes" else f"mean {unit}"
 
 
 def loss_chart(each: dict[str, Any], data: dict[str, Any], log: bool) -> dict[str, Any]:
@@ -92,7 +106,7 @@ def loss_chart(each: dict[str, Any], data: dict[str, Any], log: bool) -> dict[st
         floor = 0.0 if low > 0.0 and low < 0.6 * high else low - 0.1 * (high - low or 1.0)
         y_scale = alt.Scale(domain=[floor, high + 0.05 * (high - floor)], nice=False, zero=False)
     x = rounds_axis(log, first, last)
-    y = alt.Y("value:Q", title=f"mean {each['unit']}", scale=y_scale, axis=alt.Axis(tickCount=6, format="~g"))
+    y = alt.Y("value:Q", title=per_row(each["unit"]), scale=y_scale, axis=alt.Axis(tickCount=6))
     colour = alt.Color(
         "line:N", scale=alt.Scale(domain=shown, range=[inks[n][0] for n in shown]), legend=legend(), sort=None
     )
@@ -122,15 +136,20 @@ def loss_chart(each: dict[str, Any], data: dict[str, Any], log: bool) -> dict[st
     return finished(alt.layer(lines, rule), 320)
 
 
-def regret_chart(k: int) -> dict[str, Any]:
-    """The regret per round on logarithmic rounds."""
+def regret_chart(k: int, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The regret per round, over logarithmic rounds; the first few are beyond the scale."""
     alt = altair()
-    x = alt.X("rounds:Q", title="rounds", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(format="~s", grid=False))
-    y = alt.Y("value:Q", title="regret per round", scale=alt.Scale(type="symlog", constant=1e-3), axis=alt.Axis(format="~g"))
-    domain = ["regret", "at most, by the theorem"]
-    colour = alt.Color("line:N", scale=alt.Scale(domain=domain, range=[BLUE, ORANGE]), legend=legend())
+    late = [row["value"] for row in rows if row["rounds"] >= FEW] or [row["value"] for row in rows]
+    low, high = min(0.0, *late), max(0.0, *late)
+    wide = (high - low) or 1.0
+    x = alt.X(
+        "rounds:Q", title="rounds", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(format="~s", grid=False)
+    )
+    scale = alt.Scale(domain=[low - 0.03 * wide, high + 0.03 * wide], nice=False)
+    y = alt.Y("value:Q", title="regret per round", scale=scale, axis=alt.Axis(tickCount=6))
+    colour = alt.Color("line:N", scale=alt.Scale(domain=["regret", PROMISE], range=[BLUE, ORANGE]), legend=legend())
     tip = ["line:N", alt.Tooltip("rounds:Q", format=","), alt.Tooltip("value:Q", title="per round", format=".5~g")]
-    line = named(f"regret{k}").mark_line(strokeWidth=2, point={"size": 45, "filled": True})
+    line = named(f"regret{k}").mark_line(strokeWidth=2, clip=True, point={"size": 45, "filled": True})
     zero = alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(color=GREY, strokeDash=[4, 3]).encode(y="zero:Q")
     return finished(alt.layer(zero, line.encode(x=x, y=y, color=colour, tooltip=tip)))
 
@@ -140,17 +159,22 @@ def weights_chart(k: int, rows: list[dict[str, Any]]) -> dict[str, Any]:
     alt = altair()
     names = [row["feature"] + (f" ({row['label']})" if "label" in row else "") for row in rows]
     features = alt.Y("rank:O", title=None, axis=label_axis(names))
-    x = alt.X("weight:Q", title="weight")
+    moves = any("move" in row for row in rows)
+    field, other = ("move", "best_move") if moves else ("weight", "best")
+    own, beside = ([row[name] for row in rows if row.get(name) is not None] for name in (field, other))
+    top = 3.0 * max(map(abs, own), default=1.0)  # what lies beyond is not drawn: it would hide the rest
+    inside = [0.0, *own, *(v for v in beside if abs(v) <= top)]
+    scale = alt.Scale(domain=[min(inside), max(inside)] if max(inside) > min(inside) else [-1.0, 1.0])
+    x = alt.X(f"{field}:Q", title="weight × largest value" if moves else "weight", scale=scale, axis=alt.Axis(tickCount=6))
     tip = ["feature:N", alt.Tooltip("weight:Q", format=".5~g")]
-    best = any("best" in row for row in rows)
-    tip += [alt.Tooltip("best:Q", title="best fixed predictor", format=".5~g")] if best else []
+    tip += [alt.Tooltip("best:Q", title="best fixed predictor", format=".5~g")] if beside else []
     layers = [
         alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(color=GREY).encode(x="zero:Q"),
         named(f"weights{k}").mark_bar(color=BLUE, height={"band": 0.65}).encode(x=x, y=features, tooltip=tip),
     ]
-    if best:
-        tick = named(f"weights{k}").mark_tick(color=GREEN, thickness=3, height={"band": 0.9})
-        layers.append(tick.encode(x="best:Q", y=features, tooltip=tip))
+    if beside:
+        tick = named(f"weights{k}").mark_tick(color=GREEN, thickness=3, height={"band": 0.9}, clip=True)
+        layers.append(tick.encode(x=f"{other}:Q", y=features, tooltip=tip))
     return finished(alt.layer(*layers), max(60, 20 * len(rows)))
 
 
@@ -160,8 +184,7 @@ def shares_chart(k: int, rows: list[dict[str, Any]]) -> dict[str, Any]:
     names = list(dict.fromkeys(row["line"] for row in rows))
     x = alt.X("rounds:Q", title="rounds", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(format="~s", grid=False))
     y = alt.Y("value:Q", title="weight", stack="zero", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
-    colours = [(CYCLE * (len(names) // len(CYCLE) + 1))[i] for i in range(len(names))]
-    colour = alt.Color("line:N", sort=names, scale=alt.Scale(domain=names, range=colours), legend=legend(1))
+    colour = coloured(names, legend(1, "square"))
     tip = ["line:N", alt.Tooltip("rounds:Q", format=","), alt.Tooltip("value:Q", title="weight", format=".1%")]
     return finished(named(f"shares{k}").mark_area(opacity=0.85).encode(x=x, y=y, color=colour, tooltip=tip))
 
@@ -214,7 +237,7 @@ def calibration_chart(k: int) -> dict[str, Any]:
 def histogram_chart(k: int) -> dict[str, Any]:
     """How often each probability was given."""
     alt = altair()
-    x = alt.X("from:Q", title="predicted probability", scale=alt.Scale(domain=[0, 1]))
+    x = alt.X("from:Q", bin="binned", title="predicted probability", scale=alt.Scale(domain=[0, 1]))
     tip = [alt.Tooltip("from:Q"), alt.Tooltip("to:Q"), alt.Tooltip("rows:Q", format=",")]
     bars = named(f"histogram{k}").mark_bar(color=BLUE, opacity=0.8)
     return finished(bars.encode(x=x, x2="to:Q", y=alt.Y("rows:Q", title="rows", axis=alt.Axis(tickCount=3)), tooltip=tip), 90)
@@ -231,9 +254,8 @@ def overlay_chart(data: dict[str, Any], unit: str, log: bool) -> dict[str, Any]:
     values = [v for v in (usable if log else late) if math.isfinite(v)] or [1.0]
     low, high = min(values), max(values)
     scale = alt.Scale(type="log" if log else "linear", domain=[low, high if high > low else low + 1.0], nice=not log, zero=False)
-    y = alt.Y("value:Q", title=f"mean {unit} so far", scale=scale, axis=alt.Axis(tickCount=6, format="~g"))
-    colours = [(CYCLE * (len(names) // len(CYCLE) + 1))[i] for i in range(len(names))]
-    colour = alt.Color("line:N", sort=names, scale=alt.Scale(domain=names, range=colours), legend=legend())
+    y = alt.Y("value:Q", title=f"mean {unit} so far", scale=scale, axis=alt.Axis(tickCount=6))
+    colour = coloured(names, legend())
     tip = ["line:N", alt.Tooltip("rounds:Q", format=","), alt.Tooltip("value:Q", format=".5~g")]
     lines = named("overlay").mark_line(strokeWidth=2, clip=True, point={"size": 12, "filled": True, "opacity": 0.01})
     lines = lines.encode(x=rounds_axis(log, first, last), y=y, color=colour, tooltip=tip)
@@ -245,7 +267,7 @@ def pairs_chart(rows: list[dict[str, Any]]) -> dict[str, Any]:
     alt = altair()
     y = alt.Y("pair:N", title=None, sort=None, axis=alt.Axis(labelLimit=320, ticks=False))
     tip = ["pair:N", *(alt.Tooltip(f"{name}:Q", format=".4~g") for name in ("difference", "low", "high"))]
-    x = alt.X("low:Q", title="difference of the mean losses")
+    x = alt.X("low:Q", title="difference of the mean losses", axis=alt.Axis(tickCount=5))
     layers = [
         alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(color=GREY, strokeDash=[4, 3]).encode(x="zero:Q"),
         named("pairs").mark_rule(color=BLUE, strokeWidth=3).encode(x=x, x2="high:Q", y=y, tooltip=tip),

@@ -12,7 +12,7 @@ from ..charts.drawing import EMBEDDING, altair, library
 from ..content_policy import policy_tag
 from ..formatting import _n
 from ..storage.container import write_text
-from .charts import charts
+from .charts import charts, per_row
 from .style import SCRIPT, STYLE
 
 MEANS = {
@@ -103,15 +103,31 @@ def percent(part: float | None) -> str:
 
 def header(content: dict[str, Any], drawn: bool) -> str:
     """The name of the data, the first line in words, and the verdict."""
-    goal = "" if content["target"] is None else f": {content['target']}"
+    what = content["data"] if content["target"] is None else f"Predicting {content['target']} from {content['data']}"
     size = f"{content['rows']:,} rows × {content['features']:,} features"
     size += f" ({content['preparation']})" if content["preparation"] else ""
     notes = [*(f"Warning: {w}." for w in content["warnings"]), *content["notes"], *([] if drawn else [NO_CHARTS])]
-    out = f'<header><p class="brand">Hindsight report</p><h1>{escaped(content["data"] + goal)}</h1><p class="soft">'
+    out = f'<header><p class="brand">Hindsight report</p><h1>{escaped(what)}</h1><p class="soft">'
     out += f"{escaped(size)}; each row was predicted before it was learnt.</p></header>"
-    if len(content["learners"]) == 1:
-        out += opening(content["learners"][0])
+    each = content["learners"]
+    out += opening(each[0]) if len(each) == 1 else side_by_side(each)
     return out + "".join(f'<p class="soft">{escaped(note)}</p>' for note in notes)
+
+
+def side_by_side(learners: list[dict[str, Any]]) -> str:
+    """What is said first of several learners: the figures of each, in words and in a table."""
+    names = {"loss": "mean", "constant": "best constant", "best": "best fixed predictor", "guaranteed": "guaranteed"}
+    head = "".join(f"<th>{name}</th>" for name in names.values())
+    rows = ""
+    for each in learners:
+        verdict = each["verdict"] or "NO CERTIFICATE"
+        worth = f", {each['worth']}" if each["worth"] else ""
+        cells = "".join(f"<td>{shown(each['means'][key])}</td>" for key in names)
+        rows += f'<tr><td class="left">{escaped(each["name"])}</td><td class="left {verdict.split()[0]}"><b class="tone">'
+        rows += f'{verdict}{worth}</b></td><td class="left">{escaped(per_row(each["unit"]))}</td>{cells}</tr>'
+    lead = "".join(f'<p class="lead">{escaped(in_words(each))}</p>' for each in learners[:3])
+    table = f'<tr><th class="left">learner</th><th class="left">verdict</th><th class="left">in</th>{head}</tr>{rows}'
+    return f'{lead}<div class="scroll"><table>{table}</table></div>'
 
 
 def opening(each: dict[str, Any]) -> str:
@@ -137,7 +153,7 @@ def in_words(each: dict[str, Any]) -> str:
     if beside:
         out += f" In hindsight, {' and '.join(beside)}."
     if means["guaranteed"] is not None:
-        out += f" Whatever the rows, at most {shown(means['guaranteed'])} was guaranteed."
+        out += f" Its theorem guaranteed at most {shown(means['guaranteed'])} on these rows."
     return out
 
 
@@ -166,9 +182,8 @@ def band(each: dict[str, Any]) -> str:
 
 def tiles(each: dict[str, Any]) -> str:
     """The figures, each with its name."""
-    unit = "mistakes per row" if each["unit"] == "mistakes" else f"mean {each['unit']}"
     best = "best fixed predictor" if each["best_shown"] else "best found"
-    names = {"loss": unit, "constant": "best constant", "best": best, "guaranteed": "guaranteed at most"}
+    names = {"loss": per_row(each["unit"]), "constant": "best constant", "best": best, "guaranteed": "guaranteed at most"}
     names["regret"] = "regret per row"
     cells = [
         f'<div class="tile{" first" if key == "loss" else ""}"><span>{escaped(name)}</span>'
@@ -201,7 +216,11 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
     sample = ""
     if each.get("of", 0) > each.get("sample", 0):
         sample = f" A random sample of {each['sample']:,} of {each['of']:,} rows."
-    ranked = f", ordered by {each['ranked']}" if each["ranked"] != "weight" else ""
+    moves = ", times the largest value of the feature: what it can move a prediction" if each["moves"] else ""
+    beside = ""
+    if any(c["best"] is not None for c in each["certificates"]):
+        beside = " Green: those of the best fixed predictor, where they are on this scale."
+    histogram = f'<div class="chart" id="c-histogram{k}"></div>' if f"c-histogram{k}" in drawn else ""
     intercept = f" Intercept {number(each['intercept'][0])}." if len(each["intercept"]) == 1 else ""
     figures = [
         figure(
@@ -222,9 +241,9 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
             drawn,
             f"c-weights{k}",
             "Weights",
-            f"The largest of {each['nonzero']:,} that are not 0{ranked}; green: the best fixed predictor's.{intercept}",
+            f"The largest of {each['nonzero']:,} that are not 0{moves}.{beside}{intercept}",
         ),
-        figure(drawn, f"c-shares{k}", "Members of the panel", "The weight of each along the run, those above 5 %."),
+        figure(drawn, f"c-shares{k}", "Members of the panel", "The weight of each along the run."),
         figure(drawn, f"c-predicted{k}", "Predicted against true", f"On the dashed line both are equal.{sample}"),
         figure(drawn, "", "Confusions", "Rows by true label, columns by predicted label.", inside=confusion(each)),
         figure(
@@ -233,8 +252,7 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
             "Threshold",
             f"If rows are called positive where the {each.get('scores', 'score')} is at least this.{sample}",
         ),
-        figure(drawn, f"c-calibration{k}", "Calibration", f"{calibrated(each)}{sample}"),
-        figure(drawn, f"c-histogram{k}", "Probabilities given", f"How often each was said.{sample}"),
+        figure(drawn, f"c-calibration{k}", "Calibration", f"{calibrated(each)}{sample}", inside=histogram),
     ]
     head = f"<h2>{escaped(each['name'] if several else 'The run')}</h2>"
     first = opening(each) if several else ""

@@ -18,12 +18,13 @@ h3 { font-size: 1em; margin: 0 0 .1em } p { margin: .4em 0 } .soft, figcaption {
 .band { border-left: 6px solid var(--tone); background: var(--card); padding: .7em 1em; border-radius: 0 8px 8px 0; margin: 1em 0 }
 .band b { color: var(--tone); letter-spacing: .03em }
 .HOLDS { --tone: var(--HOLDS) } .VOID { --tone: var(--VOID) } .UNCHECKABLE { --tone: var(--UNCHECKABLE) }
-.BROKEN { --tone: var(--BROKEN) } .NONE { --tone: var(--NONE) }
+.tone { color: var(--tone) } .BROKEN { --tone: var(--BROKEN) } .NO, .NONE { --tone: var(--NONE) }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5em, 1fr)); gap: .8em; margin: 1em 0 }
 .tile { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: .6em .9em }
 .tile b { display: block; font-size: 1.55em; line-height: 1.2; font-variant-numeric: tabular-nums }
 .tile.first b { color: var(--accent) } .tile span { color: var(--soft); font-size: .85em }
-.grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26em), 1fr)); gap: 1em; align-items: start }
+.grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26em), 1fr)); gap: 1em; align-items: start;
+  grid-auto-flow: dense }
 figure { margin: 0 0 1em; background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: .9em 1em;
   min-width: 0; break-inside: avoid }
 figure.wide { grid-column: 1 / -1 } .chart { width: 100%; margin-top: .5em; min-height: 40px }

@@ -15,7 +15,9 @@ from ..certificates.theorems import GLM_TRON
 from ..errors import MismatchError
 from ..formatting import _plain
 from ..online.margins import each_mean
+from ..report.charts import PROMISE
 from ..report.page import write_page
+from ..sources import load_sample
 from ..storage.model import versions
 from .certify import certify_model, combined
 from .comparing import figures
@@ -36,6 +38,7 @@ DETAILED = 6  # learners that have charts of their own, those of the least loss
 TOP = 20  # weights
 LABELS = 15  # of a table of confusions
 COLUMNS = 200
+MEMBERS = 6  # of a panel
 DOTS = 1000  # of predictions against targets
 
 
@@ -168,8 +171,10 @@ def plain_name(where: Any) -> str:
 
 def target_of(state: TrainingState) -> str | None:
     """The column that was predicted, if it has a name."""
-    named = state.plan.target
-    return named if named is not None else getattr(state.source, "target", None)
+    data = state.plan.data
+    if state.plan.target is None and isinstance(data, str) and data.startswith("sample:"):
+        return load_sample(data.removeprefix("sample:"), None).target
+    return state.plan.target
 
 
 def course_notes(state: TrainingState, curves: Curves) -> list[str]:
@@ -253,7 +258,7 @@ def learner_content(
     w = [run.weights for run in runs]
     out["intercept"] = [float(each[-1]) for each in w] if runs[0].intercept else []
     out["nonzero"] = int(sum(np.count_nonzero(each[: run.features]) for each, run in zip(w, runs, strict=True)))
-    out["ranked"] = "weight times the largest value of the feature" if hasattr(runs[0], "largest_x") else "weight"
+    out["moves"] = largest_values(runs[0]) is not None
     if curves.confusion is not None and state.labels is not None:
         out["confusion"] = confusion_of(curves.confusion[k], state.labels)
     if curves.sample is not None:
@@ -385,7 +390,7 @@ def regret_data(
         rows.append({"rounds": r, "value": (math.fsum(m.measured for m in at) - rival) / weight, "line": "regret"})
         bound = math.fsum(m.bound for m in at)
         if math.isfinite(bound):
-            rows.append({"rounds": r, "value": (bound - rival) / weight, "line": "at most, by the theorem"})
+            rows.append({"rounds": r, "value": (bound - rival) / weight, "line": PROMISE})
     datasets[f"regret{k}"] = [row for row in rows if math.isfinite(row["value"])]
 
 
@@ -396,8 +401,8 @@ def weights_data(
     runs, names = state.runs[k], state.names
     n = min(run.features for run in runs)
     w = np.array([run.weights[:n] for run in runs])
-    sizes = np.abs(w) * (np.abs(runs[0].largest_x[:n]) if hasattr(runs[0], "largest_x") else 1.0)
-    order = np.argsort(-sizes.ravel(), kind="stable")[:TOP]
+    sizes = largest_values(runs[0])
+    order = np.argsort(-(np.abs(w) * (1.0 if sizes is None else sizes[:n])).ravel(), kind="stable")[:TOP]
     rows = []
     for rank, j in enumerate(order.tolist()):
         run, feature = divmod(j, n)
@@ -408,19 +413,28 @@ def weights_data(
             row["label"] = state.labels[run]
         if best is not None and feature < best.u.size:
             row["best"] = float(best.u[feature])
+        if sizes is not None:
+            for move, value in (("move", "weight"), ("best_move", "best")):
+                if value in row:
+                    row[move] = row[value] * float(sizes[feature])
         rows.append(row)
     datasets[f"weights{k}"] = rows
 
 
+def largest_values(run: Any) -> np.ndarray | None:
+    """The largest size of each feature, where the run keeps it: weights are then compared by what they can move."""
+    return np.abs(run.largest_x) if hasattr(run, "largest_x") else None
+
+
 def shares_data(k: int, certificates: list[Certificate], datasets: dict[str, list[dict[str, Any]]]) -> None:
-    """The weights of the members of a panel along the run: those that reached a twentieth, and the rest."""
+    """The weights of the members of a panel along the run: those with the most, and the rest together."""
     for c in certificates[:1]:
         marks = [m.rounds for m in c.path]
         members = [m for m in c.members if len(m.course) == len(marks)]
         if len(marks) < 2 or not members:
             return
-        named = [m for m in members if max(m.course) >= 0.05]
-        rest = [m for m in members if max(m.course) < 0.05]
+        named = sorted(members, key=lambda m: -math.fsum(m.course))[:MEMBERS]
+        rest = [m for m in members if m not in named]
         rows = [{"rounds": r, "value": s, "line": m.name} for m in named for r, s in zip(marks, m.course, strict=True)]
         if rest:
             left = [math.fsum(each) for each in zip(*(m.course for m in rest), strict=True)]
