@@ -26,19 +26,10 @@ def charts(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
             "linear": loss_chart(each, data, False),
             "log": loss_chart(each, data, True),
         }
-        simple = {
-            "regret": lambda k=k: regret_chart(k, data[f"regret{k}"]),
-            "weights": lambda k=k: weights_chart(k, data[f"weights{k}"]),
-            "shares": lambda k=k: shares_chart(k, data[f"shares{k}"]),
-            "predicted": lambda k=k: predicted_chart(k, data[f"predicted{k}"]),
-            "threshold": lambda k=k, each=each: threshold_chart(k, each["scores"]),
-            "calibration": lambda k=k: calibration_chart(k),
-            "histogram": lambda k=k: histogram_chart(k),
-        }
-        for name, make in simple.items():
-            if data.get(f"{name}{k}"):
+        for name, make in SIMPLE.items():
+            if rows := data.get(f"{name}{k}"):
                 used = [f"{name}{k}", *([f"band{k}"] if name == "calibration" else [])]
-                out[f"c-{name}{k}"] = {"data": used, "linear": make()}
+                out[f"c-{name}{k}"] = {"data": used, "linear": make(each, rows)}
     if data.get("overlay"):
         unit = content["comparison"]["unit"]
         logs = {"linear": overlay_chart(data, unit, False), "log": overlay_chart(data, unit, True)}
@@ -57,17 +48,31 @@ def named(name: str) -> Any:
 def finished(chart: Any, height: int = HEIGHT) -> dict[str, Any]:
     """The specification of a chart as wide as its place; the page colours its text and its axes."""
     chart = chart.properties(width="container", height=height).configure(
-        background="transparent", font="system-ui, sans-serif", padding=2, autosize={"type": "fit-x", "contains": "padding"}
+        background="transparent",
+        font="system-ui, sans-serif",
+        padding=2,
+        autosize={"type": "fit-x", "contains": "padding"},
     )
-    chart = chart.configure_view(stroke=None).configure_axis(labelFontSize=12, titleFontSize=12, titleFontWeight="normal")
+    chart = chart.configure_view(stroke=None).configure_axis(
+        labelFontSize=12, titleFontSize=12, titleFontWeight="normal"
+    )
     return dict(chart.configure_legend(labelFontSize=12, symbolStrokeWidth=3, labelLimit=260).to_dict())
 
 
 def rounds_axis(log: bool, first: float, last: float, title: str = "rounds") -> Any:
     """The axis of rounds."""
     alt = altair()
-    scale = alt.Scale(type="log" if log else "linear", domain=[max(1.0, first) if log else 0.0, max(2.0, last)], nice=False)
+    scale = alt.Scale(
+        type="log" if log else "linear", domain=[max(1.0, first) if log else 0.0, max(2.0, last)], nice=False
+    )
     return alt.X("rounds:Q", title=title, scale=scale, axis=alt.Axis(format="~s", tickCount=6, grid=False))
+
+
+def log_rounds() -> Any:
+    """The axis of rounds that double."""
+    alt = altair()
+    scale = alt.Scale(type="log", nice=False)
+    return alt.X("rounds:Q", title="rounds", scale=scale, axis=alt.Axis(format="~s", grid=False))
 
 
 def legend(columns: int = 2, symbol: str = "stroke") -> Any:
@@ -111,8 +116,10 @@ def loss_chart(each: dict[str, Any], data: dict[str, Any], log: bool) -> dict[st
         "line:N", scale=alt.Scale(domain=shown, range=[inks[n][0] for n in shown]), legend=legend(), sort=None
     )
     dash = alt.StrokeDash("line:N", scale=alt.Scale(domain=shown, range=[inks[n][1] for n in shown]), legend=None)
-    lines = named(f"loss{k}").mark_line(strokeWidth=2, clip=True, interpolate="linear").encode(
-        x=x, y=y, color=colour, strokeDash=dash
+    lines = (
+        named(f"loss{k}")
+        .mark_line(strokeWidth=2, clip=True, interpolate="linear")
+        .encode(x=x, y=y, color=colour, strokeDash=dash)
     )
     if log:
         lines = lines.transform_filter("datum.value > 0")
@@ -136,15 +143,13 @@ def loss_chart(each: dict[str, Any], data: dict[str, Any], log: bool) -> dict[st
     return finished(alt.layer(lines, rule), 320)
 
 
-def regret_chart(k: int, rows: list[dict[str, Any]]) -> dict[str, Any]:
+def regret_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The regret per round, over logarithmic rounds; the first few are beyond the scale."""
-    alt = altair()
+    alt, k = altair(), each["key"]
     late = [row["value"] for row in rows if row["rounds"] >= FEW] or [row["value"] for row in rows]
     low, high = min(0.0, *late), max(0.0, *late)
     wide = (high - low) or 1.0
-    x = alt.X(
-        "rounds:Q", title="rounds", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(format="~s", grid=False)
-    )
+    x = log_rounds()
     scale = alt.Scale(domain=[low - 0.03 * wide, high + 0.03 * wide], nice=False)
     y = alt.Y("value:Q", title="regret per round", scale=scale, axis=alt.Axis(tickCount=6))
     colour = alt.Color("line:N", scale=alt.Scale(domain=["regret", PROMISE], range=[BLUE, ORANGE]), legend=legend())
@@ -154,9 +159,9 @@ def regret_chart(k: int, rows: list[dict[str, Any]]) -> dict[str, Any]:
     return finished(alt.layer(zero, line.encode(x=x, y=y, color=colour, tooltip=tip)))
 
 
-def weights_chart(k: int, rows: list[dict[str, Any]]) -> dict[str, Any]:
+def weights_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The largest weights, and those of the best fixed predictor."""
-    alt = altair()
+    alt, k = altair(), each["key"]
     names = [row["feature"] + (f" ({row['label']})" if "label" in row else "") for row in rows]
     features = alt.Y("rank:O", title=None, axis=label_axis(names))
     moves = any("move" in row for row in rows)
@@ -165,7 +170,9 @@ def weights_chart(k: int, rows: list[dict[str, Any]]) -> dict[str, Any]:
     top = 3.0 * max(map(abs, own), default=1.0)  # what lies beyond is not drawn: it would hide the rest
     inside = [0.0, *own, *(v for v in beside if abs(v) <= top)]
     scale = alt.Scale(domain=[min(inside), max(inside)] if max(inside) > min(inside) else [-1.0, 1.0])
-    x = alt.X(f"{field}:Q", title="weight × largest value" if moves else "weight", scale=scale, axis=alt.Axis(tickCount=6))
+    x = alt.X(
+        f"{field}:Q", title="weight × largest value" if moves else "weight", scale=scale, axis=alt.Axis(tickCount=6)
+    )
     tip = ["feature:N", alt.Tooltip("weight:Q", format=".5~g")]
     tip += [alt.Tooltip("best:Q", title="best fixed predictor", format=".5~g")] if beside else []
     layers = [
@@ -178,20 +185,20 @@ def weights_chart(k: int, rows: list[dict[str, Any]]) -> dict[str, Any]:
     return finished(alt.layer(*layers), max(60, 20 * len(rows)))
 
 
-def shares_chart(k: int, rows: list[dict[str, Any]]) -> dict[str, Any]:
+def shares_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The weights of the members of a panel, stacked."""
-    alt = altair()
+    alt, k = altair(), each["key"]
     names = list(dict.fromkeys(row["line"] for row in rows))
-    x = alt.X("rounds:Q", title="rounds", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(format="~s", grid=False))
+    x = log_rounds()
     y = alt.Y("value:Q", title="weight", stack="zero", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
     colour = coloured(names, legend(1, "square"))
     tip = ["line:N", alt.Tooltip("rounds:Q", format=","), alt.Tooltip("value:Q", title="weight", format=".1%")]
     return finished(named(f"shares{k}").mark_area(opacity=0.85).encode(x=x, y=y, color=colour, tooltip=tip))
 
 
-def predicted_chart(k: int, rows: list[dict[str, Any]]) -> dict[str, Any]:
+def predicted_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Predictions before each row against the truth."""
-    alt = altair()
+    alt, k = altair(), each["key"]
     true = [row["true"] for row in rows]
     low, high = min(true), max(true)
     scale = alt.Scale(nice=True, zero=False)
@@ -199,31 +206,35 @@ def predicted_chart(k: int, rows: list[dict[str, Any]]) -> dict[str, Any]:
     tip = [alt.Tooltip("true:Q", format=".6~g"), alt.Tooltip("predicted:Q", format=".6~g")]
     x, y = alt.X("true:Q", title="true", scale=scale), alt.Y("predicted:Q", title="predicted", scale=scale)
     ends = [{"true": low, "predicted": low}, {"true": high, "predicted": high}]
-    equal = alt.Chart(alt.Data(values=ends)).mark_line(color=GREY, strokeDash=[4, 3]).encode(x="true:Q", y="predicted:Q")
+    equal = (
+        alt.Chart(alt.Data(values=ends)).mark_line(color=GREY, strokeDash=[4, 3]).encode(x="true:Q", y="predicted:Q")
+    )
     return finished(alt.layer(equal, dots.encode(x=x, y=y, tooltip=tip)))
 
 
-def threshold_chart(k: int, scores: str) -> dict[str, Any]:
+def threshold_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Recall, precision and error rate by the threshold."""
-    alt = altair()
+    alt, k = altair(), each["key"]
     names = ["recall", "precision", "error rate"]
     colour = alt.Color("line:N", scale=alt.Scale(domain=names, range=[BLUE, GREEN, ORANGE]), legend=legend(3))
     tip = ["line:N", alt.Tooltip("threshold:Q", format=".4~g"), alt.Tooltip("value:Q", format=".2%")]
     y = alt.Y("value:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
-    x = alt.X("threshold:Q", title=f"threshold on the {scores}", scale=alt.Scale(nice=False, zero=False))
+    x = alt.X("threshold:Q", title=f"threshold on the {each['scores']}", scale=alt.Scale(nice=False, zero=False))
     line = named(f"threshold{k}").mark_line(strokeWidth=2, point={"size": 14, "filled": True})
     return finished(line.encode(x=x, y=y, color=colour, tooltip=tip))
 
 
-def calibration_chart(k: int) -> dict[str, Any]:
+def calibration_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Observed frequencies by isotonic regression (PAV) against the probabilities, with a consistency band."""
-    alt = altair()
+    alt, k = altair(), each["key"]
     unit = alt.Scale(domain=[0, 1])
     x = alt.X("probability:Q", title="predicted probability", scale=unit)
     band = named(f"band{k}").mark_area(opacity=0.2, color=BLUE)
     ends = [{"probability": 0, "observed": 0}, {"probability": 1, "observed": 1}]
     equal = alt.Chart(alt.Data(values=ends)).mark_line(color=GREY, strokeDash=[4, 3])
-    line = named(f"calibration{k}").mark_line(color=BLUE, strokeWidth=2.2, point={"size": 14, "filled": True, "color": BLUE})
+    line = named(f"calibration{k}").mark_line(
+        color=BLUE, strokeWidth=2.2, point={"size": 14, "filled": True, "color": BLUE}
+    )
     tip = [alt.Tooltip("probability:Q", format=".4~g"), alt.Tooltip("observed:Q", format=".4~g")]
     y = alt.Y("observed:Q", title="observed frequency", scale=unit)
     layers = [
@@ -234,13 +245,15 @@ def calibration_chart(k: int) -> dict[str, Any]:
     return finished(alt.layer(*layers))
 
 
-def histogram_chart(k: int) -> dict[str, Any]:
+def histogram_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
     """How often each probability was given."""
-    alt = altair()
+    alt, k = altair(), each["key"]
     x = alt.X("from:Q", bin="binned", title="predicted probability", scale=alt.Scale(domain=[0, 1]))
     tip = [alt.Tooltip("from:Q"), alt.Tooltip("to:Q"), alt.Tooltip("rows:Q", format=",")]
     bars = named(f"histogram{k}").mark_bar(color=BLUE, opacity=0.8)
-    return finished(bars.encode(x=x, x2="to:Q", y=alt.Y("rows:Q", title="rows", axis=alt.Axis(tickCount=3)), tooltip=tip), 90)
+    return finished(
+        bars.encode(x=x, x2="to:Q", y=alt.Y("rows:Q", title="rows", axis=alt.Axis(tickCount=3)), tooltip=tip), 90
+    )
 
 
 def overlay_chart(data: dict[str, Any], unit: str, log: bool) -> dict[str, Any]:
@@ -253,7 +266,9 @@ def overlay_chart(data: dict[str, Any], unit: str, log: bool) -> dict[str, Any]:
     late = [row["value"] for row in rows if row["value"] is not None and row["rounds"] >= last / 50]
     values = [v for v in (usable if log else late) if math.isfinite(v)] or [1.0]
     low, high = min(values), max(values)
-    scale = alt.Scale(type="log" if log else "linear", domain=[low, high if high > low else low + 1.0], nice=not log, zero=False)
+    scale = alt.Scale(
+        type="log" if log else "linear", domain=[low, high if high > low else low + 1.0], nice=not log, zero=False
+    )
     y = alt.Y("value:Q", title=f"mean {unit} so far", scale=scale, axis=alt.Axis(tickCount=6))
     colour = coloured(names, legend())
     tip = ["line:N", alt.Tooltip("rounds:Q", format=","), alt.Tooltip("value:Q", format=".5~g")]
@@ -274,3 +289,14 @@ def pairs_chart(rows: list[dict[str, Any]]) -> dict[str, Any]:
         named("pairs").mark_circle(color=BLUE, size=70, opacity=1).encode(x="difference:Q", y=y, tooltip=tip),
     ]
     return finished(alt.layer(*layers), max(60, 30 * len(rows)))
+
+
+SIMPLE = {  # charts of one learner with one kind of axes, by the dataset that they draw
+    "regret": regret_chart,
+    "weights": weights_chart,
+    "shares": shares_chart,
+    "predicted": predicted_chart,
+    "threshold": threshold_chart,
+    "calibration": calibration_chart,
+    "histogram": histogram_chart,
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
+from importlib.resources import files
 from typing import Any
 
 from ..certificates.certificate import MARK, mean_text
@@ -13,7 +14,6 @@ from ..content_policy import policy_tag
 from ..formatting import _n
 from ..storage.container import write_text
 from .charts import charts, per_row
-from .style import SCRIPT, STYLE
 
 MEANS = {
     "HOLDS": "the assumptions of the theorem are met, and the run lost no more than it promises",
@@ -53,11 +53,11 @@ def page(content: dict[str, Any]) -> str:
     try:
         altair()
         drawn: dict[str, Any] = charts(content)
-        script = SCRIPT.replace("EMBEDDING", json.dumps(EMBEDDING | {"renderer": "svg"}))
+        script = own_file("page.js").replace("EMBEDDING", json.dumps(EMBEDDING | {"renderer": "svg"}))
         scripts = [library(), script]
     except ValueError:
         drawn, scripts = {}, []
-    title = f"Hindsight: {content['data']}"
+    title, style = f"Hindsight: {content['data']}", own_file("page.css")
     blocks = [f'<script type="application/json" id="report">{in_script(content)}</script>']
     if scripts:
         blocks.append(f'<script type="application/json" id="charts">{in_script(drawn)}</script>')
@@ -70,11 +70,16 @@ def page(content: dict[str, Any]) -> str:
     if "comparison" in content:
         parts.insert(1, comparison_section(content["comparison"], drawn))
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8">{policy_tag(scripts, [STYLE])}'
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8">{policy_tag(scripts, [style])}'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escaped(title)}</title><style>{STYLE}</style></head><body>{''.join(parts)}"
+        f"<title>{escaped(title)}</title><style>{style}</style></head><body>{''.join(parts)}"
         f"{''.join(blocks)}{''.join(f'<script>{code}</script>' for code in scripts)}</body></html>\n"
     )
+
+
+def own_file(name: str) -> str:
+    """The text of a file of this package."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def in_script(value: Any) -> str:
@@ -123,7 +128,9 @@ def side_by_side(learners: list[dict[str, Any]]) -> str:
         verdict = each["verdict"] or "NO CERTIFICATE"
         worth = f", {each['worth']}" if each["worth"] else ""
         cells = "".join(f"<td>{shown(each['means'][key])}</td>" for key in names)
-        rows += f'<tr><td class="left">{escaped(each["name"])}</td><td class="left {verdict.split()[0]}"><b class="tone">'
+        rows += (
+            f'<tr><td class="left">{escaped(each["name"])}</td><td class="left {verdict.split()[0]}"><b class="tone">'
+        )
         rows += f'{verdict}{worth}</b></td><td class="left">{escaped(per_row(each["unit"]))}</td>{cells}</tr>'
     lead = "".join(f'<p class="lead">{escaped(in_words(each))}</p>' for each in learners[:3])
     table = f'<tr><th class="left">learner</th><th class="left">verdict</th><th class="left">in</th>{head}</tr>{rows}'
@@ -142,14 +149,19 @@ def opening(each: dict[str, Any]) -> str:
 def in_words(each: dict[str, Any]) -> str:
     """The figures that people ask for first, as sentences."""
     means = each["means"]
-    said = "made {} mistakes per row" if each["unit"] == "mistakes" else f"lost {{}} per row on average ({each['unit']})"
+    said = (
+        "made {} mistakes per row" if each["unit"] == "mistakes" else f"lost {{}} per row on average ({each['unit']})"
+    )
+    verb = "made" if each["unit"] == "mistakes" else "lost"
     out = f"{each['name']} {said.format(shown(means['loss']))}."
     beside = []
     if means["constant"] is not None:
-        beside.append(f"the best constant {shown(means['constant'])}")
+        beside.append(f"the best constant would have {verb} {shown(means['constant'])}")
     if means["best"] is not None:
         what = "the best fixed predictor" if each["best_shown"] else "the best fixed predictor found"
-        beside.append(f"{what} {shown(means['best'])}")
+        beside.append(
+            f"{what} {shown(means['best'])}" if beside else f"{what} would have {verb} {shown(means['best'])}"
+        )
     if beside:
         out += f" In hindsight, {' and '.join(beside)}."
     if means["guaranteed"] is not None:
@@ -183,7 +195,12 @@ def band(each: dict[str, Any]) -> str:
 def tiles(each: dict[str, Any]) -> str:
     """The figures, each with its name."""
     best = "best fixed predictor" if each["best_shown"] else "best found"
-    names = {"loss": per_row(each["unit"]), "constant": "best constant", "best": best, "guaranteed": "guaranteed at most"}
+    names = {
+        "loss": per_row(each["unit"]),
+        "constant": "best constant",
+        "best": best,
+        "guaranteed": "guaranteed at most",
+    }
     names["regret"] = "regret per row"
     cells = [
         f'<div class="tile{" first" if key == "loss" else ""}"><span>{escaped(name)}</span>'
@@ -227,8 +244,8 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
             drawn,
             f"c-loss{k}",
             "Loss along the run",
-            "Mean of the predictions made before each row was learnt; the best constant and the best fixed predictor are "
-            "those of all rows, known only in hindsight.",
+            "Mean of the predictions made before each row was learnt; the best constant and the best fixed predictor "
+            "are those of all rows, known only in hindsight.",
             wide=True,
         ),
         figure(
@@ -267,8 +284,8 @@ def calibrated(each: dict[str, Any]) -> str:
         return ""
     terms = ", ".join(f"{name} {number(found[name])}" for name in ("miscalibration", "discrimination", "uncertainty"))
     return (
-        "Isotonic regression (PAV) of the outcomes on the probabilities; the band is where that of a calibrated forecaster "
-        f"lies with probability 0.9. Brier score {number(found['score'])}: {terms}."
+        "Isotonic regression (PAV) of the outcomes on the probabilities; the band is where that of a calibrated "
+        f"forecaster lies with probability 0.9. Brier score {number(found['score'])}: {terms}."
     )
 
 
@@ -355,11 +372,13 @@ def rows_section(content: dict[str, Any]) -> str:
     out += f"<p>{f'{bad:,} rows were rejected.' if bad else 'No row was rejected.'}</p>"
     if content["rejects"]:
         rows = "".join(
-            f'<tr><td class="left">{escaped(r["file"])}</td><td>{r["line"]:,}</td><td class="left">{escaped(r["column"])}</td>'
-            f'<td class="left">{escaped(r["reason"])}</td></tr>'
+            f'<tr><td class="left">{escaped(r["file"])}</td><td>{r["line"]:,}</td>'
+            f'<td class="left">{escaped(r["column"])}</td><td class="left">{escaped(r["reason"])}</td></tr>'
             for r in content["rejects"]
         )
-        heads = '<tr><th class="left">file</th><th>line</th><th class="left">column</th><th class="left">reason</th></tr>'
+        heads = (
+            '<tr><th class="left">file</th><th>line</th><th class="left">column</th><th class="left">reason</th></tr>'
+        )
         first = "The first of them" if bad > len(content["rejects"]) else "They are"
         out += f'<p class="soft">{first}:</p><div class="scroll"><table>{heads}{rows}</table></div>'
     return out + "</section>"

@@ -128,7 +128,7 @@ class Course:
         return rounds, np.array([points[r] for r in rounds.tolist()])
 
     def window(self, series: int) -> tuple[int, np.ndarray, np.ndarray]:
-        """The mean of a series over a sliding window of a twentieth of the rounds or more: its length, and the curve."""
+        """The mean of a series over a sliding window, a twentieth of the rounds or more: its length, and the curve."""
         n = self.size
         k = max(1, min(-(-n // 20), n - 1), -(-20 // self.length))
         if n <= k:
@@ -285,7 +285,8 @@ class Curves:
                 return np.column_stack(
                     [each_loss(learner.loss, margins, y), (each_mean(learner.loss, margins) - y) ** 2]
                 )
-        assert self.labels is not None and self.confusion is not None
+        assert self.labels is not None
+        assert self.confusion is not None
         targets = targets_of_runs(codes, len(self.labels), learner.targets, self.each)
         lost = [each_loss(learner.loss, np.ascontiguousarray(z[:, r]), t) for r, t in enumerate(targets)]
         wrong = [np.where(t == 1.0, z[:, r] <= 0.0, z[:, r] >= 0.0) for r, t in enumerate(targets)]

@@ -155,7 +155,12 @@ def content(
     }
     if len(learners) > 1:
         out["comparison"] = compared(state, curves, names, datasets)
-    return dict(_plain(out | {"datasets": datasets}))
+    return dict(_plain(out | {"datasets": {name: rounded(rows) for name, rows in datasets.items()}}))
+
+
+def rounded(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What a chart draws, to seven digits: nobody sees more, and the page stays small."""
+    return [{k: float(f"{v:.7g}") if isinstance(v, float) else v for k, v in row.items()} for row in rows]
 
 
 def detailed(state: TrainingState) -> list[int]:
@@ -213,12 +218,14 @@ def columns_of(state: TrainingState) -> dict[str, Any]:
         if source.asked.features is not None:
             unused |= set(decisions.columns) - set(source.asked.features) - set(roles)
         shown = list(decisions.columns.values())
-        rows = []
+        rows: list[dict[str, Any]] = []
         for decided in shown[:COLUMNS]:
             seen = decisions.evidence.get(decided.name)
             missing = seen.missing / max(1, seen.rows) if seen is not None else None
             role = roles.get(decided.name, "left out, as asked" if decided.name in unused else "")
-            rows.append({"name": decided.name, "type": decided.type, "role": role, "why": decided.why, "missing": missing})
+            rows.append(
+                {"name": decided.name, "type": decided.type, "role": role, "why": decided.why, "missing": missing}
+            )
         return {"count": len(shown), "shown": rows}
     names = state.names or []
     kind = "number" if source is not None and source.kind != "sparse" else "sparse number"
@@ -284,7 +291,9 @@ def figures_of(
     """The means of the run, the best constant, the best fixed predictor and the promise; and what to say of them."""
     mine = float(curves.course.sums[curves.index(k, series)]) / (curves.course.weight or 1.0)
     if not certificates or any(math.isnan(c.lost) for c in certificates):
-        same = {"square": "squared error", "mistakes": "mistakes", "loss": "log loss"}[series] == state.constant_quantity
+        same = {"square": "squared error", "mistakes": "mistakes", "loss": "log loss"}[
+            series
+        ] == state.constant_quantity
         constant = state.mean_of_constant() if same else math.nan
         return {"loss": mine, "constant": constant, "best": math.nan, "guaranteed": math.nan, "regret": math.nan}, []
     each = [c.means for c in certificates]
@@ -383,7 +392,7 @@ def regret_data(
     marks = [[m.rounds for m in c.path] for c in certificates]
     if not marks or len(marks[0]) < 2 or any(each != marks[0] for each in marks):
         return
-    rows = []
+    rows: list[dict[str, Any]] = []
     for i, r in enumerate(marks[0]):
         at, weight = [c.path[i] for c in certificates], curves.course.weight_at(r)
         rival = math.fsum(m.comparator for m in at)
@@ -469,8 +478,9 @@ def prediction_data(
     out: dict[str, Any] = {"sample": len(drawn), "of": curves.sample.seen}
     if state.labels is None:
         said = each_mean(learner.loss, z)
+        dots = DOTS // min(DETAILED, len(state.runs))
         show = np.unique(
-            np.r_[np.arange(min(DOTS, len(y))), y.argmin(), y.argmax(), said.argmin(), said.argmax()].astype(int)
+            np.r_[np.arange(min(dots, len(y))), y.argmin(), y.argmax(), said.argmin(), said.argmax()].astype(int)
         )
         datasets[f"predicted{k}"] = [{"true": t, "predicted": p} for t, p in np.c_[y, said][show].tolist()]
         return out
@@ -544,8 +554,7 @@ def compared(
     out: dict[str, Any] = {"unit": unit, "table": table}
     if curves.scores is not None:
         found = curves.scores.comparison()
-        values = found.to_dict()
-        out |= {"words": found.lines(), "loss": values["loss"], "alpha": values["alpha"]}
+        out |= {"words": found.lines(), "loss": found.loss, "alpha": found.alpha}
         pairs = []
         for pair in found.pairs:
             interval = None if pair.anytime is None else pair.anytime.mixture
