@@ -115,7 +115,9 @@ def loss_chart(each: dict[str, Any], data: dict[str, Any], log: bool) -> dict[st
     colour = alt.Color(
         "line:N", scale=alt.Scale(domain=shown, range=[inks[n][0] for n in shown]), legend=legend(), sort=None
     )
-    dash = alt.StrokeDash("line:N", scale=alt.Scale(domain=shown, range=[inks[n][1] for n in shown]), legend=None)
+    dash = alt.StrokeDash(
+        "line:N", scale=alt.Scale(domain=shown, range=[inks[n][1] for n in shown]), legend=legend(), sort=None
+    )
     lines = (
         named(f"loss{k}")
         .mark_line(strokeWidth=2, clip=True, interpolate="linear")

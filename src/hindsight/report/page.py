@@ -262,7 +262,13 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
         ),
         figure(drawn, f"c-shares{k}", "Members of the panel", "The weight of each along the run."),
         figure(drawn, f"c-predicted{k}", "Predicted against true", f"On the dashed line both are equal.{sample}"),
-        figure(drawn, "", "Confusions", "Rows by true label, columns by predicted label.", inside=confusion(each)),
+        figure(
+            drawn,
+            "",
+            "Confusions",
+            "Rows by true label, columns by predicted label; a margin of 0 predicts the first.",
+            inside=confusion(each),
+        ),
         figure(
             drawn,
             f"c-threshold{k}",

@@ -209,6 +209,7 @@ def settings_of(state: TrainingState, seconds: float | None) -> dict[str, str]:
 def columns_of(state: TrainingState) -> dict[str, Any]:
     """The columns and how they were typed: the first ones, and how many there are."""
     source: Any = state.source
+    rows: list[dict[str, Any]] = []
     if getattr(source, "decisions", None) is not None:
         from ..sources.tables.describe import decisions_of
 
@@ -217,20 +218,17 @@ def columns_of(state: TrainingState) -> dict[str, Any]:
         unused = set(source.asked.ignore)
         if source.asked.features is not None:
             unused |= set(decisions.columns) - set(source.asked.features) - set(roles)
-        shown = list(decisions.columns.values())
-        rows: list[dict[str, Any]] = []
-        for decided in shown[:COLUMNS]:
+        for decided in decisions.columns.values():
             seen = decisions.evidence.get(decided.name)
             missing = seen.missing / max(1, seen.rows) if seen is not None else None
             role = roles.get(decided.name, "left out, as asked" if decided.name in unused else "")
-            rows.append(
-                {"name": decided.name, "type": decided.type, "role": role, "why": decided.why, "missing": missing}
-            )
-        return {"count": len(shown), "shown": rows}
-    names = state.names or []
-    kind = "number" if source is not None and source.kind != "sparse" else "sparse number"
-    rows = [{"name": n, "type": kind, "role": "", "why": "", "missing": None} for n in names[:COLUMNS]]
-    return {"count": len(names) or state.features, "shown": rows}
+            rows.append({"name": decided.name, "type": decided.type, "role": role, "why": decided.why})
+            rows[-1]["missing"] = missing
+    if not rows:  # features alone are known, and hold numbers
+        goal = target_of(state)
+        known = [(name, "") for name in state.names or []] + ([] if goal is None else [(goal, "target")])
+        rows = [{"name": name, "type": "number", "role": role, "why": "", "missing": None} for name, role in known]
+    return {"count": len(rows) if state.names else state.features, "shown": rows[:COLUMNS]}
 
 
 # ---------------------------------------------------------------- one learner
