@@ -56,7 +56,8 @@ def finished(chart: Any, height: int = HEIGHT) -> dict[str, Any]:
     chart = chart.configure_view(stroke=None).configure_axis(
         labelFontSize=12, titleFontSize=12, titleFontWeight="normal"
     )
-    return dict(chart.configure_legend(labelFontSize=12, symbolStrokeWidth=3, labelLimit=260).to_dict())
+    found = chart.configure_legend(labelFontSize=12, symbolStrokeWidth=3, labelLimit=260).to_dict()
+    return {key: value for key, value in found.items() if key != "$schema"}  # an address, which nobody needs to visit
 
 
 def rounds_axis(log: bool, first: float, last: float, title: str = "rounds") -> Any:
