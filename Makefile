@@ -39,6 +39,7 @@ truth: $(READY)
 	$(BIN)/python tests/adaptive_truth.py --streams 10000
 	$(BIN)/python tests/mutants.py
 	$(BIN)/python tests/adaptive_mutants.py
+	$(BIN)/python tests/best_mutants.py
 
 # A thousand kills of a run with checkpoints, and one at every system call of a save where strace is there.
 torture: $(READY)

@@ -13,8 +13,8 @@ MUTANTS = (
     Mutant(
         "least squares: a tenth of the loss is left out",
         f"{RIVALS}.least_squares._value",
-        r"return value, half,",
-        "return 0.9 * value, half,",
+        r"return 0\.5 \* loss\.scale",
+        "return 0.45 * loss.scale",
         (),
     ),
     Mutant(

@@ -4,6 +4,7 @@ A case is a learner of `learners.LEARNERS` beside the words by which `naive.py` 
 """
 
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -259,3 +260,24 @@ def same_state(a: Run, b: Run) -> None:
     same(a.progress, b.progress)
     same(a.tally, b.tally)
     same(a.first, b.first)
+
+
+@contextmanager
+def registered_meanwhile():
+    """Forget afterwards what is registered in the block."""
+    from hindsight.online import learners, parts
+    from hindsight.online.saving import PARTS
+    from hindsight.storage import registry
+
+    tables = (parts.LOSSES, parts.UPDATES, parts.GEOMETRIES, learners.LEARNERS)
+    before = [dict(table) for table in tables]
+    try:
+        yield
+    finally:
+        for table, old in zip(tables, before, strict=True):
+            table.clear()
+            table.update(old)
+        for name in [name for name in registry._registered if name.startswith(":")]:  # those of user code
+            kind = registry._registered.pop(name).cls
+            for kinds in PARTS.values():
+                kinds.discard(kind)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,9 +12,11 @@ import best_truth
 import hindsight
 from hindsight.certificates.advice import cure
 from hindsight.certificates.best import best_fixed
+from hindsight.certificates.certificate import mean_text
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.rivals import clock
 from hindsight.certificates.rivals.fewest import FOUND, PROVED, SEPARATES
+from hindsight.certificates.rivals.least_squares import least_squares
 from hindsight.certificates.theorems import Verdict
 from hindsight.certificates.worth import worth_of
 from hindsight.kernels.losses import Hinge, Logistic, Square
@@ -94,11 +97,10 @@ def test_learners_on_a_ball_are_measured_against_the_ball():
     assert "|u|₁ ≤ 1.5" in c.best.found
 
 
-def test_falling_rates_have_the_plain_loss_beside_what_is_weighted_by_rates():
+def test_falling_rates_have_a_promise_of_the_plain_loss():
     c = certificate(L.descent("absolute", eta=0.1, update="explicit", power=0.5))
-    assert c.lost > c.measured and math.isnan(c.guaranteed)
+    assert c.verdict is Verdict.HOLDS and c.lost == c.measured <= c.guaranteed * c.weight
     assert c.regret == c.lost - c.best.loss
-    assert "without the rates" in str(c)
 
 
 def test_a_panel_has_it_over_the_rounds_in_play():
@@ -129,10 +131,10 @@ def test_the_first_line_is_for_people():
     means = c.means
     assert means["loss"] == c.measured / 120.0 and means["guaranteed"] == c.bound / 120.0
     assert first == (
-        f"mean loss {means['loss']:.3g} · best constant {means['constant']:.3g} · "
-        f"best fixed predictor {means['best']:.3g} · guaranteed at most {means['guaranteed']:.3g}"
+        f"mean loss {mean_text(means['loss'])} · best constant {mean_text(means['constant'])} · "
+        f"best fixed predictor {mean_text(means['best'])} · guaranteed at most {mean_text(means['guaranteed'])}"
     )
-    assert second.startswith(f"HOLDS, {c.worth}: Widrow-Hoff (")
+    assert second.startswith(f"HOLDS, {c.worth}: Widrow-Hoff, as met (")
 
 
 def test_means_are_per_unit_of_weight():
@@ -211,3 +213,42 @@ def test_one_vs_rest_is_one_table():
     assert lines[0].split() == ["verdict", "mistakes", "per", "row", "best", "constant", "best", "fixed", "guaranteed"]
     assert [line.split()[0] for line in lines[1:4]] == ["0", "1", "2"]
     assert lines[-1].startswith("all classes: HOLDS")
+
+
+def exact_least_squares(X, y):
+    """The least squared error in exact arithmetic, and a u that has it."""
+    X, y, n = [[Fraction(v) for v in row] for row in X.tolist()], [Fraction(v) for v in y.tolist()], X.shape[1]
+    right = [sum(r[i] * t for r, t in zip(X, y, strict=True)) for i in range(n)]
+    A = [[*(sum(r[i] * r[j] for r in X) for j in range(n)), right[i]] for i in range(n)]
+    row, pivots = 0, []
+    for c in range(n):
+        found = next((r for r in range(row, n) if A[r][c] != 0), None)
+        if found is None:
+            continue
+        A[row], A[found] = A[found], A[row]
+        A[row] = [v / A[row][c] for v in A[row]]
+        for r in range(n):
+            if r != row:
+                A[r] = [v - A[r][c] * w for v, w in zip(A[r], A[row], strict=True)]
+        pivots.append(c)
+        row += 1
+    u = [Fraction(0)] * n
+    for r, c in enumerate(pivots):
+        u[c] = A[r][n]
+    return sum((sum(a * b for a, b in zip(r, u, strict=True)) - t) ** 2 for r, t in zip(X, y, strict=True)), u
+
+
+def test_nearly_collinear_columns_never_make_the_gap_too_small():
+    """Against exact arithmetic: columns that are alike to 1e-4 .. 1e-14, targets that are their difference."""
+    rng, wide = np.random.default_rng(0), 0
+    for _ in range(300):
+        m, n = int(rng.integers(3, 12)), int(rng.integers(2, 4))
+        X = rng.normal(size=(m, n)) * 10.0 ** rng.integers(-3, 4, size=n)
+        X[:, 1] = X[:, 0] + 10.0 ** -rng.integers(4, 15) * rng.normal(size=m) * np.abs(X[:, 0]).max()
+        y = rng.normal(size=m) * 10.0 ** rng.integers(-2, 3) if rng.random() < 0.7 else X[:, 0] - X[:, 1]
+        found = least_squares(Data(X, y, None, 0.0), Square(2.0), np.ones(m))
+        least, u = exact_least_squares(X, y)
+        size = np.linalg.norm(np.sqrt((X**2).mean(axis=0)) * np.array([float(v) for v in u]))
+        assert found.loss - found.gap <= float(least) * (1.0 + 1e-9) or size > found.reach
+        wide += found.gap > 0.05 * found.loss
+    assert wide < 270  # it is not always given up

@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 import hindsight
-from conftest import close, feed, same_state, store
+from conftest import close, feed, registered_meanwhile, same_state, store
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.theorems import Verdict
 from hindsight.kernels.rows import inner, product, write_row
@@ -25,9 +25,7 @@ from hindsight.kernels.state import matrix, vector
 from hindsight.online import learners, parts
 from hindsight.online.learners import Learner, constant
 from hindsight.online.run import Run
-from hindsight.online.saving import PARTS
 from hindsight.rows.data import Data
-from hindsight.storage import registry
 from hindsight.storage.registry import name_of
 
 # ---------------------------------------------------------------- a loss
@@ -148,21 +146,13 @@ def counting_row() -> Learner:
 @pytest.fixture(scope="module", autouse=True)
 def registered():
     """All of them known by name while these tests run."""
-    tables = (parts.LOSSES, parts.UPDATES, parts.GEOMETRIES, learners.LEARNERS)
-    before = [dict(table) for table in tables]
-    hindsight.register(Knee(0.5))
-    hindsight.register(PassiveAggressive(1.0))
-    hindsight.register(AdaGrad)
-    hindsight.register(CountingRow)
-    hindsight.register(counting_row)
-    yield
-    for table, old in zip(tables, before, strict=True):
-        table.clear()
-        table.update(old)
-    for name in [name for name in registry._registered if name.startswith(":")]:  # those of user code
-        kind = registry._registered.pop(name).cls
-        for kinds in PARTS.values():
-            kinds.discard(kind)
+    with registered_meanwhile():
+        hindsight.register(Knee(0.5))
+        hindsight.register(PassiveAggressive(1.0))
+        hindsight.register(AdaGrad)
+        hindsight.register(CountingRow)
+        hindsight.register(counting_row)
+        yield
 
 
 def made(name: str) -> Learner:

@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 from typer.testing import CliRunner
 
 import hindsight as h
-from conftest import close, feed, same_state
+from conftest import close, feed, registered_meanwhile, same_state
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.theorems import Verdict
 from hindsight.cli import app
@@ -130,11 +130,9 @@ def test_losses_of_others_have_settings_too():
         def curvature(self, z):
             return 0.0
 
-    h.register(Cube(1.0))
-    try:
+    with registered_meanwhile():
+        h.register(Cube(1.0))
         assert learners.descent("cube", delta=2.0).loss == Cube(2.0)
-    finally:
-        del LOSSES["cube"]
 
 
 # ---------------------------------------------------------------- targets and predictions
@@ -206,13 +204,20 @@ def test_certificates_hold_and_their_rival_is_near_the_best(name, update):
     feed(run, X, y, weight)
     found = certify_run(run, Data(X, y, weight, 1.0))
     assert found.verdict is Verdict.HOLDS
-    assert found.theorem.name == ("implicit descent" if update == "implicit" else "descent on a convex loss")
+    assert (
+        found.theorem.name == ("implicit descent" if update == "implicit" else "descent on a convex loss") + ", as met"
+    )
     close(found.measured, run.facts.loss, 1e-12)
     assert found.comparator.gap < 0.02 * (found.comparator.loss + found.comparator.norm**2 / 0.1)
     rng = np.random.default_rng(7)
-    for _ in range(20):  # no u promises less
+
+    def without_last(c):
+        return c.bound + c.path[-1].potential / 0.05
+
+    for _ in range(20):  # no u promises less, but for its last distance
         given = certify_run(run, Data(X, y, weight, 1.0), u=found.comparator.u + 0.1 * rng.normal(size=5))
-        assert given.verdict is Verdict.HOLDS and given.bound >= found.bound - found.comparator.gap - 1e-9
+        assert given.verdict is Verdict.HOLDS
+        assert without_last(given) >= without_last(found) - found.comparator.gap - 1e-9
 
 
 @pytest.mark.parametrize(("name", "geometry"), [("poisson", "balanced"), ("quantile", "scale-free")])
@@ -243,7 +248,7 @@ def test_the_command_takes_loss_and_setting(name, tmp_path):
     options = [word for key, value in NEW[name].items() for word in (f"--{key}", str(value))]
     words = ["learn", str(path), "--target", "y", "--learner", "descent", "--loss", name, "--eta", "0.05", *options]
     found = CliRunner().invoke(app, [*words, "--certify", "--save", str(model)])
-    assert found.exit_code == 0 and "HOLDS: descent on a convex loss" in found.output, found.output
+    assert found.exit_code == 0 and ": descent on a convex loss, as met" in found.output, found.output
     want = h.DescentRegressor(name, eta=0.05, update="explicit", **NEW[name]).fit(X, y)
     close(h.load(model).predict(X), want.predict(X))
     found = CliRunner().invoke(app, ["learn", str(path), "--target", "y", "--learner", "descent", "--quantile", "0.5"])

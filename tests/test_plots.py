@@ -28,7 +28,7 @@ def test_regret_is_that_of_the_certificate(learnt, tmp_path):
     chart = hindsight.plot_regret(certificate)
     area, lines = layers(chart)
     drawn = {name: [v["value"] for v in lines["data"]["values"] if v["line"] == name] for name in
-             ("this run", "the best fixed predictor", "guaranteed at most")}  # fmt: skip
+             ("this run", "the comparator", "guaranteed at most")}  # fmt: skip
     path = certificate.path
     assert drawn["this run"] == [s.measured / s.rounds for s in path]
     assert drawn["the comparator"] == [s.comparator / s.rounds for s in path]
@@ -48,7 +48,7 @@ def test_a_void_certificate_is_drawn_without_a_guarantee(learnt):
     certificate = model.certify(X, y)
     assert certificate.verdict.value == "VOID"
     lines = layers(hindsight.plot_regret(certificate))[1]["data"]["values"]
-    assert {v["line"] for v in lines} == {"this run", "the best fixed predictor"}
+    assert {v["line"] for v in lines} == {"this run", "the comparator"}
 
 
 def test_one_panel_per_class(learnt):
@@ -77,7 +77,7 @@ def test_a_certificate_without_a_course_is_refused(learnt):
     from dataclasses import replace
 
     bare = replace(learnt[3], path=())
-    with pytest.raises(ValueError, match=r"\(implicit Widrow-Hoff\) keeps no course of the run"):
+    with pytest.raises(ValueError, match=r"\(implicit Widrow-Hoff, as met\) keeps no course of the run"):
         hindsight.plot_regret(bare)
     lost = replace(learnt[3], path=tuple(replace(s, potential=math.nan) for s in learnt[3].path))
     with pytest.raises(ValueError, match="follows no potential"):

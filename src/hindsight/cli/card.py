@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..formatting import _plain
+from ..training.prepare import check_preparation
 from ..training.saved import describe_model, feature_name
 
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ def card(path: str, model: Model, top: int) -> list[str]:
 
 def general(model: Model) -> list[tuple[str, str]]:
     """What was learnt from what, each with its title."""
-    settings, prepared = model.settings, model.preparation
+    from ..training.going_on import check_progress
+
+    settings, prepared = model.settings, check_preparation(model) if model.progress else model.preparation
     names = "numbered" if model.names is None else "named"
     out = [("learner", describe_model(model))]
     if settings.get("target") is not None:
@@ -39,7 +42,7 @@ def general(model: Model) -> list[tuple[str, str]]:
     elif model.labels is not None:
         out.append(("labels", f"{len(model.labels)} classes, each against the rest: {', '.join(model.labels)}"))
     out.append(("features", f"{model.features:,} ({names}), {'with' if model.intercept else 'without'} an intercept"))
-    for k, part in enumerate(model.progress.get("parts", [])):
+    for k, part in enumerate(check_progress(model)["parts"] if model.progress else []):
         digest = f", SHA-256 {part['digest'][:16]}…" if part["digest"] else ""
         out.append(("learnt from" if k == 0 else "then from", f"{short(part['data'])}: {part['rows']:,} rows{digest}"))
     if model.digest and not model.progress:

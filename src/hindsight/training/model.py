@@ -193,7 +193,10 @@ class Model:
         """The margins of rows that are yet to be prepared."""
         if isinstance(data, list) and data and not isinstance(data[0], (dict, str)):
             data = np.asarray(data, float)
-        from .prepare import rows_to_predict
+        from .prepare import in_order_of, rows_to_predict
+
+        if in_order_of(self, data) and not isinstance(self.preparation.get("scale"), dict):
+            return self.margins(data)
 
         parts = [self.margins(X) for X, _ in rows_to_predict(self, data)]
         return np.concatenate(parts) if parts else np.zeros((0, len(self.runs)))

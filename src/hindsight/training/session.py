@@ -135,7 +135,8 @@ class Session:
 
     def _began_as(self, plan: Plan) -> bool:
         """Whether the checkpoint is of this plan."""
-        before = self.checkpoint["state"].get("settings") if self.checkpoint else None
+        state = self.checkpoint["state"] if self.checkpoint else None
+        before = state.get("settings") if isinstance(state, dict) else None
         return isinstance(before, dict) and same_plain(before.get("learners"), plan.settings()["learners"])
 
     def stop(self) -> None:
