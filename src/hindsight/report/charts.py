@@ -93,13 +93,19 @@ def per_row(unit: str) -> str:
     return "mistakes per row" if unit == "mistakes" else f"mean {unit}"
 
 
+def best_name(each: dict[str, Any]) -> str:
+    """The best fixed predictor, or what was found of it where it is not shown to be the best."""
+    return "best fixed predictor" if each["best_shown"] else "best found"
+
+
 def loss_chart(each: dict[str, Any], data: dict[str, Any], log: bool) -> dict[str, Any]:
     """The mean loss so far and over a window, beside the constant, the best fixed predictor and the promise."""
     alt = altair()
     k, rows = each["key"], data[f"loss{each['key']}"]
     window = f"mean of the last {each['window']:,} rounds"
     inks = {"mean so far": (BLUE, [1, 0]), window: ("#9ec8f5", [1, 0]), "best constant": (GREY, [6, 3])}
-    inks |= {"best fixed predictor": (GREEN, [6, 3]), "guaranteed at most": (ORANGE, [3, 3])}
+    best = best_name(each)
+    inks |= {best: (GREEN, [6, 3]), "guaranteed at most": (ORANGE, [3, 3])}
     shown = [name for name in inks if any(row["line"] == name for row in rows)]
     usable = [row for row in rows if row["value"] is not None and (not log or row["value"] > 0.0)]
     last, first = max(row["rounds"] for row in rows), min(row["rounds"] for row in rows)
@@ -129,7 +135,7 @@ def loss_chart(each: dict[str, Any], data: dict[str, Any], log: bool) -> dict[st
     over = alt.selection_point(
         name="over", fields=["rounds"], nearest=True, on="pointerover", clear="pointerout", empty=False
     )
-    tips = {"so far": "mean so far", "window": window, "constant": "best constant", "best": "best fixed predictor"}
+    tips = {"so far": "mean so far", "window": window, "constant": "best constant", "best": best}
     tips |= {"guaranteed": "guaranteed at most"}
     there = [field for field in tips if any(field in row for row in data[f"hover{k}"])]
     rule = (
@@ -151,11 +157,12 @@ def regret_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, 
     alt, k = altair(), each["key"]
     late = [row["value"] for row in rows if row["rounds"] >= FEW] or [row["value"] for row in rows]
     low, high = min(0.0, *late), max(0.0, *late)
+    shown = [name for name in ("regret", PROMISE) if any(row["line"] == name for row in rows)]
     wide = (high - low) or 1.0
     x = log_rounds()
     scale = alt.Scale(domain=[low - 0.03 * wide, high + 0.03 * wide], nice=False)
     y = alt.Y("value:Q", title="regret per round", scale=scale, axis=alt.Axis(tickCount=6))
-    colour = alt.Color("line:N", scale=alt.Scale(domain=["regret", PROMISE], range=[BLUE, ORANGE]), legend=legend())
+    colour = alt.Color("line:N", scale=alt.Scale(domain=shown, range=[BLUE, ORANGE][: len(shown)]), legend=legend())
     tip = ["line:N", alt.Tooltip("rounds:Q", format=","), alt.Tooltip("value:Q", title="per round", format=".5~g")]
     line = named(f"regret{k}").mark_line(strokeWidth=2, clip=True, point={"size": 45, "filled": True})
     zero = alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(color=GREY, strokeDash=[4, 3]).encode(y="zero:Q")

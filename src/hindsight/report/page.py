@@ -13,7 +13,7 @@ from ..charts.drawing import EMBEDDING, altair, library
 from ..content_policy import policy_tag
 from ..formatting import _n
 from ..storage.container import write_text
-from .charts import charts, per_row
+from .charts import best_name, charts, per_row
 
 MEANS = {
     "HOLDS": "the assumptions of the theorem are met, and the run lost no more than it promises",
@@ -194,7 +194,7 @@ def band(each: dict[str, Any]) -> str:
 
 def tiles(each: dict[str, Any]) -> str:
     """The figures, each with its name."""
-    best = "best fixed predictor" if each["best_shown"] else "best found"
+    best = best_name(each)
     names = {
         "loss": per_row(each["unit"]),
         "constant": "best constant",
@@ -267,6 +267,7 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
             "",
             "Confusions",
             "Rows by true label, columns by predicted label; a margin of 0 predicts the first.",
+            wide=len(each.get("confusion", {}).get("labels", ())) > 6,
             inside=confusion(each),
         ),
         figure(

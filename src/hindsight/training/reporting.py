@@ -15,7 +15,7 @@ from ..certificates.theorems import GLM_TRON
 from ..errors import MismatchError
 from ..formatting import _plain
 from ..online.margins import each_mean
-from ..report.charts import PROMISE
+from ..report.charts import PROMISE, best_name
 from ..report.page import write_page
 from ..sources import load_sample
 from ..storage.model import versions
@@ -256,7 +256,13 @@ def learner_content(
     out["text"] = [] if whole is None else whole.lines()
     if state.labels:
         out["mistakes"] = state.mistakes[k]
-    out["window"] = loss_data(curves, k, series, certificates, means, datasets, max(300, 1800 // learners))
+        if len(runs) > 1:
+            part = state.mistakes[k] / (runs[0].facts.rounds or 1)
+            told.append(
+                f"Each of the {len(runs)} labels was learnt against the rest, and these figures are sums over all of "
+                f"them. The label of the largest margin was wrong on {100 * part:.3g} % of the rows."
+            )
+    out["window"] = loss_data(curves, out, series, certificates, datasets, max(300, 1800 // learners))
     regret_data(curves, k, certificates, datasets)
     weights_data(state, k, certificates, datasets)
     shares_data(k, certificates, datasets)
@@ -321,16 +327,16 @@ def certificate_values(certificate: Certificate) -> dict[str, Any]:
 
 def loss_data(
     curves: Curves,
-    k: int,
+    each: dict[str, Any],
     series: str,
     certificates: list[Certificate],
-    means: dict[str, float],
     datasets: dict[str, list[dict[str, Any]]],
     points: int,
 ) -> int:
     """The mean loss so far and over a window, and what it is compared with; the length of the window."""
     from ..charts.thinning import thinned
 
+    k, means, best = each["key"], each["means"], best_name(each)
     course, at = curves.course, curves.index(k, series)
     lines: dict[str, list[tuple[float, float]]] = {}
     rounds, values = course.so_far(at)
@@ -347,7 +353,7 @@ def loss_data(
         "so far": "mean so far",
         "window": f"mean of the last {window:,} rounds",
         "constant": "best constant",
-        "best": "best fixed predictor",
+        "best": best,
         "guaranteed": "guaranteed at most",
     }
     datasets[f"loss{k}"] = [
