@@ -23,6 +23,7 @@ from hindsight.training.curves import PIECES, Course, Sample, early_rounds
 from hindsight.training.learning import NoProgress
 from hindsight.training.outputs import Destinations
 from hindsight.training.plan import Plan, choose_learners
+from hindsight.training.reporting import write_report
 from hindsight.training.session import Session
 
 LIMIT = 2_000_000  # bytes of a page
@@ -282,24 +283,41 @@ def test_rejected_rows_are_listed(tmp_path):
 
 
 def test_a_resumed_run_says_where_its_curves_begin(tmp_path):
-    file = table(tmp_path / "rows.csv", rows=2000)
-    plan = Plan(str(file), "y", choose_learners(["widrow-hoff"]))
+    file, page = table(tmp_path / "rows.csv", rows=2000), tmp_path / "page.html"
+    plan = Plan(str(file), "y", choose_learners(["widrow-hoff"]), {"chunk": 10_000})
     folder = str(tmp_path / "checkpoints")
-    first = Session(plan, Destinations(checkpoint=folder, every=1, report=str(tmp_path / "one.html")))
+    first = Session(plan, Destinations(checkpoint=folder, report=str(page)))
 
     class Stop(NoProgress):
-        def next_stop(self, rows_done):
-            return 700 if rows_done < 700 else None
-
         def advance(self, state):
             first.stop()
 
-    first.run(Stop)
-    later = Session(plan, Destinations(checkpoint=folder, resume=True, report=str(tmp_path / "two.html")))
+    begun = first.run(Stop).rows_done
+    assert 0 < begun < 2000
+    later = Session(plan, Destinations(checkpoint=folder, resume=True, report=str(page)))
     state = later.run(NoProgress)
-    if later.curves.first_row == 0:
-        pytest.skip("the first chunk was the whole file")
-    assert later.curves.course.sums[0] == pytest.approx(state.runs[0][0].facts.loss, rel=1e-9)
+    write_report(str(page), state, later.curves, [])
+    whole = Session(plan, Destinations(report=str(page)))
+    whole.run(NoProgress)
+    assert later.curves.course.rounds == 2000
+    np.testing.assert_allclose(later.curves.course.sums, whole.curves.course.sums, rtol=1e-9)
+    assert f"The curves begin after row {begun:,}" in words_of(page)
+    (learner,) = content_of(page)["learners"]
+    assert learner["sample"] == 2000 - begun
+    rounds = [row["rounds"] for row in content_of(page)["datasets"]["loss0"] if row["line"] == "mean so far"]
+    assert rounds[0] == begun + 1
+
+
+def test_a_report_of_several_labels_says_what_is_promised_in_all(tmp_path):
+    page = tmp_path / "page.html"
+    code, _, err = run("learn", "sample:digits", "--learner", "perceptron", "--report", page)
+    assert code == 0, err
+    found = content_of(page)
+    (learner,) = found["learners"]
+    means = learner["means"]
+    assert means["loss"] == pytest.approx(sum(c["lost"] for c in learner["certificates"]) / 1797, rel=1e-12)
+    assert means["loss"] < means["guaranteed"] < means["constant"] and learner["worth"] == "tight"
+    assert np.array(learner["confusion"]["counts"]).shape == (10, 10)
 
 
 def test_a_model_writes_its_report_from_its_rows(tmp_path):

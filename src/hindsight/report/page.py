@@ -331,10 +331,9 @@ def in_full(each: dict[str, Any]) -> str:
         )
         heads = "<tr><th>rounds</th><th>measured</th><th>comparator</th><th>bound</th></tr>"
         course = f'<div class="scroll"><table>{heads}{cells}</table></div>'
-    return (
-        f'<ul class="needs">{needs}</ul><details><summary>The certificate in full</summary>'
-        f"<pre>{text}</pre>{course}</details>"
-    )
+    needs = f'<ul class="needs">{needs}</ul>'
+    above, below = (needs, "") if len(each["certificates"]) == 1 else ("", needs)
+    return f"{above}<details><summary>The certificate in full</summary><pre>{text}</pre>{course}{below}</details>"
 
 
 # ---------------------------------------------------------------- several learners, the rows, the settings

@@ -69,7 +69,8 @@ class Course:
         mass = np.cumsum(np.concatenate([[self.weight], weight]))[1:]
         sums = np.cumsum(np.concatenate([self.sums[None], values * weight[:, None]]), axis=0)[1:]
         means = sums / mass[:, None]
-        for r in early_rounds(self.rounds, self.rounds + m):
+        first = [self.rounds + 1] if self.rounds == self.first else []
+        for r in sorted({*first, *early_rounds(self.rounds, self.rounds + m)}):
             k = r - self.rounds - 1
             self.early.append((r, float(mass[k]), sums[k].copy()))
         a = 0

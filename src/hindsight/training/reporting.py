@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..certificates.certificate import MISTAKES, WEIGHTED
-from ..certificates.theorems import GLM_TRON
+from ..certificates.theorems import GLM_TRON, Verdict
+from ..certificates.worth import worth_of
 from ..errors import MismatchError
 from ..formatting import _plain
 from ..online.margins import each_mean
@@ -250,7 +251,7 @@ def learner_content(
     out: dict[str, Any] = {"key": k, "unit": units[series], "means": means, "notes": told}
     whole = combined(certificates) if certificates else None
     out["verdict"] = None if whole is None else whole.verdict.value
-    out["worth"] = worst_worth(certificates)
+    out["worth"] = None if whole is None else worth_in_all(whole.verdict, certificates, means)
     out["best_shown"] = all(c.best_is_shown for c in certificates)
     out["certificates"] = [certificate_values(c) for c in certificates]
     out["text"] = [] if whole is None else whole.lines()
@@ -310,10 +311,11 @@ def figures_of(
     return means, told
 
 
-def worst_worth(certificates: list[Certificate]) -> str | None:
-    """What the promises are worth together: the least of them; None where one does not hold."""
-    each = [c.worth for c in certificates]
-    return next((worth for worth in (None, "vacuous", "loose", "tight") if worth in each), None)
+def worth_in_all(verdict: Verdict, certificates: list[Certificate], means: dict[str, float]) -> str | None:
+    """What the promise is worth; of several labels that of their sum."""
+    if len(certificates) == 1:
+        return certificates[0].worth
+    return worth_of(verdict, means["loss"], means["guaranteed"], means["constant"])
 
 
 def certificate_values(certificate: Certificate) -> dict[str, Any]:
