@@ -267,6 +267,16 @@ def test_a_learner_without_a_theorem_is_uncheckable(tmp_path):
     assert "UNCHECKABLE" in words_of(page)
 
 
+@pytest.mark.parametrize("learner", ["auto", "widrow-hoff"])
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_run_of_one_or_two_rows_has_a_report(tmp_path, rows, learner):
+    """Where the first target only sets the start, no round of a single row counts."""
+    page = tmp_path / "page.html"
+    code, _, err = run("learn", "sample:diabetes", "--limit", rows, "--learner", learner, "--report", page)
+    assert code == 0, err
+    assert content_of(page)["rows"] == rows
+
+
 def test_rejected_rows_are_listed(tmp_path):
     page, file = tmp_path / "page.html", table(tmp_path / "rows.csv")
     lines = file.read_text().splitlines()

@@ -200,7 +200,10 @@ class Certificate:
 
     @property
     def means(self) -> dict[str, float]:
-        """The losses per row, or per unit of weight: of the run, the best constant, the best fixed predictor."""
+        """The losses per row, or per unit of weight: of the run, the best constant, the best fixed predictor.
+
+        NaN where no round counts: the first one may only set the start.
+        """
         totals = {
             "loss": self.lost,
             "constant": self.constant,
@@ -208,7 +211,7 @@ class Certificate:
             "guaranteed": self.guaranteed,
             "regret": self.regret if self.best is not None else math.nan,
         }
-        return {name: total / self.weight for name, total in totals.items()}
+        return {name: total / self.weight if self.weight else math.nan for name, total in totals.items()}
 
     @property
     def says_nothing(self) -> bool:
