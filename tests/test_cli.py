@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -109,10 +110,10 @@ def test_certify_prints_the_certificate_and_report_writes_a_page(file, tmp_path)
     assert code == 0
     assert ": Widrow-Hoff, as met (Cesa-Bianchi, Long, Warmuth 1996)" in out
     assert "which must be below 1" in out
-    text = page.read_text()
-    assert "<svg" in text
+    text = re.sub(r"<script>.*?</script>", "", page.read_text(), flags=re.DOTALL)  # of the library that draws
+    assert 'id="c-loss0"' in text
     assert "HOLDS" in text
-    assert "://" not in text.replace("http://www.w3.org", "")
+    assert "://" not in text
     code, out, _ = run("learn", file, *LMS, "--eta", "2", "--update", "explicit", "--certify")
     assert code == 0
     assert "VOID: Widrow-Hoff" in out

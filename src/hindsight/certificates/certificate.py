@@ -5,15 +5,19 @@ from __future__ import annotations
 import html
 import math
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..formatting import _n, _plain
 from ..storage.registry import storable
+from .show import TONES, card, folded
 from .table import table
 from .theorems import PERCEPTRON_NOISY, Theorem, Verdict
 from .worth import VACUOUS, worth_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @storable
@@ -196,7 +200,10 @@ class Certificate:
 
     @property
     def means(self) -> dict[str, float]:
-        """The losses per row, or per unit of weight: of the run, the best constant, the best fixed predictor."""
+        """The losses per row, or per unit of weight: of the run, the best constant, the best fixed predictor.
+
+        NaN where no round counts: the first one may only set the start.
+        """
         totals = {
             "loss": self.lost,
             "constant": self.constant,
@@ -204,7 +211,7 @@ class Certificate:
             "guaranteed": self.guaranteed,
             "regret": self.regret if self.best is not None else math.nan,
         }
-        return {name: total / self.weight for name, total in totals.items()}
+        return {name: total / self.weight if self.weight else math.nan for name, total in totals.items()}
 
     @property
     def says_nothing(self) -> bool:
@@ -304,30 +311,29 @@ class Certificate:
         before = len(self.opening())
         lines = self.lines()
         figures, head, rest = lines[:before], lines[before], lines[before + 1 : len(lines) - len(self.member_lines())]
-        rows = "".join(
-            f"<tr><td>{c.rounds:,}</td><td>{_n(c.measured)}</td><td>{_n(c.comparator)}</td><td>{_n(c.bound)}</td></tr>"
-            for c in self.path
-        )
-        table = (
-            "<table><tr><th>rounds</th><th>measured</th><th>comparator</th><th>bound</th></tr>" + rows + "</table>"
-            if rows
-            else ""
-        )
+        more = ""
         if self.members:
-            cells = "".join(
-                f'<tr><td style="text-align:left">{html.escape(m.name)}</td><td>{m.share:.4f}</td><td>{_n(m.loss)}</td>'
-                f"<td>{_n(m.bound) if math.isfinite(m.bound) else 'nothing'}</td></tr>"
+            cells = [
+                (m.name, f"{m.share:.4f}", _n(m.loss), _n(m.bound) if math.isfinite(m.bound) else "nothing")
                 for m in self.members
-            )
-            heads = "<th>weight</th><th>lost</th><th>promises</th>"
-            table = f'<table><tr><th style="text-align:left">member</th>{heads}</tr>{cells}</table><br>{table}'
-        body = "".join(f"<li>{html.escape(line.strip())}</li>" for line in rest)
-        first = "".join(f"<p><b>{html.escape(line)}</b></p>" for line in figures)
-        colour = COLOURS[self.verdict]
-        return (
-            f'<div style="border-left:4px solid {colour};padding-left:1em;font-family:sans-serif">'
-            f'{first}<b style="color:{colour}">{html.escape(head)}</b><ul>{body}</ul>{table}</div>'
-        )
+            ]
+            more += folded("members", html_table(("member", "weight", "lost", "promises"), cells))
+        if self.path:
+            marks = [(f"{c.rounds:,}", _n(c.measured), _n(c.comparator), _n(c.bound)) for c in self.path]
+            more += folded("along the run", html_table(("rounds", "measured", "comparator", "bound"), marks))
+        return card(head, figures, TONES[self.verdict], more, [line.strip() for line in rest])
+
+
+def html_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in HTML; the first column is text where its head says a name."""
+    side = ["left" if k == 0 and heads[0] == "member" else "right" for k in range(len(heads))]
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        style = 'style="text-align:{};padding:.1em .8em .1em 0"'
+        each = (f"<{tag} {style.format(s)}>{html.escape(c)}</{tag}>" for s, c in zip(side, cells, strict=True))
+        return f"<tr>{''.join(each)}</tr>"
+
+    return f"<table>{line(heads, 'th')}{''.join(line(row, 'td') for row in rows)}</table>"
 
 
 def mean_text(value: float) -> str:
@@ -386,4 +392,4 @@ class Certificates:
         return dict(_plain({"verdict": self.verdict.value, "bound": self.bound, "each": each}))
 
     def _repr_html_(self) -> str:
-        return "".join(c._repr_html_() for c in self.each)
+        return card(self.lines()[-1], [], TONES[self.verdict]) + "".join(c._repr_html_() for c in self.each)

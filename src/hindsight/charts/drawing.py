@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 import re
@@ -134,19 +135,25 @@ def page(chart: Any, text: str = "") -> str:
     text : str, default ""
         Text above the chart.
     """
-    import vl_convert
-
-    version = ".".join(altair().SCHEMA_VERSION.split(".")[:2])
-    library = within_script(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", version))
+    code = library()
     # In JSON a "<" stands inside strings alone, where it can be written in another way: no tag begins.
     given = ", ".join(json.dumps(value).replace("<", "\\u003c") for value in (chart.to_dict(), EMBEDDING))
     draw = f"vegaEmbed('#chart', {given});"
     above = f"<pre>{html.escape(text)}</pre>" if text else ""
     return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8">{policy_tag([library, draw], [STYLE])}'
+        f'<!doctype html><html lang="en"><meta charset="utf-8">{policy_tag([code, draw], [STYLE])}'
         f"<title>Hindsight</title><style>{STYLE}</style>{above}"
-        f'<div id="chart"></div><script>{library}</script><script>{draw}</script></html>\n'
+        f'<div id="chart"></div><script>{code}</script><script>{draw}</script></html>\n'
     )
+
+
+@functools.cache
+def library() -> str:
+    """Return the script that draws charts in a page, as `vegaEmbed`."""
+    version = ".".join(altair().SCHEMA_VERSION.split(".")[:2])
+    import vl_convert
+
+    return within_script(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", version))
 
 
 def within_script(code: str) -> str:

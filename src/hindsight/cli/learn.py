@@ -125,7 +125,7 @@ def learn(
         str | None, option("--compare: where all targets lie, if they are numbers.", RESULTS, metavar="LOW,HIGH")
     ] = None,
     certify: Annotated[bool, option("Print the certificate; reads the rows again.", RESULTS, "--certify")] = False,
-    report: Annotated[str | None, option("Certify, and write an HTML page.", RESULTS, metavar="PAGE")] = None,
+    report: Annotated[str | None, option("Certify, and write a report in HTML.", RESULTS, metavar="PAGE")] = None,
     save: Annotated[str | None, option("Write the model.", RESULTS, metavar="MODEL")] = None,
     predictions: Annotated[
         str | None,
@@ -156,7 +156,7 @@ def learn(
     )  # fmt: skip
     chosen = LearnerOptions(learner, eta, options, intercept, rounds, lipschitz)
     results = ResultOptions(
-        certify or report is not None, report, save, predictions, rejects, checkpoint, every, resume, progress, as_json,
+        certify, report, save, predictions, rejects, checkpoint, every, resume, progress, as_json,
         compare, bounds,
     )  # fmt: skip
     with one_line_errors():

@@ -14,7 +14,7 @@ from ..signals import heeded
 from ..training.batch import BATCH_LEARNERS
 from ..training.session import Session
 from .progress import Progress
-from .results import about, result, summary
+from .results import result, summary
 from .search_bar import search_bar
 from .text import print_error_line
 
@@ -78,6 +78,7 @@ class LearnCommand:
         self.plan, self.results = plan, results
         self.session = Session(plan, results.destinations(), self.notify, model, results.comparing())
         self.signal = 0
+        self.uncertified: str | None = None  # why there is no certificate
 
     def run(self) -> int:
         """Learn, certify, write and print; the exit status."""
@@ -90,12 +91,7 @@ class LearnCommand:
             return 128 + self.signal
         for line in counted(state.position):
             self.notify(line)
-        certificates: list[list[Certificate]] = []
-        if results.certify:
-            from ..training.certify import certify_state
-
-            with search_bar(results.progress == "auto") as notify:
-                certificates = certify_state(state, notify)
+        certificates = self.certify(state)
         self.write(state, certificates)
         if results.as_json:
             compared = None if session.scores is None else session.scores.comparison()
@@ -111,6 +107,24 @@ class LearnCommand:
             if results.report is not None:
                 print(f"report: {results.report}")
         return int(any(c.verdict is Verdict.BROKEN for each in certificates for c in each))
+
+    def certify(self, state: TrainingState) -> list[list[Certificate]]:
+        """The certificates; none where they are only for the report and cannot be made, which it says."""
+        if not self.results.certify and self.results.report is None:
+            return []
+        from ..training.certify import certify_state
+
+        try:
+            if not self.plan.reread:
+                raise ValueError("the rows came from standard input, which cannot be read again")
+            with search_bar(self.results.progress == "auto") as notify:
+                return certify_state(state, notify)
+        except ValueError as error:
+            if self.results.certify:
+                raise
+            self.uncertified = str(error)
+            self.notify(f"no certificate: {error}")
+            return []
 
     def notify(self, line: str) -> None:
         """Print a line that is not a result, unless progress is off."""
@@ -162,10 +176,12 @@ class LearnCommand:
     def write(self, state: TrainingState, certificates: list[list[Certificate]]) -> None:
         """Write the page and the model."""
         if self.results.report is not None:
-            from ..report.page import write_page
+            from ..training.reporting import write_report
 
-            each = [c for mine in certificates for c in mine]
-            write_page(self.results.report, str(self.plan.data), about(state), each)
+            assert self.session.curves is not None
+            notes = [] if self.uncertified is None else [f"No certificate: {self.uncertified}."]
+            seconds = self.session.seconds
+            write_report(self.results.report, state, self.session.curves, certificates, seconds=seconds, notes=notes)
         if self.results.save is not None:
             from ..training.certify import combined
 

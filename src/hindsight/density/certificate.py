@@ -5,7 +5,6 @@ The theorems are those of docs/theory.md#density.
 
 from __future__ import annotations
 
-import html
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,8 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from ..certificates.certificate import COLOURS, MARK, WORST_FIRST, Assumption
+from ..certificates.certificate import MARK, WORST_FIRST, Assumption
+from ..certificates.show import TONES, card
 from ..certificates.theorems import Theorem, Verdict, verdict
 from ..formatting import _n, _plain
 from ..storage.registry import storable
@@ -148,12 +148,7 @@ class DensityCertificate:
 
     def _repr_html_(self) -> str:
         head, *rest = self.lines()
-        body = "".join(f"<li>{html.escape(line.strip())}</li>" for line in rest)
-        colour = COLOURS[self.verdict]
-        return (
-            f'<div style="border-left:4px solid {colour};padding-left:1em;font-family:sans-serif">'
-            f'<b style="color:{colour}">{html.escape(head)}</b><ul>{body}</ul></div>'
-        )
+        return card(head, [], TONES[self.verdict], rest=[line.strip() for line in rest])
 
 
 def judge(

@@ -14,7 +14,7 @@ from ..errors import RowError
 from ..forecast.scores import Score, numbers, same_length, weights
 from ..rows.labels import class_probabilities, targets_of_runs
 from ..storage.registry import want
-from .mixins import AllOrNothingMixin, LabelsMixin, SaveMixin
+from .mixins import AllOrNothingMixin, CardMixin, LabelsMixin, SaveMixin
 from .mixins.rows import read_weights
 from .mixins.targets import require_y
 
@@ -33,7 +33,7 @@ def _bare(estimator: Any) -> bool:
     return True
 
 
-class Calibrator(AllOrNothingMixin, LabelsMixin, SaveMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
+class Calibrator(AllOrNothingMixin, LabelsMixin, CardMixin, SaveMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
     """Recalibrate forecasts, or the probabilities of a classifier, by isotonic regression of outcomes on forecasts.
 
     Among all nondecreasing functions of the forecast the fit has the least loss on the rows it was fitted to, by every

@@ -19,7 +19,7 @@ from ..rows.data import Data
 from ..storage.registry import want
 from ..validation import check_targets, choice, number
 from .least_squares import at_least_0
-from .mixins import AllOrNothingMixin, LinearMixin, RunsMixin, SaveMixin
+from .mixins import AllOrNothingMixin, CardMixin, LinearMixin, RunsMixin, SaveMixin
 from .mixins.certifying import join_certificates, one_or_all
 from .mixins.rows import read_weights
 from .progress import progress_bar
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..online.learners import Learner
 
 
-class GradientDescent(AllOrNothingMixin, SaveMixin, RunsMixin, LinearMixin, BaseEstimator):  # type: ignore[misc]
+class GradientDescent(AllOrNothingMixin, CardMixin, SaveMixin, RunsMixin, LinearMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the two descents; a concrete one writes `_targets_for`."""
 
     runs_: list[Descent]

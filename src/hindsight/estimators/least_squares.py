@@ -15,7 +15,7 @@ from ..rows.data import Data
 from ..storage.fields import conforms
 from ..storage.registry import want
 from ..validation import check_targets, number
-from .mixins import AllOrNothingMixin, RowsMixin, SaveMixin, TargetsMixin
+from .mixins import AllOrNothingMixin, CardMixin, RowsMixin, SaveMixin, TargetsMixin
 from .mixins.rows import read_weights
 from .progress import progress_bar
 
@@ -29,7 +29,7 @@ def at_least_0(name: str, value: Any) -> float:
     return float(value)
 
 
-class LeastSquares(AllOrNothingMixin, SaveMixin, TargetsMixin, RowsMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class LeastSquares(AllOrNothingMixin, CardMixin, SaveMixin, TargetsMixin, RowsMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Exact linear least squares: the w and b that minimise sum_t c_t (w.x_t + b - y_t)^2 + l2 |w|^2.
 
     The solution is unique where the rows have full column rank; otherwise it is the shortest w, that of the

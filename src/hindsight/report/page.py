@@ -1,96 +1,402 @@
-"""A page in HTML: each certificate, with the loss of its run drawn against the comparator's and the bound."""
+"""A report as one HTML page: it loads nothing, runs its own scripts alone, and holds all its numbers as JSON."""
 
 from __future__ import annotations
 
 import html
+import json
 import math
-from typing import TYPE_CHECKING
+from importlib.resources import files
+from typing import Any
 
+from ..certificates.certificate import MARK, mean_text
+from ..charts.drawing import EMBEDDING, altair, library
 from ..content_policy import policy_tag
+from ..formatting import _n
 from ..storage.container import write_text
-from .shares import shares_chart
+from .charts import best_name, charts, per_row
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+MEANS = {
+    "HOLDS": "the assumptions of the theorem are met, and the run lost no more than it promises",
+    "VOID": "an assumption of the theorem is not met on this data, so it promises nothing here",
+    "UNCHECKABLE": "nothing that could be checked is promised for this run",
+    "BROKEN": "the run lost more than was promised, which must not happen: this is a fault of the program",
+    "NONE": "no promise was checked",
+}
+WORTH = {
+    "tight": "tight: it is at most twice what the run lost",
+    "loose": "loose: it is more than twice what the run lost, and less than the best constant would lose",
+    "vacuous": "vacuous: the best constant would lose less than is promised, so the promise says little",
+}
+NO_CHARTS = "This page has no charts: they need altair and vl-convert (pip install hindsight-learn[charts])."
 
-    from ..certificates.certificate import Certificate
 
-
-STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 52em; padding: 0 1em; color: #1f2328 }
-h1 { font-size: 1.4em } table { border-collapse: collapse; font-variant-numeric: tabular-nums }
-td, th { text-align: right; padding: .1em 1em .1em 0 } li { list-style: none } ul { padding: 0 }
-svg text { font: 12px system-ui, sans-serif; fill: #57606a }
-"""
-WIDTH, HEIGHT, LEFT, BOTTOM = 720, 320, 70, 30
-SERIES = (("bound", "#9a6700", "6 4"), ("measured", "#0969da", ""), ("comparator", "#1a7f37", "2 3"))
-
-
-def write_page(path: str, source: str, about: str, certificates: Sequence[Certificate]) -> None:
-    """Write certificates as one HTML page that loads nothing from elsewhere.
+def write_page(path: str, content: dict[str, Any]) -> None:
+    """Write a report.
 
     Parameters
     ----------
     path : str
         The file to write.
-    source : str
-        The name of the data.
-    about : str
-        The data in a few words.
-    certificates : sequence of Certificate
-        What to show.
+    content : dict
+        What `hindsight.training.reporting.content` gathered.
 
     Raises
     ------
     ValueError
         If the file cannot be written.
     """
-    title = f"Hindsight: {source}"
-    body = "".join(chart(c) + shares_chart(c) + c._repr_html_() for c in certificates)
-    text = (
-        f'<!doctype html><html lang="en"><meta charset="utf-8">{policy_tag(styles=[STYLE])}'
-        f"<title>{html.escape(title)}</title><style>{STYLE}</style><h1>{html.escape(title)}</h1><p>{html.escape(about)}</p>{body}</html>\n"
+    write_text(path, [page(content)])
+
+
+def page(content: dict[str, Any]) -> str:
+    """The page as text."""
+    try:
+        altair()
+        drawn: dict[str, Any] = charts(content)
+        script = own_file("page.js").replace("EMBEDDING", json.dumps(EMBEDDING | {"renderer": "svg"}))
+        scripts = [library(), script]
+    except ValueError:
+        drawn, scripts = {}, []
+    title, style = f"Hindsight: {content['data']}", own_file("page.css")
+    blocks = [f'<script type="application/json" id="report">{in_script(content)}</script>']
+    if scripts:
+        blocks.append(f'<script type="application/json" id="charts">{in_script(drawn)}</script>')
+    parts = [
+        header(content, bool(scripts)),
+        *(section(each, drawn, len(content["learners"]) > 1) for each in content["learners"]),
+        rows_section(content),
+        settings_section(content),
+    ]
+    if "comparison" in content:
+        parts.insert(1, comparison_section(content["comparison"], drawn))
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8">{policy_tag(scripts, [style])}'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escaped(title)}</title><style>{style}</style></head><body>{''.join(parts)}"
+        f"{''.join(blocks)}{''.join(f'<script>{code}</script>' for code in scripts)}</body></html>\n"
     )
-    write_text(path, [text])
 
 
-def chart(certificate: Certificate) -> str:
-    """The losses of the run and the comparator, and the bound, after 1, 2, 4, ... rounds, with logarithmic axes."""
-    points = {name: [(c.rounds, getattr(c, name)) for c in certificate.path] for name, _, _ in SERIES}
-    values = [v for pairs in points.values() for _, v in pairs if math.isfinite(v) and v > 0.0]
-    if len(certificate.path) < 2 or not values:
-        return ""
-    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
-    high = max(high, low + 1)
-    last = math.log10(certificate.path[-1].rounds)
+def own_file(name: str) -> str:
+    """The text of a file of this package."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
-    def x(rounds: int) -> float:
-        return LEFT + (WIDTH - LEFT - 90) * math.log10(rounds) / last
 
-    def y(value: float) -> float:
-        return 10 + (HEIGHT - BOTTOM - 10) * (high - math.log10(value)) / (high - low)
+def in_script(value: Any) -> str:
+    """A value as JSON inside a script: a "<" stands inside strings alone, and is written so that no tag begins."""
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
-    parts = []
-    for k in range(low, high + 1):
-        parts.append(f'<line x1="{LEFT}" x2="{WIDTH - 90}" y1="{y(10**k):.1f}" y2="{y(10**k):.1f}" stroke="#d0d7de"/>')
-        parts.append(f'<text x="{LEFT - 8}" y="{y(10**k) + 4:.1f}" text-anchor="end">{10.0**k:g}</text>')
-    for k in range(int(last) + 1):
-        parts.append(f'<text x="{x(10**k):.1f}" y="{HEIGHT - 8}" text-anchor="middle">{10**k:,}</text>')
-    parts.append(f'<text x="{WIDTH - 84}" y="{HEIGHT - 8}">rounds</text>')
-    ends: list[float] = []
-    for name, colour, dash in SERIES:
-        drawn = [(x(r), y(v)) for r, v in points[name] if math.isfinite(v) and v > 0.0]
-        if not drawn:
-            continue
-        line = " ".join(f"{a:.1f},{b:.1f}" for a, b in drawn)
-        parts.append(
-            f'<polyline fill="none" stroke="{colour}" stroke-width="2" stroke-dasharray="{dash}" points="{line}"/>'
+
+def escaped(text: Any) -> str:
+    """Text that is no markup, with control characters spelt out."""
+    spelt = "".join(c if c.isprintable() or c == " " else repr(c)[1:-1] for c in str(text))
+    return html.escape(spelt)
+
+
+def number(value: float | None) -> str:
+    """A number for a table; a dash where there is none."""
+    return "–" if value is None else _n(value)
+
+
+def percent(part: float | None) -> str:
+    """A part of all; nothing where there is none."""
+    return f"{100 * part:.3g} %" if part else ""
+
+
+# ---------------------------------------------------------------- what it opens with
+
+
+def header(content: dict[str, Any], drawn: bool) -> str:
+    """The name of the data, the first line in words, and the verdict."""
+    what = content["data"] if content["target"] is None else f"Predicting {content['target']} from {content['data']}"
+    size = f"{content['rows']:,} rows × {content['features']:,} features"
+    size += f" ({content['preparation']})" if content["preparation"] else ""
+    notes = [*(f"Warning: {w}." for w in content["warnings"]), *content["notes"], *([] if drawn else [NO_CHARTS])]
+    out = f'<header><p class="brand">Hindsight report</p><h1>{escaped(what)}</h1><p class="soft">'
+    out += f"{escaped(size)}; each row was predicted before it was learnt.</p></header>"
+    each = content["learners"]
+    out += opening(each[0]) if len(each) == 1 else side_by_side(each)
+    return out + "".join(f'<p class="soft">{escaped(note)}</p>' for note in notes)
+
+
+def side_by_side(learners: list[dict[str, Any]]) -> str:
+    """What is said first of several learners: the figures of each, in words and in a table."""
+    names = {"loss": "mean", "constant": "best constant", "best": "best fixed predictor", "guaranteed": "guaranteed"}
+    head = "".join(f"<th>{name}</th>" for name in names.values())
+    rows = ""
+    for each in learners:
+        verdict = each["verdict"] or "NO CERTIFICATE"
+        worth = f", {each['worth']}" if each["worth"] else ""
+        cells = "".join(f"<td>{shown(each['means'][key])}</td>" for key in names)
+        rows += (
+            f'<tr><td class="left">{escaped(each["name"])}</td><td class="left {verdict.split()[0]}"><b class="tone">'
         )
-        end = drawn[-1][1]
-        while any(abs(end - other) < 14 for other in ends):
-            end += 14
-        ends.append(end)
-        parts.append(f'<text x="{WIDTH - 84}" y="{end + 4:.1f}" style="fill:{colour}">{name}</text>')
-    label = html.escape(f"{certificate.quantity} so far, of the run and the comparator, and the bound")
-    picture = f'<svg role="img" aria-label="{label}" viewBox="0 0 {WIDTH} {HEIGHT}" width="100%">{"".join(parts)}</svg>'
-    return f"<figure><figcaption>{label}</figcaption>{picture}</figure>"
+        rows += f'{verdict}{worth}</b></td><td class="left">{escaped(per_row(each["unit"]))}</td>{cells}</tr>'
+    lead = "".join(f'<p class="lead">{escaped(in_words(each))}</p>' for each in learners[:3])
+    table = f'<tr><th class="left">learner</th><th class="left">verdict</th><th class="left">in</th>{head}</tr>{rows}'
+    return f'{lead}<div class="scroll"><table>{table}</table></div>'
+
+
+def opening(each: dict[str, Any]) -> str:
+    """What is said first of a learner: the figures in words, the verdict, and the figures."""
+    advice = [c["advice"] for c in each["certificates"] if c["advice"]]
+    out = f'<p class="lead">{escaped(in_words(each))}</p>{band(each)}{tiles(each)}'
+    if advice:
+        out += f'<p class="band VOID"><b>A constant would have lost less.</b> To try: {escaped(advice[0])}</p>'
+    return out + "".join(f'<p class="soft">{escaped(note)}</p>' for note in each["notes"])
+
+
+def in_words(each: dict[str, Any]) -> str:
+    """The figures that people ask for first, as sentences."""
+    means = each["means"]
+    said = (
+        "made {} mistakes per row" if each["unit"] == "mistakes" else f"lost {{}} per row on average ({each['unit']})"
+    )
+    verb = "made" if each["unit"] == "mistakes" else "lost"
+    out = f"{each['name']} {said.format(shown(means['loss']))}."
+    beside = []
+    if means["constant"] is not None:
+        beside.append(f"the best constant would have {verb} {shown(means['constant'])}")
+    if means["best"] is not None:
+        what = "the best fixed predictor" if each["best_shown"] else "the best fixed predictor found"
+        beside.append(
+            f"{what} {shown(means['best'])}" if beside else f"{what} would have {verb} {shown(means['best'])}"
+        )
+    if beside:
+        out += f" In hindsight, {' and '.join(beside)}."
+    if means["guaranteed"] is not None:
+        out += f" Its theorem guaranteed at most {shown(means['guaranteed'])} on these rows."
+    return out
+
+
+def shown(mean: float | None) -> str:
+    """A mean in a few digits."""
+    return "–" if mean is None or not math.isfinite(mean) else mean_text(mean)
+
+
+def band(each: dict[str, Any]) -> str:
+    """The verdict, and what the promise is worth."""
+    verdict = each["verdict"] or "NONE"
+    if each["verdict"] is None:
+        return f'<div class="band NONE"><b>NO CERTIFICATE</b>: {escaped(each.get("why") or MEANS["NONE"])}.</div>'
+    first = each["certificates"][0]
+    source = f" ({first['theorem']['source']})" if first["theorem"]["source"] else ""
+    worth = f" The promise is {WORTH[each['worth']]}." if each["worth"] else ""
+    label = f"{verdict}, {each['worth']}" if each["worth"] else verdict
+    needs = [n for c in each["certificates"] for n in c["assumptions"] if n["met"] is not True]
+    why = "".join(f"<p>{MARK[n['met']]} {escaped(n['text'])}</p>" for n in needs[:3])
+    theorem = escaped(f"{first['theorem']['name']}{source}")
+    return (
+        f'<div class="band {verdict}"><b>{escaped(label)}</b>: {MEANS[verdict]}.{worth}'
+        f'<p class="soft">{theorem}: {escaped(first["theorem"]["statement"])}</p>{why}</div>'
+    )
+
+
+def tiles(each: dict[str, Any]) -> str:
+    """The figures, each with its name."""
+    best = best_name(each)
+    names = {
+        "loss": per_row(each["unit"]),
+        "constant": "best constant",
+        "best": best,
+        "guaranteed": "guaranteed at most",
+    }
+    names["regret"] = "regret per row"
+    cells = [
+        f'<div class="tile{" first" if key == "loss" else ""}"><span>{escaped(name)}</span>'
+        f"<b>{shown(each['means'][key])}</b></div>"
+        for key, name in names.items()
+        if each["means"].get(key) is not None
+    ]
+    return f'<div class="tiles">{"".join(cells)}</div>'
+
+
+# ---------------------------------------------------------------- one learner
+
+
+def figure(drawn: dict[str, Any], place: str, title: str, caption: str, wide: bool = False, inside: str = "") -> str:
+    """A chart with its title and caption; nothing where there is none."""
+    if place not in drawn and not inside:
+        return ""
+    switch = ""
+    if "log" in drawn.get(place, {}):
+        switch = f'<button type="button" data-chart="{place}" data-scale="linear">logarithmic axes</button>'
+    chart = f'<div class="chart" id="{place}"></div>' if place in drawn else ""
+    kind = ' class="wide"' if wide else ""
+    head = f'<div class="head"><h3>{escaped(title)}</h3>{switch}</div>'
+    return f"<figure{kind}>{head}<figcaption>{escaped(caption)}</figcaption>{chart}{inside}</figure>"
+
+
+def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
+    """One learner: its charts, its table of confusions, and its certificate in full."""
+    k = each["key"]
+    sample = ""
+    if each.get("of", 0) > each.get("sample", 0):
+        sample = f" A random sample of {each['sample']:,} of {each['of']:,} rows."
+    moves = ", times the largest value of the feature: what it can move a prediction" if each["moves"] else ""
+    beside = ""
+    if any(c["best"] is not None for c in each["certificates"]):
+        beside = " Green: those of the best fixed predictor, where they are on this scale."
+    histogram = f'<div class="chart" id="c-histogram{k}"></div>' if f"c-histogram{k}" in drawn else ""
+    intercept = f" Intercept {number(each['intercept'][0])}." if len(each["intercept"]) == 1 else ""
+    figures = [
+        figure(
+            drawn,
+            f"c-loss{k}",
+            "Loss along the run",
+            "Mean of the predictions made before each row was learnt; the best constant and the best fixed predictor "
+            "are those of all rows, known only in hindsight.",
+            wide=True,
+        ),
+        figure(
+            drawn,
+            f"c-regret{k}",
+            "Regret per round",
+            "Against the fixed predictor for which the promise is smallest: what learning as one goes has cost.",
+        ),
+        figure(
+            drawn,
+            f"c-weights{k}",
+            "Weights",
+            f"The largest of {each['nonzero']:,} that are not 0{moves}.{beside}{intercept}",
+        ),
+        figure(drawn, f"c-shares{k}", "Members of the panel", "The weight of each along the run."),
+        figure(drawn, f"c-predicted{k}", "Predicted against true", f"On the dashed line both are equal.{sample}"),
+        figure(
+            drawn,
+            "",
+            "Confusions",
+            "Rows by true label, columns by predicted label; a margin of 0 predicts the first.",
+            wide=len(each.get("confusion", {}).get("labels", ())) > 6,
+            inside=confusion(each),
+        ),
+        figure(
+            drawn,
+            f"c-threshold{k}",
+            "Threshold",
+            f"If rows are called positive where the {each.get('scores', 'score')} is at least this.{sample}",
+        ),
+        figure(drawn, f"c-calibration{k}", "Calibration", f"{calibrated(each)}{sample}", inside=histogram),
+    ]
+    head = f"<h2>{escaped(each['name'] if several else 'The run')}</h2>"
+    first = opening(each) if several else ""
+    body = f'<p class="soft">{escaped(each["title"])}</p><div class="grid">{"".join(figures)}</div>'
+    return f"<section>{head}{first}{body}{in_full(each)}</section>"
+
+
+def calibrated(each: dict[str, Any]) -> str:
+    """What the calibration chart shows, with the terms of the Brier score."""
+    found = each.get("calibration")
+    if not found:
+        return ""
+    terms = ", ".join(f"{name} {number(found[name])}" for name in ("miscalibration", "discrimination", "uncertainty"))
+    return (
+        "Isotonic regression (PAV) of the outcomes on the probabilities; the band is where that of a calibrated "
+        f"forecaster lies with probability 0.9. Brier score {number(found['score'])}: {terms}."
+    )
+
+
+def confusion(each: dict[str, Any]) -> str:
+    """The table of confusions."""
+    found = each.get("confusion")
+    if not found:
+        return ""
+    head = "".join(f"<th>{escaped(label)}</th>" for label in found["labels"])
+    rows = ""
+    for i, (label, counts) in enumerate(zip(found["labels"], found["counts"], strict=True)):
+        cells = "".join(f'<td class="{"hit" if i == j else "miss"}">{n:,}</td>' for j, n in enumerate(counts))
+        right = f"{100 * counts[i] / sum(counts):.1f} %" if sum(counts) else "–"
+        rows += f'<tr><th class="left">{escaped(label)}</th>{cells}<td>{right}</td></tr>'
+    table = f'<table><tr><th class="left">true</th>{head}<th>right</th></tr>{rows}</table>'
+    return f'<div class="scroll">{table}</div>'
+
+
+def in_full(each: dict[str, Any]) -> str:
+    """The certificate in full, its assumptions first."""
+    if not each["certificates"]:
+        return ""
+    needs = "".join(
+        f"<li>{MARK[n['met']]} {escaped((c['label'] + ': ' if c['label'] else '') + n['text'])}</li>"
+        for c in each["certificates"][:20]
+        for n in c["assumptions"]
+    )
+    lines = "\n".join(each["text"])
+    text = "\n".join(map(escaped, lines.split("\n")))
+    course = ""
+    if len(each["certificates"]) == 1 and each["certificates"][0]["path"]:
+        cells = "".join(
+            f"<tr><td>{m['rounds']:,}</td><td>{number(m['measured'])}</td><td>{number(m['comparator'])}</td>"
+            f"<td>{number(m['bound'])}</td></tr>"
+            for m in each["certificates"][0]["path"]
+        )
+        heads = "<tr><th>rounds</th><th>measured</th><th>comparator</th><th>bound</th></tr>"
+        course = f'<div class="scroll"><table>{heads}{cells}</table></div>'
+    needs = f'<ul class="needs">{needs}</ul>'
+    above, below = (needs, "") if len(each["certificates"]) == 1 else ("", needs)
+    return f"{above}<details><summary>The certificate in full</summary><pre>{text}</pre>{course}{below}</details>"
+
+
+# ---------------------------------------------------------------- several learners, the rows, the settings
+
+
+def comparison_section(found: dict[str, Any], drawn: dict[str, Any]) -> str:
+    """All learners beside each other."""
+    heads = [name for name in found["table"][0] if name != "name"]
+    rows = "".join(
+        f'<tr><td class="left">{escaped(row["name"])}</td>{"".join(f"<td>{number(row[h])}</td>" for h in heads)}</tr>'
+        for row in found["table"]
+    )
+    head = "".join(f"<th>{escaped(h)}</th>" for h in heads)
+    table = f'<div class="scroll"><table><tr><th class="left">learner</th>{head}</tr>{rows}</table></div>'
+    words = "".join(f"<p>{escaped(line)}</p>" for line in found.get("words", [])[:12])
+    level = f"{100 * (1 - found['alpha']):g} %" if "alpha" in found else ""
+    pairs = figure(
+        drawn,
+        "c-pairs",
+        "Differences between learners",
+        f"With intervals that hold for all pairs and at every time with probability {level}.",
+    )
+    over = figure(drawn, "c-overlay", "All learners along the run", f"Mean {found['unit']} so far.", wide=True)
+    return f'<section><h2>Learners compared</h2>{table}<div class="grid">{over}{pairs}</div>{words}</section>'
+
+
+def rows_section(content: dict[str, Any]) -> str:
+    """The columns and how they were typed, and bad rows."""
+    columns = content["columns"]
+    rows = "".join(
+        f'<tr><td class="left">{escaped(c["name"])}</td><td class="left">{escaped(c["role"] or c["type"])}</td>'
+        f'<td>{percent(c["missing"])}</td><td class="left">{escaped(c["why"])}</td></tr>'
+        for c in columns["shown"]
+    )
+    more = columns["count"] - len(columns["shown"])
+    rest = f'<p class="soft">… and {more:,} more.</p>' if more > 0 else ""
+    heads = '<tr><th class="left">column</th><th class="left">type</th><th>missing</th><th class="left">why</th></tr>'
+    table = f'<div class="scroll"><table>{heads}{rows}</table></div>' if rows else ""
+    out = f"<section><h2>Columns</h2><details{' open' if len(columns['shown']) <= 12 else ''}>"
+    out += f"<summary>{columns['count']:,} columns</summary>{table}{rest}</details>"
+    bad = content["rejected"]
+    out += f"<p>{f'{bad:,} rows were rejected.' if bad else 'No row was rejected.'}</p>"
+    if content["rejects"]:
+        rows = "".join(
+            f'<tr><td class="left">{escaped(r["file"])}</td><td>{r["line"]:,}</td>'
+            f'<td class="left">{escaped(r["column"])}</td><td class="left">{escaped(r["reason"])}</td></tr>'
+            for r in content["rejects"]
+        )
+        heads = (
+            '<tr><th class="left">file</th><th>line</th><th class="left">column</th><th class="left">reason</th></tr>'
+        )
+        first = "The first of them" if bad > len(content["rejects"]) else "They are"
+        out += f'<p class="soft">{first}:</p><div class="scroll"><table>{heads}{rows}</table></div>'
+    return out + "</section>"
+
+
+def settings_section(content: dict[str, Any]) -> str:
+    """Settings and versions."""
+    pairs = [*content["settings"].items(), *((f"version of {k}", v) for k, v in content["versions"].items())]
+    rows = "".join(
+        f'<tr><th class="left">{escaped(name)}</th><td class="left">{escaped(value)}</td></tr>' for name, value in pairs
+    )
+    return (
+        f'<section><h2>Settings and versions</h2><div class="scroll"><table>{rows}</table></div>'
+        '<p class="soft">All numbers of this page are in it as JSON, in the element “report”.</p></section>'
+    )

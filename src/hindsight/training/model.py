@@ -248,6 +248,29 @@ class Model:
         self.certificate = certify_model(self, data)
         return self.certificate
 
+    def report(self, path: str | os.PathLike[str], data: Any) -> None:
+        """Write a report of the training as one HTML page that loads nothing.
+
+        The rows are read again, for the certificate, which is kept as `certificate`, and for the course of the run.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file; one that exists is replaced.
+        data : object
+            All rows that the model learnt from, in that order.
+
+        Raises
+        ------
+        ModelError
+            If the model does not tell how its rows were read.
+        MismatchError
+            If these are not the rows it was trained on.
+        """
+        from .reporting import report_model
+
+        report_model(self, str(path), data)
+
     def predictions(self, z: np.ndarray) -> np.ndarray:
         """Return the predictions that belong to margins: labels, or numbers for a regression."""
         if self.labels is None:

@@ -20,6 +20,7 @@ from ..rows.order import add_labels, add_numbers
 from ..rows.scaling import spread
 from ..sources import Reject, SourceError
 from .comparing import LearnerScores
+from .curves import Curves
 from .going_on import state_after
 from .outputs import Destinations, Outputs
 from .plan import as_numbers, choose_loss, describe_learner, short_names
@@ -86,6 +87,8 @@ class Session:
         Whether `stop` was called.
     seconds : float
         How long learning took.
+    curves : Curves or None
+        The course of the run, where a report is wanted.
 
     Raises
     ------
@@ -113,6 +116,7 @@ class Session:
             raise OptionError("compare", "begins with the first row, so it cannot be resumed: leave --checkpoint out")
         self.asked, self.model, self.compare = plan, model, compare
         self.scores: LearnerScores | None = None
+        self.curves: Curves | None = None
         self.plan, self.notes = choose_loss(plan)
         self.checkpoint = self.destinations.newest_checkpoint()
         if self.checkpoint is not None and self._began_as(as_numbers(plan)):
@@ -198,6 +202,8 @@ class Session:
         kept = {} if self.checkpoint is None else self.checkpoint["files"]
         if self.compare is not None:
             self.scores = LearnerScores(state, self.names, self.compare.bounds)
+        if self.destinations.report is not None:
+            self.curves = Curves(state, None if self.compare is None else self.compare.bounds)
         outputs, every = Outputs(self.destinations, state, kept), self.destinations.every
         try:
             observer = observe(state)
@@ -207,6 +213,8 @@ class Session:
                     outputs.add(chunk)
                     if self.scores is not None:
                         self.scores.add(chunk)
+                    if self.curves is not None:
+                        self.curves.add(chunk)
                     observer.advance(state)
                     if chunk.complete and (self.stopped or state.rows_done >= due):
                         outputs.write_checkpoint(state)

@@ -1,5 +1,6 @@
 """Parts that estimators share, one idea per module; an estimator inherits those that it needs."""
 
+from .card import CardMixin
 from .certifying import RunsMixin
 from .class_weights import ClassWeightMixin
 from .fitting import AllOrNothingMixin, FitMixin
@@ -15,6 +16,7 @@ from .targets import TargetsMixin
 __all__ = [
     "AllOrNothingMixin",
     "BoundNotScoreMixin",
+    "CardMixin",
     "ClassWeightMixin",
     "FitMixin",
     "LabelsMixin",

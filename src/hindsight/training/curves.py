@@ -1,0 +1,297 @@
+"""The course of a run, for its report: means of its losses along the way, a sample of its predictions, its confusions.
+
+What is kept does not grow with the rows, and does not depend on the sizes of chunks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..online.margins import each_loss, each_mean
+from ..rows.labels import targets_of_runs
+from .comparing import LearnerScores
+from .plan import short_names
+
+if TYPE_CHECKING:
+    from ..sources import Reject
+    from .session import PlayedChunk
+    from .state import TrainingState
+
+PIECES = 512  # into which a course is divided, at most: each has its last mean, the lowest and the highest
+STEPS = 8  # rounds at which a mean is kept besides, until the rounds are twice as many
+SAMPLE = 10_000  # rows whose predictions are kept
+COMPARED = 8  # learners that are compared two by two, at most
+REJECTS = 20  # bad rows that are kept
+
+
+class Marks(NamedTuple):
+    """Sums over the first so many rounds, one row per mark: of the weights, and of each series."""
+
+    rounds: np.ndarray
+    weight: np.ndarray
+    sums: np.ndarray
+
+
+class Course:
+    """Weighted sums of several series, followed round by round.
+
+    The rounds are divided into pieces of one length, which doubles whenever there are more than `PIECES`. Of each piece
+    the sums at its end are kept, and the rounds at which the mean so far was lowest and highest.
+
+    Parameters
+    ----------
+    rounds : int
+        Rounds before the first that is followed.
+    weight : float
+        Their weight.
+    sums : ndarray of shape (n_series,)
+        The sums over them.
+    """
+
+    def __init__(self, rounds: int, weight: float, sums: np.ndarray) -> None:
+        self.first, self.rounds, self.weight, self.sums = rounds, rounds, weight, np.asarray(sums, np.float64)
+        count = self.sums.size
+        self.length, self.size, self.filled = 1, 0, 0  # of a piece; pieces so far; rounds in the last one
+        self.at, self.mass = np.zeros(PIECES, np.int64), np.zeros(PIECES)
+        self.total = np.zeros((PIECES, count))
+        self.lowest, self.highest = np.zeros((PIECES, count)), np.zeros((PIECES, count))
+        self.lowest_at, self.highest_at = np.zeros((PIECES, count), np.int64), np.zeros((PIECES, count), np.int64)
+        self.early: list[tuple[int, float, np.ndarray]] = []
+
+    def add(self, weight: np.ndarray, values: np.ndarray) -> None:
+        """Add rounds: their weights, all above 0, and the values of each series, one column per series."""
+        m = len(weight)
+        if m == 0:
+            return
+        # One after another from the sums so far, so that the sizes of chunks change nothing.
+        mass = np.cumsum(np.concatenate([[self.weight], weight]))[1:]
+        sums = np.cumsum(np.concatenate([self.sums[None], values * weight[:, None]]), axis=0)[1:]
+        means = sums / mass[:, None]
+        first = [self.rounds + 1] if self.rounds == self.first else []
+        for r in sorted({*first, *early_rounds(self.rounds, self.rounds + m)}):
+            k = r - self.rounds - 1
+            self.early.append((r, float(mass[k]), sums[k].copy()))
+        a = 0
+        while a < m:
+            if self.filled == 0 or self.filled == self.length:
+                self._open_piece()
+            b, k = min(m, a + self.length - self.filled), self.size - 1
+            self.at[k], self.mass[k], self.total[k] = self.rounds + b, mass[b - 1], sums[b - 1]
+            self._note_extremes(k, self.rounds + a + 1, means[a:b], self.filled == 0)
+            self.filled += b - a
+            a = b
+        self.rounds, self.weight, self.sums = self.rounds + m, float(mass[-1]), sums[-1].copy()
+
+    def _open_piece(self) -> None:
+        if self.size == PIECES:
+            self._halve()
+        self.size, self.filled = self.size + 1, 0
+
+    def _note_extremes(self, k: int, first: int, means: np.ndarray, new: bool) -> None:
+        columns = np.arange(means.shape[1])
+        low, high = means.argmin(axis=0), means.argmax(axis=0)
+        for where, at, value, better in (
+            (low, self.lowest_at, self.lowest, np.less),
+            (high, self.highest_at, self.highest, np.greater),
+        ):
+            found = means[where, columns]
+            take = np.ones(found.size, bool) if new else better(found, value[k])
+            value[k, take], at[k, take] = found[take], first + where[take]
+
+    def _halve(self) -> None:
+        """Join pieces two by two."""
+        half = PIECES // 2
+        for kept in (self.at, self.mass, self.total):
+            kept[:half] = kept[1::2]
+        for value, at, better in (
+            (self.lowest, self.lowest_at, np.less),
+            (self.highest, self.highest_at, np.greater),
+        ):
+            later = better(value[1::2], value[::2])
+            value[:half], at[:half] = np.where(later, value[1::2], value[::2]), np.where(later, at[1::2], at[::2])
+        self.size, self.length = half, 2 * self.length
+
+    def ends(self) -> Marks:
+        """The sums at the end of each piece."""
+        n = self.size
+        return Marks(self.at[:n].copy(), self.mass[:n].copy(), self.total[:n].copy())
+
+    def so_far(self, series: int) -> tuple[np.ndarray, np.ndarray]:
+        """The mean of a series after so many rounds, with its lowest and highest values; at most 2,000 points."""
+        n = self.size
+        points = {r: float(s[series]) / w for r, w, s in self.early}
+        points |= dict(zip(self.lowest_at[:n, series].tolist(), self.lowest[:n, series].tolist(), strict=True))
+        points |= dict(zip(self.highest_at[:n, series].tolist(), self.highest[:n, series].tolist(), strict=True))
+        points |= dict(zip(self.at[:n].tolist(), (self.total[:n, series] / self.mass[:n]).tolist(), strict=True))
+        rounds = np.array(sorted(points), np.int64)
+        return rounds, np.array([points[r] for r in rounds.tolist()])
+
+    def window(self, series: int) -> tuple[int, np.ndarray, np.ndarray]:
+        """The mean of a series over a sliding window, a twentieth of the rounds or more: its length, and the curve."""
+        n = self.size
+        k = max(1, min(-(-n // 20), n - 1), -(-20 // self.length))
+        if n <= k:
+            return 0, np.zeros(0, np.int64), np.zeros(0)
+        whole = self.at[:n] - self.first == self.length * np.arange(1, n + 1)  # the last piece may be shorter
+        later = np.flatnonzero(whole)[k:]
+        sums, mass = self.total[later, series] - self.total[later - k, series], self.mass[later] - self.mass[later - k]
+        return k * self.length, self.at[later].copy(), sums / mass
+
+    def weight_at(self, rounds: int) -> float:
+        """The weight of the first so many rounds: exact where they are a power of 2 or all; otherwise near it."""
+        known = [(r, w) for r, w, _ in self.early]
+        known += list(zip(self.at[: self.size].tolist(), self.mass[: self.size].tolist(), strict=True))
+        known.sort()
+        return float(np.interp(rounds, [r for r, _ in known], [w for _, w in known])) if known else float(rounds)
+
+
+def early_rounds(after: int, last: int) -> list[int]:
+    """Numbers of rounds, `STEPS` from each power of 2 to the next, in (after, last].
+
+    Examples
+    --------
+    >>> early_rounds(0, 20)
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20]
+    """
+    powers = [2**k for k in range(max(0, after.bit_length() - 1), last.bit_length())]
+    return [r for p in powers for r in range(p, 2 * p, max(1, p // STEPS)) if after < r <= last]
+
+
+class Sample:
+    """A simple random sample of rounds, drawn by their numbers: of the first so many, whatever the chunks.
+
+    Parameters
+    ----------
+    columns : int
+        How many numbers are kept of each round.
+    limit : int, default SAMPLE
+        How many rounds are kept.
+    """
+
+    def __init__(self, columns: int, limit: int = SAMPLE) -> None:
+        self.limit, self.seen = limit, 0
+        self.order, self.values = np.zeros(0, np.uint64), np.zeros((0, columns))
+
+    def add(self, first: int, values: np.ndarray) -> None:
+        """Add the rounds from number `first` on."""
+        self.seen += len(values)
+        drawn = scrambled(np.arange(first, first + len(values), dtype=np.uint64))
+        if self.order.size >= self.limit:
+            keep = drawn < self.order.max()
+            drawn, values = drawn[keep], values[keep]
+        order, all_values = np.concatenate([self.order, drawn]), np.concatenate([self.values, values])
+        if order.size > self.limit:
+            keep = np.argpartition(order, self.limit - 1)[: self.limit]
+            order, all_values = order[keep], all_values[keep]
+        self.order, self.values = order, all_values
+
+    def drawn(self) -> np.ndarray:
+        """The values, one row per round, in the order of their random numbers: the first ones are a sample too."""
+        return self.values[np.argsort(self.order)]
+
+
+def scrambled(numbers: np.ndarray) -> np.ndarray:
+    """A random number for each number, always the same one (SplitMix64, Steele, Lea and Flood 2014)."""
+    z = numbers * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+class Curves:
+    """What a report shows of the course of training, for each learner of a state.
+
+    Parameters
+    ----------
+    state : TrainingState
+        Where training stands: of a resumed one the means go on from its sums.
+    bounds : (float, float) or None, default None
+        Numbers: all targets lie between these; intervals for the differences of learners need them.
+
+    Attributes
+    ----------
+    course : Course
+        Series by series: those of `series` for each learner.
+    sample : Sample or None
+        The margins of each learner, the target and the weight; None where there are more than two labels.
+    confusion : ndarray of shape (n_learners, n_labels, n_labels) or None
+        How many rows of each label (first) were given each label (second); None where targets are numbers.
+    rejects : list of Reject
+        The first bad rows.
+    scores : LearnerScores or None
+        Several learners as forecasters, where they can be compared.
+    first_row : int
+        Rows that were learnt before the first that is followed.
+    """
+
+    def __init__(self, state: TrainingState, bounds: tuple[float, float] | None = None) -> None:
+        self.labels, self.learners = state.labels, [runs[0].learner for runs in state.runs]
+        self.each = len(state.runs[0])  # runs of a learner
+        self.series = ("loss", "square") if self.labels is None else ("loss", "mistakes", "errors")
+        facts = [[run.facts for run in runs] for runs in state.runs]
+        before = [
+            {
+                "loss": sum(f.loss for f in mine),
+                "square": sum(f.square for f in mine),
+                "mistakes": sum(f.mistake_weight for f in mine),
+                "errors": float(wrong),
+            }
+            for mine, wrong in zip(facts, state.mistakes, strict=True)
+        ]
+        sums = np.array([known[name] for known in before for name in self.series])
+        self.first_row = state.rows_done
+        self.course = Course(facts[0][0].rounds, facts[0][0].weight, sums)
+        two = self.labels is None or len(self.labels) == 2
+        self.sample = Sample(len(self.learners) + 2) if two else None
+        count = len(self.labels or ())
+        self.confusion = np.zeros((len(self.learners), count, count), np.int64) if count else None
+        self.rejects: list[Reject] = []
+        self.scores = None
+        if 1 < len(self.learners) <= COMPARED and two and state.plan.passes == 1 and state.own_rows == 0:
+            self.scores = LearnerScores(state, short_names(self.learners), bounds)
+
+    def index(self, learner: int, name: str) -> int:
+        """The place of a series of a learner."""
+        return learner * len(self.series) + self.series.index(name)
+
+    def add(self, chunk: PlayedChunk) -> None:
+        """Add rows that were just learnt."""
+        if self.scores is not None and len(chunk.y):
+            self.scores.add(chunk)
+        self.rejects += chunk.rejects[: REJECTS - len(self.rejects)]
+        z, y, codes = chunk.margins, np.asarray(chunk.y), chunk.codes
+        c = np.ones(len(z)) if chunk.weight is None else np.asarray(chunk.weight, np.float64)
+        if not c.all():
+            on = c > 0.0
+            z, y, c, codes = z[on], y[on], c[on], None if codes is None else codes[on]
+        if not len(c):
+            return
+        numbers = np.asarray(y, np.float64) if codes is None else codes.astype(np.float64)
+        columns = [self._values(k, z[:, k * self.each : (k + 1) * self.each], numbers, codes) for k in self._each()]
+        if self.sample is not None:
+            self.sample.add(self.course.rounds + 1, np.column_stack([z, numbers, c]))
+        self.course.add(c, np.column_stack(columns))
+
+    def _each(self) -> range:
+        return range(len(self.learners))
+
+    def _values(self, k: int, z: np.ndarray, y: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
+        """The values of the series of a learner, one column each."""
+        learner: Any = self.learners[k]
+        if codes is None:
+            margins = np.ascontiguousarray(z[:, 0])
+            with np.errstate(over="ignore"):
+                return np.column_stack(
+                    [each_loss(learner.loss, margins, y), (each_mean(learner.loss, margins) - y) ** 2]
+                )
+        assert self.labels is not None
+        assert self.confusion is not None
+        targets = targets_of_runs(codes, len(self.labels), learner.targets, self.each)
+        lost = [each_loss(learner.loss, np.ascontiguousarray(z[:, r]), t) for r, t in enumerate(targets)]
+        wrong = [np.where(t == 1.0, z[:, r] <= 0.0, z[:, r] >= 0.0) for r, t in enumerate(targets)]
+        chosen = (z[:, 0] > 0.0).astype(np.int64) if self.each == 1 else z.argmax(axis=1)
+        np.add.at(self.confusion[k], (codes.astype(np.int64), chosen), 1)
+        missed = wrong[0] if self.each == 1 else chosen != codes
+        return np.column_stack([np.sum(lost, axis=0), np.sum(wrong, axis=0), missed]).astype(np.float64)

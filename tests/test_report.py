@@ -1,0 +1,511 @@
+"""Reports: what is collected while learning, what the page says, and what a browser makes of it."""
+
+import fcntl
+import html
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import hindsight
+from hindsight.cli import app
+from hindsight.errors import MismatchError
+from hindsight.training.curves import PIECES, Course, Sample, early_rounds
+from hindsight.training.learning import NoProgress
+from hindsight.training.outputs import Destinations
+from hindsight.training.plan import Plan, choose_learners
+from hindsight.training.reporting import write_report
+from hindsight.training.session import Session
+
+LIMIT = 2_000_000  # bytes of a page
+
+
+def run(*args, stdin=None):
+    result = CliRunner().invoke(app, [str(a) for a in args], input=stdin, env={"COLUMNS": "400", "NO_COLOR": "1"})
+    return result.exit_code, result.stdout, result.stderr
+
+
+def content_of(path):
+    """The JSON of a page, once its size was checked."""
+    text = path.read_text(encoding="utf-8")
+    assert len(text.encode()) <= LIMIT
+    return json.loads(re.search(r'<script type="application/json" id="report">(.*?)</script>', text, re.S)[1])
+
+
+def words_of(path):
+    """The text of a page, without scripts and styles."""
+    text = re.sub(r"<(script|style).*?</\1>", "", path.read_text(encoding="utf-8"), flags=re.S)
+    return html.unescape(re.sub(r"<[^>]+>", " ", text))
+
+
+# ---------------------------------------------------------------- what is collected
+
+
+def course(weights, values, cuts=(), before=(0, 0.0, 0.0)):
+    rounds, weight, total = before
+    found = Course(rounds, weight, np.array([total]))
+    for part in np.split(np.arange(len(weights)), sorted(cuts)):
+        found.add(weights[part], values[part][:, None])
+    return found
+
+
+@given(st.integers(0, 2**32), st.integers(1, 3000), st.lists(st.integers(0, 3000), max_size=6))
+@settings(deadline=None, max_examples=25)
+def test_a_course_does_not_depend_on_chunks_and_keeps_the_extremes(seed, m, cuts):
+    rng = np.random.default_rng(seed)
+    c, v = rng.choice([1.0, 0.1, 3.7], m), rng.exponential(size=m) ** 3
+    one, many = course(c, v), course(c, v, [cut for cut in cuts if cut < m])
+    means = np.cumsum(c * v) / np.cumsum(c)
+    for found in (one, many):
+        rounds, values = found.so_far(0)
+        assert len(rounds) <= 2000 and rounds[-1] == m and (np.diff(rounds) > 0).all()
+        np.testing.assert_allclose(values, means[rounds - 1], rtol=1e-12)
+        assert values.max() == pytest.approx(means.max(), rel=1e-12)
+        assert values.min() == pytest.approx(means.min(), rel=1e-12)
+    for a, b in zip(one.so_far(0), many.so_far(0), strict=True):
+        assert a.tobytes() == b.tobytes()
+    for a, b in zip(one.ends(), many.ends(), strict=True):
+        assert a.tobytes() == b.tobytes()
+
+
+def test_a_window_is_the_mean_of_its_rounds():
+    rng = np.random.default_rng(1)
+    c, v = rng.choice([1.0, 2.0], 5000), rng.normal(size=5000)
+    found = course(c, v)
+    length, rounds, values = found.window(0)
+    assert length >= 5000 / 25 and len(rounds) > PIECES // 3
+    naive = [(c[r - length : r] @ v[r - length : r]) / c[r - length : r].sum() for r in rounds]
+    np.testing.assert_allclose(values, naive, rtol=0, atol=1e-9)
+
+
+def test_a_course_of_ten_million_rounds_is_small():
+    found = Course(0, 0.0, np.zeros(1))
+    ones = np.ones(1 << 20)
+    for k in range(10):
+        values = np.zeros((1 << 20, 1))
+        values[7] = 1e6 * (k == 3)
+        found.add(ones, values)
+    rounds, values = found.so_far(0)
+    assert found.rounds == 10 << 20 and len(rounds) <= 2000
+    assert values.max() == 1e6 / (3 * (1 << 20) + 8) and (3 * (1 << 20) + 8) in rounds
+
+
+def test_a_course_that_is_resumed_goes_on_from_its_sums():
+    v = np.arange(1.0, 101.0)
+    found = course(np.ones(50), v[50:], before=(50, 50.0, v[:50].sum()))
+    rounds, values = found.so_far(0)
+    assert rounds[0] == 51 and values[-1] == v.mean()
+
+
+def test_early_rounds_hold_all_powers_of_two():
+    found = early_rounds(0, 10**7)
+    assert {2**k for k in range(24)} <= set(found) and len(found) < 200
+    assert early_rounds(0, 999) + early_rounds(999, 5000) == early_rounds(0, 5000)
+
+
+def test_a_sample_is_of_all_rounds_and_does_not_depend_on_chunks():
+    values = np.arange(5000.0)[:, None]
+    one, many = Sample(1, 300), Sample(1, 300)
+    one.add(1, values)
+    for first in range(0, 5000, 617):
+        many.add(1 + first, values[first : first + 617])
+    assert one.drawn().tobytes() == many.drawn().tobytes() and len(one.drawn()) == 300 and one.seen == 5000
+    assert abs(one.drawn().mean() - 2500) < 3 * 5000 / np.sqrt(12 * 300)
+    few = Sample(1, 300)
+    few.add(1, values[:100])
+    assert sorted(few.drawn()[:, 0].tolist()) == list(range(100))
+
+
+@pytest.mark.parametrize(("learner", "data"), [("widrow-hoff", "sample:diabetes"), ("perceptron", "sample:digits")])
+def test_curves_end_where_the_run_does(tmp_path, learner, data):
+    plan = Plan(data, None, choose_learners([learner]))
+    session = Session(plan, Destinations(report=str(tmp_path / "page.html")))
+    state = session.run(NoProgress)
+    curves, facts = session.curves, [run.facts for run in state.runs[0]]
+    total = dict(zip(curves.series, curves.course.sums, strict=True))
+    assert curves.course.rounds == facts[0].rounds
+    assert total["loss"] == pytest.approx(sum(f.loss for f in facts), rel=1e-9)
+    if state.labels is None:
+        assert total["square"] == pytest.approx(facts[0].square, rel=1e-9)
+    else:
+        assert total["mistakes"] == sum(f.mistakes for f in facts) and total["errors"] == state.mistakes[0]
+        assert curves.confusion.sum() == facts[0].rounds
+        assert curves.confusion[0].trace() == facts[0].rounds - state.mistakes[0]
+    assert Session(plan).curves is None
+
+
+# ---------------------------------------------------------------- what the page says
+
+
+def table(path, rows=300, names=("a", "b"), labels=False, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, len(names))).round(3)
+    z = X @ np.arange(1, len(names) + 1) + 0.5 * rng.normal(size=rows)
+    y = np.where(z > 0, "yes", "no") if labels else z.round(3).astype(str)
+    quoted = ['"' + name.replace('"', '""') + '"' for name in names]
+    lines = [",".join([*quoted, "y"])] + [",".join([*map(str, x), t]) for x, t in zip(X.tolist(), y, strict=True)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_a_report_opens_with_the_certificate_and_holds_its_numbers(tmp_path):
+    page = tmp_path / "page.html"
+    file = table(tmp_path / "rows.csv")
+    code, out, err = run("learn", file, "--target", "y", "--learner", "widrow-hoff", "--report", page)
+    assert code == 0, err
+    found, words = content_of(page), words_of(page)
+    (learner,) = found["learners"]
+    (certificate,) = learner["certificates"]
+    assert learner["verdict"] == "HOLDS" and learner["worth"] in words
+    shown = out[out.index("mean loss") :].split("\n")[0]
+    for name, mean in re.findall(r"(mean loss|best constant|best fixed predictor|guaranteed at most) ([\d.]+)", shown):
+        assert mean in words, name
+    assert learner["means"]["loss"] == certificate["means"]["loss"]
+    so_far = [row for row in found["datasets"]["loss0"] if row["line"] == "mean so far"]
+    assert so_far[-1]["rounds"] == 300
+    assert so_far[-1]["value"] == pytest.approx(learner["means"]["loss"], rel=1e-6)
+    bound = [row for row in found["datasets"]["loss0"] if row["line"] == "guaranteed at most"]
+    assert bound[-1]["value"] == pytest.approx(learner["means"]["guaranteed"], rel=1e-6)
+    assert [row["feature"] for row in found["datasets"]["weights0"]] == ["b", "a"]
+    assert all("best" in row for row in found["datasets"]["weights0"])
+    assert len(found["datasets"]["predicted0"]) == 300
+    assert found["settings"]["target"] == "y" and found["versions"]["hindsight"] == hindsight.__version__
+    assert [c["name"] for c in found["columns"]["shown"]] == ["a", "b", "y"]
+    assert "u" not in certificate["best"] and "u" not in certificate["comparator"]
+
+
+def test_labels_have_confusions_thresholds_and_calibration(tmp_path):
+    page = tmp_path / "page.html"
+    file = table(tmp_path / "rows.csv", labels=True)
+    code, _, err = run("learn", file, "--target", "y", "--learner", "running", "--report", page)
+    assert code == 0, err
+    found = content_of(page)
+    (learner,) = found["learners"]
+    counts = np.array(learner["confusion"]["counts"])
+    assert learner["confusion"]["labels"] == ["no", "yes"] and counts.sum() == 300
+    zero = file.read_text().splitlines()[1].endswith("no")  # at first the margin is 0: the first label, and a mistake
+    assert counts.sum() - counts.trace() + zero == learner["mistakes"]
+    terms = learner["calibration"]
+    assert terms["score"] == pytest.approx(
+        terms["miscalibration"] - terms["discrimination"] + terms["uncertainty"], abs=1e-12
+    )
+    pav = [row["observed"] for row in found["datasets"]["calibration0"]]
+    assert pav == sorted(pav)
+    recall = [row["value"] for row in found["datasets"]["threshold0"] if row["line"] == "recall"]
+    assert recall == sorted(recall) and recall[-1] == 1.0
+
+
+def test_several_learners_are_overlaid_with_valid_intervals(tmp_path):
+    page = tmp_path / "page.html"
+    file = table(tmp_path / "rows.csv", labels=True)
+    code, out, err = run("learn", file, "--target", "y", "--learner", "perceptron,running", "--report", page)
+    assert code == 0, err
+    assert "difference" not in out  # not asked for
+    found = content_of(page)
+    assert {row["line"] for row in found["datasets"]["overlay"]} == {"[1] perceptron", "[2] running"}
+    (pair,) = found["datasets"]["pairs"]
+    assert pair["low"] <= pair["difference"] <= pair["high"]
+    code, out, err = run("learn", file, "--target", "y", "--learner", "perceptron,running", "--compare", "--json")
+    (other,) = json.loads(out)["comparison"]["pairs"]
+    assert pair["difference"] == pytest.approx(other["difference"], rel=1e-6)
+    assert pair["low"] == pytest.approx(other["anytime"]["mixture"][0], rel=1e-6)
+
+
+def test_many_learners_keep_the_page_small(tmp_path):
+    page = tmp_path / "page.html"
+    etas = ",".join(f"{0.001 * 1.5**k:.5f}" for k in range(12))
+    code, _, err = run("learn", "sample:diabetes", "--learner", "widrow-hoff", "--eta", etas, "--report", page)
+    assert code == 0, err
+    found = content_of(page)
+    assert len(found["learners"]) == 6 and len({row["line"] for row in found["datasets"]["overlay"]}) == 12
+
+
+def test_a_hundred_thousand_features_keep_the_page_small(tmp_path):
+    page, file = tmp_path / "page.html", tmp_path / "rows.svm"
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{k % 2} " + " ".join(f"{j}:1" for j in sorted(rng.choice(100_000, 800, replace=False) + 1))
+        for k in range(130)
+    ]
+    file.write_text("\n".join([*lines, "1 100000:1"]) + "\n")
+    code, _, err = run("learn", file, "--learner", "perceptron", "--report", page)
+    assert code == 0, err
+    found = content_of(page)
+    assert found["features"] > 60_000 and len(found["datasets"]["weights0"]) == 20
+    assert len(found["columns"]["shown"]) <= 200
+
+
+def test_a_run_that_cannot_be_certified_has_a_report_that_says_so(tmp_path):
+    page = tmp_path / "page.html"
+    text = table(tmp_path / "rows.csv").read_text()
+    code, _, err = run("learn", "-", "--target", "y", "--learner", "widrow-hoff", "--report", page, stdin=text)
+    assert code == 0, err
+    (learner,) = content_of(page)["learners"]
+    assert learner["verdict"] is None and learner["means"]["loss"] > 0.0 and learner["certificates"] == []
+    words = words_of(page)
+    assert "NO CERTIFICATE" in words and "standard input" in words
+    code, _, err = run("learn", "-", "--target", "y", "--certify", "--report", page, stdin=text)
+    assert code == 2 and "standard input does not allow" in err
+
+
+def test_a_learner_without_a_theorem_is_uncheckable(tmp_path):
+    page = tmp_path / "page.html"
+    file = table(tmp_path / "rows.csv")
+    code, _, err = run("learn", file, "--target", "y", "--learner", "diagonal-newton", "--report", page)
+    assert code == 0, err
+    (learner,) = content_of(page)["learners"]
+    assert learner["verdict"] == "UNCHECKABLE" and learner["means"]["guaranteed"] is None
+    assert "UNCHECKABLE" in words_of(page)
+
+
+@pytest.mark.parametrize("learner", ["auto", "widrow-hoff"])
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_run_of_one_or_two_rows_has_a_report(tmp_path, rows, learner):
+    """Where the first target only sets the start, no round of a single row counts."""
+    page = tmp_path / "page.html"
+    code, _, err = run("learn", "sample:diabetes", "--limit", rows, "--learner", learner, "--report", page)
+    assert code == 0, err
+    assert content_of(page)["rows"] == rows
+
+
+def test_rejected_rows_are_listed(tmp_path):
+    page, file = tmp_path / "page.html", table(tmp_path / "rows.csv")
+    lines = file.read_text().splitlines()
+    lines[5] = "1,oops,<b>2"
+    file.write_text("\n".join(lines) + "\n")
+    code, _, err = run(
+        "learn", file, "--target", "y", "--learner", "widrow-hoff", "--strict", "--rejects", tmp_path / "bad.csv",
+        "--report", page,
+    )  # fmt: skip
+    assert code == 0, err
+    found = content_of(page)
+    assert found["rejected"] == 1 and found["rejects"][0]["line"] == 6
+    assert "1 rows were rejected" in words_of(page)
+
+
+def test_a_resumed_run_says_where_its_curves_begin(tmp_path):
+    file, page = table(tmp_path / "rows.csv", rows=2000), tmp_path / "page.html"
+    plan = Plan(str(file), "y", choose_learners(["widrow-hoff"]), {"chunk": 10_000})
+    folder = str(tmp_path / "checkpoints")
+    first = Session(plan, Destinations(checkpoint=folder, report=str(page)))
+
+    class Stop(NoProgress):
+        def advance(self, state):
+            first.stop()
+
+    begun = first.run(Stop).rows_done
+    assert 0 < begun < 2000
+    later = Session(plan, Destinations(checkpoint=folder, resume=True, report=str(page)))
+    state = later.run(NoProgress)
+    write_report(str(page), state, later.curves, [])
+    whole = Session(plan, Destinations(report=str(page)))
+    whole.run(NoProgress)
+    assert later.curves.course.rounds == 2000
+    np.testing.assert_allclose(later.curves.course.sums, whole.curves.course.sums, rtol=1e-9)
+    assert f"The curves begin after row {begun:,}" in words_of(page)
+    (learner,) = content_of(page)["learners"]
+    assert learner["sample"] == 2000 - begun
+    rounds = [row["rounds"] for row in content_of(page)["datasets"]["loss0"] if row["line"] == "mean so far"]
+    assert rounds[0] == begun + 1
+
+
+def test_a_report_of_several_labels_says_what_is_promised_in_all(tmp_path):
+    page = tmp_path / "page.html"
+    code, _, err = run("learn", "sample:digits", "--learner", "perceptron", "--report", page)
+    assert code == 0, err
+    found = content_of(page)
+    (learner,) = found["learners"]
+    means = learner["means"]
+    assert means["loss"] == pytest.approx(sum(c["lost"] for c in learner["certificates"]) / 1797, rel=1e-12)
+    assert means["loss"] < means["guaranteed"] < means["constant"] and learner["worth"] == "tight"
+    assert np.array(learner["confusion"]["counts"]).shape == (10, 10)
+
+
+def test_a_model_writes_its_report_from_its_rows(tmp_path):
+    from_command, from_model = tmp_path / "command.html", tmp_path / "model.html"
+    file = table(tmp_path / "rows.csv", labels=True)
+    model = hindsight.learn(str(file), "y", learner="running")
+    model.report(from_model, str(file))
+    code, _, err = run("learn", file, "--target", "y", "--learner", "running", "--report", from_command)
+    assert code == 0, err
+    one, two = content_of(from_command), content_of(from_model)
+    assert one["datasets"] == two["datasets"] and one["learners"] == two["learners"]
+    assert model.certificate is not None
+    with pytest.raises(MismatchError):
+        model.report(tmp_path / "other.html", str(table(tmp_path / "others.csv", labels=True, seed=9)))
+    assert not (tmp_path / "other.html").exists()
+
+
+def test_without_the_library_that_draws_the_page_has_its_numbers(tmp_path, monkeypatch):
+    from hindsight.report import page as module
+
+    def missing():
+        raise ValueError("charts need altair")
+
+    monkeypatch.setattr(module, "altair", missing)
+    page = tmp_path / "page.html"
+    code, _, err = run("learn", "sample:diabetes", "--learner", "widrow-hoff", "--report", page)
+    assert code == 0, err
+    assert "pip install" in words_of(page) and content_of(page)["rows"] == 442
+    assert page.stat().st_size < 300_000
+
+
+# ---------------------------------------------------------------- in notebooks
+
+
+def test_estimators_and_certificates_show_themselves():
+    X, y = np.array([[1.0], [-1.0], [2.0], [-3.0]]), ["<b>yes</b>", "no", "<b>yes</b>", "no"]
+    model = hindsight.PerceptronClassifier()
+    assert "HOLDS" not in model._repr_html_()
+    model.fit(X, y, certify=True)
+    for text in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):
+        assert "HOLDS" in text and "&lt;b&gt;yes&lt;/b&gt;" in text and "4 rounds" in text
+        assert "mistakes per row" in text
+    assert model._repr_mimebundle_()["text/plain"] == repr(model)
+    assert "color:inherit" in model.certificate_._repr_html_()
+
+
+# ---------------------------------------------------------------- in a browser
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+HOSTILE = ["<script>document.title='RUN'</script>", "=cmd|' /C calc'!A0", '"><img src=x onerror=document.title=1>']
+
+
+class Browser:
+    """A headless Chromium, driven by its own protocol through two pipes."""
+
+    def __init__(self, profile):
+        read, self.write = os.pipe()
+        self.read, write = os.pipe()
+        ends = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (read, write)]
+        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--window-size=1000,900"]
+        self.process = subprocess.Popen(
+            [CHROMIUM, *flags, f"--user-data-dir={profile}", "about:blank"],
+            preexec_fn=lambda: [os.dup2(fd, k) for fd, k in zip(ends, (3, 4), strict=True)],  # reads 3, writes 4
+            pass_fds=(3, 4),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for fd in (read, write, *ends):
+            os.close(fd)
+        self.rest, self.count, self.events, self.session = b"", 0, [], None
+        targets = self.ask("Target.getTargets")["targetInfos"]
+        target = next(t["targetId"] for t in targets if t["type"] == "page")
+        self.session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.ask(f"{domain}.enable")
+
+    def ask(self, method, **params):
+        self.count += 1
+        message = {"id": self.count, "method": method, "params": params}
+        message |= {} if self.session is None else {"sessionId": self.session}
+        os.write(self.write, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self.next_message()
+            if answer.get("id") == self.count:
+                assert "error" not in answer, answer
+                return answer["result"]
+            self.events.append(answer)
+
+    def next_message(self):
+        while b"\0" not in self.rest:
+            block = os.read(self.read, 1 << 16)
+            assert block, "the browser ended"
+            self.rest += block
+        text, _, self.rest = self.rest.partition(b"\0")
+        return json.loads(text)
+
+    def value(self, expression):
+        return self.ask("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
+
+    def wait(self, expression, seconds=60.0):
+        end = time.monotonic() + seconds
+        while not self.value(expression):
+            assert time.monotonic() < end, expression
+            time.sleep(0.1)
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        os.close(self.read)
+        os.close(self.write)
+
+
+@contextmanager
+def opened(page, profile):
+    """A browser that shows a page whose charts are drawn."""
+    browser = Browser(profile)
+    try:
+        browser.events.clear()
+        browser.ask("Page.navigate", url=page.as_uri())
+        browser.wait("document.readyState === 'complete' && document.body.dataset.drawn === 'yes'")
+        yield browser
+    finally:
+        browser.close()
+
+
+def faults(events):
+    """Errors on the console, and requests for anything but the page itself."""
+    out = []
+    for event in events:
+        method, params = event.get("method"), event.get("params", {})
+        if method in ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled"):
+            out.append(params)
+        if method == "Network.requestWillBeSent" and params["type"] != "Document":
+            out.append(params["request"]["url"])
+    return out
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here: pages are only read by a parser")
+def test_a_browser_draws_the_report_and_shows_values(tmp_path):
+    page = tmp_path / "page.html"
+    file = table(tmp_path / "rows.csv", names=[*HOSTILE, "plain"], labels=True)
+    code, _, err = run("learn", file, "--target", "y", "--learner", "perceptron,running", "--report", page)
+    assert code == 0, err
+    content = content_of(page)
+    with opened(page, tmp_path / "profile") as browser:
+        empty = "[...document.querySelectorAll('.chart')].filter(e => e.querySelectorAll('svg path').length < 3).length"
+        assert browser.value("document.querySelectorAll('.chart').length") >= 10 and browser.value(empty) == 0
+        assert browser.value("document.title").startswith("Hindsight")
+        assert browser.value("document.querySelectorAll('img, iframe, object').length") == 0
+        drawn = browser.value("document.getElementById('c-weights0').textContent")
+        for name in HOSTILE:
+            assert name[:12] in drawn
+
+        def hover(chart, part=0.5):
+            place = f"document.querySelector('#{chart} svg .background').getBoundingClientRect().toJSON()"
+            browser.value(f"document.getElementById('{chart}').scrollIntoView({{block: 'center'}})")
+            at = browser.value(place)
+            for x in (at["x"] + part * at["width"] - 9, at["x"] + part * at["width"]):
+                browser.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=at["y"] + 0.4 * at["height"])
+            browser.wait("document.querySelector('#vg-tooltip-element.visible') !== null")
+            return browser.value("document.getElementById('vg-tooltip-element').innerText")
+
+        told = hover("c-loss0")
+        assert "mean so far" in told and "best constant" in told
+        rounds = int(re.search(r"round\s+([\d,]+)", told)[1].replace(",", ""))
+        row = next(r for r in content["datasets"]["hover0"] if r["rounds"] == rounds)
+        assert float(re.search(r"mean so far\s+([\d.]+)", told)[1]) == pytest.approx(row["so far"], rel=1e-4)
+        browser.value("document.querySelector('button[data-chart=c-loss0]').click()")
+        browser.wait("document.querySelector('button[data-chart=c-loss0]').dataset.scale === 'log'")
+        time.sleep(0.5)
+        assert "mean so far" in hover("c-loss0", 0.8)
+        for width, dark in ((390, "dark"), (1000, "light")):
+            browser.ask(
+                "Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 500
+            )
+            browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": dark}])
+            time.sleep(0.5)
+            assert browser.value("document.documentElement.scrollWidth") <= width
+            ground = browser.value("getComputedStyle(document.body).backgroundColor")
+            assert (ground == "rgb(13, 17, 23)") == (dark == "dark")
+        assert faults(browser.events) == []
