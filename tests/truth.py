@@ -484,7 +484,7 @@ def audit(seen: Seen, run: Run, u: np.ndarray | None, out: Outcome) -> Certifica
             if not at_the_edge(seen, 5e-7):
                 size = noise if case.theorem in PROXIMAL else seen.noise(c.comparator.u)
                 out.near("wrong bound", case.theorem.name, float(case.bound[-1]), other[1], size)
-            if c.quantity == case.quantity and not c.bound <= case.bound[-1]:
+            if c.verdict is Verdict.HOLDS and c.quantity == case.quantity and not c.bound <= case.bound[-1]:
                 out.say("not the smallest", f"{c.theorem.name}: {c.bound!r}, {case.theorem.name}: {case.bound[-1]!r}")
     except ValueError as error:
         out.say("outside its set", f"comparator {c.comparator.u}: {error}")
@@ -891,7 +891,7 @@ def in_hindsight(seen: Seen, run: Run, c: Certificate, out: Outcome) -> None:
         reach = math.inf if best.reach == math.inf else best.reach / (1.0 + float(np.abs(X).max()))
         if np.isfinite(u).all() and float(np.linalg.norm(u)) <= reach and own(u) < best.lower - noise:
             out.say("not the best", f"{own(u)!r} is below {best.loss!r} - {best.gap!r} ({best.found})")
-    if math.isfinite(c.lost):
+    if math.isfinite(c.lost) and math.isfinite(best.loss):
         out.near("wrong regret", "regret", c.regret, c.lost - best.loss, seen.size)
     if (c.worth is None) != (c.verdict is not Verdict.HOLDS):
         out.say("worth", f"{c.worth} of {c.verdict}")
