@@ -10,6 +10,7 @@ import pytest
 import typer
 
 import hindsight
+from conftest import registered_meanwhile
 from hindsight.cli import app
 from hindsight.online.learners import LEARNERS
 
@@ -66,7 +67,8 @@ def test_works_cited_in_the_theory_are_in_the_bibliography():
 
 @pytest.mark.parametrize("page", [page for page in PAGES if pages.has_code(page)], ids=lambda page: page.stem)
 def test_code_on_pages_runs_and_draws_their_pictures(page, tmp_path):
-    text = pages.with_outputs(page, tmp_path)
+    with registered_meanwhile():
+        text = pages.with_outputs(page, tmp_path)
     for picture in tmp_path.glob("*.png"):
         assert f"pictures/{picture.name})" in text
         assert (ROOT / "docs" / "pictures" / picture.name).exists(), "make docs PICTURES=--pictures draws it"

@@ -86,7 +86,7 @@ def test_output_that_cannot_show_a_character_replaces_it(tmp_path, environment):
 def test_errors_and_files_of_other_alphabets_are_told_in_one_line(tmp_path, environment):
     file = tmp_path / "列.csv"
     file.write_text("α,y\n1,2\nж,3\n", encoding="utf-8")
-    done = command("learn", file, "--target", "y", "--learner", "widrow-hoff", **environment)
+    done = command("learn", file, "--target", "y", "--learner", "widrow-hoff", "--strict", **environment)
     told = done.stderr.decode("latin-1").splitlines()
     assert done.returncode == 2
     assert told[-1].startswith("error: ") and "Traceback" not in done.stderr.decode("latin-1")
