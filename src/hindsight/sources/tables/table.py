@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import DisprovedError, SourceError
 from ..base import ReadOptions, suggestion
+from ..columns import TableSource
 from .decisions import ColumnDecision, check_given, decide, parse_types, table_decimal
 from .layout import TableLayout
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from ..base import Chunk, Position
     from .evidence import ColumnEvidence
 
 HELP = {"the value is missing": "--missing indicator takes it", "a value is missing": "--missing zero takes it"}
@@ -108,6 +110,64 @@ class Decisions:
             f"{where}, {unit} {number}, column {column!r}: {reason}, unlike all rows before: say what the column holds "
             f"with --types {column}:category (or number, date, text, ignore)"
         )
+
+
+class DecidedTable(TableSource):
+    """What sources of tables do with their decisions: keep them, take them up again, and go on from them.
+
+    A source has `_take`, which takes up decisions, and `_take_plain`, for a table that the strict reader reads.
+    """
+
+    decisions: Decisions | None = None
+    table: TableLayout | None = None
+    sums: list[str]
+    follows = False
+
+    def _take(self, decisions: Decisions) -> None:
+        raise NotImplementedError
+
+    def _take_plain(self) -> None:
+        raise NotImplementedError
+
+    def chunks(self, start: Position | None = None) -> Iterator[Chunk]:
+        for chunk in super().chunks(start):
+            self.sums = chunk.position.get("sums", self.sums)
+            yield chunk
+
+    @property
+    def names(self) -> Sequence[str]:
+        return super().names if self.table is None else self.table.names(self.width)
+
+    def state(self) -> dict[str, Any]:
+        if self.table is None:
+            return super().state()
+        assert self.decisions is not None
+        return self.table.numbering(self.width) | {"table": self.decisions.to_state(), "sums": self.sums}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        if "table" not in state:
+            self._take_plain()
+            super().restore(state)
+            return
+        self._take(Decisions.from_state(state["table"]))
+        assert self.table is not None
+        self.width = self.table.restore(state)
+        self.sums = state["sums"]
+
+    def follow(self, state: dict[str, Any]) -> None:
+        self.restore(state)
+        self.follows = True
+
+    def freeze(self) -> None:
+        if self.table is not None:
+            self.table.frozen = True
+            if self.sums:
+                self.table.read_sums(self.sums)
+
+    def resolved_options(self) -> dict[str, Any]:
+        if self.table is None:
+            return super().resolved_options()
+        return {"features": list(self.table.encoders), "ignore": [], "categorical": [], "types": {}}
 
 
 def wants_number(column: str, options: ReadOptions) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from .decisions import ID_NAME
 from .evidence import ColumnEvidence
 from .layout import TableLayout
 from .sniff import HEAD, sniff_dialect
-from .table import Decisions, first_sums, strict_options, with_help
+from .table import DecidedTable, Decisions, first_sums, strict_options, with_help
 from .transcode import SWAP, Transcoded
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def read_head(path: str) -> bytes:
         return bytes(room[: stream.readinto(room)])
 
 
-class TextTable(CsvSource):
+class TextTable(DecidedTable, CsvSource):
     """A text table whose dialect and types were found by looking at it."""
 
     def __init__(self, paths: Sequence[str], options: ReadOptions, separator: str = ",") -> None:
@@ -323,48 +323,6 @@ class TextTable(CsvSource):
             if not self.table.frozen:
                 self.table.read_sums(at.get("sums") or first_sums(self))
         return super()._chunks(start)
-
-    def chunks(self, start: Position | None = None) -> Iterator[Chunk]:
-        for chunk in super().chunks(start):
-            self.sums = chunk.position.get("sums", self.sums)
-            yield chunk
-
-    # ---------------------------------------------------------------- what is kept
-
-    @property
-    def names(self) -> Sequence[str]:
-        return super().names if self.table is None else self.table.names(self.width)
-
-    def state(self) -> dict[str, Any]:
-        if self.table is None:
-            return super().state()
-        assert self.decisions is not None
-        return self.table.numbering(self.width) | {"table": self.decisions.to_state(), "sums": self.sums}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        if "table" not in state:
-            self._take_plain()
-            super().restore(state)
-            return
-        self._take(Decisions.from_state(state["table"]))
-        assert self.table is not None
-        self.width = self.table.restore(state)
-        self.sums = state["sums"]
-
-    def follow(self, state: dict[str, Any]) -> None:
-        self.restore(state)
-        self.follows = True
-
-    def freeze(self) -> None:
-        if self.table is not None:
-            self.table.frozen = True
-            if self.sums:
-                self.table.read_sums(self.sums)
-
-    def resolved_options(self) -> dict[str, Any]:
-        if self.table is None:
-            return super().resolved_options()
-        return {"features": list(self.table.encoders), "ignore": [], "categorical": [], "types": {}}
 
 
 def skip_comments(reader: BlockReader) -> None:

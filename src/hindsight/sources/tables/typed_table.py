@@ -13,13 +13,13 @@ from ..parquet_arrow import ArrowSource, ColumnarSource, FrameSource, ParquetSou
 from .cells import Cells, as_floats, as_mask
 from .evidence import ColumnEvidence
 from .layout import TableLayout
-from .table import Decisions, first_sums, strict_options, with_help
+from .table import DecidedTable, Decisions, first_sums, strict_options, with_help
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 
-class TypedTable(ColumnarSource):
+class TypedTable(DecidedTable, ColumnarSource):
     """A table of typed columns; what its columns hold is found by their types, and text by looking at it."""
 
     def __init__(self, source: Any, options: ReadOptions) -> None:
@@ -129,50 +129,13 @@ class TypedTable(ColumnarSource):
             self.table.read_sums((start or {}).get("sums") or first_sums(self))
         return super()._chunks(start)
 
-    def chunks(self, start: Position | None = None) -> Iterator[Chunk]:
-        for chunk in super().chunks(start):
-            self.sums = chunk.position.get("sums", self.sums)
-            yield chunk
-
-    @property
-    def names(self) -> Sequence[str]:
-        return super().names if self.table is None else self.table.names(self.width)
-
-    def state(self) -> dict[str, Any]:
-        if self.table is None:
-            return super().state()
-        assert self.decisions is not None
-        return self.table.numbering(self.width) | {"table": self.decisions.to_state(), "sums": self.sums}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        if "table" not in state:
-            if self.table is not None:
-                self.table = None
-                self.kind = self.layout.kind
-                roles = zip(self.schema.names, self.layout.roles, strict=True)
-                self.used = [name for name, role in roles if role != parsers.IGNORE]
-                super()._check_columns(0, self.schema)
-            super().restore(state)
-            return
-        self._take(Decisions.from_state(state["table"]))
-        assert self.table is not None
-        self.width = self.table.restore(state)
-        self.sums = state["sums"]
-
-    def follow(self, state: dict[str, Any]) -> None:
-        self.restore(state)
-        self.follows = True
-
-    def freeze(self) -> None:
+    def _take_plain(self) -> None:
         if self.table is not None:
-            self.table.frozen = True
-            if self.sums:
-                self.table.read_sums(self.sums)
-
-    def resolved_options(self) -> dict[str, Any]:
-        if self.table is None:
-            return super().resolved_options()
-        return {"features": list(self.table.encoders), "ignore": [], "categorical": [], "types": {}}
+            self.table = None
+            self.kind = self.layout.kind
+            roles = zip(self.schema.names, self.layout.roles, strict=True)
+            self.used = [name for name, role in roles if role != parsers.IGNORE]
+            super()._check_columns(0, self.schema)
 
 
 class ParquetTable(TypedTable, ParquetSource):
