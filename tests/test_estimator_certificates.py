@@ -42,7 +42,7 @@ CLASSIFIERS = [
     (h.WinnowClassifier(balanced=False, passes=2), "Winnow, as met"),
     (h.DescentClassifier(), "implicit descent, as met"),
     (h.DescentClassifier(update="explicit"), "descent on a convex loss, as met"),
-    (h.DescentClassifier("hinge", "simplex", update="explicit", average="before"), None),
+    (h.DescentClassifier("hinge", "simplex", update="explicit", average="before"), "descent on a convex loss"),
     (h.AutoClassifier(), "aggregation"),
     (h.AutoClassifier(drift=0.01), "aggregation with drift"),
 ]

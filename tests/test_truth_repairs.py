@@ -360,8 +360,9 @@ def test_a_bound_on_mistakes_is_at_most_the_number_of_rounds(learner, u):
     X = rng.normal(size=(40, 2))
     found = certificate(learner, X, rng.choice([-1.0, 1.0], 40), u=np.array(u))
     assert found.verdict is Verdict.HOLDS
-    assert found.bound <= 40.0
-    assert any("trivial" in note for note in found.notes) == (found.bound == 40.0)
+    trivial = learner.name == "perceptron"  # Winnow keeps the normalisers met, and promises less
+    assert (found.bound == 40.0) == trivial and found.bound <= 40.0
+    assert any("trivial" in note for note in found.notes) == trivial
     assert all(p.bound <= p.rounds for p in found.path)
 
 
