@@ -19,7 +19,7 @@ test: $(READY) .venv/ready-docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
-	$(BIN)/python tests/torture.py --kills 200
+	$(BIN)/python tests/torture.py --kills 50
 	$(BIN)/python tests/installed.py
 
 # A choice of the tests with the installed wheel: the lowest versions on Python 3.11, the newest on the newest Python.

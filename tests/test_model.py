@@ -397,8 +397,9 @@ def test_every_estimator_comes_back_and_goes_on(tmp_path, all_public, name):
         assert equal(vars(found), vars(before))
         assert outputs(made, X) and equal(outputs(found, X), outputs(made, X))
         if hasattr(made, "partial_fit"):
-            made.partial_fit(X[::-1], y[::-1])
-            found.partial_fit(X[::-1], y[::-1])
+            later, target = X[::-1].copy(), y[::-1].copy()
+            made.partial_fit(later, target)
+            found.partial_fit(later, target)
             assert equal(outputs(found, X), outputs(made, X))
             assert equal(vars(found), vars(made))
 

@@ -81,8 +81,11 @@ def same_models(a, b):
 # --- one is many ----------------------------------------------------------------------------------------------------
 
 
-@each_regressor
-@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [(model, np.float64) for model in regressors(MODELS)] + [(model, np.float32) for model in regressors(MODELS)[::4]],
+    ids=str,
+)
 def test_arrays_one_by_one_are_a_dense_matrix(model, kind):
     X, y, weight = data(kind=kind)
     weight[0] = 1.0

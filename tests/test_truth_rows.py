@@ -137,13 +137,14 @@ def test_rows_that_changed_between_two_fits_are_certified_for_neither(model):
 
 @pytest.mark.parametrize("case", [c for c in CASES if "descent" not in c.name], ids=str)
 def test_storage_and_chunks_change_no_checksum(case):
+    """The sum is of the rows alone: one learner reads them in every storage, the others in the two that are common."""
     rows, y, weight = stream(case)
     rows[5, 1] = -0.0
     want = run_of(case, 7)
     feed(want, rows, y, weight)
     assert want.checksum[0] == want.rounds
     assert want.checksum[1:].all()
-    for storage in ("dense32", "strided", "csr64", "csr32"):
+    for storage in ("dense32", "strided", "csr64", "csr32") if case.name == "widrow-hoff-implicit" else ("csr64",):
         run = run_of(case, 7)
         feed(run, store(rows, storage), y, weight, sizes=[1, 3, 11])
         np.testing.assert_array_equal(run.checksum, want.checksum)

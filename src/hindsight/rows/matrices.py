@@ -141,9 +141,30 @@ def first_disorder(indices: Any, indptr: Any, width: Any) -> int:
     return -1
 
 
+class _Unsealed:
+    """The memory of an array, as the array protocol shows it, without the mark that it may not be written."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        shown = array.__array_interface__
+        self.array, self.__array_interface__ = array, {**shown, "data": (shown["data"][0], False)}
+
+
+def unsealed(array: np.ndarray) -> np.ndarray:
+    """Return an array for loops that only read it: one that may not be written would compile each of them again.
+
+    Examples
+    --------
+    >>> sealed = np.frombuffer(bytes(16))
+    >>> sealed.flags.writeable, unsealed(sealed).flags.writeable, np.shares_memory(sealed, unsealed(sealed))
+    (False, True, True)
+    """
+    return array if array.flags.writeable else np.asarray(_Unsealed(array))
+
+
 def rows_of(X: Any, bias: float) -> Any:
     """Return the rows of what `checked` gave, as the loops read them, without a copy."""
     if isinstance(X, np.ndarray):
+        X = unsealed(X)
         if X.flags.c_contiguous:
             return Dense(X, bias)
         apart, rest = divmod(X.strides[0], X.itemsize)
@@ -151,7 +172,8 @@ def rows_of(X: Any, bias: float) -> Any:
             memory = as_strided(X, ((X.shape[0] - 1) * apart + X.shape[1],), X.strides[1:])
             return Spaced(X, memory, apart, bias)
         return Strided(X, np.empty(X.shape[1], X.dtype), bias)
-    return CSR(X.data, X.indices.view(f"u{X.indices.itemsize}"), X.indptr.astype(np.uint64), bias)
+    indices = unsealed(X.indices).view(f"u{X.indices.itemsize}")
+    return CSR(unsealed(X.data), indices, X.indptr.astype(np.uint64), bias)
 
 
 def unshared(rows: Any) -> Any:

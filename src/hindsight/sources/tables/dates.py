@@ -65,7 +65,18 @@ def written_day(texts: Any, form: str) -> Any:
 
 def alive(texts: Any, forms: Any) -> list[str]:
     """Those of the forms that all of the texts have."""
-    return [form for form in forms if len(texts) and parse_dates(texts, form).null_count == 0]
+    import pyarrow.compute as pc
+
+    if not len(texts) or not pc.all(pc.match_substring_regex(texts, r"\d.*\d")).as_py():
+        return []  # every form has digits in two places
+    return [form for form in forms if opens(texts, form) and parse_dates(texts, form).null_count == 0]
+
+
+def opens(texts: Any, form: str) -> bool:
+    """Whether the first text may be of a form: most forms are ruled out by it alone, in a tenth of the time."""
+    import pyarrow.compute as pc
+
+    return form in ISO_FORM or pc.strptime(texts[:1], format=form, unit="s", error_is_null=True).null_count == 0
 
 
 def years(stamps: Any) -> np.ndarray:
