@@ -10,10 +10,11 @@ since no durable answer can be faster.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import io
 import json
+import multiprocessing
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -57,43 +58,64 @@ def mappings(n, seed=0, target=True):
     return out
 
 
-async def client(port, path, bodies, until, times):
-    """One keep-alive connection that sends requests one after another; the seconds that each took."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ".encode()
-    requests = [head + str(len(body)).encode() + b"\r\n\r\n" + body for body in bodies]
-    k = 0
+class Connection:
+    """One keep-alive connection that sends requests one after another, with the seconds that each took."""
+
+    def __init__(self, port, path, bodies):
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
+        self.requests = [f"{head}{len(body)}\r\n\r\n".encode() + body for body in bodies]
+        self.times = []
+
+    def send(self):
+        self.held, self.began = b"", time.perf_counter()
+        self.socket.sendall(self.requests[len(self.times) % len(self.requests)])
+
+    def receive(self):
+        """Take what came; whether the answer is complete."""
+        self.held += self.socket.recv(1 << 16)
+        head, found, body = self.held.partition(b"\r\n\r\n")
+        if not found:
+            return False
+        if len(body) < int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]):
+            return False
+        self.times.append(time.perf_counter() - self.began)
+        if not head.startswith(b"HTTP/1.1 200"):
+            raise RuntimeError(self.held)
+        return True
+
+
+def drive(port, learners, predictors, seconds, out):
+    """Clients in a process of their own, which waits for their sockets and does nothing else."""
+    learning = [Connection(port, "/learn", bodies(k, True)) for k in range(learners)]
+    predicting = [Connection(port, "/predict", bodies(k, False)) for k in range(predictors)]
+    waiting = select.epoll()
+    held = {each.socket.fileno(): each for each in (*learning, *predicting)}
+    until = time.perf_counter() + seconds
+    for number, each in held.items():
+        waiting.register(number, select.EPOLLIN)
+        each.send()
     while time.perf_counter() < until:
-        began = time.perf_counter()
-        writer.write(requests[k % len(requests)])
-        answer = await reader.readuntil(b"\r\n\r\n")
-        size = int(answer.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
-        await reader.readexactly(size)
-        if not answer.startswith(b"HTTP/1.1 200"):
-            raise RuntimeError(answer)
-        times.append(time.perf_counter() - began)
-        k += 1
-    writer.close()
+        for number, _ in waiting.poll(1.0):
+            if held[number].receive():
+                held[number].send()
+    out.put([[t for each in some for t in each.times] for some in (learning, predicting)])
+
+
+def bodies(seed, target):
+    return [json.dumps(row).encode() for row in mappings(50, seed, target)]
 
 
 def load(port, learners, predictors, seconds):
-    """Run clients in this process; the seconds of learns and of predictions."""
-    learnt, predicted = [], []
-
-    async def main():
-        until = time.perf_counter() + seconds
-        jobs = [
-            client(port, "/learn", [json.dumps(r).encode() for r in mappings(50, k)], until, learnt)
-            for k in range(learners)
-        ]
-        jobs += [
-            client(port, "/predict", [json.dumps(r).encode() for r in mappings(50, k, False)], until, predicted)
-            for k in range(predictors)
-        ]
-        await asyncio.gather(*jobs)
-
-    asyncio.run(main())
-    return learnt, predicted
+    """Run clients in another process; the seconds of learns and of predictions."""
+    context = multiprocessing.get_context("spawn")
+    out = context.SimpleQueue()
+    process = context.Process(target=drive, args=(port, learners, predictors, seconds, out))
+    process.start()
+    found = out.get()
+    process.join()
+    return found
 
 
 def processor_seconds(process):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import threading
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,14 +35,37 @@ if TYPE_CHECKING:
 Rows = MappingRows | TableRows
 
 
+class PlayedPiece:
+    """What became of the rows of a piece: margins before each was learnt, targets, losses, and what they say."""
+
+    def __init__(self, state: TrainingState, z: np.ndarray, y: np.ndarray, losses: np.ndarray) -> None:
+        self.state, self.z, self.y, self.losses = state, z, y, losses
+
+    @cached_property
+    def said(self) -> dict[str, list[Any]]:
+        """Predictions, and probabilities where there are some, of all rows."""
+        return answers(Answering(self.state.labels, self.state.runs[0]), self.z)
+
+
 @dataclass
 class Played:
-    """What became of the rows of one request: margins before each was learnt, targets, losses; or why not."""
+    """What became of the rows a to b of a piece, those of one request; or why they could not be played."""
 
-    z: np.ndarray
-    y: np.ndarray
-    losses: np.ndarray
+    piece: PlayedPiece | None
+    a: int = 0
+    b: int = 0
     fault: str | None = None
+
+    @property
+    def loss(self) -> float:
+        """What the rows cost."""
+        assert self.piece is not None
+        return float(self.piece.losses[self.a : self.b].sum())
+
+    def answers(self) -> dict[str, list[Any]]:
+        """What was predicted."""
+        assert self.piece is not None
+        return {name: each[self.a : self.b] for name, each in self.piece.said.items()}
 
 
 class LiveModel:
@@ -65,6 +90,7 @@ class LiveModel:
         self.plan, self.limits = plan, limits
         self.state: TrainingState | None = None
         self.rows: Rows | None = None
+        self.shells: Shells | None = None
 
     @classmethod
     def after(cls, model: Model, limits: Limits) -> LiveModel:
@@ -131,8 +157,7 @@ class LiveModel:
                 each = self._play(piece)
             except ValueError as error:
                 if len(piece.spans) == 1:
-                    nothing = np.zeros((0, 1))
-                    found[piece.spans[0][0]] = Played(nothing, nothing[:, 0], nothing[:, 0], str(error))
+                    found[piece.spans[0][0]] = Played(None, fault=str(error))
                     continue
                 for span in piece.spans:
                     found |= self.play([piece.single(span)])
@@ -158,7 +183,8 @@ class LiveModel:
         losses = losses_of(state, z, y)
         if piece.weight is not None:
             losses = losses * piece.weight
-        return {k: Played(z[a:b], y[a:b], losses[a:b]) for k, a, b in piece.spans}
+        whole = PlayedPiece(state, z, y, losses)
+        return {k: Played(whole, a, b) for k, a, b in piece.spans}
 
     @property
     def features(self) -> int:
@@ -172,7 +198,11 @@ class LiveModel:
         state, rows = self.state, self.rows
         assert state is not None
         assert rows is not None
-        return Reader([frozen(run) for run in state.runs[0]], state.labels, rows, state.features, rows.width, sequence)
+        runs, shells = state.runs[0], self.shells
+        if shells is None or not shells.fit(runs):
+            shells = self.shells = Shells(runs)
+        kept = [run.snapshot() for run in runs]
+        return Reader(shells, kept, state.labels, rows, state.features, rows.width, sequence)
 
     def to_model(self) -> Model:
         """The model as `hindsight.load` and the command know it."""
@@ -203,16 +233,50 @@ class LiveModel:
         self._take(state, rows)
 
 
-@dataclass(frozen=True)
-class Reader:
-    """What predicts: runs that no one changes, and how rows are looked up."""
+class Shells:
+    """Copies of runs that hold the numbers of one reader at a time: to copy numbers is faster than to copy runs."""
 
-    runs: list[Run]
+    def __init__(self, runs: list[Run]) -> None:
+        self.of, self.shape = runs, shape_of(runs)
+        self.runs = [frozen(run) for run in runs]
+        self.lock = threading.Lock()
+        self.holds: Reader | None = None
+
+    def fit(self, runs: list[Run]) -> bool:
+        """Whether these are still the runs that were copied, with as many features and members."""
+        return runs is self.of and shape_of(runs) == self.shape
+
+    def margins(self, reader: Reader, X: Any) -> np.ndarray:
+        """The margins of rows as a reader has them."""
+        with self.lock:
+            if self.holds is not reader:
+                for run, kept in zip(self.runs, reader.kept, strict=True):
+                    run.restore(kept)
+                self.holds = reader
+            return predicted(self.runs, X)
+
+
+def shape_of(runs: list[Run]) -> list[tuple[int, int]]:
+    """The features and members of each run."""
+    return [(run.features, len(getattr(run, "members", ()))) for run in runs]
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """What predicts: the numbers of runs as they were, which no one changes, and how rows are looked up."""
+
+    shells: Shells
+    kept: list[Any]
     labels: list[str] | None
     rows: Rows
     room: int
     width: int
     sequence: int
+
+    @property
+    def runs(self) -> list[Run]:
+        """Runs like those that predict."""
+        return self.shells.runs
 
     @property
     def learner(self) -> Any:
@@ -228,18 +292,13 @@ class Reader:
 
     def margins_of(self, requests: Sequence[Any]) -> list[np.ndarray | ValueError]:
         """The margins of the rows of several requests, computed together; of a bad request why it is refused."""
-        out: list[Any] = []
-        for parsed in requests:
-            try:
-                out.append(self.rows.look_up(parsed, self.width))
-            except ValueError as error:
-                out.append(error)
+        out = self._looked_up(requests)
         good = [k for k, each in enumerate(out) if not isinstance(each, ValueError)]
         if not good:
             return out
         X = stacked([out[k] for k in good], self.room)
         try:
-            z = predicted(self.runs, X)
+            z = self.shells.margins(self, X)
         except ValueError as error:
             if len(good) == 1:
                 out[good[0]] = error
@@ -248,6 +307,15 @@ class Reader:
         ends = np.cumsum([out[k].shape[0] for k in good])
         for k, part in zip(good, np.split(z, ends[:-1]), strict=True):
             out[k] = part
+        return out
+
+    def _looked_up(self, requests: Sequence[Any]) -> list[Any]:
+        out: list[Any] = []
+        for parsed in requests:
+            try:
+                out.append(self.rows.look_up(parsed, self.width))
+            except ValueError as error:
+                out.append(error)
         return out
 
     def answers(self, z: np.ndarray) -> dict[str, Any]:
@@ -289,6 +357,19 @@ def answers(of: Any, z: np.ndarray) -> dict[str, Any]:
     if chances is not None:
         found["probabilities"] = chances.tolist()
     return found
+
+
+@dataclass(frozen=True)
+class Answering:
+    """What `answers` needs of a model."""
+
+    labels: list[str] | None
+    runs: Any
+
+    @property
+    def learner(self) -> Any:
+        """The learner of the runs."""
+        return self.runs[0].learner
 
 
 def frozen(run: Run) -> Run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from .parts import Limits, Part
 
 
+FORMS = 1000  # sets of names that are remembered
+NUMBERS = frozenset({int, float})
+
+
 @dataclass
 class Piece:
     """Rows that are played in one go, of one request or of several: `spans` has (request, first row, last row)."""
@@ -33,6 +38,31 @@ class Piece:
         """The rows of one request."""
         k, a, b = span
         return Piece(self.X[a:b], self.y[a:b], None if self.weight is None else self.weight[a:b], [(k, 0, b - a)])
+
+
+@dataclass(frozen=True)
+class Form:
+    """Where the values of a row of numbers go: a column each but for the target, whose place is -1 if there is none."""
+
+    ids: list[int]
+    order: list[int]
+    target: int
+    width: int
+
+    def ordered(self, numbers: list[float]) -> list[float]:
+        """The numbers of the features in the order of their columns."""
+        return [numbers[k] for k in self.order]
+
+
+def numbers_in(row: dict[str, Any]) -> list[float] | None:
+    """The values of a row where all are finite numbers; None where it must be looked at one by one."""
+    values = list(row.values())
+    try:
+        if not NUMBERS.issuperset(map(type, values)) or not math.isfinite(sum(values)):
+            return None
+        return [float(v) for v in values]
+    except OverflowError:
+        return None
 
 
 class MappingRows:
@@ -56,6 +86,7 @@ class MappingRows:
         self.options, self.limits, self.grows = options, limits, grows
         self.builder = MappingBuilder(replace(options, strict=True))  # a row without a target is refused
         self.labels: frozenset[str] | None = None
+        self.forms: dict[tuple[str, ...], Form] = {}  # of names that came together
 
     @property
     def width(self) -> int:
@@ -73,6 +104,7 @@ class MappingRows:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Map names to columns as in a state."""
+        self.forms = {}
         self.builder.features.restore(state)
         self.builder.restore(state)
 
@@ -133,6 +165,8 @@ class MappingRows:
         first = len(builder.y)
         self._check_room(rows)
         for t, row in enumerate(rows):
+            if self._add_numbers(row):
+                continue
             try:
                 if not builder.add(row):
                     raise FieldError("", "a value is missing")
@@ -144,6 +178,37 @@ class MappingRows:
                 self._check_label(t, text)
         self._check_width()
         return first, len(builder.y)
+
+    def _add_numbers(self, row: dict[str, Any]) -> bool:
+        """Add a row of numbers whose names are known, as the builder would; False where it is none."""
+        builder, options = self.builder, self.options
+        form = self._form(tuple(row), self.width)
+        if form is None or self.labels is not None or options.weight is not None:
+            return False
+        numbers = numbers_in(row)
+        if numbers is None or (options.target is None) != (form.target < 0):
+            return False
+        builder.y.append(numbers.pop(form.target) if form.target >= 0 else 0.0)
+        builder.data += form.ordered(numbers)
+        builder.indices += form.ids
+        builder.ends.append(len(builder.data))
+        return True
+
+    def _form(self, names: tuple[str, ...], width: int) -> Form | None:
+        """Where the values of rows with these names go, if all are features below `width`, or the target."""
+        found = self.forms.get(names)
+        if found is None:
+            others, known = self._unread - {self.options.target}, self.builder.known
+            features = [name for name in names if name != self.options.target]
+            if not features or any(name in others or name not in known for name in features):
+                return None
+            target = names.index(self.options.target) if self.options.target in names else -1
+            if len(self.forms) >= FORMS:
+                self.forms.clear()
+            ids = [known[name] for name in features]
+            order = sorted(range(len(ids)), key=ids.__getitem__)
+            found = self.forms[names] = Form(sorted(ids), order, target, max(ids) + 1)
+        return found if found.width <= width else None
 
     def _check_room(self, rows: list[dict[str, Any]]) -> None:
         """Refuse more new features than there is room for, before any is added."""
@@ -258,6 +323,12 @@ class MappingRows:
         indices: list[int] = []
         ends = [0]
         for t, row in enumerate(parsed):
+            form = self._form(tuple(row), width)
+            if form is not None and form.target < 0 and (numbers := numbers_in(row)) is not None:
+                indices += form.ids
+                data += form.ordered(numbers)
+                ends.append(len(data))
+                continue
             found: list[tuple[int, float]] = []
             for name, value in row.items():
                 if name in ignored:
@@ -283,7 +354,8 @@ class MappingRows:
             ends.append(len(data))
         if any(a == b for a, b in itertools.pairwise(indices)) and not _ascending(indices, ends):
             raise SourceError("two values of a row are of the same feature")
-        return csr_matrix((np.array(data), np.array(indices, np.int32), np.array(ends, np.int32)), (len(parsed), width))
+        arrays = np.array(data, np.float64), np.array(indices, np.int32), np.array(ends, np.int32)
+        return csr_matrix(arrays, (len(parsed), width))
 
     @property
     def _unread(self) -> frozenset[str]:

@@ -17,7 +17,7 @@ from ..online.run import assumption_warnings
 from ..training.plan import Plan, describe_learner
 from .folder import Folder
 from .history import History
-from .live import LiveModel, Reader, answers
+from .live import LiveModel, Reader
 from .log import Frame, Log, LogError, read_log, segments
 from .parts import Limits, Part, as_rows, pack, unpack
 
@@ -292,6 +292,8 @@ class Service:
         synced: Future[None] = self.pool.submit(self.log.sync)
         places = {j: good.index(k) for j, k in enumerate(learnt) if k in good}
         played = {places[j]: each for j, each in self.live.play(pieces).items()}
+        told = self._learnt(chosen, played, head)
+        reader = self._reader()
         try:
             synced.result()
         except LogError as error:
@@ -300,9 +302,9 @@ class Service:
                 out[k] = ServiceError(503, self.broken)
             return
         self.sync_seconds = time.perf_counter() - began
-        for k, answer in zip(good, self._learnt(chosen, played, head), strict=True):
+        for k, answer in zip(good, told, strict=True):
             out[k] = answer
-        self.publish()
+        self.reader = reader or self.reader
         if (
             self.sequence - self.snapshot_rows >= SNAPSHOT_ROWS
             or self.log.bytes - self.snapshot_bytes >= SNAPSHOT_BYTES
@@ -437,14 +439,9 @@ class Service:
         state = self.live.state
         assert state is not None
         self.history.add_mistakes(state, first, played)
-        of = Answering(state.labels, state.runs[0])
-        told: dict[str, Any] = {
-            "sequence": first,
-            "rows": part.rows,
-            "loss": float(played.losses.sum()),
-            "of": state.constant_quantity,
-        }
-        return told if part.quiet else told | answers(of, played.z)
+        told: dict[str, Any] = {"sequence": first, "rows": part.rows, "loss": played.loss}
+        told["of"] = state.constant_quantity
+        return told if part.quiet else told | played.answers()
 
     def _replay(self, frame: Frame) -> None:
         """Do a commit of the log again."""
@@ -468,17 +465,22 @@ class Service:
     # ------------------------------------------------------------ readers
 
     def publish(self, now: bool = False) -> None:
-        """Let readers see what was learnt: after every commit, unless copying a large model took long just before."""
+        """Let readers see what was learnt."""
+        self.reader = self._reader(now) or self.reader
+
+    def _reader(self, now: bool = False) -> Reader | None:
+        """A reader of what was learnt; None where there is nothing, or copying a large model took long just before."""
         if self.live.state is None:
-            return
+            return None
         began = time.perf_counter()
         if not now and began - self.published_at < 5.0 * self.publish_cost:
             self.unpublished = True
-            return
-        self.reader = self.live.reader(self.sequence)
+            return None
+        reader = self.live.reader(self.sequence)
         self.published_at = time.perf_counter()
         self.publish_cost = self.published_at - began
         self.unpublished = False
+        return reader
 
     def summary(self) -> dict[str, Any]:
         """Where learning stands, in plain values: what the page and the metrics show."""
@@ -540,19 +542,6 @@ class Service:
             "limits": asdict(self.limits), "settled": state is not None, "sources": dict(self.sources),
         }  # fmt: skip
         return told
-
-
-@dataclass(frozen=True)
-class Answering:
-    """What `answers` needs of a model."""
-
-    labels: list[str] | None
-    runs: Any
-
-    @property
-    def learner(self) -> Any:
-        """The learner of the runs."""
-        return self.runs[0].learner
 
 
 KEY_OF_OTHER = "this Idempotency-Key was used for another request"
