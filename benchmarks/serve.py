@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from serving import Process
 
 FEATURES = 20
+ARROW = "application/vnd.apache.arrow.stream"
 
 
 def one_sync(folder):
@@ -100,22 +102,28 @@ def drive(port, learners, predictors, seconds, out):
         for number, _ in waiting.poll(1.0):
             if held[number].receive():
                 held[number].send()
-    out.put([[t for each in some for t in each.times] for some in (learning, predicting)])
+    out.send([[t for each in some for t in each.times] for some in (learning, predicting)])
 
 
 def bodies(seed, target):
     return [json.dumps(row).encode() for row in mappings(50, seed, target)]
 
 
-def load(port, learners, predictors, seconds):
-    """Run clients in another process; the seconds of learns and of predictions."""
+def in_process(do, *given):
+    """What a function puts out in a process of its own: clients must not wait for each other, nor for what measures."""
     context = multiprocessing.get_context("spawn")
-    out = context.SimpleQueue()
-    process = context.Process(target=drive, args=(port, learners, predictors, seconds, out))
+    here, there = context.Pipe(False)
+    process = context.Process(target=do, args=(*given, there))
     process.start()
-    found = out.get()
+    there.close()
+    found = here.recv()
     process.join()
     return found
+
+
+def load(port, learners, predictors, seconds):
+    """Run clients in another process; the seconds of learns and of predictions."""
+    return in_process(drive, port, learners, predictors, seconds)
 
 
 def processor_seconds(process):
@@ -144,25 +152,40 @@ def told(name, times, seconds):
     )
 
 
-def bulk(url, body, kind, count, times=5):
-    """Rows per second of requests with many rows, the median of some."""
-    import httpx
+def drive_bulk(port, body, kind, clients, times, out):
+    """Clients that send a large body again and again; the seconds until all are answered."""
+    head = f"POST /learn?predictions=0 HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
+    request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode()
 
-    found = []
-    with httpx.Client(base_url=url, timeout=300.0, trust_env=False) as http:
-        for _ in range(times):
-            began = time.perf_counter()
-            answer = http.post("/learn?predictions=0", content=body, headers={"content-type": kind})
-            answer.raise_for_status()
-            found.append(count / (time.perf_counter() - began))
-    return float(np.median(found))
+    def client():
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            for _ in range(times):
+                connection.sendall(request)
+                connection.sendall(body)
+                answer = b""
+                while not answer.endswith(b"}"):
+                    answer += connection.recv(1 << 16)
+                if not answer.startswith(b"HTTP/1.1 200"):
+                    raise RuntimeError(answer)
+
+    began = time.perf_counter()
+    with ThreadPoolExecutor(clients) as pool:
+        for each in [pool.submit(client) for _ in range(clients)]:
+            each.result()
+    out.send(time.perf_counter() - began)
 
 
-def in_bulk(name, process, body, kind, n):
+def bulk(process, body, kind, clients, times):
+    """The seconds that requests with many rows took, from clients in another process."""
+    return in_process(drive_bulk, process.port, body, kind, clients, times)
+
+
+def in_bulk(name, process, body, kind, n, clients=2, times=5):
     """A line on requests with many rows."""
-    before, times = processor_seconds(process), 5
-    rate = bulk(process.url, body, kind, n, times)
-    spent = 1e6 * (processor_seconds(process) - before) / (n * times)
+    bulk(process, body, kind, 1, 1)
+    before = processor_seconds(process)
+    rate = n * clients * times / bulk(process, body, kind, clients, times)
+    spent = 1e6 * (processor_seconds(process) - before) / (n * clients * times)
     return name, f"{rate:,.0f} rows/s", f"{n:,} rows each, {spent:.2f} µs of a processor per row"
 
 
@@ -175,6 +198,24 @@ def arrow(n):
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
     return sink.getvalue()
+
+
+def bulk_lines(process, learner):
+    """Lines on bulk, as JSON lines and as Arrow."""
+    n = 50_000
+    body = "\n".join(map(json.dumps, mappings(n))).encode()
+    yield in_bulk(f"JSON lines in bulk, {learner}", process, body, "application/x-ndjson", n)
+    yield in_bulk(f"Arrow in bulk, {learner}", process, arrow(200_000), ARROW, 200_000)
+
+
+def restart(folder, options, rows):
+    """A line on a start after so many rows and a kill."""
+    with Process(folder, *options, "--keep-log") as process:
+        bulk(process, arrow(200_000), ARROW, 2, -(-rows // 400_000))
+        process.kill()
+    began = time.perf_counter()
+    with Process(folder):
+        return f"restart after {rows:,} rows and a kill", f"{time.perf_counter() - began:.1f} s", ""
 
 
 RIVER = """
@@ -245,23 +286,11 @@ def main():
             beside = f", {given.clients} clients that learn and 4 that predict"
             lines += measured(beside, process, given.clients, 4, given.seconds)
             lines += measured(f" alone, {given.clients} clients", process, 0, given.clients, given.seconds)
-            n = 50_000
-            body = "\n".join(map(json.dumps, mappings(n))).encode()
-            lines.append(in_bulk("JSON lines in bulk", process, body, "application/x-ndjson", n))
-            n = 200_000
-            kind = "application/vnd.apache.arrow.stream"
-            lines.append(in_bulk("Arrow in bulk", process, arrow(n), kind, n))
+            lines += bulk_lines(process, given.learner)
+        with Process(Path(folder) / "fast", "--target", "y", "--learner", "widrow-hoff", "--eta", "0.01") as process:
+            lines += bulk_lines(process, "widrow-hoff")
         if given.restart:
-            with Process(Path(folder) / "b", *options, "--keep-log") as process:
-                n = 200_000
-                body = arrow(n)
-                bulk(process.url, body, kind, n, times=-(-given.restart // n))
-                process.kill()
-            began = time.perf_counter()
-            with Process(Path(folder) / "b"):
-                lines.append(
-                    (f"restart after {given.restart:,} rows and a kill", f"{time.perf_counter() - began:.1f} s", "")
-                )
+            lines.append(restart(Path(folder) / "b", options, given.restart))
         found = river(given.clients, given.seconds)
         if found is not None:
             lines.append(told(f"river + fastapi, {given.clients} clients, nothing on disk", found, given.seconds))

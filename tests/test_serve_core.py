@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import hindsight
@@ -436,7 +436,7 @@ words = st.one_of(st.none(), st.text("ab=c é", max_size=3))
     )
 )
 def test_arrow_and_json_say_the_same(tmp_path_factory, data):
-    from hindsight.serve.mappings import MappingRows
+    from hindsight.serve.mappings import MappingRows, csr_of
     from hindsight.sources.base import ReadOptions
 
     data = [{name: row[name] for name in "abcy"} for row in data]  # names join in the order of the row
@@ -451,7 +451,7 @@ def test_arrow_and_json_say_the_same(tmp_path_factory, data):
     assert names == others and state == other_state
     assert (one.y == two.y).all()
     for field in ("data", "indices", "indptr"):
-        assert getattr(one.X, field).tolist() == getattr(two.X, field).tolist(), field
+        assert getattr(csr_of(one.X), field).tolist() == getattr(csr_of(two.X), field).tolist(), field
 
 
 def test_many_lines_are_read_as_columns(tmp_path):
@@ -468,6 +468,51 @@ def test_many_lines_are_read_as_columns(tmp_path):
     assert isinstance(parse("lines", learn(dated).body, Limits()), list)  # text, not a date
     fast.close()
     slow.close()
+
+
+TEXTS = (
+    "1 -0 -0.0 0.5 -1.25e-3 1E5 12345678901234567890 1e999 0.1234567890123456789012 9007199254740993 01 1. .5 +1 1.e5 "
+    '--1 nan NaN true null "x" 0x1 1e 4.9e-324'
+)
+pieces = st.sampled_from(["", "1 2", *TEXTS.split()])
+number = st.one_of(pieces, st.floats(allow_nan=False, allow_infinity=False).map(repr), st.integers().map(str))
+blank = st.sampled_from(["", "", " ", "\t", "  "])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(number, number, blank, st.sampled_from(["a", "a", "a", "ab", "é"])), min_size=1, max_size=4))
+@example([(text, "1", "", "a") for text in ("1", "-0", "2")])
+def test_lines_of_numbers_are_read_as_python_reads_them(given_rows):
+    from hindsight.serve.parts import columns_of_numbers, parse_json
+
+    lines = [f'{gap}{{{gap}"{name}"{gap}:{gap}{a},"b": {b}{gap}}}{gap}' for a, b, gap, name in given_rows]
+    body = "\r\n".join([*lines, ""]).encode()
+    try:
+        wanted = [parse_json(line.encode(), "") for line in lines]
+    except SourceError:
+        wanted = None
+    try:
+        table = columns_of_numbers(body, Limits())
+    except SourceError:
+        assert wanted is None
+        return
+    if table is None:
+        return
+    assert wanted is not None, body
+    found = [[float(v) for v in column.to_pylist()] for column in table.columns]
+    assert table.column_names == list(wanted[0])
+    assert np.array(found).tobytes() == np.array([[float(row[n]) for row in wanted] for n in wanted[0]]).tobytes()
+
+
+def test_plain_lines_of_numbers_take_the_compiled_way():
+    from hindsight.serve.parts import columns_of_numbers
+
+    lines = [json.dumps({"a": k / 7, "b c": -k, "y": 1e-9 * k}) for k in range(300)]
+    for end in ("\n", "\r\n", " \n\n"):
+        table = columns_of_numbers(end.join(lines).encode(), Limits())
+        assert table.num_rows == 300 and table["b c"].to_pylist() == [-float(k) for k in range(300)]
+    assert columns_of_numbers(b'{"a": 1}\n' + b"\n" * 10**6, Limits()).num_rows == 1  # blank lines take no room
+    assert columns_of_numbers("\n".join([*lines, '{"a": 1}']).encode(), Limits()) is None
 
 
 def test_damaged_arrow_is_refused():

@@ -17,6 +17,7 @@ from ..training.certify import combined
 from ..training.prepare import Preparation, joined, stacked
 from .live import frozen, mapping_rows
 from .log import read_log, segments
+from .mappings import csr_of
 from .parts import unpack
 from .service import ServiceError
 
@@ -128,7 +129,7 @@ class Certifier:
             _, parts = unpack(frame.payload)
             pieces, _ = rows.encode([part for part in parts if part.do != "keep"])
             for piece in pieces:
-                chunk = Chunk(piece.X, piece.y, piece.weight, 0, {}, 0, lambda i: f"row {i}", str)
+                chunk = Chunk(csr_of(piece.X), piece.y, piece.weight, 0, {}, 0, lambda i: f"row {i}", str)
                 chunks.append(preparation.prepare(chunk, [runs]))
         X = stacked([chunk.X for chunk in chunks])
         X.resize((X.shape[0], runs[0].features))

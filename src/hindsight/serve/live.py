@@ -22,7 +22,7 @@ from ..training.plan import Plan, leaves_loss
 from ..training.prepare import check_labels, check_preparation, coded, in_order, labels_in
 from ..training.session import play_chunk
 from ..training.state import TrainingState
-from .mappings import MappingRows, Piece
+from .mappings import MappingRows, Piece, csr_of
 from .parts import Limits, as_rows
 from .tables import TableRows
 
@@ -324,12 +324,12 @@ class Reader:
 
 
 def dense_if_full(X: Any, features: int) -> Any:
-    """Sparse rows that have every feature as an array, which is faster to play and gives the same bits."""
+    """Rows that have every feature as an array, which is faster to play and gives the same bits; others as sparse."""
     n, width = X.shape
     room = features if width <= features else max(width, 2 * features)  # as it will be when they are played
-    if not hasattr(X, "tocsr") or X.nnz < n * width or room != width:
-        return X
-    return X.data.reshape(n, width)
+    if room != width:
+        return csr_of(X)
+    return X.data.reshape(n, width) if hasattr(X, "tocsr") and X.nnz == n * width else X
 
 
 def stacked(rows: list[Any], width: int) -> Any:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .parts import Limits, Part
 
 
+TOGETHER = 2048  # rows that are put side by side at a time
 FORMS = 1000  # sets of names that are remembered
 NUMBERS = frozenset({int, float})
 
@@ -370,7 +371,7 @@ class MappingRows:
             if name not in unread
             for cell in cells_of(name, column, self.options.missing, k)
         ]
-        return rows_of_cells(cells, self.builder.known, table.num_rows, width)
+        return csr_of(rows_of_cells(cells, self.builder.known, table.num_rows, width))
 
 
 def _ascending(indices: list[int], ends: list[int]) -> bool:
@@ -416,6 +417,8 @@ def cells_of(name: str, column: Any, missing: str, order: int) -> list[ColumnCel
         gone = np.ones(n, bool)
     elif pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         values = numbers_of(column)
+        if math.isfinite(values.sum()):  # then each is
+            return [ColumnCells(everywhere, values, [name], None, order)]
         gone = np.isnan(values)
         rows, values = (everywhere, values) if not gone.any() else (everywhere[~gone], values[~gone])
         if not np.isfinite(values).all():
@@ -442,12 +445,8 @@ def rows_of_cells(cells: list[ColumnCells], known: dict[Key, int], n: int, width
     if full:  # every row has the same features
         ids = np.array([each[0] for each in columns], np.int32)
         order = [int(k) for k in np.argsort(ids, kind="stable") if ids[k] < width]
-        ids = ids[order]
-        data = np.column_stack([cells[k].values for k in order]) if order else np.zeros((n, 0))
-        ends = (
-            np.arange(0, n * len(order) + 1, max(1, len(order)), dtype=np.int32) if order else np.zeros(n + 1, np.int32)
-        )
-        return csr_matrix((data.ravel(), np.tile(ids, n), ends[: n + 1]), shape=(n, width))
+        data = side_by_side([cells[k].values for k in order], n)
+        return data if len(order) == width else csr_of(data, ids[order], width)
     where = [
         each[0] + np.zeros(len(cell.rows), np.int32) if cell.codes is None else each[cell.codes]
         for cell, each in zip(cells, columns, strict=True)
@@ -460,11 +459,33 @@ def rows_of_cells(cells: list[ColumnCells], known: dict[Key, int], n: int, width
     return out
 
 
+def side_by_side(columns: list[np.ndarray], n: int) -> np.ndarray:
+    """Columns as rows, some at a time, so that they stay in the cache."""
+    out = np.empty((n, len(columns)))
+    for a in range(0, n, TOGETHER):
+        for j, values in enumerate(columns):
+            out[a : a + TOGETHER, j] = values[a : a + TOGETHER]
+    return out
+
+
+def csr_of(X: Any, ids: np.ndarray | None = None, width: int = 0) -> Any:
+    """Rows that have every feature, or those of `ids`, as a sparse matrix; sparse ones as they are."""
+    from scipy.sparse import csr_matrix
+
+    if hasattr(X, "tocsr"):
+        return X
+    n, k = X.shape
+    ids = np.arange(k, dtype=np.int32) if ids is None else ids
+    ends = np.arange(n + 1, dtype=np.int64) * k
+    kind = np.int32 if n * k < 1 << 31 else np.int64
+    return csr_matrix((X.ravel(), np.tile(ids.astype(kind), n), ends.astype(kind)), shape=(n, width or k))
+
+
 def numbers_of(column: Any) -> np.ndarray:
     """A column of numbers or truth values as float64; NaN where one is missing."""
     import pyarrow as pa
 
-    return np.array(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
+    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
 
 
 def first_null(column: Any) -> int:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..training.model import Model
     from .live import Played
 
-SNAPSHOT_ROWS, SNAPSHOT_BYTES = 200_000, 64 << 20  # learnt or logged since the last snapshot, when the next is due
+SNAPSHOT_ROWS, SNAPSHOT_BYTES = 500_000, 256 << 20  # learnt or logged since the last snapshot, when the next is due
 SHOWN_WIDTH = 100_000  # features up to which the largest weights are looked for
 KEPT_ANSWER = 1024  # bytes of an answer that is remembered as it was; of a longer one the predictions are left out
 
@@ -282,7 +282,7 @@ class Service:
         chosen = [parts[k] for k in good]
         head = {"first": self.sequence + 1, "time": self.clock()}
         try:
-            self.log.write(pack(head, chosen))
+            self.log.write(*pack(head, chosen))
         except (OSError, LogError) as error:
             self._take_back(mark, fresh, parts, good)
             for k in good:
