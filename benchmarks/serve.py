@@ -10,11 +10,14 @@ since no durable answer can be faster.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import importlib.util
 import io
 import json
 import multiprocessing
 import os
 import select
+import shutil
 import socket
 import subprocess
 import sys
@@ -240,17 +243,53 @@ def free_port():
 
 
 def river(clients, seconds):
-    """Learns per second of a server that keeps nothing on disk; None where river and fastapi are not there."""
-    import importlib.util
-
+    """A line on a server that keeps nothing on disk, written as the documentation of its library would."""
     if not all(importlib.util.find_spec(name) for name in ("river", "fastapi")):
-        return None
+        return "river + fastapi", "not installed", ""
+    with peer([sys.executable, "-c", RIVER]) as port:
+        learnt, _ = load(port, clients, 0, seconds)
+    return told(f"river + fastapi, {clients} clients, nothing on disk", learnt, seconds)
+
+
+def daemon(clients, seconds):
+    """A line on the daemon of Vowpal Wabbit, which keeps nothing on disk; its Python package has none."""
+    if shutil.which("vw") is None:
+        return "vw --daemon", "not installed", "the program vw, which the Python package does not bring"
+    command = ["vw", "--daemon", "--foreground", "--quiet", "--num_children", "1", "--port"]
+    with peer(command) as port:
+        learnt = in_process(drive_daemon, port, clients, seconds)
+    return told(f"vw --daemon, {clients} clients, nothing on disk", learnt, seconds)
+
+
+def drive_daemon(port, clients, seconds, out):
+    """Connections that send examples as lines, one after another."""
+    times, until = [], time.perf_counter() + seconds
+
+    def client(seed):
+        X, y = rows(50, seed)
+        lines = [f"{t} | " + " ".join(f"x{j}:{v}" for j, v in enumerate(x)) + "\n" for x, t in zip(X, y, strict=True)]
+        with socket.create_connection(("127.0.0.1", port)) as connection, connection.makefile("rb") as answers:
+            while time.perf_counter() < until:
+                began = time.perf_counter()
+                connection.sendall(lines[len(times) % 50].encode())
+                if not answers.readline():
+                    raise RuntimeError("the daemon closed the connection")
+                times.append(time.perf_counter() - began)
+
+    with ThreadPoolExecutor(clients) as pool:
+        for each in [pool.submit(client, k) for k in range(clients)]:
+            each.result()
+    out.send(times)
+
+
+@contextlib.contextmanager
+def peer(command):
+    """Another server, at a free port that is added to its command."""
     port = free_port()
-    process = subprocess.Popen([sys.executable, "-c", RIVER, str(port)])
+    process = subprocess.Popen([*command, str(port)])
     try:
         wait(port)
-        learnt, _ = load(port, clients, 0, seconds)
-        return learnt
+        yield port
     finally:
         process.terminate()
         process.wait()
@@ -291,9 +330,7 @@ def main():
             lines += bulk_lines(process, "widrow-hoff")
         if given.restart:
             lines.append(restart(Path(folder) / "b", options, given.restart))
-        found = river(given.clients, given.seconds)
-        if found is not None:
-            lines.append(told(f"river + fastapi, {given.clients} clients, nothing on disk", found, given.seconds))
+        lines += [daemon(given.clients, given.seconds), river(given.clients, given.seconds)]
     for line in lines:
         print("| " + " | ".join(line) + " |" if given.markdown else f"{line[0]:55s} {line[1]:>16s}  {line[2]}")
 
