@@ -590,3 +590,47 @@ def test_snapshots_come_by_themselves(tmp_path, monkeypatch):
     service = Service(str(tmp_path))
     assert service.replayed == 2 and bits(service) == before
     service.close()
+
+
+def test_learn_replays_a_service_to_the_same_bits(tmp_path):
+    """`hindsight learn DIR`: features join on the way, which moves the last digits where chunks are others."""
+    from typer.testing import CliRunner
+
+    from hindsight.cli.app import app
+    from hindsight.serve.replay import replay
+
+    folder, saved = str(tmp_path / "d"), str(tmp_path / "model")
+    service = Service(folder, AUTO, keep_log=True)
+    data = rows(60)
+    for k in range(0, 40, 4):
+        service.commit([learn(data[k : k + 2]), learn([*data[k + 2 : k + 4], {"new": k, f"n{k}": 1.0, "y": 1.0}])])
+        if k in (12, 24):
+            service.snapshot()
+    service.commit([Part("learn", "arrow", stream(data[40:55])), keep([data[55]])])
+    service.commit([outcome((1, 3.0))])
+    live, state, whole = replay(folder), service.live.state, service.live.to_model()
+    assert bits_of(live) == bits_of(service.live)
+    assert (live.state.rows_done, live.state.losses()) == (state.rows_done, state.losses())
+    service.close()
+    found = CliRunner().invoke(app, ["learn", folder, "--certify", "--json", "--save", saved])
+    assert found.exit_code == 0, found.output
+    told = json.loads(found.stdout)
+    assert told["rows"] == service.sequence and "HOLDS" in found.stdout
+    model = hindsight.load(saved)
+    assert model.certificate.verdict.value == "HOLDS"
+    assert model.runs[0].weights.tobytes() == whole.runs[0].weights.tobytes()
+    found = CliRunner().invoke(app, ["learn", folder, "--eta", "1"])
+    assert found.exit_code == 2 and "--eta cannot be said for the folder of a service" in found.output
+    gone = Service(str(tmp_path / "gone"), PLAN)
+    for k in range(4):
+        gone.commit([learn(rows(3, k))])
+        gone.snapshot()
+    gone.close()
+    found = CliRunner().invoke(app, ["learn", str(tmp_path / "gone")])
+    assert found.exit_code == 2 and "--keep-log keeps all" in " ".join(found.output.split())
+
+
+def bits_of(live):
+    run = live.state.runs[0][0]
+    states = [run.state, *(member.state for member in getattr(run, "members", ()))]
+    return [v.tobytes() for state in states for v in state], run.tally.tobytes(), list(live.rows.names)

@@ -63,7 +63,7 @@ class Api:
             Route("/docs", self.docs, methods=get),
         ]
         handlers = dict.fromkeys((ValueError, HTTPException, Exception), said_no)
-        self.pages = Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]
+        self.pages = Starlette(routes=routes, exception_handlers=handlers)
         self.asking = Asking(self.learning, self.predicting, self.limits)
         self.app = Guard(self.answer, [*LOOPBACK, *hosts], token, self.metrics)
 

@@ -7,18 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from ..certificates.certify import certify_run
 from ..errors import MismatchError
-from ..rows.data import Data
-from ..sources.base import Chunk
 from ..training.certify import combined
-from ..training.prepare import Preparation, joined, stacked
-from .live import frozen, mapping_rows
-from .log import read_log, segments
-from .mappings import csr_of
-from .parts import unpack
+from .live import frozen
+from .log import segments
+from .replay import certify_log
 from .service import ServiceError
 
 if TYPE_CHECKING:
@@ -119,27 +112,8 @@ class Certifier:
 
     def over_log(self, material: Material) -> Certificate | Certificates:
         """Read the rows again, and certify the runs over them."""
-        runs, labels = material.runs, material.labels
-        rows = mapping_rows(material.plan, self.service.limits)
-        preparation = Preparation(material.plan, labels, None, None)
-        chunks = []
-        for frame in read_log(self.service.folder.log):
-            if frame.commit > material.commit:
-                break
-            _, parts = unpack(frame.payload)
-            pieces, _ = rows.encode([part for part in parts if part.do != "keep"])
-            for piece in pieces:
-                chunk = Chunk(csr_of(piece.X), piece.y, piece.weight, 0, {}, 0, lambda i: f"row {i}", str)
-                chunks.append(preparation.prepare(chunk, [runs]))
-        X = stacked([chunk.X for chunk in chunks])
-        X.resize((X.shape[0], runs[0].features))
-        weight = joined([chunk.weight for chunk in chunks])
-        out = []
-        for k, run in enumerate(runs):
-            y = np.concatenate([chunk.targets[k] for chunk in chunks])
-            label = labels[k] if labels is not None and len(runs) > 1 else None
-            out.append(certify_run(run, Data(X, y, weight, run.bias), label=label))
-        return combined(out)
+        log = self.service.folder.log
+        return combined(certify_log(log, material.commit, material.runs, material.labels, material.plan))
 
     # ------------------------------------------------------------ for the page
 

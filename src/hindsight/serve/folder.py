@@ -55,17 +55,7 @@ class Folder:
 
     def settings(self) -> dict[str, Any] | None:
         """What the service was started with; None where it never was."""
-        path = os.path.join(self.path, "settings.json")
-        try:
-            with open(path, encoding="utf-8") as file:
-                found = json.load(file)
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError) as error:
-            raise ModelError(f"{path}: cannot be read: {error}") from None
-        if not isinstance(found, dict) or found.pop("version", None) != VERSION:
-            raise ModelError(f"{path}: these are not the settings of a service of this version")
-        return found
+        return read_settings(self.path)
 
     def write_settings(self, settings: dict[str, Any]) -> None:
         """Keep what the service was started with."""
@@ -78,16 +68,36 @@ class Folder:
 
     def read_snapshots(self) -> list[tuple[int, dict[str, Any]]]:
         """The snapshots that can be read, by number, the oldest first; a ModelError if there are some and none can."""
-        found: list[tuple[int, dict[str, Any]]] = []
-        fault: ModelError | None = None
-        for number in checkpoint.generations(self.snapshots):
-            try:
-                state = checkpoint.read(checkpoint.path_of(self.snapshots, number))
-                if state.pop("version", None) != VERSION:
-                    raise ModelError(f"{self.snapshots}: snapshot {number} is of another version of the service")
-                found.append((number, state))
-            except ModelError as error:
-                fault = error
-        if not found and fault is not None:
-            raise fault
-        return found
+        return read_snapshots(self.snapshots)
+
+
+def read_settings(folder: str) -> dict[str, Any] | None:
+    """What the service of a folder was started with; None where it never was."""
+    path = os.path.join(folder, "settings.json")
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(found, dict) or found.pop("version", None) != VERSION:
+        raise ModelError(f"{path}: these are not the settings of a service of this version")
+    return found
+
+
+def read_snapshots(folder: str) -> list[tuple[int, dict[str, Any]]]:
+    """The snapshots in a folder that can be read, by number; a ModelError if there are some and none can."""
+    found: list[tuple[int, dict[str, Any]]] = []
+    fault: ModelError | None = None
+    for number in checkpoint.generations(folder):
+        try:
+            state = checkpoint.read(checkpoint.path_of(folder, number))
+            if state.pop("version", None) != VERSION:
+                raise ModelError(f"{folder}: snapshot {number} is of another version of the service")
+            found.append((number, state))
+        except ModelError as error:
+            fault = error
+    if not found and fault is not None:
+        raise fault
+    return found

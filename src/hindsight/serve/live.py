@@ -146,6 +146,16 @@ class LiveModel:
         assert self.rows is not None
         return self.rows.encode(parts)
 
+    def learn_again(self, parts: Sequence[Part]) -> dict[int, Played]:
+        """Learn a commit of the log again; of each request that is learnt what became of it."""
+        learnt = [k for k, part in enumerate(parts) if part.do != "keep"]
+        if learnt and self.state is None:
+            self.settle(parts[learnt[0]])
+        pieces, refused = self.encode([parts[k] for k in learnt]) if learnt else ([], {})
+        if refused:
+            raise next(iter(refused.values()))
+        return {learnt[j]: each for j, each in self.play(pieces).items()}
+
     def play(self, pieces: Sequence[Piece]) -> dict[int, Played]:
         """Learn from rows; of each request what became of it.
 
@@ -204,8 +214,8 @@ class LiveModel:
         kept = [run.snapshot() for run in runs]
         return Reader(shells, kept, state.labels, rows, state.features, rows.width, sequence)
 
-    def to_model(self) -> Model:
-        """The model as `hindsight.load` and the command know it."""
+    def to_model(self, certificate: Any = None) -> Model:
+        """The model as `hindsight.load` and the command know it, with its certificate where there is one."""
         state, rows = self.state, self.rows
         assert state is not None
         assert rows is not None
@@ -214,7 +224,7 @@ class LiveModel:
             if run.features > max(1, rows.width):
                 run.resize(max(1, rows.width))
         held = replace(state, runs=runs, source_state=rows.state())
-        return held.to_model()
+        return held.to_model(certificate)
 
     def to_snapshot(self) -> dict[str, Any] | None:
         """The state as plain values, arrays and runs."""

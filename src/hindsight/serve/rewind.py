@@ -14,12 +14,10 @@ from ..errors import SourceError
 from ..storage import checkpoint
 from .folder import Folder
 from .log import frame_pieces, read_log, segments
-from .parts import Limits, Part, as_rows, pack, unpack
+from .parts import ANY, Part, as_rows, pack, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-ANY = Limits(body=1 << 40, rows=1 << 40, row_features=1 << 40)  # what is in a log was within limits once
 
 
 def rewind(path: str, sequence: int) -> dict[str, Any]:

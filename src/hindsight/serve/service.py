@@ -447,16 +447,10 @@ class Service:
         """Do a commit of the log again."""
         try:
             head, parts = unpack(frame.payload)
-            if any(part.do != "keep" for part in parts) and self.live.state is None:
-                self.live.settle(next(part for part in parts if part.do != "keep"))
-            learnt = [k for k, part in enumerate(parts) if part.do != "keep"]
-            pieces, refused = self.live.encode([parts[k] for k in learnt]) if learnt else ([], {})
-            if refused:
-                raise next(iter(refused.values()))
+            played = self.live.learn_again(parts)
             for part in parts:
                 if part.do == "keep":
                     self.next_id = max(self.next_id, *part.ids)
-            played = {learnt[j]: each for j, each in self.live.play(pieces).items()}
             self._learnt(parts, played, head)
         except (ValueError, KeyError, TypeError) as error:
             what = f"{frame.path}, byte {frame.begin}: commit {frame.commit} cannot be learnt again: {error}"
