@@ -630,6 +630,64 @@ def test_learn_replays_a_service_to_the_same_bits(tmp_path):
     assert found.exit_code == 2 and "--keep-log keeps all" in " ".join(found.output.split())
 
 
+def certificate_of(service):
+    from hindsight.serve.certificate import Certifier
+
+    certifier = Certifier(service)
+    try:
+        return certifier.compute(certifier.material())
+    finally:
+        certifier.close()
+
+
+def test_a_certificate_from_sums_where_the_log_is_gone(tmp_path):
+    """Features join, rows have weights, the process ends in between: the sums are those of all rows."""
+    service = Service(str(tmp_path), service_plan("y", "widrow-hoff", eta=0.05, weight="w"))
+    rng, all_rows, names = np.random.default_rng(1), [], ["a", "b", "late"]
+    for k in range(12):
+        X = rng.normal(size=(20, 2 + (k > 4)))
+        data = [dict(zip(names, map(float, x), strict=False)) | {"w": float(rng.integers(1, 4))} for x in X]
+        data = [row | {"y": row["a"] - 2 * row["b"] + row.get("late", 0.0) + float(rng.normal())} for row in data]
+        all_rows += data
+        service.commit([learn(data) if k % 2 else Part("learn", "arrow", stream(data))])
+        if k % 3 == 2:
+            service.snapshot()
+        if k == 7:
+            crash(service)
+            service = Service(str(tmp_path))
+    found = certificate_of(service)
+    X = np.array([[row["a"], row["b"], row.get("late", 0.0), 1.0] for row in all_rows])
+    y, c = (np.array([row[name] for row in all_rows]) for name in "yw")
+    u = np.linalg.lstsq(X * np.sqrt(c)[:, None], y * np.sqrt(c), rcond=None)[0]
+    wanted = float(c @ (X @ u - y) ** 2)
+    assert found["verdict"] == "UNCHECKABLE" and found["certificate"] is None
+    assert found["best"]["best"] == pytest.approx(wanted, rel=1e-9) and found["best"]["rows"] == 240
+    assert f"{wanted:.6g}" in found["claims"][1] and "no bound is claimed" in found["claims"][-1]
+    service.close()
+
+
+def test_a_certificate_over_the_rows_that_are_there(tmp_path):
+    from sklearn.linear_model import LogisticRegression
+
+    service = Service(str(tmp_path), service_plan("y", "descent", eta=0.3, loss="logistic"))
+    rng, all_rows, told = np.random.default_rng(2), [], []
+    for k in range(12):
+        data = [{"a": float(a), "b": float(b)} for a, b in rng.normal(size=(20, 2))]
+        data = [row | {"y": str(int(row["a"] - row["b"] + rng.normal() > 0))} for row in data]
+        all_rows += data
+        told.append(service.commit([learn(data)])[0]["loss"])
+        if k in (2, 5, 8):
+            service.snapshot()
+    found = certificate_of(service)["best"]
+    assert (found["from"], found["rows"]) == (121, 120)  # after the older of two snapshots
+    assert found["loss"] == pytest.approx(sum(told[6:]), rel=1e-9)
+    X, y = np.array([[row["a"], row["b"]] for row in all_rows[120:]]), [int(row["y"]) for row in all_rows[120:]]
+    model = LogisticRegression(C=np.inf, tol=1e-10).fit(X, y)
+    wanted = -np.log(model.predict_proba(X)[np.arange(120), y]).sum()
+    assert found["best"] == pytest.approx(wanted, rel=1e-6)
+    service.close()
+
+
 def bits_of(live):
     run = live.state.runs[0][0]
     states = [run.state, *(member.state for member in getattr(run, "members", ()))]

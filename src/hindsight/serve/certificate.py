@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,12 +13,14 @@ from ..training.certify import combined
 from .live import frozen
 from .log import segments
 from .replay import certify_log
+from .rivals import best_of_sums, comparable, over_window
 from .service import ServiceError
 
 if TYPE_CHECKING:
     from ..certificates.certificate import Certificate, Certificates
     from ..online.run import Run
     from ..training.plan import Plan
+    from .gram import Gram
     from .service import Service
 
 MOST, SHOWN = 500_000, 20_000  # rows that are certified when asked to, and by itself for the page
@@ -35,6 +38,8 @@ class Material:
     plan: Plan
     measured: dict[str, Any]
     why: str | None
+    gram: Gram | None = None
+    comparable: bool = False
 
 
 class Certifier:
@@ -70,7 +75,9 @@ class Certifier:
             "weight": state.weight,
         }  # fmt: skip
         runs = [] if why else [frozen(run) for run in state.runs[0]]
-        return Material(service.commit_done, service.sequence, runs, state.labels, state.plan, measured, why)
+        gram = copy.deepcopy(service.live.gram) if why else None
+        at = service.commit_done, service.sequence
+        return Material(*at, runs, state.labels, state.plan, measured, why, gram, comparable(state))
 
     async def certify(self, material: Material) -> dict[str, Any]:
         """The certificate, as plain values."""
@@ -106,9 +113,31 @@ class Certifier:
                 told["text"] = f"{claim}\n{certificate}"
                 return told
         told |= {"verdict": "UNCHECKABLE", "certificate": None}
+        told["claims"] += self.without_bound(material, told)
         told["claims"].append(f"no bound is claimed: {why}")
         told["text"] = "\n".join(told["claims"])
         return told
+
+    def without_bound(self, material: Material, told: dict[str, Any]) -> list[str]:
+        """What can be said of the best in hindsight where a bound cannot be checked; numbers are added to `told`."""
+        if material.gram is not None:
+            best, gap = best_of_sums(material.gram)
+            told["best"] = {"rows": material.sequence, "loss": material.measured["loss"], "best": best, "gap": gap}
+            regret = material.measured["loss"] - best
+            return [
+                f"the best fixed linear predictor in hindsight for all {material.sequence:,} rows has squared error "
+                f"{best:.6g}, from sums over all rows that each snapshot has: the regret is {regret:.6g}"
+            ]
+        found = over_window(self.service.folder, material.plan, material.commit) if material.comparable else None
+        if found is None:
+            return []
+        told["best"] = found
+        last = found["from"] + found["rows"] - 1
+        return [
+            f"on rows {found['from']:,} to {last:,}, which were learnt again from a snapshot, the progressive "
+            f"{material.measured['of']} is {found['loss']:.6g}, that of the best fixed linear predictor for these rows "
+            f"{found['best']:.6g}: of the rows before nothing is said"
+        ]
 
     def over_log(self, material: Material) -> Certificate | Certificates:
         """Read the rows again, and certify the runs over them."""

@@ -22,6 +22,7 @@ from ..training.plan import Plan, leaves_loss
 from ..training.prepare import check_labels, check_preparation, coded, in_order, labels_in
 from ..training.session import play_chunk
 from ..training.state import TrainingState
+from .gram import Gram
 from .mappings import MappingRows, Piece, csr_of
 from .parts import Limits, as_rows
 from .tables import TableRows
@@ -84,6 +85,8 @@ class LiveModel:
         How far it has got; None before the first rows.
     rows : MappingRows, TableRows or None
         How rows are read.
+    gram : Gram or None
+        For the square loss sums over all rows, of not too many features.
     """
 
     def __init__(self, plan: Plan, limits: Limits) -> None:
@@ -91,6 +94,7 @@ class LiveModel:
         self.state: TrainingState | None = None
         self.rows: Rows | None = None
         self.shells: Shells | None = None
+        self.gram: Gram | None = None
 
     @classmethod
     def after(cls, model: Model, limits: Limits) -> LiveModel:
@@ -103,6 +107,8 @@ class LiveModel:
 
     def _take(self, state: TrainingState, rows: Rows) -> None:
         state.source = rows  # type: ignore[assignment]
+        squares = state.labels is None and state.runs[0][0].learner.loss.quadratic
+        self.gram = Gram(state.plan.intercept) if squares and not state.before and state.rows_done == 0 else None
         rows.labels = None if state.labels is None else frozenset(state.labels)
         self.state, self.rows, self.plan = state, rows, state.plan
 
@@ -193,6 +199,8 @@ class LiveModel:
         losses = losses_of(state, z, y)
         if piece.weight is not None:
             losses = losses * piece.weight
+        if self.gram is not None and not self.gram.add(chunk.X, np.asarray(y, float), piece.weight):
+            self.gram = None
         whole = PlayedPiece(state, z, y, losses)
         return {k: Played(whole, a, b) for k, a, b in piece.spans}
 
@@ -228,19 +236,26 @@ class LiveModel:
 
     def to_snapshot(self) -> dict[str, Any] | None:
         """The state as plain values, arrays and runs."""
-        return None if self.state is None else self.state.to_checkpoint() | {"position": None}
+        if self.state is None:
+            return None
+        return self.state.to_checkpoint() | {"position": None, "gram": None if self.gram is None else self.gram.sums}
 
     def restore(self, kept: dict[str, Any] | None) -> None:
         """Take up the state of a snapshot."""
         if kept is None:
             return
-        settings = kept.get("settings")
+        kept = dict(kept)
+        sums, settings = kept.pop("gram", None), kept.get("settings")
         if not isinstance(settings, dict):
             raise ModelError("a snapshot must say what is learnt")
         plan = Plan.from_settings(settings, None)
         state = TrainingState.resumed(plan, kept)
         rows = rows_of_state(plan, state.source_state, self.limits, state.labels)
         self._take(state, rows)
+        self.gram = None
+        if sums is not None:
+            self.gram = Gram(plan.intercept)
+            self.gram.sums = np.array(sums, np.float64)
 
 
 class Shells:
