@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 MOST = 256  # features up to which the sums are kept
+TOGETHER = 4096  # rows that are added at a time, while they are in the cache
 
 
 class Gram:
@@ -36,7 +37,15 @@ class Gram:
         if more > 0:
             self._grow(more)
         c = np.ones(n) if weight is None else weight
-        scaled = X if weight is None else (X.multiply(c[:, None]).tocsr() if hasattr(X, "tocsr") else X * c[:, None])
+        step = n if hasattr(X, "tocsr") else TOGETHER
+        for a in range(0, n, step):
+            b = a + step
+            self._add(X if step == n else X[a:b], y[a:b], c[a:b], weight is None)
+        return True
+
+    def _add(self, X: Any, y: np.ndarray, c: np.ndarray, plain: bool) -> None:
+        width = X.shape[1]
+        scaled = X if plain else (X.multiply(c[:, None]).tocsr() if hasattr(X, "tocsr") else X * c[:, None])
         inner, cy = X.T @ scaled, c * y
         cross = [X.T @ c, X.T @ cy][1 - self.intercept :]
         ends = [c.sum(), cy.sum(), cy @ y]
@@ -46,7 +55,6 @@ class Gram:
             sums[:width, k] += each
             sums[k, :width] += each
         sums[at:, at:] += np.array([ends[:2], ends[1:]]) if self.intercept else ends[2]
-        return True
 
     def _grow(self, more: int) -> None:
         """Room for more features, all zero so far."""
