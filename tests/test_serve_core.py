@@ -165,6 +165,44 @@ def test_a_power_cut_drops_what_was_not_synced(tmp_path):
     assert found <= {18, 27} and 18 in found
 
 
+def test_a_power_cut_at_every_write(tmp_path, monkeypatch):
+    """Whatever was not synced is lost in any part, names too: all that was acknowledged is there, to the same bits."""
+    import functools
+
+    from power_cut import Disk, put, some_cuts
+
+    acknowledged, begun, cuts, model = [0], [0], [], {}
+
+    def note(disk):
+        cuts.extend((acknowledged[0], begun[0], files) for files in some_cuts(disk, len(cuts), 8))
+
+    with monkeypatch.context() as patch:
+        disk = Disk(tmp_path / "disk", patch, note)
+        patch.setattr(core, "Log", functools.partial(core.Log, segment=4000))
+        service = Service(str(tmp_path / "disk"), PLAN)
+        for k in range(12):
+            begun[0] = 12 * k + 12
+            (answer,) = service.commit([learn(rows(12, k))])
+            assert answer["rows"] == 12
+            acknowledged[0] = service.sequence
+            model[service.sequence] = bits(service)
+            if k % 4 == 3:
+                service.snapshot()
+        assert disk.since == [] or all(None in each.values() for _, each in disk.since)  # but for what was removed
+        crash(service)
+    seen = {(sure, most, tuple(sorted(files.items()))): files for sure, most, files in cuts}
+    assert len(seen) > 100
+    for k, ((sure, most, _), files) in enumerate(seen.items()):
+        folder = str(tmp_path / f"cut{k}")
+        put(files, folder)
+        again = Service(folder, PLAN)
+        assert sure <= again.sequence <= most, (k, sure, again.sequence, most)
+        if again.sequence:
+            assert bits(again) == model[again.sequence]
+        crash(again)
+        shutil.rmtree(folder)
+
+
 def test_a_backup_taken_while_it_runs(tmp_path):
     service, copy = Service(str(tmp_path / "a"), PLAN), tmp_path / "b"
     for k in range(4):

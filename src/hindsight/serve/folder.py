@@ -37,8 +37,7 @@ class Folder:
         self.log, self.snapshots = os.path.join(self.path, "log"), os.path.join(self.path, "snapshots")
         try:
             for each in (self.path, self.log, self.snapshots):
-                os.makedirs(each, mode=0o700, exist_ok=True)
-            sync_folder(self.path)
+                make_folder(each)
             self.lock = os.open(os.path.join(self.path, "lock"), os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise SourceError(f"{path}: cannot be written: {error.strerror}") from None
@@ -69,6 +68,16 @@ class Folder:
     def read_snapshots(self) -> list[tuple[int, dict[str, Any]]]:
         """The snapshots that can be read, by number, the oldest first; a ModelError if there are some and none can."""
         return read_snapshots(self.snapshots)
+
+
+def make_folder(path: str) -> None:
+    """Make a folder where there is none, and those it is in; their names are durable."""
+    if os.path.isdir(path):
+        return
+    parent = os.path.dirname(path)
+    make_folder(parent)
+    os.mkdir(path, 0o700)
+    sync_folder(parent)
 
 
 def read_settings(folder: str) -> dict[str, Any] | None:
