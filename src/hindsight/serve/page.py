@@ -63,7 +63,8 @@ function add(svg, name, attributes, text) {
 function draw(told) {
   const svg = at("chart"), W = Math.max(300, svg.clientWidth), H = 300, L = 60, B = 26, T = 8, R = 12;
   svg.replaceChildren(); svg.setAttribute("viewBox", "0 0 " + W + " " + H);
-  const points = told.points || [], path = (told.certificate && told.certificate.path) || [];
+  const points = told.points || [], first = points.length > 1 ? points[0][0] : 1;
+  const path = ((told.certificate && told.certificate.path) || []).filter(p => p[0] >= first);
   const series = [["own", points.map(p => [p[0], p[1]])], ["constant", points.map(p => [p[0], p[2]])],
     ["best", path.map(p => [p[0], p[2] === null ? null : p[2] / p[0]])],
     ["bound", path.map(p => [p[0], p[3] === null ? null : p[3] / p[0]])]];
@@ -106,7 +107,7 @@ function show(told) {
   put("verdict", c ? c.verdict + " (first " + whole(c.sequence) + " rows)" : "–");
   put("claims", c ? c.claims.join(". ") : "");
   const per = v => c && !none(v) ? num(v / c.sequence) : "–", value = v => typeof v === "number" ? num(v) : v;
-  put("regret", c ? num(c.regret) : "–"); put("best", per(c && c.rival)); put("limit", per(c && c.bound));
+  put("regret", c ? num(c.regret) : "–"); put("best", per(c && c.best)); put("limit", per(c && c.bound));
   const named = w => w.feature + (w.label === null ? "" : " (" + w.label + ")");
   fill("top", told.top.map(w => [[named(w), ""], [num(w.weight), "n"]]));
   const cells = m => [whole(m.sequence), value(m.predicted), value(m.target), num(m.loss)].map(text => [text, "n"]);
@@ -141,14 +142,14 @@ def live_page(told: dict[str, Any], about: dict[str, Any]) -> tuple[str, str]:
     """
     certificate = told.get("certificate") or {}
     rounds = certificate.get("sequence") or 1
-    rival, bound = (None if certificate.get(n) is None else certificate[n] / rounds for n in ("rival", "bound"))
+    best, bound = (None if certificate.get(n) is None else certificate[n] / rounds for n in ("best", "bound"))
     verdict = f"{certificate['verdict']} (first {rounds:,} rows)" if certificate else "–"
     numbers = [
         ("rows", "rows learnt", number(told["sequence"])),
         ("rate", "rows per second", number(told["rate"], 3)),
         ("loss", told.get("of", "loss") + " per row", number(told.get("mean_loss"))),
         ("constant", "best constant so far", number(told.get("mean_constant"))),
-        ("best", "best fixed predictor in hindsight", number(rival)),
+        ("best", "best fixed predictor in hindsight", number(best)),
         ("limit", "bound on the loss", number(bound)),
         ("regret", "regret in all", number(certificate.get("regret"))),
         ("verdict", "certificate", verdict),
@@ -189,7 +190,7 @@ def live_page(told: dict[str, Any], about: dict[str, Any]) -> tuple[str, str]:
         f'<p class="bad" id="broken">{html.escape(told["broken"] or "")}</p>'
         f"<dl>{cells}</dl>"
         f'<p class="key dim">{key}</p><svg id="chart" viewBox="0 0 720 300" role="img" '
-        'aria-label="loss per row so far: the service, the best constant, the best fixed predictor, the bound"></svg>'
+        'aria-label="loss per row so far: the service, the best constant, a fixed predictor, the bound"></svg>'
         f'<p class="bad" id="order">{html.escape(" · ".join(f"warning: {line}" for line in warnings))}</p>'
         f'<p class="dim" id="drift">drift: {html.escape(drift["claim"])}</p>'
         f'<p class="dim" id="claims">{html.escape(". ".join(certificate.get("claims", ())))}</p>'
@@ -206,7 +207,7 @@ def live_page(told: dict[str, Any], about: dict[str, Any]) -> tuple[str, str]:
 KEY = (
     ("own", "loss per row"),
     ("constant", "best constant"),
-    ("best", "best fixed predictor"),
+    ("best", "fixed predictor of the bound"),
     ("bound", "bound"),
 )
 
