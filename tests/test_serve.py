@@ -331,6 +331,43 @@ def test_hostile_clients_do_not_stop_others(running):
         each.close()
 
 
+IMPATIENT = (
+    "import hindsight.serve.server as server; from hindsight.__main__ import main; "
+    "server.HEADER_SECONDS = server.BODY_SECONDS = 0.5; main()"
+)
+
+
+def test_slow_and_endless_requests_are_cut_off(tmp_path):
+    head = b"POST /learn HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    with Process(tmp_path / "d", *FAST, "--body", "100000", program=("-c", IMPATIENT)) as process:
+
+        def sent(*pieces):
+            """What comes back for bytes that are sent slowly, until the connection is closed."""
+            with socket.create_connection(("127.0.0.1", process.port), timeout=10.0) as connection, suppress(OSError):
+                for piece in pieces:
+                    connection.sendall(piece)
+                    time.sleep(0.05)
+                answer = b""
+                while block := connection.recv(4096):
+                    answer += block
+                return answer
+            return b"reset"
+
+        assert sent() == b""  # nothing came
+        assert sent(head[:40], head[40:60]) == b""  # the headers stopped
+        late = sent(head + b"Content-Length: 50\r\n\r\n", b'{"a": 1')
+        assert late.startswith(b"HTTP/1.1 408 ") and b"within" in late
+        chunk = b"8000\r\n" + b" " * 0x8000 + b"\r\n"
+        endless = sent(head + b"Transfer-Encoding: chunked\r\n\r\n", *[chunk] * 8)
+        assert endless.startswith(b"HTTP/1.1 413 ") or endless == b"reset"
+        body = b'{"a": 1, "y": 2.5}'
+        drops = sent(head + b"Connection: close\r\nContent-Length: 18\r\n\r\n", body[:6], body[6:12], body[12:])
+        assert drops.startswith(b"HTTP/1.1 200 ")  # slow, and in time
+        with Client(process.url) as client:
+            assert client.model()["sequence"] == 1
+        assert "Traceback" not in process.text()
+
+
 plain = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=4))
 values = st.recursive(
     plain, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner, max_size=2)
