@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ class Metrics:
             return
         self.recent[path].append(seconds)
         held = self.seconds.setdefault(path, [0.0] * (len(EDGES) + 2))
-        held[sum(seconds > edge for edge in EDGES)] += 1
+        held[bisect_left(EDGES, seconds)] += 1
         held[-1] += seconds
 
     def note_rows(self, sequence: int) -> None:
