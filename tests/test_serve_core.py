@@ -700,6 +700,7 @@ def test_a_certificate_from_sums_where_the_log_is_gone(tmp_path):
     wanted = float(c @ (X @ u - y) ** 2)
     assert found["verdict"] == "UNCHECKABLE" and found["certificate"] is None
     assert found["best"]["best"] == pytest.approx(wanted, rel=1e-9) and found["best"]["rows"] == 240
+    assert service.summary()["best"] == pytest.approx(wanted, rel=1e-9)
     assert f"{wanted:.6g}" in found["claims"][1] and "no bound is claimed" in found["claims"][-1]
     service.close()
 

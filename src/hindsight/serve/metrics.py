@@ -68,6 +68,7 @@ class Metrics:
             ("log_bytes_total", "counter", "Bytes written to the log since the start.", summary["log_bytes"]),
             ("learning", "gauge", "Whether rows are learnt.", int(summary["broken"] is None)),
             ("mean_loss", "gauge", "Progressive loss per row.", summary.get("mean_loss")),
+            ("mean_best_loss", "gauge", "Loss per row of the best fixed linear predictor so far.", mean_best(summary)),
             ("mean_constant_loss", "gauge", "Loss per row of the best constant so far.", summary.get("mean_constant")),
         )
         for name, kind, what, value in gauges:
@@ -88,6 +89,12 @@ class Metrics:
                 yield f'hindsight_request_seconds_bucket{{path="{path}",le="{edge}"}} {total:.0f}'
             yield f'hindsight_request_seconds_count{{path="{path}"}} {total:.0f}'
             yield f'hindsight_request_seconds_sum{{path="{path}"}} {held[-1]!r}'
+
+
+def mean_best(summary: dict[str, Any]) -> float | None:
+    """What the best fixed predictor in hindsight loses per row; None where it is not known."""
+    best = summary.get("best")
+    return None if best is None else best / summary["weight"]
 
 
 def clean(method: str) -> str:

@@ -107,7 +107,8 @@ function show(told) {
   put("verdict", c ? c.verdict + " (first " + whole(c.sequence) + " rows)" : "–");
   put("claims", c ? c.claims.join(". ") : "");
   const per = v => c && !none(v) ? num(v / c.sequence) : "–", value = v => typeof v === "number" ? num(v) : v;
-  put("regret", c ? num(c.regret) : "–"); put("best", per(c && c.best)); put("limit", per(c && c.bound));
+  put("regret", none(told.best) ? (c ? num(c.regret) : "–") : num(told.loss - told.best));
+  put("best", none(told.best) ? per(c && c.best) : num(told.best / told.weight)); put("limit", per(c && c.bound));
   const named = w => w.feature + (w.label === null ? "" : " (" + w.label + ")");
   fill("top", told.top.map(w => [[named(w), ""], [num(w.weight), "n"]]));
   const cells = m => [whole(m.sequence), value(m.predicted), value(m.target), num(m.loss)].map(text => [text, "n"]);
@@ -143,6 +144,9 @@ def live_page(told: dict[str, Any], about: dict[str, Any]) -> tuple[str, str]:
     certificate = told.get("certificate") or {}
     rounds = certificate.get("sequence") or 1
     best, bound = (None if certificate.get(n) is None else certificate[n] / rounds for n in ("best", "bound"))
+    regret = certificate.get("regret")
+    if told.get("best") is not None:  # of all rows so far, not only of those that were certified
+        best, regret = told["best"] / told["weight"], told["loss"] - told["best"]
     verdict = f"{certificate['verdict']} (first {rounds:,} rows)" if certificate else "–"
     numbers = [
         ("rows", "rows learnt", number(told["sequence"])),
@@ -151,7 +155,7 @@ def live_page(told: dict[str, Any], about: dict[str, Any]) -> tuple[str, str]:
         ("constant", "best constant so far", number(told.get("mean_constant"))),
         ("best", "best fixed predictor in hindsight", number(best)),
         ("limit", "bound on the loss", number(bound)),
-        ("regret", "regret in all", number(certificate.get("regret"))),
+        ("regret", "regret in all", number(regret)),
         ("verdict", "certificate", verdict),
         ("learn", "learn: median, p99", pair(told["learn_seconds"])),
         ("predict", "predict: median, p99", pair(told["predict_seconds"])),

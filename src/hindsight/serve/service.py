@@ -20,6 +20,7 @@ from .history import History
 from .live import LiveModel, Reader
 from .log import Frame, Log, LogError, read_log, segments
 from .parts import Limits, Part, as_rows, pack, unpack
+from .rivals import best_of_sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .live import Played
 
 SNAPSHOT_ROWS, SNAPSHOT_BYTES = 500_000, 256 << 20  # learnt or logged since the last snapshot, when the next is due
+BEST_WIDTH = 130  # coordinates up to which the best in hindsight is sought whenever someone looks
 SHOWN_WIDTH = 100_000  # features up to which the largest weights are looked for
 KEPT_ANSWER = 1024  # bytes of an answer that is remembered as it was; of a longer one the predictions are left out
 
@@ -502,7 +504,13 @@ class Service:
             "warnings": [line for run in state.runs[0] for line in assumption_warnings(run)],
             "drift": drift_of(state.runs[0][0].learner),
             "top": self.top_weights(),
+            "best": self.best(),
         }
+
+    def best(self) -> float | None:
+        """What the best fixed linear predictor in hindsight loses on all rows; None where no sums tell it."""
+        gram = self.live.gram
+        return None if gram is None or len(gram.sums) > BEST_WIDTH else best_of_sums(gram)[0]
 
     def top_weights(self, most: int = 12) -> list[dict[str, Any]]:
         """The largest weights, each with its feature and, of several labels, the label."""
