@@ -25,7 +25,7 @@ th { text-align: left; font-weight: normal; color: var(--dim); font-size: .85em 
 td, th { padding: .15em .6em .15em 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere }
 td.n, th.n { text-align: right; overflow-wrap: normal; white-space: nowrap }
 svg { width: 100%; height: auto; display: block } svg text { font: 12px system-ui, sans-serif; fill: var(--dim) }
-.grid { stroke: var(--line) } .own { stroke: var(--own) } .best { stroke: var(--best) }
+circle { fill: var(--back); stroke-width: 2 } .grid { stroke: var(--line) } .own { stroke: var(--own) } .best { stroke: var(--best) }
 .constant { stroke: var(--constant) } .bound { stroke: var(--bound); stroke-dasharray: 6 4 }
 .key span { white-space: nowrap; margin-right: 1em } .key b { display: inline-block; width: 1.2em; height: .2em;
   vertical-align: middle; margin-right: .3em }
@@ -79,8 +79,12 @@ function draw(told) {
   const pad = Math.max(0.05, 0.06 * (y1 - y0)); y0 -= pad; y1 += pad;
   const X = v => L + (W - L - R) * (Math.log10(v) - x0) / (x1 - x0);
   const Y = v => T + (H - B - T) * (y1 - Math.log10(v)) / (y1 - y0);
-  for (let k = Math.ceil(x0); k <= x1; k++)
-    add(svg, "text", {x: X(10 ** k), y: H - 8, "text-anchor": "middle"}, whole(10 ** k));
+  for (let k = Math.floor(x0); k <= x1; k++)
+    for (const step of x1 - x0 > 2 ? [1] : [1, 2, 5]) {
+      const v = step * 10 ** k, side = X(v) > W - 40 ? "end" : "middle";
+      if (Math.log10(v) >= x0 && Math.log10(v) <= x1)
+        add(svg, "text", {x: X(v), y: H - 8, "text-anchor": side}, whole(v));
+    }
   const step = (y1 - y0) / 4;
   for (let k = 0; k <= 4; k++) {
     const v = 10 ** (y0 + pad / 2 + k * (step - pad / 4));
@@ -90,6 +94,8 @@ function draw(told) {
   for (const [name, pairs] of series) {
     const inside = v => Math.max(T, Math.min(H - B, Y(v)));
     const drawn = pairs.filter(good).map(p => X(p[0]).toFixed(1) + "," + inside(p[1]).toFixed(1));
+    if (name === "best" || name === "bound")  // known at these rows alone
+      for (const p of pairs.filter(good)) add(svg, "circle", {cx: X(p[0]), cy: inside(p[1]), r: 3, class: name});
     if (drawn.length > 1) add(svg, "polyline", {points: drawn.join(" "), class: name, fill: "none", "stroke-width": 2});
   }
 }
@@ -212,7 +218,7 @@ KEY = (
     ("own", "loss per row"),
     ("constant", "best constant"),
     ("best", "fixed predictor of the bound"),
-    ("bound", "bound"),
+    ("bound", "bound, at the dots"),
 )
 
 
