@@ -25,7 +25,8 @@ th { text-align: left; font-weight: normal; color: var(--dim); font-size: .85em 
 td, th { padding: .15em .6em .15em 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere }
 td.n, th.n { text-align: right; overflow-wrap: normal; white-space: nowrap }
 svg { width: 100%; height: auto; display: block } svg text { font: 12px system-ui, sans-serif; fill: var(--dim) }
-circle { fill: var(--back); stroke-width: 2 } .grid { stroke: var(--line) } .own { stroke: var(--own) } .best { stroke: var(--best) }
+svg circle { fill: var(--back); stroke-width: 2; stroke-dasharray: none }
+.grid { stroke: var(--line) } .own { stroke: var(--own) } .best { stroke: var(--best) }
 .constant { stroke: var(--constant) } .bound { stroke: var(--bound); stroke-dasharray: 6 4 }
 .key span { white-space: nowrap; margin-right: 1em } .key b { display: inline-block; width: 1.2em; height: .2em;
   vertical-align: middle; margin-right: .3em }
