@@ -698,10 +698,10 @@ def test_a_certificate_from_sums_where_the_log_is_gone(tmp_path):
     y, c = (np.array([row[name] for row in all_rows]) for name in "yw")
     u = np.linalg.lstsq(X * np.sqrt(c)[:, None], y * np.sqrt(c), rcond=None)[0]
     wanted = float(c @ (X @ u - y) ** 2)
-    assert found["verdict"] == "UNCHECKABLE" and found["certificate"] is None
+    assert found["verdict"] == "HOLDS" and "for rows 181 to 240 by themselves" in found["claims"][3]
     assert found["best"]["best"] == pytest.approx(wanted, rel=1e-9) and found["best"]["rows"] == 240
     assert service.summary()["best"] == pytest.approx(wanted, rel=1e-9)
-    assert f"{wanted:.6g}" in found["claims"][1] and "no bound is claimed" in found["claims"][-1]
+    assert f"{wanted:.6g}" in found["claims"][1] and "no bound is claimed for all rows" in found["claims"][-1]
     service.close()
 
 
@@ -717,7 +717,10 @@ def test_a_certificate_over_the_rows_that_are_there(tmp_path):
         told.append(service.commit([learn(data)])[0]["loss"])
         if k in (2, 5, 8):
             service.snapshot()
-    found = certificate_of(service)["best"]
+    whole = certificate_of(service)
+    found = whole["window"]
+    assert whole["verdict"] == "HOLDS" and whole["certificate"]["rounds"] == 120
+    assert whole["certificate"]["measured"] == pytest.approx(found["loss"], rel=1e-9)
     assert (found["from"], found["rows"]) == (121, 120)  # after the older of two snapshots
     assert found["loss"] == pytest.approx(sum(told[6:]), rel=1e-9)
     X, y = np.array([[row["a"], row["b"]] for row in all_rows[120:]]), [int(row["y"]) for row in all_rows[120:]]

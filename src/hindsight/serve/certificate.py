@@ -13,7 +13,7 @@ from ..training.certify import combined
 from .live import frozen
 from .log import segments
 from .replay import certify_log
-from .rivals import best_of_sums, comparable, over_window
+from .rivals import begins_anywhere, best_of_sums, over_window
 from .service import ServiceError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Material:
     measured: dict[str, Any]
     why: str | None
     gram: Gram | None = None
-    comparable: bool = False
+    stretches: bool = False
 
 
 class Certifier:
@@ -76,8 +76,9 @@ class Certifier:
         }  # fmt: skip
         runs = [] if why else [frozen(run) for run in state.runs[0]]
         gram = copy.deepcopy(service.live.gram) if why else None
+        stretches = all(begins_anywhere(run.learner) for run in state.runs[0])
         at = service.commit_done, service.sequence
-        return Material(*at, runs, state.labels, state.plan, measured, why, gram, comparable(state))
+        return Material(*at, runs, state.labels, state.plan, measured, why, gram, stretches)
 
     async def certify(self, material: Material) -> dict[str, Any]:
         """The certificate, as plain values."""
@@ -114,30 +115,41 @@ class Certifier:
                 return told
         told |= {"verdict": "UNCHECKABLE", "certificate": None}
         told["claims"] += self.without_bound(material, told)
-        told["claims"].append(f"no bound is claimed: {why}")
+        told["claims"].append(f"no bound is claimed for all rows: {why}")
         told["text"] = "\n".join(told["claims"])
         return told
 
     def without_bound(self, material: Material, told: dict[str, Any]) -> list[str]:
-        """What can be said of the best in hindsight where a bound cannot be checked; numbers are added to `told`."""
+        """What can be said where the rows are not all there; numbers are added to `told`."""
+        said = []
         if material.gram is not None:
             best, gap = best_of_sums(material.gram)
             told["best"] = {"rows": material.sequence, "loss": material.measured["loss"], "best": best, "gap": gap}
             regret = material.measured["loss"] - best
-            return [
+            said.append(
                 f"the best fixed linear predictor in hindsight for all {material.sequence:,} rows has squared error "
                 f"{best:.6g}, from sums over all rows that each snapshot has: the regret is {regret:.6g}"
-            ]
-        found = over_window(self.service.folder, material.plan, material.commit) if material.comparable else None
+            )
+        if material.gram is not None and not material.stretches:
+            return said
+        found = over_window(self.service.folder, material.plan, material.commit)
         if found is None:
-            return []
-        told["best"] = found
-        last = found["from"] + found["rows"] - 1
-        return [
-            f"on rows {found['from']:,} to {last:,}, which were learnt again from a snapshot, the progressive "
-            f"{material.measured['of']} is {found['loss']:.6g}, that of the best fixed linear predictor for these rows "
-            f"{found['best']:.6g}: of the rows before nothing is said"
-        ]
+            return said
+        certificate = found.pop("certificate", None)
+        told["window"] = found
+        rows = f"rows {found['from']:,} to {found['from'] + found['rows'] - 1:,}"
+        if "best" in found:
+            said.append(
+                f"on {rows}, which were learnt again from a snapshot, the progressive {material.measured['of']} is "
+                f"{found['loss']:.6g}, that of the best fixed linear predictor for these rows {found['best']:.6g}"
+            )
+        if certificate is not None:
+            told |= {"verdict": certificate.verdict.value, "certificate": certificate.to_dict()}
+            said.append(
+                f"{certificate.verdict.value} for {rows} by themselves, begun at the weights of the snapshot: at a "
+                "constant rate the bound is one for every stretch of rows"
+            )
+        return said
 
     def over_log(self, material: Material) -> Certificate | Certificates:
         """Read the rows again, and certify the runs over them."""

@@ -1,20 +1,24 @@
 """The best fixed predictor in hindsight where the beginning of the log is gone: from sums, or over the rows there are.
 
 For the square loss the sums of c x x', c x y and c y^2 over all rows tell what every fixed u loses on them, however
-many there were. For other losses the newest rows are learnt again from the older snapshot, which tells what the service
-lost on them; the best u for these rows is sought in hindsight.
+many there were. The newest rows are learnt again from the older snapshot, which tells what the service lost on them;
+the best u for these rows is sought in hindsight. Steps at a constant rate depend on nothing but the weights, so that
+their theorem holds for these rows by themselves, begun at the weights of the snapshot: that is a certificate.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..certificates.best import best_fixed
+from ..certificates.certify import certify_run
 from ..kernels.losses import Square
+from ..online.run import Run, play
 from ..rows.data import Data
 from ..sources.base import Chunk
+from ..training.certify import combined
 from ..training.prepare import Preparation, joined, stacked
 from .folder import read_snapshots
 from .live import LiveModel, losses_of
@@ -23,11 +27,13 @@ from .mappings import csr_of
 from .parts import ANY, unpack
 
 if TYPE_CHECKING:
+    from ..certificates.certificate import Certificate, Certificates
     from ..training.plan import Plan
     from ..training.state import TrainingState
     from .folder import Folder
     from .gram import Gram
 
+STRETCHES = ("widrow-hoff", "implicit-widrow-hoff", "convex-descent", "implicit-descent")  # theorems
 WINDOW = 200_000  # rows at most that are learnt again
 
 
@@ -61,6 +67,7 @@ def over_window(folder: Folder, plan: Plan, commit: int) -> dict[str, Any] | Non
     state = live.state
     assert state is not None
     before, rows, chunks = state.losses()[0], 0, []
+    begun = [run.weights.copy() for run in state.runs[0]]
     for frame in read_log(folder.log, int(starts[0]["commit"])):
         if frame.commit > commit or rows >= WINDOW:
             break
@@ -69,22 +76,71 @@ def over_window(folder: Folder, plan: Plan, commit: int) -> dict[str, Any] | Non
         pieces, _ = live.encode(parts)
         live.play(pieces)
         chunks += [Chunk(csr_of(p.X), p.y, p.weight, 0, {}, 0, str, str) for p in pieces]
-    own = state.losses()[0] - before
-    return {"rows": rows, "from": int(starts[0]["sequence"]) + 1, "loss": own, "best": best_over(state, chunks)}
+    if not chunks:
+        return None
+    told: dict[str, Any] = {"rows": rows, "from": int(starts[0]["sequence"]) + 1, "loss": state.losses()[0] - before}
+    stretch = stretch_of(state, chunks)
+    if comparable(state):
+        told["best"] = best_over(state, stretch)
+    if all(begins_anywhere(run.learner) for run in state.runs[0]):
+        told["certificate"] = certify_stretch(state, stretch, begun)
+    return told
 
 
-def best_over(state: TrainingState, chunks: list[Chunk]) -> float:
-    """What the best fixed predictors for rows, one per run, lose on them together."""
+class Stretch(NamedTuple):
+    """Rows as they were played, their targets for each run and as they came, and their weights."""
+
+    X: Any
+    targets: list[np.ndarray]
+    y: np.ndarray
+    weight: np.ndarray | None
+
+    def data(self, k: int, run: Run) -> Data:
+        """The rows as a run played them."""
+        return Data(self.X, self.targets[k], self.weight, run.bias)
+
+
+def stretch_of(state: TrainingState, chunks: list[Chunk]) -> Stretch:
+    """Chunks as one."""
     runs, preparation = state.runs[0], Preparation(state.plan, state.labels, None, None)
-    width = max(chunk.X.shape[1] for chunk in chunks)
     for chunk in chunks:
-        chunk.X.resize((chunk.X.shape[0], width))
+        chunk.X.resize((chunk.X.shape[0], runs[0].features))
     prepared = [preparation.prepare(chunk, [runs]) for chunk in chunks]
-    X, weight = stacked([each.X for each in prepared]), joined([each.weight for each in prepared])
-    factors = np.ones(X.shape[0]) if weight is None else weight
+    targets = [np.concatenate([each.targets[k] for each in prepared]) for k in range(len(runs))]
+    y = np.concatenate([chunk.y for chunk in chunks if chunk.y is not None])
+    return Stretch(stacked([each.X for each in prepared]), targets, y, joined([each.weight for each in prepared]))
+
+
+def best_over(state: TrainingState, stretch: Stretch) -> float:
+    """What the best fixed predictors for rows, one per run, lose on them together."""
+    factors = np.ones(stretch.y.size) if stretch.weight is None else stretch.weight
     margins = []
-    for k, run in enumerate(runs):
-        data = Data(X, np.concatenate([each.targets[k] for each in prepared]), weight, run.bias)
+    for k, run in enumerate(state.runs[0]):
+        data = stretch.data(k, run)
         margins.append(data.margins(best_fixed(data, run.learner.loss, factors).u))
-    losses = losses_of(state, np.column_stack(margins), np.concatenate([chunk.y for chunk in chunks]))
-    return float(losses @ factors)
+    return float(losses_of(state, np.column_stack(margins), stretch.y) @ factors)
+
+
+def begins_anywhere(learner: Any) -> bool:
+    """Whether a step depends on nothing but weights and row: then its theorem holds for every stretch of rows."""
+    if learner.theorem not in STRETCHES or learner.geometry.multiplicative:
+        return False
+    return bool(learner.rate.is_constant())
+
+
+def certify_stretch(
+    state: TrainingState, stretch: Stretch, begun: list[np.ndarray]
+) -> Certificate | Certificates | None:
+    """The certificates of the newest rows by themselves, begun at given weights; None if they end elsewhere."""
+    found = []
+    for k, run in enumerate(state.runs[0]):
+        start = np.zeros(run.width)  # features that joined since had no weight
+        features = len(begun[k]) - int(run.intercept)
+        start[:features], start[run.features :] = begun[k][:features], begun[k][features:]
+        again = Run(run.learner, run.features, intercept=bool(run.intercept), start=start)
+        play([again], stretch.X, [stretch.targets[k]], stretch.weight)
+        if not np.allclose(again.weights, run.weights, rtol=1e-9, atol=1e-12):
+            return None
+        label = state.labels[k] if state.labels is not None and len(state.runs[0]) > 1 else None
+        found.append(certify_run(again, stretch.data(k, again), label=label))
+    return combined(found)

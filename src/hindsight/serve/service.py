@@ -20,7 +20,7 @@ from .history import History
 from .live import LiveModel, Reader
 from .log import Frame, Log, LogError, read_log, segments
 from .parts import Limits, Part, as_rows, pack, unpack
-from .rivals import best_of_sums
+from .rivals import begins_anywhere, best_of_sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -553,6 +553,11 @@ NOTHING_YET = "nothing was learnt yet: send rows with their targets to /learn fi
 def drift_of(learner: Any) -> dict[str, Any]:
     """What is done about streams that change, and what is claimed for it."""
     rate = float(getattr(learner, "drift", 0.0))
+    if begins_anywhere(learner):
+        claim = (
+            "a constant rate: the bound holds for every stretch of rows by itself, against the best predictor for it"
+        )
+        return {"rate": 0.0, "claim": f"{claim}, at the price of the distance from the weights at its beginning"}
     if not rate:
         return {"rate": 0.0, "claim": "none: the bound is against one predictor for all rows"}
     return {
