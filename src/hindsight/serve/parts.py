@@ -178,7 +178,7 @@ def check_count(rows: int, limits: Limits) -> None:
 def parse_json(text: bytes, what: str) -> Any:
     """A JSON value; NaN, infinities and repeated names are none."""
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        return DECODER.decode(text.decode(json.detect_encoding(text), "surrogatepass"))  # as json.loads does
     except FieldError as error:
         raise SourceError(f"{what}: {error.reason}") from None
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError is one
@@ -187,6 +187,10 @@ def parse_json(text: bytes, what: str) -> Any:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON number: write null for a missing value")
+
+
+# One for all: json.loads would make another for each text.
+DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
 
 
 def columns_of_numbers(body: bytes, limits: Limits) -> Any:
