@@ -10,15 +10,20 @@ since no durable answer can be faster.
 from __future__ import annotations
 
 import argparse
-import asyncio
+import contextlib
+import importlib.util
 import io
 import json
+import multiprocessing
 import os
+import select
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from serving import Process
 
 FEATURES = 20
+ARROW = "application/vnd.apache.arrow.stream"
 
 
 def one_sync(folder):
@@ -57,43 +63,70 @@ def mappings(n, seed=0, target=True):
     return out
 
 
-async def client(port, path, bodies, until, times):
-    """One keep-alive connection that sends requests one after another; the seconds that each took."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ".encode()
-    requests = [head + str(len(body)).encode() + b"\r\n\r\n" + body for body in bodies]
-    k = 0
+class Connection:
+    """One keep-alive connection that sends requests one after another, with the seconds that each took."""
+
+    def __init__(self, port, path, bodies):
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
+        self.requests = [f"{head}{len(body)}\r\n\r\n".encode() + body for body in bodies]
+        self.times = []
+
+    def send(self):
+        self.held, self.began = b"", time.perf_counter()
+        self.socket.sendall(self.requests[len(self.times) % len(self.requests)])
+
+    def receive(self):
+        """Take what came; whether the answer is complete."""
+        self.held += self.socket.recv(1 << 16)
+        head, found, body = self.held.partition(b"\r\n\r\n")
+        if not found:
+            return False
+        if len(body) < int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]):
+            return False
+        self.times.append(time.perf_counter() - self.began)
+        if not head.startswith(b"HTTP/1.1 200"):
+            raise RuntimeError(self.held)
+        return True
+
+
+def drive(port, learners, predictors, seconds, out):
+    """Clients in a process of their own, which waits for their sockets and does nothing else."""
+    learning = [Connection(port, "/learn", bodies(k, True)) for k in range(learners)]
+    predicting = [Connection(port, "/predict", bodies(k, False)) for k in range(predictors)]
+    waiting = select.epoll()
+    held = {each.socket.fileno(): each for each in (*learning, *predicting)}
+    until = time.perf_counter() + seconds
+    for number, each in held.items():
+        waiting.register(number, select.EPOLLIN)
+        each.send()
     while time.perf_counter() < until:
-        began = time.perf_counter()
-        writer.write(requests[k % len(requests)])
-        answer = await reader.readuntil(b"\r\n\r\n")
-        size = int(answer.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
-        await reader.readexactly(size)
-        if not answer.startswith(b"HTTP/1.1 200"):
-            raise RuntimeError(answer)
-        times.append(time.perf_counter() - began)
-        k += 1
-    writer.close()
+        for number, _ in waiting.poll(1.0):
+            if held[number].receive():
+                held[number].send()
+    out.send([[t for each in some for t in each.times] for some in (learning, predicting)])
+
+
+def bodies(seed, target):
+    return [json.dumps(row).encode() for row in mappings(50, seed, target)]
+
+
+def in_process(do, *given):
+    """What a function puts out in a process of its own: clients must not wait for each other, nor for what measures."""
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe(False)
+    process = context.Process(target=do, args=(*given, there))
+    process.start()
+    there.close()
+    found = here.recv()
+    process.join()
+    return found
 
 
 def load(port, learners, predictors, seconds):
-    """Run clients in this process; the seconds of learns and of predictions."""
-    learnt, predicted = [], []
-
-    async def main():
-        until = time.perf_counter() + seconds
-        jobs = [
-            client(port, "/learn", [json.dumps(r).encode() for r in mappings(50, k)], until, learnt)
-            for k in range(learners)
-        ]
-        jobs += [
-            client(port, "/predict", [json.dumps(r).encode() for r in mappings(50, k, False)], until, predicted)
-            for k in range(predictors)
-        ]
-        await asyncio.gather(*jobs)
-
-    asyncio.run(main())
-    return learnt, predicted
+    """Run clients in another process; the seconds of learns and of predictions."""
+    return in_process(drive, port, learners, predictors, seconds)
 
 
 def processor_seconds(process):
@@ -122,25 +155,40 @@ def told(name, times, seconds):
     )
 
 
-def bulk(url, body, kind, count, times=5):
-    """Rows per second of requests with many rows, the median of some."""
-    import httpx
+def drive_bulk(port, body, kind, clients, times, out):
+    """Clients that send a large body again and again; the seconds until all are answered."""
+    head = f"POST /learn?predictions=0 HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
+    request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode()
 
-    found = []
-    with httpx.Client(base_url=url, timeout=300.0, trust_env=False) as http:
-        for _ in range(times):
-            began = time.perf_counter()
-            answer = http.post("/learn?predictions=0", content=body, headers={"content-type": kind})
-            answer.raise_for_status()
-            found.append(count / (time.perf_counter() - began))
-    return float(np.median(found))
+    def client():
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            for _ in range(times):
+                connection.sendall(request)
+                connection.sendall(body)
+                answer = b""
+                while not answer.endswith(b"}"):
+                    answer += connection.recv(1 << 16)
+                if not answer.startswith(b"HTTP/1.1 200"):
+                    raise RuntimeError(answer)
+
+    began = time.perf_counter()
+    with ThreadPoolExecutor(clients) as pool:
+        for each in [pool.submit(client) for _ in range(clients)]:
+            each.result()
+    out.send(time.perf_counter() - began)
 
 
-def in_bulk(name, process, body, kind, n):
+def bulk(process, body, kind, clients, times):
+    """The seconds that requests with many rows took, from clients in another process."""
+    return in_process(drive_bulk, process.port, body, kind, clients, times)
+
+
+def in_bulk(name, process, body, kind, n, clients=2, times=5):
     """A line on requests with many rows."""
-    before, times = processor_seconds(process), 5
-    rate = bulk(process.url, body, kind, n, times)
-    spent = 1e6 * (processor_seconds(process) - before) / (n * times)
+    bulk(process, body, kind, 1, 1)
+    before = processor_seconds(process)
+    rate = n * clients * times / bulk(process, body, kind, clients, times)
+    spent = 1e6 * (processor_seconds(process) - before) / (n * clients * times)
     return name, f"{rate:,.0f} rows/s", f"{n:,} rows each, {spent:.2f} µs of a processor per row"
 
 
@@ -153,6 +201,24 @@ def arrow(n):
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
     return sink.getvalue()
+
+
+def bulk_lines(process, learner):
+    """Lines on bulk, as JSON lines and as Arrow."""
+    n = 50_000
+    body = "\n".join(map(json.dumps, mappings(n))).encode()
+    yield in_bulk(f"JSON lines in bulk, {learner}", process, body, "application/x-ndjson", n)
+    yield in_bulk(f"Arrow in bulk, {learner}", process, arrow(200_000), ARROW, 200_000)
+
+
+def restart(folder, options, rows):
+    """A line on a start after so many rows and a kill."""
+    with Process(folder, *options, "--keep-log") as process:
+        bulk(process, arrow(200_000), ARROW, 2, -(-rows // 400_000))
+        process.kill()
+    began = time.perf_counter()
+    with Process(folder):
+        return f"restart after {rows:,} rows and a kill", f"{time.perf_counter() - began:.1f} s", ""
 
 
 RIVER = """
@@ -177,17 +243,53 @@ def free_port():
 
 
 def river(clients, seconds):
-    """Learns per second of a server that keeps nothing on disk; None where river and fastapi are not there."""
-    import importlib.util
-
+    """A line on a server that keeps nothing on disk, written as the documentation of its library would."""
     if not all(importlib.util.find_spec(name) for name in ("river", "fastapi")):
-        return None
+        return "river + fastapi", "not installed", ""
+    with peer([sys.executable, "-c", RIVER]) as port:
+        learnt, _ = load(port, clients, 0, seconds)
+    return told(f"river + fastapi, {clients} clients, nothing on disk", learnt, seconds)
+
+
+def daemon(clients, seconds):
+    """A line on the daemon of Vowpal Wabbit, which keeps nothing on disk; its Python package has none."""
+    if shutil.which("vw") is None:
+        return "vw --daemon", "not installed", "the program vw, which the Python package does not bring"
+    command = ["vw", "--daemon", "--foreground", "--quiet", "--num_children", "1", "--port"]
+    with peer(command) as port:
+        learnt = in_process(drive_daemon, port, clients, seconds)
+    return told(f"vw --daemon, {clients} clients, nothing on disk", learnt, seconds)
+
+
+def drive_daemon(port, clients, seconds, out):
+    """Connections that send examples as lines, one after another."""
+    times, until = [], time.perf_counter() + seconds
+
+    def client(seed):
+        X, y = rows(50, seed)
+        lines = [f"{t} | " + " ".join(f"x{j}:{v}" for j, v in enumerate(x)) + "\n" for x, t in zip(X, y, strict=True)]
+        with socket.create_connection(("127.0.0.1", port)) as connection, connection.makefile("rb") as answers:
+            while time.perf_counter() < until:
+                began = time.perf_counter()
+                connection.sendall(lines[len(times) % 50].encode())
+                if not answers.readline():
+                    raise RuntimeError("the daemon closed the connection")
+                times.append(time.perf_counter() - began)
+
+    with ThreadPoolExecutor(clients) as pool:
+        for each in [pool.submit(client, k) for k in range(clients)]:
+            each.result()
+    out.send(times)
+
+
+@contextlib.contextmanager
+def peer(command):
+    """Another server, at a free port that is added to its command."""
     port = free_port()
-    process = subprocess.Popen([sys.executable, "-c", RIVER, str(port)])
+    process = subprocess.Popen([*command, str(port)])
     try:
         wait(port)
-        learnt, _ = load(port, clients, 0, seconds)
-        return learnt
+        yield port
     finally:
         process.terminate()
         process.wait()
@@ -223,26 +325,12 @@ def main():
             beside = f", {given.clients} clients that learn and 4 that predict"
             lines += measured(beside, process, given.clients, 4, given.seconds)
             lines += measured(f" alone, {given.clients} clients", process, 0, given.clients, given.seconds)
-            n = 50_000
-            body = "\n".join(map(json.dumps, mappings(n))).encode()
-            lines.append(in_bulk("JSON lines in bulk", process, body, "application/x-ndjson", n))
-            n = 200_000
-            kind = "application/vnd.apache.arrow.stream"
-            lines.append(in_bulk("Arrow in bulk", process, arrow(n), kind, n))
+            lines += bulk_lines(process, given.learner)
+        with Process(Path(folder) / "fast", "--target", "y", "--learner", "widrow-hoff", "--eta", "0.01") as process:
+            lines += bulk_lines(process, "widrow-hoff")
         if given.restart:
-            with Process(Path(folder) / "b", *options, "--keep-log") as process:
-                n = 200_000
-                body = arrow(n)
-                bulk(process.url, body, kind, n, times=-(-given.restart // n))
-                process.kill()
-            began = time.perf_counter()
-            with Process(Path(folder) / "b"):
-                lines.append(
-                    (f"restart after {given.restart:,} rows and a kill", f"{time.perf_counter() - began:.1f} s", "")
-                )
-        found = river(given.clients, given.seconds)
-        if found is not None:
-            lines.append(told(f"river + fastapi, {given.clients} clients, nothing on disk", found, given.seconds))
+            lines.append(restart(Path(folder) / "b", options, given.restart))
+        lines += [daemon(given.clients, given.seconds), river(given.clients, given.seconds)]
     for line in lines:
         print("| " + " | ".join(line) + " |" if given.markdown else f"{line[0]:55s} {line[1]:>16s}  {line[2]}")
 

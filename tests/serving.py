@@ -17,9 +17,9 @@ ROOT = Path(__file__).parent.parent
 class Process:
     """`hindsight serve` at a free port of the loopback interface."""
 
-    def __init__(self, folder, *options, environment=None, prefix=()):
+    def __init__(self, folder, *options, environment=None, program=("-m", "hindsight")):
         self.said = tempfile.TemporaryFile()  # noqa: SIM115 (it is closed when the process ends)
-        command = [*prefix, sys.executable, "-m", "hindsight", "serve", str(folder), "--port", "0", *options]
+        command = [sys.executable, *program, "serve", str(folder), "--port", "0", *options]
         source = {"PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))}
         environment = os.environ | source | {"PYTHONFAULTHANDLER": "1"} | (environment or {})
         self.process = subprocess.Popen(command, stderr=self.said, stdout=subprocess.DEVNULL, env=environment)

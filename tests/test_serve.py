@@ -9,6 +9,7 @@ import resource
 import socket
 import time
 from contextlib import suppress
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
@@ -16,12 +17,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hindsight
+from browser import CHROMIUM, Browser, faults
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 pytest.importorskip("httpx")
 
 from hindsight.serve.client import Client, RefusedError
+from hindsight.serve.openapi import document
+from hindsight.serve.parts import Limits
 from hindsight.serve.rewind import rewind
 from hindsight.serve.service import Service
 from serving import Process
@@ -146,6 +150,47 @@ def test_pages(running):
     assert "hindsight_rows_total" in metrics and 'path="/learn"' in metrics
     told = json.loads(ask(running, "GET", "/certificate")[2])
     assert told["verdict"] == "HOLDS" and "in hindsight" in told["claims"][-1]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here: pages are only read by a parser")
+def test_the_live_page_in_a_browser(tmp_path):
+    """No error, no request but to the service; numbers move; phones and the dark; and without a script."""
+    names = ["<script>document.title='RUN'</script>", '"><img src=x onerror=document.title=1>']
+    hostile = [row | {"c": names[k % 2]} for k, row in enumerate(rows(200))]
+    options = ("--target", "y", "--loss", "square")
+    with Process(tmp_path / "d", *options) as process, Client(process.url) as client:
+        for k in range(0, 200, 20):
+            client.learn(hostile[k : k + 20])
+        browser = Browser(tmp_path / "profile")
+        try:
+            browser.events.clear()
+            browser.ask("Page.navigate", url=process.url)
+            browser.wait("document.getElementById('state')?.textContent === 'live'")
+            client.learn(hostile[:50])
+            browser.wait("document.getElementById('rows').textContent === '250'")
+            browser.wait("document.querySelectorAll('#chart polyline').length >= 4", 30.0)  # the bound is there
+            browser.wait("document.getElementById('verdict').textContent.startsWith('HOLDS')")
+            assert "Traceback" not in process.text() and browser.value("document.title") == "hindsight"
+            assert browser.value("document.querySelectorAll('img, iframe, object').length") == 0
+            assert names[0] in browser.value("document.getElementById('top').textContent")
+            for width, dark in ((390, "dark"), (1000, "light")):
+                size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+                browser.ask("Emulation.setDeviceMetricsOverride", **size)
+                browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": dark}])
+                browser.wait(f"window.innerWidth === {width}", 10.0)
+                assert browser.value("document.documentElement.scrollWidth") <= width
+                ground = browser.value("getComputedStyle(document.body).backgroundColor")
+                assert (ground == "rgb(13, 17, 23)") == (dark == "dark")
+            found = faults(browser.events)
+            assert [each for each in found if each != f"{process.url}/events"] == []
+            browser.ask("Emulation.setScriptExecutionDisabled", value=True)
+            browser.ask("Page.reload")
+            browser.wait("document.readyState === 'complete'")
+            assert browser.value("document.getElementById('rows').textContent") == "250"
+            assert browser.value("document.getElementById('verdict').textContent").startswith("HOLDS")
+            assert "as of now" in browser.value("document.getElementById('state').textContent")
+        finally:
+            browser.close()
 
 
 def test_events(running):
@@ -286,6 +331,43 @@ def test_hostile_clients_do_not_stop_others(running):
         each.close()
 
 
+IMPATIENT = (
+    "import hindsight.serve.server as server; from hindsight.__main__ import main; "
+    "server.HEADER_SECONDS = server.BODY_SECONDS = 0.5; main()"
+)
+
+
+def test_slow_and_endless_requests_are_cut_off(tmp_path):
+    head = b"POST /learn HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    with Process(tmp_path / "d", *FAST, "--body", "100000", program=("-c", IMPATIENT)) as process:
+
+        def sent(*pieces):
+            """What comes back for bytes that are sent slowly, until the connection is closed."""
+            with socket.create_connection(("127.0.0.1", process.port), timeout=10.0) as connection, suppress(OSError):
+                for piece in pieces:
+                    connection.sendall(piece)
+                    time.sleep(0.05)
+                answer = b""
+                while block := connection.recv(4096):
+                    answer += block
+                return answer
+            return b"reset"
+
+        assert sent() == b""  # nothing came
+        assert sent(head[:40], head[40:60]) == b""  # the headers stopped
+        late = sent(head + b"Content-Length: 50\r\n\r\n", b'{"a": 1')
+        assert late.startswith(b"HTTP/1.1 408 ") and b"within" in late
+        chunk = b"8000\r\n" + b" " * 0x8000 + b"\r\n"
+        endless = sent(head + b"Transfer-Encoding: chunked\r\n\r\n", *[chunk] * 8)
+        assert endless.startswith(b"HTTP/1.1 413 ") or endless == b"reset"
+        body = b'{"a": 1, "y": 2.5}'
+        drops = sent(head + b"Connection: close\r\nContent-Length: 18\r\n\r\n", body[:6], body[6:12], body[12:])
+        assert drops.startswith(b"HTTP/1.1 200 ")  # slow, and in time
+        with Client(process.url) as client:
+            assert client.model()["sequence"] == 1
+        assert "Traceback" not in process.text()
+
+
 plain = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=4))
 values = st.recursive(
     plain, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner, max_size=2)
@@ -308,6 +390,73 @@ def test_no_request_is_a_bug(running, path, body, kind):
     assert status < 500 and status != 499, (status, text)
     told = json.loads(text)
     assert "error" in told or status == 200
+
+
+def values_of(schema):
+    """Values that a schema of the document allows."""
+    if "enum" in schema:
+        return st.sampled_from(schema["enum"])
+    if "oneOf" in schema:
+        return st.one_of(*map(values_of, schema["oneOf"]))
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    least = schema.get("minimum")
+    plain_values = {
+        "number": st.floats(allow_nan=False, allow_infinity=False) | st.integers(),
+        "integer": st.integers(min_value=least) | st.integers(least or 0, 60),
+        "string": st.text(max_size=min(8, schema.get("maxLength", 8))),
+        "boolean": st.booleans(),
+        "null": st.none(),
+    }
+    found = [plain_values[kind] for kind in kinds if kind in plain_values]
+    if "array" in kinds:
+        found.append(st.lists(values_of(schema["items"]), min_size=schema.get("minItems", 0), max_size=3))
+    if "object" in kinds:
+        fixed = {name: values_of(each) for name, each in schema.get("properties", {}).items()}
+        more = schema.get("additionalProperties") or None
+        names = st.sampled_from(["a", "b", "c", "y"]) | st.text(max_size=3)
+        free = st.dictionaries(names, values_of(more), max_size=4) if more else st.just({})
+        found.append(st.builds(lambda one, two: two | one, st.fixed_dictionaries(fixed), free))
+    return st.one_of(*found)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_requests_that_the_openapi_document_allows_get_an_answer_that_it_names(running, data):
+    told = document("y", Limits())["paths"]
+    path = data.draw(st.sampled_from([path for path, methods in told.items() if "post" in methods]))
+    each = told[path]["post"]
+    kind = data.draw(st.sampled_from(list(each["requestBody"]["content"])))
+    schema = each["requestBody"]["content"]["application/json"]["schema"]
+    value = data.draw(values_of(schema if kind == "application/json" else schema["oneOf"][0]))
+    query, headers = {}, {"content-type": kind}
+    for given_one in each["parameters"]:
+        if data.draw(st.booleans()):
+            drawn = str(data.draw(values_of(given_one["schema"])))
+            if given_one["in"] == "query":
+                query[given_one["name"]] = drawn
+            else:
+                headers[given_one["name"]] = drawn.encode("ascii", "replace").decode().translate(CONTROLS)
+    body = stream_of(value) if kind.endswith("arrow.stream") else json.dumps(value).encode()
+    status, _, text = ask(running, "POST", f"{path}?{urlencode(query)}", body, headers)
+    assert str(status) in each["responses"] and status < 500, (status, text)
+    assert "error" in json.loads(text) or status == 200
+
+
+CONTROLS = dict.fromkeys([*range(32), 127], "?")
+
+
+def stream_of(row):
+    """A row as an Arrow stream; where its values are of no kind that a column has, other bytes."""
+    import pyarrow as pa
+
+    try:
+        table = pa.table({name: [value] for name, value in row.items()})
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
+        return b"none"
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as out:
+        out.write_table(table)
+    return sink.getvalue().to_pybytes()
 
 
 def test_the_openapi_document_says_what_there_is(running):

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import hindsight
@@ -163,6 +163,44 @@ def test_a_power_cut_drops_what_was_not_synced(tmp_path):
         for each in [*tmp_path.glob("snapshots/*"), *tmp_path.glob("log/*.cut-at-*")]:
             each.unlink()
     assert found <= {18, 27} and 18 in found
+
+
+def test_a_power_cut_at_every_write(tmp_path, monkeypatch):
+    """Whatever was not synced is lost in any part, names too: all that was acknowledged is there, to the same bits."""
+    import functools
+
+    from power_cut import Disk, put, some_cuts
+
+    acknowledged, begun, cuts, model = [0], [0], [], {}
+
+    def note(disk):
+        cuts.extend((acknowledged[0], begun[0], files) for files in some_cuts(disk, len(cuts), 8))
+
+    with monkeypatch.context() as patch:
+        disk = Disk(tmp_path / "disk", patch, note)
+        patch.setattr(core, "Log", functools.partial(core.Log, segment=4000))
+        service = Service(str(tmp_path / "disk"), PLAN)
+        for k in range(12):
+            begun[0] = 12 * k + 12
+            (answer,) = service.commit([learn(rows(12, k))])
+            assert answer["rows"] == 12
+            acknowledged[0] = service.sequence
+            model[service.sequence] = bits(service)
+            if k % 4 == 3:
+                service.snapshot()
+        assert disk.since == [] or all(None in each.values() for _, each in disk.since)  # but for what was removed
+        crash(service)
+    seen = {(sure, most, tuple(sorted(files.items()))): files for sure, most, files in cuts}
+    assert len(seen) > 100
+    for k, ((sure, most, _), files) in enumerate(seen.items()):
+        folder = str(tmp_path / f"cut{k}")
+        put(files, folder)
+        again = Service(folder, PLAN)
+        assert sure <= again.sequence <= most, (k, sure, again.sequence, most)
+        if again.sequence:
+            assert bits(again) == model[again.sequence]
+        crash(again)
+        shutil.rmtree(folder)
 
 
 def test_a_backup_taken_while_it_runs(tmp_path):
@@ -436,7 +474,7 @@ words = st.one_of(st.none(), st.text("ab=c é", max_size=3))
     )
 )
 def test_arrow_and_json_say_the_same(tmp_path_factory, data):
-    from hindsight.serve.mappings import MappingRows
+    from hindsight.serve.mappings import MappingRows, csr_of
     from hindsight.sources.base import ReadOptions
 
     data = [{name: row[name] for name in "abcy"} for row in data]  # names join in the order of the row
@@ -451,7 +489,7 @@ def test_arrow_and_json_say_the_same(tmp_path_factory, data):
     assert names == others and state == other_state
     assert (one.y == two.y).all()
     for field in ("data", "indices", "indptr"):
-        assert getattr(one.X, field).tolist() == getattr(two.X, field).tolist(), field
+        assert getattr(csr_of(one.X), field).tolist() == getattr(csr_of(two.X), field).tolist(), field
 
 
 def test_many_lines_are_read_as_columns(tmp_path):
@@ -468,6 +506,51 @@ def test_many_lines_are_read_as_columns(tmp_path):
     assert isinstance(parse("lines", learn(dated).body, Limits()), list)  # text, not a date
     fast.close()
     slow.close()
+
+
+TEXTS = (
+    "1 -0 -0.0 0.5 -1.25e-3 1E5 12345678901234567890 1e999 0.1234567890123456789012 9007199254740993 01 1. .5 +1 1.e5 "
+    '--1 nan NaN true null "x" 0x1 1e 4.9e-324'
+)
+pieces = st.sampled_from(["", "1 2", *TEXTS.split()])
+number = st.one_of(pieces, st.floats(allow_nan=False, allow_infinity=False).map(repr), st.integers().map(str))
+blank = st.sampled_from(["", "", " ", "\t", "  "])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(number, number, blank, st.sampled_from(["a", "a", "a", "ab", "é"])), min_size=1, max_size=4))
+@example([(text, "1", "", "a") for text in ("1", "-0", "2")])
+def test_lines_of_numbers_are_read_as_python_reads_them(given_rows):
+    from hindsight.serve.parts import columns_of_numbers, parse_json
+
+    lines = [f'{gap}{{{gap}"{name}"{gap}:{gap}{a},"b": {b}{gap}}}{gap}' for a, b, gap, name in given_rows]
+    body = "\r\n".join([*lines, ""]).encode()
+    try:
+        wanted = [parse_json(line.encode(), "") for line in lines]
+    except SourceError:
+        wanted = None
+    try:
+        table = columns_of_numbers(body, Limits())
+    except SourceError:
+        assert wanted is None
+        return
+    if table is None:
+        return
+    assert wanted is not None, body
+    found = [[float(v) for v in column.to_pylist()] for column in table.columns]
+    assert table.column_names == list(wanted[0])
+    assert np.array(found).tobytes() == np.array([[float(row[n]) for row in wanted] for n in wanted[0]]).tobytes()
+
+
+def test_plain_lines_of_numbers_take_the_compiled_way():
+    from hindsight.serve.parts import columns_of_numbers
+
+    lines = [json.dumps({"a": k / 7, "b c": -k, "y": 1e-9 * k}) for k in range(300)]
+    for end in ("\n", "\r\n", " \n\n"):
+        table = columns_of_numbers(end.join(lines).encode(), Limits())
+        assert table.num_rows == 300 and table["b c"].to_pylist() == [-float(k) for k in range(300)]
+    assert columns_of_numbers(b'{"a": 1}\n' + b"\n" * 10**6, Limits()).num_rows == 1  # blank lines take no room
+    assert columns_of_numbers("\n".join([*lines, '{"a": 1}']).encode(), Limits()) is None
 
 
 def test_damaged_arrow_is_refused():
@@ -545,3 +628,109 @@ def test_snapshots_come_by_themselves(tmp_path, monkeypatch):
     service = Service(str(tmp_path))
     assert service.replayed == 2 and bits(service) == before
     service.close()
+
+
+def test_learn_replays_a_service_to_the_same_bits(tmp_path):
+    """`hindsight learn DIR`: features join on the way, which moves the last digits where chunks are others."""
+    from typer.testing import CliRunner
+
+    from hindsight.cli.app import app
+    from hindsight.serve.replay import replay
+
+    folder, saved = str(tmp_path / "d"), str(tmp_path / "model")
+    service = Service(folder, AUTO, keep_log=True)
+    data = rows(60)
+    for k in range(0, 40, 4):
+        service.commit([learn(data[k : k + 2]), learn([*data[k + 2 : k + 4], {"new": k, f"n{k}": 1.0, "y": 1.0}])])
+        if k in (12, 24):
+            service.snapshot()
+    service.commit([Part("learn", "arrow", stream(data[40:55])), keep([data[55]])])
+    service.commit([outcome((1, 3.0))])
+    live, state, whole = replay(folder), service.live.state, service.live.to_model()
+    assert bits_of(live) == bits_of(service.live)
+    assert (live.state.rows_done, live.state.losses()) == (state.rows_done, state.losses())
+    service.close()
+    found = CliRunner().invoke(app, ["learn", folder, "--certify", "--json", "--save", saved])
+    assert found.exit_code == 0, found.output
+    told = json.loads(found.stdout)
+    assert told["rows"] == service.sequence and "HOLDS" in found.stdout
+    model = hindsight.load(saved)
+    assert model.certificate.verdict.value == "HOLDS"
+    assert model.runs[0].weights.tobytes() == whole.runs[0].weights.tobytes()
+    found = CliRunner().invoke(app, ["learn", folder, "--eta", "1"])
+    assert found.exit_code == 2 and "--eta cannot be said for the folder of a service" in found.output
+    gone = Service(str(tmp_path / "gone"), PLAN)
+    for k in range(4):
+        gone.commit([learn(rows(3, k))])
+        gone.snapshot()
+    gone.close()
+    found = CliRunner().invoke(app, ["learn", str(tmp_path / "gone")])
+    assert found.exit_code == 2 and "--keep-log keeps all" in " ".join(found.output.split())
+
+
+def certificate_of(service):
+    from hindsight.serve.certificate import Certifier
+
+    certifier = Certifier(service)
+    try:
+        return certifier.compute(certifier.material())
+    finally:
+        certifier.close()
+
+
+def test_a_certificate_from_sums_where_the_log_is_gone(tmp_path):
+    """Features join, rows have weights, the process ends in between: the sums are those of all rows."""
+    service = Service(str(tmp_path), service_plan("y", "widrow-hoff", eta=0.05, weight="w"))
+    rng, all_rows, names = np.random.default_rng(1), [], ["a", "b", "late"]
+    for k in range(12):
+        X = rng.normal(size=(20, 2 + (k > 4)))
+        data = [dict(zip(names, map(float, x), strict=False)) | {"w": float(rng.integers(1, 4))} for x in X]
+        data = [row | {"y": row["a"] - 2 * row["b"] + row.get("late", 0.0) + float(rng.normal())} for row in data]
+        all_rows += data
+        service.commit([learn(data) if k % 2 else Part("learn", "arrow", stream(data))])
+        if k % 3 == 2:
+            service.snapshot()
+        if k == 7:
+            crash(service)
+            service = Service(str(tmp_path))
+    found = certificate_of(service)
+    X = np.array([[row["a"], row["b"], row.get("late", 0.0), 1.0] for row in all_rows])
+    y, c = (np.array([row[name] for row in all_rows]) for name in "yw")
+    u = np.linalg.lstsq(X * np.sqrt(c)[:, None], y * np.sqrt(c), rcond=None)[0]
+    wanted = float(c @ (X @ u - y) ** 2)
+    assert found["verdict"] == "HOLDS" and "for rows 181 to 240 by themselves" in found["claims"][3]
+    assert found["best"]["best"] == pytest.approx(wanted, rel=1e-9) and found["best"]["rows"] == 240
+    assert service.summary()["best"] == pytest.approx(wanted, rel=1e-9)
+    assert f"{wanted:.6g}" in found["claims"][1] and "no bound is claimed for all rows" in found["claims"][-1]
+    service.close()
+
+
+def test_a_certificate_over_the_rows_that_are_there(tmp_path):
+    from sklearn.linear_model import LogisticRegression
+
+    service = Service(str(tmp_path), service_plan("y", "descent", eta=0.3, loss="logistic"))
+    rng, all_rows, told = np.random.default_rng(2), [], []
+    for k in range(12):
+        data = [{"a": float(a), "b": float(b)} for a, b in rng.normal(size=(20, 2))]
+        data = [row | {"y": str(int(row["a"] - row["b"] + rng.normal() > 0))} for row in data]
+        all_rows += data
+        told.append(service.commit([learn(data)])[0]["loss"])
+        if k in (2, 5, 8):
+            service.snapshot()
+    whole = certificate_of(service)
+    found = whole["window"]
+    assert whole["verdict"] == "HOLDS" and whole["certificate"]["rounds"] == 120
+    assert whole["certificate"]["measured"] == pytest.approx(found["loss"], rel=1e-9)
+    assert (found["from"], found["rows"]) == (121, 120)  # after the older of two snapshots
+    assert found["loss"] == pytest.approx(sum(told[6:]), rel=1e-9)
+    X, y = np.array([[row["a"], row["b"]] for row in all_rows[120:]]), [int(row["y"]) for row in all_rows[120:]]
+    model = LogisticRegression(C=np.inf, tol=1e-10).fit(X, y)
+    wanted = -np.log(model.predict_proba(X)[np.arange(120), y]).sum()
+    assert found["best"] == pytest.approx(wanted, rel=1e-6)
+    service.close()
+
+
+def bits_of(live):
+    run = live.state.runs[0][0]
+    states = [run.state, *(member.state for member in getattr(run, "members", ()))]
+    return [v.tobytes() for state in states for v in state], run.tally.tobytes(), list(live.rows.names)

@@ -49,7 +49,7 @@ def learn(
         typer.Argument(
             metavar="FILE",
             help="CSV, TSV, Parquet, Arrow, JSON lines, svmlight, Vowpal Wabbit text, npy or npz, gzip or zstd too; "
-            "a folder of such files; - for standard input; or sample:diabetes|breast-cancer|digits.",
+            "a folder of such files, or of a service; - for standard input; or sample:diabetes|breast-cancer|digits.",
         ),
     ],
     target: Annotated[str | None, option("The column to predict.", ROWS)] = None,
@@ -160,7 +160,9 @@ def learn(
         compare, bounds,
     )  # fmt: skip
     with one_line_errors():
-        if origin is not None:
+        if is_service(data):
+            status = learn_again(data, results, given_options(context))
+        elif origin is not None:
             status = go_on(origin, rows_read, results, given_options(context))
         else:
             status = command(rows_read, chosen, results, cluster, workers)
@@ -205,6 +207,47 @@ def go_on(origin: str, rows: RowOptions, results: ResultOptions, given: dict[str
         raise ValueError(f"{origin}: {error}") from None
     plan = replace(plan, digest=results.save is not None or results.checkpoint is not None)
     return LearnCommand(plan, results, model).run()
+
+
+def is_service(path: str) -> bool:
+    """Whether these are the rows of a service."""
+    import os
+
+    return os.path.isfile(os.path.join(path, "settings.json")) and os.path.isdir(os.path.join(path, "log"))
+
+
+OF_SERVICES = ("data", "certify", "save", "as_json")
+
+
+def learn_again(path: str, results: ResultOptions, given: dict[str, str]) -> int:
+    """Learn all rows in the log of a service again, to the same bits; the exit status."""
+    import json
+    import time
+
+    from ..certificates.theorems import Verdict
+    from ..serve.replay import certify_log, replay
+    from ..training.certify import combined
+    from ..training.plan import describe_learner
+    from .results import result, summary
+
+    for name, spelt in given.items():
+        if name not in OF_SERVICES:
+            raise ValueError(f"{spelt} cannot be said for the folder of a service: it is settled there")
+    began = time.perf_counter()
+    live = replay(path)
+    state, seconds = live.state, time.perf_counter() - began
+    assert state is not None
+    runs = state.runs[0]
+    certificates = [certify_log(f"{path}/log", None, runs, state.labels, live.plan)] if results.certify else []
+    if results.save is not None:
+        live.to_model(combined(certificates[0]) if certificates else None).save(results.save)
+    titles = [describe_learner(learner) for learner in live.plan.make()]
+    if results.as_json:
+        print(json.dumps(result(state, titles, certificates, seconds, None)))
+    else:
+        for line in summary(state, titles, certificates, seconds):
+            print(line)
+    return int(any(c.verdict is Verdict.BROKEN for each in certificates for c in each))
 
 
 def command(

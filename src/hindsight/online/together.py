@@ -56,7 +56,9 @@ class Group:
             for f, name in enumerate(kind.own):
                 self.numbers[:, f, k] = getattr(run.state, name)
             own = {name: self.numbers[:, f, k] for f, name in enumerate(kind.own)}
-            own |= {name: self.scratch[f][:, k] for f, name in enumerate(kind.scratch)}
+            for f, name in enumerate(kind.scratch):
+                self.scratch[f][:, k] = getattr(run.state, name)
+                own[name] = self.scratch[f][:, k]
             run.state = run.state._replace(**own, **self.shared._asdict())
             run.progress, run.tally = self.progress[k : k + 1], self.facts[k : k + 1]
         self.states = [run.state for run in members]

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from ..certificates.certify import certify_run
 from ..errors import MismatchError
-from ..rows.data import Data
-from ..sources.base import Chunk
 from ..training.certify import combined
-from ..training.prepare import Preparation, joined, stacked
-from .live import frozen, mapping_rows
-from .log import read_log, segments
-from .parts import unpack
+from .live import frozen
+from .log import segments
+from .replay import certify_log
+from .rivals import begins_anywhere, best_of_sums, over_window
 from .service import ServiceError
 
 if TYPE_CHECKING:
     from ..certificates.certificate import Certificate, Certificates
     from ..online.run import Run
     from ..training.plan import Plan
+    from .gram import Gram
     from .service import Service
 
 MOST, SHOWN = 500_000, 20_000  # rows that are certified when asked to, and by itself for the page
@@ -41,6 +38,8 @@ class Material:
     plan: Plan
     measured: dict[str, Any]
     why: str | None
+    gram: Gram | None = None
+    stretches: bool = False
 
 
 class Certifier:
@@ -76,7 +75,10 @@ class Certifier:
             "weight": state.weight,
         }  # fmt: skip
         runs = [] if why else [frozen(run) for run in state.runs[0]]
-        return Material(service.commit_done, service.sequence, runs, state.labels, state.plan, measured, why)
+        gram = copy.deepcopy(service.live.gram) if why else None
+        stretches = all(begins_anywhere(run.learner) for run in state.runs[0])
+        at = service.commit_done, service.sequence
+        return Material(*at, runs, state.labels, state.plan, measured, why, gram, stretches)
 
     async def certify(self, material: Material) -> dict[str, Any]:
         """The certificate, as plain values."""
@@ -112,33 +114,47 @@ class Certifier:
                 told["text"] = f"{claim}\n{certificate}"
                 return told
         told |= {"verdict": "UNCHECKABLE", "certificate": None}
-        told["claims"].append(f"no bound is claimed: {why}")
+        told["claims"] += self.without_bound(material, told)
+        told["claims"].append(f"no bound is claimed for all rows: {why}")
         told["text"] = "\n".join(told["claims"])
         return told
 
+    def without_bound(self, material: Material, told: dict[str, Any]) -> list[str]:
+        """What can be said where the rows are not all there; numbers are added to `told`."""
+        said = []
+        if material.gram is not None:
+            best, gap = best_of_sums(material.gram)
+            told["best"] = {"rows": material.sequence, "loss": material.measured["loss"], "best": best, "gap": gap}
+            regret = material.measured["loss"] - best
+            said.append(
+                f"the best fixed linear predictor in hindsight for all {material.sequence:,} rows has squared error "
+                f"{best:.6g}, from sums over all rows that each snapshot has: the regret is {regret:.6g}"
+            )
+        if material.gram is not None and not material.stretches:
+            return said
+        found = over_window(self.service.folder, material.plan, material.commit)
+        if found is None:
+            return said
+        certificate = found.pop("certificate", None)
+        told["window"] = found
+        rows = f"rows {found['from']:,} to {found['from'] + found['rows'] - 1:,}"
+        if "best" in found:
+            said.append(
+                f"on {rows}, which were learnt again from a snapshot, the progressive {material.measured['of']} is "
+                f"{found['loss']:.6g}, that of the best fixed linear predictor for these rows {found['best']:.6g}"
+            )
+        if certificate is not None:
+            told |= {"verdict": certificate.verdict.value, "certificate": certificate.to_dict()}
+            said.append(
+                f"{certificate.verdict.value} for {rows} by themselves, begun at the weights of the snapshot: at a "
+                "constant rate the bound is one for every stretch of rows"
+            )
+        return said
+
     def over_log(self, material: Material) -> Certificate | Certificates:
         """Read the rows again, and certify the runs over them."""
-        runs, labels = material.runs, material.labels
-        rows = mapping_rows(material.plan, self.service.limits)
-        preparation = Preparation(material.plan, labels, None, None)
-        chunks = []
-        for frame in read_log(self.service.folder.log):
-            if frame.commit > material.commit:
-                break
-            _, parts = unpack(frame.payload)
-            pieces, _ = rows.encode([part for part in parts if part.do != "keep"])
-            for piece in pieces:
-                chunk = Chunk(piece.X, piece.y, piece.weight, 0, {}, 0, lambda i: f"row {i}", str)
-                chunks.append(preparation.prepare(chunk, [runs]))
-        X = stacked([chunk.X for chunk in chunks])
-        X.resize((X.shape[0], runs[0].features))
-        weight = joined([chunk.weight for chunk in chunks])
-        out = []
-        for k, run in enumerate(runs):
-            y = np.concatenate([chunk.targets[k] for chunk in chunks])
-            label = labels[k] if labels is not None and len(runs) > 1 else None
-            out.append(certify_run(run, Data(X, y, weight, run.bias), label=label))
-        return combined(out)
+        log = self.service.folder.log
+        return combined(certify_log(log, material.commit, material.runs, material.labels, material.plan))
 
     # ------------------------------------------------------------ for the page
 
@@ -168,6 +184,6 @@ def briefly(found: dict[str, Any]) -> dict[str, Any]:
     if certificate is not None and "each" not in certificate:
         told |= {name: certificate[name] for name in ("measured", "bound", "regret", "quantity")}
         told["theorem"] = certificate["theorem"]["name"]
-        told["rival"] = certificate["rival"]["loss"]
-        told["path"] = [[at["rounds"], at["measured"], at["rival"], at["bound"]] for at in certificate["path"]]
+        told["best"] = (certificate["best"] or certificate["comparator"])["loss"]
+        told["path"] = [[at["rounds"], at["measured"], at["comparator"], at["bound"]] for at in certificate["path"]]
     return told

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
@@ -48,16 +49,15 @@ class Guard:
         if scope["type"] != "http":
             return
         headers = dict(reversed(scope["headers"]))
-        began, status = time.perf_counter(), 500
+        began, status = time.perf_counter(), 499  # it stays so where the client has left
 
         async def say(message: Any) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 given = message.setdefault("headers", [])
-                if not any(name == b"content-security-policy" for name, _ in given):
-                    given = [*given, (b"content-security-policy", POLICY.encode())]
-                message["headers"] = [*given, *HEADERS]
+                own = any(name == b"content-security-policy" for name, _ in given)
+                message["headers"] = [*given, *(HEADERS[1:] if own else HEADERS)]
             await send(message)
 
         refused = self.refused(scope, headers)

@@ -6,8 +6,6 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..rows.labels import number_text
 
 if TYPE_CHECKING:
@@ -48,16 +46,18 @@ class History:
         """Take note of rows that were predicted badly."""
         from .live import predictions_of
 
-        y, losses = played.y[-MISTAKES:], played.losses[-MISTAKES:]
+        piece, a, b = played.piece, played.a, played.b
+        assert piece is not None
         least = FAR * self.points[-1][1] if self.points and state.labels is None else 0.0
-        suspects = np.flatnonzero(losses > least)
-        if not suspects.size:
+        start = max(a, b - MISTAKES)
+        losses = piece.losses[start:b].tolist()
+        if max(losses) <= least:
             return
-        said = predictions_of(state, played.z[-MISTAKES:])
-        for k in suspects.tolist():
-            target, loss = y[k].item(), float(losses[k])
-            if math.isfinite(loss) and (state.labels is None or said[k] != text(target)):
-                at = first + len(played.y) - len(y) + k
+        said = predictions_of(state, piece.z[start:b])
+        for k, loss in enumerate(losses):
+            target = piece.y[start + k].item()
+            if least < loss < math.inf and (state.labels is None or said[k] != text(target)):
+                at = first + start - a + k
                 self.mistakes.append({"sequence": at, "predicted": said[k], "target": target, "loss": loss})
 
     def to_plain(self) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import threading
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +22,8 @@ from ..training.plan import Plan, leaves_loss
 from ..training.prepare import check_labels, check_preparation, coded, in_order, labels_in
 from ..training.session import play_chunk
 from ..training.state import TrainingState
-from .mappings import MappingRows, Piece
+from .gram import Gram
+from .mappings import MappingRows, Piece, csr_of
 from .parts import Limits, as_rows
 from .tables import TableRows
 
@@ -33,14 +36,37 @@ if TYPE_CHECKING:
 Rows = MappingRows | TableRows
 
 
+class PlayedPiece:
+    """What became of the rows of a piece: margins before each was learnt, targets, losses, and what they say."""
+
+    def __init__(self, state: TrainingState, z: np.ndarray, y: np.ndarray, losses: np.ndarray) -> None:
+        self.state, self.z, self.y, self.losses = state, z, y, losses
+
+    @cached_property
+    def said(self) -> dict[str, list[Any]]:
+        """Predictions, and probabilities where there are some, of all rows."""
+        return answers(Answering(self.state.labels, self.state.runs[0]), self.z)
+
+
 @dataclass
 class Played:
-    """What became of the rows of one request: margins before each was learnt, targets, losses; or why not."""
+    """What became of the rows a to b of a piece, those of one request; or why they could not be played."""
 
-    z: np.ndarray
-    y: np.ndarray
-    losses: np.ndarray
+    piece: PlayedPiece | None
+    a: int = 0
+    b: int = 0
     fault: str | None = None
+
+    @property
+    def loss(self) -> float:
+        """What the rows cost."""
+        assert self.piece is not None
+        return float(self.piece.losses[self.a : self.b].sum())
+
+    def answers(self) -> dict[str, list[Any]]:
+        """What was predicted."""
+        assert self.piece is not None
+        return {name: each[self.a : self.b] for name, each in self.piece.said.items()}
 
 
 class LiveModel:
@@ -59,12 +85,16 @@ class LiveModel:
         How far it has got; None before the first rows.
     rows : MappingRows, TableRows or None
         How rows are read.
+    gram : Gram or None
+        For the square loss sums over all rows, of not too many features.
     """
 
     def __init__(self, plan: Plan, limits: Limits) -> None:
         self.plan, self.limits = plan, limits
         self.state: TrainingState | None = None
         self.rows: Rows | None = None
+        self.shells: Shells | None = None
+        self.gram: Gram | None = None
 
     @classmethod
     def after(cls, model: Model, limits: Limits) -> LiveModel:
@@ -77,6 +107,8 @@ class LiveModel:
 
     def _take(self, state: TrainingState, rows: Rows) -> None:
         state.source = rows  # type: ignore[assignment]
+        squares = state.labels is None and state.runs[0][0].learner.loss.quadratic
+        self.gram = Gram(state.plan.intercept) if squares and not state.before and state.rows_done == 0 else None
         rows.labels = None if state.labels is None else frozenset(state.labels)
         self.state, self.rows, self.plan = state, rows, state.plan
 
@@ -120,6 +152,16 @@ class LiveModel:
         assert self.rows is not None
         return self.rows.encode(parts)
 
+    def learn_again(self, parts: Sequence[Part]) -> dict[int, Played]:
+        """Learn a commit of the log again; of each request that is learnt what became of it."""
+        learnt = [k for k, part in enumerate(parts) if part.do != "keep"]
+        if learnt and self.state is None:
+            self.settle(parts[learnt[0]])
+        pieces, refused = self.encode([parts[k] for k in learnt]) if learnt else ([], {})
+        if refused:
+            raise next(iter(refused.values()))
+        return {learnt[j]: each for j, each in self.play(pieces).items()}
+
     def play(self, pieces: Sequence[Piece]) -> dict[int, Played]:
         """Learn from rows; of each request what became of it.
 
@@ -131,8 +173,7 @@ class LiveModel:
                 each = self._play(piece)
             except ValueError as error:
                 if len(piece.spans) == 1:
-                    nothing = np.zeros((0, 1))
-                    found[piece.spans[0][0]] = Played(nothing, nothing[:, 0], nothing[:, 0], str(error))
+                    found[piece.spans[0][0]] = Played(None, fault=str(error))
                     continue
                 for span in piece.spans:
                     found |= self.play([piece.single(span)])
@@ -158,7 +199,10 @@ class LiveModel:
         losses = losses_of(state, z, y)
         if piece.weight is not None:
             losses = losses * piece.weight
-        return {k: Played(z[a:b], y[a:b], losses[a:b]) for k, a, b in piece.spans}
+        if self.gram is not None and not self.gram.add(chunk.X, np.asarray(y, float), piece.weight):
+            self.gram = None
+        whole = PlayedPiece(state, z, y, losses)
+        return {k: Played(whole, a, b) for k, a, b in piece.spans}
 
     @property
     def features(self) -> int:
@@ -172,10 +216,14 @@ class LiveModel:
         state, rows = self.state, self.rows
         assert state is not None
         assert rows is not None
-        return Reader([frozen(run) for run in state.runs[0]], state.labels, rows, state.features, rows.width, sequence)
+        runs, shells = state.runs[0], self.shells
+        if shells is None or not shells.fit(runs):
+            shells = self.shells = Shells(runs)
+        kept = [run.snapshot() for run in runs]
+        return Reader(shells, kept, state.labels, rows, state.features, rows.width, sequence)
 
-    def to_model(self) -> Model:
-        """The model as `hindsight.load` and the command know it."""
+    def to_model(self, certificate: Any = None) -> Model:
+        """The model as `hindsight.load` and the command know it, with its certificate where there is one."""
         state, rows = self.state, self.rows
         assert state is not None
         assert rows is not None
@@ -184,35 +232,76 @@ class LiveModel:
             if run.features > max(1, rows.width):
                 run.resize(max(1, rows.width))
         held = replace(state, runs=runs, source_state=rows.state())
-        return held.to_model()
+        return held.to_model(certificate)
 
     def to_snapshot(self) -> dict[str, Any] | None:
         """The state as plain values, arrays and runs."""
-        return None if self.state is None else self.state.to_checkpoint() | {"position": None}
+        if self.state is None:
+            return None
+        return self.state.to_checkpoint() | {"position": None, "gram": None if self.gram is None else self.gram.sums}
 
     def restore(self, kept: dict[str, Any] | None) -> None:
         """Take up the state of a snapshot."""
         if kept is None:
             return
-        settings = kept.get("settings")
+        kept = dict(kept)
+        sums, settings = kept.pop("gram", None), kept.get("settings")
         if not isinstance(settings, dict):
             raise ModelError("a snapshot must say what is learnt")
         plan = Plan.from_settings(settings, None)
         state = TrainingState.resumed(plan, kept)
         rows = rows_of_state(plan, state.source_state, self.limits, state.labels)
         self._take(state, rows)
+        self.gram = None
+        if sums is not None:
+            self.gram = Gram(plan.intercept)
+            self.gram.sums = np.array(sums, np.float64)
 
 
-@dataclass(frozen=True)
+class Shells:
+    """Copies of runs that hold the numbers of one reader at a time: to copy numbers is faster than to copy runs."""
+
+    def __init__(self, runs: list[Run]) -> None:
+        self.of, self.shape = runs, shape_of(runs)
+        self.runs = [frozen(run) for run in runs]
+        self.lock = threading.Lock()
+        self.holds: Reader | None = None
+
+    def fit(self, runs: list[Run]) -> bool:
+        """Whether these are still the runs that were copied, with as many features and members."""
+        return runs is self.of and shape_of(runs) == self.shape
+
+    def margins(self, reader: Reader, X: Any) -> np.ndarray:
+        """The margins of rows as a reader has them."""
+        with self.lock:
+            if self.holds is not reader:
+                for run, kept in zip(self.runs, reader.kept, strict=True):
+                    run.restore(kept)
+                self.holds = reader
+            return predicted(self.runs, X)
+
+
+def shape_of(runs: list[Run]) -> list[tuple[int, int]]:
+    """The features and members of each run."""
+    return [(run.features, len(getattr(run, "members", ()))) for run in runs]
+
+
+@dataclass(frozen=True, eq=False)
 class Reader:
-    """What predicts: runs that no one changes, and how rows are looked up."""
+    """What predicts: the numbers of runs as they were, which no one changes, and how rows are looked up."""
 
-    runs: list[Run]
+    shells: Shells
+    kept: list[Any]
     labels: list[str] | None
     rows: Rows
     room: int
     width: int
     sequence: int
+
+    @property
+    def runs(self) -> list[Run]:
+        """Runs like those that predict."""
+        return self.shells.runs
 
     @property
     def learner(self) -> Any:
@@ -228,18 +317,13 @@ class Reader:
 
     def margins_of(self, requests: Sequence[Any]) -> list[np.ndarray | ValueError]:
         """The margins of the rows of several requests, computed together; of a bad request why it is refused."""
-        out: list[Any] = []
-        for parsed in requests:
-            try:
-                out.append(self.rows.look_up(parsed, self.width))
-            except ValueError as error:
-                out.append(error)
+        out = self._looked_up(requests)
         good = [k for k, each in enumerate(out) if not isinstance(each, ValueError)]
         if not good:
             return out
         X = stacked([out[k] for k in good], self.room)
         try:
-            z = predicted(self.runs, X)
+            z = self.shells.margins(self, X)
         except ValueError as error:
             if len(good) == 1:
                 out[good[0]] = error
@@ -250,18 +334,27 @@ class Reader:
             out[k] = part
         return out
 
+    def _looked_up(self, requests: Sequence[Any]) -> list[Any]:
+        out: list[Any] = []
+        for parsed in requests:
+            try:
+                out.append(self.rows.look_up(parsed, self.width))
+            except ValueError as error:
+                out.append(error)
+        return out
+
     def answers(self, z: np.ndarray) -> dict[str, Any]:
         """Predictions, and probabilities where there are some, of margins."""
         return answers(self, z)
 
 
 def dense_if_full(X: Any, features: int) -> Any:
-    """Sparse rows that have every feature as an array, which is faster to play and gives the same bits."""
+    """Rows that have every feature as an array, which is faster to play and gives the same bits; others as sparse."""
     n, width = X.shape
     room = features if width <= features else max(width, 2 * features)  # as it will be when they are played
-    if not hasattr(X, "tocsr") or X.nnz < n * width or room != width:
-        return X
-    return X.data.reshape(n, width)
+    if room != width:
+        return csr_of(X)
+    return X.data.reshape(n, width) if hasattr(X, "tocsr") and X.nnz == n * width else X
 
 
 def stacked(rows: list[Any], width: int) -> Any:
@@ -289,6 +382,19 @@ def answers(of: Any, z: np.ndarray) -> dict[str, Any]:
     if chances is not None:
         found["probabilities"] = chances.tolist()
     return found
+
+
+@dataclass(frozen=True)
+class Answering:
+    """What `answers` needs of a model."""
+
+    labels: list[str] | None
+    runs: Any
+
+    @property
+    def learner(self) -> Any:
+        """The learner of the runs."""
+        return self.runs[0].learner
 
 
 def frozen(run: Run) -> Run:

@@ -19,12 +19,13 @@ from ..errors import SourceError
 from ..storage.container import sync_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 MAGIC = b"HSL1"
 HEADER = struct.Struct("<4sIQI")  # magic, bytes of the payload, number of the commit, CRC-32 of these
 CHECK = struct.Struct("<I")  # CRC-32 of the payload
 NAME = re.compile(r"(\d{16})\.log")
+LARGE = 1 << 16  # bytes from which on a piece of a commit is written by itself
 SEGMENT = 64 << 20  # bytes after which a segment is closed
 
 
@@ -42,10 +43,26 @@ class Frame(NamedTuple):
     end: int
 
 
-def frame_bytes(commit: int, payload: bytes) -> bytes:
-    """A commit as it stands in the log."""
-    start = HEADER.pack(MAGIC, len(payload), commit, 0)[:-4]
-    return start + CHECK.pack(zlib.crc32(start)) + payload + CHECK.pack(zlib.crc32(payload))
+def frame_pieces(commit: int, payload: Sequence[bytes]) -> list[bytes]:
+    """A commit as it stands in the log; its pieces are not copied."""
+    start = HEADER.pack(MAGIC, sum(map(len, payload)), commit, 0)[:-4]
+    check = 0
+    for piece in payload:
+        check = zlib.crc32(piece, check)
+    return [start + CHECK.pack(zlib.crc32(start)), *payload, CHECK.pack(check)]
+
+
+def large_pieces(pieces: Sequence[bytes]) -> Iterator[bytes]:
+    """The same bytes in as few pieces as can be without a copy of large ones."""
+    held: list[bytes] = []
+    for piece in pieces:
+        if len(piece) >= LARGE:
+            yield b"".join(held)
+            held = []
+            yield piece
+        else:
+            held.append(piece)
+    yield b"".join(held)
 
 
 def segments(folder: str) -> list[tuple[int, str]]:
@@ -203,7 +220,7 @@ class Log:
         """Close the segment being written."""
         self._close()
 
-    def write(self, payload: bytes) -> None:
+    def write(self, *payload: bytes) -> None:
         """Write the next commit, not yet durable: `sync` makes it so.
 
         Raises
@@ -217,15 +234,17 @@ class Log:
             raise LogError(self.broken)
         if self.file < 0 or self.end >= self.segment:
             self.roll()
-        data = memoryview(frame_bytes(self.commit + 1, payload))
+        done = 0
         try:
-            done = 0
-            while done < len(data):
-                done += os.pwrite(self.file, data[done:], self.end + done)
+            for piece in large_pieces(frame_pieces(self.commit + 1, payload)):
+                data = memoryview(piece)
+                while data:
+                    written = os.pwrite(self.file, data, self.end + done)
+                    data, done = data[written:], done + written
         except OSError:
             self._forget()
             raise
-        self.written = len(data)
+        self.written = done
 
     def _forget(self) -> None:
         """Leave out what was written after the last commit."""

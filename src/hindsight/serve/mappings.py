@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from .parts import Limits, Part
 
 
+TOGETHER = 2048  # rows that are put side by side at a time
+FORMS = 1000  # sets of names that are remembered
+NUMBERS = frozenset({int, float})
+
+
 @dataclass
 class Piece:
     """Rows that are played in one go, of one request or of several: `spans` has (request, first row, last row)."""
@@ -33,6 +39,31 @@ class Piece:
         """The rows of one request."""
         k, a, b = span
         return Piece(self.X[a:b], self.y[a:b], None if self.weight is None else self.weight[a:b], [(k, 0, b - a)])
+
+
+@dataclass(frozen=True)
+class Form:
+    """Where the values of a row of numbers go: a column each but for the target, whose place is -1 if there is none."""
+
+    ids: list[int]
+    order: list[int]
+    target: int
+    width: int
+
+    def ordered(self, numbers: list[float]) -> list[float]:
+        """The numbers of the features in the order of their columns."""
+        return [numbers[k] for k in self.order]
+
+
+def numbers_in(row: dict[str, Any]) -> list[float] | None:
+    """The values of a row where all are finite numbers; None where it must be looked at one by one."""
+    values = list(row.values())
+    try:
+        if not NUMBERS.issuperset(map(type, values)) or not math.isfinite(sum(values)):
+            return None
+        return [float(v) for v in values]
+    except OverflowError:
+        return None
 
 
 class MappingRows:
@@ -56,6 +87,7 @@ class MappingRows:
         self.options, self.limits, self.grows = options, limits, grows
         self.builder = MappingBuilder(replace(options, strict=True))  # a row without a target is refused
         self.labels: frozenset[str] | None = None
+        self.forms: dict[tuple[str, ...], Form] = {}  # of names that came together
 
     @property
     def width(self) -> int:
@@ -73,6 +105,7 @@ class MappingRows:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Map names to columns as in a state."""
+        self.forms = {}
         self.builder.features.restore(state)
         self.builder.restore(state)
 
@@ -133,6 +166,8 @@ class MappingRows:
         first = len(builder.y)
         self._check_room(rows)
         for t, row in enumerate(rows):
+            if self._add_numbers(row):
+                continue
             try:
                 if not builder.add(row):
                     raise FieldError("", "a value is missing")
@@ -144,6 +179,37 @@ class MappingRows:
                 self._check_label(t, text)
         self._check_width()
         return first, len(builder.y)
+
+    def _add_numbers(self, row: dict[str, Any]) -> bool:
+        """Add a row of numbers whose names are known, as the builder would; False where it is none."""
+        builder, options = self.builder, self.options
+        form = self._form(tuple(row), self.width)
+        if form is None or self.labels is not None or options.weight is not None:
+            return False
+        numbers = numbers_in(row)
+        if numbers is None or (options.target is None) != (form.target < 0):
+            return False
+        builder.y.append(numbers.pop(form.target) if form.target >= 0 else 0.0)
+        builder.data += form.ordered(numbers)
+        builder.indices += form.ids
+        builder.ends.append(len(builder.data))
+        return True
+
+    def _form(self, names: tuple[str, ...], width: int) -> Form | None:
+        """Where the values of rows with these names go, if all are features below `width`, or the target."""
+        found = self.forms.get(names)
+        if found is None:
+            others, known = self._unread - {self.options.target}, self.builder.known
+            features = [name for name in names if name != self.options.target]
+            if not features or any(name in others or name not in known for name in features):
+                return None
+            target = names.index(self.options.target) if self.options.target in names else -1
+            if len(self.forms) >= FORMS:
+                self.forms.clear()
+            ids = [known[name] for name in features]
+            order = sorted(range(len(ids)), key=ids.__getitem__)
+            found = self.forms[names] = Form(sorted(ids), order, target, max(ids) + 1)
+        return found if found.width <= width else None
 
     def _check_room(self, rows: list[dict[str, Any]]) -> None:
         """Refuse more new features than there is room for, before any is added."""
@@ -258,6 +324,12 @@ class MappingRows:
         indices: list[int] = []
         ends = [0]
         for t, row in enumerate(parsed):
+            form = self._form(tuple(row), width)
+            if form is not None and form.target < 0 and (numbers := numbers_in(row)) is not None:
+                indices += form.ids
+                data += form.ordered(numbers)
+                ends.append(len(data))
+                continue
             found: list[tuple[int, float]] = []
             for name, value in row.items():
                 if name in ignored:
@@ -283,7 +355,8 @@ class MappingRows:
             ends.append(len(data))
         if any(a == b for a, b in itertools.pairwise(indices)) and not _ascending(indices, ends):
             raise SourceError("two values of a row are of the same feature")
-        return csr_matrix((np.array(data), np.array(indices, np.int32), np.array(ends, np.int32)), (len(parsed), width))
+        arrays = np.array(data, np.float64), np.array(indices, np.int32), np.array(ends, np.int32)
+        return csr_matrix(arrays, (len(parsed), width))
 
     @property
     def _unread(self) -> frozenset[str]:
@@ -298,7 +371,7 @@ class MappingRows:
             if name not in unread
             for cell in cells_of(name, column, self.options.missing, k)
         ]
-        return rows_of_cells(cells, self.builder.known, table.num_rows, width)
+        return csr_of(rows_of_cells(cells, self.builder.known, table.num_rows, width))
 
 
 def _ascending(indices: list[int], ends: list[int]) -> bool:
@@ -344,6 +417,8 @@ def cells_of(name: str, column: Any, missing: str, order: int) -> list[ColumnCel
         gone = np.ones(n, bool)
     elif pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         values = numbers_of(column)
+        if math.isfinite(values.sum()):  # then each is
+            return [ColumnCells(everywhere, values, [name], None, order)]
         gone = np.isnan(values)
         rows, values = (everywhere, values) if not gone.any() else (everywhere[~gone], values[~gone])
         if not np.isfinite(values).all():
@@ -370,12 +445,8 @@ def rows_of_cells(cells: list[ColumnCells], known: dict[Key, int], n: int, width
     if full:  # every row has the same features
         ids = np.array([each[0] for each in columns], np.int32)
         order = [int(k) for k in np.argsort(ids, kind="stable") if ids[k] < width]
-        ids = ids[order]
-        data = np.column_stack([cells[k].values for k in order]) if order else np.zeros((n, 0))
-        ends = (
-            np.arange(0, n * len(order) + 1, max(1, len(order)), dtype=np.int32) if order else np.zeros(n + 1, np.int32)
-        )
-        return csr_matrix((data.ravel(), np.tile(ids, n), ends[: n + 1]), shape=(n, width))
+        data = side_by_side([cells[k].values for k in order], n)
+        return data if len(order) == width else csr_of(data, ids[order], width)
     where = [
         each[0] + np.zeros(len(cell.rows), np.int32) if cell.codes is None else each[cell.codes]
         for cell, each in zip(cells, columns, strict=True)
@@ -388,11 +459,33 @@ def rows_of_cells(cells: list[ColumnCells], known: dict[Key, int], n: int, width
     return out
 
 
+def side_by_side(columns: list[np.ndarray], n: int) -> np.ndarray:
+    """Columns as rows, some at a time, so that they stay in the cache."""
+    out = np.empty((n, len(columns)))
+    for a in range(0, n, TOGETHER):
+        for j, values in enumerate(columns):
+            out[a : a + TOGETHER, j] = values[a : a + TOGETHER]
+    return out
+
+
+def csr_of(X: Any, ids: np.ndarray | None = None, width: int = 0) -> Any:
+    """Rows that have every feature, or those of `ids`, as a sparse matrix; sparse ones as they are."""
+    from scipy.sparse import csr_matrix
+
+    if hasattr(X, "tocsr"):
+        return X
+    n, k = X.shape
+    ids = np.arange(k, dtype=np.int32) if ids is None else ids
+    ends = np.arange(n + 1, dtype=np.int64) * k
+    kind = np.int32 if n * k < 1 << 31 else np.int64
+    return csr_matrix((X.ravel(), np.tile(ids.astype(kind), n), ends.astype(kind)), shape=(n, width or k))
+
+
 def numbers_of(column: Any) -> np.ndarray:
     """A column of numbers or truth values as float64; NaN where one is missing."""
     import pyarrow as pa
 
-    return np.array(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
+    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
 
 
 def first_null(column: Any) -> int:

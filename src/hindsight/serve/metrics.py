@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ class Metrics:
             return
         self.recent[path].append(seconds)
         held = self.seconds.setdefault(path, [0.0] * (len(EDGES) + 2))
-        held[sum(seconds > edge for edge in EDGES)] += 1
+        held[bisect_left(EDGES, seconds)] += 1
         held[-1] += seconds
 
     def note_rows(self, sequence: int) -> None:
@@ -67,6 +68,7 @@ class Metrics:
             ("log_bytes_total", "counter", "Bytes written to the log since the start.", summary["log_bytes"]),
             ("learning", "gauge", "Whether rows are learnt.", int(summary["broken"] is None)),
             ("mean_loss", "gauge", "Progressive loss per row.", summary.get("mean_loss")),
+            ("mean_best_loss", "gauge", "Loss per row of the best fixed linear predictor so far.", mean_best(summary)),
             ("mean_constant_loss", "gauge", "Loss per row of the best constant so far.", summary.get("mean_constant")),
         )
         for name, kind, what, value in gauges:
@@ -87,6 +89,12 @@ class Metrics:
                 yield f'hindsight_request_seconds_bucket{{path="{path}",le="{edge}"}} {total:.0f}'
             yield f'hindsight_request_seconds_count{{path="{path}"}} {total:.0f}'
             yield f'hindsight_request_seconds_sum{{path="{path}"}} {held[-1]!r}'
+
+
+def mean_best(summary: dict[str, Any]) -> float | None:
+    """What the best fixed predictor in hindsight loses per row; None where it is not known."""
+    best = summary.get("best")
+    return None if best is None else best / summary["weight"]
 
 
 def clean(method: str) -> str:

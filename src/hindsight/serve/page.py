@@ -25,6 +25,7 @@ th { text-align: left; font-weight: normal; color: var(--dim); font-size: .85em 
 td, th { padding: .15em .6em .15em 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere }
 td.n, th.n { text-align: right; overflow-wrap: normal; white-space: nowrap }
 svg { width: 100%; height: auto; display: block } svg text { font: 12px system-ui, sans-serif; fill: var(--dim) }
+svg circle { fill: var(--back); stroke-width: 2; stroke-dasharray: none }
 .grid { stroke: var(--line) } .own { stroke: var(--own) } .best { stroke: var(--best) }
 .constant { stroke: var(--constant) } .bound { stroke: var(--bound); stroke-dasharray: 6 4 }
 .key span { white-space: nowrap; margin-right: 1em } .key b { display: inline-block; width: 1.2em; height: .2em;
@@ -63,7 +64,8 @@ function add(svg, name, attributes, text) {
 function draw(told) {
   const svg = at("chart"), W = Math.max(300, svg.clientWidth), H = 300, L = 60, B = 26, T = 8, R = 12;
   svg.replaceChildren(); svg.setAttribute("viewBox", "0 0 " + W + " " + H);
-  const points = told.points || [], path = (told.certificate && told.certificate.path) || [];
+  const points = told.points || [], first = points.length > 1 ? points[0][0] : 1;
+  const path = ((told.certificate && told.certificate.path) || []).filter(p => p[0] >= first);
   const series = [["own", points.map(p => [p[0], p[1]])], ["constant", points.map(p => [p[0], p[2]])],
     ["best", path.map(p => [p[0], p[2] === null ? null : p[2] / p[0]])],
     ["bound", path.map(p => [p[0], p[3] === null ? null : p[3] / p[0]])]];
@@ -78,8 +80,12 @@ function draw(told) {
   const pad = Math.max(0.05, 0.06 * (y1 - y0)); y0 -= pad; y1 += pad;
   const X = v => L + (W - L - R) * (Math.log10(v) - x0) / (x1 - x0);
   const Y = v => T + (H - B - T) * (y1 - Math.log10(v)) / (y1 - y0);
-  for (let k = Math.ceil(x0); k <= x1; k++)
-    add(svg, "text", {x: X(10 ** k), y: H - 8, "text-anchor": "middle"}, whole(10 ** k));
+  for (let k = Math.floor(x0); k <= x1; k++)
+    for (const step of x1 - x0 > 2 ? [1] : [1, 2, 5]) {
+      const v = step * 10 ** k, side = X(v) > W - 40 ? "end" : "middle";
+      if (Math.log10(v) >= x0 && Math.log10(v) <= x1)
+        add(svg, "text", {x: X(v), y: H - 8, "text-anchor": side}, whole(v));
+    }
   const step = (y1 - y0) / 4;
   for (let k = 0; k <= 4; k++) {
     const v = 10 ** (y0 + pad / 2 + k * (step - pad / 4));
@@ -89,6 +95,8 @@ function draw(told) {
   for (const [name, pairs] of series) {
     const inside = v => Math.max(T, Math.min(H - B, Y(v)));
     const drawn = pairs.filter(good).map(p => X(p[0]).toFixed(1) + "," + inside(p[1]).toFixed(1));
+    if (name === "best" || name === "bound")  // known at these rows alone
+      for (const p of pairs.filter(good)) add(svg, "circle", {cx: X(p[0]), cy: inside(p[1]), r: 3, class: name});
     if (drawn.length > 1) add(svg, "polyline", {points: drawn.join(" "), class: name, fill: "none", "stroke-width": 2});
   }
 }
@@ -106,7 +114,8 @@ function show(told) {
   put("verdict", c ? c.verdict + " (first " + whole(c.sequence) + " rows)" : "–");
   put("claims", c ? c.claims.join(". ") : "");
   const per = v => c && !none(v) ? num(v / c.sequence) : "–", value = v => typeof v === "number" ? num(v) : v;
-  put("regret", c ? num(c.regret) : "–"); put("best", per(c && c.rival)); put("limit", per(c && c.bound));
+  put("regret", none(told.best) ? (c ? num(c.regret) : "–") : num(told.loss - told.best));
+  put("best", none(told.best) ? per(c && c.best) : num(told.best / told.weight)); put("limit", per(c && c.bound));
   const named = w => w.feature + (w.label === null ? "" : " (" + w.label + ")");
   fill("top", told.top.map(w => [[named(w), ""], [num(w.weight), "n"]]));
   const cells = m => [whole(m.sequence), value(m.predicted), value(m.target), num(m.loss)].map(text => [text, "n"]);
@@ -141,16 +150,19 @@ def live_page(told: dict[str, Any], about: dict[str, Any]) -> tuple[str, str]:
     """
     certificate = told.get("certificate") or {}
     rounds = certificate.get("sequence") or 1
-    rival, bound = (None if certificate.get(n) is None else certificate[n] / rounds for n in ("rival", "bound"))
+    best, bound = (None if certificate.get(n) is None else certificate[n] / rounds for n in ("best", "bound"))
+    regret = certificate.get("regret")
+    if told.get("best") is not None:  # of all rows so far, not only of those that were certified
+        best, regret = told["best"] / told["weight"], told["loss"] - told["best"]
     verdict = f"{certificate['verdict']} (first {rounds:,} rows)" if certificate else "–"
     numbers = [
         ("rows", "rows learnt", number(told["sequence"])),
         ("rate", "rows per second", number(told["rate"], 3)),
         ("loss", told.get("of", "loss") + " per row", number(told.get("mean_loss"))),
         ("constant", "best constant so far", number(told.get("mean_constant"))),
-        ("best", "best fixed predictor in hindsight", number(rival)),
+        ("best", "best fixed predictor in hindsight", number(best)),
         ("limit", "bound on the loss", number(bound)),
-        ("regret", "regret in all", number(certificate.get("regret"))),
+        ("regret", "regret in all", number(regret)),
         ("verdict", "certificate", verdict),
         ("learn", "learn: median, p99", pair(told["learn_seconds"])),
         ("predict", "predict: median, p99", pair(told["predict_seconds"])),
@@ -189,7 +201,7 @@ def live_page(told: dict[str, Any], about: dict[str, Any]) -> tuple[str, str]:
         f'<p class="bad" id="broken">{html.escape(told["broken"] or "")}</p>'
         f"<dl>{cells}</dl>"
         f'<p class="key dim">{key}</p><svg id="chart" viewBox="0 0 720 300" role="img" '
-        'aria-label="loss per row so far: the service, the best constant, the best fixed predictor, the bound"></svg>'
+        'aria-label="loss per row so far: the service, the best constant, a fixed predictor, the bound"></svg>'
         f'<p class="bad" id="order">{html.escape(" · ".join(f"warning: {line}" for line in warnings))}</p>'
         f'<p class="dim" id="drift">drift: {html.escape(drift["claim"])}</p>'
         f'<p class="dim" id="claims">{html.escape(". ".join(certificate.get("claims", ())))}</p>'
@@ -206,8 +218,8 @@ def live_page(told: dict[str, Any], about: dict[str, Any]) -> tuple[str, str]:
 KEY = (
     ("own", "loss per row"),
     ("constant", "best constant"),
-    ("best", "best fixed predictor"),
-    ("bound", "bound"),
+    ("best", "fixed predictor of the bound"),
+    ("bound", "bound, at the dots"),
 )
 
 

@@ -7,6 +7,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from ..errors import SourceError
 from ..sources.json_rows import FieldError, _unique
 
@@ -49,6 +51,10 @@ class Limits:
     expire: float = 7 * 86400.0
     keys: int = 10_000
     sources: int = 1000
+
+
+# What is in a log was within limits once.
+ANY = Limits(body=1 << 40, rows=1 << 40, row_features=1 << 40, features=1 << 40)
 
 
 @dataclass
@@ -110,10 +116,10 @@ class Part:
         return told | ({"ids": self.ids} if self.ids else {}) | ({"quiet": True} if self.quiet else {})
 
 
-def pack(head: dict[str, Any], parts: list[Part]) -> bytes:
-    """A commit: a line of JSON that says what follows, then the bodies."""
+def pack(head: dict[str, Any], parts: list[Part]) -> list[bytes]:
+    """A commit in pieces: a line of JSON that says what follows, then the bodies."""
     line = json.dumps(head | {"parts": [part.head() for part in parts]}, separators=(",", ":")).encode()
-    return b"".join([line, b"\n", *(part.body for part in parts)])
+    return [line + b"\n", *(part.body for part in parts)]
 
 
 def unpack(payload: bytes) -> tuple[dict[str, Any], list[Part]]:
@@ -141,9 +147,13 @@ def parse(form: str, body: bytes, limits: Limits) -> Any:
     if form == "arrow":
         return parse_arrow(body, limits)
     if form == "lines":
-        if body.count(b"\n") >= BULK and (table := columns_of_lines(body)) is not None:
-            check_count(table.num_rows, limits)
-            return table
+        if body.count(b"\n") >= BULK:
+            table = columns_of_numbers(body, limits)
+            if table is None:
+                table = columns_of_lines(body)
+            if table is not None:
+                check_count(table.num_rows, limits)
+                return table
         rows = [parse_json(line, f"line {k}") for k, line in enumerate(body.splitlines(), 1) if line.strip()]
     else:
         found = parse_json(body, "the body")
@@ -168,7 +178,7 @@ def check_count(rows: int, limits: Limits) -> None:
 def parse_json(text: bytes, what: str) -> Any:
     """A JSON value; NaN, infinities and repeated names are none."""
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        return DECODER.decode(text.decode(json.detect_encoding(text), "surrogatepass"))  # as json.loads does
     except FieldError as error:
         raise SourceError(f"{what}: {error.reason}") from None
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError is one
@@ -177,6 +187,38 @@ def parse_json(text: bytes, what: str) -> Any:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON number: write null for a missing value")
+
+
+# One for all: json.loads would make another for each text.
+DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+
+
+def columns_of_numbers(body: bytes, limits: Limits) -> Any:
+    """JSON lines as an Arrow table, where all are numbers with the same names in the same order; otherwise None."""
+    import pyarrow as pa
+
+    from ..sources.parsers import PAD, parse_number_lines
+
+    first = parse_json(body[: body.find(b"\n")], "line 1")
+    if not isinstance(first, dict) or not 0 < len(first) <= limits.row_features or not plain_names(first):
+        return None
+    names = [name.encode() for name in first]
+    text, ends = np.frombuffer(b"".join(names), np.uint8), np.cumsum([len(name) for name in names])
+    held = np.zeros(len(body) + PAD, np.uint8)
+    held[: len(body)] = np.frombuffer(body, np.uint8)
+    least = 1 + sum(len(name) + 5 for name in names)  # bytes of the shortest row
+    out = np.empty((len(names), len(body) // least + 1))
+    rows, stop = parse_number_lines(held, len(body), text, ends, out)
+    if stop < len(body):
+        return None
+    return pa.table({name: out[j, :rows] for j, name in enumerate(first)})
+
+
+def plain_names(row: dict[str, Any]) -> bool:
+    """Whether all values are numbers, and the names stand in JSON as they are."""
+    if not all(type(value) in (int, float) for value in row.values()):
+        return False
+    return all(name.isascii() and name.isprintable() and not {'"', "\\"} & set(name) for name in row)
 
 
 def columns_of_lines(body: bytes) -> Any:

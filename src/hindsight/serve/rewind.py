@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Any
 from ..errors import SourceError
 from ..storage import checkpoint
 from .folder import Folder
-from .log import frame_bytes, read_log, segments
-from .parts import Limits, Part, as_rows, pack, unpack
+from .log import frame_pieces, read_log, segments
+from .parts import ANY, Part, as_rows, pack, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-ANY = Limits(body=1 << 40, rows=1 << 40, row_features=1 << 40)  # what is in a log was within limits once
 
 
 def rewind(path: str, sequence: int) -> dict[str, Any]:
@@ -68,7 +66,7 @@ def _rewind(folder: Folder, sequence: int) -> dict[str, Any]:
         last = max(last, ends)
         if cut is None and ends > sequence:
             left = first_rows(parts, sequence - head["first"] + 1)
-            cut = frame.path, frame.begin, frame_bytes(frame.commit, pack(head, left)) if left else b""
+            cut = frame.path, frame.begin, b"".join(frame_pieces(frame.commit, pack(head, left))) if left else b""
     if sequence > last:
         raise SourceError(f"{folder.path}: it has {last:,} rows, so it cannot go back to row {sequence:,}")
     aside = aside_of(folder.path, sequence)

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 HEADER_SECONDS, HEADER_BYTES = 10.0, 1 << 16
+BODY_SECONDS = 60.0
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """HTTP whose headers must come soon and be short: a connection that dawdles is closed."""
+    """HTTP whose headers must come soon and be short, and their body not much later: who dawdles is cut off."""
 
     waiting: Any = None
+    due: Any = None
     unread = 0
 
     def connection_made(self, transport: Any) -> None:
@@ -49,15 +51,38 @@ class GuardedProtocol(HttpToolsProtocol):
         if self.waiting is not None and self.unread > HEADER_BYTES and not self.transport.is_closing():
             self.cease()
             self.send_400_response("The headers are too long.")
+        if self.due is None and self.cycle is not None and self.cycle.more_body and not self.cycle.response_complete:
+            self.due = asyncio.get_event_loop().call_later(BODY_SECONDS, self.late)
 
     def on_headers_complete(self) -> None:
         """The headers are there."""
         self.cease()
         super().on_headers_complete()
 
+    def on_message_complete(self) -> None:
+        """The body is there."""
+        self.received()
+        super().on_message_complete()
+
+    def received(self) -> None:
+        """Wait no longer for a body."""
+        if self.due is not None:
+            self.due.cancel()
+        self.due = None
+
+    def late(self) -> None:
+        """Say that the body took too long, unless the request was answered without it, and close the connection."""
+        self.due = None
+        if not self.transport.is_closing() and not self.cycle.response_started:
+            told = f'{{"error":"the body did not come within {BODY_SECONDS:.0f} seconds"}}'
+            lines = ("HTTP/1.1 408 Request Timeout", "content-type: application/json", f"content-length: {len(told)}")
+            self.transport.write("\r\n".join((*lines, "connection: close", "", told)).encode())
+        self.transport.close()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self.cease()
+        self.received()
         super().connection_lost(exc)
 
 

@@ -17,9 +17,10 @@ from ..online.run import assumption_warnings
 from ..training.plan import Plan, describe_learner
 from .folder import Folder
 from .history import History
-from .live import LiveModel, Reader, answers
+from .live import LiveModel, Reader
 from .log import Frame, Log, LogError, read_log, segments
 from .parts import Limits, Part, as_rows, pack, unpack
+from .rivals import begins_anywhere, best_of_sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from ..training.model import Model
     from .live import Played
 
-SNAPSHOT_ROWS, SNAPSHOT_BYTES = 200_000, 64 << 20  # learnt or logged since the last snapshot, when the next is due
+SNAPSHOT_ROWS, SNAPSHOT_BYTES = 500_000, 256 << 20  # learnt or logged since the last snapshot, when the next is due
+BEST_WIDTH = 130  # coordinates up to which the best in hindsight is sought whenever someone looks
 SHOWN_WIDTH = 100_000  # features up to which the largest weights are looked for
 KEPT_ANSWER = 1024  # bytes of an answer that is remembered as it was; of a longer one the predictions are left out
 
@@ -282,7 +284,7 @@ class Service:
         chosen = [parts[k] for k in good]
         head = {"first": self.sequence + 1, "time": self.clock()}
         try:
-            self.log.write(pack(head, chosen))
+            self.log.write(*pack(head, chosen))
         except (OSError, LogError) as error:
             self._take_back(mark, fresh, parts, good)
             for k in good:
@@ -292,6 +294,8 @@ class Service:
         synced: Future[None] = self.pool.submit(self.log.sync)
         places = {j: good.index(k) for j, k in enumerate(learnt) if k in good}
         played = {places[j]: each for j, each in self.live.play(pieces).items()}
+        told = self._learnt(chosen, played, head)
+        reader = self._reader()
         try:
             synced.result()
         except LogError as error:
@@ -300,9 +304,9 @@ class Service:
                 out[k] = ServiceError(503, self.broken)
             return
         self.sync_seconds = time.perf_counter() - began
-        for k, answer in zip(good, self._learnt(chosen, played, head), strict=True):
+        for k, answer in zip(good, told, strict=True):
             out[k] = answer
-        self.publish()
+        self.reader = reader or self.reader
         if (
             self.sequence - self.snapshot_rows >= SNAPSHOT_ROWS
             or self.log.bytes - self.snapshot_bytes >= SNAPSHOT_BYTES
@@ -437,29 +441,18 @@ class Service:
         state = self.live.state
         assert state is not None
         self.history.add_mistakes(state, first, played)
-        of = Answering(state.labels, state.runs[0])
-        told: dict[str, Any] = {
-            "sequence": first,
-            "rows": part.rows,
-            "loss": float(played.losses.sum()),
-            "of": state.constant_quantity,
-        }
-        return told if part.quiet else told | answers(of, played.z)
+        told: dict[str, Any] = {"sequence": first, "rows": part.rows, "loss": played.loss}
+        told["of"] = state.constant_quantity
+        return told if part.quiet else told | played.answers()
 
     def _replay(self, frame: Frame) -> None:
         """Do a commit of the log again."""
         try:
             head, parts = unpack(frame.payload)
-            if any(part.do != "keep" for part in parts) and self.live.state is None:
-                self.live.settle(next(part for part in parts if part.do != "keep"))
-            learnt = [k for k, part in enumerate(parts) if part.do != "keep"]
-            pieces, refused = self.live.encode([parts[k] for k in learnt]) if learnt else ([], {})
-            if refused:
-                raise next(iter(refused.values()))
+            played = self.live.learn_again(parts)
             for part in parts:
                 if part.do == "keep":
                     self.next_id = max(self.next_id, *part.ids)
-            played = {learnt[j]: each for j, each in self.live.play(pieces).items()}
             self._learnt(parts, played, head)
         except (ValueError, KeyError, TypeError) as error:
             what = f"{frame.path}, byte {frame.begin}: commit {frame.commit} cannot be learnt again: {error}"
@@ -468,17 +461,22 @@ class Service:
     # ------------------------------------------------------------ readers
 
     def publish(self, now: bool = False) -> None:
-        """Let readers see what was learnt: after every commit, unless copying a large model took long just before."""
+        """Let readers see what was learnt."""
+        self.reader = self._reader(now) or self.reader
+
+    def _reader(self, now: bool = False) -> Reader | None:
+        """A reader of what was learnt; None where there is nothing, or copying a large model took long just before."""
         if self.live.state is None:
-            return
+            return None
         began = time.perf_counter()
         if not now and began - self.published_at < 5.0 * self.publish_cost:
             self.unpublished = True
-            return
-        self.reader = self.live.reader(self.sequence)
+            return None
+        reader = self.live.reader(self.sequence)
         self.published_at = time.perf_counter()
         self.publish_cost = self.published_at - began
         self.unpublished = False
+        return reader
 
     def summary(self) -> dict[str, Any]:
         """Where learning stands, in plain values: what the page and the metrics show."""
@@ -506,7 +504,13 @@ class Service:
             "warnings": [line for run in state.runs[0] for line in assumption_warnings(run)],
             "drift": drift_of(state.runs[0][0].learner),
             "top": self.top_weights(),
+            "best": self.best(),
         }
+
+    def best(self) -> float | None:
+        """What the best fixed linear predictor in hindsight loses on all rows; None where no sums tell it."""
+        gram = self.live.gram
+        return None if gram is None or len(gram.sums) > BEST_WIDTH else best_of_sums(gram)[0]
 
     def top_weights(self, most: int = 12) -> list[dict[str, Any]]:
         """The largest weights, each with its feature and, of several labels, the label."""
@@ -542,19 +546,6 @@ class Service:
         return told
 
 
-@dataclass(frozen=True)
-class Answering:
-    """What `answers` needs of a model."""
-
-    labels: list[str] | None
-    runs: Any
-
-    @property
-    def learner(self) -> Any:
-        """The learner of the runs."""
-        return self.runs[0].learner
-
-
 KEY_OF_OTHER = "this Idempotency-Key was used for another request"
 NOTHING_YET = "nothing was learnt yet: send rows with their targets to /learn first"
 
@@ -562,6 +553,11 @@ NOTHING_YET = "nothing was learnt yet: send rows with their targets to /learn fi
 def drift_of(learner: Any) -> dict[str, Any]:
     """What is done about streams that change, and what is claimed for it."""
     rate = float(getattr(learner, "drift", 0.0))
+    if begins_anywhere(learner):
+        claim = (
+            "a constant rate: the bound holds for every stretch of rows by itself, against the best predictor for it"
+        )
+        return {"rate": 0.0, "claim": f"{claim}, at the price of the distance from the weights at its beginning"}
     if not rate:
         return {"rate": 0.0, "claim": "none: the bound is against one predictor for all rows"}
     return {

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .service import Service
 
 GROUP_BYTES = 32 << 20  # of the bodies that are committed together
-PATIENCE = 0.002  # seconds at most that a commit waits for requests that are about to come
+PATIENCE = 0.0005  # seconds at most that a commit waits for requests that are about to come
 
 
 @dataclass

@@ -7,6 +7,7 @@ bit for bit. Everything also runs as plain Python, where each index is checked (
 """
 
 from .bits import PAD, QUOTE
+from .json_lines import parse_number_lines
 from .lookups import HashLookup, IndexLookup, NameLookup, column_of_name, rehash
 from .numbers import parse_any_number
 from .records import BAD, DEFERRED, DONE, LINE, NO_ROOM, NO_SPACE, ROWS, SHORT, STATUS, STOP, WIDTH
@@ -49,6 +50,6 @@ __all__ = [
     "STATUS", "STOP",
     "TARGET", "TEXT",
     "WEIGHT", "WIDTH", "HashLookup", "IndexLookup", "NameLookup", "SparseRows", "SvmlightGrammar",
-    "VowpalWabbitGrammar", "column_of_name", "parse_any_number", "parse_sparse", "parse_table", "rehash",
-    "sort_and_sum",
+    "VowpalWabbitGrammar", "column_of_name", "parse_any_number", "parse_number_lines", "parse_sparse", "parse_table",
+    "rehash", "sort_and_sum",
 ]  # fmt: skip

@@ -1,0 +1,146 @@
+"""The best fixed predictor in hindsight where the beginning of the log is gone: from sums, or over the rows there are.
+
+For the square loss the sums of c x x', c x y and c y^2 over all rows tell what every fixed u loses on them, however
+many there were. The newest rows are learnt again from the older snapshot, which tells what the service lost on them;
+the best u for these rows is sought in hindsight. Steps at a constant rate depend on nothing but the weights, so that
+their theorem holds for these rows by themselves, begun at the weights of the snapshot: that is a certificate.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..certificates.best import best_fixed
+from ..certificates.certify import certify_run
+from ..kernels.losses import Square
+from ..online.run import Run, play
+from ..rows.data import Data
+from ..sources.base import Chunk
+from ..training.certify import combined
+from ..training.prepare import Preparation, joined, stacked
+from .folder import read_snapshots
+from .live import LiveModel, losses_of
+from .log import read_log, segments
+from .mappings import csr_of
+from .parts import ANY, unpack
+
+if TYPE_CHECKING:
+    from ..certificates.certificate import Certificate, Certificates
+    from ..training.plan import Plan
+    from ..training.state import TrainingState
+    from .folder import Folder
+    from .gram import Gram
+
+STRETCHES = ("widrow-hoff", "implicit-widrow-hoff", "convex-descent", "implicit-descent")  # theorems
+WINDOW = 200_000  # rows at most that are learnt again
+
+
+def best_of_sums(gram: Gram) -> tuple[float, float]:
+    """The least squared error of a fixed predictor on all rows that were summed, and by how much it may be less."""
+    values, vectors = np.linalg.eigh(gram.sums)
+    rows = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T  # as many rows as sums that lose what all rows lose
+    data = Data(np.ascontiguousarray(rows[:, :-1]), np.ascontiguousarray(rows[:, -1]), None, 0.0)
+    found = best_fixed(data, Square(2.0), np.ones(len(rows)))
+    rounding = len(rows) * np.finfo(float).eps * float(np.abs(gram.sums).max(initial=0.0))
+    return found.loss, found.gap + rounding
+
+
+def comparable(state: TrainingState) -> bool:
+    """Whether what the service loses is a loss of the margins of its runs: then a fixed predictor can be compared."""
+    return bool(state.in_logs) if state.labels is not None else bool(state.runs[0][0].learner.loss.quadratic)
+
+
+def over_window(folder: Folder, plan: Plan, commit: int) -> dict[str, Any] | None:
+    """What the newest rows up to a commit cost the service and the best fixed predictor for them; None without any."""
+    first = segments(folder.log)
+    starts = [
+        state
+        for _, state in read_snapshots(folder.snapshots)
+        if first and first[0][0] <= int(state["commit"]) + 1 and int(state["commit"]) < commit and state["model"]
+    ]
+    if not starts:
+        return None
+    live = LiveModel(plan, ANY)
+    live.restore(starts[0]["model"])
+    state = live.state
+    assert state is not None
+    before, rows, chunks = state.losses()[0], 0, []
+    begun = [run.weights.copy() for run in state.runs[0]]
+    for frame in read_log(folder.log, int(starts[0]["commit"])):
+        if frame.commit > commit or rows >= WINDOW:
+            break
+        parts = [part for part in unpack(frame.payload)[1] if part.do != "keep"]
+        rows += sum(part.rows for part in parts)
+        pieces, _ = live.encode(parts)
+        live.play(pieces)
+        chunks += [Chunk(csr_of(p.X), p.y, p.weight, 0, {}, 0, str, str) for p in pieces]
+    if not chunks:
+        return None
+    told: dict[str, Any] = {"rows": rows, "from": int(starts[0]["sequence"]) + 1, "loss": state.losses()[0] - before}
+    stretch = stretch_of(state, chunks)
+    if comparable(state):
+        told["best"] = best_over(state, stretch)
+    if all(begins_anywhere(run.learner) for run in state.runs[0]):
+        told["certificate"] = certify_stretch(state, stretch, begun)
+    return told
+
+
+class Stretch(NamedTuple):
+    """Rows as they were played, their targets for each run and as they came, and their weights."""
+
+    X: Any
+    targets: list[np.ndarray]
+    y: np.ndarray
+    weight: np.ndarray | None
+
+    def data(self, k: int, run: Run) -> Data:
+        """The rows as a run played them."""
+        return Data(self.X, self.targets[k], self.weight, run.bias)
+
+
+def stretch_of(state: TrainingState, chunks: list[Chunk]) -> Stretch:
+    """Chunks as one."""
+    runs, preparation = state.runs[0], Preparation(state.plan, state.labels, None, None)
+    for chunk in chunks:
+        chunk.X.resize((chunk.X.shape[0], runs[0].features))
+    prepared = [preparation.prepare(chunk, [runs]) for chunk in chunks]
+    targets = [np.concatenate([each.targets[k] for each in prepared]) for k in range(len(runs))]
+    y = np.concatenate([chunk.y for chunk in chunks if chunk.y is not None])
+    return Stretch(stacked([each.X for each in prepared]), targets, y, joined([each.weight for each in prepared]))
+
+
+def best_over(state: TrainingState, stretch: Stretch) -> float:
+    """What the best fixed predictors for rows, one per run, lose on them together."""
+    factors = np.ones(stretch.y.size) if stretch.weight is None else stretch.weight
+    margins = []
+    for k, run in enumerate(state.runs[0]):
+        data = stretch.data(k, run)
+        margins.append(data.margins(best_fixed(data, run.learner.loss, factors).u))
+    return float(losses_of(state, np.column_stack(margins), stretch.y) @ factors)
+
+
+def begins_anywhere(learner: Any) -> bool:
+    """Whether a step depends on nothing but weights and row: then its theorem holds for every stretch of rows."""
+    if learner.theorem not in STRETCHES or learner.geometry.multiplicative:
+        return False
+    return bool(learner.rate.is_constant())
+
+
+def certify_stretch(
+    state: TrainingState, stretch: Stretch, begun: list[np.ndarray]
+) -> Certificate | Certificates | None:
+    """The certificates of the newest rows by themselves, begun at given weights; None if they end elsewhere."""
+    found = []
+    for k, run in enumerate(state.runs[0]):
+        start = np.zeros(run.width)  # features that joined since had no weight
+        features = len(begun[k]) - int(run.intercept)
+        start[:features], start[run.features :] = begun[k][:features], begun[k][features:]
+        again = Run(run.learner, run.features, intercept=bool(run.intercept), start=start)
+        play([again], stretch.X, [stretch.targets[k]], stretch.weight)
+        if not np.allclose(again.weights, run.weights, rtol=1e-9, atol=1e-12):
+            return None
+        label = state.labels[k] if state.labels is not None and len(state.runs[0]) > 1 else None
+        found.append(certify_run(again, stretch.data(k, again), label=label))
+    return combined(found)
