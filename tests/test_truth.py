@@ -28,6 +28,7 @@ BROKE_ONCE = [  # streams that drew a complaint, and what was wrong
     *(("implicit euclidean", seed) for seed in (522, 785, 1296, 1300, 1727, 2308)),  # losses that are differences
     ("4 simplex", 4242),  # what is added so that rounding cannot make a bound too small, which the oracle left out
     ("4 euclidean", 7353),
+    ("implicit balanced", 2636),  # exponents that are large from the start
     ("3 balanced", 7446),  # errors that grow from round to round, beyond the limit of the theorem
     ("3 balanced", 9908),  # the logarithm of a mass of 41,000 numbers
 ]

@@ -319,7 +319,7 @@ def compare(s: Stream, run: Run, z: np.ndarray, out: Outcome) -> Seen:
 
 
 def rounding(s: Stream, played: naive.Played) -> float:
-    """At most how far rounding moved an exponent: each is a sum of steps, rounded once a round at its largest size.
+    """At most how far rounding moved an exponent: each is its start and a sum of steps, rounded once a round.
 
     The slope behind a link is rounded in units of 1, and wrong by as much as its margin is.
     """
@@ -327,7 +327,9 @@ def rounding(s: Stream, played: naive.Played) -> float:
     tops = np.tile(np.sqrt(s.dual_squares()), s.passes)[np.tile(s.c > 0.0, s.passes)]
     steps = np.array(played.rates) * c * tops
     behind = float((steps * (1.0 + tops)).sum()) if s.rule in LIPSCHITZ else 0.0
-    return float(EPS * (np.cumsum(steps * np.abs(played.slopes)).sum() + behind))
+    begun = np.array(naive.first(s.width, s.geometry, s.radius, s.start))
+    first = steps.size * float(np.abs(begun[np.isfinite(begun)]).max(initial=0.0))
+    return float(EPS * (first + np.cumsum(steps * np.abs(played.slopes)).sum() + behind))
 
 
 def amplified(s: Stream, X: list[list[float]], y: list[float], played: naive.Played) -> float:
