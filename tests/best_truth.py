@@ -51,7 +51,7 @@ def rows(seed, kind):
     elif family == 4:
         X[:, 0] = 1.0  # a constant column beside the intercept
     elif family == 5:
-        X[:, 0] = 0.0
+        X[:, : n if seed % 2 else 1] = 0.0
     elif family == 6:
         X *= 10.0 ** rng.uniform(-3, 3, (m, 1))  # huge differences between rows
     elif family == 7:
@@ -71,7 +71,7 @@ def path_of(seed: int) -> str:
 
 
 @contextmanager
-def searched(path: str) -> Iterator[None]:
+def searched(path: str, seed: int = 0) -> Iterator[None]:
     """Have searches take a path."""
     early = {"STEPS": 2}
     changes = {
@@ -87,7 +87,9 @@ def searched(path: str) -> Iterator[None]:
             (kinked, early | {"PROGRAM": 0, "STAGES": 2}),
             (in_sets, early | {"PROGRAM": 0, "STAGES": 2}),
             (wide, {"PASSES": 2, "TINY_WORK": 0}),
-            (least_squares, {"REFINED": 1, "_full_rank": started_wrong(least_squares._full_rank)}),
+            (least_squares, {"REFINED": 1, "CONDITION": 2.0 if seed % 2 else 1e-9}),
+            (least_squares, {"_full_rank": started_wrong(least_squares._full_rank)}),
+            (least_squares, {"_spectrum": decomposed_wrong(least_squares._spectrum)}),
         ],
     }[path]
     with ExitStack() as stack:
@@ -101,6 +103,16 @@ def started_wrong(full_rank):
     return lambda data, loss, a, shrink, on, solve, b, least: full_rank(
         data, loss, a, shrink, on, solve, 1.5 * b, least
     )
+
+
+def decomposed_wrong(spectrum):
+    """The same in singular vectors."""
+
+    def wrong(*given):
+        values, V, inner, doubt = spectrum(*given)
+        return values, V, 1.5 * inner, doubt
+
+    return wrong
 
 
 def sizes_of(A, c):
@@ -190,7 +202,7 @@ def check_loss(seed, loss, geometry):
     X, y, c, bias = rows(seed, loss.targets)
     data = Data(sp.csr_matrix(X) if seed % 3 == 0 else X, y, None, bias)
     A, path = data.matrix(), path_of(seed)
-    with searched(path):
+    with searched(path, seed):
         found = best_fixed(data, loss, c, geometry, 0.01)
     faults = []
     own = float(c @ each_loss(loss, A @ found.u, y))
@@ -221,6 +233,8 @@ def check_loss(seed, loss, geometry):
         and "separable" not in found.how
     ):
         faults.append(f"wide gap: {found.gap!r} of {found.loss!r} ({found.how})")
+    if "separable" in found.how and not ((2.0 * y - 1.0) * (A @ found.u) > 0.0)[c > 0.0].all():
+        faults.append("called separable, which it does not separate")
     if bias == 1.0 and geometry is None and best_constant(loss, y, c) < found.loss - found.gap - 1e-9 * scale:
         faults.append("a constant loses less")
     return [f"{type(loss).__name__} {geometry} seed {seed}: {fault}" for fault in faults]
