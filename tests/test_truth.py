@@ -31,6 +31,10 @@ BROKE_ONCE = [  # streams that drew a complaint, and what was wrong
     ("implicit balanced", 2636),  # exponents that are large from the start
     ("3 balanced", 7446),  # errors that grow from round to round, beyond the limit of the theorem
     ("3 balanced", 9908),  # the logarithm of a mass of 41,000 numbers
+    ("4 simplex", 5016),  # curvatures too small to be divided by
+    ("6 balanced", 9033),  # a distance of 0 that is -4e-17, over a rate of 1e-14
+    ("implicit simplex", 8195),  # a shift of millions that was rounded as it was taken out
+    ("4 euclidean", 9300),  # steps a million times too long for the loss, which carry on what is rounded
 ]
 
 

@@ -270,15 +270,16 @@ def compare(s: Stream, run: Run, z: np.ndarray, out: Outcome) -> Seen:
     want = naive.play(X, y, weight=weight, start=s.start, bias=s.bias, **words)
     longest = math.sqrt(float((s.full**2).sum(axis=1).max()))
     reach = max(math.sqrt(naive.square(w)) for w in want.weights) * longest
-    lost = apart = unit = 0.0
+    lost = unit = 0.0
     if s.rule in LIPSCHITZ:  # what a link predicts is rounded in units of 1, and so are its steps
         c = np.tile(s.c, s.passes)[np.tile(s.c > 0.0, s.passes)]
         norms = np.tile(s.dual_squares(), s.passes)[np.tile(s.c > 0.0, s.passes)]
         unit = 4.0 * EPS / EQUAL * float((np.array(want.rates) * c * np.sqrt(norms)).sum())
         reach += unit * longest
+    apart = amplified(s, X, y, want)
     if s.geometry != "euclidean":
         reach = s.radius * float(np.abs(s.full).max())
-        lost, apart = rounding(s, want), amplified(s, X, y, want)
+        lost = rounding(s, want)
         theta, shift = run.state.theta, run.state.shift[0] * math.log(2.0)
         signs = (1.0, -1.0) if s.geometry == "balanced" else (1.0,)
         mass = math.fsum(math.fsum(np.exp(sign * theta - shift)) for sign in signs)
@@ -338,9 +339,11 @@ def amplified(s: Stream, X: list[list[float]], y: list[float], played: naive.Pla
     An error e of the exponents moves the margin by dz.e and so the step by eta c slope'(z) dz.e: beyond the limit of a
     theorem that may grow from round to round. Each round's errors, one for every coordinate, are followed by that
     linear map, and added up as if all had the worst sign. Implicit steps and slopes that are constant carry on nothing
-    more, and the few rounds of very wide rows are left at that.
+    more, and the few rounds of very wide rows are left at that. In the Euclidean geometry the weights themselves take
+    the place of exponents, and the answer is relative to the largest of them.
     """
-    lost = rounding(s, played)
+    flat = s.geometry == "euclidean"
+    lost = 0.0 if flat else rounding(s, played)
     steep = {
         "widrow-hoff": lambda z: 1.0,
         "square": lambda z: 2.0,
@@ -352,17 +355,20 @@ def amplified(s: Stream, X: list[list[float]], y: list[float], played: naive.Pla
     thetas = naive.duals(X, y, played, weight=weight, bias=s.bias, **s.space)
     errors, worst, size = np.zeros((s.width, 0)), lost, float(np.abs(np.array(thetas)[np.isfinite(thetas)]).max())
     for r, theta in zip(naive.rounds(X, y, played, weight, s.bias), thetas, strict=False):
-        x, p = s.radius * np.array(r.x), np.array(naive.read(theta, s.geometry)).reshape(-1, s.width)
-        total, signed = p.sum(axis=0), p[0] - p[1:].sum(axis=0)  # of the halves of the balanced geometry; else both p
-        by = total * x - r.z * signed
-        step = r.eta * r.c * x
-        fresh = EPS * (
-            size + float(np.abs(step * r.slope).max()) + (s.width + 8.0) * float(np.abs(step).max() * np.abs(x).max())
-        )
+        x, step = np.array(r.x), r.eta * r.c * np.array(r.x)
+        if flat:
+            by, off = x, 1.0 + steep[s.rule](r.z) * float(np.abs(x) @ np.abs(theta))
+        else:
+            x, step = s.radius * x, s.radius * step
+            p = np.array(naive.read(theta, s.geometry)).reshape(-1, s.width)
+            total, signed = p.sum(axis=0), p[0] - p[1:].sum(axis=0)  # of the halves of the balanced geometry; else p
+            by, off = total * x - r.z * signed, float(np.abs(x).max())
+        top = float(np.abs(step).max())
+        fresh = EPS * (size + top * abs(r.slope) + (s.width + 8.0) * top * off)
         errors -= steep[s.rule](r.z) * np.outer(step, by @ errors)
         errors = np.hstack([errors, fresh * np.eye(s.width)])
         worst = max(worst, float(np.abs(errors).sum(axis=1).max()))
-    return worst
+    return worst / size if flat and size > 0.0 else worst
 
 
 def bounds(seen: Seen, u: np.ndarray) -> list[tuple[str, float, float]]:
@@ -390,7 +396,10 @@ def bounds(seen: Seen, u: np.ndarray) -> list[tuple[str, float, float]]:
         case "6":
             top = math.sqrt(float(s.dual_squares()[s.c > 0.0].max()))
             tries = (0.1 * top, 0.5 * top, top)
-            met = [("6 met", *naive.winnow_met(*given, delta, **s.space, **seen.data)) for delta in tries]
+            # The distance to u is a sum of terms that cancel, and is divided by as little as the rate.
+            far = max(abs(a) for a in seen.duals[0] if math.isfinite(a))
+            off = 4.0 * EPS * (s.width + 8.0) * (1.0 + math.log(2.0 * s.width) + 2.0 * far)
+            met = [("6 met", *naive.winnow_met(*given, delta, off=off, **s.space, **seen.data)) for delta in tries]
             return met + [("6", *naive.winnow(*given, delta, **s.space, **seen.data)) for delta in tries]
         case "11":
             if s.planted is not None:
@@ -654,7 +663,7 @@ def per_round(seen: Seen, c: Certificate, case: AppliedTheorem, out: Outcome) ->
         return
     factor = 1.0 if s.geometry == "simplex" or case.theorem in ONCE else 2.0
     far = [factor * naive.divergence(u, w, **s.space) for w in seen.weights]
-    last = 4.0 * EPS * math.sqrt(max(naive.square(w) for w in seen.weights))  # the last digit of the weights
+    last = 4.0 * (EPS + seen.apart) * math.sqrt(max(naive.square(w) for w in seen.weights))  # their last digit
     for t, (a, b) in enumerate(pairwise(far)):
         tiny = s.geometry == "simplex" and min(*seen.weights[t], *seen.weights[t + 1]) < sys.float_info.min
         if math.isfinite(a) and math.isfinite(b) and not tiny:  # such weights have few digits
