@@ -1,19 +1,30 @@
 """The best fixed predictor on random and adversarial rows, against solvers of scipy that know nothing of ours.
 
 For each draw: u is in its set and loses what is said; nothing that scipy finds within the reach loses less than
-loss - gap; and the gap is small. Run it for long with ``python tests/best_truth.py DRAWS``.
+loss - gap; and the gap is small. The draws take turns with the searches for few and for many columns, without their
+linear programs, and ended early, where u is not the best and the gap must say so.
+
+    python tests/best_truth.py --streams 2000
 """
 
+import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import combinations, product
+from unittest import mock
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import linprog, minimize
+from scipy.optimize import linprog, minimize, minimize_scalar
 
+from hindsight.certificates import best as searches
 from hindsight.certificates.best import best_fixed
-from hindsight.certificates.constant import best_constant
+from hindsight.certificates.constant import best_constant, fewest_of_constant
+from hindsight.certificates.rivals import constrained as in_sets
+from hindsight.certificates.rivals import fewest as fewest_search
+from hindsight.certificates.rivals import kinked, least_squares, unpenalised, wide
 from hindsight.certificates.rivals.fewest import FOUND, PROVED, SEPARATES, fewest
-from hindsight.certificates.rivals.predictor import column_sizes
 from hindsight.kernels.entropic import Balanced, Simplex
 from hindsight.kernels.euclidean import Euclidean
 from hindsight.kernels.losses import Absolute, Hinge, Logistic, Probit, Square
@@ -21,6 +32,7 @@ from hindsight.online.margins import each_loss, each_slope
 from hindsight.rows.data import Data
 
 LOSSES = (Square(2.0), Square(1.0), Absolute(1.0), Hinge(1.0), Logistic(1.0), Probit(1.0))
+PATHS = ("few", "many", "no program", "ended early")
 SETS = (None, Simplex(1.0), Simplex(2.5), Balanced(0.7), Balanced(3.0))
 
 
@@ -39,7 +51,7 @@ def rows(seed, kind):
     elif family == 4:
         X[:, 0] = 1.0  # a constant column beside the intercept
     elif family == 5:
-        X[:, 0] = 0.0
+        X[:, : n if seed % 2 else 1] = 0.0
     elif family == 6:
         X *= 10.0 ** rng.uniform(-3, 3, (m, 1))  # huge differences between rows
     elif family == 7:
@@ -51,6 +63,61 @@ def rows(seed, kind):
     c = rng.choice([0.0, 0.5, 1.0, 3.0], m) if seed % 2 else np.ones(m)
     c[0] = 1.0
     return X, y, c, float(rng.choice([0.0, 1.0]))
+
+
+def path_of(seed: int) -> str:
+    """How a draw is searched: nine draws, one of each family of rows, the same way."""
+    return PATHS[seed // 9 % 4]
+
+
+@contextmanager
+def searched(path: str, seed: int = 0) -> Iterator[None]:
+    """Have searches take a path."""
+    early = {"STEPS": 2}
+    changes = {
+        "few": [],
+        "many": [(searches, {"WIDTH": 0, "GRAM": 0})],
+        "no program": [
+            (kinked, {"PROGRAM": 0}),
+            (in_sets, {"PROGRAM": 0}),
+            (least_squares, {"SMALL": 0, "CONDITION": 2.0}),
+        ],
+        "ended early": [
+            (unpenalised, early),
+            (kinked, early | {"PROGRAM": 0, "STAGES": 2}),
+            (in_sets, early | {"PROGRAM": 0, "STAGES": 2}),
+            (wide, {"PASSES": 2, "TINY_WORK": 0}),
+            (least_squares, {"REFINED": 1, "CONDITION": 2.0 if seed % 2 else 1e-9}),
+            (least_squares, {"_full_rank": started_wrong(least_squares._full_rank)}),
+            (least_squares, {"_spectrum": decomposed_wrong(least_squares._spectrum)}),
+        ],
+    }[path]
+    with ExitStack() as stack:
+        for module, names in changes:
+            stack.enter_context(mock.patch.multiple(module, **names))
+        yield
+
+
+def started_wrong(full_rank):
+    """Least squares from products that are half too large, so that its u is not the best."""
+    return lambda data, loss, a, shrink, on, solve, b, least: full_rank(
+        data, loss, a, shrink, on, solve, 1.5 * b, least
+    )
+
+
+def decomposed_wrong(spectrum):
+    """The same in singular vectors."""
+
+    def wrong(*given):
+        values, V, inner, doubt = spectrum(*given)
+        return values, V, 1.5 * inner, doubt
+
+    return wrong
+
+
+def sizes_of(A, c):
+    """The root mean square of every column."""
+    return np.sqrt(c @ A**2 / c.sum())
 
 
 def reference(loss, A, y, c, geometry, reach, sizes):
@@ -134,8 +201,9 @@ def check_loss(seed, loss, geometry):
     """What is wrong with the best fixed predictor of a draw, in words; empty if nothing is."""
     X, y, c, bias = rows(seed, loss.targets)
     data = Data(sp.csr_matrix(X) if seed % 3 == 0 else X, y, None, bias)
-    A = data.matrix()
-    found = best_fixed(data, loss, c, geometry, 0.01)
+    A, path = data.matrix(), path_of(seed)
+    with searched(path, seed):
+        found = best_fixed(data, loss, c, geometry, 0.01)
     faults = []
     own = float(c @ each_loss(loss, A @ found.u, y))
     scale = float(c @ np.abs(each_loss(loss, np.zeros(len(y)), y))) + float(c @ y**2)
@@ -149,41 +217,89 @@ def check_loss(seed, loss, geometry):
         faults.append("outside the simplex")
     if geometry is not None and np.abs(found.u).sum() > geometry.radius * (1 + 1e-9):
         faults.append("outside the ball")
-    least = reference(loss, A, y, c, geometry, found.reach, column_sizes(data, c))
+    sizes = sizes_of(A, c)
+    unit = np.sqrt(c @ y**2 / c.sum()) if loss.targets == "real" else 1.0
+    if geometry is None and found.reach < (10.0 - 1e-9) * unit:
+        faults.append(f"a reach of {found.reach!r} only")
+    least = reference(loss, A, y, c, geometry, found.reach, sizes)
     if not found.loss - found.gap <= least + 1e-10 * (abs(least) + scale):
         faults.append(f"scipy has {least!r}, below {found.loss!r} - {found.gap!r}")
     # the gap is small: 2 % of the loss, or next to nothing beside the loss at 0
     hard = seed % 9 in (2, 6, 7)  # huge differences of scale, and columns collinear to 1e-7
-    if not hard and not found.gap <= 0.02 * abs(found.loss) + 1e-6 * scale and "separable" not in found.how:
+    if (
+        path == "few"
+        and not hard
+        and not found.gap <= 0.02 * abs(found.loss) + 1e-6 * scale
+        and "separable" not in found.how
+    ):
         faults.append(f"wide gap: {found.gap!r} of {found.loss!r} ({found.how})")
+    if "separable" in found.how and not ((2.0 * y - 1.0) * (A @ found.u) > 0.0)[c > 0.0].all():
+        faults.append("called separable, which it does not separate")
     if bias == 1.0 and geometry is None and best_constant(loss, y, c) < found.loss - found.gap - 1e-9 * scale:
         faults.append("a constant loses less")
     return [f"{type(loss).__name__} {geometry} seed {seed}: {fault}" for fault in faults]
 
 
+def check_outside(seed, loss):
+    """Of targets outside [0, 1] a loss made for those inside may have no least value, and nothing is claimed."""
+    X, y, c, bias = rows(seed, loss.targets)
+    y[0] = 1.5
+    found = best_fixed(Data(X, y, None, bias), loss, c, None, 0.01)
+    return [] if np.isinf(found.gap) else [f"{type(loss).__name__} outside [0, 1] seed {seed}: gap {found.gap}"]
+
+
 def check_constant(seed, loss):
-    """The best constant against a fine search."""
+    """The best constant against another search, from both sides."""
     _, y, c, _ = rows(seed, loss.targets)
     found = best_constant(loss, y, c)
+
+    def value(z):
+        return float(c @ each_loss(loss, np.full(len(y), z), y))
+
     tries = np.concatenate((y, np.linspace(-5.0, 5.0, 201) * (1.0 + np.abs(y).max()), [-700.0, 700.0]))
-    least = min(float(c @ each_loss(loss, np.full(len(y), z), y)) for z in tries)
-    return [] if found <= least + 1e-9 * (1.0 + abs(least)) else [f"constant {loss} seed {seed}: {found} > {least}"]
+    z = min(tries, key=value)
+    step = 0.1 * (1.0 + np.abs(y).max())
+    near = minimize_scalar(value, bounds=(z - step, z + step), method="bounded", options={"xatol": 1e-12}).fun
+    least = min(value(z), float(near))
+    off = found - least
+    return [] if abs(off) <= 1e-9 * (1.0 + abs(least)) else [f"constant {loss} seed {seed}: {found} is not {least}"]
+
+
+def few_mistakes(A, y, c, nonnegative=False):
+    """The fewest mistakes of all u that are made by turning a plane through rows a little, to either side of each."""
+    scaled = A / np.maximum(np.abs(A).max(axis=0), 1e-300)
+    scaled = scaled / np.maximum(np.linalg.norm(scaled, axis=1, keepdims=True), 1e-300)
+    m, n = scaled.shape
+    rng = np.random.default_rng(0)
+    tries = [rng.normal(size=(200, n))]
+    for chosen in list(combinations(range(m), n - 1))[:300] if n > 1 else []:
+        R = scaled[list(chosen)]
+        on = np.linalg.svd(R)[2][-1]
+        turns = np.array(list(product((1.0, -1.0), repeat=n - 1))) @ np.linalg.pinv(R).T
+        tries.append(np.vstack([side * on + 1e-6 * turns for side in (1.0, -1.0)]))
+    U = np.vstack(tries) if n > 1 else np.array([[1.0], [-1.0]])
+    if nonnegative:
+        U = U[(U >= 0.0).all(axis=1)] if (U >= 0.0).all(axis=1).any() else np.ones((1, n))
+    return float((c[:, None] * (y[:, None] * (scaled @ U.T) <= 0.0)).sum(axis=0).min())
 
 
 def check_mistakes(seed, geometry):
-    """The fewest mistakes, against a random search; 0 and proofs are never wrong."""
+    """The fewest mistakes against another search; 0 and proofs are never wrong, and few rows always have one."""
     X, y, c, bias = rows(seed, "sign")
+    c = np.where(c > 0.0, 1.0, 0.0) if seed % 4 < 2 else c
     data = Data(X, y, c, bias)
-    found = fewest(data, c, geometry, ())
+    exact = 40 if path_of(seed) in ("few", "no program") else 0
+    with mock.patch.object(fewest_search, "EXACT", exact):
+        found = fewest(data, c, geometry, ())
     A, rng = data.matrix(), np.random.default_rng(seed)
 
     def wrong(u):
         return float(c[y * (A @ u) <= 0.0].sum())
 
-    tries = rng.normal(size=(500, A.shape[1])) / np.maximum(np.abs(A).max(axis=0), 1e-300)
-    if geometry.name == "simplex":
-        tries = np.abs(tries)
-    least = min(wrong(u) for u in tries)
+    tries = rng.normal(size=(100, A.shape[1])) / np.maximum(np.abs(A).max(axis=0), 1e-300)
+    simplex = geometry.name == "simplex"
+    tries = np.abs(tries) if simplex else tries
+    least = min(few_mistakes(A, y, c, simplex), *(wrong(u) for u in tries))
     faults = []
     if found.loss - found.gap > least + 1e-12:
         faults.append(f"lower bound {found.loss - found.gap} above {least}")
@@ -191,6 +307,22 @@ def check_mistakes(seed, geometry):
         faults.append(f"{wrong(found.u)} mistakes, not {found.loss}")
     if found.how not in (SEPARATES, PROVED, FOUND) or (found.how == SEPARATES and wrong(found.u) > 0.0):
         faults.append(f"{found.how}: {found.loss}, {wrong(found.u)}")
+    if (found.how == FOUND) != (found.gap > 0.0 or (found.loss == 0.0 and found.how != SEPARATES)):
+        faults.append(f"{found.how} with a gap of {found.gap}")
+    size = np.abs(found.u).sum()
+    if hasattr(geometry, "radius") and geometry.name != "euclidean" and size > geometry.radius * (1.0 + 1e-9):
+        faults.append(f"|u|_1 = {size}, beyond {geometry.radius}")
+    if simplex and (found.u.min() < 0.0 or abs(size - geometry.radius) > 1e-9 * geometry.radius):
+        faults.append(f"{found.u} is not on the simplex")
+    if fewest_of_constant(y, c) != min(float(c[y == 1.0].sum()), float(c[y == -1.0].sum())):
+        faults.append("the mistakes of a constant")
+    if bias:
+        shifted = fewest_search._shifted(data, c, tries[0])
+        z = np.sort(A[:, :-1] @ tries[0][:-1])
+        cuts = np.concatenate((0.5 * (z[1:] + z[:-1]), [z[0] - 1.0, z[-1] + 1.0]))
+        best_cut = min(float(c[y * (A[:, :-1] @ tries[0][:-1] - cut) <= 0.0].sum()) for cut in cuts)
+        if wrong(shifted) > best_cut + 1e-12:
+            faults.append(f"shifted to {wrong(shifted)} mistakes, not {best_cut}")
     return [f"mistakes {geometry} seed {seed}: {fault}" for fault in faults]
 
 
@@ -200,18 +332,28 @@ def faults_of(draws, first=0):
     for seed in range(first, first + draws):
         for loss in LOSSES:
             out += check_constant(seed, loss)
+            if loss.targets == "unit":
+                out += check_outside(seed, loss)
             for geometry in SETS if seed % 5 == 0 else SETS[:1]:
                 out += check_loss(seed, loss, geometry)
-        for geometry in (Euclidean(1.0), Balanced(2.0), Simplex(1.0)):
+        for geometry in (Euclidean(1.0), Balanced(2.0), Simplex(1.5)):
             out += check_mistakes(seed, geometry)
     return out
 
 
-if __name__ == "__main__":
-    total = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    found = []
-    for first in range(0, total, 50):
-        found += faults_of(min(50, total - first), first)
-        print(first + 50, len(found), flush=True)
+def main() -> int:
+    """Print how many draws were made and what is wrong with them; 1 if anything is."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--streams", type=int, default=1000, help="draws")
+    parser.add_argument("--seed", type=int, default=0, help="the first")
+    options = parser.parse_args()
+    found, last = [], options.seed + options.streams
+    for first in range(options.seed, last, 50):
+        found += faults_of(min(50, last - first), first)
+        print(f"{min(first + 50, last) - options.seed} draws, {len(found)} faults", flush=True)
     print("\n".join(found[:40]))
-    sys.exit(bool(found))
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

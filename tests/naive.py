@@ -788,11 +788,11 @@ def proximal(
 
 def winnow_met(
     X: Rows, y: Column, played: Played, u: Sequence[float], delta: float, *, geometry: str = "simplex",
-    radius: float = 1.0, weight: Column | None = None, bias: float = 0.0, noise: float = 0.0,
+    radius: float = 1.0, weight: Column | None = None, bias: float = 0.0, noise: float = 0.0, off: float = 0.0,
 ) -> tuple[float, float]:  # fmt: skip
     """M <= (D(u, w_1) + eta H_delta)/(eta delta - N), N the mean of ln sum p e^(eta c y x) over the mistakes.
 
-    With `noise` each logarithm is larger by so much, as it is where that is what is known of it.
+    With `noise` each logarithm is larger by so much, as it is where that is what is known of it; D with `off`.
     """
     run, eta = list(rounds(X, y, played, weight, bias)), constant(played)
     space: dict[str, Any] = {"geometry": geometry, "radius": radius}
@@ -808,7 +808,7 @@ def winnow_met(
         step = -eta * r.c * r.y
         grown.append(noise + cumulant(theta, step, seen) - step * dot(read(theta, geometry), seen))
     below = eta * delta - math.fsum(grown) / made
-    above = divergence_to(u, thetas[0], **space) + eta * hinge
+    above = divergence_to(u, thetas[0], **space) + off + eta * hinge
     return made, above / below if below > 0.0 else math.inf
 
 

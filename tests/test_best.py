@@ -41,6 +41,11 @@ def test_no_draw_finds_a_fault():
     assert best_truth.faults_of(40) == []
 
 
+@pytest.mark.parametrize("seed", [269])  # a loss taken as what a difference of larger numbers left of it
+def test_a_draw_that_found_one_finds_none(seed):
+    assert best_truth.faults_of(1, seed) == []
+
+
 # --- the best fixed predictor is literally that -----------------------------------------------------------------------
 
 

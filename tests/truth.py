@@ -161,6 +161,7 @@ class Seen:
     weights: list[list[float]]  # of the slow player, w_1 .. w_{T+1}; empty where a tie ended the comparison
     size: float  # of the sums: Sigma c y^2, and for links Sigma c |y z|
     moved: float  # by how much rounding may have moved the logarithm of a multiplicative weight, in either player
+    apart: float  # the same, with what the steps after it made of that
 
     @property
     def data(self) -> dict[str, Any]:
@@ -177,13 +178,19 @@ class Seen:
         return self.size + 2e-15 * (math.sqrt(max(0.0, divergence)) + 1e-16) / min(1.0, *self.at_scale().rates) / EQUAL
 
     def drift(self, u: np.ndarray) -> float:
-        """What a bound with distances met is off by: each step is rounded, in units of the weights or exponents."""
+        """What a bound with distances met is off by: each step is rounded, in units of the weights or exponents.
+
+        It is a sum over the rounds, in each of which 8 eps of the terms of its lemma are added so that rounding cannot
+        make it too small; a term is at most twice what is rounded in it.
+        """
         s, rates = self.stream, self.at_scale().rates
+        rounds = naive.rounds(self.X, self.y, self.played, **self.data)
+        added = 16.0 * EPS * math.fsum(size_of_round(s, r, u.tolist()) / r.eta for r in rounds)
         if s.geometry == "euclidean":
             far = max(math.sqrt(naive.square(w)) for w in self.duals) + math.sqrt(naive.square(u))
-            return 128.0 * EPS * (len(rates) + s.width) * far**2 / min(rates)
+            return added + 128.0 * EPS * (len(rates) + s.width) * far**2 / min(rates)
         each = 32.0 * EPS * (s.width + 8.0)
-        return (8.0 * self.moved + len(rates) * each) / min(rates)
+        return added + (8.0 * self.moved + len(rates) * each) / min(rates)
 
     @cached_property
     def duals(self) -> list[list[float]]:
@@ -263,13 +270,13 @@ def compare(s: Stream, run: Run, z: np.ndarray, out: Outcome) -> Seen:
     want = naive.play(X, y, weight=weight, start=s.start, bias=s.bias, **words)
     longest = math.sqrt(float((s.full**2).sum(axis=1).max()))
     reach = max(math.sqrt(naive.square(w)) for w in want.weights) * longest
-    lost = 0.0
-    unit = 0.0
+    lost = unit = 0.0
     if s.rule in LIPSCHITZ:  # what a link predicts is rounded in units of 1, and so are its steps
         c = np.tile(s.c, s.passes)[np.tile(s.c > 0.0, s.passes)]
         norms = np.tile(s.dual_squares(), s.passes)[np.tile(s.c > 0.0, s.passes)]
         unit = 4.0 * EPS / EQUAL * float((np.array(want.rates) * c * np.sqrt(norms)).sum())
         reach += unit * longest
+    apart = amplified(s, X, y, want)
     if s.geometry != "euclidean":
         reach = s.radius * float(np.abs(s.full).max())
         lost = rounding(s, want)
@@ -282,7 +289,7 @@ def compare(s: Stream, run: Run, z: np.ndarray, out: Outcome) -> Seen:
             out.say("no refresh", f"{run.state.touched[0]} of {s.width} coordinates since the mass was recomputed")
     tied = False
     for t, (a, b) in enumerate(zip(z.tolist(), want.margins, strict=True)):
-        if not abs(a - b) <= (EQUAL + 4.0 * lost) * max(reach, abs(b)):
+        if not abs(a - b) <= (EQUAL + 4.0 * apart) * max(reach, abs(b)):
             out.say("differs from naive", f"margin {t}: {a!r} is not {b!r}")
             break
         if s.rule in ("absolute", "hinge", "perceptron") and naive.slope(s.rule, a, y[t]) != naive.slope(
@@ -293,7 +300,7 @@ def compare(s: Stream, run: Run, z: np.ndarray, out: Outcome) -> Seen:
     else:
         size = max(max(map(abs, w)) for w in want.weights)
         size = size + unit if s.geometry == "euclidean" else s.radius
-        if not np.abs(run.weights - want.final).max() <= (EQUAL + 4.0 * lost) * size:
+        if not np.abs(run.weights - want.final).max() <= (EQUAL + 4.0 * apart) * size:
             out.say("differs from naive", f"final weights {run.weights} are not {want.final}")
     if not tied and run.rounds != len(want.rates):
         out.say("differs from naive", f"{run.rounds} rounds, not {len(want.rates)}")
@@ -309,11 +316,11 @@ def compare(s: Stream, run: Run, z: np.ndarray, out: Outcome) -> Seen:
     size = float((c * t**2).sum())
     if s.family == "11 matching":
         size += float((c * np.abs(t * z)).sum())
-    return Seen(s, X, y, weight, played, [] if tied else want.weights, size, lost)
+    return Seen(s, X, y, weight, played, [] if tied else want.weights, size, lost, apart)
 
 
 def rounding(s: Stream, played: naive.Played) -> float:
-    """At most how far rounding moved an exponent: each is a sum of steps, rounded once a round at its largest size.
+    """At most how far rounding moved an exponent: each is its start and a sum of steps, rounded once a round.
 
     The slope behind a link is rounded in units of 1, and wrong by as much as its margin is.
     """
@@ -321,7 +328,47 @@ def rounding(s: Stream, played: naive.Played) -> float:
     tops = np.tile(np.sqrt(s.dual_squares()), s.passes)[np.tile(s.c > 0.0, s.passes)]
     steps = np.array(played.rates) * c * tops
     behind = float((steps * (1.0 + tops)).sum()) if s.rule in LIPSCHITZ else 0.0
-    return float(EPS * (np.cumsum(steps * np.abs(played.slopes)).sum() + behind))
+    begun = np.array(naive.first(s.width, s.geometry, s.radius, s.start))
+    first = steps.size * float(np.abs(begun[np.isfinite(begun)]).max(initial=0.0))
+    return float(EPS * (first + np.cumsum(steps * np.abs(played.slopes)).sum() + behind))
+
+
+def amplified(s: Stream, X: list[list[float]], y: list[float], played: naive.Played) -> float:
+    """At most how far rounding moved an exponent, to first order, where later steps carry on what earlier ones lost.
+
+    An error e of the exponents moves the margin by dz.e and so the step by eta c slope'(z) dz.e: beyond the limit of a
+    theorem that may grow from round to round. Each round's errors, one for every coordinate, are followed by that
+    linear map, and added up as if all had the worst sign. Implicit steps and slopes that are constant carry on nothing
+    more, and the few rounds of very wide rows are left at that. In the Euclidean geometry the weights themselves take
+    the place of exponents, and the answer is relative to the largest of them.
+    """
+    flat = s.geometry == "euclidean"
+    lost = 0.0 if flat else rounding(s, played)
+    steep = {
+        "widrow-hoff": lambda z: 1.0,
+        "square": lambda z: 2.0,
+        "logistic": lambda z: naive.sigmoid(z) * naive.sigmoid(-z),
+    }
+    if s.update == "implicit" or s.rule not in steep or s.width > 64:
+        return lost
+    weight = None if s.weight is None else s.weight.tolist() * s.passes
+    thetas = naive.duals(X, y, played, weight=weight, bias=s.bias, **s.space)
+    errors, worst, size = np.zeros((s.width, 0)), lost, float(np.abs(np.array(thetas)[np.isfinite(thetas)]).max())
+    for r, theta in zip(naive.rounds(X, y, played, weight, s.bias), thetas, strict=False):
+        x, step = np.array(r.x), r.eta * r.c * np.array(r.x)
+        if flat:
+            by, off = x, 1.0 + steep[s.rule](r.z) * float(np.abs(x) @ np.abs(theta))
+        else:
+            x, step = s.radius * x, s.radius * step
+            p = np.array(naive.read(theta, s.geometry)).reshape(-1, s.width)
+            total, signed = p.sum(axis=0), p[0] - p[1:].sum(axis=0)  # of the halves of the balanced geometry; else p
+            by, off = total * x - r.z * signed, float(np.abs(x).max())
+        top = float(np.abs(step).max())
+        fresh = EPS * (size + top * abs(r.slope) + (s.width + 8.0) * top * off)
+        errors -= steep[s.rule](r.z) * np.outer(step, by @ errors)
+        errors = np.hstack([errors, fresh * np.eye(s.width)])
+        worst = max(worst, float(np.abs(errors).sum(axis=1).max()))
+    return worst / size if flat and size > 0.0 else worst
 
 
 def bounds(seen: Seen, u: np.ndarray) -> list[tuple[str, float, float]]:
@@ -349,7 +396,10 @@ def bounds(seen: Seen, u: np.ndarray) -> list[tuple[str, float, float]]:
         case "6":
             top = math.sqrt(float(s.dual_squares()[s.c > 0.0].max()))
             tries = (0.1 * top, 0.5 * top, top)
-            met = [("6 met", *naive.winnow_met(*given, delta, **s.space, **seen.data)) for delta in tries]
+            # The distance to u is a sum of terms that cancel, and is divided by as little as the rate.
+            far = max(abs(a) for a in seen.duals[0] if math.isfinite(a))
+            off = 4.0 * EPS * (s.width + 8.0) * (1.0 + math.log(2.0 * s.width) + 2.0 * far)
+            met = [("6 met", *naive.winnow_met(*given, delta, off=off, **s.space, **seen.data)) for delta in tries]
             return met + [("6", *naive.winnow(*given, delta, **s.space, **seen.data)) for delta in tries]
         case "11":
             if s.planted is not None:
@@ -613,11 +663,11 @@ def per_round(seen: Seen, c: Certificate, case: AppliedTheorem, out: Outcome) ->
         return
     factor = 1.0 if s.geometry == "simplex" or case.theorem in ONCE else 2.0
     far = [factor * naive.divergence(u, w, **s.space) for w in seen.weights]
-    last = 4.0 * EPS * math.sqrt(max(naive.square(w) for w in seen.weights))  # the last digit of the weights
+    last = 4.0 * (EPS + seen.apart) * math.sqrt(max(naive.square(w) for w in seen.weights))  # their last digit
     for t, (a, b) in enumerate(pairwise(far)):
         tiny = s.geometry == "simplex" and min(*seen.weights[t], *seen.weights[t + 1]) < sys.float_info.min
         if math.isfinite(a) and math.isfinite(b) and not tiny:  # such weights have few digits
-            noise = 1e-14 + 4.0 * seen.moved if s.geometry == "simplex" else last * (last + math.sqrt(max(a, b)))
+            noise = 1e-14 + 4.0 * seen.apart if s.geometry == "simplex" else last * (last + math.sqrt(max(a, b)))
             if s.rule in LIPSCHITZ:  # slopes are rounded in units of 1
                 r = rounds[t]
                 noise += 64.0 * EPS * r.eta * r.c * (abs(r.z) + abs(naive.dot(u, r.x)))
@@ -632,10 +682,22 @@ def loss_noise(s: Stream, r: naive.Round, u: list[float]) -> float:
         lip, error = LIPSCHITZ.get(s.rule, 1.0), abs(naive.mean(s.rule, r.z) - r.y)
         off = 1e-14 * (abs(naive.mean(s.rule, z)) + lip * math.sqrt(naive.square(u) * naive.square(r.x)))
         return 4.0 * r.eta * r.c * off * (abs(r.z - z) + (2.0 * error + off + 1e-12) / lip)
+    return 64.0 * EPS * size_of_losses(s, r, z)
+
+
+def size_of_losses(s: Stream, r: naive.Round, z: float) -> float:
+    """What the losses of a round at its margin and at z are rounded in, times rate and weight."""
     if s.rule in ("square", "widrow-hoff"):
-        return 64.0 * EPS * r.eta * r.c * (abs(r.y) + abs(r.z) + abs(z)) ** 2
+        return r.eta * r.c * (abs(r.y) + abs(r.z) + abs(z)) ** 2
     at = abs(r.y) if s.rule == "absolute" else 1.0 + abs(r.y) * (abs(r.z) + abs(z))
-    return 64.0 * EPS * r.eta * r.c * (at + abs(r.z) + abs(z))
+    return r.eta * r.c * (at + abs(r.z) + abs(z))
+
+
+def size_of_round(s: Stream, r: naive.Round, u: list[float]) -> float:
+    """What the change of potential of a round, and what its lemma allows, are sums of."""
+    z, step = naive.dot(u, r.x), abs(r.eta * r.c * r.slope)
+    moved = step**2 * naive.dual_square(r.x, s.geometry, s.radius) + 2.0 * step * (abs(r.z) + abs(z))
+    return moved + size_of_losses(s, r, z)
 
 
 def lies(seen: Seen, run: Run, u: np.ndarray, rng: np.random.Generator, out: Outcome) -> None:
@@ -927,7 +989,10 @@ def path(seen: Seen, run: Run, c: Certificate, out: Outcome) -> None:
         if c.theorem in ONCE:
             distance *= 0.5
     else:
+        # The changes add up to the difference of two logarithms of masses, each tracked through as many roundings as
+        # there are coordinates before it is summed anew, of exponentials with an error of four.
         distance, size = entropy_to(c.comparator.u, run, s), 1e-6 * moves.size * (1.0 + float(moves.sum()))
+        size += 2.0 * EPS * (s.width + 4.0) / EQUAL
     if math.isfinite(distance) or math.isfinite(last.potential):
         size = max(size, *(abs(p.potential) for p in c.path))
         out.near("potential", f"potential at the end ({c.verdict.value})", last.potential, distance, size)

@@ -131,7 +131,8 @@ class SingleIndexProblem:
         cut = m // 2 if m >= LARGE else m
         c = np.ones(m) if weight is None else weight
         spans = [(0, cut), (cut, m)] if cut < m else [(0, m)]
-        self.halves = [Data(X[a:b], y[a:b], c[a:b], bias) for a, b in spans]
+        self.data = Data(X, y, c, bias)
+        self.halves = [Data(X[a:b], y[a:b], c[a:b], bias) for a, b in spans] if len(spans) > 1 else [self.data]
         self.link, self.y, self.c, self.weight = link, y, c, weight
         total = total_weight(c)
         check_size(total, float(kernels.largest(y)))

@@ -79,6 +79,17 @@ def size_of_terms(step: np.ndarray, q: np.ndarray, z: np.ndarray, rival: np.ndar
     return size
 
 
+def size_of_losses(loss: Any, t: Rounds, *margins: np.ndarray) -> np.ndarray:
+    """The size of the terms that losses of bounded slope at these margins are differences of, times rate and weight.
+
+    Those are margins and targets, and behind a link the margins times the targets.
+    """
+    behind, beside = (np.abs(t.y), 0.0) if loss.link != "identity" else (0.0, np.abs(t.y))
+    size = sum((np.abs(z) for z in margins), np.zeros(t.z.size))
+    found: np.ndarray = (loss.lipschitz or 0.0) * t.eta * t.c * ((1.0 + behind) * size + beside)
+    return found
+
+
 def divergence_change(t: Rounds, z: np.ndarray) -> np.ndarray:
     """How much the step taken in each round changed D(u, w), with z the margins of u."""
     return t.change - t.step * z

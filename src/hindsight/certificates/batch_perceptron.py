@@ -11,8 +11,9 @@ from ..batch.separability import Separation, rounding, separate
 from ..kernels.floats import Floats
 from ..rows.data import Data
 from . import batch_theorems, theorems
+from .batch_outcome import of_pocket
 from .batch_theorems import BATCH_PERCEPTRON
-from .certificate import Assumption, Certificate, Comparator
+from .certificate import UPDATES, Assumption, Certificate, Comparator
 from .rivals import hard_margin
 from .theorems import Verdict
 
@@ -60,8 +61,8 @@ def certify_batch_perceptron(model: BatchPerceptron, data: Data, label: str | No
         if not model.converged:
             ended = "a cap stopped it; the bound holds at any time"
     return Certificate(
-        verdict, BATCH_PERCEPTRON, "updates", float(model.updates), bound, rival, (need, steps), model.visits,
-        equality=equality, notes=(ended, pocket), label=label,
+        verdict, BATCH_PERCEPTRON, UPDATES, float(model.updates), bound, rival, (need, steps), model.visits,
+        equality=equality, notes=(ended, pocket), label=label, **of_pocket(model, data, u)._asdict(),
     )  # fmt: skip
 
 

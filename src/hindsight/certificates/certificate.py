@@ -132,10 +132,11 @@ class Certificate:
     quantity : what was measured, in words.
     measured, bound, slack : slack is bound - measured; bound and slack are NaN where nothing is promised.
     comparator : the u that makes the bound smallest, or the one that was given.
-    best : the best fixed predictor in hindsight; None where it was not sought.
+    best : the best fixed predictor in hindsight; None where it was not sought, or is not known.
     constant : what the best constant prediction in hindsight loses.
-    lost : what the run lost, in units of `best` and `constant`: `measured`, unless that is weighted by rates.
-    weight : the sum of the weights of the rounds, by which means are taken.
+    lost : what the run lost, in units of `best` and `constant`: `measured`, unless that is weighted by rates or counts
+        updates, beside which the training errors are what is lost.
+    weight : the sum of the weights of the rounds, by which means are taken; 1 where what was measured is a mean.
     regret : lost minus what the best fixed predictor loses.
     worth : of a promise that holds: "tight", "loose" or "vacuous"; None otherwise.
     advice : what to do about a run that lost more than the best constant; empty otherwise.
@@ -177,13 +178,23 @@ class Certificate:
 
     @property
     def regret(self) -> float:
-        """What the run lost minus what the best fixed predictor loses, or the comparator where that was not sought."""
-        return self.measured - self.comparator.loss if self.best is None else self.lost - self.best.loss
+        """What the run lost minus what the best fixed predictor loses, or the comparator where that was not sought.
+
+        NaN where no fixed predictor is known that it could be held against.
+        """
+        if self.best is not None:
+            return self.lost - self.best.loss
+        return self.measured - self.comparator.loss if math.isnan(self.lost) else math.nan
+
+    @property
+    def lost_is_measured(self) -> bool:
+        """Whether the promise is of what was lost."""
+        return self.lost == self.measured and self.quantity != UPDATES
 
     @property
     def guaranteed(self) -> float:
         """What the run was promised to lose at most, in units of `lost`; NaN where nothing is."""
-        applies = self.verdict in (Verdict.HOLDS, Verdict.BROKEN) and self.lost == self.measured
+        applies = self.verdict in (Verdict.HOLDS, Verdict.BROKEN) and self.lost_is_measured
         return self.bound if applies and not self.says_nothing else math.nan
 
     @property
@@ -191,7 +202,7 @@ class Certificate:
         """What the promise is worth: "tight", "loose" or "vacuous"; None where there is none."""
         if self.says_nothing and self.verdict is Verdict.HOLDS:
             return VACUOUS
-        trivial = self.constant if self.lost == self.measured else math.nan
+        trivial = self.constant if self.lost_is_measured else math.nan
         return worth_of(self.verdict, self.measured, self.bound, trivial)
 
     def near_zero(self, loss: float) -> float:
@@ -229,7 +240,8 @@ class Certificate:
         """The figures that people ask for first, per row; empty where they are not known."""
         if math.isnan(self.lost):
             return ""
-        unit = "mistakes per row" if self.quantity in (MISTAKES, WEIGHTED) else "mean loss"
+        units = {MISTAKES: "mistakes per row", WEIGHTED: "mistakes per row", UPDATES: "training errors per row"}
+        unit = units.get(self.quantity, "f" if "with l2" in self.quantity else "mean loss")
         names = {"loss": unit, "constant": "best constant", "best": self._named_best}
         names["guaranteed"] = "guaranteed at most"
         means = self.means
@@ -266,7 +278,10 @@ class Certificate:
         lines = [*opening, f"{label}{self.verdict.value}{worth}: {self.theorem.name}{source}"]
         lines.append(f"  this run: {self.quantity} {_n(self.measured)} over {self.rounds:,} rounds")
         if self.best is not None:
-            if self.lost != self.measured:
+            if self.quantity == UPDATES:
+                told = "updates are no loss, and no fixed predictor makes any"
+                lines.append(f"  its pocket errs on {_n(self.lost)} rows: {told}")
+            elif self.lost != self.measured:
                 lines.append(f"  without the rates: {_n(self.lost)}")
             found = f"{_n(self.near_zero(self.best.loss))} (|u| = {_n(self.best.norm)}; {self.best.found})"
             lines.append(f"  the {self._named_best}: {found}")
@@ -276,7 +291,7 @@ class Certificate:
         told = "the promise is smallest for" if smallest else "the comparator has"
         if near != "not sought":
             lines.append(f"  {told} |u| = {_n(self.comparator.norm)}, which loses {_n(own)} ({near})")
-        if self.best is None:
+        if self.best is None and not math.isnan(self.regret):
             lines.append(f"  regret against it: {_n(self.regret)}")
         if self.says_nothing:
             lines.append("  at u = 0 the theorem reads M ≤ M: it promises nothing here")
@@ -351,6 +366,7 @@ COLOURS = {
     Verdict.BROKEN: "#cf222e",
 }
 MISTAKES, WEIGHTED = "mistakes", "weighted mistakes"  # what is counted; a weighted mistake counts its row's weight
+UPDATES = "updates"  # of the batch perceptron
 WORST_FIRST = (Verdict.BROKEN, Verdict.VOID, Verdict.UNCHECKABLE, Verdict.HOLDS)
 
 

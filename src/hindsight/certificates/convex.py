@@ -13,7 +13,7 @@ from ..kernels.floats import EPS
 from ..online.margins import each_loss, each_mean, each_slope
 from ..online.parts import LINKS
 from . import theorems
-from .applied import AppliedTheorem, divergence_change, seek, size_of_terms, slack
+from .applied import AppliedTheorem, divergence_change, seek, size_of_losses, size_of_terms, slack
 from .certificate import Assumption, Comparator
 
 if TYPE_CHECKING:
@@ -39,9 +39,6 @@ def convex(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
     norm = geometry.dual_norm(t.q, t.top)
     gradient = (t.c * slope) ** 2 * norm
     rival, step = weight * other, t.eta * t.c * slope
-    # A loss of bounded slope is a difference of terms of the size of its margin, times its target behind a link.
-    steep = (loss.lipschitz or 0.0) * t.eta * t.c
-    behind, beside = (np.abs(t.y), 0.0) if loss.link != "identity" else (0.0, t.y)
     if fixed:
         bound = theorems.convex(rate, np.cumsum(rival), divergence, np.cumsum(gradient))
     else:
@@ -66,8 +63,7 @@ def convex(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
             z,
             t.eta * t.c * paid,
             t.eta * t.c * other,
-            steep * (1.0 + behind) * (np.abs(t.z) + np.abs(z)),
-            steep * beside,
+            size_of_losses(loss, t, t.z, z),
         ),
         math.sqrt(2.0 * divergence / total) if fixed and total > 0.0 else math.nan,
         notes=notes,

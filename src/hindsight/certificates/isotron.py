@@ -20,10 +20,12 @@ from ..kernels.floats import Floats
 from ..rows.checksum import check_played
 from . import batch_theorems, theorems
 from .applied import closeness
+from .batch_outcome import NOT_CONVEX, of_matching_loss, of_squares
 from .batch_theorems import GLM_TRON_MEAN, ISOTRON, MATCHING_LOSS
 from .certificate import Assumption, Certificate, Comparator
 from .convex import PLANTED, shape_of_link
 from .milestones import milestones
+from .outcome import Outcome
 from .theorems import Theorem, Verdict
 
 KEPT = 1 << 23  # margins of a run up to which a link of the user's own is looked at
@@ -116,12 +118,24 @@ def certify_rounds(
         over = case.change > case.allowed + 1e-12 * case.size
         if over.any():
             found, equality, bound, broken = Verdict.UNCHECKABLE, False, math.nan, int(over.argmax()) + 1
+    known = _outcome(problem, case, total, planted is not None)
     notes = _notes(problem, case, found, broken)
+    if known is not None and known.best is None:
+        notes = (*notes, NOT_CONVEX)
     return Certificate(
         found, case.theorem, case.quantity, total, bound, case.opponent, case.assumptions, len(case.measured),
         case.best_eta, equality,
         milestones(case.measured, case.rival, case.bound, case.potential, case.change, found), notes, label,
+        **({} if known is None else known._asdict()),
     )  # fmt: skip
+
+
+def _outcome(problem: SingleIndexProblem, case: AppliedToRounds, total: float, planted: bool) -> Outcome | None:
+    """What is known in hindsight beside the theorem."""
+    rounds = len(case.measured)
+    if case.theorem is MATCHING_LOSS:
+        return of_matching_loss(problem, rounds, total)
+    return of_squares(problem, rounds, total, case.opponent if planted else None)
 
 
 @dataclass(frozen=True)

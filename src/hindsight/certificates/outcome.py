@@ -29,7 +29,7 @@ SAME = 1e-9  # relative difference up to which what a theorem measures is the lo
 class Outcome(NamedTuple):
     """What is known of a run in hindsight, whatever its theorem says."""
 
-    best: Best
+    best: Best | None
     constant: float
     lost: float
     weight: float

@@ -89,7 +89,7 @@ def certify_panel(
         most, words = tracking(run, every[on > 0.0])
         found = Verdict.BROKEN if theorems.verdict(measured, most, scale)[0] is Verdict.BROKEN else found
         followed = (words,)
-    least = outcome.best.lower if outcome.best.reach == math.inf else -math.inf
+    least = outcome.best.lower if outcome.best is not None and outcome.best.reach == math.inf else -math.inf
     met = float(case.bound[-1]) - float(case.rival.sum()) - case.share  # of the signer's bound, the price met
     paid = (met - float(case.measured.sum() - lost[signer]) + price) / bound if bound > 0 else math.nan
     used = t.c * on * each_loss(loss, used_margins(run, rounds[signer], on), t.y)

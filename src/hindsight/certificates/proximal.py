@@ -11,7 +11,7 @@ from ..kernels.floats import EPS
 from ..online.margins import each_loss
 from . import adaptive_theorems, theorems
 from .adaptive import slope_error
-from .applied import AppliedTheorem, divergence_change, rounding, seek, size_of_terms, slack
+from .applied import AppliedTheorem, divergence_change, rounding, seek, size_of_losses, size_of_terms, slack
 from .certificate import Assumption, Comparator
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> App
     stray = off * np.abs(z - after) + near
     price = adaptive_theorems.proximal_price(paid, reached, moved, eta) + stray
     price = np.where((t.step == 0.0) & (off > 0.0), np.minimum(price, paid), price)  # no step: the round is paid for
+    differences = size_of_losses(loss, t, z, after)
     right, first = unit * (own + price), unit * divergence / float(eta[0])
     case = AppliedTheorem(
         adaptive_theorems.PROXIMAL,
@@ -45,9 +46,9 @@ def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> App
         Comparator(u, unit * float(own.sum()), float(np.linalg.norm(u)), unit * gap, how),
         (Assumption("the loss is convex and steps are implicit; nothing is asked of the data", True),),
         divergence_change(t, z),
-        lemma(run, t, z, eta * (own - reached + stray), eta * (np.abs(own) + np.abs(reached))),
+        lemma(run, t, z, eta * (own - reached + stray), eta * (np.abs(own) + np.abs(reached)) + differences),
         divergence,
-        lambda: size_of_terms(t.step, t.q, t.z, z, eta * own, eta * reached, moved, eta * stray),
+        lambda: size_of_terms(t.step, t.q, t.z, z, eta * own, eta * reached, moved, eta * stray, differences),
         notes=(*notes, f"the price met: {unit * price.sum():.6g}"),
         share=first,
     )

@@ -5,8 +5,30 @@ from .floats import EPS
 
 
 @kernel
+def nearest_slope(loss, y, g, left, right):
+    """A point between two, g between whose slopes lies, next to where that is the slope; and how much phi - g z varies.
+
+    It is off by a rounding of margins that were much larger, so a few halvings lead to the last digit.
+    """
+    for _ in range(60):
+        middle = 0.5 * (left + right)
+        if middle == left or middle == right:
+            break
+        if loss.slope(middle, y) < g:
+            left = middle
+        else:
+            right = middle
+    return right, (right - left) * (loss.slope(right, y) - loss.slope(left, y))
+
+
+@kernel
 def ascend(rows, order, y, a, b, loss, geometry, kappa, state, alpha, conjugate):
-    """Visit the rows in order and update alpha, conjugate = -a phi*(alpha/a), and the geometry's state."""
+    """Visit the rows in order and update alpha, conjugate = -a phi*(alpha/a), and the geometry's state.
+
+    By the Fenchel equality -phi*(g) = phi(z) - g z, where g is a slope at z. If it is one between two points only, that
+    is too much by their distance times the difference of their slopes, at most. It is taken off, and so is what
+    rounding may add.
+    """
     for i in range(order.size):
         t = order[i]
         if a[t] == 0.0:
@@ -15,12 +37,12 @@ def ascend(rows, order, y, a, b, loss, geometry, kappa, state, alpha, conjugate)
         before = margin + b[t] * alpha[t]
         g = loss.implicit(before, y[t], a[t] * b[t])
         z = before - b[t] * a[t] * g
-        slope = loss.slope(z, y[t])
-        if slope != g:
-            # The equality needs g to be a slope at z, or between the slopes on both sides of a kink there;
-            # an inexact implicit slope is replaced by bisection between 0 and the explicit one.
+        over = 0.0
+        if loss.slope(z, y[t]) != g:
             h = 16.0 * EPS * (abs(before) + abs(before - z))
-            if not loss.slope(z - h, y[t]) <= g <= loss.slope(z + h, y[t]):
+            if loss.slope(z - h, y[t]) <= g <= loss.slope(z + h, y[t]):
+                z, over = nearest_slope(loss, y[t], g, z - h, z + h)
+            else:  # an inexact implicit slope: bisection between 0 and the explicit one
                 near, far = 0.0, loss.slope(before, y[t])
                 for _ in range(60):
                     g = 0.5 * (near + far)
@@ -31,7 +53,8 @@ def ascend(rows, order, y, a, b, loss, geometry, kappa, state, alpha, conjugate)
                         far = g
                 g = loss.slope(z, y[t])
         new = a[t] * g
-        conjugate[t] = a[t] * loss.value(z, y[t]) - new * z
+        value = a[t] * loss.value(z, y[t])
+        conjugate[t] = value - new * z - a[t] * over - 4.0 * EPS * (abs(value) + abs(new * z))
         d = new - alpha[t]
         if d != 0.0:
             geometry.step(loss, state, rows, t, margin, y[t], 1.0, -d / kappa)

@@ -23,6 +23,8 @@ from .state import scalar, vector
 LN2_HI = 0.693147180369123816490  # 33 significant bits, so that k * LN2_HI is exact
 LN2_LO = 1.90821492927058770002e-10
 LOG2_E = 1.4426950408889634
+CANCELLED = 2.0**-10  # share of the mass below which it is not taken as a difference
+HALVINGS = 2300  # twice as many as lead from 1 to the smallest number and through its digits
 FAR = 1024.0  # a common shift of the exponents that is taken out, in units of ln 2
 
 
@@ -112,8 +114,9 @@ def refresh(geometry, state):
 
 @inlined
 def shifted(theta, shift):
-    """theta - shift ln 2."""
-    return fuse(shift, -LN2_LO, fuse(shift, -LN2_HI, theta))
+    """theta - shift ln 2: the products with LN2_HI, of the parts of a shift up to 2^40, are exact."""
+    coarse = math.floor(shift * 2.0**-20) * 2.0**20
+    return ((theta - coarse * LN2_HI) - (shift - coarse) * LN2_HI) - shift * LN2_LO
 
 
 @kernel
@@ -125,26 +128,56 @@ def centre(state):
 
 
 @kernel
-def margin_after(geometry, state, rows, t, d):
-    """The margin of row t after a step d on it, without taking the step."""
+def mass_beside(geometry, state, rows, t):
+    """The mass of the coordinates that row t does not touch, over 2^shift, and that shift.
+
+    It is what the row leaves of the whole mass. Where that is so little that the difference has few digits, a step may
+    make it all there is: then it is summed over the gaps between the row's coordinates, which ascend.
+    """
+    theta, shift = state.theta, state.shift[0]
+    a, b = rows.span(t)
+    end = theta.size - 1 if rows.bias != 0.0 else theta.size
+    if b - a == end:
+        return 0.0, shift
+    held = geometry.numerator_and_mass(theta[end], shift)[1] if rows.bias != 0.0 else 0.0
+    for k in range(a, b):
+        held += geometry.numerator_and_mass(theta[rows.index(k)], shift)[1]
+    rest = state.mass[0] - held
+    if rest > CANCELLED * state.mass[0]:
+        return rest, shift
+    top, first = -np.inf, 0
+    for k in range(a, b + 1):
+        stop = rows.index(k) if k < b else end
+        for j in range(first, stop):
+            top = max(top, geometry.height(theta[j]))
+        first = stop + 1
+    if top == -np.inf:  # weights of 0 stay 0
+        return 0.0, shift
+    rest, shift, first = 0.0, float(math.ceil(top * LOG2_E)), 0
+    for k in range(a, b + 1):
+        stop = rows.index(k) if k < b else end
+        for j in range(first, stop):
+            rest += geometry.numerator_and_mass(theta[j], shift)[1]
+        first = stop + 1
+    return rest, shift
+
+
+@kernel
+def margin_after(geometry, state, rows, t, d, rest, least):
+    """The margin of row t after a step d on it, without taking the step; rest over 2^least is the mass beside it."""
     d *= geometry.radius
     theta = state.theta
     a, b = rows.span(t)
     last = theta.size - 1
-    top, old = -np.inf, 0.0
+    top = -np.inf
     for k in range(a, b):
-        here = theta[rows.index(k)]
-        old += geometry.numerator_and_mass(here, state.shift[0])[1]
-        top = max(top, geometry.height(here + d * rows.entry(t, k)))
+        top = max(top, geometry.height(theta[rows.index(k)] + d * rows.entry(t, k)))
     if rows.bias != 0.0:
-        old += geometry.numerator_and_mass(theta[last], state.shift[0])[1]
         top = max(top, geometry.height(theta[last] + d * rows.bias))
-    full = b - a == (last if rows.bias != 0.0 else last + 1)
-    rest = 0.0 if full else max(0.0, state.mass[0] - old)
     shift = math.ceil(top * LOG2_E)
-    if rest > 0.0:  # otherwise all exponents may have fallen far below the shift
-        shift = max(state.shift[0], shift)
-        rest *= 2.0 ** (state.shift[0] - shift)
+    if rest > 0.0:  # otherwise all exponents may have fallen far below it
+        shift = max(least, shift)
+        rest *= 2.0 ** (least - shift)
     new, dot = 0.0, 0.0
     for k in range(a, b):
         x = rows.entry(t, k)
@@ -216,18 +249,22 @@ def entropic_step(self, loss, state, rows, t, z, y, c, d):
 def entropic_solve(self, loss, state, rows, t, z, q, y, a):
     """The slope g = slope(margin after the step -a g): margins fall as g grows, so g lies between 0 and slope(z).
 
-    False position and bisection take turns; a jump of the slope (hinge, absolute) is met by bisection.
+    False position and bisection take turns; a jump of the slope (hinge, absolute) is met by bisection. They end where
+    no number lies between the two sides: after 2 log2(slope(z)/g) rounds and 106 for the digits of g, at most.
     """
     if self.is_far(state):
         centre(state)
     g = loss.slope(z, y)
+    rest, least = mass_beside(self, state, rows, t)
     near, far = 0.0, g
-    f_near, f_far = -g, g - loss.slope(margin_after(self, state, rows, t, -a * g), y)
-    for i in range(120):
+    f_near, f_far = -g, g - loss.slope(margin_after(self, state, rows, t, -a * g, rest, least), y)
+    for i in range(HALVINGS):
         if f_far == 0.0 or abs(far - near) <= 2e-16 * abs(far):
             break
         g = near - f_near * (far - near) / (f_far - f_near) if i % 2 == 0 else 0.5 * (near + far)
-        f = g - loss.slope(margin_after(self, state, rows, t, -a * g), y)
+        if i % 2 == 1 and (g == near or g == far):
+            break
+        f = g - loss.slope(margin_after(self, state, rows, t, -a * g, rest, least), y)
         if f * f_near > 0.0:
             near, f_near = g, f
         else:

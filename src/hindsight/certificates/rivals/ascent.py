@@ -94,7 +94,8 @@ class Ascent:
         objective = float(weighted.sum()) + self.kappa * divergence
         lower = float(self.conjugates.sum()) + self.space.conjugate(self.v, self.kappa)
         size = np.abs(weighted).sum() + np.abs(self.conjugates).sum() + np.abs(self.alpha * z).sum()
-        rounding = 4.0 * EPS * float(size + self.kappa * divergence)
+        size += self.kappa * divergence + self.space.size(self.v, self.kappa)
+        rounding = 4.0 * EPS * float(size)
         return DualSolution(u, z, divergence, objective, lower, rounding, self.alpha, False)
 
 

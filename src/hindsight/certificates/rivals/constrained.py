@@ -43,6 +43,13 @@ class Corners:
         """The least of g . w over the set."""
         return -self.radius * float(np.abs(g).max()) if self.signed else self.radius * float(g.min())
 
+    def lowest(self, g: Floats) -> Floats:
+        """The corner where g . w is least."""
+        k = int(np.abs(g).argmax() if self.signed else g.argmin())
+        corner = np.zeros(self.width)
+        corner[k] = -math.copysign(self.radius, g[k]) if self.signed else self.radius
+        return corner
+
     def columns(self, R: Floats) -> Floats:
         """R times each corner."""
         return self.radius * (np.hstack((R, -R)) if self.signed else R)
@@ -60,15 +67,15 @@ class Corners:
 def minimiser(corners: Corners, H: Floats, g: Floats, u: Floats) -> Floats | None:
     """The w in the set that minimises g . w + 1/2 (w - u) . H (w - u), or None if the solver gives up.
 
-    With R^T R = H it is the point of the hull of R corners that is nearest to b = R u - R^-T g. As for the hard margin,
-    the nearest point to 0 of the hull of C's columns is p/Sigma p for the p >= 0 nearest to solving C p = 0, s Sigma p
-    = s.
+    Where H is too small to be divided by, that of g . w alone. With R^T R = H it is the point of the hull of R corners
+    that is nearest to b = R u - R^-T g. As for the hard margin, the nearest point to 0 of the hull of C's columns is
+    p/Sigma p for the p >= 0 nearest to solving C p = 0, s Sigma p = s.
     """
     from scipy.optimize import nnls
 
     size = np.sqrt(np.maximum(np.diagonal(H), 0.0)).max(initial=0.0)
-    if not size > 0.0:
-        return None
+    if not size**2 > np.abs(g).max(initial=0.0) / 1e100:
+        return corners.lowest(g)
     values, V = np.linalg.eigh(H / size**2)
     values = np.maximum(values, 1e-13)
     root = np.sqrt(values)

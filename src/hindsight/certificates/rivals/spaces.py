@@ -25,7 +25,7 @@ from ...kernels.floats import Floats
 from ...rows.data import Data
 
 Geometry = Any  # one of the geometries of `kernels`
-LEAST = -700.0  # a logarithm whose exponential is still a number with all its digits
+LEAST = 1e-290  # a probability that still has all its digits
 SUM = 1e-9  # how far a given u's sum may be from the radius, relative to it: rounding in a user's own sums
 
 
@@ -44,6 +44,9 @@ class Space(Protocol):
 
     def conjugate(self, v: Floats, kappa: float) -> float:
         """Return the minimum of v . u + kappa D(u, w_1) over the set."""
+
+    def size(self, v: Floats, kappa: float) -> float:
+        """Return the size of the terms that the minimum is a sum of, in whose units it is rounded."""
 
     def point(self, v: Floats, kappa: float) -> tuple[Floats, float]:
         """Return the u that attains it, and D(u, w_1)."""
@@ -76,6 +79,9 @@ class Flat:
 
     def conjugate(self, v: Floats, kappa: float) -> float:
         return float(v @ self.start) - float(v @ v) / (2.0 * kappa)
+
+    def size(self, v: Floats, kappa: float) -> float:
+        return float(np.abs(v) @ np.abs(self.start)) + float(v @ v) / kappa
 
     def point(self, v: Floats, kappa: float) -> tuple[Floats, float]:
         u = self.theta(v, kappa)
@@ -111,16 +117,19 @@ class Mixtures:
         return u
 
     def divergence(self, u: Floats) -> float:
-        return relative_entropy(u / self.radius, self.p)
+        return relative_entropy(u / self.radius, self.p, self.log_p)
 
     def conjugate(self, v: Floats, kappa: float) -> float:
         return -kappa * log_sum_exp(self.theta(v, kappa))
+
+    def size(self, v: Floats, kappa: float) -> float:
+        return kappa * mean_size(self.log_p, self.theta(v, kappa))
 
     def point(self, v: Floats, kappa: float) -> tuple[Floats, float]:
         theta = self.theta(v, kappa)
         q = np.exp(theta - theta.max())
         q /= q.sum()
-        return self.radius * q, relative_entropy(q, self.p)
+        return self.radius * q, relative_entropy(q, self.p, self.log_p)
 
     def theta(self, v: Floats, kappa: float) -> Floats:
         return self.log_p - (self.radius / kappa) * v
@@ -154,16 +163,19 @@ class SignedMixtures:
         return u
 
     def divergence(self, u: Floats) -> float:
-        return relative_entropy(doubled(u, self.radius).ravel(), self.p.ravel())
+        return relative_entropy(doubled(u, self.radius).ravel(), self.p.ravel(), self.log_p.ravel())
 
     def conjugate(self, v: Floats, kappa: float) -> float:
         return -kappa * log_sum_exp(self._logs(v, kappa).ravel())
+
+    def size(self, v: Floats, kappa: float) -> float:
+        return kappa * mean_size(self.log_p.ravel(), self._logs(v, kappa).ravel())
 
     def point(self, v: Floats, kappa: float) -> tuple[Floats, float]:
         logs = self._logs(v, kappa)
         q = np.exp(logs - logs.max())
         q /= q.sum()
-        return self.radius * (q[0] - q[1]), relative_entropy(q.ravel(), self.p.ravel())
+        return self.radius * (q[0] - q[1]), relative_entropy(q.ravel(), self.p.ravel(), self.log_p.ravel())
 
     def theta(self, v: Floats, kappa: float) -> Floats:
         logs = self._logs(v, kappa)
@@ -207,15 +219,20 @@ def space(geometry: Geometry, width: int, start: Floats | None = None) -> Space:
     return SPACES.get(geometry.name, Flat)(geometry, width, start)
 
 
-def relative_entropy(q: Floats, p: Floats) -> float:
-    """Return Sigma q ln(q/p), with 0 ln 0 = 0; infinite where q > 0 = p. At least 0: q and p have the same mass."""
+def relative_entropy(q: Floats, p: Floats, log_p: Floats | None = None) -> float:
+    """Return Sigma q ln(q/p), with 0 ln 0 = 0; infinite where q > 0 = p. At least 0: q and p have the same mass.
+
+    Where p is too small for its digits its logarithm is taken, if that is given.
+    """
     on = q > 0.0
     rest = float(p[~on].sum())
-    q, p = q[on], p[on]
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # in what is not taken
+        log_p = (np.log(p) if log_p is None else log_p)[on]
+        q, p = q[on], p[on]
         # q ln(q/p) - q + p is at least 0 for each coordinate, so nothing cancels when q is close to p.
         ratio = q / p
-        terms = np.where(np.abs(ratio - 1.0) < 1e-4, _near(ratio - 1.0) * p, q * np.log(ratio) - (q - p))
+        log = np.where(p > LEAST, np.log(ratio), np.log(q) - log_p)
+        terms = np.where(np.abs(ratio - 1.0) < 1e-4, _near(ratio - 1.0) * p, q * log - (q - p))
     return max(0.0, float(terms.sum()) + rest)
 
 
@@ -225,15 +242,26 @@ def _near(x: Floats) -> Floats:
 
 
 def normalised(logs: Floats) -> Floats:
-    """Return the logarithms less that of their sum, none below the smallest number unless it was -infinity."""
-    logs = logs - log_sum_exp(logs.ravel())
-    return np.where(np.isneginf(logs), logs, np.maximum(logs, LEAST))
+    """Return the logarithms less that of their sum."""
+    out: Floats = logs - log_sum_exp(logs.ravel())
+    return out
 
 
 def log_sum_exp(x: Floats) -> float:
     """Return ln Sigma e^x_i."""
     top = float(x.max())
     return top + float(np.log(np.exp(x - top).sum()))
+
+
+def mean_size(before: Floats, after: Floats) -> float:
+    """Return the mean, under e^after, of |before| + |after - before| + |after|: what ln Sigma e^after is rounded in.
+
+    Its derivative by a logarithm is the probability of that one, so the rounding of each counts with that.
+    """
+    q = np.exp(after - after.max())
+    on = q > 0.0
+    q, before, after = q[on], before[on], after[on]
+    return float(q @ (np.abs(before) + np.abs(after - before) + np.abs(after)) / q.sum())
 
 
 def doubled(u: Floats, radius: float) -> Floats:

@@ -100,7 +100,7 @@ def by_ascent(data: Data, loss: Any, a: Floats, geometry: Any, tol: float) -> Fi
         if not np.isfinite(where.point(ascent.v, ascent.kappa)[0]).all():
             break  # kappa is too small for floating point
         seen = ascent.evaluate()
-        loss_there = seen.objective - ascent.kappa * seen.divergence
+        loss_there = float(a @ each_loss(loss, seen.z, data.y))
         if loss_there < least:
             best_u, least = seen.u, loss_there
         size = float(np.abs(ascent.conjugates).sum() + np.abs(ascent.alpha * seen.z).sum())
