@@ -52,10 +52,10 @@ def tensor_of(value, tensors, make):
 
 
 def test_forged_files_are_refused_or_harmless():
-    found = forging.forge(range(400))
+    found = forging.forge(range(200))
     assert not found.crashes
     assert not found.odd  # nothing but results and errors of ours
-    assert found.refused + found.used == 400 and found.used > 30
+    assert found.refused + found.used == 200 and found.used > 15
 
 
 def test_the_tool_sees_crashes_hangs_and_odd_exceptions(monkeypatch):
@@ -309,7 +309,7 @@ def test_what_is_packed_in_a_model_does_not_fill_the_memory(tmp_path):
 
 def packed_zeros(size: int) -> str:
     """So many zeros, packed, without making them all."""
-    packer, out, block = zlib.compressobj(9), [], bytes(1 << 24)
+    packer, out, block = zlib.compressobj(1), [], bytes(1 << 24)
     for _ in range(size >> 24):
         out.append(packer.compress(block))
     return base64.b64encode(b"".join([*out, packer.flush()])).decode()

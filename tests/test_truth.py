@@ -1,4 +1,4 @@
-"""A few hundred streams of the truth suite a theorem, and the streams that meet a bound; `make truth` runs the rest."""
+"""A hundred streams of the truth suite a theorem, and the streams that meet a bound; `make truth` runs the rest."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ import truth
 from hindsight.certificates.theorems import Verdict
 from hindsight.online import learners as L
 
-STREAMS = 200
+STREAMS = 100
 HAND_MADE = truth.tight()
 
 
