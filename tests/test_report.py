@@ -1,14 +1,9 @@
 """Reports: what is collected while learning, what the page says, and what a browser makes of it."""
 
-import fcntl
 import html
 import json
-import os
 import re
-import shutil
-import subprocess
 import time
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -17,8 +12,10 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import hindsight
+from browser import faults, needs_browser, started
 from hindsight.cli import app
 from hindsight.errors import MismatchError
+from hindsight.report.charts import PROMISE
 from hindsight.training.curves import PIECES, Course, Sample, early_rounds
 from hindsight.training.learning import NoProgress
 from hindsight.training.outputs import Destinations
@@ -175,6 +172,9 @@ def test_a_report_opens_with_the_certificate_and_holds_its_numbers(tmp_path):
     assert so_far[-1]["value"] == pytest.approx(learner["means"]["loss"], rel=1e-6)
     bound = [row for row in found["datasets"]["loss0"] if row["line"] == "guaranteed at most"]
     assert bound[-1]["value"] == pytest.approx(learner["means"]["guaranteed"], rel=1e-6)
+    regret = [row for row in found["datasets"]["regret0"] if row["line"] == "regret"]
+    assert len(regret) > 250  # not at the milestones alone
+    assert regret[-1]["value"] == pytest.approx(learner["means"]["regret"], rel=1e-6)
     assert [row["feature"] for row in found["datasets"]["weights0"]] == ["b", "a"]
     assert all("best" in row for row in found["datasets"]["weights0"])
     assert len(found["datasets"]["predicted0"]) == 300
@@ -328,6 +328,9 @@ def test_a_report_of_several_labels_says_what_is_promised_in_all(tmp_path):
     assert means["loss"] == pytest.approx(sum(c["lost"] for c in learner["certificates"]) / 1797, rel=1e-12)
     assert means["loss"] < means["guaranteed"] < means["constant"] and learner["worth"] == "tight"
     assert np.array(learner["confusion"]["counts"]).shape == (10, 10)
+    ends = {row["line"]: row for row in found["datasets"]["regret0"]}
+    assert ends["regret"]["value"] == pytest.approx(means["regret"], rel=1e-6) and ends["regret"]["rounds"] == 1797
+    assert ends[PROMISE]["value"] == pytest.approx(means["guaranteed"] - means["best"], rel=1e-6)
 
 
 def test_a_model_writes_its_report_from_its_rows(tmp_path):
@@ -376,103 +379,19 @@ def test_estimators_and_certificates_show_themselves():
 
 # ---------------------------------------------------------------- in a browser
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+DRAWN = "document.body.dataset.drawn === 'yes'"
 HOSTILE = ["<script>document.title='RUN'</script>", "=cmd|' /C calc'!A0", '"><img src=x onerror=document.title=1>']
 
 
-class Browser:
-    """A headless Chromium, driven by its own protocol through two pipes."""
-
-    def __init__(self, profile):
-        read, self.write = os.pipe()
-        self.read, write = os.pipe()
-        ends = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (read, write)]
-        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--window-size=1000,900"]
-        self.process = subprocess.Popen(
-            [CHROMIUM, *flags, f"--user-data-dir={profile}", "about:blank"],
-            preexec_fn=lambda: [os.dup2(fd, k) for fd, k in zip(ends, (3, 4), strict=True)],  # reads 3, writes 4
-            pass_fds=(3, 4),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        for fd in (read, write, *ends):
-            os.close(fd)
-        self.rest, self.count, self.events, self.session = b"", 0, [], None
-        targets = self.ask("Target.getTargets")["targetInfos"]
-        target = next(t["targetId"] for t in targets if t["type"] == "page")
-        self.session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.ask(f"{domain}.enable")
-
-    def ask(self, method, **params):
-        self.count += 1
-        message = {"id": self.count, "method": method, "params": params}
-        message |= {} if self.session is None else {"sessionId": self.session}
-        os.write(self.write, json.dumps(message).encode() + b"\0")
-        while True:
-            answer = self.next_message()
-            if answer.get("id") == self.count:
-                assert "error" not in answer, answer
-                return answer["result"]
-            self.events.append(answer)
-
-    def next_message(self):
-        while b"\0" not in self.rest:
-            block = os.read(self.read, 1 << 16)
-            assert block, "the browser ended"
-            self.rest += block
-        text, _, self.rest = self.rest.partition(b"\0")
-        return json.loads(text)
-
-    def value(self, expression):
-        return self.ask("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
-
-    def wait(self, expression, seconds=60.0):
-        end = time.monotonic() + seconds
-        while not self.value(expression):
-            assert time.monotonic() < end, expression
-            time.sleep(0.1)
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
-        os.close(self.read)
-        os.close(self.write)
-
-
-@contextmanager
-def opened(page, profile):
-    """A browser that shows a page whose charts are drawn."""
-    browser = Browser(profile)
-    try:
-        browser.events.clear()
-        browser.ask("Page.navigate", url=page.as_uri())
-        browser.wait("document.readyState === 'complete' && document.body.dataset.drawn === 'yes'")
-        yield browser
-    finally:
-        browser.close()
-
-
-def faults(events):
-    """Errors on the console, and requests for anything but the page itself."""
-    out = []
-    for event in events:
-        method, params = event.get("method"), event.get("params", {})
-        if method in ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled"):
-            out.append(params)
-        if method == "Network.requestWillBeSent" and params["type"] != "Document":
-            out.append(params["request"]["url"])
-    return out
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here: pages are only read by a parser")
+@needs_browser
 def test_a_browser_draws_the_report_and_shows_values(tmp_path):
     page = tmp_path / "page.html"
     file = table(tmp_path / "rows.csv", names=[*HOSTILE, "plain"], labels=True)
     code, _, err = run("learn", file, "--target", "y", "--learner", "perceptron,running", "--report", page)
     assert code == 0, err
     content = content_of(page)
-    with opened(page, tmp_path / "profile") as browser:
+    with started(tmp_path / "profile") as browser:
+        browser.show(page.as_uri(), DRAWN)
         empty = "[...document.querySelectorAll('.chart')].filter(e => e.querySelectorAll('svg path').length < 3).length"
         assert browser.value("document.querySelectorAll('.chart').length") >= 10 and browser.value(empty) == 0
         assert browser.value("document.title").startswith("Hindsight")
@@ -500,11 +419,7 @@ def test_a_browser_draws_the_report_and_shows_values(tmp_path):
         time.sleep(0.5)
         assert "mean so far" in hover("c-loss0", 0.8)
         for width, dark in ((390, "dark"), (1000, "light")):
-            browser.ask(
-                "Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 500
-            )
-            browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": dark}])
-            time.sleep(0.5)
+            browser.look(width, dark, mobile=width < 500)
             assert browser.value("document.documentElement.scrollWidth") <= width
             ground = browser.value("getComputedStyle(document.body).backgroundColor")
             assert (ground == "rgb(13, 17, 23)") == (dark == "dark")

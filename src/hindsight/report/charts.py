@@ -11,6 +11,7 @@ from ..charts.plots import label_axis
 BLUE, ORANGE, GREEN, PURPLE, RED, GREY = "#3b8eea", "#e8590c", "#2da44e", "#a371f7", "#e5534b", "#8b949e"
 CYCLE = [BLUE, ORANGE, GREEN, PURPLE, RED, "#d4a72c", "#1b9e9e", "#db61a2", "#7c8ea3", "#8a6d3b"]
 HEIGHT = 240
+FAR = 5.0  # times the other lines: a promise that ends further up is beyond a linear scale
 FEW = 8  # rounds that say little
 PROMISE = "at most, by the theorem"
 
@@ -98,6 +99,16 @@ def best_name(each: dict[str, Any]) -> str:
     return "best fixed predictor" if each["best_shown"] else "best found"
 
 
+def is_far(each: dict[str, Any], chart: str) -> bool:
+    """Whether the promise ends so far above the other lines of a chart that a linear scale for it would hide them."""
+    means = {name: value for name, value in each["means"].items() if value is not None}
+    if "guaranteed" not in means:
+        return False
+    if chart == "regret":
+        return bool(means["guaranteed"] - means["best"] > FAR * abs(means["regret"]))
+    return bool(means["guaranteed"] > FAR * max(abs(means.get(name, 0.0)) for name in ("loss", "constant", "best")))
+
+
 def loss_chart(each: dict[str, Any], data: dict[str, Any], log: bool) -> dict[str, Any]:
     """The mean loss so far and over a window, beside the constant, the best fixed predictor and the promise."""
     alt = altair()
@@ -109,8 +120,9 @@ def loss_chart(each: dict[str, Any], data: dict[str, Any], log: bool) -> dict[st
     shown = [name for name in inks if any(row["line"] == name for row in rows)]
     usable = [row for row in rows if row["value"] is not None and (not log or row["value"] > 0.0)]
     last, first = max(row["rounds"] for row in rows), min(row["rounds"] for row in rows)
-    late = [row["value"] for row in usable if row["rounds"] >= last / 50 or row["rounds"] == last] or [1.0]
-    kept = [row["value"] for row in usable] if log else late
+    hidden = "guaranteed at most" if is_far(each, "loss") else None
+    late = [r["value"] for r in usable if r["line"] != hidden and (r["rounds"] >= last / 50 or r["rounds"] == last)]
+    kept = [row["value"] for row in usable] if log else late or [1.0]
     low, high = min(kept, default=1.0), max(kept, default=1.0)
     if log:
         y_scale = alt.Scale(type="log", domain=[low, high if high > low else 2.0 * low], nice=False, clamp=True)
@@ -155,16 +167,18 @@ def loss_chart(each: dict[str, Any], data: dict[str, Any], log: bool) -> dict[st
 def regret_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The regret per round, over logarithmic rounds; the first few are beyond the scale."""
     alt, k = altair(), each["key"]
-    late = [row["value"] for row in rows if row["rounds"] >= FEW] or [row["value"] for row in rows]
-    low, high = min(0.0, *late), max(0.0, *late)
+    few = max(FEW, math.isqrt(rows[-1]["rounds"]))
     shown = [name for name in ("regret", PROMISE) if any(row["line"] == name for row in rows)]
+    hidden = PROMISE if is_far(each, "regret") else None
+    late = [row["value"] for row in rows if row["rounds"] >= few and row["line"] != hidden] or [0.0, 1.0]
+    low, high = min(0.0, *late), max(0.0, *late)
     wide = (high - low) or 1.0
     x = log_rounds()
     scale = alt.Scale(domain=[low - 0.03 * wide, high + 0.03 * wide], nice=False)
     y = alt.Y("value:Q", title="regret per round", scale=scale, axis=alt.Axis(tickCount=6))
     colour = alt.Color("line:N", scale=alt.Scale(domain=shown, range=[BLUE, ORANGE][: len(shown)]), legend=legend())
     tip = ["line:N", alt.Tooltip("rounds:Q", format=","), alt.Tooltip("value:Q", title="per round", format=".5~g")]
-    line = named(f"regret{k}").mark_line(strokeWidth=2, clip=True, point={"size": 45, "filled": True})
+    line = named(f"regret{k}").mark_line(strokeWidth=2, clip=True, point={"size": 30, "filled": True, "opacity": 0.01})
     zero = alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(color=GREY, strokeDash=[4, 3]).encode(y="zero:Q")
     return finished(alt.layer(zero, line.encode(x=x, y=y, color=colour, tooltip=tip)))
 

@@ -13,7 +13,7 @@ from ..charts.drawing import EMBEDDING, altair, library
 from ..content_policy import policy_tag
 from ..formatting import _n
 from ..storage.container import write_text
-from .charts import best_name, charts, per_row
+from .charts import best_name, charts, is_far, per_row
 
 MEANS = {
     "HOLDS": "the assumptions of the theorem are met, and the run lost no more than it promises",
@@ -27,6 +27,7 @@ WORTH = {
     "loose": "loose: it is more than twice what the run lost, and less than the best constant would lose",
     "vacuous": "vacuous: the best constant would lose less than is promised, so the promise says little",
 }
+FAR_AWAY = " The promise is beyond a linear scale."
 NO_CHARTS = "This page has no charts: they need altair and vl-convert (pip install hindsight-learn[charts])."
 
 
@@ -245,14 +246,15 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
             f"c-loss{k}",
             "Loss along the run",
             "Mean of the predictions made before each row was learnt; the best constant and the best fixed predictor "
-            "are those of all rows, known only in hindsight.",
+            f"are those of all rows, known only in hindsight.{FAR_AWAY if is_far(each, 'loss') else ''}",
             wide=True,
         ),
         figure(
             drawn,
             f"c-regret{k}",
             "Regret per round",
-            "Against the fixed predictor for which the promise is smallest: what learning as one goes has cost.",
+            f"What the run had lost until then beyond the {best_name(each)} of all rows, on the same rounds."
+            f"{FAR_AWAY if is_far(each, 'regret') else ''}",
         ),
         figure(
             drawn,

@@ -6,11 +6,12 @@ Everything is gathered here as plain values; `hindsight.report` makes a page of 
 from __future__ import annotations
 
 import math
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..certificates.certificate import MISTAKES, WEIGHTED
+from ..certificates.certificate import MISTAKES, WEIGHTED, RegretCurve
 from ..certificates.theorems import GLM_TRON, Verdict
 from ..certificates.worth import worth_of
 from ..errors import MismatchError
@@ -264,7 +265,7 @@ def learner_content(
                 f"them. The label of the largest margin was wrong on {100 * part:.3g} % of the rows."
             )
     out["window"] = loss_data(curves, out, series, certificates, datasets, max(300, 1800 // learners))
-    regret_data(curves, k, certificates, datasets)
+    regret_data(out, certificates, datasets)
     weights_data(state, k, certificates, datasets)
     shares_data(k, certificates, datasets)
     w = [run.weights for run in runs]
@@ -350,7 +351,7 @@ def loss_data(
         if math.isfinite(means[name]):
             lines[name] = [(float(rounds[0]), means[name]), (float(last), means[name])]
     if math.isfinite(means["guaranteed"]):
-        lines["guaranteed"] = promised(curves, certificates)
+        lines["guaranteed"] = promised(certificates)
     names = {
         "so far": "mean so far",
         "window": f"mean of the last {window:,} rounds",
@@ -365,14 +366,28 @@ def loss_data(
     return window
 
 
-def promised(curves: Curves, certificates: list[Certificate]) -> list[tuple[float, float]]:
-    """The mean loss that was promised after 1, 2, 4, ... rounds, of all runs together."""
-    marks = [[m.rounds for m in c.path] for c in certificates]
-    if any(each != marks[0] for each in marks):
+def promised(certificates: list[Certificate]) -> list[tuple[float, float]]:
+    """The mean loss that was promised along the run, of all runs together."""
+    curve = summed(certificates)
+    if curve is None:
         return []
-    sums = [math.fsum(each) for each in zip(*([m.bound for m in c.path] for c in certificates), strict=True)]
-    pairs = zip(marks[0], sums, strict=True)
-    return [(float(r), bound / curves.course.weight_at(r)) for r, bound in pairs if math.isfinite(bound)]
+    on = np.isfinite(curve.bound)
+    return list(zip(curve.rounds[on].astype(float).tolist(), curve.bound[on].tolist(), strict=True))
+
+
+def summed(certificates: list[Certificate]) -> RegretCurve | None:
+    """The curve of all runs together, at the rounds that those of all have; None where one has none."""
+    curves = [c.curve for c in certificates]
+    known = [curve for curve in curves if curve is not None]
+    if not known or len(known) < len(curves):
+        return None
+    rounds = reduce(np.intersect1d, [curve.rounds for curve in known])
+    places = [np.searchsorted(curve.rounds, rounds) for curve in known]
+    sums = [
+        np.sum([getattr(curve, name)[at] for curve, at in zip(known, places, strict=True)], axis=0)
+        for name in ("lost", "best", "bound")
+    ]
+    return RegretCurve(rounds, *sums)
 
 
 def hover_rows(lines: dict[str, list[tuple[float, float]]], count: int = 150) -> list[dict[str, Any]]:
@@ -392,21 +407,19 @@ def hover_rows(lines: dict[str, list[tuple[float, float]]], count: int = 150) ->
 
 
 def regret_data(
-    curves: Curves, k: int, certificates: list[Certificate], datasets: dict[str, list[dict[str, Any]]]
+    each: dict[str, Any], certificates: list[Certificate], datasets: dict[str, list[dict[str, Any]]]
 ) -> None:
-    """The regret per round at 1, 2, 4, ... rounds, and the most that was promised."""
-    marks = [[m.rounds for m in c.path] for c in certificates]
-    if not marks or len(marks[0]) < 2 or any(each != marks[0] for each in marks):
+    """The regret per round against the best fixed predictor along the run, and the most that was promised."""
+    curve = summed(certificates)
+    if curve is None or curve.rounds.size < 2:
         return
-    rows: list[dict[str, Any]] = []
-    for i, r in enumerate(marks[0]):
-        at, weight = [c.path[i] for c in certificates], curves.course.weight_at(r)
-        rival = math.fsum(m.comparator for m in at)
-        rows.append({"rounds": r, "value": (math.fsum(m.measured for m in at) - rival) / weight, "line": "regret"})
-        bound = math.fsum(m.bound for m in at)
-        if math.isfinite(bound):
-            rows.append({"rounds": r, "value": (bound - rival) / weight, "line": PROMISE})
-    datasets[f"regret{k}"] = [row for row in rows if math.isfinite(row["value"])]
+    lines = {"regret": curve.regret}
+    if math.isfinite(each["means"]["guaranteed"]):
+        lines[PROMISE] = curve.bound - curve.best
+    pairs = [
+        (name, r, v) for name, line in lines.items() for r, v in zip(curve.rounds.tolist(), line.tolist(), strict=True)
+    ]
+    datasets[f"regret{each['key']}"] = [{"rounds": r, "value": v, "line": n} for n, r, v in pairs if math.isfinite(v)]
 
 
 def weights_data(
