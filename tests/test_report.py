@@ -194,7 +194,7 @@ def test_labels_have_confusions_thresholds_and_calibration(tmp_path):
     assert learner["confusion"]["labels"] == ["no", "yes"] and counts.sum() == 300
     zero = file.read_text().splitlines()[1].endswith("no")  # at first the margin is 0: the first label, and a mistake
     assert counts.sum() - counts.trace() + zero == learner["mistakes"]
-    terms = learner["calibration"]
+    (terms,) = learner["calibration"]
     assert terms["score"] == pytest.approx(
         terms["miscalibration"] - terms["discrimination"] + terms["uncertainty"], abs=1e-12
     )
@@ -202,6 +202,41 @@ def test_labels_have_confusions_thresholds_and_calibration(tmp_path):
     assert pav == sorted(pav)
     recall = [row["value"] for row in found["datasets"]["threshold0"] if row["line"] == "recall"]
     assert recall == sorted(recall) and recall[-1] == 1.0
+
+
+def test_each_of_several_labels_has_thresholds_and_calibration_against_the_rest(tmp_path):
+    page, rng = tmp_path / "page.html", np.random.default_rng(3)
+    X, names = rng.normal(size=(800, 2)).round(3), [f"<b>{k}" for k in range(8)]
+    y = (np.arctan2(X[:, 1], X[:, 0]) / np.pi * 4 + 4).astype(int) % 8
+    y[rng.random(800) < 0.3] = 5
+    file = tmp_path / "rows.csv"
+    file.write_text("a,b,y\n" + "".join(f"{a},{b},{names[k]}\n" for (a, b), k in zip(X.tolist(), y, strict=True)))
+    code, _, err = run("learn", file, "--target", "y", "--learner", "running", "--report", page)
+    assert code == 0, err
+    found = content_of(page)
+    (learner,) = found["learners"]
+    common = sorted(np.argsort(-np.bincount(y, minlength=8), kind="stable")[:6].tolist())
+    assert learner["chosen"] == [names[k] for k in common] and learner["labels"] == 8
+    assert "the most frequent 6 of 8 labels" in words_of(page)
+    for j, label in enumerate(common):
+        lines = found["datasets"][f"threshold0/{j}"]
+        recall = [row["value"] for row in lines if row["line"] == "recall"]
+        assert recall == sorted(recall) and recall[-1] == 1.0
+        lowest = min(lines, key=lambda row: row["threshold"])["threshold"]  # there every row is called the label
+        (wrong,) = [row["value"] for row in lines if row["threshold"] == lowest and row["line"] == "error rate"]
+        assert wrong == pytest.approx(1.0 - (y == label).mean(), rel=1e-6)
+        pav = [row["observed"] for row in found["datasets"][f"calibration0/{j}"]]
+        assert pav == sorted(pav) and len(found["datasets"][f"band0/{j}"]) > 10
+        assert sum(row["rows"] for row in found["datasets"][f"histogram0/{j}"]) == 800
+        terms = learner["calibration"][j]
+        assert terms["frequency"] == pytest.approx((y == label).mean())
+        whole = terms["miscalibration"] - terms["discrimination"] + terms["uncertainty"]
+        assert terms["score"] == pytest.approx(whole, abs=1e-12)
+    file.write_text("a,b,y\n" + "".join(f"{a},{b},{int(k == 5)}\n" for (a, b), k in zip(X.tolist(), y, strict=True)))
+    code, _, err = run("learn", file, "--target", "y", "--learner", "running", "--report", page)
+    assert code == 0, err
+    (alone,) = content_of(page)["learners"][0]["calibration"]
+    assert learner["calibration"][common.index(5)]["score"] == pytest.approx(alone["score"], rel=1e-9)
 
 
 def test_several_learners_are_overlaid_with_valid_intervals(tmp_path):
@@ -423,4 +458,22 @@ def test_a_browser_draws_the_report_and_shows_values(tmp_path):
             assert browser.value("document.documentElement.scrollWidth") <= width
             ground = browser.value("getComputedStyle(document.body).backgroundColor")
             assert (ground == "rgb(13, 17, 23)") == (dark == "dark")
+        assert faults(browser.events) == []
+
+
+@needs_browser
+def test_a_browser_shows_the_label_that_is_chosen(tmp_path):
+    page = tmp_path / "page.html"
+    code, _, err = run("learn", "sample:digits", "--loss", "logistic", "--learner", "running", "--report", page)
+    assert code == 0, err
+    with started(tmp_path / "profile") as browser:
+        browser.show(page.as_uri(), DRAWN)
+        shape = "[...document.querySelectorAll('#c-calibration0 svg .mark-line path')].at(-1).getAttribute('d')"
+        first = browser.value(shape)
+        choose = (
+            "s = document.querySelector('select[data-charts]'); s.value = '2'; s.dispatchEvent(new Event('change'))"
+        )
+        browser.value(choose)
+        browser.wait(f"{shape} !== {json.dumps(first)}")
+        assert browser.value("document.querySelector('select[data-charts]').options.length") == 6
         assert faults(browser.events) == []

@@ -28,7 +28,7 @@ def charts(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
             "log": loss_chart(each, data, True),
         }
         for name, make in SIMPLE.items():
-            if rows := data.get(f"{name}{k}"):
+            if rows := data.get(f"{name}{k}") or data.get(f"{name}{k}/0"):  # of several labels the first
                 used = [f"{name}{k}", *([f"band{k}"] if name == "calibration" else [])]
                 out[f"c-{name}{k}"] = {"data": used, "linear": make(each, rows)}
     if data.get("overlay"):

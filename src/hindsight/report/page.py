@@ -27,6 +27,8 @@ WORTH = {
     "loose": "loose: it is more than twice what the run lost, and less than the best constant would lose",
     "vacuous": "vacuous: the best constant would lose less than is promised, so the promise says little",
 }
+TERMS = ("miscalibration", "discrimination", "uncertainty")
+BY_LABEL = "The Brier score of each label against the rest is miscalibration − discrimination + uncertainty."
 FAR_AWAY = " The promise is beyond a linear scale."
 NO_CHARTS = "This page has no charts: they need altair and vl-convert (pip install hindsight-learn[charts])."
 
@@ -272,13 +274,16 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
             wide=len(each.get("confusion", {}).get("labels", ())) > 6,
             inside=confusion(each),
         ),
+        label_choice(each, drawn),
         figure(
             drawn,
             f"c-threshold{k}",
             "Threshold",
-            f"If rows are called positive where the {each.get('scores', 'score')} is at least this.{sample}",
+            f"If rows are called {'that label' if each.get('chosen') else 'positive'} where the "
+            f"{each.get('scores', 'score')} is at least this.{sample}",
         ),
         figure(drawn, f"c-calibration{k}", "Calibration", f"{calibrated(each)}{sample}", inside=histogram),
+        figure(drawn, "", "Calibration by label", BY_LABEL, wide=True, inside=calibration_table(each)),
     ]
     head = f"<h2>{escaped(each['name'] if several else 'The run')}</h2>"
     first = opening(each) if several else ""
@@ -286,16 +291,47 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
     return f"<section>{head}{first}{body}{in_full(each)}</section>"
 
 
+def label_choice(each: dict[str, Any], drawn: dict[str, Any]) -> str:
+    """Where there are more than two labels: which of them the charts that follow are about."""
+    places = [f"c-{name}{each['key']}" for name in ("threshold", "calibration", "histogram")]
+    places = [place for place in places if place in drawn]
+    if not each.get("chosen") or not places:
+        return ""
+    options = "".join(f'<option value="{j}">{escaped(label)}</option>' for j, label in enumerate(each["chosen"]))
+    count, some = each["labels"], len(each["chosen"])
+    rest = f" These are the most frequent {some} of {count:,} labels." if count > some else ""
+    return (
+        f'<p class="choice"><label>The label <select data-charts="{" ".join(places)}">{options}</select> against the '
+        f'rest</label><span class="soft">{rest}</span></p>'
+    )
+
+
 def calibrated(each: dict[str, Any]) -> str:
-    """What the calibration chart shows, with the terms of the Brier score."""
+    """What the calibration chart shows, of two labels with the terms of the Brier score."""
     found = each.get("calibration")
     if not found:
         return ""
-    terms = ", ".join(f"{name} {number(found[name])}" for name in ("miscalibration", "discrimination", "uncertainty"))
-    return (
+    out = (
         "Isotonic regression (PAV) of the outcomes on the probabilities; the band is where that of a calibrated "
-        f"forecaster lies with probability 0.9. Brier score {number(found['score'])}: {terms}."
+        "forecaster lies with probability 0.9."
     )
+    if each["chosen"]:
+        return f"{out} Probabilities of each label against the rest, before they are made to sum to 1."
+    terms = ", ".join(f"{name} {number(found[0][name])}" for name in TERMS)
+    return f"{out} Brier score {number(found[0]['score'])}: {terms}."
+
+
+def calibration_table(each: dict[str, Any]) -> str:
+    """The Brier score of each label against the rest, and its terms; nothing where there are two labels."""
+    if not each.get("chosen") or not each.get("calibration"):
+        return ""
+    heads = "".join(f"<th>{escaped(name)}</th>" for name in ("frequency", "Brier score", *TERMS))
+    rows = "".join(
+        f'<tr><th class="left">{escaped(label)}</th>'
+        f"{''.join(f'<td>{found[name]:.4f}</td>' for name in ('frequency', 'score', *TERMS))}</tr>"
+        for label, found in zip(each["chosen"], each["calibration"], strict=True)
+    )
+    return f'<div class="scroll"><table><tr><th class="left">label</th>{heads}</tr>{rows}</table></div>'
 
 
 def confusion(each: dict[str, Any]) -> str:

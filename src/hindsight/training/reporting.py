@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 DETAILED = 6  # learners that have charts of their own, those of the least loss
 TOP = 20  # weights
 LABELS = 15  # of a table of confusions
+CHARTED = 6  # labels, of more than two, that have charts of their own: the most frequent ones
 COLUMNS = 200
 MEMBERS = 6  # of a panel
 DOTS = 1000  # of predictions against targets
@@ -274,9 +275,7 @@ def learner_content(
     out["moves"] = largest_values(runs[0]) is not None
     if curves.confusion is not None and state.labels is not None:
         out["confusion"] = confusion_of(curves.confusion[k], state.labels)
-    if curves.sample is not None:
-        out |= prediction_data(state, curves, k, datasets)
-    return out
+    return out | prediction_data(state, curves, k, datasets)
 
 
 def series_of(curves: Curves, k: int, certificates: list[Certificate]) -> str:
@@ -488,31 +487,58 @@ def prediction_data(
     state: TrainingState, curves: Curves, k: int, datasets: dict[str, list[dict[str, Any]]]
 ) -> dict[str, Any]:
     """Predicted against true numbers; for labels the threshold curve and, of probabilities, the calibration."""
-    assert curves.sample is not None
     drawn = curves.sample.drawn()
     if not len(drawn):
         return {}
-    z, y, c = np.ascontiguousarray(drawn[:, k]), drawn[:, -2], drawn[:, -1]
-    learner: Any = state.runs[k][0].learner
+    y, c, learner = drawn[:, -2], drawn[:, -1], curves.learners[k]
     out: dict[str, Any] = {"sample": len(drawn), "of": curves.sample.seen}
     if state.labels is None:
-        said = each_mean(learner.loss, z)
-        dots = DOTS // min(DETAILED, len(state.runs))
-        show = np.unique(
-            np.r_[np.arange(min(dots, len(y))), y.argmin(), y.argmax(), said.argmin(), said.argmax()].astype(int)
-        )
-        datasets[f"predicted{k}"] = [{"true": t, "predicted": p} for t, p in np.c_[y, said][show].tolist()]
+        datasets[f"predicted{k}"] = dots(y, each_mean(learner.loss, drawn[:, k]), DOTS // detailed_count(state))
         return out
     odds = learner.targets == "unit" and (getattr(learner.loss, "link", None) or "identity") != "identity"
-    scores = each_mean(learner.loss, z) if odds else z
-    datasets[f"threshold{k}"] = threshold_rows(y, scores, c)
     out["scores"] = "probability" if odds else "margin"
-    if odds:
-        out["calibration"] = calibration_data(y, scores, c, k, datasets)
-    return out
+    many = curves.each > 1
+    out["labels"] = len(state.labels)
+    out["chosen"] = common_labels(curves, state.labels) if many else []
+    charted = [state.labels.index(label) for label in out["chosen"]] or [1]
+    share = detailed_count(state) * len(charted)
+    terms = []
+    for j, label in enumerate(charted):
+        z = np.ascontiguousarray(drawn[:, k * curves.each + (label if many else 0)])
+        place, hit = f"{k}/{j}" if many else f"{k}", (y == label).astype(np.float64)
+        scores = each_mean(learner.loss, z) if odds else z
+        datasets[f"threshold{place}"] = threshold_rows(hit, scores, c, points(150, 30, share))
+        if odds:
+            terms.append(calibration_data(hit, scores, c, place, share, datasets))
+            terms[-1]["frequency"] = float(c @ hit) / float(c.sum())
+    return out | ({"calibration": terms} if odds else {})
 
 
-def threshold_rows(y: np.ndarray, scores: np.ndarray, c: np.ndarray, count: int = 150) -> list[dict[str, Any]]:
+def detailed_count(state: TrainingState) -> int:
+    """How many learners are shown by themselves."""
+    return min(DETAILED, len(state.runs))
+
+
+def common_labels(curves: Curves, labels: list[str]) -> list[str]:
+    """The most frequent labels, in their order: those that have charts of their own."""
+    assert curves.confusion is not None
+    order = np.argsort(-curves.confusion[0].sum(axis=1), kind="stable")[:CHARTED]
+    return [labels[j] for j in sorted(order.tolist())]
+
+
+def points(most: int, least: int, share: int) -> int:
+    """How many points a curve may have where so many of its kind share the page."""
+    return max(least, min(most, 6 * most // share))
+
+
+def dots(y: np.ndarray, said: np.ndarray, count: int) -> list[dict[str, Any]]:
+    """True and predicted numbers: some at random, and the lowest and highest."""
+    ends = [y.argmin(), y.argmax(), said.argmin(), said.argmax()]
+    show = np.unique(np.r_[np.arange(min(count, len(y))), ends].astype(int))
+    return [{"true": t, "predicted": p} for t, p in np.c_[y, said][show].tolist()]
+
+
+def threshold_rows(y: np.ndarray, scores: np.ndarray, c: np.ndarray, count: int) -> list[dict[str, Any]]:
     """Recall, precision and error rate where rows are called positive if their score is above a threshold."""
     order = np.argsort(-scores, kind="stable")
     s, ones, all_ = scores[order], np.cumsum((c * y)[order]), np.cumsum(c[order])
@@ -532,7 +558,7 @@ def threshold_rows(y: np.ndarray, scores: np.ndarray, c: np.ndarray, count: int 
 
 
 def calibration_data(
-    y: np.ndarray, p: np.ndarray, c: np.ndarray, k: int, datasets: dict[str, list[dict[str, Any]]]
+    y: np.ndarray, p: np.ndarray, c: np.ndarray, place: str, share: int, datasets: dict[str, list[dict[str, Any]]]
 ) -> dict[str, float]:
     """The isotonic fit of the outcomes on the probabilities, a band for it, and the terms of the Brier score."""
     from ..charts.thinning import thinned
@@ -540,14 +566,15 @@ def calibration_data(
 
     found = reliability(y, p, c)
     at, value = found.pools.knots()
-    datasets[f"calibration{k}"] = [{"probability": a, "observed": v} for a, v in thinned(at, value, 400)]
+    line = thinned(at, value, points(400, 60, share))
+    datasets[f"calibration{place}"] = [{"probability": a, "observed": v} for a, v in line]
     band = found.band(resamples=200)
-    keep = np.unique(np.linspace(0, band.at.size - 1, min(150, band.at.size)).astype(int))
+    keep = np.unique(np.linspace(0, band.at.size - 1, min(points(150, 40, share), band.at.size)).astype(int))
     rows = zip(band.at[keep].tolist(), band.low[keep].tolist(), band.high[keep].tolist(), strict=True)
-    datasets[f"band{k}"] = [{"probability": a, "low": low, "high": high} for a, low, high in rows]
+    datasets[f"band{place}"] = [{"probability": a, "low": low, "high": high} for a, low, high in rows]
     counts, edges = np.histogram(p, bins=20, range=(0.0, 1.0), weights=c)
     bins = zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True)
-    datasets[f"histogram{k}"] = [{"from": a, "to": b, "rows": n} for a, b, n in bins]
+    datasets[f"histogram{place}"] = [{"from": a, "to": b, "rows": n} for a, b, n in bins]
     names = ("score", "miscalibration", "discrimination", "uncertainty")
     return {name: float(getattr(found, name)) for name in names}
 
