@@ -470,10 +470,8 @@ def test_a_browser_shows_the_label_that_is_chosen(tmp_path):
         browser.show(page.as_uri(), DRAWN)
         shape = "[...document.querySelectorAll('#c-calibration0 svg .mark-line path')].at(-1).getAttribute('d')"
         first = browser.value(shape)
-        choose = (
-            "s = document.querySelector('select[data-charts]'); s.value = '2'; s.dispatchEvent(new Event('change'))"
-        )
-        browser.value(choose)
+        pick = "(select => { select.value = '2'; select.dispatchEvent(new Event('change')) })"
+        browser.value(f"{pick}(document.querySelector('select[data-charts]'))")
         browser.wait(f"{shape} !== {json.dumps(first)}")
         assert browser.value("document.querySelector('select[data-charts]').options.length") == 6
         assert faults(browser.events) == []
