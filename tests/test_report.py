@@ -383,6 +383,87 @@ def test_a_model_writes_its_report_from_its_rows(tmp_path):
     assert not (tmp_path / "other.html").exists()
 
 
+def drawn_rows(labels, seed=4):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(240, 3)).round(3)
+    y = X @ [1.0, -2.0, 0.5] + rng.normal(size=240)
+    return X, (np.digitize(y, np.linspace(-2, 2, labels - 1)).astype(str) if labels else y)
+
+
+@pytest.mark.parametrize(
+    ("model", "labels"),
+    [
+        (hindsight.WidrowHoffRegressor(0.05, passes=2), 0),
+        (hindsight.AutoRegressor(), 0),
+        (hindsight.AutoClassifier(class_weight="balanced"), 2),
+        (hindsight.PerceptronClassifier(), 3),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_estimator_writes_its_report(tmp_path, model, labels):
+    X, y = drawn_rows(labels)
+    weight = np.linspace(0.0, 2.0, len(y))
+    page = tmp_path / "page.html"
+    model.fit(X, y, sample_weight=weight).report(page, X, y, weight)
+    found = content_of(page)
+    (learner,) = found["learners"]
+    each = getattr(model.certificate_, "each", [model.certificate_])
+    assert learner["means"]["loss"] == pytest.approx(sum(c.means["loss"] for c in each), rel=1e-9)
+    so_far = [row for row in found["datasets"]["loss0"] if row["line"] == "mean so far"]
+    assert so_far[-1]["rounds"] == 239 * getattr(model, "passes", 1)  # one row weighs nothing
+    if labels < 3:
+        facts, first = (
+            model.facts_,
+            0.0 if model.certificate_.curve.rounds[0] == 1 else weight[1],
+        )  # that sets the start
+        mean = (facts.loss + (first * y[1] ** 2 if first else 0.0)) / (facts.weight + first)
+        assert so_far[-1]["value"] == pytest.approx(mean, rel=1e-5)
+    else:
+        assert np.array(learner["confusion"]["counts"]).sum() == 239
+        assert {"threshold0/0", "threshold0/2"} <= set(found["datasets"])
+    assert {row["feature"] for row in found["datasets"]["weights0"]} == {"x0", "x1", "x2"}
+    assert type(model).__name__ in words_of(page) and found["versions"]["hindsight"] == hindsight.__version__
+    with pytest.raises(MismatchError):
+        model.report(tmp_path / "other.html", X[::-1], y[::-1], weight)
+    assert not (tmp_path / "other.html").exists()
+
+
+@pytest.mark.parametrize("labels", [0, 2, 8])
+def test_isotron_reports_its_link_and_its_errors(tmp_path, labels):
+    X, y = drawn_rows(labels)
+    page, file = tmp_path / "page.html", tmp_path / "rows.csv"
+    word = "k" if labels else ""
+    file.write_text(
+        "a,b,c,y\n" + "".join(f"{p},{q},{r},{word}{t}\n" for (p, q, r), t in zip(X.tolist(), y, strict=True))
+    )
+    code, out, err = run("learn", file, "--target", "y", "--learner", "isotron", "--rounds", 9, "--report", page)
+    assert code == 0 and f"report: {page}" in out, err
+    found, words = content_of(page), words_of(page)
+    (learner,) = found["learners"]
+    model = (hindsight.IsotronClassifier if labels else hindsight.IsotronRegressor)(rounds=9)
+    model.fit(X, [word + str(t) for t in y] if labels else y)
+    best = np.array([h.loss[h.best] for h in model.histories_])
+    assert learner["means"]["loss"] == pytest.approx(best.sum(), rel=1e-9)
+    assert learner["verdict"] == "UNCHECKABLE" and "UNCHECKABLE" in words and "no regret" in words
+    links = model.link_ if labels > 2 else [model.link_]
+    for j in range(min(6, len(links))):
+        kept = found["datasets"][f"link0/{j}" if labels > 2 else "link0"]
+        k = [f"k{i}" for i in range(8)].index(learner["chosen"][j]) if labels > 2 else 0
+        np.testing.assert_allclose([row["mean"] for row in kept], links[k].mean, atol=1e-6)
+    lines = {row["line"] for row in found["datasets"]["rounds0"]}
+    assert len(lines) == min(6, len(links)) and len(found["datasets"]["weights0"]) == min(20, 3 * len(links))
+    assert [c["name"] for c in found["columns"]["shown"]] == ["a", "b", "c", "y"] and found["settings"]["rounds"] == "9"
+    if labels:
+        assert np.array(learner["confusion"]["counts"]).sum() == 240 and "calibration" in learner
+    else:
+        constant = float(np.var(y))
+        assert learner["means"]["constant"] == pytest.approx(constant, rel=1e-9)
+        assert len(found["datasets"]["predicted0"]) == 240
+    other = tmp_path / "model.html"
+    model.report(other, X, [word + str(t) for t in y] if labels else y)
+    assert content_of(other)["datasets"]["rounds0"] == found["datasets"]["rounds0"]
+
+
 def test_without_the_library_that_draws_the_page_has_its_numbers(tmp_path, monkeypatch):
     from hindsight.report import page as module
 

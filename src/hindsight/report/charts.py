@@ -22,11 +22,9 @@ def charts(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
     out: dict[str, dict[str, Any]] = {}
     for each in content["learners"]:
         k = each["key"]
-        out[f"c-loss{k}"] = {
-            "data": [f"loss{k}", f"hover{k}"],
-            "linear": loss_chart(each, data, False),
-            "log": loss_chart(each, data, True),
-        }
+        if f"loss{k}" in data:
+            logs = {"linear": loss_chart(each, data, False), "log": loss_chart(each, data, True)}
+            out[f"c-loss{k}"] = {"data": [f"loss{k}", f"hover{k}"], **logs}
         for name, make in SIMPLE.items():
             if rows := data.get(f"{name}{k}") or data.get(f"{name}{k}/0"):  # of several labels the first
                 used = [f"{name}{k}", *([f"band{k}"] if name == "calibration" else [])]
@@ -269,6 +267,27 @@ def calibration_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[
     return finished(alt.layer(*layers))
 
 
+def rounds_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The errors in every round over all rows."""
+    alt, k = altair(), each["key"]
+    names = list(dict.fromkeys(row["line"] for row in rows))
+    y = alt.Y("value:Q", title="mean squared error", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=6))
+    tip = ["line:N", alt.Tooltip("rounds:Q", format=","), alt.Tooltip("value:Q", format=".5~g")]
+    line = named(f"rounds{k}").mark_line(strokeWidth=2, point={"size": 30, "filled": True, "opacity": 0.01})
+    line = line.encode(x=log_rounds(), y=y, color=coloured(names, legend(3)), tooltip=tip)
+    return finished(line)
+
+
+def link_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The learnt link: the mean of y over the margin."""
+    alt, k = altair(), each["key"]
+    x = alt.X("margin:Q", title="margin w·x", scale=alt.Scale(nice=False, zero=False))
+    y = alt.Y("mean:Q", title="probability" if "confusion" in each else "mean of y", scale=alt.Scale(zero=False))
+    tip = [alt.Tooltip("margin:Q", format=".5~g"), alt.Tooltip("mean:Q", format=".5~g")]
+    line = named(f"link{k}").mark_line(color=BLUE, strokeWidth=2.2, point={"size": 14, "filled": True, "color": BLUE})
+    return finished(line.encode(x=x, y=y, tooltip=tip))
+
+
 def histogram_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
     """How often each probability was given."""
     alt, k = altair(), each["key"]
@@ -317,6 +336,8 @@ def pairs_chart(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 SIMPLE = {  # charts of one learner with one kind of axes, by the dataset that they draw
     "regret": regret_chart,
+    "rounds": rounds_chart,
+    "link": link_chart,
     "weights": weights_chart,
     "shares": shares_chart,
     "predicted": predicted_chart,

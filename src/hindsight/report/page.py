@@ -116,7 +116,7 @@ def header(content: dict[str, Any], drawn: bool) -> str:
     size += f" ({content['preparation']})" if content["preparation"] else ""
     notes = [*(f"Warning: {w}." for w in content["warnings"]), *content["notes"], *([] if drawn else [NO_CHARTS])]
     out = f'<header><p class="brand">Hindsight report</p><h1>{escaped(what)}</h1><p class="soft">'
-    out += f"{escaped(size)}; each row was predicted before it was learnt.</p></header>"
+    out += f"{escaped(size)}; {escaped(content['how'])}.</p></header>"
     each = content["learners"]
     out += opening(each[0]) if len(each) == 1 else side_by_side(each)
     return out + "".join(f'<p class="soft">{escaped(note)}</p>' for note in notes)
@@ -258,6 +258,7 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
             f"What the run had lost until then beyond the {best_name(each)} of all rows, on the same rounds."
             f"{FAR_AWAY if is_far(each, 'regret') else ''}",
         ),
+        figure(drawn, f"c-rounds{k}", "Errors per round", "Mean squared error of all rows in each round.", wide=True),
         figure(
             drawn,
             f"c-weights{k}",
@@ -270,11 +271,17 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
             drawn,
             "",
             "Confusions",
-            "Rows by true label, columns by predicted label; a margin of 0 predicts the first.",
+            "Rows by true label, columns by predicted label; of equals the first is predicted.",
             wide=len(each.get("confusion", {}).get("labels", ())) > 6,
             inside=confusion(each),
         ),
         label_choice(each, drawn),
+        figure(
+            drawn,
+            f"c-link{k}",
+            "The learnt link",
+            "The mean of the target over the margin w·x, nondecreasing.",
+        ),
         figure(
             drawn,
             f"c-threshold{k}",
@@ -293,7 +300,7 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
 
 def label_choice(each: dict[str, Any], drawn: dict[str, Any]) -> str:
     """Where there are more than two labels: which of them the charts that follow are about."""
-    places = [f"c-{name}{each['key']}" for name in ("threshold", "calibration", "histogram")]
+    places = [f"c-{name}{each['key']}" for name in ("link", "threshold", "calibration", "histogram")]
     places = [place for place in places if place in drawn]
     if not each.get("chosen") or not places:
         return ""
@@ -317,8 +324,8 @@ def calibrated(each: dict[str, Any]) -> str:
     )
     if each["chosen"]:
         return f"{out} Probabilities of each label against the rest, before they are made to sum to 1."
-    terms = ", ".join(f"{name} {number(found[0][name])}" for name in TERMS)
-    return f"{out} Brier score {number(found[0]['score'])}: {terms}."
+    terms = ", ".join(f"{name} {number(abs(round(found[0][name], 6)))}" for name in TERMS)  # all are at least 0
+    return f"{out} Brier score {number(round(found[0]['score'], 6))}: {terms}."
 
 
 def calibration_table(each: dict[str, Any]) -> str:
@@ -328,7 +335,7 @@ def calibration_table(each: dict[str, Any]) -> str:
     heads = "".join(f"<th>{escaped(name)}</th>" for name in ("frequency", "Brier score", *TERMS))
     rows = "".join(
         f'<tr><th class="left">{escaped(label)}</th>'
-        f"{''.join(f'<td>{found[name]:.4f}</td>' for name in ('frequency', 'score', *TERMS))}</tr>"
+        f"{''.join(f'<td>{abs(found[name]):.4f}</td>' for name in ('frequency', 'score', *TERMS))}</tr>"
         for label, found in zip(each["chosen"], each["calibration"], strict=True)
     )
     return f'<div class="scroll"><table><tr><th class="left">label</th>{heads}</tr>{rows}</table></div>'

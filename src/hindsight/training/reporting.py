@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from .state import TrainingState
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..certificates.certificate import Certificate
+    from ..certificates.certificate import Best, Certificate
     from ..online.run import Run
     from .model import Model
 
@@ -142,10 +142,11 @@ def content(
     ]
     out: dict[str, Any] = {
         "data": plain_name(state.plan.where),
-        "target": target_of(state),
+        "target": target_of(state.plan),
         "rows": state.rows_done,
         "features": state.features,
         "labels": state.labels,
+        "how": "each row was predicted before it was learnt",
         "preparation": "" if state.source is None else state.source.preparation,
         "rejected": state.rejected,
         "rejects": [{"line": r.line, "column": r.column, "reason": r.reason, "file": r.file} for r in curves.rejects],
@@ -153,7 +154,7 @@ def content(
         "notes": [*course_notes(state, curves), *notes],
         "learners": found,
         "columns": columns_of(state),
-        "settings": settings_of(state, seconds),
+        "settings": settings_of(state.plan, seconds),
         "versions": versions(),
     }
     if len(learners) > 1:
@@ -177,12 +178,12 @@ def plain_name(where: Any) -> str:
     return ", ".join(map(str, where)) if isinstance(where, list) else str(where)
 
 
-def target_of(state: TrainingState) -> str | None:
+def target_of(plan: Plan) -> str | None:
     """The column that was predicted, if it has a name."""
-    data = state.plan.data
-    if state.plan.target is None and isinstance(data, str) and data.startswith("sample:"):
+    data = plan.data
+    if plan.target is None and isinstance(data, str) and data.startswith("sample:"):
         return load_sample(data.removeprefix("sample:"), None).target
-    return state.plan.target
+    return plan.target
 
 
 def course_notes(state: TrainingState, curves: Curves) -> list[str]:
@@ -198,12 +199,12 @@ def course_notes(state: TrainingState, curves: Curves) -> list[str]:
     return out
 
 
-def settings_of(state: TrainingState, seconds: float | None) -> dict[str, str]:
+def settings_of(plan: Plan, seconds: float | None) -> dict[str, str]:
     """The settings as text."""
-    plan = state.plan.settings()
-    reading = {f"reading.{k}": v for k, v in plan.pop("reading").items()}
-    plan.pop("learners")
-    shown = {k: v for k, v in (plan | reading).items() if v is not None and v != [] and v != {}}
+    given = plan.settings()
+    reading = {f"reading.{k}": v for k, v in given.pop("reading").items()}
+    given.pop("learners")
+    shown = {k: v for k, v in (given | reading).items() if v is not None and v != [] and v != {}}
     out = {k: v if isinstance(v, str) else f"{v:g}" if isinstance(v, float) else str(v) for k, v in shown.items()}
     out = {k: v if len(v) <= 200 else v[:199] + "…" for k, v in out.items()}
     return out | ({} if seconds is None else {"seconds": f"{seconds:.2f}"})
@@ -228,7 +229,7 @@ def columns_of(state: TrainingState) -> dict[str, Any]:
             rows.append({"name": decided.name, "type": decided.type, "role": role, "why": decided.why})
             rows[-1]["missing"] = missing
     if not rows:  # features alone are known, and hold numbers
-        goal = target_of(state)
+        goal = target_of(state.plan)
         known = [(name, "") for name in state.names or []] + ([] if goal is None else [(goal, "target")])
         rows = [{"name": name, "type": "number", "role": role, "why": "", "missing": None} for name, role in known]
     return {"count": len(rows) if state.names else state.features, "shown": rows[:COLUMNS]}
@@ -425,27 +426,39 @@ def weights_data(
     state: TrainingState, k: int, certificates: list[Certificate], datasets: dict[str, list[dict[str, Any]]]
 ) -> None:
     """The largest weights by name, and those of the best fixed predictor."""
-    runs, names = state.runs[k], state.names
+    runs = state.runs[k]
     n = min(run.features for run in runs)
     w = np.array([run.weights[:n] for run in runs])
-    sizes = largest_values(runs[0])
+    best = [c.best for c in certificates] or [None] * len(runs)
+    datasets[f"weights{k}"] = largest_weights(w, state.names, state.labels, best, largest_values(runs[0]))
+
+
+def largest_weights(
+    w: np.ndarray,
+    names: Sequence[str] | None,
+    labels: list[str] | None,
+    best: Sequence[Best | None],
+    sizes: np.ndarray | None,
+) -> list[dict[str, Any]]:
+    """The largest weights, one row of `w` per run, by what they can move where the sizes of features are known."""
+    n = w.shape[1]
     order = np.argsort(-(np.abs(w) * (1.0 if sizes is None else sizes[:n])).ravel(), kind="stable")[:TOP]
     rows = []
     for rank, j in enumerate(order.tolist()):
         run, feature = divmod(j, n)
         name = names[feature] if names is not None and feature < len(names) else f"column {feature}"
-        best = certificates[run].best if certificates else None
+        rival = best[run]
         row: dict[str, Any] = {"feature": name, "rank": rank, "weight": float(w[run, feature])}
-        if state.labels is not None and len(runs) > 1:
-            row["label"] = state.labels[run]
-        if best is not None and feature < best.u.size:
-            row["best"] = float(best.u[feature])
+        if labels is not None and len(w) > 1:
+            row["label"] = labels[run]
+        if rival is not None and feature < rival.u.size:
+            row["best"] = float(rival.u[feature])
         if sizes is not None:
             for move, value in (("move", "weight"), ("best_move", "best")):
                 if value in row:
                     row[move] = row[value] * float(sizes[feature])
         rows.append(row)
-    datasets[f"weights{k}"] = rows
+    return rows
 
 
 def largest_values(run: Any) -> np.ndarray | None:
@@ -491,39 +504,63 @@ def prediction_data(
     if not len(drawn):
         return {}
     y, c, learner = drawn[:, -2], drawn[:, -1], curves.learners[k]
+    z, share = drawn[:, k * curves.each : (k + 1) * curves.each], detailed_count(state)
     out: dict[str, Any] = {"sample": len(drawn), "of": curves.sample.seen}
     if state.labels is None:
-        datasets[f"predicted{k}"] = dots(y, each_mean(learner.loss, drawn[:, k]), DOTS // detailed_count(state))
+        datasets[f"predicted{k}"] = dots(y, each_mean(learner.loss, z[:, 0]), DOTS // share)
         return out
     odds = learner.targets == "unit" and (getattr(learner.loss, "link", None) or "identity") != "identity"
-    out["scores"] = "probability" if odds else "margin"
-    many = curves.each > 1
-    out["labels"] = len(state.labels)
-    out["chosen"] = common_labels(curves, state.labels) if many else []
-    charted = [state.labels.index(label) for label in out["chosen"]] or [1]
-    share = detailed_count(state) * len(charted)
-    terms = []
+    scores = np.column_stack([each_mean(learner.loss, column) for column in z.T]) if odds else z
+    assert curves.confusion is not None
+    rows = LabelledRows(scores, y, c, state.labels, curves.confusion[k].sum(axis=1))
+    return out | label_data(k, rows, odds, share, datasets)
+
+
+class LabelledRows(NamedTuple):
+    """Rows with a label, as charts take them.
+
+    Attributes
+    ----------
+    scores : ndarray
+        One column for the second of two labels, or one per label.
+    y, c : ndarray
+        The label of each row, by its number, and its weight.
+    labels : list of str
+        All labels.
+    counts : ndarray
+        How many rows have each.
+    """
+
+    scores: np.ndarray
+    y: np.ndarray
+    c: np.ndarray
+    labels: list[str]
+    counts: np.ndarray
+
+
+def label_data(
+    k: int, rows: LabelledRows, odds: bool, learners: int, datasets: dict[str, list[dict[str, Any]]]
+) -> dict[str, Any]:
+    """The threshold curve and, where scores are probabilities, the calibration: of several labels of each."""
+    many = rows.scores.shape[1] > 1
+    order = np.argsort(-rows.counts, kind="stable")[:CHARTED]
+    charted = sorted(order.tolist()) if many else [1]
+    share, terms = learners * len(charted), []
     for j, label in enumerate(charted):
-        z = np.ascontiguousarray(drawn[:, k * curves.each + (label if many else 0)])
-        place, hit = f"{k}/{j}" if many else f"{k}", (y == label).astype(np.float64)
-        scores = each_mean(learner.loss, z) if odds else z
-        datasets[f"threshold{place}"] = threshold_rows(hit, scores, c, points(150, 30, share))
+        scores = np.ascontiguousarray(rows.scores[:, label if many else 0])
+        place, hit = f"{k}/{j}" if many else f"{k}", (rows.y == label).astype(np.float64)
+        datasets[f"threshold{place}"] = threshold_rows(hit, scores, rows.c, points(150, 30, share))
         if odds:
-            terms.append(calibration_data(hit, scores, c, place, share, datasets))
-            terms[-1]["frequency"] = float(c @ hit) / float(c.sum())
+            terms.append(calibration_data(hit, scores, rows.c, place, share, datasets))
+            terms[-1]["frequency"] = float(rows.c @ hit) / float(rows.c.sum())
+    chosen = [rows.labels[label] for label in charted] if many else []
+    out = {"scores": "probability" if odds else "margin", "labels": len(rows.labels), "chosen": chosen}
     return out | ({"calibration": terms} if odds else {})
 
 
 def detailed_count(state: TrainingState) -> int:
     """How many learners are shown by themselves."""
     return min(DETAILED, len(state.runs))
-
-
-def common_labels(curves: Curves, labels: list[str]) -> list[str]:
-    """The most frequent labels, in their order: those that have charts of their own."""
-    assert curves.confusion is not None
-    order = np.argsort(-curves.confusion[0].sum(axis=1), kind="stable")[:CHARTED]
-    return [labels[j] for j in sorted(order.tolist())]
 
 
 def points(most: int, least: int, share: int) -> int:
