@@ -11,8 +11,8 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import build_docs  # noqa: E402
-from browser import needs_browser, started  # noqa: E402
 import formulas  # noqa: E402
+from browser import needs_browser, started  # noqa: E402
 
 OUTSIDE = re.compile(r"""<(?:link|script|img|iframe)[^>]*(?:href|src)=["']?(?:https?:)?//""")
 
@@ -56,7 +56,7 @@ def test_formulas_are_drawn_on_their_line(tmp_path):
 
 SHOWN = ("index.html", "tour.html", "learners/perceptron.html", "theory.html", "commands.html", "api/learners.html")
 BROKEN = "[...document.images].filter(image => !(image.complete && image.naturalWidth)).map(image => image.src).join()"
-FOUND = """[...document.querySelectorAll("*")].map(e => e.shadowRoot?.querySelector("[role=listbox]")?.innerText).join("")"""
+FOUND = "[...document.querySelectorAll('*')].map(e => e.shadowRoot?.querySelector('[role=listbox]')?.innerText).join()"
 
 
 def faults(events, site):
