@@ -42,6 +42,14 @@ def test_the_api_shows_signatures_and_docstrings(site):
     assert "a panel of learners, aggregated" in text and "fit_intercept" in text
 
 
+def test_references_are_marks_and_lists(site):
+    raw = re.compile(r"\[\d+\](?:_|<em>)|\.\. \[\d")
+    for page in (site / "api").glob("*.html"):
+        assert raw.search(page.read_text(encoding="utf-8")) is None, page
+    text = (site / "api" / "estimators.html").read_text(encoding="utf-8")
+    assert '<li>&#91;1&#93; V. Vovk, "Aggregating strategies", COLT 1990.</li>' in text
+
+
 def test_formulas_are_drawn_on_their_line(tmp_path):
     pytest.importorskip("ziamath", reason="ziamath is not installed: make docs installs it")
     page = tmp_path / "page.html"
