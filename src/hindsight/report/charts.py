@@ -65,14 +65,15 @@ def rounds_axis(log: bool, first: float, last: float, title: str = "rounds") -> 
     scale = alt.Scale(
         type="log" if log else "linear", domain=[max(1.0, first) if log else 0.0, max(2.0, last)], nice=False
     )
-    return alt.X("rounds:Q", title=title, scale=scale, axis=alt.Axis(format="~s", tickCount=6, grid=False))
+    form = ",~r" if last < 10_000 else "~s"
+    return alt.X("rounds:Q", title=title, scale=scale, axis=alt.Axis(format=form, tickCount=6, grid=False))
 
 
 def log_rounds() -> Any:
     """The axis of rounds that double."""
     alt = altair()
     scale = alt.Scale(type="log", nice=False)
-    return alt.X("rounds:Q", title="rounds", scale=scale, axis=alt.Axis(format="~s", grid=False))
+    return alt.X("rounds:Q", title="rounds", scale=scale, axis=alt.Axis(format="~s", grid=False, labelSeparation=8))
 
 
 def legend(columns: int = 2, symbol: str = "stroke") -> Any:
@@ -241,7 +242,12 @@ def threshold_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[st
     colour = alt.Color("line:N", scale=alt.Scale(domain=names, range=[BLUE, GREEN, ORANGE]), legend=legend(3))
     tip = ["line:N", alt.Tooltip("threshold:Q", format=".4~g"), alt.Tooltip("value:Q", format=".2%")]
     y = alt.Y("value:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
-    x = alt.X("threshold:Q", title=f"threshold on the {each['scores']}", scale=alt.Scale(nice=False, zero=False))
+    x = alt.X(
+        "threshold:Q",
+        title=f"threshold on the {each['scores']}",
+        scale=alt.Scale(nice=False, zero=False),
+        axis=alt.Axis(tickCount=6),
+    )
     line = named(f"threshold{k}").mark_line(strokeWidth=2, point={"size": 14, "filled": True})
     return finished(line.encode(x=x, y=y, color=colour, tooltip=tip))
 
@@ -250,7 +256,7 @@ def calibration_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[
     """Observed frequencies by isotonic regression (PAV) against the probabilities, with a consistency band."""
     alt, k = altair(), each["key"]
     unit = alt.Scale(domain=[0, 1])
-    x = alt.X("probability:Q", title="predicted probability", scale=unit)
+    x = alt.X("probability:Q", title="predicted probability", scale=unit, axis=alt.Axis(tickCount=5))
     band = named(f"band{k}").mark_area(opacity=0.2, color=BLUE)
     ends = [{"probability": 0, "observed": 0}, {"probability": 1, "observed": 1}]
     equal = alt.Chart(alt.Data(values=ends)).mark_line(color=GREY, strokeDash=[4, 3])
@@ -291,7 +297,13 @@ def link_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, An
 def histogram_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
     """How often each probability was given."""
     alt, k = altair(), each["key"]
-    x = alt.X("from:Q", bin="binned", title="predicted probability", scale=alt.Scale(domain=[0, 1]))
+    x = alt.X(
+        "from:Q",
+        bin="binned",
+        title="predicted probability",
+        scale=alt.Scale(domain=[0, 1]),
+        axis=alt.Axis(tickCount=5),
+    )
     tip = [alt.Tooltip("from:Q"), alt.Tooltip("to:Q"), alt.Tooltip("rows:Q", format=",")]
     bars = named(f"histogram{k}").mark_bar(color=BLUE, opacity=0.8)
     return finished(

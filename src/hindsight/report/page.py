@@ -29,6 +29,7 @@ WORTH = {
 }
 TERMS = ("miscalibration", "discrimination", "uncertainty")
 BY_LABEL = "The Brier score of each label against the rest is miscalibration − discrimination + uncertainty."
+IN_HINDSIGHT = "; the best constant and the best fixed predictor are those of all rows, known only in hindsight"
 FAR_AWAY = " The promise is beyond a linear scale."
 NO_CHARTS = "This page has no charts: they need altair and vl-convert (pip install hindsight-learn[charts])."
 
@@ -145,7 +146,7 @@ def opening(each: dict[str, Any]) -> str:
     advice = [c["advice"] for c in each["certificates"] if c["advice"]]
     out = f'<p class="lead">{escaped(in_words(each))}</p>{band(each)}{tiles(each)}'
     if advice:
-        out += f'<p class="band VOID"><b>A constant would have lost less.</b> To try: {escaped(advice[0])}</p>'
+        out += f'<p class="band VOID"><b>A constant would have lost less.</b> What to do: {escaped(advice[0])}</p>'
     return out + "".join(f'<p class="soft">{escaped(note)}</p>' for note in each["notes"])
 
 
@@ -247,8 +248,8 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
             drawn,
             f"c-loss{k}",
             "Loss along the run",
-            "Mean of the predictions made before each row was learnt; the best constant and the best fixed predictor "
-            f"are those of all rows, known only in hindsight.{FAR_AWAY if is_far(each, 'loss') else ''}",
+            f"Mean of the predictions made before each row was learnt{IN_HINDSIGHT if each['certificates'] else ''}."
+            f"{FAR_AWAY if is_far(each, 'loss') else ''}",
             wide=True,
         ),
         figure(
@@ -394,6 +395,10 @@ def comparison_section(found: dict[str, Any], drawn: dict[str, Any]) -> str:
     head = "".join(f"<th>{escaped(h)}</th>" for h in heads)
     table = f'<div class="scroll"><table><tr><th class="left">learner</th>{head}</tr>{rows}</table></div>'
     words = "".join(f"<p>{escaped(line)}</p>" for line in found.get("words", [])[:12])
+    if words:
+        words = (
+            f'<p class="soft">As forecasters of each row before it, in the {escaped(found["loss"])} loss:</p>{words}'
+        )
     level = f"{100 * (1 - found['alpha']):g} %" if "alpha" in found else ""
     pairs = figure(
         drawn,

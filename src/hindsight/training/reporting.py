@@ -175,6 +175,8 @@ def detailed(state: TrainingState) -> list[int]:
 
 def plain_name(where: Any) -> str:
     """The data in a few words."""
+    if where == "-":
+        return "standard input"
     return ", ".join(map(str, where)) if isinstance(where, list) else str(where)
 
 
