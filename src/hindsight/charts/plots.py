@@ -27,7 +27,7 @@ WIDTH, HEIGHT = 520, 280
 RUN, BEST, FOUND, COMPARATOR = "this run", "the best fixed predictor", "the best found", "the comparator"
 BOUND = "guaranteed at most"
 INK = {RUN: COLOURS[0], BEST: COLOURS[2], FOUND: COLOURS[2], COMPARATOR: COLOURS[2], BOUND: GREY}
-DEPTH = 1e-6  # of the largest mean loss: what is below is beyond the scale
+DEPTH = 0.1  # of the smallest loss of the run: what the best fixed predictor loses below that is beyond the scale
 DOTS = 40  # rounds up to which each is marked
 BANDS = ("consistency", "confidence", "none")
 
@@ -290,15 +290,18 @@ def regret_panel(certificate: Certificate) -> Any:
         for r, value in zip(rounds, values, strict=True)
         if 0.0 < value < math.inf
     ]
-    run, rival = list(curves.values())[:2]
+    run, rival, bound = curves.values()
+    known = [v for v in (*run, *bound) if 0.0 < v < math.inf] or [1.0]
+    low = max(min([*known, *(v for v in rival if v > 0.0)]), DEPTH * min(known))
+    high = max([*known, *(v for v in rival if v < math.inf)])
     between = [
-        {"rounds": r, "run": a, "comparator": b} for r, a, b in zip(rounds, run, rival, strict=True) if min(a, b) > 0.0
+        {"rounds": r, "run": a, "comparator": max(b, low)}
+        for r, a, b in zip(rounds, run, rival, strict=True)
+        if a > 0.0
     ]
     shown = [name for name in INK if any(p["line"] == name for p in points)]
     x = rounds_axis(rounds[-1])
     what = f"{certificate.quantity}, mean so far" if total else certificate.quantity
-    values = [p["value"] for p in points] or [1.0]
-    low, high = max(min(values), DEPTH * max(values)), max(values)
     scale = alt.Scale(type="log", domain=[low, high if high > low else 2.0 * low], nice=False)
     y = alt.Y("value:Q", title=what, scale=scale, axis=alt.Axis(tickCount=5, format="~g"))
     colour = alt.Color(
