@@ -295,7 +295,7 @@ def regret_panel(certificate: Certificate) -> Any:
     low = max(min([*known, *(v for v in rival if v > 0.0)]), DEPTH * min(known))
     high = max([*known, *(v for v in rival if v < math.inf)])
     between = [
-        {"rounds": r, "run": a, "comparator": max(b, low)}
+        {"rounds": r, "run": a, "comparator": b if b > 0.0 else low}
         for r, a, b in zip(rounds, run, rival, strict=True)
         if a > 0.0
     ]
