@@ -76,10 +76,11 @@ class Browser:
         self.ask("Page.navigate", url=url)
         self.wait(f"document.readyState === 'complete' && ({until})")
 
-    def look(self, width=1000, mode="light", mobile=False):
-        """Show the page so wide, in light or dark."""
+    def look(self, width=1000, mode="light", mobile=False, media="screen"):
+        """Show the page so wide, in light or dark, on a screen or as it is printed."""
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=mobile)
-        self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": mode}])
+        features = [{"name": "prefers-color-scheme", "value": mode}]
+        self.ask("Emulation.setEmulatedMedia", media=media, features=features)
         time.sleep(0.5)
 
     def close(self):

@@ -539,6 +539,9 @@ def test_a_browser_draws_the_report_and_shows_values(tmp_path):
             assert browser.value("document.documentElement.scrollWidth") <= width
             ground = browser.value("getComputedStyle(document.body).backgroundColor")
             assert (ground == "rgb(13, 17, 23)") == (dark == "dark")
+        browser.look(760, "dark", media="print")
+        assert browser.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert browser.value("document.documentElement.scrollWidth") <= 760
         assert faults(browser.events) == []
 
 

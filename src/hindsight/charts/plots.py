@@ -375,7 +375,7 @@ def link_panel(link: Any, seen: list[dict[str, float]], label: str | None) -> An
     """A link, with the means of groups of rows."""
     alt = altair()
     points = [{"margin": z, "mean": m} for z, m in thinned(link.z, link.mean)]
-    x = alt.X("margin:Q", title="margin w·x", scale=alt.Scale(nice=False))
+    x = alt.X("margin:Q", title="margin w·x", scale=alt.Scale(nice=False), axis=alt.Axis(tickCount=6))
     y = alt.Y("mean:Q", title="mean of y" if label is None else f"probability of {label}")
     title = alt.TitleParams("The learnt link" if label is None else label, subtitle=f"{link.z.size:,} knots")
     line = alt.Chart(alt.Data(values=points)).mark_line(color=COLOURS[0], strokeWidth=2.5)

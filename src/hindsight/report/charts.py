@@ -287,7 +287,7 @@ def rounds_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, 
 def link_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The learnt link: the mean of y over the margin."""
     alt, k = altair(), each["key"]
-    x = alt.X("margin:Q", title="margin w·x", scale=alt.Scale(nice=False, zero=False))
+    x = alt.X("margin:Q", title="margin w·x", scale=alt.Scale(nice=False, zero=False), axis=alt.Axis(tickCount=6))
     y = alt.Y("mean:Q", title="probability" if "confusion" in each else "mean of y", scale=alt.Scale(zero=False))
     tip = [alt.Tooltip("margin:Q", format=".5~g"), alt.Tooltip("mean:Q", format=".5~g")]
     line = named(f"link{k}").mark_line(color=BLUE, strokeWidth=2.2, point={"size": 14, "filled": True, "color": BLUE})
