@@ -428,6 +428,21 @@ def test_an_estimator_writes_its_report(tmp_path, model, labels):
     assert not (tmp_path / "other.html").exists()
 
 
+def test_the_report_of_rows_that_came_one_by_one_has_their_names(tmp_path):
+    X, y = drawn_rows(0)
+    model, page = hindsight.WidrowHoffRegressor(), tmp_path / "page.html"
+    for x, t in zip(X.tolist(), y.tolist(), strict=True):
+        model.learn_one(dict(zip(("p", "q", "r"), x, strict=True)), t)
+    model.report(page, X, y)
+    assert {row["feature"] for row in content_of(page)["datasets"]["weights0"]} == {"p", "q", "r"}
+
+
+def test_a_single_class_has_no_report(tmp_path):
+    model = hindsight.PerceptronClassifier().learn_one([1.0], "only")
+    with pytest.raises(ValueError, match="a report needs two classes, and the model has met only 'only'"):
+        model.report(tmp_path / "page.html", [[1.0]], ["only"])
+
+
 @pytest.mark.parametrize("labels", [0, 2, 8])
 def test_isotron_reports_its_link_and_its_errors(tmp_path, labels):
     X, y = drawn_rows(labels)

@@ -63,9 +63,12 @@ def report_estimator(model: Any, path: str, X: Any, y: Any, sample_weight: Any =
     MismatchError
         If these are not the rows it was trained on.
     ValueError
-        If the file cannot be written.
+        If the file cannot be written, or the model has met a single class.
     """
     check_destination(path, replaced=True)
+    classes = getattr(model, "classes_", None)
+    if classes is not None and len(classes) < 2:
+        raise ValueError(f"a report needs two classes, and the model has met only {classes.tolist()[0]!r}")
     found = model.certify(X, y, sample_weight)
     model.certificate_ = found
     each = list(getattr(found, "each", [found]))
@@ -89,7 +92,7 @@ def settings_of(model: Any) -> dict[str, str]:
 
 def names_of(model: Any, features: int) -> list[str]:
     """The names of the features, or x0, x1, ..."""
-    known = getattr(model, "feature_names_in_", None)
+    known = getattr(model, "feature_names_in_", getattr(model, "_column", None))  # of a frame, or of dicts
     return [f"x{j}" for j in range(features)] if known is None else [str(name) for name in known]
 
 
@@ -215,6 +218,8 @@ def fit_content(
     }
     if histories[0].link is not None:
         each["notes"].append(CALIBRATED)
+    if histories[0].held is not None:
+        each["notes"].append("Some rows were held out to pick the round; charts of predictions show them too.")
     if unit != 1.0:
         each["notes"].append("The certificate is in units of the targets as they were scaled for learning.")
     means = model._means(rows)

@@ -33,7 +33,7 @@ class ReportMixin:
         MismatchError
             If these are not the rows of the run.
         ValueError
-            If the file cannot be written.
+            If the file cannot be written, or the model has met a single class.
         """
         from ...training.estimator_report import report_estimator
 
