@@ -202,6 +202,7 @@ def test_labels_have_confusions_thresholds_and_calibration(tmp_path):
     assert pav == sorted(pav)
     recall = [row["value"] for row in found["datasets"]["threshold0"] if row["line"] == "recall"]
     assert recall == sorted(recall) and recall[-1] == 1.0
+    assert "If rows are called yes where the probability" in words_of(page)
 
 
 def test_each_of_several_labels_has_thresholds_and_calibration_against_the_rest(tmp_path):

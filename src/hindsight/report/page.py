@@ -287,7 +287,7 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
             drawn,
             f"c-threshold{k}",
             "Threshold",
-            f"If rows are called {'that label' if each.get('chosen') else 'positive'} where the "
+            f"If rows are called {each.get('positive')} where the "
             f"{each.get('scores', 'score')} is at least this.{sample}",
         ),
         figure(drawn, f"c-calibration{k}", "Calibration", f"{calibrated(each)}{sample}", inside=histogram),

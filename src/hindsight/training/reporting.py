@@ -556,7 +556,8 @@ def label_data(
             terms.append(calibration_data(hit, scores, rows.c, place, share, datasets))
             terms[-1]["frequency"] = float(rows.c @ hit) / float(rows.c.sum())
     chosen = [rows.labels[label] for label in charted] if many else []
-    out = {"scores": "probability" if odds else "margin", "labels": len(rows.labels), "chosen": chosen}
+    out: dict[str, Any] = {"scores": "probability" if odds else "margin", "labels": len(rows.labels), "chosen": chosen}
+    out["positive"] = "that label" if many else rows.labels[1]
     return out | ({"calibration": terms} if odds else {})
 
 
