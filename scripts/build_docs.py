@@ -61,6 +61,13 @@ def fill(page: str, mark: str, text: str) -> None:
     (BUILD / page).write_text(whole.replace(wanted, text), encoding="utf-8")
 
 
+def build() -> None:
+    """The site of what was assembled, with a search that works in a folder too; formulas are not drawn yet."""
+    subprocess.run([sys.executable, "-m", "zensical", "build", "--clean", "--strict"], cwd=ROOT, check=True)
+    index = (SITE / "search.json").read_text(encoding="utf-8")
+    (SITE / "search.js").write_text(f"var __index = {index};\n", encoding="utf-8")  # pages in a folder cannot fetch
+
+
 def main() -> None:
     """Assemble, build, and say where the site is."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -71,8 +78,7 @@ def main() -> None:
         if asked.pictures:
             small = [sys.executable, "examples/pictures.py", folder, "docs/pictures"]
             subprocess.run(small, cwd=ROOT, check=True)
-    zensical = Path(sys.executable).with_name("zensical")
-    subprocess.run([str(zensical), "build", "--clean", "--strict"], cwd=ROOT, check=True)
+    build()
     for page in SITE.rglob("*.html"):
         formulas.draw(page)
     print(f"the site: {SITE / 'index.html'}")

@@ -1,6 +1,4 @@
-"""A headless Chromium, for tests of pages."""
-
-from __future__ import annotations
+"""A headless Chromium, for tests that look at pages."""
 
 import fcntl
 import json
@@ -8,8 +6,15 @@ import os
 import shutil
 import subprocess
 import time
+from contextlib import contextmanager
+
+import pytest
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+
+needs_browser = pytest.mark.skipif(
+    CHROMIUM is None, reason="there is no Chromium here: pages are only read by a parser"
+)
 
 
 class Browser:
@@ -65,11 +70,34 @@ class Browser:
             assert time.monotonic() < end, expression
             time.sleep(0.1)
 
+    def show(self, url, until="true"):
+        """Open a page, and wait until it is there and the expression is true."""
+        self.events.clear()
+        self.ask("Page.navigate", url=url)
+        self.wait(f"document.readyState === 'complete' && ({until})")
+
+    def look(self, width=1000, mode="light", mobile=False, media="screen"):
+        """Show the page so wide, in light or dark, on a screen or as it is printed."""
+        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=mobile)
+        features = [{"name": "prefers-color-scheme", "value": mode}]
+        self.ask("Emulation.setEmulatedMedia", media=media, features=features)
+        time.sleep(0.5)
+
     def close(self):
         self.process.kill()
         self.process.wait()
         os.close(self.read)
         os.close(self.write)
+
+
+@contextmanager
+def started(profile):
+    """A browser, closed in the end."""
+    browser = Browser(profile)
+    try:
+        yield browser
+    finally:
+        browser.close()
 
 
 def faults(events):

@@ -200,6 +200,21 @@ def test_predict_one_is_predict_for_classes(model, classes):
     assert [fitted.predict_one(x) for x in X] == fitted.predict(X).tolist()
 
 
+@pytest.mark.parametrize("classes", [2, 4])
+def test_the_probabilities_of_one_row_are_those_of_many(classes, monkeypatch):
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(60, 3)), rng.integers(classes, size=60)
+    model = DescentClassifier(loss="logistic").fit(X, y)
+    for x in (X[0], X[1], 1e6 * X[2], -1e6 * X[2]):
+        found = model.predict_proba_one(x)
+        assert list(found) == list(range(classes))
+        np.testing.assert_allclose(list(found.values()), model.predict_proba([x])[0], rtol=1e-12, atol=1e-300)
+    if classes == 2:  # one compiled call, as for the label: nothing is done alone
+        model.learn_one(X[0], 1).predict_proba_one(X[0])
+        monkeypatch.setattr(model, "_alone", None)
+        assert sum(model.predict_proba_one(X[0]).values()) == 1.0
+
+
 def test_a_name_never_seen_has_weight_zero():
     model = WidrowHoffRegressor().learn_one({"a": 1.0, "b": 2.0}, 1.0)
     before = copy.deepcopy(model)

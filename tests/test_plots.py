@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,13 +28,11 @@ def test_regret_is_that_of_the_certificate(learnt, tmp_path):
     certificate = learnt[3]
     chart = hindsight.plot_regret(certificate)
     area, lines = layers(chart)
-    drawn = {name: [v["value"] for v in lines["data"]["values"] if v["line"] == name] for name in
-             ("this run", "the comparator", "guaranteed at most")}  # fmt: skip
-    path = certificate.path
-    assert drawn["this run"] == [s.measured / s.rounds for s in path]
-    assert drawn["the comparator"] == [s.comparator / s.rounds for s in path]
-    assert drawn["guaranteed at most"] == [s.bound / s.rounds for s in path]
-    assert len(area["data"]["values"]) == len(path)
+    names = ("this run", "the best fixed predictor", "guaranteed at most")
+    drawn = {name: [v["value"] for v in lines["data"]["values"] if v["line"] == name] for name in names}
+    curve = certificate.curve
+    assert drawn == dict(zip(names, (curve.lost.tolist(), curve.best.tolist(), curve.bound.tolist()), strict=True))
+    assert len(area["data"]["values"]) == len(curve.rounds)
     title = chart.to_dict()["title"]
     assert title["text"].startswith("HOLDS") and "regret" in title["subtitle"][1]
     chart.save(str(tmp_path / "regret.png"))
@@ -48,7 +47,15 @@ def test_a_void_certificate_is_drawn_without_a_guarantee(learnt):
     certificate = model.certify(X, y)
     assert certificate.verdict.value == "VOID"
     lines = layers(hindsight.plot_regret(certificate))[1]["data"]["values"]
-    assert {v["line"] for v in lines} == {"this run", "the comparator"}
+    assert {v["line"] for v in lines} == {"this run", "the best fixed predictor"}
+
+
+def test_a_certificate_without_a_curve_is_drawn_at_its_milestones(learnt):
+    kept = replace(learnt[3], curve=None)
+    lines = layers(hindsight.plot_regret(kept))[1]["data"]["values"]
+    path = kept.path
+    assert [v["value"] for v in lines if v["line"] == "the comparator"] == [s.comparator / s.rounds for s in path]
+    assert [v["value"] for v in lines if v["line"] == "guaranteed at most"] == [s.bound / s.rounds for s in path]
 
 
 def test_one_panel_per_class(learnt):
@@ -74,9 +81,7 @@ def test_potential_falls_to_that_of_the_certificate(learnt):
 
 
 def test_a_certificate_without_a_course_is_refused(learnt):
-    from dataclasses import replace
-
-    bare = replace(learnt[3], path=())
+    bare = replace(learnt[3], path=(), curve=None)
     with pytest.raises(ValueError, match=r"\(implicit Widrow-Hoff, as met\) keeps no course of the run"):
         hindsight.plot_regret(bare)
     lost = replace(learnt[3], path=tuple(replace(s, potential=math.nan) for s in learnt[3].path))

@@ -4,7 +4,6 @@ import html
 import json
 import re
 import time
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -13,9 +12,10 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import hindsight
-from browser import CHROMIUM, Browser, faults
+from browser import faults, needs_browser, started
 from hindsight.cli import app
 from hindsight.errors import MismatchError
+from hindsight.report.charts import PROMISE
 from hindsight.training.curves import PIECES, Course, Sample, early_rounds
 from hindsight.training.learning import NoProgress
 from hindsight.training.outputs import Destinations
@@ -172,6 +172,9 @@ def test_a_report_opens_with_the_certificate_and_holds_its_numbers(tmp_path):
     assert so_far[-1]["value"] == pytest.approx(learner["means"]["loss"], rel=1e-6)
     bound = [row for row in found["datasets"]["loss0"] if row["line"] == "guaranteed at most"]
     assert bound[-1]["value"] == pytest.approx(learner["means"]["guaranteed"], rel=1e-6)
+    regret = [row for row in found["datasets"]["regret0"] if row["line"] == "regret"]
+    assert len(regret) > 250  # not at the milestones alone
+    assert regret[-1]["value"] == pytest.approx(learner["means"]["regret"], rel=1e-6)
     assert [row["feature"] for row in found["datasets"]["weights0"]] == ["b", "a"]
     assert all("best" in row for row in found["datasets"]["weights0"])
     assert len(found["datasets"]["predicted0"]) == 300
@@ -191,7 +194,7 @@ def test_labels_have_confusions_thresholds_and_calibration(tmp_path):
     assert learner["confusion"]["labels"] == ["no", "yes"] and counts.sum() == 300
     zero = file.read_text().splitlines()[1].endswith("no")  # at first the margin is 0: the first label, and a mistake
     assert counts.sum() - counts.trace() + zero == learner["mistakes"]
-    terms = learner["calibration"]
+    (terms,) = learner["calibration"]
     assert terms["score"] == pytest.approx(
         terms["miscalibration"] - terms["discrimination"] + terms["uncertainty"], abs=1e-12
     )
@@ -199,6 +202,42 @@ def test_labels_have_confusions_thresholds_and_calibration(tmp_path):
     assert pav == sorted(pav)
     recall = [row["value"] for row in found["datasets"]["threshold0"] if row["line"] == "recall"]
     assert recall == sorted(recall) and recall[-1] == 1.0
+    assert "If rows are called yes where the probability" in words_of(page)
+
+
+def test_each_of_several_labels_has_thresholds_and_calibration_against_the_rest(tmp_path):
+    page, rng = tmp_path / "page.html", np.random.default_rng(3)
+    X, names = rng.normal(size=(800, 2)).round(3), [f"<b>{k}" for k in range(8)]
+    y = (np.arctan2(X[:, 1], X[:, 0]) / np.pi * 4 + 4).astype(int) % 8
+    y[rng.random(800) < 0.3] = 5
+    file = tmp_path / "rows.csv"
+    file.write_text("a,b,y\n" + "".join(f"{a},{b},{names[k]}\n" for (a, b), k in zip(X.tolist(), y, strict=True)))
+    code, _, err = run("learn", file, "--target", "y", "--learner", "running", "--report", page)
+    assert code == 0, err
+    found = content_of(page)
+    (learner,) = found["learners"]
+    common = sorted(np.argsort(-np.bincount(y, minlength=8), kind="stable")[:6].tolist())
+    assert learner["chosen"] == [names[k] for k in common] and learner["labels"] == 8
+    assert "the most frequent 6 of 8 labels" in words_of(page)
+    for j, label in enumerate(common):
+        lines = found["datasets"][f"threshold0/{j}"]
+        recall = [row["value"] for row in lines if row["line"] == "recall"]
+        assert recall == sorted(recall) and recall[-1] == 1.0
+        lowest = min(lines, key=lambda row: row["threshold"])["threshold"]  # there every row is called the label
+        (wrong,) = [row["value"] for row in lines if row["threshold"] == lowest and row["line"] == "error rate"]
+        assert wrong == pytest.approx(1.0 - (y == label).mean(), rel=1e-6)
+        pav = [row["observed"] for row in found["datasets"][f"calibration0/{j}"]]
+        assert pav == sorted(pav) and len(found["datasets"][f"band0/{j}"]) > 10
+        assert sum(row["rows"] for row in found["datasets"][f"histogram0/{j}"]) == 800
+        terms = learner["calibration"][j]
+        assert terms["frequency"] == pytest.approx((y == label).mean())
+        whole = terms["miscalibration"] - terms["discrimination"] + terms["uncertainty"]
+        assert terms["score"] == pytest.approx(whole, abs=1e-12)
+    file.write_text("a,b,y\n" + "".join(f"{a},{b},{int(k == 5)}\n" for (a, b), k in zip(X.tolist(), y, strict=True)))
+    code, _, err = run("learn", file, "--target", "y", "--learner", "running", "--report", page)
+    assert code == 0, err
+    (alone,) = content_of(page)["learners"][0]["calibration"]
+    assert learner["calibration"][common.index(5)]["score"] == pytest.approx(alone["score"], rel=1e-9)
 
 
 def test_several_learners_are_overlaid_with_valid_intervals(tmp_path):
@@ -325,6 +364,9 @@ def test_a_report_of_several_labels_says_what_is_promised_in_all(tmp_path):
     assert means["loss"] == pytest.approx(sum(c["lost"] for c in learner["certificates"]) / 1797, rel=1e-12)
     assert means["loss"] < means["guaranteed"] < means["constant"] and learner["worth"] == "tight"
     assert np.array(learner["confusion"]["counts"]).shape == (10, 10)
+    ends = {row["line"]: row for row in found["datasets"]["regret0"]}
+    assert ends["regret"]["value"] == pytest.approx(means["regret"], rel=1e-6) and ends["regret"]["rounds"] == 1797
+    assert ends[PROMISE]["value"] == pytest.approx(means["guaranteed"] - means["best"], rel=1e-6)
 
 
 def test_a_model_writes_its_report_from_its_rows(tmp_path):
@@ -340,6 +382,102 @@ def test_a_model_writes_its_report_from_its_rows(tmp_path):
     with pytest.raises(MismatchError):
         model.report(tmp_path / "other.html", str(table(tmp_path / "others.csv", labels=True, seed=9)))
     assert not (tmp_path / "other.html").exists()
+
+
+def drawn_rows(labels, seed=4):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(240, 3)).round(3)
+    y = X @ [1.0, -2.0, 0.5] + rng.normal(size=240)
+    return X, (np.digitize(y, np.linspace(-2, 2, labels - 1)).astype(str) if labels else y)
+
+
+@pytest.mark.parametrize(
+    ("model", "labels"),
+    [
+        (hindsight.WidrowHoffRegressor(0.05, passes=2), 0),
+        (hindsight.AutoRegressor(), 0),
+        (hindsight.AutoClassifier(class_weight="balanced"), 2),
+        (hindsight.PerceptronClassifier(), 3),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_estimator_writes_its_report(tmp_path, model, labels):
+    X, y = drawn_rows(labels)
+    weight = np.linspace(0.0, 2.0, len(y))
+    page = tmp_path / "page.html"
+    model.fit(X, y, sample_weight=weight).report(page, X, y, weight)
+    found = content_of(page)
+    (learner,) = found["learners"]
+    each = getattr(model.certificate_, "each", [model.certificate_])
+    assert learner["means"]["loss"] == pytest.approx(sum(c.means["loss"] for c in each), rel=1e-9)
+    so_far = [row for row in found["datasets"]["loss0"] if row["line"] == "mean so far"]
+    assert so_far[-1]["rounds"] == 239 * getattr(model, "passes", 1)  # one row weighs nothing
+    if labels < 3:
+        facts, first = (
+            model.facts_,
+            0.0 if model.certificate_.curve.rounds[0] == 1 else weight[1],
+        )  # that sets the start
+        mean = (facts.loss + (first * y[1] ** 2 if first else 0.0)) / (facts.weight + first)
+        assert so_far[-1]["value"] == pytest.approx(mean, rel=1e-5)
+    else:
+        assert np.array(learner["confusion"]["counts"]).sum() == 239
+        assert {"threshold0/0", "threshold0/2"} <= set(found["datasets"])
+    assert {row["feature"] for row in found["datasets"]["weights0"]} == {"x0", "x1", "x2"}
+    assert type(model).__name__ in words_of(page) and found["versions"]["hindsight"] == hindsight.__version__
+    with pytest.raises(MismatchError):
+        model.report(tmp_path / "other.html", X[::-1], y[::-1], weight)
+    assert not (tmp_path / "other.html").exists()
+
+
+def test_the_report_of_rows_that_came_one_by_one_has_their_names(tmp_path):
+    X, y = drawn_rows(0)
+    model, page = hindsight.WidrowHoffRegressor(), tmp_path / "page.html"
+    for x, t in zip(X.tolist(), y.tolist(), strict=True):
+        model.learn_one(dict(zip(("p", "q", "r"), x, strict=True)), t)
+    model.report(page, X, y)
+    assert {row["feature"] for row in content_of(page)["datasets"]["weights0"]} == {"p", "q", "r"}
+
+
+def test_a_single_class_has_no_report(tmp_path):
+    model = hindsight.PerceptronClassifier().learn_one([1.0], "only")
+    with pytest.raises(ValueError, match="a report needs two classes, and the model has met only 'only'"):
+        model.report(tmp_path / "page.html", [[1.0]], ["only"])
+
+
+@pytest.mark.parametrize("labels", [0, 2, 8])
+def test_isotron_reports_its_link_and_its_errors(tmp_path, labels):
+    X, y = drawn_rows(labels)
+    page, file = tmp_path / "page.html", tmp_path / "rows.csv"
+    word = "k" if labels else ""
+    file.write_text(
+        "a,b,c,y\n" + "".join(f"{p},{q},{r},{word}{t}\n" for (p, q, r), t in zip(X.tolist(), y, strict=True))
+    )
+    code, out, err = run("learn", file, "--target", "y", "--learner", "isotron", "--rounds", 9, "--report", page)
+    assert code == 0 and f"report: {page}" in out, err
+    found, words = content_of(page), words_of(page)
+    (learner,) = found["learners"]
+    model = (hindsight.IsotronClassifier if labels else hindsight.IsotronRegressor)(rounds=9)
+    model.fit(X, [word + str(t) for t in y] if labels else y)
+    best = np.array([h.loss[h.best] for h in model.histories_])
+    assert learner["means"]["loss"] == pytest.approx(best.sum(), rel=1e-9)
+    assert learner["verdict"] == "UNCHECKABLE" and "UNCHECKABLE" in words and "no regret" in words
+    links = model.link_ if labels > 2 else [model.link_]
+    for j in range(min(6, len(links))):
+        kept = found["datasets"][f"link0/{j}" if labels > 2 else "link0"]
+        k = [f"k{i}" for i in range(8)].index(learner["chosen"][j]) if labels > 2 else 0
+        np.testing.assert_allclose([row["mean"] for row in kept], links[k].mean, atol=1e-6)
+    lines = {row["line"] for row in found["datasets"]["rounds0"]}
+    assert len(lines) == min(6, len(links)) and len(found["datasets"]["weights0"]) == min(20, 3 * len(links))
+    assert [c["name"] for c in found["columns"]["shown"]] == ["a", "b", "c", "y"] and found["settings"]["rounds"] == "9"
+    if labels:
+        assert np.array(learner["confusion"]["counts"]).sum() == 240 and "calibration" in learner
+    else:
+        constant = float(np.var(y))
+        assert learner["means"]["constant"] == pytest.approx(constant, rel=1e-9)
+        assert len(found["datasets"]["predicted0"]) == 240
+    other = tmp_path / "model.html"
+    model.report(other, X, [word + str(t) for t in y] if labels else y)
+    assert content_of(other)["datasets"]["rounds0"] == found["datasets"]["rounds0"]
 
 
 def test_without_the_library_that_draws_the_page_has_its_numbers(tmp_path, monkeypatch):
@@ -373,30 +511,19 @@ def test_estimators_and_certificates_show_themselves():
 
 # ---------------------------------------------------------------- in a browser
 
+DRAWN = "document.body.dataset.drawn === 'yes'"
 HOSTILE = ["<script>document.title='RUN'</script>", "=cmd|' /C calc'!A0", '"><img src=x onerror=document.title=1>']
 
 
-@contextmanager
-def opened(page, profile):
-    """A browser that shows a page whose charts are drawn."""
-    browser = Browser(profile)
-    try:
-        browser.events.clear()
-        browser.ask("Page.navigate", url=page.as_uri())
-        browser.wait("document.readyState === 'complete' && document.body.dataset.drawn === 'yes'")
-        yield browser
-    finally:
-        browser.close()
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here: pages are only read by a parser")
+@needs_browser
 def test_a_browser_draws_the_report_and_shows_values(tmp_path):
     page = tmp_path / "page.html"
     file = table(tmp_path / "rows.csv", names=[*HOSTILE, "plain"], labels=True)
     code, _, err = run("learn", file, "--target", "y", "--learner", "perceptron,running", "--report", page)
     assert code == 0, err
     content = content_of(page)
-    with opened(page, tmp_path / "profile") as browser:
+    with started(tmp_path / "profile") as browser:
+        browser.show(page.as_uri(), DRAWN)
         empty = "[...document.querySelectorAll('.chart')].filter(e => e.querySelectorAll('svg path').length < 3).length"
         assert browser.value("document.querySelectorAll('.chart').length") >= 10 and browser.value(empty) == 0
         assert browser.value("document.title").startswith("Hindsight")
@@ -424,12 +551,27 @@ def test_a_browser_draws_the_report_and_shows_values(tmp_path):
         time.sleep(0.5)
         assert "mean so far" in hover("c-loss0", 0.8)
         for width, dark in ((390, "dark"), (1000, "light")):
-            browser.ask(
-                "Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 500
-            )
-            browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": dark}])
-            time.sleep(0.5)
+            browser.look(width, dark, mobile=width < 500)
             assert browser.value("document.documentElement.scrollWidth") <= width
             ground = browser.value("getComputedStyle(document.body).backgroundColor")
             assert (ground == "rgb(13, 17, 23)") == (dark == "dark")
+        browser.look(760, "dark", media="print")
+        assert browser.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert browser.value("document.documentElement.scrollWidth") <= 760
+        assert faults(browser.events) == []
+
+
+@needs_browser
+def test_a_browser_shows_the_label_that_is_chosen(tmp_path):
+    page = tmp_path / "page.html"
+    code, _, err = run("learn", "sample:digits", "--loss", "logistic", "--learner", "running", "--report", page)
+    assert code == 0, err
+    with started(tmp_path / "profile") as browser:
+        browser.show(page.as_uri(), DRAWN)
+        shape = "[...document.querySelectorAll('#c-calibration0 svg .mark-line path')].at(-1).getAttribute('d')"
+        first = browser.value(shape)
+        pick = "(select => { select.value = '2'; select.dispatchEvent(new Event('change')) })"
+        browser.value(f"{pick}(document.querySelector('select[data-charts]'))")
+        browser.wait(f"{shape} !== {json.dumps(first)}")
+        assert browser.value("document.querySelector('select[data-charts]').options.length") == 6
         assert faults(browser.events) == []

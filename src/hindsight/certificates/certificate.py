@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..formatting import _n, _plain
-from ..storage.registry import storable
+from ..storage.fields import is_vector
+from ..storage.registry import storable, want
 from .show import TONES, card, folded
 from .table import table
 from .theorems import PERCEPTRON_NOISY, Theorem, Verdict
@@ -97,6 +98,39 @@ class Milestone:
 
 @storable
 @dataclass(frozen=True)
+class RegretCurve:
+    """A run beside the best fixed predictor of all its rounds, after so many rounds; all are means so far.
+
+    Attributes
+    ----------
+    rounds : ndarray of int
+        After how many rounds.
+    lost, best : ndarray
+        What the run and the best fixed predictor had lost until then, per unit of weight.
+    bound : ndarray
+        What was promised to be lost at most, in the same units; NaN where nothing is, or it was not kept.
+    """
+
+    rounds: np.ndarray
+    lost: np.ndarray
+    best: np.ndarray
+    bound: np.ndarray
+
+    @property
+    def regret(self) -> np.ndarray:
+        """The regret per round."""
+        return self.lost - self.best
+
+    @staticmethod
+    def _check_saved(given: dict[str, Any]) -> None:
+        size = given["rounds"].size
+        want(given["rounds"].dtype == np.int64 and given["rounds"].ndim == 1, "`rounds` must be a vector of integers")
+        for name in ("lost", "best", "bound"):
+            want(is_vector(given[name], size), f"`{name}` must have one number for each of the rounds")
+
+
+@storable
+@dataclass(frozen=True)
 class Member:
     """A member of a panel.
 
@@ -149,6 +183,8 @@ class Certificate:
     notes : what else there is to say.
     label : the class, one-vs-rest.
     members : of a panel, each with its weight, its loss and what it promises.
+    curve : the run beside the best fixed predictor along the rounds, for charts; it is no part of `to_dict`, and None
+        where it is not known.
     """
 
     verdict: Verdict
@@ -170,6 +206,7 @@ class Certificate:
     lost: float = math.nan
     weight: float = math.nan
     advice: str = ""
+    curve: RegretCurve | None = field(default=None, repr=False)
 
     @property
     def slack(self) -> float:
@@ -232,6 +269,7 @@ class Certificate:
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain numbers, strings, lists and None (for NaN), ready for JSON."""
         out = asdict(self)
+        del out["curve"]
         out |= {"verdict": self.verdict.value, "slack": self.slack, "regret": self.regret}
         out |= {"worth": self.worth, "guaranteed": self.guaranteed, "means": self.means}
         return dict(_plain(out))

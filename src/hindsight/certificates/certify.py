@@ -125,7 +125,8 @@ def certify_run(
         notes = (*notes, *more)
         if fault and (found is Verdict.HOLDS or np.isnan(case.change).any()):
             found, equality, bound = Verdict.UNCHECKABLE, False, math.nan
-    known = outcome(run, data, rounds, case, tol)._asdict() if seek_best else {}
+    promised = found in (Verdict.HOLDS, Verdict.BROKEN)
+    known = outcome(run, data, rounds, case, tol, promised)._asdict() if seek_best else {}
     path = milestones(case.measured, case.rival, case.bound, case.potential, case.change, found)
     return Certificate(
         found, case.theorem, case.quantity, measured, bound, case.comparator, assumptions, run.rounds,

@@ -14,12 +14,14 @@ from .advice import cure
 from .best import best_fixed
 from .certificate import MISTAKES, WEIGHTED, Best
 from .constant import best_constant, fewest_of_constant
+from .regret import regret_curve
 from .rivals.fewest import fewest
 
 if TYPE_CHECKING:
     from ..online.run import Run
     from ..rows.data import Data
     from .applied import AppliedTheorem
+    from .certificate import RegretCurve
     from .replay import Rounds
 
 FROM_FIRST_TARGET = ("running", "ridge", "vaw")  # theorems of runs whose start may be the first target
@@ -34,9 +36,10 @@ class Outcome(NamedTuple):
     lost: float
     weight: float
     advice: str = ""
+    curve: RegretCurve | None = None
 
 
-def outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float) -> Outcome:
+def outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float, promised: bool) -> Outcome:
     """The outcome of a run.
 
     Parameters
@@ -47,29 +50,35 @@ def outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float) -
         Its theorem, applied: what it measures tells whether mistakes are counted.
     tol : float
         Relative gap to which the best fixed predictor is sought where it is not exact.
+    promised : bool
+        Whether the bound of the theorem is a promise for this run.
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what overflows is shown as that
-        return _outcome(run, data, t, case, tol)
+        return _outcome(run, data, t, case, tol, promised)
 
 
-def _outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float) -> Outcome:
+def _outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float, promised: bool) -> Outcome:
     c = t.c * in_play(run, t) if run.learner.theorem in FROM_FIRST_TARGET else t.c
     factors = np.bincount(t.row, c, data.rounds)
     measured, weight = float(case.measured.sum()), float(c.sum())
     if case.quantity in (MISTAKES, WEIGHTED):
         at_hand = (case.comparator.u, run.weights)
         best = Best(*fewest(data, factors, run.learner.geometry, at_hand))
-        constant, lost = fewest_of_constant(t.y, c), measured
+        constant, lost, each = fewest_of_constant(t.y, c), measured, case.measured
+        rival = c * (data.y * data.margins(best.u) <= 0.0)[t.row]
     elif case.theorem is theorems.GLM_TRON:  # squares of errors behind a link: not convex, and at least 0
         best = Best(case.comparator.u, case.comparator.loss, case.comparator.loss, case.comparator.found)
-        constant, lost = best_constant(Square(2.0), t.y, c), measured
+        constant, lost, each, rival = best_constant(Square(2.0), t.y, c), measured, case.measured, case.rival
     else:
         loss = Square(2.0) if case.quantity.startswith("squared error") else run.learner.loss
-        lost = float(c @ each_loss(loss, t.z, t.y))
+        each = c * each_loss(loss, t.z, t.y)
+        lost = float(each.sum())
         lost = measured if abs(lost - measured) <= SAME * abs(measured) else lost
         best, constant = of_loss(data, loss, factors, run.learner.geometry, tol), best_constant(loss, t.y, c)
+        rival = c * each_loss(loss, data.margins(best.u), data.y)[t.row]
     advice = cure(run, data, t, case.best_eta) if lost > constant * (1.0 + SAME) else ""
-    return Outcome(best, constant, lost, weight, advice)
+    curve = regret_curve(c, each, rival, case.bound if promised and lost == measured else None)
+    return Outcome(best, constant, lost, weight, advice, curve)
 
 
 def of_loss(data: Data, loss: Any, factors: np.ndarray, geometry: Any, tol: float) -> Best:

@@ -25,6 +25,7 @@ from .advice import cure
 from .certificate import Assumption, Certificate, Comparator, Member, Milestone
 from .constant import best_constant
 from .outcome import Outcome, of_loss
+from .regret import even_rounds, regret_curve
 from .replay import replay
 from .rivals.predictor import NEAR
 from .theorems import Verdict
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from ..online.panel import PanelRun
     from ..rows.data import Data
     from .applied import AppliedTheorem
+    from .certificate import RegretCurve
     from .replay import Rounds
 
 
@@ -43,8 +45,8 @@ def certify_panel(
     rounds = [replay(member, data) for member in run.members]
     t, on = rounds[0], in_play(run.members[0], rounds[0])
     loss = run.learner.loss
-    marks = sorted({min(t.row.size, 2**k) for k in range(t.row.size.bit_length() + 1)})
-    course = mixture_course(run, rounds, marks)
+    marks = {min(t.row.size, 2**k) for k in range(t.row.size.bit_length() + 1)}
+    margins, course = mixture_course(run, rounds, sorted(marks.union(even_rounds(t.row.size))))
     measured = float(run.facts.loss)
     price = aggregation_price(run)
     cases: dict[int, AppliedTheorem] = {}
@@ -70,7 +72,7 @@ def certify_panel(
             float(shares[k]),
             float(lost[k]),
             float(promised[k]),
-            tuple(float(mark.shares[k]) for mark in course),
+            tuple(float(mark.shares[k]) for mark in course if mark.rounds in marks),
         )
         for k, m in enumerate(run.members)
     )
@@ -78,7 +80,8 @@ def certify_panel(
         return broken_member(run, measured, broken[0], table, label)
     outcome = outcome_of(run, data, t, on, measured, tol)
     if not cases:
-        return nothing_signed(run, measured, table, label, outcome)
+        curve = curve_along(run, data, t, on, margins, outcome, ())
+        return nothing_signed(run, measured, table, label, outcome._replace(curve=curve))
     signer = int(np.argmin(promised))
     case = cases[signer]
     bound = float(promised[signer]) + price
@@ -93,7 +96,9 @@ def certify_panel(
     met = float(case.bound[-1]) - float(case.rival.sum()) - case.share  # of the signer's bound, the price met
     paid = (met - float(case.measured.sum() - lost[signer]) + price) / bound if bound > 0 else math.nan
     used = t.c * on * each_loss(loss, used_margins(run, rounds[signer], on), t.y)
-    path = course_of_bound(run, case, used, course)
+    along = course_of_bound(run, case, used, course)
+    path = tuple(mark for mark in along if mark.rounds in marks)
+    outcome = outcome._replace(curve=curve_along(run, data, t, on, margins, outcome, along))
     kind = "accounting: most of the bound is price that the run itself met" if paid > 0.5 else "promise"
     notes = (
         f"signed by {table[signer].name}, which promises {promised[signer]:.6g}; aggregation costs {price:.6g}",
@@ -120,6 +125,26 @@ def outcome_of(run: PanelRun, data: Data, t: Rounds, on: np.ndarray, measured: f
     constant = best_constant(loss, t.y, c)
     advice = cure(run, data, t, math.nan) if measured > constant * (1.0 + NEAR) else ""
     return Outcome(best, constant, measured, float(c.sum()), advice)
+
+
+def curve_along(
+    run: PanelRun,
+    data: Data,
+    t: Rounds,
+    on: np.ndarray,
+    margins: np.ndarray,
+    outcome: Outcome,
+    along: tuple[Milestone, ...],
+) -> RegretCurve | None:
+    """The mixture beside the best fixed predictor, with what was promised where that is known."""
+    if not margins.size:
+        return None
+    loss, c, bound = run.learner.loss, t.c * on, np.full(t.row.size, math.nan)
+    for mark in along:
+        bound[mark.rounds - 1] = mark.bound
+    with np.errstate(over="ignore", invalid="ignore"):
+        rival = c * each_loss(loss, data.margins(outcome.best.u), data.y)[t.row]
+        return regret_curve(c, c * each_loss(loss, margins, t.y), rival, bound)
 
 
 def nothing_signed(
@@ -219,10 +244,10 @@ class Mark(NamedTuple):
     shares: np.ndarray
 
 
-def mixture_course(run: PanelRun, rounds: list[Rounds], marks: list[int]) -> list[Mark]:
-    """The mixture at each mark, played again; empty where a member has left on the way."""
+def mixture_course(run: PanelRun, rounds: list[Rounds], marks: list[int]) -> tuple[np.ndarray, list[Mark]]:
+    """The margins of the mixture and its state at each mark, played again; empty where a member has left on the way."""
     if run.left:
-        return []
+        return np.empty(0), []
     margins = np.stack([t.z for t in rounds], axis=1)
     state, tally = states.empty(run.mixture.State, len(rounds), False), empty_facts()
     geometry, loss, t = run.members[0].learner.geometry, run.learner.loss, rounds[0]
@@ -242,7 +267,7 @@ def mixture_course(run: PanelRun, rounds: list[Rounds], marks: list[int]) -> lis
             "the model was not trained on these rows in this order: "
             f"its loss was {run.facts.loss:.9g}, here it is {tally[0].loss:.9g}"
         )
-    return found
+    return out, found
 
 
 def course_of_bound(run: PanelRun, case: AppliedTheorem, used: np.ndarray, course: list[Mark]) -> tuple[Milestone, ...]:

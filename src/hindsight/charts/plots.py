@@ -24,16 +24,19 @@ if TYPE_CHECKING:
 
 GREY = "#57606a"
 WIDTH, HEIGHT = 520, 280
-RUN, COMPARATOR, BOUND = "this run", "the comparator", "guaranteed at most"
-INK = {RUN: COLOURS[0], COMPARATOR: COLOURS[2], BOUND: GREY}
+RUN, BEST, FOUND, COMPARATOR = "this run", "the best fixed predictor", "the best found", "the comparator"
+BOUND = "guaranteed at most"
+INK = {RUN: COLOURS[0], BEST: COLOURS[2], FOUND: COLOURS[2], COMPARATOR: COLOURS[2], BOUND: GREY}
+DEPTH = 0.1  # of the smallest loss of the run: what the best fixed predictor loses below that is beyond the scale
+DOTS = 40  # rounds up to which each is marked
 BANDS = ("consistency", "confidence", "none")
 
 
 def plot_regret(certificate: Certificate | Certificates) -> Any:
-    """Plot the mean loss of a run so far, that of the comparator of its promise, and the guarantee.
+    """Plot the mean loss of a run so far, that of the best fixed predictor on the same rounds, and the guarantee.
 
-    The shaded area between the run and its comparator is the regret per round. A certificate keeps the run after 1, 2,
-    4, ... rounds.
+    The shaded area between the two is the regret per round. A certificate whose promise weighs the losses by rates, or
+    of full-batch descent, keeps the run after 1, 2, 4, ... rounds alone, beside the comparator of its promise.
 
     Parameters
     ----------
@@ -279,25 +282,28 @@ def head(certificate: Certificate, lines: list[str]) -> Any:
 def regret_panel(certificate: Certificate) -> Any:
     """Mean losses on logarithmic axes."""
     alt = altair()
-    path = course(certificate)
-    total = not certificate.quantity.startswith("f, ")  # of full-batch descent, a mean: it is not divided again
-    per = [stop.rounds if total else 1 for stop in path]
-    curves = {RUN: [s.measured for s in path], COMPARATOR: [s.comparator for s in path], BOUND: [s.bound for s in path]}
-    points = [
-        {"rounds": stop.rounds, "value": value / n, "line": name}
+    rounds, curves = along(certificate)
+    total = not averaged(certificate)
+    points: list[dict[str, Any]] = [
+        {"rounds": r, "value": value, "line": name}
         for name, values in curves.items()
-        for stop, value, n in zip(path, values, per, strict=True)
+        for r, value in zip(rounds, values, strict=True)
         if 0.0 < value < math.inf
     ]
+    run, rival, bound = curves.values()
+    known = [v for v in (*run, *bound) if 0.0 < v < math.inf] or [1.0]
+    low = max(min([*known, *(v for v in rival if v > 0.0)]), DEPTH * min(known))
+    high = max([*known, *(v for v in rival if v < math.inf)])
     between = [
-        {"rounds": s.rounds, "run": s.measured / n, "comparator": s.comparator / n}
-        for s, n in zip(path, per, strict=True)
-        if s.measured > 0.0 and s.comparator > 0.0
+        {"rounds": r, "run": a, "comparator": b if b > 0.0 else low}
+        for r, a, b in zip(rounds, run, rival, strict=True)
+        if a > 0.0
     ]
     shown = [name for name in INK if any(p["line"] == name for p in points)]
-    x = rounds_axis(path[-1].rounds)
+    x = rounds_axis(rounds[-1])
     what = f"{certificate.quantity}, mean so far" if total else certificate.quantity
-    y = alt.Y("value:Q", title=what, scale=alt.Scale(type="log", nice=False), axis=alt.Axis(tickCount=5, format="~g"))
+    scale = alt.Scale(type="log", domain=[low, high if high > low else 2.0 * low], nice=False)
+    y = alt.Y("value:Q", title=what, scale=scale, axis=alt.Axis(tickCount=5, format="~g"))
     colour = alt.Color(
         "line:N",
         title=None,
@@ -307,12 +313,14 @@ def regret_panel(certificate: Certificate) -> Any:
     dash = alt.StrokeDash(
         "line:N", legend=None, scale=alt.Scale(domain=shown, range=[[5, 4] if n == BOUND else [1, 0] for n in shown])
     )
-    area = alt.Chart(alt.Data(values=between)).mark_area(color=COLOURS[0], opacity=0.12)
-    lines = alt.Chart(alt.Data(values=points)).mark_line(strokeWidth=2.2, point={"size": 26, "filled": True})
+    area = alt.Chart(alt.Data(values=between)).mark_area(color=COLOURS[0], opacity=0.12, clip=True)
+    dots = {"size": 26, "filled": True, "opacity": 1.0 if len(rounds) <= DOTS else 0.0}
+    lines = alt.Chart(alt.Data(values=points)).mark_line(strokeWidth=2.2, point=dots, clip=True)
     tip = ["line:N", "rounds:Q", "value:Q"]
     promise = f", at most {_n(certificate.bound)} guaranteed" if math.isfinite(certificate.bound) else ""
     best = certificate.best
-    against = "the comparator" if best is None else "the best fixed predictor in hindsight"
+    shown_best = "the best fixed predictor in hindsight" if certificate.best_is_shown else "the best found"
+    against = "the comparator" if best is None else shown_best
     loss = certificate.comparator.loss if best is None else best.loss
     text = [
         f"{_n(certificate.measured)} over {certificate.rounds:,} rounds{promise}",
@@ -323,6 +331,26 @@ def regret_panel(certificate: Certificate) -> Any:
         lines.encode(x=x, y=y, color=colour, strokeDash=dash, tooltip=tip),
     ]
     return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, title=head(certificate, text))
+
+
+def along(certificate: Certificate) -> tuple[list[int], dict[str, list[float]]]:
+    """Rounds, and the mean losses until then: of the run, of what it is compared with, and the guarantee."""
+    curve = certificate.curve
+    if curve is not None and certificate.lost == certificate.measured:
+        best = BEST if certificate.best_is_shown else FOUND
+        guaranteed = curve.bound if math.isfinite(certificate.guaranteed) else np.full(curve.bound.size, math.nan)
+        lines = {RUN: curve.lost, best: curve.best, BOUND: guaranteed}
+        return curve.rounds.tolist(), {name: line.tolist() for name, line in lines.items()}
+    path = course(certificate)
+    per = [1 if averaged(certificate) else stop.rounds for stop in path]
+    sums = {RUN: [s.measured for s in path], COMPARATOR: [s.comparator for s in path], BOUND: [s.bound for s in path]}
+    lines_of = {name: [v / n for v, n in zip(line, per, strict=True)] for name, line in sums.items()}
+    return [stop.rounds for stop in path], lines_of
+
+
+def averaged(certificate: Certificate) -> bool:
+    """Whether what was measured is a mean: the loss of full-batch descent."""
+    return certificate.quantity.startswith("f, ")
 
 
 def potential_panel(certificate: Certificate) -> Any:
@@ -347,7 +375,7 @@ def link_panel(link: Any, seen: list[dict[str, float]], label: str | None) -> An
     """A link, with the means of groups of rows."""
     alt = altair()
     points = [{"margin": z, "mean": m} for z, m in thinned(link.z, link.mean)]
-    x = alt.X("margin:Q", title="margin w·x", scale=alt.Scale(nice=False))
+    x = alt.X("margin:Q", title="margin w·x", scale=alt.Scale(nice=False), axis=alt.Axis(tickCount=6))
     y = alt.Y("mean:Q", title="mean of y" if label is None else f"probability of {label}")
     title = alt.TitleParams("The learnt link" if label is None else label, subtitle=f"{link.z.size:,} knots")
     line = alt.Chart(alt.Data(values=points)).mark_line(color=COLOURS[0], strokeWidth=2.5)

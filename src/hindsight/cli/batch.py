@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..certificates.theorems import Verdict
 from ..errors import OptionError
+from ..report.page import write_page
 from ..training.batch import BATCH_LEARNERS
 from ..training.plan import Plan
 from .text import print_error_line
@@ -15,6 +16,7 @@ from .text import print_error_line
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ..training.prepare import AllRows
     from .options import LearnerOptions, ResultOptions, RowOptions
 
 
@@ -36,7 +38,10 @@ def learn_in_batches(rows: RowOptions, learner: LearnerOptions, results: ResultO
     if not quiet:
         for line in table(rows, learner, model, rounds):
             print_error_line(line)
-    certificate = model.certify(read.X, read.y, read.weight) if results.certify else None
+    wanted = results.certify or results.report is not None
+    certificate = model.certify(read.X, read.y, read.weight) if wanted else None
+    if certificate is not None and results.report is not None:
+        write_page(results.report, report_of(plan, model, read, certificate))
     if results.save is not None:
         model.save(results.save)
     histories = model.histories_
@@ -53,13 +58,28 @@ def learn_in_batches(rows: RowOptions, learner: LearnerOptions, results: ResultO
             print(f"mean squared error {history.loss[t - 1]:.6g} in round {t}, the best of {rounds}")
         for line in [] if certificate is None else certificate.lines():
             print(line)
+        if results.report is not None:
+            print(f"report: {results.report}")
     return int(certificate is not None and certificate.verdict is Verdict.BROKEN)
+
+
+def report_of(plan: Plan, model: Any, read: AllRows, certificate: Any) -> dict[str, Any]:
+    """What the page says."""
+    from ..training.estimator_report import rounds_content
+    from ..training.reporting import plain_name, settings_of, target_of
+
+    each = list(getattr(certificate, "each", [certificate]))
+    out = rounds_content(model, read.X, read.y, read.weight, each, read.names, target_of(plan))
+    plain = {
+        name: text for name, text in settings_of(plan, None).items() if name not in ("intercept", "passes", "scale")
+    }
+    return out | {"data": plain_name(plan.where), "settings": plain | out["settings"]}
 
 
 def check(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> None:
     """Refuse options of learners that go through the rows once."""
     online = {"scale": rows.scale != "none", "passes": rows.passes > 1, "labels": rows.labels}
-    online |= {name: getattr(results, name) for name in ("report", "predictions", "rejects", "checkpoint", "resume")}
+    online |= {name: getattr(results, name) for name in ("predictions", "rejects", "checkpoint", "resume")}
     for name in [*learner.options, *(name for name, value in online.items() if value)]:
         raise OptionError(name, f"is not an option of {learner.names}, which learns from all rows at once")
 

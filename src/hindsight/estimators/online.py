@@ -13,13 +13,22 @@ from ..errors import AssumptionWarning
 from ..online.run import Run, assumption_warnings, play_rows
 from ..storage.registry import want
 from ..validation import choice
-from .mixins import CardMixin, FitMixin, LinearMixin, RunsMixin, SaveMixin, SingleRowMixin
+from .mixins import CardMixin, FitMixin, LinearMixin, ReportMixin, RunsMixin, SaveMixin, SingleRowMixin
 from .mixins.certifying import join_certificates
 from .mixins.rows import read_weights
 from .registration import check_runs
 
 
-class OnlineEstimator(FitMixin, CardMixin, SaveMixin, SingleRowMixin, RunsMixin, LinearMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
+class OnlineEstimator(
+    FitMixin,
+    CardMixin,
+    ReportMixin,
+    SaveMixin,
+    SingleRowMixin,
+    RunsMixin,
+    LinearMixin,
+    BaseEstimator,  # type: ignore[misc]  # scikit-learn is not typed
+):
     """Base of the online estimators; a concrete one has a constructor and `_learner`."""
 
     runs_: list[Run]

@@ -17,7 +17,16 @@ from ..rows.data import Data
 from ..storage.fields import is_count, is_number, is_vector
 from ..storage.registry import want
 from ..validation import check_targets, check_weights, number
-from .mixins import BoundNotScoreMixin, CardMixin, FitMixin, LinearMixin, LinearRegressorMixin, SaveMixin, TargetsMixin
+from .mixins import (
+    BoundNotScoreMixin,
+    CardMixin,
+    FitMixin,
+    LinearMixin,
+    LinearRegressorMixin,
+    ReportMixin,
+    SaveMixin,
+    TargetsMixin,
+)
 from .mixins.certifying import join_certificates, one_or_all
 from .mixins.rows import read_weights
 from .progress import progress_bar
@@ -28,7 +37,7 @@ if TYPE_CHECKING:
     from ..certificates.certificate import Certificate, Certificates
 
 
-class RoundsMixin(BoundNotScoreMixin, FitMixin, CardMixin, SaveMixin, LinearMixin):
+class RoundsMixin(BoundNotScoreMixin, FitMixin, CardMixin, ReportMixin, SaveMixin, LinearMixin):
     """Learning in rounds over all rows; a concrete estimator has a constructor, `_part` and `_targets_for`."""
 
     histories_: list[History]

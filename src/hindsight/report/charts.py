@@ -11,6 +11,7 @@ from ..charts.plots import label_axis
 BLUE, ORANGE, GREEN, PURPLE, RED, GREY = "#3b8eea", "#e8590c", "#2da44e", "#a371f7", "#e5534b", "#8b949e"
 CYCLE = [BLUE, ORANGE, GREEN, PURPLE, RED, "#d4a72c", "#1b9e9e", "#db61a2", "#7c8ea3", "#8a6d3b"]
 HEIGHT = 240
+FAR = 5.0  # times the other lines: a promise that ends further up is beyond a linear scale
 FEW = 8  # rounds that say little
 PROMISE = "at most, by the theorem"
 
@@ -21,13 +22,11 @@ def charts(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
     out: dict[str, dict[str, Any]] = {}
     for each in content["learners"]:
         k = each["key"]
-        out[f"c-loss{k}"] = {
-            "data": [f"loss{k}", f"hover{k}"],
-            "linear": loss_chart(each, data, False),
-            "log": loss_chart(each, data, True),
-        }
+        if f"loss{k}" in data:
+            logs = {"linear": loss_chart(each, data, False), "log": loss_chart(each, data, True)}
+            out[f"c-loss{k}"] = {"data": [f"loss{k}", f"hover{k}"], **logs}
         for name, make in SIMPLE.items():
-            if rows := data.get(f"{name}{k}"):
+            if rows := data.get(f"{name}{k}") or data.get(f"{name}{k}/0"):  # of several labels the first
                 used = [f"{name}{k}", *([f"band{k}"] if name == "calibration" else [])]
                 out[f"c-{name}{k}"] = {"data": used, "linear": make(each, rows)}
     if data.get("overlay"):
@@ -66,14 +65,15 @@ def rounds_axis(log: bool, first: float, last: float, title: str = "rounds") -> 
     scale = alt.Scale(
         type="log" if log else "linear", domain=[max(1.0, first) if log else 0.0, max(2.0, last)], nice=False
     )
-    return alt.X("rounds:Q", title=title, scale=scale, axis=alt.Axis(format="~s", tickCount=6, grid=False))
+    form = ",~r" if last < 10_000 else "~s"
+    return alt.X("rounds:Q", title=title, scale=scale, axis=alt.Axis(format=form, tickCount=6, grid=False))
 
 
 def log_rounds() -> Any:
     """The axis of rounds that double."""
     alt = altair()
     scale = alt.Scale(type="log", nice=False)
-    return alt.X("rounds:Q", title="rounds", scale=scale, axis=alt.Axis(format="~s", grid=False))
+    return alt.X("rounds:Q", title="rounds", scale=scale, axis=alt.Axis(format="~s", grid=False, labelSeparation=8))
 
 
 def legend(columns: int = 2, symbol: str = "stroke") -> Any:
@@ -98,6 +98,16 @@ def best_name(each: dict[str, Any]) -> str:
     return "best fixed predictor" if each["best_shown"] else "best found"
 
 
+def is_far(each: dict[str, Any], chart: str) -> bool:
+    """Whether the promise ends so far above the other lines of a chart that a linear scale for it would hide them."""
+    means = {name: value for name, value in each["means"].items() if value is not None}
+    if "guaranteed" not in means:
+        return False
+    if chart == "regret":
+        return bool(means["guaranteed"] - means["best"] > FAR * abs(means["regret"]))
+    return bool(means["guaranteed"] > FAR * max(abs(means.get(name, 0.0)) for name in ("loss", "constant", "best")))
+
+
 def loss_chart(each: dict[str, Any], data: dict[str, Any], log: bool) -> dict[str, Any]:
     """The mean loss so far and over a window, beside the constant, the best fixed predictor and the promise."""
     alt = altair()
@@ -109,8 +119,9 @@ def loss_chart(each: dict[str, Any], data: dict[str, Any], log: bool) -> dict[st
     shown = [name for name in inks if any(row["line"] == name for row in rows)]
     usable = [row for row in rows if row["value"] is not None and (not log or row["value"] > 0.0)]
     last, first = max(row["rounds"] for row in rows), min(row["rounds"] for row in rows)
-    late = [row["value"] for row in usable if row["rounds"] >= last / 50 or row["rounds"] == last] or [1.0]
-    kept = [row["value"] for row in usable] if log else late
+    hidden = "guaranteed at most" if is_far(each, "loss") else None
+    late = [r["value"] for r in usable if r["line"] != hidden and (r["rounds"] >= last / 50 or r["rounds"] == last)]
+    kept = [row["value"] for row in usable] if log else late or [1.0]
     low, high = min(kept, default=1.0), max(kept, default=1.0)
     if log:
         y_scale = alt.Scale(type="log", domain=[low, high if high > low else 2.0 * low], nice=False, clamp=True)
@@ -155,16 +166,18 @@ def loss_chart(each: dict[str, Any], data: dict[str, Any], log: bool) -> dict[st
 def regret_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The regret per round, over logarithmic rounds; the first few are beyond the scale."""
     alt, k = altair(), each["key"]
-    late = [row["value"] for row in rows if row["rounds"] >= FEW] or [row["value"] for row in rows]
-    low, high = min(0.0, *late), max(0.0, *late)
+    few = max(FEW, math.isqrt(rows[-1]["rounds"]))
     shown = [name for name in ("regret", PROMISE) if any(row["line"] == name for row in rows)]
+    hidden = PROMISE if is_far(each, "regret") else None
+    late = [row["value"] for row in rows if row["rounds"] >= few and row["line"] != hidden] or [0.0, 1.0]
+    low, high = min(0.0, *late), max(0.0, *late)
     wide = (high - low) or 1.0
     x = log_rounds()
     scale = alt.Scale(domain=[low - 0.03 * wide, high + 0.03 * wide], nice=False)
     y = alt.Y("value:Q", title="regret per round", scale=scale, axis=alt.Axis(tickCount=6))
     colour = alt.Color("line:N", scale=alt.Scale(domain=shown, range=[BLUE, ORANGE][: len(shown)]), legend=legend())
     tip = ["line:N", alt.Tooltip("rounds:Q", format=","), alt.Tooltip("value:Q", title="per round", format=".5~g")]
-    line = named(f"regret{k}").mark_line(strokeWidth=2, clip=True, point={"size": 45, "filled": True})
+    line = named(f"regret{k}").mark_line(strokeWidth=2, clip=True, point={"size": 30, "filled": True, "opacity": 0.01})
     zero = alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(color=GREY, strokeDash=[4, 3]).encode(y="zero:Q")
     return finished(alt.layer(zero, line.encode(x=x, y=y, color=colour, tooltip=tip)))
 
@@ -229,7 +242,12 @@ def threshold_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[st
     colour = alt.Color("line:N", scale=alt.Scale(domain=names, range=[BLUE, GREEN, ORANGE]), legend=legend(3))
     tip = ["line:N", alt.Tooltip("threshold:Q", format=".4~g"), alt.Tooltip("value:Q", format=".2%")]
     y = alt.Y("value:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
-    x = alt.X("threshold:Q", title=f"threshold on the {each['scores']}", scale=alt.Scale(nice=False, zero=False))
+    x = alt.X(
+        "threshold:Q",
+        title=f"threshold on the {each['scores']}",
+        scale=alt.Scale(nice=False, zero=False),
+        axis=alt.Axis(tickCount=6),
+    )
     line = named(f"threshold{k}").mark_line(strokeWidth=2, point={"size": 14, "filled": True})
     return finished(line.encode(x=x, y=y, color=colour, tooltip=tip))
 
@@ -238,7 +256,7 @@ def calibration_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[
     """Observed frequencies by isotonic regression (PAV) against the probabilities, with a consistency band."""
     alt, k = altair(), each["key"]
     unit = alt.Scale(domain=[0, 1])
-    x = alt.X("probability:Q", title="predicted probability", scale=unit)
+    x = alt.X("probability:Q", title="predicted probability", scale=unit, axis=alt.Axis(tickCount=5))
     band = named(f"band{k}").mark_area(opacity=0.2, color=BLUE)
     ends = [{"probability": 0, "observed": 0}, {"probability": 1, "observed": 1}]
     equal = alt.Chart(alt.Data(values=ends)).mark_line(color=GREY, strokeDash=[4, 3])
@@ -255,10 +273,37 @@ def calibration_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[
     return finished(alt.layer(*layers))
 
 
+def rounds_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The errors in every round over all rows."""
+    alt, k = altair(), each["key"]
+    names = list(dict.fromkeys(row["line"] for row in rows))
+    y = alt.Y("value:Q", title="mean squared error", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=6))
+    tip = ["line:N", alt.Tooltip("rounds:Q", format=","), alt.Tooltip("value:Q", format=".5~g")]
+    line = named(f"rounds{k}").mark_line(strokeWidth=2, point={"size": 30, "filled": True, "opacity": 0.01})
+    line = line.encode(x=log_rounds(), y=y, color=coloured(names, legend(3)), tooltip=tip)
+    return finished(line)
+
+
+def link_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The learnt link: the mean of y over the margin."""
+    alt, k = altair(), each["key"]
+    x = alt.X("margin:Q", title="margin w·x", scale=alt.Scale(nice=False, zero=False), axis=alt.Axis(tickCount=6))
+    y = alt.Y("mean:Q", title="probability" if "confusion" in each else "mean of y", scale=alt.Scale(zero=False))
+    tip = [alt.Tooltip("margin:Q", format=".5~g"), alt.Tooltip("mean:Q", format=".5~g")]
+    line = named(f"link{k}").mark_line(color=BLUE, strokeWidth=2.2, point={"size": 14, "filled": True, "color": BLUE})
+    return finished(line.encode(x=x, y=y, tooltip=tip))
+
+
 def histogram_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
     """How often each probability was given."""
     alt, k = altair(), each["key"]
-    x = alt.X("from:Q", bin="binned", title="predicted probability", scale=alt.Scale(domain=[0, 1]))
+    x = alt.X(
+        "from:Q",
+        bin="binned",
+        title="predicted probability",
+        scale=alt.Scale(domain=[0, 1]),
+        axis=alt.Axis(tickCount=5),
+    )
     tip = [alt.Tooltip("from:Q"), alt.Tooltip("to:Q"), alt.Tooltip("rows:Q", format=",")]
     bars = named(f"histogram{k}").mark_bar(color=BLUE, opacity=0.8)
     return finished(
@@ -303,6 +348,8 @@ def pairs_chart(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 SIMPLE = {  # charts of one learner with one kind of axes, by the dataset that they draw
     "regret": regret_chart,
+    "rounds": rounds_chart,
+    "link": link_chart,
     "weights": weights_chart,
     "shares": shares_chart,
     "predicted": predicted_chart,

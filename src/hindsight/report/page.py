@@ -13,7 +13,7 @@ from ..charts.drawing import EMBEDDING, altair, library
 from ..content_policy import policy_tag
 from ..formatting import _n
 from ..storage.container import write_text
-from .charts import best_name, charts, per_row
+from .charts import best_name, charts, is_far, per_row
 
 MEANS = {
     "HOLDS": "the assumptions of the theorem are met, and the run lost no more than it promises",
@@ -27,6 +27,10 @@ WORTH = {
     "loose": "loose: it is more than twice what the run lost, and less than the best constant would lose",
     "vacuous": "vacuous: the best constant would lose less than is promised, so the promise says little",
 }
+TERMS = ("miscalibration", "discrimination", "uncertainty")
+BY_LABEL = "The Brier score of each label against the rest is miscalibration − discrimination + uncertainty."
+IN_HINDSIGHT = "; the best constant and the best fixed predictor are those of all rows, known only in hindsight"
+FAR_AWAY = " The promise is beyond a linear scale."
 NO_CHARTS = "This page has no charts: they need altair and vl-convert (pip install hindsight-learn[charts])."
 
 
@@ -113,7 +117,7 @@ def header(content: dict[str, Any], drawn: bool) -> str:
     size += f" ({content['preparation']})" if content["preparation"] else ""
     notes = [*(f"Warning: {w}." for w in content["warnings"]), *content["notes"], *([] if drawn else [NO_CHARTS])]
     out = f'<header><p class="brand">Hindsight report</p><h1>{escaped(what)}</h1><p class="soft">'
-    out += f"{escaped(size)}; each row was predicted before it was learnt.</p></header>"
+    out += f"{escaped(size)}; {escaped(content['how'])}.</p></header>"
     each = content["learners"]
     out += opening(each[0]) if len(each) == 1 else side_by_side(each)
     return out + "".join(f'<p class="soft">{escaped(note)}</p>' for note in notes)
@@ -142,7 +146,7 @@ def opening(each: dict[str, Any]) -> str:
     advice = [c["advice"] for c in each["certificates"] if c["advice"]]
     out = f'<p class="lead">{escaped(in_words(each))}</p>{band(each)}{tiles(each)}'
     if advice:
-        out += f'<p class="band VOID"><b>A constant would have lost less.</b> To try: {escaped(advice[0])}</p>'
+        out += f'<p class="band VOID"><b>A constant would have lost less.</b> What to do: {escaped(advice[0])}</p>'
     return out + "".join(f'<p class="soft">{escaped(note)}</p>' for note in each["notes"])
 
 
@@ -244,16 +248,18 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
             drawn,
             f"c-loss{k}",
             "Loss along the run",
-            "Mean of the predictions made before each row was learnt; the best constant and the best fixed predictor "
-            "are those of all rows, known only in hindsight.",
+            f"Mean of the predictions made before each row was learnt{IN_HINDSIGHT if each['certificates'] else ''}."
+            f"{FAR_AWAY if is_far(each, 'loss') else ''}",
             wide=True,
         ),
         figure(
             drawn,
             f"c-regret{k}",
             "Regret per round",
-            "Against the fixed predictor for which the promise is smallest: what learning as one goes has cost.",
+            f"What the run had lost until then beyond the {best_name(each)} of all rows, on the same rounds."
+            f"{FAR_AWAY if is_far(each, 'regret') else ''}",
         ),
+        figure(drawn, f"c-rounds{k}", "Errors per round", "Mean squared error of all rows in each round.", wide=True),
         figure(
             drawn,
             f"c-weights{k}",
@@ -266,17 +272,26 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
             drawn,
             "",
             "Confusions",
-            "Rows by true label, columns by predicted label; a margin of 0 predicts the first.",
+            "Rows by true label, columns by predicted label; of equals the first is predicted.",
             wide=len(each.get("confusion", {}).get("labels", ())) > 6,
             inside=confusion(each),
+        ),
+        label_choice(each, drawn),
+        figure(
+            drawn,
+            f"c-link{k}",
+            "The learnt link",
+            "The mean of the target over the margin w·x, nondecreasing.",
         ),
         figure(
             drawn,
             f"c-threshold{k}",
             "Threshold",
-            f"If rows are called positive where the {each.get('scores', 'score')} is at least this.{sample}",
+            f"If rows are called {each.get('positive')} where the "
+            f"{each.get('scores', 'score')} is at least this.{sample}",
         ),
         figure(drawn, f"c-calibration{k}", "Calibration", f"{calibrated(each)}{sample}", inside=histogram),
+        figure(drawn, "", "Calibration by label", BY_LABEL, wide=True, inside=calibration_table(each)),
     ]
     head = f"<h2>{escaped(each['name'] if several else 'The run')}</h2>"
     first = opening(each) if several else ""
@@ -284,16 +299,47 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
     return f"<section>{head}{first}{body}{in_full(each)}</section>"
 
 
+def label_choice(each: dict[str, Any], drawn: dict[str, Any]) -> str:
+    """Where there are more than two labels: which of them the charts that follow are about."""
+    places = [f"c-{name}{each['key']}" for name in ("link", "threshold", "calibration", "histogram")]
+    places = [place for place in places if place in drawn]
+    if not each.get("chosen") or not places:
+        return ""
+    options = "".join(f'<option value="{j}">{escaped(label)}</option>' for j, label in enumerate(each["chosen"]))
+    count, some = each["labels"], len(each["chosen"])
+    rest = f" These are the most frequent {some} of {count:,} labels." if count > some else ""
+    return (
+        f'<p class="choice"><label>The label <select data-charts="{" ".join(places)}">{options}</select> against the '
+        f'rest</label><span class="soft">{rest}</span></p>'
+    )
+
+
 def calibrated(each: dict[str, Any]) -> str:
-    """What the calibration chart shows, with the terms of the Brier score."""
+    """What the calibration chart shows, of two labels with the terms of the Brier score."""
     found = each.get("calibration")
     if not found:
         return ""
-    terms = ", ".join(f"{name} {number(found[name])}" for name in ("miscalibration", "discrimination", "uncertainty"))
-    return (
+    out = (
         "Isotonic regression (PAV) of the outcomes on the probabilities; the band is where that of a calibrated "
-        f"forecaster lies with probability 0.9. Brier score {number(found['score'])}: {terms}."
+        "forecaster lies with probability 0.9."
     )
+    if each["chosen"]:
+        return f"{out} Probabilities of each label against the rest, before they are made to sum to 1."
+    terms = ", ".join(f"{name} {number(abs(round(found[0][name], 6)))}" for name in TERMS)  # all are at least 0
+    return f"{out} Brier score {number(round(found[0]['score'], 6))}: {terms}."
+
+
+def calibration_table(each: dict[str, Any]) -> str:
+    """The Brier score of each label against the rest, and its terms; nothing where there are two labels."""
+    if not each.get("chosen") or not each.get("calibration"):
+        return ""
+    heads = "".join(f"<th>{escaped(name)}</th>" for name in ("frequency", "Brier score", *TERMS))
+    rows = "".join(
+        f'<tr><th class="left">{escaped(label)}</th>'
+        f"{''.join(f'<td>{abs(found[name]):.4f}</td>' for name in ('frequency', 'score', *TERMS))}</tr>"
+        for label, found in zip(each["chosen"], each["calibration"], strict=True)
+    )
+    return f'<div class="scroll"><table><tr><th class="left">label</th>{heads}</tr>{rows}</table></div>'
 
 
 def confusion(each: dict[str, Any]) -> str:
@@ -349,6 +395,10 @@ def comparison_section(found: dict[str, Any], drawn: dict[str, Any]) -> str:
     head = "".join(f"<th>{escaped(h)}</th>" for h in heads)
     table = f'<div class="scroll"><table><tr><th class="left">learner</th>{head}</tr>{rows}</table></div>'
     words = "".join(f"<p>{escaped(line)}</p>" for line in found.get("words", [])[:12])
+    if words:
+        words = (
+            f'<p class="soft">As forecasters of each row before it, in the {escaped(found["loss"])} loss:</p>{words}'
+        )
     level = f"{100 * (1 - found['alpha']):g} %" if "alpha" in found else ""
     pairs = figure(
         drawn,

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 PIECES = 512  # into which a course is divided, at most: each has its last mean, the lowest and the highest
 STEPS = 8  # rounds at which a mean is kept besides, until the rounds are twice as many
-SAMPLE = 10_000  # rows whose predictions are kept
+SAMPLE = 10_000  # rows whose predictions are kept, at most
+KEPT = 2_000_000  # numbers of them, where a row has many
+FEWEST = 500  # rows, however many numbers they have
 COMPARED = 8  # learners that are compared two by two, at most
 REJECTS = 20  # bad rows that are kept
 
@@ -214,8 +216,8 @@ class Curves:
     ----------
     course : Course
         Series by series: those of `series` for each learner.
-    sample : Sample or None
-        The margins of each learner, the target and the weight; None where there are more than two labels.
+    sample : Sample
+        The margins of each run, learner by learner, the target and the weight.
     confusion : ndarray of shape (n_learners, n_labels, n_labels) or None
         How many rows of each label (first) were given each label (second); None where targets are numbers.
     rejects : list of Reject
@@ -243,12 +245,13 @@ class Curves:
         sums = np.array([known[name] for known in before for name in self.series])
         self.first_row = state.rows_done
         self.course = Course(facts[0][0].rounds, facts[0][0].weight, sums)
-        two = self.labels is None or len(self.labels) == 2
-        self.sample = Sample(len(self.learners) + 2) if two else None
+        columns = len(self.learners) * self.each + 2
+        self.sample = Sample(columns, min(SAMPLE, max(FEWEST, KEPT // columns)))
         count = len(self.labels or ())
         self.confusion = np.zeros((len(self.learners), count, count), np.int64) if count else None
         self.rejects: list[Reject] = []
         self.scores = None
+        two = self.labels is None or len(self.labels) == 2
         if 1 < len(self.learners) <= COMPARED and two and state.plan.passes == 1 and state.own_rows == 0:
             self.scores = LearnerScores(state, short_names(self.learners), bounds)
 
@@ -270,8 +273,7 @@ class Curves:
             return
         numbers = np.asarray(y, np.float64) if codes is None else codes.astype(np.float64)
         columns = [self._values(k, z[:, k * self.each : (k + 1) * self.each], numbers, codes) for k in self._each()]
-        if self.sample is not None:
-            self.sample.add(self.course.rounds + 1, np.column_stack([z, numbers, c]))
+        self.sample.add(self.course.rounds + 1, np.column_stack([z, numbers, c]))
         self.course.add(c, np.column_stack(columns))
 
     def _each(self) -> range:

@@ -6,11 +6,12 @@ Everything is gathered here as plain values; `hindsight.report` makes a page of 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from functools import reduce
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..certificates.certificate import MISTAKES, WEIGHTED
+from ..certificates.certificate import MISTAKES, WEIGHTED, RegretCurve
 from ..certificates.theorems import GLM_TRON, Verdict
 from ..certificates.worth import worth_of
 from ..errors import MismatchError
@@ -31,13 +32,14 @@ from .state import TrainingState
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..certificates.certificate import Certificate
+    from ..certificates.certificate import Best, Certificate
     from ..online.run import Run
     from .model import Model
 
 DETAILED = 6  # learners that have charts of their own, those of the least loss
 TOP = 20  # weights
 LABELS = 15  # of a table of confusions
+CHARTED = 6  # labels, of more than two, that have charts of their own: the most frequent ones
 COLUMNS = 200
 MEMBERS = 6  # of a panel
 DOTS = 1000  # of predictions against targets
@@ -140,10 +142,11 @@ def content(
     ]
     out: dict[str, Any] = {
         "data": plain_name(state.plan.where),
-        "target": target_of(state),
+        "target": target_of(state.plan),
         "rows": state.rows_done,
         "features": state.features,
         "labels": state.labels,
+        "how": "each row was predicted before it was learnt",
         "preparation": "" if state.source is None else state.source.preparation,
         "rejected": state.rejected,
         "rejects": [{"line": r.line, "column": r.column, "reason": r.reason, "file": r.file} for r in curves.rejects],
@@ -151,7 +154,7 @@ def content(
         "notes": [*course_notes(state, curves), *notes],
         "learners": found,
         "columns": columns_of(state),
-        "settings": settings_of(state, seconds),
+        "settings": settings_of(state.plan, seconds),
         "versions": versions(),
     }
     if len(learners) > 1:
@@ -172,15 +175,17 @@ def detailed(state: TrainingState) -> list[int]:
 
 def plain_name(where: Any) -> str:
     """The data in a few words."""
+    if where == "-":
+        return "standard input"
     return ", ".join(map(str, where)) if isinstance(where, list) else str(where)
 
 
-def target_of(state: TrainingState) -> str | None:
+def target_of(plan: Plan) -> str | None:
     """The column that was predicted, if it has a name."""
-    data = state.plan.data
-    if state.plan.target is None and isinstance(data, str) and data.startswith("sample:"):
+    data = plan.data
+    if plan.target is None and isinstance(data, str) and data.startswith("sample:"):
         return load_sample(data.removeprefix("sample:"), None).target
-    return state.plan.target
+    return plan.target
 
 
 def course_notes(state: TrainingState, curves: Curves) -> list[str]:
@@ -196,12 +201,12 @@ def course_notes(state: TrainingState, curves: Curves) -> list[str]:
     return out
 
 
-def settings_of(state: TrainingState, seconds: float | None) -> dict[str, str]:
+def settings_of(plan: Plan, seconds: float | None) -> dict[str, str]:
     """The settings as text."""
-    plan = state.plan.settings()
-    reading = {f"reading.{k}": v for k, v in plan.pop("reading").items()}
-    plan.pop("learners")
-    shown = {k: v for k, v in (plan | reading).items() if v is not None and v != [] and v != {}}
+    given = plan.settings()
+    reading = {f"reading.{k}": v for k, v in given.pop("reading").items()}
+    given.pop("learners")
+    shown = {k: v for k, v in (given | reading).items() if v is not None and v != [] and v != {}}
     out = {k: v if isinstance(v, str) else f"{v:g}" if isinstance(v, float) else str(v) for k, v in shown.items()}
     out = {k: v if len(v) <= 200 else v[:199] + "…" for k, v in out.items()}
     return out | ({} if seconds is None else {"seconds": f"{seconds:.2f}"})
@@ -226,7 +231,7 @@ def columns_of(state: TrainingState) -> dict[str, Any]:
             rows.append({"name": decided.name, "type": decided.type, "role": role, "why": decided.why})
             rows[-1]["missing"] = missing
     if not rows:  # features alone are known, and hold numbers
-        goal = target_of(state)
+        goal = target_of(state.plan)
         known = [(name, "") for name in state.names or []] + ([] if goal is None else [(goal, "target")])
         rows = [{"name": name, "type": "number", "role": role, "why": "", "missing": None} for name, role in known]
     return {"count": len(rows) if state.names else state.features, "shown": rows[:COLUMNS]}
@@ -264,7 +269,7 @@ def learner_content(
                 f"them. The label of the largest margin was wrong on {100 * part:.3g} % of the rows."
             )
     out["window"] = loss_data(curves, out, series, certificates, datasets, max(300, 1800 // learners))
-    regret_data(curves, k, certificates, datasets)
+    regret_data(out, certificates, datasets)
     weights_data(state, k, certificates, datasets)
     shares_data(k, certificates, datasets)
     w = [run.weights for run in runs]
@@ -273,9 +278,7 @@ def learner_content(
     out["moves"] = largest_values(runs[0]) is not None
     if curves.confusion is not None and state.labels is not None:
         out["confusion"] = confusion_of(curves.confusion[k], state.labels)
-    if curves.sample is not None:
-        out |= prediction_data(state, curves, k, datasets)
-    return out
+    return out | prediction_data(state, curves, k, datasets)
 
 
 def series_of(curves: Curves, k: int, certificates: list[Certificate]) -> str:
@@ -350,7 +353,7 @@ def loss_data(
         if math.isfinite(means[name]):
             lines[name] = [(float(rounds[0]), means[name]), (float(last), means[name])]
     if math.isfinite(means["guaranteed"]):
-        lines["guaranteed"] = promised(curves, certificates)
+        lines["guaranteed"] = promised(certificates)
     names = {
         "so far": "mean so far",
         "window": f"mean of the last {window:,} rounds",
@@ -365,14 +368,28 @@ def loss_data(
     return window
 
 
-def promised(curves: Curves, certificates: list[Certificate]) -> list[tuple[float, float]]:
-    """The mean loss that was promised after 1, 2, 4, ... rounds, of all runs together."""
-    marks = [[m.rounds for m in c.path] for c in certificates]
-    if any(each != marks[0] for each in marks):
+def promised(certificates: list[Certificate]) -> list[tuple[float, float]]:
+    """The mean loss that was promised along the run, of all runs together."""
+    curve = summed(certificates)
+    if curve is None:
         return []
-    sums = [math.fsum(each) for each in zip(*([m.bound for m in c.path] for c in certificates), strict=True)]
-    pairs = zip(marks[0], sums, strict=True)
-    return [(float(r), bound / curves.course.weight_at(r)) for r, bound in pairs if math.isfinite(bound)]
+    on = np.isfinite(curve.bound)
+    return list(zip(curve.rounds[on].astype(float).tolist(), curve.bound[on].tolist(), strict=True))
+
+
+def summed(certificates: list[Certificate]) -> RegretCurve | None:
+    """The curve of all runs together, at the rounds that those of all have; None where one has none."""
+    curves = [c.curve for c in certificates]
+    known = [curve for curve in curves if curve is not None]
+    if not known or len(known) < len(curves):
+        return None
+    rounds = reduce(np.intersect1d, [curve.rounds for curve in known])
+    places = [np.searchsorted(curve.rounds, rounds) for curve in known]
+    sums = [
+        np.sum([getattr(curve, name)[at] for curve, at in zip(known, places, strict=True)], axis=0)
+        for name in ("lost", "best", "bound")
+    ]
+    return RegretCurve(rounds, *sums)
 
 
 def hover_rows(lines: dict[str, list[tuple[float, float]]], count: int = 150) -> list[dict[str, Any]]:
@@ -392,48 +409,58 @@ def hover_rows(lines: dict[str, list[tuple[float, float]]], count: int = 150) ->
 
 
 def regret_data(
-    curves: Curves, k: int, certificates: list[Certificate], datasets: dict[str, list[dict[str, Any]]]
+    each: dict[str, Any], certificates: list[Certificate], datasets: dict[str, list[dict[str, Any]]]
 ) -> None:
-    """The regret per round at 1, 2, 4, ... rounds, and the most that was promised."""
-    marks = [[m.rounds for m in c.path] for c in certificates]
-    if not marks or len(marks[0]) < 2 or any(each != marks[0] for each in marks):
+    """The regret per round against the best fixed predictor along the run, and the most that was promised."""
+    curve = summed(certificates)
+    if curve is None or curve.rounds.size < 2:
         return
-    rows: list[dict[str, Any]] = []
-    for i, r in enumerate(marks[0]):
-        at, weight = [c.path[i] for c in certificates], curves.course.weight_at(r)
-        rival = math.fsum(m.comparator for m in at)
-        rows.append({"rounds": r, "value": (math.fsum(m.measured for m in at) - rival) / weight, "line": "regret"})
-        bound = math.fsum(m.bound for m in at)
-        if math.isfinite(bound):
-            rows.append({"rounds": r, "value": (bound - rival) / weight, "line": PROMISE})
-    datasets[f"regret{k}"] = [row for row in rows if math.isfinite(row["value"])]
+    lines = {"regret": curve.regret}
+    if math.isfinite(each["means"]["guaranteed"]):
+        lines[PROMISE] = curve.bound - curve.best
+    pairs = [
+        (name, r, v) for name, line in lines.items() for r, v in zip(curve.rounds.tolist(), line.tolist(), strict=True)
+    ]
+    datasets[f"regret{each['key']}"] = [{"rounds": r, "value": v, "line": n} for n, r, v in pairs if math.isfinite(v)]
 
 
 def weights_data(
     state: TrainingState, k: int, certificates: list[Certificate], datasets: dict[str, list[dict[str, Any]]]
 ) -> None:
     """The largest weights by name, and those of the best fixed predictor."""
-    runs, names = state.runs[k], state.names
+    runs = state.runs[k]
     n = min(run.features for run in runs)
     w = np.array([run.weights[:n] for run in runs])
-    sizes = largest_values(runs[0])
+    best = [c.best for c in certificates] or [None] * len(runs)
+    datasets[f"weights{k}"] = largest_weights(w, state.names, state.labels, best, largest_values(runs[0]))
+
+
+def largest_weights(
+    w: np.ndarray,
+    names: Sequence[str] | None,
+    labels: list[str] | None,
+    best: Sequence[Best | None],
+    sizes: np.ndarray | None,
+) -> list[dict[str, Any]]:
+    """The largest weights, one row of `w` per run, by what they can move where the sizes of features are known."""
+    n = w.shape[1]
     order = np.argsort(-(np.abs(w) * (1.0 if sizes is None else sizes[:n])).ravel(), kind="stable")[:TOP]
     rows = []
     for rank, j in enumerate(order.tolist()):
         run, feature = divmod(j, n)
         name = names[feature] if names is not None and feature < len(names) else f"column {feature}"
-        best = certificates[run].best if certificates else None
+        rival = best[run]
         row: dict[str, Any] = {"feature": name, "rank": rank, "weight": float(w[run, feature])}
-        if state.labels is not None and len(runs) > 1:
-            row["label"] = state.labels[run]
-        if best is not None and feature < best.u.size:
-            row["best"] = float(best.u[feature])
+        if labels is not None and len(w) > 1:
+            row["label"] = labels[run]
+        if rival is not None and feature < rival.u.size:
+            row["best"] = float(rival.u[feature])
         if sizes is not None:
             for move, value in (("move", "weight"), ("best_move", "best")):
                 if value in row:
                     row[move] = row[value] * float(sizes[feature])
         rows.append(row)
-    datasets[f"weights{k}"] = rows
+    return rows
 
 
 def largest_values(run: Any) -> np.ndarray | None:
@@ -475,31 +502,83 @@ def prediction_data(
     state: TrainingState, curves: Curves, k: int, datasets: dict[str, list[dict[str, Any]]]
 ) -> dict[str, Any]:
     """Predicted against true numbers; for labels the threshold curve and, of probabilities, the calibration."""
-    assert curves.sample is not None
     drawn = curves.sample.drawn()
     if not len(drawn):
         return {}
-    z, y, c = np.ascontiguousarray(drawn[:, k]), drawn[:, -2], drawn[:, -1]
-    learner: Any = state.runs[k][0].learner
+    y, c, learner = drawn[:, -2], drawn[:, -1], curves.learners[k]
+    z, share = drawn[:, k * curves.each : (k + 1) * curves.each], detailed_count(state)
     out: dict[str, Any] = {"sample": len(drawn), "of": curves.sample.seen}
     if state.labels is None:
-        said = each_mean(learner.loss, z)
-        dots = DOTS // min(DETAILED, len(state.runs))
-        show = np.unique(
-            np.r_[np.arange(min(dots, len(y))), y.argmin(), y.argmax(), said.argmin(), said.argmax()].astype(int)
-        )
-        datasets[f"predicted{k}"] = [{"true": t, "predicted": p} for t, p in np.c_[y, said][show].tolist()]
+        datasets[f"predicted{k}"] = dots(y, each_mean(learner.loss, z[:, 0]), DOTS // share)
         return out
     odds = learner.targets == "unit" and (getattr(learner.loss, "link", None) or "identity") != "identity"
-    scores = each_mean(learner.loss, z) if odds else z
-    datasets[f"threshold{k}"] = threshold_rows(y, scores, c)
-    out["scores"] = "probability" if odds else "margin"
-    if odds:
-        out["calibration"] = calibration_data(y, scores, c, k, datasets)
-    return out
+    scores = np.column_stack([each_mean(learner.loss, column) for column in z.T]) if odds else z
+    assert curves.confusion is not None
+    rows = LabelledRows(scores, y, c, state.labels, curves.confusion[k].sum(axis=1))
+    return out | label_data(k, rows, odds, share, datasets)
 
 
-def threshold_rows(y: np.ndarray, scores: np.ndarray, c: np.ndarray, count: int = 150) -> list[dict[str, Any]]:
+class LabelledRows(NamedTuple):
+    """Rows with a label, as charts take them.
+
+    Attributes
+    ----------
+    scores : ndarray
+        One column for the second of two labels, or one per label.
+    y, c : ndarray
+        The label of each row, by its number, and its weight.
+    labels : list of str
+        All labels.
+    counts : ndarray
+        How many rows have each.
+    """
+
+    scores: np.ndarray
+    y: np.ndarray
+    c: np.ndarray
+    labels: list[str]
+    counts: np.ndarray
+
+
+def label_data(
+    k: int, rows: LabelledRows, odds: bool, learners: int, datasets: dict[str, list[dict[str, Any]]]
+) -> dict[str, Any]:
+    """The threshold curve and, where scores are probabilities, the calibration: of several labels of each."""
+    many = rows.scores.shape[1] > 1
+    order = np.argsort(-rows.counts, kind="stable")[:CHARTED]
+    charted = sorted(order.tolist()) if many else [1]
+    share, terms = learners * len(charted), []
+    for j, label in enumerate(charted):
+        scores = np.ascontiguousarray(rows.scores[:, label if many else 0])
+        place, hit = f"{k}/{j}" if many else f"{k}", (rows.y == label).astype(np.float64)
+        datasets[f"threshold{place}"] = threshold_rows(hit, scores, rows.c, points(150, 30, share))
+        if odds:
+            terms.append(calibration_data(hit, scores, rows.c, place, share, datasets))
+            terms[-1]["frequency"] = float(rows.c @ hit) / float(rows.c.sum())
+    chosen = [rows.labels[label] for label in charted] if many else []
+    out: dict[str, Any] = {"scores": "probability" if odds else "margin", "labels": len(rows.labels), "chosen": chosen}
+    out["positive"] = "that label" if many else rows.labels[1]
+    return out | ({"calibration": terms} if odds else {})
+
+
+def detailed_count(state: TrainingState) -> int:
+    """How many learners are shown by themselves."""
+    return min(DETAILED, len(state.runs))
+
+
+def points(most: int, least: int, share: int) -> int:
+    """How many points a curve may have where so many of its kind share the page."""
+    return max(least, min(most, 6 * most // share))
+
+
+def dots(y: np.ndarray, said: np.ndarray, count: int) -> list[dict[str, Any]]:
+    """True and predicted numbers: some at random, and the lowest and highest."""
+    ends = [y.argmin(), y.argmax(), said.argmin(), said.argmax()]
+    show = np.unique(np.r_[np.arange(min(count, len(y))), ends].astype(int))
+    return [{"true": t, "predicted": p} for t, p in np.c_[y, said][show].tolist()]
+
+
+def threshold_rows(y: np.ndarray, scores: np.ndarray, c: np.ndarray, count: int) -> list[dict[str, Any]]:
     """Recall, precision and error rate where rows are called positive if their score is above a threshold."""
     order = np.argsort(-scores, kind="stable")
     s, ones, all_ = scores[order], np.cumsum((c * y)[order]), np.cumsum(c[order])
@@ -519,7 +598,7 @@ def threshold_rows(y: np.ndarray, scores: np.ndarray, c: np.ndarray, count: int 
 
 
 def calibration_data(
-    y: np.ndarray, p: np.ndarray, c: np.ndarray, k: int, datasets: dict[str, list[dict[str, Any]]]
+    y: np.ndarray, p: np.ndarray, c: np.ndarray, place: str, share: int, datasets: dict[str, list[dict[str, Any]]]
 ) -> dict[str, float]:
     """The isotonic fit of the outcomes on the probabilities, a band for it, and the terms of the Brier score."""
     from ..charts.thinning import thinned
@@ -527,14 +606,15 @@ def calibration_data(
 
     found = reliability(y, p, c)
     at, value = found.pools.knots()
-    datasets[f"calibration{k}"] = [{"probability": a, "observed": v} for a, v in thinned(at, value, 400)]
+    line = thinned(at, value, points(400, 60, share))
+    datasets[f"calibration{place}"] = [{"probability": a, "observed": v} for a, v in line]
     band = found.band(resamples=200)
-    keep = np.unique(np.linspace(0, band.at.size - 1, min(150, band.at.size)).astype(int))
+    keep = np.unique(np.linspace(0, band.at.size - 1, min(points(150, 40, share), band.at.size)).astype(int))
     rows = zip(band.at[keep].tolist(), band.low[keep].tolist(), band.high[keep].tolist(), strict=True)
-    datasets[f"band{k}"] = [{"probability": a, "low": low, "high": high} for a, low, high in rows]
+    datasets[f"band{place}"] = [{"probability": a, "low": low, "high": high} for a, low, high in rows]
     counts, edges = np.histogram(p, bins=20, range=(0.0, 1.0), weights=c)
     bins = zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True)
-    datasets[f"histogram{k}"] = [{"from": a, "to": b, "rows": n} for a, b, n in bins]
+    datasets[f"histogram{place}"] = [{"from": a, "to": b, "rows": n} for a, b, n in bins]
     names = ("score", "miscalibration", "discrimination", "uncertainty")
     return {name: float(getattr(found, name)) for name in names}
 

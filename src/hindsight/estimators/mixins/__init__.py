@@ -7,6 +7,7 @@ from .fitting import AllOrNothingMixin, FitMixin
 from .labels import LabelsMixin
 from .linear import LinearClassifierMixin, LinearMixin, LinearRegressorMixin, MarginClassifierMixin
 from .prediction import LogisticProbabilityMixin, MeanPredictionMixin
+from .reporting import ReportMixin
 from .rows import RowsMixin
 from .saving import SaveMixin
 from .scoring import BoundNotScoreMixin
@@ -26,6 +27,7 @@ __all__ = [
     "LogisticProbabilityMixin",
     "MarginClassifierMixin",
     "MeanPredictionMixin",
+    "ReportMixin",
     "RowsMixin",
     "RunsMixin",
     "SaveMixin",

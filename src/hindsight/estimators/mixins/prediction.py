@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -82,8 +83,18 @@ class LogisticProbabilityMixin:
         probabilities : dict of object to float
             By class, in the order of ``classes_``.
         """
-        z, classes = self._alone(lambda: (self._margins_one(x), self.classes_))  # type: ignore[attr-defined]
+        one = self.__dict__.get("_swift")  # before the classes are looked at: it is dead once they have changed
+        classes = self.__dict__.get("classes_")
+        z = [self._swift_margin(one, x)]  # type: ignore[attr-defined]
+        if classes is None or not -math.inf < z[0] < math.inf:
+            z, classes = self._alone(lambda: (self._margins_one(x), self.classes_))  # type: ignore[attr-defined]
         if len(classes) == 1:
             return {classes.item(0): 1.0}
-        means = each_mean(self.runs_[0].learner.loss, np.asarray(z))
-        return dict(zip(classes.tolist(), class_probabilities(means[None, :])[0].tolist(), strict=True))
+        mean = self.runs_[0].learner.loss.mean
+        if len(z) == 1:
+            p = mean(z[0])
+            return {classes.item(0): 1.0 - p, classes.item(1): p}
+        each = [mean(margin) for margin in z]
+        total = sum(each)
+        each = [p / total for p in each] if total > 0.0 else [1.0 / len(each)] * len(each)
+        return dict(zip(classes.tolist(), each, strict=True))
