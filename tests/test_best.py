@@ -257,3 +257,12 @@ def test_nearly_collinear_columns_never_make_the_gap_too_small():
         assert found.loss - found.gap <= float(least) * (1.0 + 1e-9) or size > found.reach
         wide += found.gap > 0.05 * found.loss
     assert wide < 270  # it is not always given up
+
+
+def test_a_page_of_the_service_shows_the_best_fixed_predictor():
+    from hindsight.serve.certificate import briefly
+
+    c = certificate(L.widrow_hoff(0.01, "explicit"))
+    told = briefly({"sequence": 120, "verdict": "HOLDS", "claims": [], "certificate": c.to_dict()})
+    assert told["rival"] == c.best.loss
+    assert told["path"][-1][1:] == pytest.approx([c.measured, c.comparator.loss, c.bound])

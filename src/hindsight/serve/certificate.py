@@ -168,6 +168,6 @@ def briefly(found: dict[str, Any]) -> dict[str, Any]:
     if certificate is not None and "each" not in certificate:
         told |= {name: certificate[name] for name in ("measured", "bound", "regret", "quantity")}
         told["theorem"] = certificate["theorem"]["name"]
-        told["rival"] = certificate["rival"]["loss"]
-        told["path"] = [[at["rounds"], at["measured"], at["rival"], at["bound"]] for at in certificate["path"]]
+        told["rival"] = (certificate["best"] or certificate["comparator"])["loss"]
+        told["path"] = [[at["rounds"], at["measured"], at["comparator"], at["bound"]] for at in certificate["path"]]
     return told
