@@ -25,6 +25,7 @@ from hindsight.certificates.rivals import constrained as in_sets
 from hindsight.certificates.rivals import fewest as fewest_search
 from hindsight.certificates.rivals import kinked, least_squares, unpenalised, wide
 from hindsight.certificates.rivals.fewest import FOUND, PROVED, SEPARATES, fewest
+from hindsight.certificates.rivals.predictor import FixedPredictor
 from hindsight.kernels.entropic import Balanced, Simplex
 from hindsight.kernels.euclidean import Euclidean
 from hindsight.kernels.losses import Absolute, Hinge, Logistic, Probit, Square
@@ -56,13 +57,14 @@ def rows(seed, kind):
         X *= 10.0 ** rng.uniform(-3, 3, (m, 1))  # huge differences between rows
     elif family == 7:
         X = X[:, :1] @ np.ones((1, n)) + 1e-7 * X  # nearly collinear
-    z = X @ rng.normal(size=n) + rng.choice([0.0, 0.3, 2.0]) * rng.normal(size=m)  # 0: separable, or an exact fit
+    noise = 1.0 if family == 5 else rng.choice([0.0, 0.3, 2.0])  # 0: separable, or an exact fit
+    z = X @ rng.normal(size=n) + noise * rng.normal(size=m)
     y = z if kind == "real" else np.where(z > 0.0, 1.0, -1.0 if kind == "sign" else 0.0)
     if kind == "unit" and seed % 4 == 0:
         y = rng.random(m)
     c = rng.choice([0.0, 0.5, 1.0, 3.0], m) if seed % 2 else np.ones(m)
     c[0] = 1.0
-    return X, y, c, float(rng.choice([0.0, 1.0]))
+    return X, y, c, 0.0 if family == 5 and seed % 2 else float(rng.choice([0.0, 1.0]))
 
 
 def path_of(seed: int) -> str:
@@ -74,8 +76,9 @@ def path_of(seed: int) -> str:
 def searched(path: str, seed: int = 0) -> Iterator[None]:
     """Have searches take a path."""
     early = {"STEPS": 2}
+    wide_too = [(searches, {"WIDTH": 0, "GRAM": 0})] if seed % 4 < 2 else []
     changes = {
-        "few": [],
+        "few": [(searches, {"by_ascent": not_sought})],  # what follows where the search in a set ends too soon
         "many": [(searches, {"WIDTH": 0, "GRAM": 0})],
         "no program": [
             (kinked, {"PROGRAM": 0}),
@@ -83,6 +86,7 @@ def searched(path: str, seed: int = 0) -> Iterator[None]:
             (least_squares, {"SMALL": 0, "CONDITION": 2.0}),
         ],
         "ended early": [
+            *wide_too,
             (unpenalised, early),
             (kinked, early | {"PROGRAM": 0, "STAGES": 2}),
             (in_sets, early | {"PROGRAM": 0, "STAGES": 2}),
@@ -96,6 +100,11 @@ def searched(path: str, seed: int = 0) -> Iterator[None]:
         for module, names in changes:
             stack.enter_context(mock.patch.multiple(module, **names))
         yield
+
+
+def not_sought(data, loss, a, geometry, tol):
+    """Nothing."""
+    return FixedPredictor(np.zeros(data.width), np.inf, np.inf, "")
 
 
 def started_wrong(full_rank):
@@ -205,9 +214,12 @@ def check_loss(seed, loss, geometry):
     with searched(path, seed):
         found = best_fixed(data, loss, c, geometry, 0.01)
     faults = []
-    own = float(c @ each_loss(loss, A @ found.u, y))
+    z = A @ found.u
+    off = (A.shape[1] + 8) * np.finfo(float).eps * (np.abs(A) @ np.abs(found.u))  # of the margins, which are sums
+    steep = np.maximum(np.abs(each_slope(loss, z - off, y)), np.abs(each_slope(loss, z + off, y)))
+    own, rounding = float(c @ each_loss(loss, z, y)), float(c @ (steep * off))
     scale = float(c @ np.abs(each_loss(loss, np.zeros(len(y)), y))) + float(c @ y**2)
-    if abs(own - found.loss) > 1e-9 * (abs(own) + scale):
+    if abs(own - found.loss) > 1e-9 * (abs(own) + scale) + rounding:
         faults.append(f"loses {own!r}, not {found.loss!r}")
     if (
         geometry is not None
@@ -286,10 +298,10 @@ def few_mistakes(A, y, c, nonnegative=False):
 def check_mistakes(seed, geometry):
     """The fewest mistakes against another search; 0 and proofs are never wrong, and few rows always have one."""
     X, y, c, bias = rows(seed, "sign")
-    c = np.where(c > 0.0, 1.0, 0.0) if seed % 4 < 2 else c
+    c = np.where(np.arange(len(y)) % 2, 0.5, 3.0) if seed % 3 == 2 else np.where(c > 0.0, 1.0, 0.0)
     data = Data(X, y, c, bias)
     exact = 40 if path_of(seed) in ("few", "no program") else 0
-    with mock.patch.object(fewest_search, "EXACT", exact):
+    with mock.patch.multiple(fewest_search, EXACT=exact, SECONDS=60.0):  # a busy machine must not end it
         found = fewest(data, c, geometry, ())
     A, rng = data.matrix(), np.random.default_rng(seed)
 
@@ -309,6 +321,9 @@ def check_mistakes(seed, geometry):
         faults.append(f"{found.how}: {found.loss}, {wrong(found.u)}")
     if (found.how == FOUND) != (found.gap > 0.0 or (found.loss == 0.0 and found.how != SEPARATES)):
         faults.append(f"{found.how} with a gap of {found.gap}")
+    easy = seed % 9 not in (2, 6, 7)  # of the others it may be undecided at this precision whether rows are separable
+    if exact and easy and not simplex and A.shape[1] <= 6 and seed % 3 != 2 and found.gap > 0.0:
+        faults.append(f"a gap of {found.gap}, where few rows weigh the same")
     size = np.abs(found.u).sum()
     if hasattr(geometry, "radius") and geometry.name != "euclidean" and size > geometry.radius * (1.0 + 1e-9):
         faults.append(f"|u|_1 = {size}, beyond {geometry.radius}")
@@ -347,12 +362,12 @@ def main() -> int:
     parser.add_argument("--streams", type=int, default=1000, help="draws")
     parser.add_argument("--seed", type=int, default=0, help="the first")
     options = parser.parse_args()
-    found, last = [], options.seed + options.streams
+    count, last = 0, options.seed + options.streams
     for first in range(options.seed, last, 50):
-        found += faults_of(min(50, last - first), first)
-        print(f"{min(first + 50, last) - options.seed} draws, {len(found)} faults", flush=True)
-    print("\n".join(found[:40]))
-    return int(bool(found))
+        found = faults_of(min(50, last - first), first)
+        count += len(found)
+        print(*found, f"{min(first + 50, last) - options.seed} draws, {count} faults", sep="\n", flush=True)
+    return int(bool(count))
 
 
 if __name__ == "__main__":

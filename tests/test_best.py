@@ -10,15 +10,18 @@ import scipy.sparse as sp
 
 import best_truth
 import hindsight
+from hindsight.batch.separability import fewest_mistakes
 from hindsight.certificates.advice import cure
 from hindsight.certificates.best import best_fixed
 from hindsight.certificates.certificate import mean_text
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.rivals import clock
-from hindsight.certificates.rivals.fewest import FOUND, PROVED, SEPARATES
+from hindsight.certificates.rivals import fewest as fewest_search
+from hindsight.certificates.rivals.fewest import FOUND, PROVED, SEPARATES, fewest
 from hindsight.certificates.rivals.least_squares import least_squares
 from hindsight.certificates.theorems import Verdict
 from hindsight.certificates.worth import worth_of
+from hindsight.kernels.euclidean import Euclidean
 from hindsight.kernels.losses import Hinge, Logistic, Square
 from hindsight.online import learners as L
 from hindsight.online.run import Run, play
@@ -257,3 +260,40 @@ def test_nearly_collinear_columns_never_make_the_gap_too_small():
         assert found.loss - found.gap <= float(least) * (1.0 + 1e-9) or size > found.reach
         wide += found.gap > 0.05 * found.loss
     assert wide < 270  # it is not always given up
+
+
+def test_a_page_of_the_service_shows_the_best_fixed_predictor():
+    from hindsight.serve.certificate import briefly
+
+    c = certificate(L.widrow_hoff(0.01, "explicit"))
+    told = briefly({"sequence": 120, "verdict": "HOLDS", "claims": [], "certificate": c.to_dict()})
+    assert told["rival"] == c.best.loss
+    assert told["path"][-1][1:] == pytest.approx([c.measured, c.comparator.loss, c.bound])
+
+
+def drawn_labels(seed):
+    draw = np.random.default_rng(seed)
+    rows = draw.normal(size=(30, 3))
+    return rows, np.where(rows @ [1.0, -1.0, 0.5] + 1.5 * draw.normal(size=30) > 0.0, 1.0, -1.0)
+
+
+def test_a_pocket_search_finds_fewer_mistakes_than_the_fits_at_hand(monkeypatch):
+    monkeypatch.setattr(fewest_search, "EXACT", 0)
+    geometry, ones = Euclidean(1.0), np.ones(30)
+    fits, found, least = [], [], []
+    for seed in range(12):
+        rows, y = drawn_labels(seed)
+        data = Data(rows, y, None, 1.0)
+        with monkeypatch.context() as without:
+            without.setattr(fewest_search, "EPOCHS", 0)
+            fits.append(fewest(data, ones, geometry, ()).loss)
+        best = fewest(data, ones, geometry, ())
+        again = fewest(data, ones, geometry, ())
+        np.testing.assert_array_equal(again.u, best.u)  # the same in every call
+        assert best.how == FOUND and float((y * data.margins(best.u) <= 0.0).sum()) == best.loss
+        with clock.timed(0.0):  # no time, no search
+            assert fewest(data, ones, geometry, ()).loss >= best.loss
+        found.append(best.loss)
+        least.append(fewest_mistakes(np.c_[rows, ones], y, fit_intercept=False).lower)
+    assert (np.array(found) <= fits).all() and (np.array(found) >= least).all()
+    assert sum(found) - sum(least) <= 0.5 * (sum(fits) - sum(least))

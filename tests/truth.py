@@ -509,7 +509,7 @@ def audit(seen: Seen, run: Run, u: np.ndarray | None, out: Outcome) -> Certifica
         with (
             mock.patch.object(rivals, "winnow", spy),
             mock.patch.object(certifying, "applied_theorem", applied),
-            mock.patch.object(fewest, "EXACT", 12),  # integer programmes are for tests/best_truth.py
+            mock.patch.multiple(fewest, EXACT=12, EPOCHS=3),  # long searches are for tests/best_truth.py
         ):
             c = certify_run(run, s.data(), u=u, planted=s.planted)
     except MismatchError as error:

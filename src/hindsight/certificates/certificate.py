@@ -70,11 +70,23 @@ class Best:
 @storable
 @dataclass(frozen=True)
 class Comparator:
-    """The fixed predictor u that makes a promise smallest.
+    """The fixed predictor u that makes a promise smallest, or the one that was given.
 
-    `loss` is its own, in the units of what was measured. `gap` is at least how far its objective is from the smallest:
-    for loss bounds how much a better u could lower the bound; for mistake bounds that of the bound over all rows, on
-    which it was sought (over the mistakes alone u = 0 promises M <= M, which says nothing). `found` says it in words.
+    Attributes
+    ----------
+    u : ndarray
+        Its weights, the intercept's last.
+    loss : float
+        Its own, in the units of what was measured.
+    norm : float
+        |u|_2.
+    gap : float
+        At most by how much another u could lower what was minimised: the bound less the distance of u from the last
+        weights, which is taken off afterwards; for mistake bounds the bound over all rows (over the mistakes alone
+        u = 0 promises M <= M, which says nothing). It is of the promise, not of the loss: how far a predictor is from
+        the least loss is the gap of `best`. Infinite for a u that was given.
+    found : str
+        The same in words.
     """
 
     u: np.ndarray

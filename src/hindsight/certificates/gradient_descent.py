@@ -33,8 +33,9 @@ def certify_descent(
 ) -> Certificate:
     """Return the certificate of a descent's output over its rows.
 
-    The descent is played again, which shows that these are its rows and gives the gradients met. The rival minimises
-    f(u) + |u - w_s|^2 / (2 Sigma eta); with l2 that is again a loss and a squared distance, from a shorter start.
+    The descent is played again, which shows that these are its rows and gives the gradients met. The comparator
+    minimises f(u) + |u - w_s|^2 / (2 Sigma eta); with l2 that is again a loss and a squared distance, from a shorter
+    start. Beside it stands the best fixed predictor, which minimises f alone.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ def certify_descent(
     u : array_like, default None
         A comparator to use instead of the best in hindsight.
     tol : float, default 0.01
-        The relative gap to which the rival is computed.
+        The relative gap to which the comparator is computed.
     label : str, default None
         The class, in one-vs-rest.
 

@@ -41,7 +41,7 @@ class AppliedToRounds:
     theorem, quantity : Theorem and str
         The theorem, and what is measured in words.
     measured, rival : ndarray
-        What the learner and its rival pay.
+        What the learner and its comparator pay.
     bound : ndarray
         The bound after each round.
     opponent, assumptions : Comparator and tuple of Assumption

@@ -59,7 +59,7 @@ def _all_rounds(data: Data, t: Rounds) -> Data:
 
 
 def perceptron(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
-    """The perceptron's bound, at the rival over all rows or the separator of largest margin, whichever gives less."""
+    """The perceptron's bound, at the u sought over all rows or the separator of largest margin, whichever is less."""
     wrong = t.y * t.z <= 0.0
     w1 = run.first
     separable: str | None = None

@@ -137,14 +137,14 @@ def curve_along(
     along: tuple[Milestone, ...],
 ) -> RegretCurve | None:
     """The mixture beside the best fixed predictor, with what was promised where that is known."""
-    if not margins.size:
+    if not margins.size or outcome.best is None:
         return None
     loss, c, bound = run.learner.loss, t.c * on, np.full(t.row.size, math.nan)
     for mark in along:
         bound[mark.rounds - 1] = mark.bound
     with np.errstate(over="ignore", invalid="ignore"):
-        rival = c * each_loss(loss, data.margins(outcome.best.u), data.y)[t.row]
-        return regret_curve(c, c * each_loss(loss, margins, t.y), rival, bound)
+        best = c * each_loss(loss, data.margins(outcome.best.u), data.y)[t.row]
+        return regret_curve(c, c * each_loss(loss, margins, t.y), best, bound)
 
 
 def nothing_signed(

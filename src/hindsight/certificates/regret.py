@@ -44,10 +44,10 @@ def regret_curve(weight: Floats, lost: Floats, best: Floats, bound: Floats | Non
     if first == mass.size:
         return None
     mass = mass[first:]
-    mine, rival = np.cumsum(lost)[first:] / mass, np.cumsum(best)[first:] / mass
-    at = kept_places(mine - rival, first)
+    mine, other = np.cumsum(lost)[first:] / mass, np.cumsum(best)[first:] / mass
+    at = kept_places(mine - other, first)
     promised = np.full(at.size, np.nan) if bound is None else bound[first:][at] / mass[at]
-    return RegretCurve(at + first + 1, mine[at], rival[at], promised)
+    return RegretCurve(at + first + 1, mine[at], other[at], promised)
 
 
 def even_rounds(last: int) -> list[int]:

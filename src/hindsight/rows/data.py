@@ -1,8 +1,8 @@
 """The rows as played, read again as a linear operator.
 
-A rival needs u -> (u . x_t)_t, its transpose r -> Sigma_t r_t x_t and, for few coordinates, the Gram matrix. Rows stay
-where they are: in an array, in a CSR matrix, or in chunks that are read again for every pass. The intercept is the last
-coordinate, of the constant value `bias`, and is never written into the rows.
+Comparators need u -> (u . x_t)_t, its transpose r -> Sigma_t r_t x_t and, for few coordinates, the Gram matrix. Rows
+stay where they are: in an array, in a CSR matrix, or in chunks that are read again for every pass. The intercept is the
+last coordinate, of the constant value `bias`, and is never written into the rows.
 """
 
 from __future__ import annotations
@@ -150,14 +150,14 @@ class Data:
             if known.size < count or not np.array_equal(known, np.asarray(y, dtype=np.float64)):
                 raise ValueError(
                     f"the source gave other rows on a second reading, from row {first} on; "
-                    "a rival reads the rows several times: give a callable that starts again from the first row"
+                    "a certificate reads the rows several times: give a callable that starts again from the first row"
                 )
             yield from _contiguous(_as_rows(X, self.bias), first)
             first += count
         if first != self.rounds:
             raise ValueError(
-                f"the source gave {first} rows on a second reading and {self.rounds} on the first; a rival reads the "
-                "rows several times: give a callable that returns a new iterator at each call, or the rows in memory"
+                f"the source gave {first} rows on a second reading and {self.rounds} on the first; a certificate reads "
+                "the rows several times: give a callable that returns a new iterator at each call, or rows in memory"
             )
         if read.differs_from(self._read):
             raise ValueError("the source gave other rows on a second reading: they, or their order, changed meanwhile")

@@ -1,7 +1,7 @@
-"""Rivals: the comparator u that makes a bound smallest in hindsight, with how far from smallest it may be.
+"""Comparators: the u that makes a bound smallest in hindsight, with how far from smallest it may be.
 
-The bounds hold for every u, so an inexact rival loosens a certificate and never falsifies it. `best` finds the rival of
-a loss bound for any loss and geometry, `fixed` takes a given u; `perceptron`, `hard_margin` and `winnow` serve the
+The bounds hold for every u, so an inexact one loosens a certificate and never falsifies it. `best` finds that of a loss
+bound for any loss and geometry, `fixed` takes a given u; `perceptron`, `hard_margin` and `winnow` serve the
 mistake bounds. `Data` is the rows as played.
 """
 

@@ -1,6 +1,6 @@
 """Dual coordinate ascent: one solver for every loss, geometry and storage.
 
-The problem of a loss bound's rival and its dual are
+The problem of a loss bound's comparator and its dual are
 
     min_u  F(u) = Sigma_t a_t phi(u . x_t, y_t) + kappa D(u, w_1)
     max_alpha   Sigma_t -a_t phi*(alpha_t / a_t) + min_u [ v . u + kappa D(u, w_1) ],     v = Sigma_t alpha_t x_t

@@ -16,7 +16,7 @@ from ...kernels.losses import Logistic, Square
 from . import clock
 from .least_squares import least_squares
 from .mistakes import hard_margin
-from .predictor import FixedPredictor
+from .predictor import FixedPredictor, column_sizes, inverse
 from .spaces import SPACES
 from .unpenalised import smooth
 
@@ -30,6 +30,8 @@ SMALL = 4_000_000  # numbers in the rows up to which a separator is sought
 PROGRAM = 40_000  # the same on the simplex, where a linear program seeks it
 EXACT, COLUMNS, SECONDS = 40, 6, 2.0  # rows and columns up to which the integer programme is solved, and its time
 FEW = 50  # coordinates up to which each is tried alone, on the simplex
+EPOCHS, READS = 100, 3e7  # readings of the rows by the pocket search, and numbers read by it, at most
+STALE = 10  # readings without a better predictor after which it goes on from the best
 FITS = 2e10  # multiplications up to which fits of other losses are tried
 SEPARATES, PROVED, FOUND = "0: a separator exists", "the fewest, proved", "the fewest found"
 
@@ -62,6 +64,8 @@ def fewest(data: Data, a: Floats, geometry: Any, at_hand: Iterable[Floats]) -> F
     lower = max(float(a[data.row_norms_inf() == 0.0].sum()), _least_weight(a) if separable is False else 0.0)
     if signed and least > lower:
         best, least, lower = _exact(data, a, best, least, lower)
+    if signed and least > lower:
+        best, least = _pocket(data, a, best, least)
     how = PROVED if least <= lower else FOUND
     if least == 0.0:
         how = SEPARATES if _separates(data, a, best) else FOUND
@@ -160,6 +164,33 @@ def _exact(data: Data, a: Floats, best: Floats, least: float, lower: float) -> t
     if wrong < least:
         best, least = found.w, wrong
     return best, least, max(lower, each * found.lower)
+
+
+def _pocket(data: Data, a: Floats, best: Floats, least: float) -> tuple[Floats, float]:
+    """The best of what steps towards rows that are wrong lead to, from the best so far; the same in every call.
+
+    Each step is the perceptron's on some of those rows, drawn at random, of a random length on columns of one size.
+    """
+    unit = inverse(column_sizes(data, a))
+    rng, v, stale = np.random.default_rng(0), best, 0
+    for _ in range(int(min(EPOCHS, READS // max(1, data.rounds * data.width)))):
+        if clock.late():
+            break
+        wrong = np.flatnonzero((data.y * data.margins(v) <= 0.0) & (a > 0.0))
+        drawn = np.zeros(data.rounds)
+        drawn[wrong[rng.random(wrong.size) < rng.random()]] = 1.0
+        step = unit * data.combine(a * data.y * drawn)
+        size = float(np.linalg.norm(step))
+        length = float(np.linalg.norm(v * inverse(unit))) or 1.0
+        v = v + unit * step * (rng.random() * length / size if size > 0.0 else 0.0)
+        v = _shifted(data, a, v) if data.bias != 0.0 else v
+        found = _weight_wrong(data, a, v)
+        stale += 1
+        if found < least:
+            best, least, stale = v, found, 0
+        elif stale >= STALE:
+            v, stale = best, 0
+    return best, least
 
 
 def _inside(u: Floats, geometry: Any) -> Floats:

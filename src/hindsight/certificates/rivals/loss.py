@@ -1,4 +1,4 @@
-"""The rival of a loss bound: the u that makes it smallest in hindsight.
+"""The comparator of a loss bound: the u that makes it smallest in hindsight.
 
 Each of these bounds is, up to terms that do not depend on u,
 
@@ -11,7 +11,7 @@ Each of these bounds is, up to terms that do not depend on u,
 | descent on a convex loss | the loss | c_t | 1 / eta |
 
 At changing rates eta is the last one, and w_1 is moved (`around`) to where the distances along the run pull it.
-Any u gives a true bound, so a rival found approximately loosens a certificate and never falsifies it.
+Any u gives a true bound, so a comparator found approximately loosens a certificate and never falsifies it.
 """
 
 from dataclasses import dataclass
@@ -130,7 +130,7 @@ def fixed(
 ) -> Rival:  # fmt: skip
     """Return a given u as a rival, checked to be inside the geometry's set and evaluated in one pass.
 
-    `lower` is a known lower bound on the objective (another rival's `lower`); without one the gap is infinite.
+    `lower` is a known lower bound on the objective (another comparator's `lower`); without one the gap is infinite.
     """
     factors = _factors(data, a)
     where = space(geometry, data.width, start)

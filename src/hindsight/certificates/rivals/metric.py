@@ -1,9 +1,9 @@
-"""The rival of a bound whose divergence has a factor of its own for every coordinate.
+"""The comparator of a bound whose divergence has a factor of its own for every coordinate.
 
     F(u) = Sigma_t a_t phi(u . x_t, y_t) + 1/2 Sigma_i m_i (u_i - w_i)^2
 
-With columns divided by sqrt(m) this is the rival of the Euclidean geometry. A coordinate of the factor 0 is one that no
-row has: there u = w.
+With columns divided by sqrt(m) this is the comparator of the Euclidean geometry. A coordinate of the factor 0 is one
+that no row has: there u = w.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def best_in_metric(data: Data, loss: Any, metric: Floats, factors: Floats, start
             yield X, data.y[part], data.c[part]
 
     bias = float(data.bias * shrink[-1]) if data.bias != 0.0 else 0.0
-    moves = loss.targets == "real"  # then the rival is sought as a difference from the start
+    moves = loss.targets == "real"  # then the comparator is sought as a difference from the start
     scaled = Data.from_chunks(lambda: _moved(chunks(), shift) if moves else chunks(), bias)
     found = best(scaled, loss, Euclidean(1.0), 1.0, factors, None, tol)
     u = _unscaled(found.u, shrink, data, bias) + start
@@ -100,7 +100,7 @@ def _moved(chunks: Any, shift: Floats) -> Any:
 
 
 def _unscaled(v: Floats, shrink: Floats, data: Data, bias: float) -> Floats:
-    """The rival in the units of the columns."""
+    """The comparator in the units of the columns."""
     u = np.zeros(data.width)
     if data.bias != 0.0 and bias == 0.0:  # the scaled rows have no intercept
         u[:-1] = v * shrink[:-1]

@@ -1,4 +1,4 @@
-"""The rivals of the perceptron's mistake bounds.
+"""The comparators of the perceptron's mistake bounds.
 
 With w_1 = 0 the perceptron ends at w = Sigma over mistakes of c_t y_t x_t. On a mistake y_t w_t . x_t <= 0, hence
 |w|^2 <= S = Sigma over mistakes of c_t^2 |x_t|^2; and u . w >= Sigma c_t (1 - h_t) = M - H with
@@ -8,7 +8,7 @@ h_t = max(0, 1 - y_t u . x_t), M and H weighted by c_t. So for every u
     M <= ((a + sqrt(a^2 + 4 H(u))) / 2)^2,   a = R |u|,  R^2 = max c_t |x_t|^2     (plain; S <= R^2 M)
 
 H may run over the mistakes or over any rows that contain them. Over the mistakes *alone* both forms are smallest at
-u = 0, where they read M <= M: hindsight proves nothing there. The rival worth having is therefore sought over all rows,
+u = 0, where they read M <= M: hindsight proves nothing there. The one worth having is therefore sought over all rows,
 where u = 0 costs T, and its bound is then evaluated over the mistakes, which can only make it smaller.
 """
 

@@ -1,4 +1,4 @@
-"""Ridge regression from the Gram matrix: the rival of Widrow-Hoff's bounds.
+"""Ridge regression from the Gram matrix: the comparator of Widrow-Hoff's bounds.
 
     F(u) = scale/2 Sigma_t a_t (u . x_t - y_t)^2 + kappa/2 |u - w_1|^2,     Hessian H = scale X^T A X + kappa I
 

@@ -1,6 +1,6 @@
 """The set of comparators of each geometry, and their divergence from the start.
 
-With v = Sigma_t alpha_t x_t the dual of the rival's problem needs, in closed form,
+With v = Sigma_t alpha_t x_t the dual of the comparator's problem needs, in closed form,
 
     conjugate(v, kappa) = min_u [ v . u + kappa D(u, w_1) ]    and its minimiser    point(v, kappa)
 

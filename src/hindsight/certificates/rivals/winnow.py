@@ -1,11 +1,11 @@
-"""The rivals of Winnow's mistake bounds, plain and balanced.
+"""The comparators of Winnow's mistake bounds, plain and balanced.
 
 For u in the set (radius r: the simplex, or the ball |u|_1 <= r with doubled coordinates), margin delta, and weights,
 
     M <= (RE(u || w_1) + eta H_delta(u)) / (eta delta - l),    l = ln cosh(eta c_max r X_inf) / c_max,
 
 H_delta = Sigma c_t max(0, delta - y_t u . x_t) over rows that contain the mistakes. As for the perceptron, over the
-mistakes alone the smallest value is M itself (delta to infinity at u = w_1), so the rival is sought over all rows.
+mistakes alone the smallest value is M itself (delta to infinity at u = w_1), so the comparator is sought over all rows.
 """
 
 import numpy as np
