@@ -458,6 +458,164 @@ def test_columns_of_categories_are_numbered_as_in_one_pass(tmp_path):
     assert (sp.vstack([block.X for block in blocks]) != X[:, : rows.features]).nnz == 0
 
 
+# ---------------------------------------------------------------- ordinary tables
+
+
+def ordinary(m=400, seed=4):
+    """A table of numbers, words, dates, text, codes and gaps, as lists of text."""
+    rng = np.random.default_rng(seed)
+    words = [f"w{k}" for k in range(60)]
+    table = {
+        "id": [f"k{k:05d}" for k in range(m)],
+        "size": [f"{v:.3f}" for v in rng.normal(size=m)],
+        "price": [f"${v:,.2f}" for v in rng.uniform(0, 9000, m)],
+        "town": rng.choice(["Bern", "Zug", "Chur"], m).tolist(),
+        "when": [f"2024-{rng.integers(1, 13):02d}-{rng.integers(1, 28):02d}" for _ in range(m)],
+        "note": [" ".join(rng.choice(words[: 10 + k // 8], 4)) for k in range(m)],
+        "new": rng.choice(["yes", "no"], m).tolist(),
+        "y": [f"{v:.4f}" for v in rng.normal(size=m)],
+    }
+    for name, part in (("size", 0.1), ("town", 0.05), ("y", 0.03)):
+        for k in np.flatnonzero(rng.uniform(size=m) < part):
+            table[name][k] = ""
+    table["town"][m - 5] = "Basel"  # met late
+    return table
+
+
+def write_table(folder, table, cuts, kind="csv"):
+    folder.mkdir()
+    names, m = list(table), len(next(iter(table.values())))
+    for k, (a, b) in enumerate(pairwise([0, *cuts, m])):
+        part = {name: values[a:b] for name, values in table.items()}
+        if kind == "csv":
+            lines = [";".join(names), *(";".join(row) for row in zip(*part.values(), strict=True))]
+            (folder / f"{k}.csv").write_text("\n".join(lines) + "\n")
+        else:
+            typed = {name: pa.array([v or None for v in values], pa.string()) for name, values in part.items()}
+            for name in ("size", "y"):
+                typed[name] = typed[name].cast(pa.float64())
+            pq.write_table(pa.table(typed), folder / f"{k}.parquet", row_group_size=60)
+    return str(folder)
+
+
+def alone(data, target="y", **options):
+    """All rows as one machine reads them."""
+    from hindsight.training.plan import Plan
+    from hindsight.training.prepare import read_all
+
+    own = {name: options.pop(name) for name in ("limit", "sample", "shuffle", "seed") if name in options}
+    return read_all(Plan(data, target, (), {"strict": False} | options, **own))
+
+
+def together(rows):
+    """The rows of all partitions, and their targets."""
+    blocks = rows.engine.gather(rows.engine.blocks)
+    parts = [part for block in blocks for part in block.parts()]
+    X = np.concatenate([part[0].toarray() if rows.sparse else part[0] for part in parts])
+    return X, np.concatenate([part[1] for part in parts])
+
+
+@pytest.mark.parametrize("missing", ["indicator", "mean", "skip", "zero"])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_an_ordinary_table_in_parts_is_read_as_on_one_machine(tmp_path, kind, missing):
+    table = ordinary()
+    whole = write_table(tmp_path / "whole", table, [], kind)
+    folder = write_table(tmp_path / "parts", table, [90, 90, 200, 390], kind)  # one of them has no row
+    there = alone(whole, missing=missing)
+    for held in (True, False):
+        rows = cluster.read(
+            folder, "y", engine=InProcess(2), held=held, strict=False, missing=missing, partition_rows=50
+        )
+        X, y = together(rows)
+        assert rows.names == there.names and rows.held is held
+        assert np.abs(X - there.X.toarray()).max() <= TIGHT and np.array_equal(y, there.y)
+    assert {"size", "town=Basel", "when month=March", "note=w3", "new"} <= set(rows.names)
+    assert not any(name.startswith("id") for name in rows.names)
+    for model in (hindsight.LeastSquares(l2=0.1), hindsight.IsotronRegressor(rounds=3)):
+        here = cluster.fit(fresh(model), rows)
+        assert np.abs(here.coef_ - model.fit(there.X, there.y, there.weight).coef_).max() <= 10 * TIGHT
+
+
+def test_types_that_were_asked_for_hold_for_all_partitions(tmp_path):
+    folder = write_table(tmp_path / "parts", ordinary(), [100, 250])
+    options = {"strict": False, "missing": "zero", "types": {"town": "ignore", "id": "category", "note": "text(2)"}}
+    rows, there = cluster.read(folder, "y", engine=InProcess(2), **options), alone(folder, **options)
+    assert rows.names == there.names and "id=k00007" in rows.names
+
+
+def test_rows_that_disprove_the_first_ones_have_the_workers_look_at_all(tmp_path):
+    rng, notes = np.random.default_rng(0), []
+    table = {name: [f"{v:.3f}" for v in rng.normal(size=300)] for name in ("a", "b", "y")}
+    table["a"][250] = ""
+    folder = write_table(tmp_path / "parts", table, [100, 200])
+    options = {"strict": False, "missing": "indicator", "scan": 50}
+    with pytest.raises(hindsight.SourceError, match="unlike all rows before"):
+        alone(folder, **options)
+    rows = cluster.read(folder, "y", engine=InProcess(2), notify=notes.append, **options)
+    there = alone(folder, **options | {"scan": 0})
+    assert rows.names == there.names == ["a", "b", "a is missing"] and np.array_equal(together(rows)[0], there.X)
+    assert len(notes) == 1 and "2.csv, line 52" in notes[0] and "looked at all rows" in notes[0]
+    table["b"][200:] = ["few"] * 100  # it is a category then
+    folder = write_table(tmp_path / "more", table, [100, 200])
+    rows = cluster.read(folder, "y", engine=InProcess(2), **options)
+    assert rows.names == alone(folder, **options | {"scan": 0}).names
+
+
+def test_what_was_seen_of_parts_is_joined_to_what_was_seen_of_all(tmp_path):
+    from hindsight.cluster.partitions import looked_at
+    from hindsight.cluster.partitions import split as split_table
+
+    table = ordinary()
+    whole = write_table(tmp_path / "whole", table, [])
+    read = split_table(write_table(tmp_path / "parts", table, [90, 200, 390]), "y", {"strict": False, "scan": 50})
+    looked_at(read, InProcess(2))
+    source = hindsight.open_source(whole, "y", strict=False, scan=0)
+    for name, seen in read.source.decisions.evidence.items():
+        there = vars(source.decisions.evidence[name])
+        for what, value in vars(seen).items():
+            assert value == there[what] or (value != value and there[what] != there[what]), (name, what)
+
+
+@pytest.mark.parametrize("choice", [{"limit": 170}, {"sample": 0.3, "seed": 5}, {"sample": 0.5, "limit": 60}])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_the_rows_taken_are_those_of_one_machine(tmp_path, kind, choice):
+    folder = write_table(tmp_path / "parts", ordinary(), [90, 200, 390], kind)
+    options = {"strict": False, "missing": "skip", **choice}
+    rows, there = cluster.read(folder, "y", engine=InProcess(2), **options), alone(folder, **options)
+    X, y = together(rows)
+    assert rows.names == there.names and np.array_equal(X, there.X.toarray()) and np.array_equal(y, there.y)
+    assert len(rows.shapes) == (3 if choice == {"limit": 170} else 2 if "limit" in choice else 4)  # no more is read
+
+
+def test_shuffled_partitions_have_their_rows_in_the_order_of_one_machine(tmp_path):
+    table = ordinary()
+    table["y"] = [value and f"{k}.5" for k, value in enumerate(table["y"])]
+    folder = write_table(tmp_path / "parts", table, [90, 200, 390])
+    options = {"strict": False, "missing": "zero", "shuffle": True, "seed": 3}
+    rows = cluster.read(folder, "y", engine=InProcess(2), held=False, **options)
+    y, plain = together(rows)[1], alone(folder, **options | {"shuffle": False}).y
+    place = {value: k for k, value in enumerate(alone(folder, **options).y)}
+    for part in np.split(y, np.cumsum([shape.rows for shape in rows.shapes])[:-1]):
+        assert (np.diff([place[value] for value in part]) > 0).all()
+    assert not np.array_equal(y, plain) and sorted(y) == sorted(plain)
+    with pytest.raises(ValueError, match="limit and shuffle"):
+        cluster.read(folder, "y", engine=InProcess(2), limit=5, **options)
+
+
+@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize("scale", ["row-unit", "global-unit", "max-abs", "standard"])
+def test_rows_are_scaled_as_on_one_machine(scale, held):
+    from hindsight.rows.scaling import SCALES, Measure, scaled
+
+    X, y, _ = data()
+    rows = cluster.read(parted(X, y), "y", engine=InProcess(2), scale=scale, held=held)
+    measure = Measure()
+    if SCALES[scale]:
+        measure.add(X, scale)
+    there = scaled(X, measure.scale(scale) if SCALES[scale] else {"kind": scale})
+    assert np.abs(together(rows)[0] - there).max() <= TIGHT
+
+
 # ---------------------------------------------------------------- real workers
 
 

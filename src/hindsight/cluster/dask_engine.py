@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import SourceError
+from ..errors import DisprovedError, SourceError
 from .engine import ClusterError, Engine
 
 if TYPE_CHECKING:
@@ -146,6 +146,9 @@ class Dask(Engine):
         limits = [each["memory_limit"] / each["nthreads"] for each in info["workers"].values() if each["memory_limit"]]
         return min(limits, default=math.inf)
 
+    def capacity(self) -> tuple[float, float]:
+        return FITS * self.memory * self.slots, FITS * self.memory / 2.0  # rows that are read are there twice at first
+
     def room(self, size: int) -> float:
         return math.inf if size <= FITS * self.memory else TOGETHER * self.memory
 
@@ -216,7 +219,8 @@ class Refused:
     """A one-line error about data, as a value: Dask neither tries it again nor logs it."""
 
     def __init__(self, error: ValueError) -> None:
-        self.kind = SourceError if isinstance(error, SourceError) else ValueError
+        kinds = (DisprovedError, SourceError, ValueError)
+        self.kind = next(kind for kind in kinds if isinstance(error, kind))
         self.message = str(error)
 
 

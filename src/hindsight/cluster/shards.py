@@ -90,9 +90,8 @@ def shard_run(
 ) -> Run:
     """Return the run of a learner over a block."""
     data = block.data(targets, bias)
-    run = Run(learner, block.X.shape[1], intercept=bool(bias), average=average, start=start)
-    if data.rounds:
-        play([run], block.X, [data.y], block.weight, names=block.names, idle=True)
+    run = Run(learner, len(block.names), intercept=bool(bias), average=average, start=start)
+    block.over(lambda X, y, weight: play([run], X, [y], weight, names=block.names, idle=True), data.y)
     return run
 
 

@@ -123,7 +123,7 @@ class ColumnarSource(TableSource):
                 chunk.position = dict(at)
                 if len(chunk) or chunk.rejects or at["width"] > known:
                     yield chunk
-        if at["row"] == 0 and at["rejected"] == 0:
+        if start is None and at["row"] == 0 and at["rejected"] == 0:
             raise SourceError(f"{self.where}: there is no row")
 
     def _chunk(self, batch: Any, k: int, at: Position) -> Chunk:
