@@ -309,6 +309,37 @@ def test_other_learners_have_the_bounds_of_their_shards_added_up(model):
     assert any("no theorem speaks" in note for note in certificate.notes)
 
 
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [
+        (hindsight.DescentRegressor("square", eta=0.01), "numbers"),
+        (hindsight.DescentClassifier("logistic", eta=0.05, update="explicit"), "labels"),
+        (hindsight.DescentRegressor("absolute", eta=0.01, update="explicit"), "numbers"),
+        (hindsight.EGRegressor(eta=0.02), "numbers"),
+        (hindsight.PerceptronClassifier(), "labels"),
+    ],
+)
+def test_the_best_in_hindsight_over_shards_is_that_of_one_machine(model, kind):
+    X, y, c = data()
+    y = np.where(y > 0.5, "yes", "no") if kind == "labels" else y
+    rows = read(X, y, c)
+    mixed, runs = cluster.mix(fresh(model), rows, epochs=3)
+    here, there = cluster.certify_shards(mixed, rows, runs), fresh(model).fit(X, y, c).certify(X, y, c)
+    assert here.constant == pytest.approx(3 * there.constant, rel=1e-12) and here.weight == 3 * c.sum()
+    assert here.lost == pytest.approx(sum(f.loss if "loss" in here.quantity else f.square for f in runs[0].facts)) or (
+        here.lost == here.measured
+    )
+    assert here.best.gap >= 0.0 and here.regret == here.lost - here.best.loss
+    if "mistakes" in here.quantity:
+        assert 3 * there.best.loss <= here.best.loss <= here.constant
+        return
+    exact = 1e-4 if isinstance(model, hindsight.DescentRegressor) and model.loss == "absolute" else 1e-9
+    assert here.best.loss == pytest.approx(3 * there.best.loss, rel=exact)
+    assert here.best.lower <= 3 * there.best.loss * (1 + 1e-9) and 3 * there.best.lower <= here.best.loss * (1 + 1e-9)
+    if exact == 1e-9:
+        assert here.best_is_shown and "best fixed predictor" in str(here)
+
+
 def test_what_cannot_be_mixed_is_refused():
     X, y, _ = data(60)
     with pytest.raises(ValueError, match="constant rate"):

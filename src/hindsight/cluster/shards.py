@@ -15,21 +15,33 @@ What survives of the theorems, for K shards and one comparator u:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..certificates import batch_theorems, theorems
-from ..certificates.certificate import WORST_FIRST, Assumption, Certificate, Comparator, Member
+from ..certificates.certificate import (
+    MISTAKES,
+    WEIGHTED,
+    WORST_FIRST,
+    Assumption,
+    Best,
+    Certificate,
+    Comparator,
+    Member,
+)
 from ..certificates.certify import certify_run
 from ..certificates.gradient_descent import FoundRival
+from ..certificates.outcome import SAME
 from ..certificates.theorems import Verdict
 from ..estimators.mixins.certifying import join_certificates
 from ..estimators.online import OnlineEstimator
+from ..kernels.losses import Square
 from ..online.facts import Facts
 from ..online.parts import LOSSES
 from ..online.run import Run, play
+from . import best
 from .certifying import best_in_hindsight
 from .descent import MeanLoss
 from .fitting import targets_of_model
@@ -228,9 +240,33 @@ def certify_epochs(
         f"mixed weights: mean loss {mean.at(run.mixed)[0]:.6g} on all rows, that of the comparator "
         f"{mean.at(rival.u)[0]:.6g}; of the mixed weights no theorem speaks",
     )
-    if learner.theorem in DESCENTS and learner.geometry.name in MIXED:
-        return _telescoped(run, rows, targets, mean, rival, notes, label)
-    return _each_its_own(run, rows, targets, mean, rival, notes, label)
+    telescopes = learner.theorem in DESCENTS and learner.geometry.name in MIXED
+    apply = _telescoped if telescopes else _each_its_own
+    return with_outcome(apply(run, rows, targets, mean, rival, notes, label), run, rows, targets)
+
+
+def with_outcome(certificate: Certificate, run: Epochs, rows: ClusterRows, targets: Targets) -> Certificate:
+    """Return the certificate with the best fixed predictor and the best constant in hindsight, over all epochs."""
+    learner, epochs, bias = run.learner, len(run.starts), run.bias
+    width, weight = run.mixed.size, math.fsum(f.weight for f in run.facts)
+    if certificate.quantity in (MISTAKES, WEIGHTED):
+        found = best.fewest_mistakes(rows, targets, bias, learner.geometry, [certificate.comparator.u, run.mixed])
+        constant, lost = best.fewest_of_constant(rows, targets, bias), certificate.measured
+    else:
+        squares = certificate.quantity.startswith("squared error")
+        loss = Square(2.0) if squares else learner.loss
+        found = best.best_fixed(rows, targets, bias, loss, learner.geometry, width)
+        constant = best.best_constant(rows, targets, bias, loss)
+        lost = math.fsum(f.square if squares else f.loss for f in run.facts)
+        lost = certificate.measured if abs(lost - certificate.measured) <= SAME * abs(lost) else lost
+    known = Best(found.u, epochs * found.loss, epochs * found.gap, found.how, found.reach)
+    constant *= epochs
+    advice = ""
+    if lost > constant * (1.0 + SAME):
+        eta, smaller = learner.rate.eta, certificate.best_eta
+        advice = "take larger partitions, or more epochs (--passes): every shard begins anew in each of them"
+        advice = f"take a smaller rate (--eta {smaller:.2g})" if 0.0 < smaller < 0.5 * eta else advice
+    return replace(certificate, best=known, constant=constant, lost=lost, weight=weight, advice=advice)
 
 
 def _telescoped(
@@ -303,5 +339,5 @@ def certify_shard(
     for start in starts:
         run = shard_run(block, learner, targets, bias, start)
         if run.rounds:
-            out.append(certify_run(run, block.data(targets, bias), u=u))
+            out.append(certify_run(run, block.data(targets, bias), u=u, seek_best=False))
     return out
