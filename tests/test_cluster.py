@@ -730,6 +730,25 @@ def run(*words):
     return done.exit_code, done.stdout, done.stderr
 
 
+def evaluate(*words):
+    from typer.testing import CliRunner
+
+    from hindsight.cli import app
+
+    done = CliRunner().invoke(app, ["evaluate", *map(str, words)])
+    assert done.exit_code == 0, done.stderr
+    return done.stdout
+
+
+def flat(value, path=""):
+    """The numbers of nested values, by where they stand."""
+    if isinstance(value, dict):
+        return {k: v for name, each in value.items() for k, v in flat(each, f"{path}/{name}").items()}
+    if isinstance(value, list):
+        return flat(dict(enumerate(value)), path)
+    return {path: value} if isinstance(value, (int, float)) else {}
+
+
 def test_the_command_learns_on_a_cluster(client, folder, tmp_path):
     address, common = client.scheduler.address, (folder, "--target", "y", "--weight", "c", "--json")
     code, out, err = run(*common, "--learner", "isotron", "--rounds", 4, "--cluster", address, "--save", tmp_path / "m")
@@ -746,10 +765,49 @@ def test_the_command_learns_on_a_cluster(client, folder, tmp_path):
     assert code == 0 and found["certificate"]["verdict"] == "HOLDS" and found["epochs"] == 2
 
 
+def test_the_command_learns_from_ordinary_tables_as_on_one_machine(client, tmp_path):
+    table = ordinary()
+    table["y"] = [value and ("high" if float(value) > 0 else "low") for value in table["y"]]
+    folder = write_table(tmp_path / "parts", table, [90, 200, 390])
+    one = write_table(tmp_path / "one", table, [])
+    address, common = ("--cluster", client.scheduler.address), ("--target", "y", "--json")
+    code, out, err = run(folder, *common, "--learner", "isotron", "--rounds", 3, *address)
+    alone = json.loads(run(one, *common, "--learner", "isotron", "--rounds", 3)[1])["weights"][0]
+    found = json.loads(out)["weights"][0]
+    assert code == 0 and list(found) == list(alone)
+    assert list(found.values()) == pytest.approx(list(alone.values()), abs=1e-11)
+    assert "types from all 400 rows" in err and "rows have no target" in err and "held by the workers" in err
+    learner = ("--learner", "descent", "--loss", "logistic", "--scale", "max-abs", "--eta", 0.2)
+    saved, page = tmp_path / "model", tmp_path / "page.html"
+    more = ("--certify", "--shuffle", "--seed", 4, "--passes", 2, "--report", page, "--save", saved)
+    code, out, err = run(folder, *common, *learner, *more, *address)
+    found = json.loads(out)
+    assert code == 0 and found["labels"] == ["high", "low"] and "drawn by seed 4" in err, err
+    assert found["certificate"]["best"]["loss"] <= found["certificate"]["constant"]
+    assert "Confusions" in page.read_text() and "4 partitions were learnt at the same time" in page.read_text()
+    scores = [json.loads(evaluate(saved, folder, "--json", *where)) for where in (("--light",), address)]
+    assert flat(scores[0]) == pytest.approx(flat(scores[1]), rel=1e-12, nan_ok=True)
+
+
+def test_one_shard_is_learnt_as_by_the_command_on_one_machine(client, tmp_path):
+    folder = write_table(tmp_path / "one", ordinary(), [])
+    words = (folder, "--target", "y", "--json", "--learner", "widrow-hoff", "--eta", 0.01, "--shuffle", "--seed", 2)
+    words += ("--missing", "mean", "--scale", "max-abs", "--sample", 0.7)
+    here, there = (
+        json.loads(run(*words, "--cluster", client.scheduler.address)[1]),
+        run(*words, "--save", tmp_path / "m"),
+    )
+    model = hindsight.load(tmp_path / "m")
+    assert there[0] == 0 and list(here["weights"][0]) == model.names
+    assert list(here["weights"][0].values()) == pytest.approx(model.weights[0, :-1].tolist(), abs=1e-12)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--learner", "isotron", "--limit", "5"), "--limit is not an option of isotron on a cluster"),
+        (("--learner", "isotron", "--rejects", "bad"), "--rejects is not an option of isotron on a cluster"),
+        (("--learner", "isotron", "--scale", "standard"), "--scale is not an option of isotron on a cluster"),
+        (("--learner", "perceptron", "--limit", "5", "--shuffle"), "--limit and --shuffle: on a cluster take --sample"),
         (("--learner", "auto"), "--learner must be one of isotron"),
         (("--learner", "isotron", "--cluster", "tcp://x:1"), "give it or --cluster, not both"),
     ],

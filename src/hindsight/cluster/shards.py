@@ -79,6 +79,8 @@ class Epochs:
         The mean over the shards of the means of their iterates in the last epoch, if they were kept.
     facts : list of Facts
         Those of each shard over all epochs.
+    epochs : list of Facts
+        Those of each epoch over all shards.
     """
 
     learner: Learner
@@ -87,6 +89,7 @@ class Epochs:
     mixed: Floats
     averaged: Floats | None
     facts: list[Facts]
+    epochs: list[Facts]
 
 
 def play_shard(
@@ -114,18 +117,19 @@ def play_epochs(
     """Play so many epochs of a learner on all shards."""
     rows.measure(targets, bias)
     count, facts, starts = len(rows.shapes), [Facts() for _ in rows.shapes], list[Any]()
-    w, averaged = start, None
+    w, averaged, each = start, None, list[Facts]()
     for epoch in range(1, epochs + 1):
         played = rows.engine.each(play_shard, learner, targets, bias, w, average)
         starts.append(played[0][0])
         w = _mean([one[1] for one in played])
         averaged = None if average is None else _mean([one[2] for one in played])
         facts = [known + one[3] for known, one in zip(facts, played, strict=True)]
+        each.append(sum((one[3] for one in played), Facts()))
         if notify is not None:
-            notify(epoch, sum(one[3].loss for one in played) / sum(one[3].weight for one in played))
+            notify(epoch, each[-1].mean_loss)
     assert w is not None
     assert count
-    return Epochs(learner, bias, starts, w, averaged, facts)
+    return Epochs(learner, bias, starts, w, averaged, facts, each)
 
 
 def _mean(values: list[Floats]) -> Floats:

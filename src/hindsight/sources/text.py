@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import SourceError
+from ..errors import NoRowsError, SourceError
 from .base import BadRow, Chunk, Position, ReadOptions, Reject, Source, first_position
 from .parsers import PAD
 from .pool import ArrayPool
@@ -103,7 +103,7 @@ class TextSource(Source):
                 at |= {"file": k}
                 yield from self._rows(reader, hasher, at)
         if start is None and at["row"] == 0 and at["rejected"] == 0:
-            raise SourceError(f"{self.where}: there is no row")
+            raise NoRowsError(f"{self.where}: there is no row")
 
     def _verify(self, start: Position, hasher: Hasher | None) -> None:
         """Refuse files whose part before `start` has changed."""
