@@ -14,6 +14,7 @@ from ..certificates.theorems import Verdict
 from ..errors import OptionError
 from ..online.learners import LEARNERS
 from ..sources import file_format
+from ..sources.opening import list_files
 from ..training.plan import check_choice
 from .options import plan_of
 from .text import print_error_line
@@ -77,7 +78,8 @@ def check(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> 
         raise OptionError("no-intercept", "is not an option of isotron, which has no intercept")
     if rows.data == "-" or rows.data.startswith("sample:"):
         raise ValueError(f"{rows.data}: a cluster reads files: give a folder of them")
-    if rows.target is None and (rows.format or file_format(rows.data)) not in ("svmlight", "vw"):
+    form = rows.format or file_format(list_files(rows.data, rows.format)[0])
+    if rows.target is None and form not in ("svmlight", "vw"):
         raise ValueError(f"{rows.data}: say which column to predict: --target COLUMN")
 
 
@@ -101,7 +103,10 @@ def read_rows(rows: RowOptions, results: ResultOptions, client: Any, labels: boo
     notify(f"  {found.rows:,} rows × {found.features:,} features in {len(found.shapes):,} partitions, {kept}")
     if rows.shuffle:
         notify(f"  each partition in a random order, drawn by seed {rows.seed}; partitions have no order")
-    for line in counted(found.counts()):
+    counts = found.counts()
+    if gone := counts.pop("unlabelled", 0):
+        notify(f"{gone:,} rows have no target: they were left out")
+    for line in counted(counts):
         notify(line)
     return found
 
@@ -230,7 +235,8 @@ def learn_on_shards(rows: RowOptions, learner: LearnerOptions, results: ResultOp
     out: dict[str, Any] = {"data": rows.data, "rows": read.rows, "features": read.features, "learner": learner.names}
     out |= {"shards": len(read.shapes), "epochs": rows.passes, "loss": [f.loss for f in facts], "labels": labels}
     out["weights"] = [dict(zip(read.names, run.mixed[: read.features].tolist(), strict=True)) for run in runs]
-    lines = [f"{read.rows:,} rows × {read.features:,} features in {len(read.shapes):,} shards, {rows.passes} epochs"]
+    epochs = f"{rows.passes} epoch{'s' * (rows.passes > 1)}"
+    lines = [f"{read.rows:,} rows × {read.features:,} features in {len(read.shapes):,} shards, {epochs}"]
     lines += [f"mean loss {f.mean_loss:.6g} before each row was learnt, on its shard" for f in facts]
     lines += [] if results.report is None else [f"report: {results.report}"]
     return print_result(out, lines, certificate if results.certify else None, results.as_json)

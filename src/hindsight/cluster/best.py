@@ -21,6 +21,7 @@ from ..certificates.rivals.predictor import (
     NEAR,
     FixedPredictor,
     beyond,
+    column_sizes,
     floor_of,
     inverse,
     percent,
@@ -219,13 +220,24 @@ def fewest_of_constant(rows: ClusterRows, targets: Targets, bias: float) -> floa
     return float(rows.engine.reduce(weight_of_signs, targets, bias).min())
 
 
+def spread_of_columns(rows: ClusterRows, targets: Targets, bias: float) -> float:
+    """Return the largest feature over the smallest, by their root mean squares."""
+    sums = rows.engine.reduce(squares_of_columns, targets, bias)[: rows.features]
+    sums = sums[sums > 0.0]
+    return math.sqrt(float(sums.max() / sums.min())) if sums.size else 1.0
+
+
 # ---------------------------------------------------------------- in the workers
+
+
+def squares_of_columns(block: Block, targets: Targets, bias: float) -> Floats:
+    """Return the sum of the squares of each column of a block."""
+    data = block.data(targets, bias)
+    return np.asarray(column_sizes(data, data.c) ** 2 * data.c.sum())
 
 
 def derivatives(block: Block, targets: Targets, bias: float, loss: Any, u: Floats) -> Floats:
     """Return the losses of a block at u, its gradient, and sums of squared slopes, squared columns and curvatures."""
-    from ..certificates.rivals.predictor import column_sizes
-
     data = block.data(targets, bias)
     if not data.rounds:
         return np.zeros(u.size * (u.size + 2) + 2)
@@ -233,7 +245,7 @@ def derivatives(block: Block, targets: Targets, bias: float, loss: Any, u: Float
     slope, each = each_slope(loss, z, data.y), each_loss(loss, z, data.y)
     curvature = np.full(z.size, float(loss.scale)) if loss.quadratic else each_curvature(loss, z)
     gram, gradient = data.moments(data.c * curvature, data.c * slope)
-    sizes = column_sizes(data, data.c) ** 2 * data.c.sum()
+    sizes = squares_of_columns(block, targets, bias)
     return np.concatenate(([data.c @ each], gradient, [data.c @ slope**2], sizes, gram.ravel()))
 
 

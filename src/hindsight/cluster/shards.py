@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..certificates import batch_theorems, theorems
+from ..certificates.advice import SPREAD
 from ..certificates.certificate import (
     MISTAKES,
     WEIGHTED,
@@ -240,7 +241,8 @@ def certify_epochs(
     else:
         rival = FoundRival(check_weights_of(u, first.size), math.inf, "given")
     notes = (
-        f"{shards:,} shards, {epochs:,} epochs: in each of them every shard is a run of its own, from the mean of all",
+        f"{shards:,} shards, {epochs:,} epoch{'s' * (epochs > 1)}: in each, every shard is a run of its own, which starts "
+        "at the mean of all",
         f"mixed weights: mean loss {mean.at(run.mixed)[0]:.6g} on all rows, that of the comparator "
         f"{mean.at(rival.u)[0]:.6g}; of the mixed weights no theorem speaks",
     )
@@ -268,8 +270,12 @@ def with_outcome(certificate: Certificate, run: Epochs, rows: ClusterRows, targe
     advice = ""
     if lost > constant * (1.0 + SAME):
         eta, smaller = learner.rate.eta, certificate.best_eta
-        advice = "take larger partitions, or more epochs (--passes): every shard begins anew in each of them"
-        advice = f"take a smaller rate (--eta {smaller:.2g})" if 0.0 < smaller < 0.5 * eta else advice
+        told = list[str]()
+        if learner.geometry.linear and best.spread_of_columns(rows, targets, bias) >= SPREAD:
+            told.append("scale the features (--scale max-abs)")
+        if 0.0 < smaller < 0.5 * eta:
+            told.append(f"take a smaller rate (--eta {smaller:.2g})")
+        advice = "; ".join(told) or "take more epochs (--passes), or larger partitions: every shard learns by itself"
     return replace(certificate, best=known, constant=constant, lost=lost, weight=weight, advice=advice)
 
 
