@@ -697,6 +697,30 @@ def test_a_worker_that_is_killed_changes_nothing(client, folder):
     client.wait_for_workers(2, timeout=30)
 
 
+def test_rows_beyond_the_memory_of_a_worker_pass_and_held_ones_are_one_clear_line(tmp_path):
+    dask = pytest.importorskip("dask")
+    rng, n, m = np.random.default_rng(0), 60, 250_000
+    values = rng.normal(size=250)
+    columns = {f"x{j}": values[rng.integers(0, 250, m)] for j in range(n)}
+    columns["y"] = sum(columns[f"x{j}"] for j in range(3))
+    pq.write_table(pa.table(columns), tmp_path / "0.parquet", row_group_size=50_000)
+    for k in range(1, 4):
+        os.link(tmp_path / "0.parquet", tmp_path / f"{k}.parquet")
+    limit = 450_000_000
+    assert 4 * m * n * 8 > limit
+    few = {"distributed.scheduler.allowed-failures": 0}
+    with warnings.catch_warnings(), dask.config.set(few):
+        warnings.simplefilter("ignore")
+        with cluster.start(1, memory_limit=limit) as client:
+            rows = cluster.read(str(tmp_path), "y", client=client)
+            model = cluster.fit(hindsight.LeastSquares(), rows)
+            assert rows.rows == 4 * m and not rows.held
+            assert model.coef_ == pytest.approx([1.0] * 3 + [0.0] * (n - 3), abs=1e-12)
+            message = "workers died once at the same work, probably out of memory: give them more memory"
+            with pytest.raises(cluster.ClusterError, match=message):
+                cluster.read(str(tmp_path), "y", client=client, partition_rows=2**24, held=True)
+
+
 def test_a_bad_row_on_a_worker_is_one_line(client, tmp_path):
     X, y, _ = data(400)
     X[150, 1], X[333, 1] = np.inf, np.nan

@@ -194,10 +194,10 @@ class Dask(Engine):
             yield
         except KilledWorker as error:
             died = getattr(error, "allowed_failures", None)
-            times = "again and again" if died is None else f"{died + 1} times"
+            times = "again and again" if died is None else f"{died + 1} times" if died else "once"
             raise ClusterError(
-                f"workers died {times} at the same work, probably out of memory: give them more memory, or more and "
-                "smaller partitions (partition_rows)"
+                f"workers died {times} at the same work, probably out of memory: give them more memory, more and "
+                "smaller partitions (partition_rows), or have the rows read again for every pass (held=False)"
             ) from None
         except WorkerError as error:
             raise ClusterError(str(error)) from None

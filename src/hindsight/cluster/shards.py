@@ -241,8 +241,8 @@ def certify_epochs(
     else:
         rival = FoundRival(check_weights_of(u, first.size), math.inf, "given")
     notes = (
-        f"{shards:,} shards, {epochs:,} epoch{'s' * (epochs > 1)}: in each, every shard is a run of its own, which starts "
-        "at the mean of all",
+        f"{shards:,} shards, {epochs:,} epoch{'s' * (epochs > 1)}: in each, every shard is a run of its own, which "
+        "starts at the mean of all",
         f"mixed weights: mean loss {mean.at(run.mixed)[0]:.6g} on all rows, that of the comparator "
         f"{mean.at(rival.u)[0]:.6g}; of the mixed weights no theorem speaks",
     )
