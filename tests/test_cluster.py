@@ -4,8 +4,11 @@ import copy
 import json
 import os
 import signal
+import subprocess
 import sys
+import time
 import warnings
+from contextlib import contextmanager
 from itertools import pairwise
 
 import numpy as np
@@ -719,6 +722,49 @@ def test_rows_beyond_the_memory_of_a_worker_pass_and_held_ones_are_one_clear_lin
             message = "workers died once at the same work, probably out of memory: give them more memory"
             with pytest.raises(cluster.ClusterError, match=message):
                 cluster.read(str(tmp_path), "y", client=client, partition_rows=2**24, held=True)
+
+
+@contextmanager
+def own_scheduler(folder):
+    """A scheduler and a worker in processes of their own: its address and its process."""
+    told = folder / "scheduler.json"
+    told.unlink(missing_ok=True)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    command = [sys.executable, "-m", "dask"]
+    options = ["--port", "0", "--no-dashboard", "--scheduler-file", told]
+    processes = [subprocess.Popen([*command, "scheduler", *options], **quiet)]
+    try:
+        while not (told.exists() and told.read_text().strip().endswith("}")):
+            assert processes[0].poll() is None
+            time.sleep(0.05)
+        address = json.loads(told.read_text())["address"]
+        alone = ["--nthreads", "1", "--no-nanny", "--no-dashboard"]
+        processes.append(subprocess.Popen([*command, "worker", address, *alone], **quiet))
+        yield address, processes[0]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def test_a_fit_resumes_under_another_scheduler_when_the_first_was_killed(tmp_path, capfd):
+    pytest.importorskip("distributed")
+    from hindsight.cluster.dask_engine import connect
+
+    X, y, c = data()
+    parts, model, rounds = parted(X, y, c), hindsight.GradientDescentRegressor(rounds=20), []
+    whole = cluster.fit(fresh(model), read(X, y, c))
+    kept = {"checkpoint": tmp_path / "kept", "every": 5}
+    with own_scheduler(tmp_path) as (address, process), connect(address) as client:
+        rows = cluster.read(parts, "y", weight="c", client=client)
+        kill = lambda t, loss: process.kill() if t == 12 else None  # noqa: E731
+        with pytest.raises(cluster.ClusterError, match=r"the scheduler was lost .*: start it again, and resume from"):
+            cluster.fit(fresh(model), rows, notify=kill, **kept)
+    with own_scheduler(tmp_path) as (address, _), connect(address) as client:
+        rows = cluster.read(parts, "y", weight="c", client=client)
+        again = cluster.fit(fresh(model), rows, notify=lambda t, loss: rounds.append(t), **kept)
+    assert rounds == list(range(11, 21)) and again.coef_.tobytes() == whole.coef_.tobytes()
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_a_bad_row_on_a_worker_is_one_line(client, tmp_path):

@@ -74,12 +74,18 @@ def start(workers: int, **options: Any) -> Iterator[Any]:
 def connect(address: str) -> Iterator[Any]:
     """Connect to the scheduler at an address such as "tcp://host:8786"."""
     engine = distributed()
+    log = logging.getLogger("distributed")
+    before = log.level
+    log.setLevel(logging.CRITICAL)  # what is lost is said in one line
     try:
-        client = engine.Client(address, timeout=10)
-    except (OSError, ValueError) as error:
-        raise ClusterError(f"there is no scheduler at {address}: {type(error).__name__}") from None
-    with client:
-        yield client
+        try:
+            client = engine.Client(address, timeout=10)
+        except (OSError, ValueError) as error:
+            raise ClusterError(f"there is no scheduler at {address}: {type(error).__name__}") from None
+        with client:
+            yield client
+    finally:
+        log.setLevel(before)
 
 
 class Dask(Engine):
