@@ -134,14 +134,19 @@ EXACT = [
 ]
 
 
+FEW = 50_000  # margins up to which Isotron pools them together; from there on by ranges
+BOTH = [(model, kind, few) for model, kind in EXACT for few in (FEW, 0) if few or "Isotron" in type(model).__name__]
+
+
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("model", "kind"), EXACT, ids=lambda value: str(value)[:60])
-def test_a_fit_over_partitions_is_that_of_one_machine(model, kind, weighted):
+@pytest.mark.parametrize(("model", "kind", "few"), BOTH, ids=lambda value: str(value)[:60])
+def test_a_fit_over_partitions_is_that_of_one_machine(monkeypatch, model, kind, few, weighted):
+    monkeypatch.setattr("hindsight.cluster.rounds.FEW", few)
     X, y, c = data()
     y = {"numbers": y, "two": np.where(y > 0.5, "yes", "no"), "three": np.digitize(y, [0.3, 0.7]).astype(float)}[kind]
     c = c if weighted else None
     alone, bits = fresh(model).fit(X, y, c), set()
-    for slots in (1, 2, 5):
+    for slots in (1, 2, 6):
         found = cluster.fit(fresh(model), read(X, y, c, slots=slots))
         bits.add((found.coef_.tobytes(), np.asarray(found.intercept_).tobytes()))
         assert np.abs(found.coef_ - alone.coef_).max() <= TIGHT
@@ -395,11 +400,16 @@ def test_a_round_of_descent_sends_weights_and_sums_whatever_the_rows():
     assert sent_per_round(hindsight.GradientDescentRegressor(), 400, 1)[2] == 6 * 8  # but one that has them all
 
 
-def test_a_round_of_isotron_sends_each_point_once_and_the_driver_none():
+def test_a_round_of_isotron_sends_each_point_once_and_the_driver_none(monkeypatch):
+    monkeypatch.setattr("hindsight.cluster.rounds.FEW", 0)
     few, many = (sent_per_round(hindsight.IsotronRegressor(), m, 4) for m in (1600, 16000))
     assert few[2] == many[2] == 16 * 6 * 8
     points = 16000 * 16
     assert 0.5 * points < many[0] < 1.3 * points  # three in four leave their worker, and then there are pools
+    monkeypatch.setattr("hindsight.cluster.rounds.FEW", FEW)
+    each, one = (sent_per_round(hindsight.IsotronRegressor(), 16000, slots) for slots in (2, 8))
+    assert points < each[0] < 1.1 * points  # two swap theirs
+    assert 7 / 8 * points < one[0] < 1.1 * points and one[2] == many[2]  # eight send them to one, which sends pools
 
 
 @pytest.mark.parametrize("model", [hindsight.GradientDescentRegressor(), hindsight.IsotronRegressor()])
@@ -675,7 +685,9 @@ ROUNDS = [
 ]
 
 
-def test_workers_give_the_bits_of_one_process(client, folder):
+@pytest.mark.parametrize("few", [FEW, 0])
+def test_workers_give_the_bits_of_one_process(monkeypatch, client, folder, few):
+    monkeypatch.setattr("hindsight.cluster.rounds.FEW", few)
     options = {"weight": "c", "partition_rows": 100}
     rows = cluster.read(folder, "y", client=client, **options)
     here = cluster.read(folder, "y", engine=InProcess(), **options)
