@@ -1,8 +1,8 @@
 """Kill workers of a cluster at random times, and learn from more rows than a worker has memory for.
 
 python tests/cluster_torture.py --kills 50      every run must give the same bits as one that nothing happened to
-python tests/cluster_torture.py --memory        rows of 1 GB, workers of 700 MB
-python tests/cluster_torture.py --exhaust       a partition that does not fit: one clear line
+python tests/cluster_torture.py --memory        rows of 1 GB, workers of 700 MB: read again for every pass
+python tests/cluster_torture.py --exhaust       a partition that is held and does not fit: one clear line
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ def memory() -> None:
             began = time.perf_counter()
             rows = cluster.read(folder, "y", client=client, partition_rows=62_500)
             size = sum(shape.size for shape in rows.shapes)
-            told = f"{size / 1e6:.0f} MB in {len(rows.shapes)} partitions, {len(rows.engine.groups)} groups"
+            told = f"{rows.rows:,} rows in {len(rows.shapes)} partitions, {size / 1e6:.0f} MB of them held"
+            assert not rows.held
             print(f"{told}, read in {time.perf_counter() - began:.1f} s", flush=True)
             for model in (hindsight.LeastSquares(), hindsight.IsotronRegressor(rounds=2)):
                 found = cluster.fit(model, rows)
@@ -114,7 +115,7 @@ def exhaust() -> None:
         write(folder, 3_000_000, 20, 1, 3_000_000)
         with cluster.start(1, memory_limit="400MB") as client:
             try:
-                cluster.read(folder, "y", client=client)
+                cluster.read(folder, "y", client=client, partition_rows=3_000_000, held=True)
             except cluster.ClusterError as error:
                 print(f"one line: {error}")
             else:
