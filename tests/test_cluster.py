@@ -850,7 +850,7 @@ def test_the_command_learns_on_a_cluster(client, folder, tmp_path):
 def test_the_command_learns_from_ordinary_tables_as_on_one_machine(client, tmp_path):
     table = ordinary()
     table["y"] = [value and ("high" if float(value) > 0 else "low") for value in table["y"]]
-    folder = write_table(tmp_path / "parts", table, [90, 200, 390])
+    folder = write_table(tmp_path / "parts", table, [90, 90, 200, 390])  # one of them has no row, and is no shard
     one = write_table(tmp_path / "one", table, [])
     address, common = ("--cluster", client.scheduler.address), ("--target", "y", "--json")
     code, out, err = run(folder, *common, "--learner", "isotron", "--rounds", 3, *address)

@@ -285,9 +285,8 @@ def numbered(table: Table, engine: Engine) -> Table:
     wave = max(1, engine.slots)
     while len(out) < len(parts) and (choice.limit is None or taken < choice.limit):
         some = parts[len(out) : len(out) + (wave if choice.limit is not None else len(parts))]
-        found = [(part.count, None) for part in some] if told else engine.gather(
-            engine.map([(count_rows, (part,)) for part in some])
-        )  # fmt: skip
+        counting = [(count_rows, (part,)) for part in some]
+        found = [(part.count, None) for part in some] if told else engine.gather(engine.map(counting))
         for part, (rows, own) in zip(some, found, strict=True):
             out.append(replace(part, before=before, taken=taken, sums=sums if mean else None))
             taken += choice.count(before, rows)

@@ -326,4 +326,5 @@ def block_checksum(block: Block, targets: Targets, bias: float, before: dict[int
 
 def played_checksum(rows: ClusterRows, targets: Targets, bias: float, before: Sequence[int]) -> Any:
     """Return the checksum of all rows in their order."""
-    return rows.engine.reduce(block_checksum, targets, bias, dict(enumerate(before)))
+    numbers = (shape.number for shape in rows.shapes)
+    return rows.engine.reduce(block_checksum, targets, bias, dict(zip(numbers, before, strict=True)))

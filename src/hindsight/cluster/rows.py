@@ -27,9 +27,10 @@ SAMPLED = 4096  # rows of all partitions together that the driver holds, to cut 
 
 @dataclass(frozen=True)
 class Shape:
-    """What the driver knows of a block: its rows and bytes, its features, the first LABELS + 1 of its labels, and the
-    smallest and the largest target of a row with weight."""
+    """What the driver knows of a block: its number, its rows and bytes, its features, the first LABELS + 1 of its
+    labels, and the smallest and the largest target of a row with weight."""
 
+    number: int
     rows: int
     names: list[str]
     space: list[int] | None
@@ -50,8 +51,8 @@ def shape_of(block: Block) -> Shape:
     counted = y if block.weight is None else y[block.weight > 0.0]
     ends = (np.nan, np.nan) if text else (float(counted.min(initial=np.inf)), float(counted.max(initial=-np.inf)))
     return Shape(
-        len(y), block.names, block.space, block.sparse, block.weight is not None, text, found, *ends,
-        block.__sizeof__(), block.counts,
+        block.origin.number, len(y), block.names, block.space, block.sparse, block.weight is not None, text, found,
+        *ends, block.__sizeof__(), block.counts,
     )  # fmt: skip
 
 
@@ -131,10 +132,13 @@ class ClusterRows:
         self.reading = {} if table is None else table.partitions[0].reading
         self.scale: dict[str, Any] | None = None
         self.shapes: list[Shape] = engine.each(shape_of)
-        engine.place([shape.size for shape in self.shapes])
         self.rows = sum(shape.rows for shape in self.shapes)
         if not self.rows:
             raise SourceError(f"{where}: there is no row to learn from")
+        if any(shape.rows == 0 for shape in self.shapes):  # which would be shards that learn nothing
+            engine.blocks = [block for block, shape in zip(engine.blocks, self.shapes, strict=True) if shape.rows]
+            self.shapes = [shape for shape in self.shapes if shape.rows]
+        engine.place([shape.size for shape in self.shapes])
         kinds = {shape.sparse for shape in self.shapes}
         if len(kinds) > 1:
             raise SourceError("some partitions are dense and others sparse: give them one form")
