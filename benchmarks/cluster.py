@@ -3,7 +3,8 @@
 Run it from anywhere: ``python benchmarks/cluster.py [--rows 1000000] [--markdown]``.
 A round of each method over the same Parquet files, with one worker and with two, each of one thread; the median over
 rounds after the first few. The price of the engine is a round over next to no rows in sixteen partitions. Bytes for up
-to 64 workers are counted by playing the same rounds in one process, as so many workers would.
+to 64 workers are counted by playing the same rounds in one process, as so many workers would. Where dask-glm is
+installed, a round of its gradient descent for logistic regression is timed on the same rows and workers, with ours.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import statistics
 import sys
 import tempfile
 import time
+from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -67,9 +69,44 @@ def timed(folder: str, workers: int, rounds: int) -> dict[str, float]:
     return out
 
 
+def peer(folder: str, columns: int, rounds: int) -> tuple[str, float, float]:
+    """The version of dask-glm, and seconds of a round of its gradient descent and of ours, with two workers.
+
+    Its round reads the rows twice: for the gradient, and along it for the size of the step. What it does before the
+    first round is left out by timing few rounds and many.
+    """
+    import dask
+    import dask.array as da
+    from dask_glm.algorithms import gradient_descent
+
+    files = sorted(Path(folder).iterdir())
+    sizes = [pq.read_metadata(file).num_rows for file in files]
+    read = [dask.delayed(numbers_of)(str(file), columns) for file in files]
+    with cluster.start(2) as client:
+        parts = [da.from_delayed(one, (rows, columns + 1), float) for one, rows in zip(read, sizes, strict=True)]
+        whole = da.concatenate(parts).persist()
+        X, y = dask.persist(whole[:, :columns], (whole[:, columns] > 0.5).astype(float))
+        gradient_descent(X, y, max_iter=2, tol=0.0)
+        marks = []
+        for count in (2, 2 + rounds):
+            began = time.perf_counter()
+            gradient_descent(X, y, max_iter=count, tol=0.0)
+            marks.append(time.perf_counter() - began)
+        theirs = (marks[1] - marks[0]) / rounds
+        rows = cluster.read(X, y, client=client)
+        own = seconds_per_round(hindsight.GradientDescentClassifier(rounds=rounds), rows)
+    return version("dask-glm"), theirs, own
+
+
+def numbers_of(file: str, columns: int) -> np.ndarray:
+    """The rows of a file, the targets last."""
+    table = pq.read_table(file)
+    return np.column_stack([table[name].to_numpy() for name in (*(f"x{j}" for j in range(columns)), "y")])
+
+
 def received(dask_worker: Any) -> int:
     """The bytes that a worker has had from others."""
-    return int(dask_worker.transfer_incoming_bytes_total)
+    return sum(int(each["total"]) for each in dask_worker.transfer_incoming_log)
 
 
 def counted(kind: Any, workers: int, rows: int, columns: int, partitions: int) -> tuple[int, int, int]:
@@ -109,6 +146,11 @@ def main() -> None:
                 for _ in range(options.repetitions)
             ]
             price = timed(str(small), 2, 3 * options.rounds)
+            try:
+                version("dask-glm")
+                found = peer(str(large), options.columns, min(10, options.rounds))
+            except PackageNotFoundError:
+                found = None
         what = f"{options.rows:,} × {options.columns}, {options.files} files"
         print(f"| {what} | one worker | two | ratio | empty round |")
         print("|---|---|---|---|---|")
@@ -116,6 +158,12 @@ def main() -> None:
             one, two = (min(run[workers][name] for run in runs) for workers in (1, 2))
             empty = "" if name == "read" else f"{1e3 * price[name]:.1f} ms"
             print(f"| {name} | {1e3 * one:.1f} ms | {1e3 * two:.1f} ms | {one / two:.2f} | {empty} |")
+        if found is None:
+            print("dask-glm is not installed: no comparison")
+        else:
+            told, theirs, own = found
+            print(f"logistic regression by gradient descent, a round with two workers: dask-glm {told} "
+                  f"{1e3 * theirs:.1f} ms, hindsight {1e3 * own:.1f} ms: ratio {theirs / own:.2f}")  # fmt: skip
         for kind in MODELS:
             print(f"{kind.__name__}: {runs[0][2][f'{kind.__name__} bytes']:,.0f} bytes between two workers per round")
     sys.stdout.flush()

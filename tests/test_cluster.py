@@ -4,8 +4,11 @@ import copy
 import json
 import os
 import signal
+import subprocess
 import sys
+import time
 import warnings
+from contextlib import contextmanager
 from itertools import pairwise
 
 import numpy as np
@@ -131,14 +134,19 @@ EXACT = [
 ]
 
 
+FEW = 50_000  # margins up to which Isotron pools them together; from there on by ranges
+BOTH = [(model, kind, few) for model, kind in EXACT for few in (FEW, 0) if few or "Isotron" in type(model).__name__]
+
+
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("model", "kind"), EXACT, ids=lambda value: str(value)[:60])
-def test_a_fit_over_partitions_is_that_of_one_machine(model, kind, weighted):
+@pytest.mark.parametrize(("model", "kind", "few"), BOTH, ids=lambda value: str(value)[:60])
+def test_a_fit_over_partitions_is_that_of_one_machine(monkeypatch, model, kind, few, weighted):
+    monkeypatch.setattr("hindsight.cluster.rounds.FEW", few)
     X, y, c = data()
     y = {"numbers": y, "two": np.where(y > 0.5, "yes", "no"), "three": np.digitize(y, [0.3, 0.7]).astype(float)}[kind]
     c = c if weighted else None
     alone, bits = fresh(model).fit(X, y, c), set()
-    for slots in (1, 2, 5):
+    for slots in (1, 2, 6):
         found = cluster.fit(fresh(model), read(X, y, c, slots=slots))
         bits.add((found.coef_.tobytes(), np.asarray(found.intercept_).tobytes()))
         assert np.abs(found.coef_ - alone.coef_).max() <= TIGHT
@@ -309,6 +317,37 @@ def test_other_learners_have_the_bounds_of_their_shards_added_up(model):
     assert any("no theorem speaks" in note for note in certificate.notes)
 
 
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [
+        (hindsight.DescentRegressor("square", eta=0.01), "numbers"),
+        (hindsight.DescentClassifier("logistic", eta=0.05, update="explicit"), "labels"),
+        (hindsight.DescentRegressor("absolute", eta=0.01, update="explicit"), "numbers"),
+        (hindsight.EGRegressor(eta=0.02), "numbers"),
+        (hindsight.PerceptronClassifier(), "labels"),
+    ],
+)
+def test_the_best_in_hindsight_over_shards_is_that_of_one_machine(model, kind):
+    X, y, c = data()
+    y = np.where(y > 0.5, "yes", "no") if kind == "labels" else y
+    rows = read(X, y, c)
+    mixed, runs = cluster.mix(fresh(model), rows, epochs=3)
+    here, there = cluster.certify_shards(mixed, rows, runs), fresh(model).fit(X, y, c).certify(X, y, c)
+    assert here.constant == pytest.approx(3 * there.constant, rel=1e-12) and here.weight == 3 * c.sum()
+    assert here.lost == pytest.approx(sum(f.loss if "loss" in here.quantity else f.square for f in runs[0].facts)) or (
+        here.lost == here.measured
+    )
+    assert here.best.gap >= 0.0 and here.regret == here.lost - here.best.loss
+    if "mistakes" in here.quantity:
+        assert 3 * there.best.loss <= here.best.loss <= here.constant
+        return
+    exact = 1e-4 if isinstance(model, hindsight.DescentRegressor) and model.loss == "absolute" else 1e-9
+    assert here.best.loss == pytest.approx(3 * there.best.loss, rel=exact)
+    assert here.best.lower <= 3 * there.best.loss * (1 + 1e-9) and 3 * there.best.lower <= here.best.loss * (1 + 1e-9)
+    if exact == 1e-9:
+        assert here.best_is_shown and "best fixed predictor" in str(here)
+
+
 def test_what_cannot_be_mixed_is_refused():
     X, y, _ = data(60)
     with pytest.raises(ValueError, match="constant rate"):
@@ -361,11 +400,16 @@ def test_a_round_of_descent_sends_weights_and_sums_whatever_the_rows():
     assert sent_per_round(hindsight.GradientDescentRegressor(), 400, 1)[2] == 6 * 8  # but one that has them all
 
 
-def test_a_round_of_isotron_sends_each_point_once_and_the_driver_none():
+def test_a_round_of_isotron_sends_each_point_once_and_the_driver_none(monkeypatch):
+    monkeypatch.setattr("hindsight.cluster.rounds.FEW", 0)
     few, many = (sent_per_round(hindsight.IsotronRegressor(), m, 4) for m in (1600, 16000))
     assert few[2] == many[2] == 16 * 6 * 8
     points = 16000 * 16
     assert 0.5 * points < many[0] < 1.3 * points  # three in four leave their worker, and then there are pools
+    monkeypatch.setattr("hindsight.cluster.rounds.FEW", FEW)
+    each, one = (sent_per_round(hindsight.IsotronRegressor(), 16000, slots) for slots in (2, 8))
+    assert points < each[0] < 1.1 * points  # two swap theirs
+    assert 7 / 8 * points < one[0] < 1.1 * points and one[2] == many[2]  # eight send them to one, which sends pools
 
 
 @pytest.mark.parametrize("model", [hindsight.GradientDescentRegressor(), hindsight.IsotronRegressor()])
@@ -458,6 +502,164 @@ def test_columns_of_categories_are_numbered_as_in_one_pass(tmp_path):
     assert (sp.vstack([block.X for block in blocks]) != X[:, : rows.features]).nnz == 0
 
 
+# ---------------------------------------------------------------- ordinary tables
+
+
+def ordinary(m=400, seed=4):
+    """A table of numbers, words, dates, text, codes and gaps, as lists of text."""
+    rng = np.random.default_rng(seed)
+    words = [f"w{k}" for k in range(60)]
+    table = {
+        "id": [f"k{k:05d}" for k in range(m)],
+        "size": [f"{v:.3f}" for v in rng.normal(size=m)],
+        "price": [f"${v:,.2f}" for v in rng.uniform(0, 9000, m)],
+        "town": rng.choice(["Bern", "Zug", "Chur"], m).tolist(),
+        "when": [f"2024-{rng.integers(1, 13):02d}-{rng.integers(1, 28):02d}" for _ in range(m)],
+        "note": [" ".join(rng.choice(words[: 10 + k // 8], 4)) for k in range(m)],
+        "new": rng.choice(["yes", "no"], m).tolist(),
+        "y": [f"{v:.4f}" for v in rng.normal(size=m)],
+    }
+    for name, part in (("size", 0.1), ("town", 0.05), ("y", 0.03)):
+        for k in np.flatnonzero(rng.uniform(size=m) < part):
+            table[name][k] = ""
+    table["town"][m - 5] = "Basel"  # met late
+    return table
+
+
+def write_table(folder, table, cuts, kind="csv"):
+    folder.mkdir()
+    names, m = list(table), len(next(iter(table.values())))
+    for k, (a, b) in enumerate(pairwise([0, *cuts, m])):
+        part = {name: values[a:b] for name, values in table.items()}
+        if kind == "csv":
+            lines = [";".join(names), *(";".join(row) for row in zip(*part.values(), strict=True))]
+            (folder / f"{k}.csv").write_text("\n".join(lines) + "\n")
+        else:
+            typed = {name: pa.array([v or None for v in values], pa.string()) for name, values in part.items()}
+            for name in ("size", "y"):
+                typed[name] = typed[name].cast(pa.float64())
+            pq.write_table(pa.table(typed), folder / f"{k}.parquet", row_group_size=60)
+    return str(folder)
+
+
+def alone(data, target="y", **options):
+    """All rows as one machine reads them."""
+    from hindsight.training.plan import Plan
+    from hindsight.training.prepare import read_all
+
+    own = {name: options.pop(name) for name in ("limit", "sample", "shuffle", "seed") if name in options}
+    return read_all(Plan(data, target, (), {"strict": False} | options, **own))
+
+
+def together(rows):
+    """The rows of all partitions, and their targets."""
+    blocks = rows.engine.gather(rows.engine.blocks)
+    parts = [part for block in blocks for part in block.parts()]
+    X = np.concatenate([part[0].toarray() if rows.sparse else part[0] for part in parts])
+    return X, np.concatenate([part[1] for part in parts])
+
+
+@pytest.mark.parametrize("missing", ["indicator", "mean", "skip", "zero"])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_an_ordinary_table_in_parts_is_read_as_on_one_machine(tmp_path, kind, missing):
+    table = ordinary()
+    whole = write_table(tmp_path / "whole", table, [], kind)
+    folder = write_table(tmp_path / "parts", table, [90, 90, 200, 390], kind)  # one of them has no row
+    there = alone(whole, missing=missing)
+    for held in (True, False):
+        rows = cluster.read(
+            folder, "y", engine=InProcess(2), held=held, strict=False, missing=missing, partition_rows=50
+        )
+        X, y = together(rows)
+        assert rows.names == there.names and rows.held is held
+        assert np.abs(X - there.X.toarray()).max() <= TIGHT and np.array_equal(y, there.y)
+    assert {"size", "town=Basel", "when month=March", "note=w3", "new"} <= set(rows.names)
+    assert not any(name.startswith("id") for name in rows.names)
+    for model in (hindsight.LeastSquares(l2=0.1), hindsight.IsotronRegressor(rounds=3)):
+        here = cluster.fit(fresh(model), rows)
+        assert np.abs(here.coef_ - model.fit(there.X, there.y, there.weight).coef_).max() <= 10 * TIGHT
+
+
+def test_types_that_were_asked_for_hold_for_all_partitions(tmp_path):
+    folder = write_table(tmp_path / "parts", ordinary(), [100, 250])
+    options = {"strict": False, "missing": "zero", "types": {"town": "ignore", "id": "category", "note": "text(2)"}}
+    rows, there = cluster.read(folder, "y", engine=InProcess(2), **options), alone(folder, **options)
+    assert rows.names == there.names and "id=k00007" in rows.names
+
+
+def test_rows_that_disprove_the_first_ones_have_the_workers_look_at_all(tmp_path):
+    rng, notes = np.random.default_rng(0), []
+    table = {name: [f"{v:.3f}" for v in rng.normal(size=300)] for name in ("a", "b", "y")}
+    table["a"][250] = ""
+    folder = write_table(tmp_path / "parts", table, [100, 200])
+    options = {"strict": False, "missing": "indicator", "scan": 50}
+    with pytest.raises(hindsight.SourceError, match="unlike all rows before"):
+        alone(folder, **options)
+    rows = cluster.read(folder, "y", engine=InProcess(2), notify=notes.append, **options)
+    there = alone(folder, **options | {"scan": 0})
+    assert rows.names == there.names == ["a", "b", "a is missing"] and np.array_equal(together(rows)[0], there.X)
+    assert len(notes) == 1 and "2.csv, line 52" in notes[0] and "looked at all rows" in notes[0]
+    table["b"][200:] = ["few"] * 100  # it is a category then
+    folder = write_table(tmp_path / "more", table, [100, 200])
+    rows = cluster.read(folder, "y", engine=InProcess(2), **options)
+    assert rows.names == alone(folder, **options | {"scan": 0}).names
+
+
+def test_what_was_seen_of_parts_is_joined_to_what_was_seen_of_all(tmp_path):
+    from hindsight.cluster.partitions import looked_at
+    from hindsight.cluster.partitions import split as split_table
+
+    table = ordinary()
+    whole = write_table(tmp_path / "whole", table, [])
+    read = split_table(write_table(tmp_path / "parts", table, [90, 200, 390]), "y", {"strict": False, "scan": 50})
+    looked_at(read, InProcess(2))
+    source = hindsight.open_source(whole, "y", strict=False, scan=0)
+    for name, seen in read.source.decisions.evidence.items():
+        there = vars(source.decisions.evidence[name])
+        for what, value in vars(seen).items():
+            assert value == there[what] or (value != value and there[what] != there[what]), (name, what)
+
+
+@pytest.mark.parametrize("choice", [{"limit": 170}, {"sample": 0.3, "seed": 5}, {"sample": 0.5, "limit": 60}])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_the_rows_taken_are_those_of_one_machine(tmp_path, kind, choice):
+    folder = write_table(tmp_path / "parts", ordinary(), [90, 200, 390], kind)
+    options = {"strict": False, "missing": "skip", **choice}
+    rows, there = cluster.read(folder, "y", engine=InProcess(2), **options), alone(folder, **options)
+    X, y = together(rows)
+    assert rows.names == there.names and np.array_equal(X, there.X.toarray()) and np.array_equal(y, there.y)
+    assert len(rows.shapes) == (3 if choice == {"limit": 170} else 2 if "limit" in choice else 4)  # no more is read
+
+
+def test_shuffled_partitions_have_their_rows_in_the_order_of_one_machine(tmp_path):
+    table = ordinary()
+    table["y"] = [value and f"{k}.5" for k, value in enumerate(table["y"])]
+    folder = write_table(tmp_path / "parts", table, [90, 200, 390])
+    options = {"strict": False, "missing": "zero", "shuffle": True, "seed": 3}
+    rows = cluster.read(folder, "y", engine=InProcess(2), held=False, **options)
+    y, plain = together(rows)[1], alone(folder, **options | {"shuffle": False}).y
+    place = {value: k for k, value in enumerate(alone(folder, **options).y)}
+    for part in np.split(y, np.cumsum([shape.rows for shape in rows.shapes])[:-1]):
+        assert (np.diff([place[value] for value in part]) > 0).all()
+    assert not np.array_equal(y, plain) and sorted(y) == sorted(plain)
+    with pytest.raises(ValueError, match="limit and shuffle"):
+        cluster.read(folder, "y", engine=InProcess(2), limit=5, **options)
+
+
+@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize("scale", ["row-unit", "global-unit", "max-abs", "standard"])
+def test_rows_are_scaled_as_on_one_machine(scale, held):
+    from hindsight.rows.scaling import SCALES, Measure, scaled
+
+    X, y, _ = data()
+    rows = cluster.read(parted(X, y), "y", engine=InProcess(2), scale=scale, held=held)
+    measure = Measure()
+    if SCALES[scale]:
+        measure.add(X, scale)
+    there = scaled(X, measure.scale(scale) if SCALES[scale] else {"kind": scale})
+    assert np.abs(together(rows)[0] - there).max() <= TIGHT
+
+
 # ---------------------------------------------------------------- real workers
 
 
@@ -483,7 +685,9 @@ ROUNDS = [
 ]
 
 
-def test_workers_give_the_bits_of_one_process(client, folder):
+@pytest.mark.parametrize("few", [FEW, 0])
+def test_workers_give_the_bits_of_one_process(monkeypatch, client, folder, few):
+    monkeypatch.setattr("hindsight.cluster.rounds.FEW", few)
     options = {"weight": "c", "partition_rows": 100}
     rows = cluster.read(folder, "y", client=client, **options)
     here = cluster.read(folder, "y", engine=InProcess(), **options)
@@ -506,6 +710,73 @@ def test_a_worker_that_is_killed_changes_nothing(client, folder):
     again = cluster.fit(hindsight.IsotronRegressor(rounds=8), rows, notify=kill)
     assert again.coef_.tobytes() == whole.coef_.tobytes() and again.losses_.tolist() == whole.losses_.tolist()
     client.wait_for_workers(2, timeout=30)
+
+
+def test_rows_beyond_the_memory_of_a_worker_pass_and_held_ones_are_one_clear_line(tmp_path):
+    dask = pytest.importorskip("dask")
+    rng, n, m = np.random.default_rng(0), 60, 250_000
+    values = rng.normal(size=250)
+    columns = {f"x{j}": values[rng.integers(0, 250, m)] for j in range(n)}
+    columns["y"] = sum(columns[f"x{j}"] for j in range(3))
+    pq.write_table(pa.table(columns), tmp_path / "0.parquet", row_group_size=50_000)
+    for k in range(1, 4):
+        os.link(tmp_path / "0.parquet", tmp_path / f"{k}.parquet")
+    limit = 450_000_000
+    assert 4 * m * n * 8 > limit
+    few = {"distributed.scheduler.allowed-failures": 0}
+    with warnings.catch_warnings(), dask.config.set(few):
+        warnings.simplefilter("ignore")
+        with cluster.start(1, memory_limit=limit) as client:
+            rows = cluster.read(str(tmp_path), "y", client=client)
+            model = cluster.fit(hindsight.LeastSquares(), rows)
+            assert rows.rows == 4 * m and not rows.held
+            assert model.coef_ == pytest.approx([1.0] * 3 + [0.0] * (n - 3), abs=1e-12)
+            message = "workers died once at the same work, probably out of memory: give them more memory"
+            with pytest.raises(cluster.ClusterError, match=message):
+                cluster.read(str(tmp_path), "y", client=client, partition_rows=2**24, held=True)
+
+
+@contextmanager
+def own_scheduler(folder):
+    """A scheduler and a worker in processes of their own: its address and its process."""
+    told = folder / "scheduler.json"
+    told.unlink(missing_ok=True)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    command = [sys.executable, "-m", "dask"]
+    options = ["--port", "0", "--no-dashboard", "--scheduler-file", told]
+    processes = [subprocess.Popen([*command, "scheduler", *options], **quiet)]
+    try:
+        while not (told.exists() and told.read_text().strip().endswith("}")):
+            assert processes[0].poll() is None
+            time.sleep(0.05)
+        address = json.loads(told.read_text())["address"]
+        alone = ["--nthreads", "1", "--no-nanny", "--no-dashboard"]
+        processes.append(subprocess.Popen([*command, "worker", address, *alone], **quiet))
+        yield address, processes[0]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def test_a_fit_resumes_under_another_scheduler_when_the_first_was_killed(tmp_path, capfd):
+    pytest.importorskip("distributed")
+    from hindsight.cluster.dask_engine import connect
+
+    X, y, c = data()
+    parts, model, rounds = parted(X, y, c), hindsight.GradientDescentRegressor(rounds=20), []
+    whole = cluster.fit(fresh(model), read(X, y, c))
+    kept = {"checkpoint": tmp_path / "kept", "every": 5}
+    with own_scheduler(tmp_path) as (address, process), connect(address) as client:
+        rows = cluster.read(parts, "y", weight="c", client=client)
+        kill = lambda t, loss: process.kill() if t == 12 else None  # noqa: E731
+        with pytest.raises(cluster.ClusterError, match=r"the scheduler was lost .*: start it again, and resume from"):
+            cluster.fit(fresh(model), rows, notify=kill, **kept)
+    with own_scheduler(tmp_path) as (address, _), connect(address) as client:
+        rows = cluster.read(parts, "y", weight="c", client=client)
+        again = cluster.fit(fresh(model), rows, notify=lambda t, loss: rounds.append(t), **kept)
+    assert rounds == list(range(11, 21)) and again.coef_.tobytes() == whole.coef_.tobytes()
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_a_bad_row_on_a_worker_is_one_line(client, tmp_path):
@@ -541,6 +812,25 @@ def run(*words):
     return done.exit_code, done.stdout, done.stderr
 
 
+def evaluate(*words):
+    from typer.testing import CliRunner
+
+    from hindsight.cli import app
+
+    done = CliRunner().invoke(app, ["evaluate", *map(str, words)])
+    assert done.exit_code == 0, done.stderr
+    return done.stdout
+
+
+def flat(value, path=""):
+    """The numbers of nested values, by where they stand."""
+    if isinstance(value, dict):
+        return {k: v for name, each in value.items() for k, v in flat(each, f"{path}/{name}").items()}
+    if isinstance(value, list):
+        return flat(dict(enumerate(value)), path)
+    return {path: value} if isinstance(value, (int, float)) else {}
+
+
 def test_the_command_learns_on_a_cluster(client, folder, tmp_path):
     address, common = client.scheduler.address, (folder, "--target", "y", "--weight", "c", "--json")
     code, out, err = run(*common, "--learner", "isotron", "--rounds", 4, "--cluster", address, "--save", tmp_path / "m")
@@ -557,10 +847,49 @@ def test_the_command_learns_on_a_cluster(client, folder, tmp_path):
     assert code == 0 and found["certificate"]["verdict"] == "HOLDS" and found["epochs"] == 2
 
 
+def test_the_command_learns_from_ordinary_tables_as_on_one_machine(client, tmp_path):
+    table = ordinary()
+    table["y"] = [value and ("high" if float(value) > 0 else "low") for value in table["y"]]
+    folder = write_table(tmp_path / "parts", table, [90, 90, 200, 390])  # one of them has no row, and is no shard
+    one = write_table(tmp_path / "one", table, [])
+    address, common = ("--cluster", client.scheduler.address), ("--target", "y", "--json")
+    code, out, err = run(folder, *common, "--learner", "isotron", "--rounds", 3, *address)
+    alone = json.loads(run(one, *common, "--learner", "isotron", "--rounds", 3)[1])["weights"][0]
+    found = json.loads(out)["weights"][0]
+    assert code == 0 and list(found) == list(alone)
+    assert list(found.values()) == pytest.approx(list(alone.values()), abs=1e-11)
+    assert "types from all 400 rows" in err and "rows have no target" in err and "held by the workers" in err
+    learner = ("--learner", "descent", "--loss", "logistic", "--scale", "max-abs", "--eta", 0.2)
+    saved, page = tmp_path / "model", tmp_path / "page.html"
+    more = ("--certify", "--shuffle", "--seed", 4, "--passes", 2, "--report", page, "--save", saved)
+    code, out, err = run(folder, *common, *learner, *more, *address)
+    found = json.loads(out)
+    assert code == 0 and found["labels"] == ["high", "low"] and "drawn by seed 4" in err, err
+    assert found["certificate"]["best"]["loss"] <= found["certificate"]["constant"]
+    assert "Confusions" in page.read_text() and "4 partitions were learnt at the same time" in page.read_text()
+    scores = [json.loads(evaluate(saved, folder, "--json", *where)) for where in (("--light",), address)]
+    assert flat(scores[0]) == pytest.approx(flat(scores[1]), rel=1e-12, nan_ok=True)
+
+
+def test_one_shard_is_learnt_as_by_the_command_on_one_machine(client, tmp_path):
+    folder = write_table(tmp_path / "one", ordinary(), [])
+    words = (folder, "--target", "y", "--json", "--learner", "widrow-hoff", "--eta", 0.01, "--shuffle", "--seed", 2)
+    words += ("--missing", "mean", "--scale", "max-abs", "--sample", 0.7)
+    here, there = (
+        json.loads(run(*words, "--cluster", client.scheduler.address)[1]),
+        run(*words, "--save", tmp_path / "m"),
+    )
+    model = hindsight.load(tmp_path / "m")
+    assert there[0] == 0 and list(here["weights"][0]) == model.names
+    assert list(here["weights"][0].values()) == pytest.approx(model.weights[0, :-1].tolist(), abs=1e-12)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--learner", "isotron", "--limit", "5"), "--limit is not an option of isotron on a cluster"),
+        (("--learner", "isotron", "--rejects", "bad"), "--rejects is not an option of isotron on a cluster"),
+        (("--learner", "isotron", "--scale", "standard"), "--scale is not an option of isotron on a cluster"),
+        (("--learner", "perceptron", "--limit", "5", "--shuffle"), "--limit and --shuffle: on a cluster take --sample"),
         (("--learner", "auto"), "--learner must be one of isotron"),
         (("--learner", "isotron", "--cluster", "tcp://x:1"), "give it or --cluster, not both"),
     ],

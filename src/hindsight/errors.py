@@ -40,6 +40,10 @@ class SourceError(ValueError):
     """
 
 
+class NoRowsError(SourceError):
+    """Data without a single row."""
+
+
 class DisprovedError(SourceError):
     """A row that is not as the first rows had shown: what was decided from them about its column does not hold."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +14,18 @@ from ..certificates.theorems import Verdict
 from ..errors import OptionError
 from ..online.learners import LEARNERS
 from ..sources import file_format
-from ..training.plan import check_choice, choose_learners
+from ..sources.opening import list_files
+from ..training.plan import check_choice
+from .options import plan_of
 from .text import print_error_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..cluster.rows import ClusterRows
+    from ..cluster.shards import Epochs
+    from ..training.model import Model
+    from ..training.plan import Plan
     from .options import LearnerOptions, ResultOptions, RowOptions
 
 EXACT = ("isotron", "least-squares", "gradient-descent", "glm-tron-batch")  # fitted as one machine would
@@ -30,8 +35,6 @@ def learn_on_cluster(
     rows: RowOptions, learner: LearnerOptions, results: ResultOptions, address: str | None, workers: int | None
 ) -> int:
     """Learn, and print the result; the exit status."""
-    if address is not None and workers is not None:
-        raise OptionError("workers", "starts processes here: give it or --cluster, not both")
     check(rows, learner, results)
     results.destinations().check(rows.data)
     with client_of(address, workers) as client:
@@ -48,6 +51,8 @@ def client_of(address: str | None, workers: int | None) -> Iterator[Any]:
     """The client of a cluster, started here or found at an address."""
     from ..cluster.dask_engine import connect, start
 
+    if address is not None and workers is not None:
+        raise OptionError("workers", "starts processes here: give it or --cluster, not both")
     with start(workers or 1) if address is None else connect(address) as client:
         yield client
 
@@ -55,11 +60,11 @@ def client_of(address: str | None, workers: int | None) -> Iterator[Any]:
 def check(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> None:
     """Refuse options that need the rows one after another in one place."""
     check_choice("learner", learner.names, [*EXACT, *(name for name in LEARNERS if name != "auto")])
-    given = {"limit": rows.limit, "sample": rows.sample, "scale": rows.scale != "none", "labels": rows.labels}
-    given |= {"shuffle": rows.shuffle, "cross": bool(rows.cross), "types": rows.types}
-    given |= {name: getattr(results, name) for name in ("report", "predictions", "rejects", "compare")}
     exact = learner.names in EXACT
-    given |= {"passes": exact and rows.passes > 1, "lipschitz": learner.lipschitz}
+    given = {name: getattr(results, name) for name in ("predictions", "rejects", "compare")}
+    given |= {"bounds": results.bounds, "lipschitz": learner.lipschitz}
+    given |= {"passes": exact and rows.passes > 1, "report": exact and results.report}
+    given |= {"scale": exact and rows.scale != "none", "labels": exact and rows.labels}
     given |= {"checkpoint": not exact and results.checkpoint, "rounds": not exact and learner.rounds}
     given |= {"eta": learner.names == "least-squares" and learner.eta}
     takes = {"gradient-descent": {"loss", "power"}, "glm-tron-batch": {"link"}}.get(learner.names, set())
@@ -67,18 +72,43 @@ def check(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> 
     for name, value in given.items():
         if value:
             raise OptionError(name, f"is not an option of {learner.names} on a cluster")
+    if rows.shuffle and rows.limit is not None:
+        raise OptionError("limit", "and --shuffle: on a cluster take --sample, which draws from all partitions")
     if learner.names == "isotron" and not learner.intercept:
         raise OptionError("no-intercept", "is not an option of isotron, which has no intercept")
-    if rows.target is None and (rows.format or file_format(rows.data)) not in ("svmlight", "vw"):
+    if rows.data == "-" or rows.data.startswith("sample:"):
+        raise ValueError(f"{rows.data}: a cluster reads files: give a folder of them")
+    form = rows.format or file_format(list_files(rows.data, rows.format)[0])
+    if rows.target is None and form not in ("svmlight", "vw"):
         raise ValueError(f"{rows.data}: say which column to predict: --target COLUMN")
 
 
-def read_rows(rows: RowOptions, client: Any, labels: bool | None) -> ClusterRows:
-    """Have the workers read the rows."""
+def read_rows(rows: RowOptions, results: ResultOptions, client: Any, labels: bool | None) -> ClusterRows:
+    """Have the workers read the rows, and print how they are read."""
     from ..cluster.rows import read
+    from .learn_command import counted, described
 
-    reading = replace(rows, strict=True).reading(False)  # each partition is read by itself
-    return read(rows.data, rows.target or "label", client=client, labels=labels, **reading)
+    def notify(line: str) -> None:
+        if results.progress not in ("none", "json"):
+            print_error_line(line)
+
+    found = read(
+        rows.data, rows.target or "label", client=client, labels=labels, limit=rows.limit, sample=rows.sample,
+        shuffle=rows.shuffle, seed=rows.seed, scale=rows.scale, notify=notify, **rows.reading(False),
+    )  # fmt: skip
+    assert found.table is not None
+    for line in described(found.table.source, found.table.partitions[0].state):
+        notify(line)
+    kept = "held by the workers" if found.held else "too many for the memory of the workers: read again for every pass"
+    notify(f"  {found.rows:,} rows × {found.features:,} features in {len(found.shapes):,} partitions, {kept}")
+    if rows.shuffle:
+        notify(f"  each partition in a random order, drawn by seed {rows.seed}; partitions have no order")
+    counts = found.counts()
+    if gone := counts.pop("unlabelled", 0):
+        notify(f"{gone:,} rows have no target: they were left out")
+    for line in counted(counts):
+        notify(line)
+    return found
 
 
 def one_eta(learner: LearnerOptions) -> float | None:
@@ -133,7 +163,7 @@ def learn_exactly(rows: RowOptions, learner: LearnerOptions, results: ResultOpti
     from ..cluster.fitting import fit
 
     numbers = learner.names in ("least-squares", "glm-tron-batch")
-    read = read_rows(rows, client, False if numbers else None)
+    read = read_rows(rows, results, client, False if numbers else None)
     note = Rounds("round", results.progress in ("none", "json"))
     model = fit(estimator(learner, read), read, notify=note, checkpoint=results.checkpoint, resume=results.resume)
     certificate = certify(model, read) if results.certify and learner.names != "least-squares" else None
@@ -164,46 +194,81 @@ def learn_on_shards(rows: RowOptions, learner: LearnerOptions, results: ResultOp
     """Play every shard by itself, average after each epoch, and print the result."""
     from ..cluster.blocks import Targets
     from ..cluster.shards import certify_epochs, play_epochs
-    from ..estimators.mixins.certifying import join_certificates
-    from ..online.run import Run
     from ..rows.labels import run_count
+    from ..training.certify import combined
+    from ..training.plan import choose_loss, describe_learner
+    from ..training.prepare import check_labels, in_order
 
-    eta = one_eta(learner)
-    chosen = choose_learners([learner.names], None if eta is None else [eta], learner.options)
-    made = LEARNERS[learner.names].make(**chosen[0][1])
+    one_eta(learner)
+    plan, notes = choose_loss(plan_of(rows, learner, results))
+    made, classify = plan.make()[0], plan.classify()
     if not made.rate.is_constant():
         raise OptionError("power", "changes the rate, which is constant on a cluster")
-    classify = LEARNERS[learner.names].task == "classify" or made.targets in ("sign", "unit")
-    read = read_rows(rows, client, None if classify else False)
-    labels = read.labels() if classify else None
-    if labels is not None and labels.size < 2:
-        raise ValueError(f"the target has one value only: {labels[0]!r}")
-    count = 1 if labels is None else run_count(labels.size)
-    each = [Targets(made.targets, labels, k) for k in range(count)]
+    began = time.perf_counter()
+    read = read_rows(rows, results, client, None if classify else False)
+    labels = None
+    if classify:
+        labels = in_order(set(plan.labels or label_texts(read.labels())))
+        check_labels(labels)
+    if results.progress not in ("none", "json"):
+        for line in (describe_learner(made), *notes, *told_labels(labels)):
+            print_error_line(f"  {line}")
+    count = 1 if labels is None else run_count(len(labels))
+    each = [Targets(made.targets, None if labels is None else np.array(labels), k) for k in range(count)]
     note, bias = Rounds("epoch", results.progress in ("none", "json")), float(learner.intercept)
     runs = [play_epochs(made, read, targets, bias, rows.passes, notify=note) for targets in each]
-    certificate = None
-    if results.certify:
-        names = [None] if count == 1 or labels is None else [str(label) for label in labels]
-        certificate = join_certificates([
+    seconds, certificates = time.perf_counter() - began, list[Any]()
+    if results.certify or results.report is not None:
+        names = [None] if count == 1 or labels is None else labels
+        certificates = [
             certify_epochs(run, read, targets, None, name)
             for run, targets, name in zip(runs, each, names, strict=True)
-        ])  # fmt: skip
-    if results.save is not None:
-        from ..sources import label_text
-        from ..training.model import Model
+        ]  # fmt: skip
+    certificate = combined(certificates) if certificates else None
+    if results.report is not None:
+        from ..cluster.reporting import report_shards
 
-        text = None if labels is None else (label_text(labels) if labels.dtype.kind == "f" else labels).tolist()
-        made_by = {"kind": "sparse" if read.sparse else "dense", "source": read.reading, "scale": None, "state": None}
-        mixed = [Run(made, read.features, intercept=learner.intercept, start=run.mixed) for run in runs]
-        Model(mixed, read.names, text, None, {}, made_by, None, certificate).save(results.save)
+        report_shards(results.report, plan, read, runs, labels, certificates, seconds)
+    if results.save is not None:
+        model_of(plan, read, runs, labels, certificate).save(results.save)
     facts = [sum(run.facts[1:], run.facts[0]) for run in runs]
     out: dict[str, Any] = {"data": rows.data, "rows": read.rows, "features": read.features, "learner": learner.names}
-    out |= {"shards": len(read.shapes), "epochs": rows.passes, "loss": [f.loss for f in facts]}
+    out |= {"shards": len(read.shapes), "epochs": rows.passes, "loss": [f.loss for f in facts], "labels": labels}
     out["weights"] = [dict(zip(read.names, run.mixed[: read.features].tolist(), strict=True)) for run in runs]
-    lines = [f"{read.rows:,} rows × {read.features:,} features in {len(read.shapes):,} shards, {rows.passes} epochs"]
+    epochs = f"{rows.passes} epoch{'s' * (rows.passes > 1)}"
+    lines = [f"{read.rows:,} rows × {read.features:,} features in {len(read.shapes):,} shards, {epochs}"]
     lines += [f"mean loss {f.mean_loss:.6g} before each row was learnt, on its shard" for f in facts]
-    return print_result(out, lines, certificate, results.as_json)
+    lines += [] if results.report is None else [f"report: {results.report}"]
+    return print_result(out, lines, certificate if results.certify else None, results.as_json)
+
+
+def label_texts(labels: np.ndarray) -> list[str]:
+    """Labels as text, numbers in their shortest form."""
+    from ..sources import label_text
+
+    found: list[str] = (label_text(labels) if labels.dtype.kind == "f" else labels).tolist()
+    return found
+
+
+def told_labels(labels: list[str] | None) -> list[str]:
+    """Which label is which."""
+    if labels is None:
+        return []
+    if len(labels) == 2:
+        return [f"labels: {labels[0]} is −1, {labels[1]} is +1"]
+    return [f"labels: {len(labels)} classes, each against the rest: {', '.join(labels)}"]
+
+
+def model_of(plan: Plan, read: ClusterRows, runs: list[Epochs], labels: list[str] | None, certificate: Any) -> Model:
+    """The model of the mixed weights, which reads other files as these were read."""
+    from ..online.run import Run
+    from ..training.model import Model
+
+    reading = {name: value for name, value in read.reading.items() if name not in ("labels", "scan")}
+    made_by = {"kind": "sparse" if read.sparse else "dense", "source": reading, "scale": read.scale}
+    mixed = [Run(run.learner, read.features, intercept=bool(run.bias), start=run.mixed) for run in runs]
+    preparation = made_by | {"state": read.state()}
+    return Model(mixed, read.names, labels, None, plan.settings(), preparation, None, certificate)
 
 
 def print_result(out: dict[str, Any], lines: list[str], certificate: Any, as_json: bool) -> int:

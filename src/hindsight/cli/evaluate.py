@@ -52,6 +52,8 @@ def evaluate(
     form: Annotated[
         str | None, typer.Option("--format", help="The format of FILE, where its name does not tell.")
     ] = None,
+    cluster: Annotated[str | None, typer.Option(help="Score on a Dask cluster, as tcp://HOST:8786; --light.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Score in so many processes, by Dask; --light.", min=1)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Score a saved model on rows that have targets.
@@ -67,7 +69,11 @@ def evaluate(
         check_outputs({"chart": chart}, model, data)
         if unweighted and weight is not None:
             raise OptionError("unweighted", "and --weight: take one of the two")
-        found = _evaluate(model, data, target, False if unweighted else weight, by, form, light, chart)
+        weighed_by = False if unweighted else weight
+        if cluster is not None or workers is not None:
+            found = _on_cluster(model, data, target, weighed_by, form, {"by": by, "chart": chart}, cluster, workers)
+        else:
+            found = _evaluate(model, data, target, weighed_by, by, form, light, chart)
         if as_json:
             print(json.dumps({"model": model, "data": data, **found.to_dict()}, indent=2, ensure_ascii=False))
             return
@@ -98,6 +104,22 @@ def _evaluate(
     if chart is not None:
         charts.save(picture(found), chart)
     return found
+
+
+def _on_cluster(
+    path: str, data: str, target: str | None, weight: Any, form: str | None, others: dict[str, Any],
+    address: str | None, workers: int | None,
+) -> Evaluation:  # fmt: skip
+    from ..cluster.evaluating import evaluate
+    from ..training.saved import open_model
+    from .cluster import client_of
+
+    for name, value in others.items():
+        if value is not None:
+            raise OptionError(name, "is not an option on a cluster, which keeps nothing of single rows")
+    known = open_model(path)
+    with client_of(address, workers) as client:
+        return evaluate(known, data, client=client, target=target, weight=weight, format=form)
 
 
 def picture(found: Evaluation) -> Any:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .certifying import certify as certify
     from .dask_engine import start as start
     from .engine import ClusterError as ClusterError
+    from .evaluating import evaluate as evaluate
     from .fitting import fit as fit
     from .rows import ClusterRows as ClusterRows
     from .rows import read as read
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 _HOME = {
     "ClusterError": "engine", "ClusterRows": "rows", "certify": "certifying", "certify_shards": "shards",
-    "corp": "scores", "density": "scores", "fit": "fitting", "mix": "shards", "read": "rows", "start": "dask_engine",
+    "corp": "scores", "density": "scores", "evaluate": "evaluating",
+    "fit": "fitting", "mix": "shards", "read": "rows", "start": "dask_engine",
 }  # fmt: skip
 
 __all__ = sorted(_HOME)

@@ -1,13 +1,13 @@
-"""The rows of one partition, held by a worker for as long as a fit takes.
+"""The rows of one partition, held by a worker for as long as a fit takes, or read again for every pass over them.
 
-Everything here is plain: where the rows come from, so that a worker that takes over can read them again; the rows; and
-what is kept between two passes, which may be lost at any time.
+Everything here is plain: where the rows come from, so that a worker that takes over can read them again; the rows, if
+they are held; and what is kept between two passes, which may be lost at any time.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,104 +15,19 @@ import numpy as np
 from ..errors import RowError, SourceError
 from ..rows.data import Data
 from ..rows.labels import encode_labels, targets_of_runs
-from ..sources import Chunk, label_text, open_source
+from ..rows.scaling import Measure, scaled
+from ..sources import label_text
 from ..training.prepare import joined, stacked, targets_of
+from .partitions import Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ..kernels.floats import Floats
+    from ..sources import Source
 
-
-# ---------------------------------------------------------------- where rows come from
-
-
-@dataclass(frozen=True)
-class Partition:
-    """Rows that `hindsight.open_source` reads: all of them, or some row groups of one Parquet file.
-
-    Parameters
-    ----------
-    number : int
-        Its number, from 0.
-    data : object
-        Files, or rows in memory.
-    target : str or None
-        The column to predict.
-    reading : dict
-        Further parameters of `hindsight.open_source`, the same for all partitions.
-    state : dict or None
-        How the source of all rows maps names to columns at its beginning.
-    first : int, default 0
-        The first row, at the beginning of a row group.
-    count : int or None, default None
-        How many rows, to the end of a row group; None takes all.
-    """
-
-    number: int
-    data: Any
-    target: str | None
-    reading: dict[str, Any] = field(default_factory=dict)
-    state: dict[str, Any] | None = None
-    first: int = 0
-    count: int | None = None
-
-    def read(self) -> tuple[list[Chunk], list[str]]:
-        """Return the chunks, and the names of the features."""
-        source = open_source(self.data, self.target, **self.reading)
-        if self.state is not None:
-            source.restore(self.state)
-        chunks = []
-        start = {"file": 0, "offset": self.first} if self.first else None
-        for chunk in source.chunks(start):
-            chunks.append(chunk)
-            if self.count is not None and chunk.position["offset"] >= self.first + self.count:
-                break
-        return [chunk for chunk in chunks if len(chunk)] or chunks[:1], list(source.names)
-
-    def load(self) -> Block:
-        """Read the rows into a block."""
-        with self.named():
-            chunks, names = self.read()
-        if not chunks:
-            raise SourceError(f"{self.where}: there is no row to learn from")
-        targets = [targets_of(chunk) for chunk in chunks]
-        if any(y.dtype.kind == "U" for y in targets):
-            targets = [label_text(y) if y.dtype.kind == "f" else y for y in targets]
-        X, weight = stacked([chunk.X for chunk in chunks]), joined([chunk.weight for chunk in chunks])
-        return Block(self, X, np.concatenate(targets), weight, names)
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether the rows are an object rather than files."""
-        one = self.data[0] if isinstance(self.data, list) and self.data else self.data
-        return not isinstance(one, str)
-
-    @property
-    def where(self) -> str:
-        """Its name in messages."""
-        if self.in_memory:
-            return f"partition {self.number}"
-        return self.data if isinstance(self.data, str) else str(self.data[0])
-
-    @contextmanager
-    def named(self) -> Iterator[None]:
-        """Say of rows in memory which partition they are from."""
-        try:
-            yield
-        except SourceError as error:
-            if not self.in_memory:
-                raise
-            raise SourceError(f"{self.where}: {error}") from None
-
-    def place(self, row: int) -> str:
-        """Say where a row stands; the rows are read again, which only an error is worth."""
-        chunks, _ = self.read()
-        for chunk in chunks:
-            if row < len(chunk):
-                return f"{self.where}: {chunk.place(row)}" if self.in_memory else chunk.place(row)
-            row -= len(chunk)
-        return self.where
+LEFT_OUT = ("unlabelled", "skipped", "short")  # of which rows a position of a source counts
+Rows = tuple[Any, np.ndarray, "np.ndarray | None"]  # rows, targets and weights
 
 
 @dataclass(frozen=True)
@@ -158,6 +73,9 @@ class Targets:
         if self.classes.dtype.kind == "U" and y.dtype.kind == "f":
             y = label_text(y)
         codes = encode_labels(y, self.classes)
+        if codes.size and codes.min() < 0:
+            row = int(codes.argmin())
+            raise RowError(row, f": label {str(y[row])!r} is not one of {', '.join(map(str, self.classes))}")
         return targets_of_runs(codes, len(self.classes), self.kind)[self.run]
 
     def key(self) -> tuple[Any, ...]:
@@ -173,27 +91,58 @@ class Block:
     ----------
     origin : Partition or Piece
         Where they come from.
-    X : ndarray or csr_matrix
-        The rows.
+    X : ndarray, csr_matrix or None
+        The rows; None reads them again from their partition for every pass, chunk by chunk.
     y : ndarray
         Targets as they were read: numbers, or text.
     weight : ndarray or None
         Weights; None is 1.
     names : list of str
         Names of the features.
+    space : list of int or None, default None
+        The namespace of each name, where names have one.
+    sparse : bool, default False
+        Whether the rows are sparse.
     """
 
-    def __init__(self, origin: Any, X: Any, y: np.ndarray, weight: np.ndarray | None, names: list[str]) -> None:
+    def __init__(
+        self, origin: Any, X: Any, y: np.ndarray, weight: np.ndarray | None, names: list[str],
+        space: list[int] | None = None, sparse: bool = False,
+    ) -> None:  # fmt: skip
         self.origin, self.X, self.y, self.weight, self.names = origin, X, y, weight, names
+        self.space, self.sparse = space, sparse
+        self.columns: Any = None  # where each column of the partition's source is moved to
+        self.scale: dict[str, Any] | None = None  # as which rows are played
+        self.counts: dict[str, int] = {}  # of rows without a target, or left out, by the reason
         self._kept: dict[str, tuple[Any, Any]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_kept": {}}
 
     def __sizeof__(self) -> int:
-        parts = [self.X] if isinstance(self.X, np.ndarray) else [self.X.data, self.X.indices, self.X.indptr]
+        X = self.X
+        parts = [] if X is None else [X] if isinstance(X, np.ndarray) else [X.data, X.indices, X.indptr]
         kept = [self.y, *([] if self.weight is None else [self.weight])]
         return sum(array.nbytes for array in (*parts, *kept)) + 16 * len(self.y)  # targets and weights as played
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def parts(self) -> Iterator[Rows]:
+        """Yield the rows as they are played, in one part if they are held and otherwise chunk by chunk."""
+        if self.X is not None:
+            yield self.X, self.y, self.weight
+            return
+        done, weight = 0, self.weight
+        for chunk in self.origin.chunks(self.origin.open()):
+            if not len(chunk):
+                continue
+            part = slice(done, done + len(chunk))
+            done += len(chunk)
+            X = moved(chunk.X, self.columns, len(self.names))
+            yield scaled(X, self.scale), self.y[part], None if weight is None else weight[part]
+        if done != len(self.y):
+            raise SourceError(f"{self.origin.where}: has changed since it was read: {done:,} rows, not {len(self.y):,}")
 
     def keep(self, name: str, key: Any, make: Any) -> Any:
         """Return what was made under this name for this key, made now unless it was the last one."""
@@ -208,7 +157,30 @@ class Block:
 
     def data(self, targets: Targets, bias: float) -> Data:
         """Return the rows with the targets of a run."""
-        return self.keep("data", (targets.key(), bias), lambda: Data(self.X, targets.of(self.y), self.weight, bias))
+        return self.keep("data", (targets.key(), bias), lambda: self._data(targets, bias))
+
+    def _data(self, targets: Targets, bias: float) -> Data:
+        if self.X is not None:
+            return Data(self.X, targets.of(self.y), self.weight, bias)
+        played = targets.of(self.y)
+
+        def chunks() -> Iterator[Rows]:
+            done = 0
+            for X, y, weight in self.parts():
+                yield X, played[done : done + len(y)], weight
+                done += len(y)
+
+        return Data.from_chunks(chunks, bias)
+
+    def over(self, work: Callable[[Any, np.ndarray, np.ndarray | None], None], y: np.ndarray | None = None) -> None:
+        """Have rows, targets (those given, or as they were read) and weights worked on part by part, in order."""
+        done, y = 0, self.y if y is None else y
+        for X, own, weight in self.parts():
+            try:
+                work(X, y[done : done + len(own)], weight)
+            except RowError as error:
+                raise RowError(done + error.row, error.message) from None
+            done += len(own)
 
     def margins(self, targets: Targets, bias: float, w: Floats) -> Floats:
         """Return w . x of every row, kept until it is asked for other weights."""
@@ -224,9 +196,37 @@ class Block:
             raise SourceError(f"{self.origin.place(error.row)}{error.message}") from None
 
 
-def load(partition: Partition) -> Block:
-    """Return the block of a partition."""
-    return partition.load()
+def load(partition: Partition, held: bool = True) -> Block:
+    """Return the block of a partition, with its rows or without."""
+    rows, targets, weights = list[Any](), list[np.ndarray](), list[np.ndarray | None]()
+    source, position = partition.open(), dict[str, Any]()
+    for chunk in partition.chunks(source):
+        position = chunk.position
+        if len(chunk):
+            targets.append(targets_of(chunk))
+            weights.append(chunk.weight)
+            rows.append(chunk.X if held else None)
+    if any(y.dtype.kind == "U" for y in targets):
+        targets = [label_text(y) if y.dtype.kind == "f" else y for y in targets]
+    if any(weight is not None for weight in weights):
+        weights = [np.ones(len(y)) if w is None else w for y, w in zip(targets, weights, strict=True)]
+    y = np.concatenate(targets) if targets else np.zeros(0)
+    X = (stacked(rows) if rows else no_rows(source)) if held or not rows else None
+    names = list(source.names)
+    space = source.state().get("space") if getattr(source, "table", None) is not None else None
+    if X is not None and X.shape[1] < len(names):
+        X.resize((X.shape[0], len(names)))
+    out = Block(partition, X, y, joined(weights), names, space, source.kind == "sparse")
+    out.counts = {name: position[name] for name in LEFT_OUT if position.get(name)}
+    return out
+
+
+def no_rows(source: Source) -> Any:
+    """Return the rows of a partition without any."""
+    from scipy.sparse import csr_matrix
+
+    shape = (0, len(source.names))
+    return np.zeros(shape) if source.kind == "dense" else csr_matrix(shape)
 
 
 def load_arrays(number: int, X: Any, y: Any, weight: Any) -> Block:
@@ -234,21 +234,50 @@ def load_arrays(number: int, X: Any, y: Any, weight: Any) -> Block:
     X = np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X.tocsr()
     X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     weight = None if weight is None else np.asarray(weight, np.float64)
-    return Block(Piece(number), X, np.asarray(y), weight, [str(k) for k in range(X.shape[1])])
+    names, sparse = [str(k) for k in range(X.shape[1])], not isinstance(X, np.ndarray)
+    return Block(Piece(number), X, np.asarray(y), weight, names, None, sparse)
 
 
 def load_frame(number: int, frame: Any, target: str, reading: dict[str, Any]) -> Block:
     """Return the block of a data frame that Dask computed."""
-    return Partition(number, frame, target, reading).load()
+    return load(Partition(number, frame, target, reading))
 
 
 def renamed(block: Block, columns: Any, names: list[str]) -> Block:
     """Return the block with each column moved to its new place, so that all blocks have the same features."""
     if columns is None:
         return block
+    X = None if block.X is None else moved(block.X, columns, len(names))
+    out = Block(block.origin, X, block.y, block.weight, names, None, True)
+    out.columns, out.counts = columns, block.counts
+    return out
+
+
+def moved(X: Any, columns: Any, features: int) -> Any:
+    """Return rows with each column moved to its new place among so many."""
+    if isinstance(X, np.ndarray):
+        return X
     from scipy.sparse import csr_matrix
 
-    X = block.X
-    out = csr_matrix((X.data, columns[X.indices], X.indptr), shape=(X.shape[0], len(names)))
+    out = csr_matrix((X.data, X.indices if columns is None else columns[X.indices], X.indptr), (X.shape[0], features))
     out.sort_indices()
-    return Block(block.origin, out, block.y, block.weight, names)
+    return out
+
+
+def rescaled(block: Block, scale: dict[str, Any]) -> Block:
+    """Return the block with its rows scaled."""
+    X = None if block.X is None else scaled(block.X, scale)
+    out = Block(block.origin, X, block.y, block.weight, block.names, block.space, block.sparse)
+    out.columns, out.scale, out.counts = block.columns, scale, block.counts
+    return out
+
+
+def sizes_of(block: Block, kind: str) -> Measure:
+    """Return what a scale needs to know of the rows of a block, those without a target among them."""
+    out = Measure()
+    if block.counts.get("unlabelled"):
+        for chunk in block.origin.chunks(block.origin.open(), unlabelled=True):
+            out.add(moved(chunk.X, block.columns, len(block.names)), kind)
+    else:
+        block.over(lambda X, y, weight: out.add(X, kind))
+    return out

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import SourceError
+from ..errors import DisprovedError, SourceError
 from .engine import ClusterError, Engine
 
 if TYPE_CHECKING:
@@ -74,12 +74,18 @@ def start(workers: int, **options: Any) -> Iterator[Any]:
 def connect(address: str) -> Iterator[Any]:
     """Connect to the scheduler at an address such as "tcp://host:8786"."""
     engine = distributed()
+    log = logging.getLogger("distributed")
+    before = log.level
+    log.setLevel(logging.CRITICAL)  # what is lost is said in one line
     try:
-        client = engine.Client(address, timeout=10)
-    except (OSError, ValueError) as error:
-        raise ClusterError(f"there is no scheduler at {address}: {type(error).__name__}") from None
-    with client:
-        yield client
+        try:
+            client = engine.Client(address, timeout=10)
+        except (OSError, ValueError) as error:
+            raise ClusterError(f"there is no scheduler at {address}: {type(error).__name__}") from None
+        with client:
+            yield client
+    finally:
+        log.setLevel(before)
 
 
 class Dask(Engine):
@@ -146,6 +152,9 @@ class Dask(Engine):
         limits = [each["memory_limit"] / each["nthreads"] for each in info["workers"].values() if each["memory_limit"]]
         return min(limits, default=math.inf)
 
+    def capacity(self) -> tuple[float, float]:
+        return FITS * self.memory * self.slots, FITS * self.memory / 2.0  # rows that are read are there twice at first
+
     def room(self, size: int) -> float:
         return math.inf if size <= FITS * self.memory else TOGETHER * self.memory
 
@@ -191,10 +200,10 @@ class Dask(Engine):
             yield
         except KilledWorker as error:
             died = getattr(error, "allowed_failures", None)
-            times = "again and again" if died is None else f"{died + 1} times"
+            times = "again and again" if died is None else f"{died + 1} times" if died else "once"
             raise ClusterError(
-                f"workers died {times} at the same work, probably out of memory: give them more memory, or more and "
-                "smaller partitions (partition_rows)"
+                f"workers died {times} at the same work, probably out of memory: give them more memory, more and "
+                "smaller partitions (partition_rows), or have the rows read again for every pass (held=False)"
             ) from None
         except WorkerError as error:
             raise ClusterError(str(error)) from None
@@ -216,7 +225,8 @@ class Refused:
     """A one-line error about data, as a value: Dask neither tries it again nor logs it."""
 
     def __init__(self, error: ValueError) -> None:
-        self.kind = SourceError if isinstance(error, SourceError) else ValueError
+        kinds = (DisprovedError, SourceError, ValueError)
+        self.kind = next(kind for kind in kinds if isinstance(error, kind))
         self.message = str(error)
 
 

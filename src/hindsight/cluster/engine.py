@@ -87,11 +87,19 @@ class Engine:
         """Return the values of handles, or raise the error of the first partition that has one."""
         raise NotImplementedError
 
-    def load(self, works: Sequence[tuple[Callable[..., Any], tuple[Any, ...]]]) -> None:
-        """Make the blocks: what each of these functions gives for its arguments, a partition each."""
+    def map(self, works: Sequence[tuple[Callable[..., Any], tuple[Any, ...]]]) -> list[Any]:
+        """Return handles of what each of these functions gives for its arguments, a partition each."""
         count = len(works)
         self.groups, self.homes = [[k] for k in range(count)], [k * self.slots // count for k in range(count)]
-        self.blocks = [self.submit(work, *args, group=k) for k, (work, args) in enumerate(works)]
+        return [self.submit(work, *args, group=k) for k, (work, args) in enumerate(works)]
+
+    def load(self, works: Sequence[tuple[Callable[..., Any], tuple[Any, ...]]]) -> None:
+        """Make the blocks: what each of these functions gives for its arguments, a partition each."""
+        self.blocks = self.map(works)
+
+    def capacity(self) -> tuple[float, float]:
+        """Return how many bytes of blocks all slots hold together, and how many one of them holds."""
+        return math.inf, math.inf
 
     def held(self, group: int) -> list[Any]:
         """Return the handles of the blocks of a group."""

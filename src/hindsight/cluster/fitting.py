@@ -142,7 +142,7 @@ def work_for(model: Any) -> Callable[..., None]:
 def checksum_of(block: Block) -> list[int]:
     """Return the checksum of the rows of a block as they were read."""
     read = RowChecksum()
-    read.add(block.X, block.y, block.weight)
+    block.over(read.add)
     return read.counts
 
 

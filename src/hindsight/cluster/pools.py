@@ -78,6 +78,8 @@ def merge_pools(ranges: Sequence[Pools | None]) -> Pools:
     array([0., 3., 5.])
     """
     pools = [pool for pool in ranges if pool is not None]
+    if len(pools) == 1:
+        return pools[0]
     left, right, value, weight = (
         np.concatenate([getattr(pool, name) for pool in pools]) for name in ("left", "right", "value", "weight")
     )

@@ -2,8 +2,9 @@
 
 A round of GLM-tron is one reduction. A round of Isotron cuts the margins by value into ranges, one for each partition;
 sends each point to the slot of its range, which pools it there; sends the pools of all ranges to every slot, which
-merges them (`pools`) and adds up the residuals of its partitions under the merged link. It is submitted as a whole, and
-only its sums come back.
+merges them (`pools`) and adds up the residuals of its partitions under the merged link. Few points of few slots are
+sent to every slot instead, which pools them by itself: that is one step less to wait for. A round is submitted as a
+whole, and only its sums come back.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from .rows import ClusterRows
 
 RANGES = 64  # of margins at most
+FEW = 50_000  # points that are pooled together
+SWAPPED = 4  # slots up to which each of them pools few points by itself
 
 
 class ClusterProblem:
@@ -67,7 +70,8 @@ class ClusterProblem:
         self.x2, self.xinf = size / self.scale, self.measured.xinf / self.scale
         self.eta = eta if eta is not None else 1.0 / (link.lipschitz * (self.x2**2 or 1.0))
         self.ranges = min(RANGES, len(self.engine.blocks))
-        self.sample = rows.sample() if not link.known and self.ranges > 1 else None
+        self.few = self.measured.counted <= FEW  # whatever the number of slots, so that sums have the same bits
+        self.sample = rows.sample() if not (link.known or self.few) and self.ranges > 1 else None
         self._checksum: tuple[int, ...] | None = None
 
     def check(self, u: Any) -> Floats:
@@ -122,16 +126,19 @@ class ClusterProblem:
         return name if LINK_FUNCTIONS.get(name) is self.link.function else self.link.function
 
     def pool(self, v: Floats, t: int) -> Any:
-        """Return handles of the pools of all margins of round t, those of the ranges of one slot each."""
-        engine, leaders = self.engine, self._pooling_groups()
+        """Return handles of the pools of all margins of round t, those of the ranges of one slot each; or of points."""
+        engine, groups = self.engine, range(len(self.engine.groups))
+        settings = self.targets, self.bias, v
+        if self.few:
+            points = [engine.submit(points_of, engine.held(j), *settings, t, self.eta, group=j) for j in groups]
+            swap = len(engine.leaders()) <= SWAPPED
+            return points if swap else [engine.submit(pool_all, points, group=0)]
+        leaders = self._pooling_groups()
         cuts = np.zeros(0) if self.sample is None else choose_cuts(self._sampled_margins(v, t), self.ranges)
-        ranges = cuts.size + 1
-        owned = shared_out(ranges, len(leaders))
-        settings = self.targets, self.bias, v, cuts, t, self.eta
         pools = []
-        for i, mine in enumerate(owned):
-            groups = range(len(engine.groups))
-            pieces = [engine.submit(margins_in, engine.held(j), *settings, mine, group=j) for j in groups]
+        for i, mine in enumerate(shared_out(cuts.size + 1, len(leaders))):
+            more = cuts, t, self.eta, mine
+            pieces = [engine.submit(margins_in, engine.held(j), *settings, *more, group=j) for j in groups]
             pools.append(engine.submit(pool_ranges, pieces, group=leaders[i]))
         return pools
 
@@ -231,14 +238,32 @@ def pool_ranges(pieces: Sequence[Sequence[Sequence[Points]]]) -> list[Pools | No
     return [pool_range([points for piece in pieces for points in piece[r]]) for r in range(ranges)]
 
 
-def merged(slots: Sequence[Sequence[Pools | None]]) -> Pools:
-    """Return the pools of all margins."""
+def pool_all(points: Sequence[Points]) -> list[Pools | None]:
+    """Return the pools of all points, as those of the only range of a slot."""
+    return [pool_range(points)]
+
+
+def points_of(blocks: Sequence[Block], targets: Targets, bias: float, v: Floats, t: int, eta: float) -> Points:
+    """Return all points of a group."""
+    nowhere = np.zeros(0)
+    each = margins_in(blocks, targets, bias, v, nowhere, t, eta, range(1))[0]
+    z, y = (np.concatenate([points[k] for points in each]) for k in (0, 1))
+    weights = [np.ones(points[0].size) if points[2] is None else points[2] for points in each]
+    return z, y, None if all(points[2] is None for points in each) else np.concatenate(weights)
+
+
+def merged(slots: Sequence[Any]) -> Pools:
+    """Return the pools of all margins, from those of the ranges of each slot or from the points of each group."""
+    if isinstance(slots[0], tuple):
+        found = pool_range(slots)
+        assert found is not None
+        return found
     return merge_pools([pools for slot in slots for pools in slot])
 
 
 def round_of_group(
     places: Sequence[int], count: int, blocks: Sequence[Block], settings: tuple[Any, ...],
-    pools: Sequence[Sequence[Pools | None]] | None,
+    pools: Sequence[Any] | None,
 ) -> Nodes:  # fmt: skip
     """Return the sums of a round over a group, under the link that the pools of all slots make or a given one."""
     knots = None if pools is None else merged(pools).knots()
@@ -301,4 +326,5 @@ def block_checksum(block: Block, targets: Targets, bias: float, before: dict[int
 
 def played_checksum(rows: ClusterRows, targets: Targets, bias: float, before: Sequence[int]) -> Any:
     """Return the checksum of all rows in their order."""
-    return rows.engine.reduce(block_checksum, targets, bias, dict(enumerate(before)))
+    numbers = (shape.number for shape in rows.shapes)
+    return rows.engine.reduce(block_checksum, targets, bias, dict(zip(numbers, before, strict=True)))

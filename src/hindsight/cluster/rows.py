@@ -1,36 +1,39 @@
-"""Rows in partitions on workers: how they are split, loaded and described."""
+"""Rows in partitions on workers: how they are loaded, described and scaled."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import SourceError
-from ..sources import file_format, open_source
-from ..sources.opening import list_files
-from .blocks import Block, Partition, Targets, load, load_arrays, load_frame, renamed
+from ..errors import DisprovedError, SourceError
+from ..rows.scaling import SCALES, Measure
+from ..sources.tables.layout import LIMIT
+from .blocks import Block, Targets, load, load_arrays, load_frame, renamed, rescaled, sizes_of
+from .partitions import ROWS, Choice, looked_at, numbered, split
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ..kernels.floats import Floats
     from .engine import Engine
+    from .partitions import Table
 
-ROWS = 1 << 20  # rows in a partition of a Parquet file, up to the end of a row group
 LABELS = 1000  # different targets of a partition that are told
 SAMPLED = 4096  # rows of all partitions together that the driver holds, to cut margins into even ranges
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What the driver knows of a block: its rows and bytes, its features, the first LABELS + 1 of its labels, and the
-    smallest and the largest target of a row with weight."""
+    """What the driver knows of a block: its number, its rows and bytes, its features, the first LABELS + 1 of its
+    labels, and the smallest and the largest target of a row with weight."""
 
+    number: int
     rows: int
-    columns: int
     names: list[str]
+    space: list[int] | None
     sparse: bool
     weighted: bool
     text: bool
@@ -38,6 +41,7 @@ class Shape:
     least: float
     most: float
     size: int
+    counts: dict[str, int]
 
 
 def shape_of(block: Block) -> Shape:
@@ -46,10 +50,9 @@ def shape_of(block: Block) -> Shape:
     found = np.unique(y)[: LABELS + 1]
     counted = y if block.weight is None else y[block.weight > 0.0]
     ends = (np.nan, np.nan) if text else (float(counted.min(initial=np.inf)), float(counted.max(initial=-np.inf)))
-    sparse, X = not isinstance(block.X, np.ndarray), block.X
     return Shape(
-        X.shape[0], X.shape[1], block.names, sparse, block.weight is not None, text, found, *ends,
-        block.__sizeof__(),
+        block.origin.number, len(y), block.names, block.space, block.sparse, block.weight is not None, text, found,
+        *ends, block.__sizeof__(), block.counts,
     )  # fmt: skip
 
 
@@ -90,12 +93,19 @@ def measure(block: Block, targets: Targets, bias: float) -> Measured:
 
 def sample(block: Block, count: int) -> Any:
     """Return some rows, evenly spaced."""
-    rows = block.X.shape[0]
-    return block.X[np.unique(np.linspace(0, rows - 1, min(rows, count)).astype(np.int64))]
+    from ..training.prepare import stacked
+
+    rows, taken, done = len(block), list[Any](), 0
+    which = np.unique(np.linspace(0, rows - 1, min(rows, count)).astype(np.int64))
+    for X, y, _ in block.parts():
+        mine = which[(which >= done) & (which < done + len(y))] - done
+        taken.append(X[mine])
+        done += len(y)
+    return stacked(taken)
 
 
 class ClusterRows:
-    """Rows in partitions that workers hold.
+    """Rows in partitions that workers hold, or read again for every pass.
 
     Attributes
     ----------
@@ -107,18 +117,34 @@ class ClusterRows:
         What works on them.
     reading : dict
         Parameters of `hindsight.open_source` that read other files in the same way.
+    table : Table or None
+        The files and what was decided about their columns; None for Dask's arrays and data frames.
+    held : bool
+        Whether the workers hold the rows; otherwise they read them again for every pass.
+    scale : dict or None
+        How the rows are scaled; None leaves them as they are.
     """
 
-    def __init__(self, engine: Engine, named: bool = False, reading: dict[str, Any] | None = None) -> None:
-        self.engine, self.named, self.reading = engine, named, reading or {}
+    def __init__(
+        self, engine: Engine, named: bool = False, table: Table | None = None, held: bool = True, where: str = "data"
+    ) -> None:
+        self.engine, self.named, self.table, self.held = engine, named, table, held
+        self.reading = {} if table is None else table.partitions[0].reading
+        self.scale: dict[str, Any] | None = None
         self.shapes: list[Shape] = engine.each(shape_of)
+        self.rows = sum(shape.rows for shape in self.shapes)
+        if not self.rows:
+            raise SourceError(f"{where}: there is no row to learn from")
+        if any(shape.rows == 0 for shape in self.shapes):  # which would be shards that learn nothing
+            engine.blocks = [block for block, shape in zip(engine.blocks, self.shapes, strict=True) if shape.rows]
+            self.shapes = [shape for shape in self.shapes if shape.rows]
         engine.place([shape.size for shape in self.shapes])
         kinds = {shape.sparse for shape in self.shapes}
         if len(kinds) > 1:
             raise SourceError("some partitions are dense and others sparse: give them one form")
         self.sparse = kinds.pop()
         self.names = self._join_names()
-        self.rows, self.features = sum(shape.rows for shape in self.shapes), len(self.names)
+        self.features = len(self.names)
         self.text = any(shape.text for shape in self.shapes)
         self.weighted = any(shape.weighted for shape in self.shapes)
 
@@ -134,12 +160,53 @@ class ClusterRows:
         if not self.sparse:
             other = next(shape for shape in self.shapes if shape.names != self.shapes[0].names)
             raise SourceError(f"partitions have different columns: {self.shapes[0].names} and {other.names}")
+        if len(names) > LIMIT and any(shape.space is not None for shape in self.shapes):
+            raise SourceError(
+                f"the partitions have {len(names):,} different features together, more than {LIMIT:,}: leave out the "
+                "columns with the most values (--types NAME:ignore)"
+            )
         columns = [
             None if shape.names == names else np.array([place[name] for name in shape.names], np.int32)
             for shape in self.shapes
         ]
         self.engine.change(renamed, columns, [names] * len(columns))
         return names
+
+    def state(self) -> dict[str, Any] | None:
+        """Return how the features are numbered and what was decided about the columns, for a model; None without both.
+
+        The state is that of a source which has read all partitions.
+        """
+        if self.table is None or (state := self.table.partitions[0].state) is None or "table" not in state:
+            return None
+        space: dict[str, int] = {}
+        for shape in self.shapes:
+            space.update(zip(shape.names, shape.space or (), strict=False))
+        return state | {"names": self.names, "space": [space.get(name, 0) for name in self.names]}
+
+    def rescale(self, kind: str) -> None:
+        """Scale the rows of all partitions, as `hindsight learn --scale` does.
+
+        Parameters
+        ----------
+        kind : {"none", "row-unit", "global-unit", "max-abs", "standard"}
+            How.
+        """
+        if kind not in SCALES:
+            raise ValueError(f"scale must be one of {', '.join(SCALES)}; got {kind!r}")
+        if kind == "none":
+            return
+        self.scale = {"kind": kind}
+        if SCALES[kind]:
+            total = Measure()
+            for each in self.engine.each(sizes_of, kind):
+                total.join(each)
+            self.scale = total.scale(kind)
+        self.engine.change(rescaled, [self.scale] * len(self.shapes))
+
+    def counts(self) -> dict[str, int]:
+        """Return how many rows have no target, or were left out, by the reason."""
+        return dict(sum((Counter(shape.counts) for shape in self.shapes), Counter[str]()))
 
     def labels(self) -> np.ndarray:
         """Return the different targets of all partitions, sorted; as text where some are text."""
@@ -183,9 +250,19 @@ def read(
     partition_rows: int = ROWS,
     retries: int = 3,
     labels: bool | None = None,
+    limit: int | None = None,
+    sample: float | None = None,
+    shuffle: bool = False,
+    seed: int = 0,
+    scale: str = "none",
+    held: bool | None = None,
+    notify: Callable[[str], None] = lambda _: None,
     **reading: Any,
 ) -> ClusterRows:
-    """Have workers read rows, and keep them.
+    """Have workers read rows, and hold them if they have the memory for it.
+
+    With ``strict=False`` ordinary tables are taken as they are, as on one machine: what their columns hold is decided
+    from the first rows, and where a later row disproves it from all rows, which the workers look at.
 
     Parameters
     ----------
@@ -208,6 +285,22 @@ def read(
         How often work that failed is tried again.
     labels : bool, default None
         As in `hindsight.open_source`: True gives every target as text, False every target as a number.
+    limit : int, default None
+        The most rows to take: the first.
+    sample : float, default None
+        The probability with which each row is taken: the rows that one machine takes.
+    shuffle : bool, default False
+        Put the rows of each partition in a random order: that which one machine gives them among all rows. Partitions
+        are learnt at the same time and so have no order. Not with `limit`.
+    seed : int, default 0
+        The seed of `sample` and `shuffle`.
+    scale : {"none", "row-unit", "global-unit", "max-abs", "standard"}, default "none"
+        How to scale the rows.
+    held : bool, default None
+        Whether workers hold the rows, or read them again for every pass; None holds them if, by the sizes of the files,
+        they take less than two fifths of the memory of all workers.
+    notify : callable, default does nothing
+        Called with a line of text where reading starts again.
     **reading
         Further parameters of `hindsight.open_source`.
 
@@ -237,49 +330,33 @@ def read(
         engine = Dask(client, retries)
     module = type(data).__module__.partition(".")[0]
     if module == "dask" or module.startswith("dask_"):
-        return _read_dask(engine, data, target, weight, reading | {"labels": labels})
+        if not reading.get("strict", True) or limit is not None or sample is not None or shuffle:
+            raise ValueError("strict=False, limit, sample and shuffle are for files, and for lists of partitions")
+        rows = _read_dask(engine, data, target, weight, reading | {"labels": labels})
+        rows.rescale(scale)
+        return rows
     options = reading | {"weight": weight, "labels": labels}
-    partitions = split(data, target, options, partition_rows)
-    engine.load([(load, (partition,)) for partition in partitions])
-    return ClusterRows(engine, reading=partitions[0].reading)
+    table = split(data, target, options, partition_rows, Choice(limit, sample, shuffle, seed))
+    where = data if isinstance(data, str) else table.partitions[0].where
+    try:
+        rows = _load(engine, numbered(table, engine), held, where)
+    except DisprovedError as error:
+        if table.partitions[0].reading.get("scan") == 0:
+            raise
+        notify(f"{error}; starting again, having looked at all rows")
+        rows = _load(engine, numbered(looked_at(table, engine), engine), held, where)
+    rows.rescale(scale)
+    return rows
 
 
-def split(data: Any, target: str | None, reading: dict[str, Any], rows: int = ROWS) -> list[Partition]:
-    """Return the partitions of files, or of a list of anything that `open_source` reads.
-
-    The first file says which columns are read, in which order.
-    """
-    if isinstance(data, list) and not all(isinstance(one, str) or hasattr(one, "__fspath__") for one in data):
-        if not data:
-            raise SourceError("there is no partition")
-        return [Partition(k, one, target, reading) for k, one in enumerate(data)]
-    paths = list_files(data, reading.get("format"))
-    if "-" in paths:
-        raise SourceError("standard input cannot be read by workers: give a folder of files")
-    source = open_source(paths, target, **reading | {"ahead": False})
-    state, options = source.state(), reading | source.resolved_options()
-    spans: list[tuple[str, int, int | None]] = []
-    for path in paths:
-        parquet = (reading.get("format") or file_format(path)) == "parquet"
-        spans += _row_groups(path, rows) if parquet else [(path, 0, None)]
-    if not spans:
-        raise SourceError(f"{data}: there is no row to learn from")
-    return [Partition(k, [path], target, options, state, first, count) for k, (path, first, count) in enumerate(spans)]
-
-
-def _row_groups(path: str, rows: int) -> list[tuple[str, int, int | None]]:
-    """Return the spans of a Parquet file, each of whole row groups with at least so many rows, the last maybe fewer."""
-    import pyarrow.parquet as pq
-
-    meta = pq.read_metadata(path)
-    out: list[tuple[str, int, int | None]] = []
-    first = size = 0
-    for g in range(meta.num_row_groups):
-        size += meta.row_group(g).num_rows
-        if size >= rows or (g == meta.num_row_groups - 1 and size):
-            out.append((path, first, size))
-            first, size = first + size, 0
-    return out
+def _load(engine: Engine, table: Table, held: bool | None, where: str) -> ClusterRows:
+    """Have the workers read a table."""
+    if held is None:
+        sizes = [part.size(len(table.source.names)) for part in table.partitions]
+        together, one = engine.capacity()
+        held = sum(sizes) <= together and max(sizes) <= one
+    engine.load([(load, (part, held)) for part in table.partitions])
+    return ClusterRows(engine, table=table, held=held, where=where)
 
 
 def _read_dask(engine: Engine, data: Any, target: Any, weight: Any, reading: dict[str, Any]) -> ClusterRows:

@@ -77,12 +77,16 @@ def corp(model: Any, rows: ClusterRows) -> Corp:
 
 def outcomes(block: Block, model: Any) -> tuple[Floats, Floats, Floats]:
     """Return the forecasts of a block, its outcomes and its weights."""
+    said = list[Any]()
     if hasattr(model, "classes_"):
         if len(model.classes_) != 2:
             raise ValueError(f"the decomposition is for two classes, the model has {len(model.classes_)}")
-        p, y = model.predict_proba(block.X)[:, 1], encode_labels(block.y, model.classes_).astype(np.float64)
+        block.over(lambda X, y, weight: said.append(model.predict_proba(X)[:, 1]))
+        y = encode_labels(block.y, model.classes_).astype(np.float64)
     else:
-        p, y = model.predict(block.X), block.y.astype(np.float64)
+        block.over(lambda X, y, weight: said.append(model.predict(X)))
+        y = block.y.astype(np.float64)
+    p = np.concatenate(said)
     c = np.ones(len(y)) if block.weight is None else block.weight
     return np.ascontiguousarray(p, np.float64), y, c
 
@@ -144,4 +148,6 @@ def density(family: Any, rows: ClusterRows) -> Any:
 
 def learnt(block: Block, family: Any) -> Any:
     """Return the density of the rows of a block."""
-    return family.fresh().update(block.X)
+    out = family.fresh()
+    block.over(lambda X, y, weight: out.update(X))
+    return out

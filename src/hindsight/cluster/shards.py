@@ -15,21 +15,34 @@ What survives of the theorems, for K shards and one comparator u:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..certificates import batch_theorems, theorems
-from ..certificates.certificate import WORST_FIRST, Assumption, Certificate, Comparator, Member
+from ..certificates.advice import SPREAD
+from ..certificates.certificate import (
+    MISTAKES,
+    WEIGHTED,
+    WORST_FIRST,
+    Assumption,
+    Best,
+    Certificate,
+    Comparator,
+    Member,
+)
 from ..certificates.certify import certify_run
 from ..certificates.gradient_descent import FoundRival
+from ..certificates.outcome import SAME
 from ..certificates.theorems import Verdict
 from ..estimators.mixins.certifying import join_certificates
 from ..estimators.online import OnlineEstimator
+from ..kernels.losses import Square
 from ..online.facts import Facts
 from ..online.parts import LOSSES
 from ..online.run import Run, play
+from . import best
 from .certifying import best_in_hindsight
 from .descent import MeanLoss
 from .fitting import targets_of_model
@@ -67,6 +80,8 @@ class Epochs:
         The mean over the shards of the means of their iterates in the last epoch, if they were kept.
     facts : list of Facts
         Those of each shard over all epochs.
+    epochs : list of Facts
+        Those of each epoch over all shards.
     """
 
     learner: Learner
@@ -75,6 +90,7 @@ class Epochs:
     mixed: Floats
     averaged: Floats | None
     facts: list[Facts]
+    epochs: list[Facts]
 
 
 def play_shard(
@@ -90,9 +106,8 @@ def shard_run(
 ) -> Run:
     """Return the run of a learner over a block."""
     data = block.data(targets, bias)
-    run = Run(learner, block.X.shape[1], intercept=bool(bias), average=average, start=start)
-    if data.rounds:
-        play([run], block.X, [data.y], block.weight, names=block.names, idle=True)
+    run = Run(learner, len(block.names), intercept=bool(bias), average=average, start=start)
+    block.over(lambda X, y, weight: play([run], X, [y], weight, names=block.names, idle=True), data.y)
     return run
 
 
@@ -103,18 +118,19 @@ def play_epochs(
     """Play so many epochs of a learner on all shards."""
     rows.measure(targets, bias)
     count, facts, starts = len(rows.shapes), [Facts() for _ in rows.shapes], list[Any]()
-    w, averaged = start, None
+    w, averaged, each = start, None, list[Facts]()
     for epoch in range(1, epochs + 1):
         played = rows.engine.each(play_shard, learner, targets, bias, w, average)
         starts.append(played[0][0])
         w = _mean([one[1] for one in played])
         averaged = None if average is None else _mean([one[2] for one in played])
         facts = [known + one[3] for known, one in zip(facts, played, strict=True)]
+        each.append(sum((one[3] for one in played), Facts()))
         if notify is not None:
-            notify(epoch, sum(one[3].loss for one in played) / sum(one[3].weight for one in played))
+            notify(epoch, each[-1].mean_loss)
     assert w is not None
     assert count
-    return Epochs(learner, bias, starts, w, averaged, facts)
+    return Epochs(learner, bias, starts, w, averaged, facts, each)
 
 
 def _mean(values: list[Floats]) -> Floats:
@@ -225,13 +241,42 @@ def certify_epochs(
     else:
         rival = FoundRival(check_weights_of(u, first.size), math.inf, "given")
     notes = (
-        f"{shards:,} shards, {epochs:,} epochs: in each of them every shard is a run of its own, from the mean of all",
+        f"{shards:,} shards, {epochs:,} epoch{'s' * (epochs > 1)}: in each, every shard is a run of its own, which "
+        "starts at the mean of all",
         f"mixed weights: mean loss {mean.at(run.mixed)[0]:.6g} on all rows, that of the comparator "
         f"{mean.at(rival.u)[0]:.6g}; of the mixed weights no theorem speaks",
     )
-    if learner.theorem in DESCENTS and learner.geometry.name in MIXED:
-        return _telescoped(run, rows, targets, mean, rival, notes, label)
-    return _each_its_own(run, rows, targets, mean, rival, notes, label)
+    telescopes = learner.theorem in DESCENTS and learner.geometry.name in MIXED
+    apply = _telescoped if telescopes else _each_its_own
+    return with_outcome(apply(run, rows, targets, mean, rival, notes, label), run, rows, targets)
+
+
+def with_outcome(certificate: Certificate, run: Epochs, rows: ClusterRows, targets: Targets) -> Certificate:
+    """Return the certificate with the best fixed predictor and the best constant in hindsight, over all epochs."""
+    learner, epochs, bias = run.learner, len(run.starts), run.bias
+    width, weight = run.mixed.size, math.fsum(f.weight for f in run.facts)
+    if certificate.quantity in (MISTAKES, WEIGHTED):
+        found = best.fewest_mistakes(rows, targets, bias, learner.geometry, [certificate.comparator.u, run.mixed])
+        constant, lost = best.fewest_of_constant(rows, targets, bias), certificate.measured
+    else:
+        squares = certificate.quantity.startswith("squared error")
+        loss = Square(2.0) if squares else learner.loss
+        found = best.best_fixed(rows, targets, bias, loss, learner.geometry, width)
+        constant = best.best_constant(rows, targets, bias, loss)
+        lost = math.fsum(f.square if squares else f.loss for f in run.facts)
+        lost = certificate.measured if abs(lost - certificate.measured) <= SAME * abs(lost) else lost
+    known = Best(found.u, epochs * found.loss, epochs * found.gap, found.how, found.reach)
+    constant *= epochs
+    advice = ""
+    if lost > constant * (1.0 + SAME):
+        eta, smaller = learner.rate.eta, certificate.best_eta
+        told = list[str]()
+        if learner.geometry.linear and best.spread_of_columns(rows, targets, bias) >= SPREAD:
+            told.append("scale the features (--scale max-abs)")
+        if 0.0 < smaller < 0.5 * eta:
+            told.append(f"take a smaller rate (--eta {smaller:.2g})")
+        advice = "; ".join(told) or "take more epochs (--passes), or larger partitions: every shard learns by itself"
+    return replace(certificate, best=known, constant=constant, lost=lost, weight=weight, advice=advice)
 
 
 def _telescoped(
@@ -304,5 +349,5 @@ def certify_shard(
     for start in starts:
         run = shard_run(block, learner, targets, bias, start)
         if run.rounds:
-            out.append(certify_run(run, block.data(targets, bias), u=u))
+            out.append(certify_run(run, block.data(targets, bias), u=u, seek_best=False))
     return out

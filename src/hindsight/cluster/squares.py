@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 def factor(block: Block, intercept: bool) -> Factor:
     """Return the factor of the rows of a block."""
-    out = Factor(block.X.shape[1], intercept)
-    out.add(block.X, block.y.astype(float, copy=False), block.weight, block.names)
+    out = Factor(len(block.names), intercept)
+    block.over(lambda X, y, weight: out.add(X, y, weight, block.names), block.y.astype(float, copy=False))
     out._R, out._pending = out.triangle(), []
     return out
 

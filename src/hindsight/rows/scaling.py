@@ -65,6 +65,18 @@ class Measure:
                 self.spread = np.zeros((3, n))
             spread(X, np.ones(m), self.spread)
 
+    def join(self, other: Measure) -> None:
+        """Add what was measured of other rows of the same columns."""
+        n = max(self.top.size, other.top.size)
+        top, more = (np.concatenate([each.top, np.zeros(n - each.top.size)]) for each in (self, other))
+        self.norm, self.top = max(self.norm, other.norm), np.maximum(top, more)
+        if not self.spread.size or not other.spread.size:
+            self.spread = self.spread if self.spread.size else other.spread
+            return
+        (a, mean, squares), (b, later, more) = self.spread, other.spread
+        apart = later - mean
+        self.spread = np.array([a + b, mean + apart * b / (a + b), squares + more + apart**2 * a * b / (a + b)])
+
     def scale(self, kind: str) -> dict[str, Any]:
         """Return the scale for `scaled`; a column that is all zeros or constant is not divided."""
         if kind == "global-unit":

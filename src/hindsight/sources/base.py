@@ -81,6 +81,7 @@ class ReadOptions:
     na: Sequence[str] = ()
     scan: int = FIRST_ROWS
     cross: Sequence[Sequence[str]] = ()
+    state: Mapping[str, Any] | None = None
 
 
 @dataclass

@@ -62,6 +62,7 @@ def open_source(
     na: Sequence[str] = (),
     scan: int = FIRST_ROWS,
     cross: Sequence[Sequence[str]] = (),
+    state: Mapping[str, Any] | None = None,
 ) -> Source:
     """Open data to be read chunk by chunk.
 
@@ -126,6 +127,8 @@ def open_source(
         How many rows show what the columns hold; 0 looks at all of them.
     cross : sequence of pairs of str, default ()
         Pairs of columns of a table that is not read strictly, whose products are features too.
+    state : mapping, default None
+        What `state` of another source of the same table returned: what its columns hold is not looked for again.
 
     Returns
     -------
@@ -169,9 +172,12 @@ def open_source(
     options = ReadOptions(
         target, weight, features, tuple(ignore), format, header, separator, categorical, missing, labels, zero_based,
         hash_bits, rejects, chunk, ahead, digest, strict, types or {}, encoding, decimal, tuple(na), scan,
-        tuple(map(tuple, cross)),
+        tuple(map(tuple, cross)), state,
     )  # fmt: skip
-    return _open_files(data, options) if _is_path(data) else _open_object(data, options)
+    source = _open_files(data, options) if _is_path(data) else _open_object(data, options)
+    if state is not None:
+        source.restore(dict(state))
+    return source
 
 
 def _is_path(data: Any) -> bool:

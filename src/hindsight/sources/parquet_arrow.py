@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import SourceError
+from ..errors import NoRowsError, SourceError
 from ..rows.labels import MAX_WHOLE, number_text
 from . import parsers
 from .base import Chunk, Position, ReadOptions, first_position
@@ -123,8 +123,8 @@ class ColumnarSource(TableSource):
                 chunk.position = dict(at)
                 if len(chunk) or chunk.rejects or at["width"] > known:
                     yield chunk
-        if at["row"] == 0 and at["rejected"] == 0:
-            raise SourceError(f"{self.where}: there is no row")
+        if start is None and at["row"] == 0 and at["rejected"] == 0:
+            raise NoRowsError(f"{self.where}: there is no row")
 
     def _chunk(self, batch: Any, k: int, at: Position) -> Chunk:
         layout, n, base, where = self.layout, batch.num_rows, at["offset"], self._where(k)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import SourceError
+from ..errors import NoRowsError, SourceError
 from .base import BadRow, Chunk, Position, ReadOptions, Reject, Source, first_position
 from .parsers import PAD
 from .pool import ArrayPool
@@ -43,7 +43,7 @@ class TextSource(Source):
 
     def __init__(self, paths: Sequence[str], options: ReadOptions) -> None:
         super().__init__("standard input" if paths[0] == "-" else paths[0], options)
-        self.paths = paths
+        self.paths, self.file = paths, self.where  # the file being read
         self.reread = "-" not in paths
         try:
             self.size = sum(os.stat(path).st_size for path in paths) if self.reread else None
@@ -92,7 +92,7 @@ class TextSource(Source):
             self._verify(start, hasher)
         for k in range(at["file"], len(self.paths)):
             reader, self._opened = self._opened, None
-            if start is not None and k == start["file"]:
+            if start is not None and k == start["file"] and at["offset"]:
                 self._start(k).stream.close()
                 reader = BlockReader(self._open(self.paths[k]), self.options.chunk, self.pool, at["offset"], at["line"])
             else:
@@ -102,8 +102,8 @@ class TextSource(Source):
             with reader.stream:
                 at |= {"file": k}
                 yield from self._rows(reader, hasher, at)
-        if at["row"] == 0 and at["rejected"] == 0:
-            raise SourceError(f"{self.where}: there is no row")
+        if start is None and at["row"] == 0 and at["rejected"] == 0:
+            raise NoRowsError(f"{self.where}: there is no row")
 
     def _verify(self, start: Position, hasher: Hasher | None) -> None:
         """Refuse files whose part before `start` has changed."""
@@ -118,7 +118,7 @@ class TextSource(Source):
             )
 
     def _rows(self, reader: BlockReader, hasher: Hasher | None, at: Position) -> Iterator[Chunk]:
-        where = reader.stream.where
+        where = self.file = reader.stream.where
         for buf, end, final in reader.blocks():
             while reader.begin < end and not (reader.begin and reader.incomplete()):
                 begin = reader.begin

@@ -316,16 +316,26 @@ def blocks(parts: Iterable[tuple[np.ndarray, ...]]) -> Iterator[list[np.ndarray]
 def _evaluation(rows: Any, by: Any, light: bool, learning: dict[str, float]) -> Evaluation:
     """Read all rows, add them up, and compute the figures."""
     slices = Slices()
+    column = None if by is None else by if isinstance(by, str) else "value"
+    return figures_from(tallied(rows, by, light, learning, slices), learning, column, slices)
+
+
+def tallied(rows: Any, by: Any, light: bool, learning: dict[str, float], slices: Slices) -> Any:
+    """Read all rows, and add them up."""
     tally: Any = NumberTally(not light) if rows.labels is None else LabelTally(rows.labels, not light)
     for y, z, weight, codes in blocks(_scored(rows, tally, by, slices)):
         said = rows.said(z)
         tally.add(y, said, weight, codes, len(slices.known) + 1)
         if "own_loss" in learning:
             tally.own_loss += rows.own_loss(z, y, weight)
+    return tally
+
+
+def figures_from(tally: Any, learning: dict[str, float], column: str | None, slices: Slices) -> Evaluation:
+    """The figures, from sums over rows."""
     if not tally.rows[0]:
         raise ValueError("there is no row with a weight above 0")
-    column = None if by is None else by if isinstance(by, str) else "value"
-    finish = number_figures if rows.labels is None else label_figures
+    finish = number_figures if isinstance(tally, NumberTally) else label_figures
     return finish(tally, learning, column, slices)
 
 

@@ -51,7 +51,11 @@ class Rows(NamedTuple):
 
 
 def shuffled(
-    read: Callable[[], Iterator[Chunk]], seed: int, start: dict[str, Any] | None = None, memory: int = MEMORY
+    read: Callable[[], Iterator[Chunk]],
+    seed: int,
+    start: dict[str, Any] | None = None,
+    memory: int = MEMORY,
+    first_row: int = 0,
 ) -> Iterator[Chunk]:
     """The rows of chunks in a random order, all orders being equally likely.
 
@@ -65,6 +69,9 @@ def shuffled(
         The position of a chunk that this function gave, to resume after it: the rows are read and put in order again.
     memory : int, default 2**27
         Bytes of rows that are held; the order does not depend on it.
+    first_row : int, default 0
+        The number of the first row, where these are some of the rows of a table: they then come in the order that all
+        of them would have.
 
     Yields
     ------
@@ -86,7 +93,7 @@ def shuffled(
     """
     done = 0 if start is None else start["shuffled"]
     with ExitStack() as files:
-        deal = Dealt(files, seed, memory)
+        deal = Dealt(files, seed, memory, first_row)
         rejects: list[Any] = []
         last: Chunk | None = None
         for last in read():
@@ -141,8 +148,8 @@ def keys(seed: int, first: int, count: int) -> np.ndarray:
 class Dealt:
     """Rows held in memory, and dealt into files where they become too many."""
 
-    def __init__(self, stack: ExitStack, seed: int, memory: int) -> None:
-        self.stack, self.seed, self.memory = stack, seed, memory
+    def __init__(self, stack: ExitStack, seed: int, memory: int, first_row: int = 0) -> None:
+        self.stack, self.seed, self.memory, self.first_row = stack, seed, memory, first_row
         self.held: list[Rows] = []
         self.size = self.count = 0
         self.width: int | None = None
@@ -155,7 +162,7 @@ class Dealt:
         numbers = np.arange(self.count, self.count + len(chunk))
         X = chunk.X.copy()  # the source may write over it
         y, weight = (None if values is None else values.copy() for values in (chunk.y, chunk.weight))
-        rows = Rows(keys(self.seed, self.count, len(chunk)), numbers, X, y, weight)
+        rows = Rows(keys(self.seed, self.first_row + self.count, len(chunk)), numbers, X, y, weight)
         if not isinstance(X, np.ndarray):
             self.width = max(self.width or 0, X.shape[1])
         self.held.append(rows)

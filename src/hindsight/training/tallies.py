@@ -149,6 +149,13 @@ class LabelTally:
             more = [] if k > 2 or said.probabilities is None else [said.probabilities[:, 1]]
             self.kept.add(codes.astype(np.int32), weight, scores, *more)
 
+    def join(self, other: LabelTally) -> None:
+        """Add the sums over other rows, of neither of which slices or single rows are kept."""
+        for name in ("rows", "infinite", "weight", "right", "brier", "log_loss", "finite", "support", "confusion"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.unknown += other.unknown
+        self.own_loss += other.own_loss
+
     def count_unknown(self, y: np.ndarray) -> None:
         """Count rows with labels that the model does not know."""
         values, counts = np.unique(label_text(y), return_counts=True) if y.size else (np.array([], "<U1"), np.zeros(0))
@@ -221,6 +228,16 @@ class NumberTally:
         self.weight = before + c
         if self.kept is not None:
             self.kept.add(y, said, weight)
+
+    def join(self, other: NumberTally) -> None:
+        """Add the sums over other rows, of neither of which slices or single rows are kept."""
+        before, c = self.weight, other.weight
+        both = np.where(before + c > 0.0, before + c, 1.0)
+        apart = np.where(c > 0.0, other.mean - self.mean, 0.0)
+        self.squares = self.squares + other.squares + apart * apart * before * c / both
+        self.mean = self.mean + apart * c / both
+        for name in ("rows", "weight", "square", "absolute", "own_loss"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def median_error(self) -> float:
         """The mean absolute distance to the best constant for it, a weighted median; NaN where rows were not kept."""

@@ -11,6 +11,10 @@ from .cells import FALSE_WORDS, HARD_WORDS, SOFT_WORDS, TRUE_WORDS, Cells, is_wo
 from .dates import FORMATS, alive
 from .encoders import codes_of
 
+COUNTS = (
+    *("rows", "missing", "soft", "plain", "dotted", "commaed", "texts", "strictly_dotted", "strictly_commaed"),
+    *("booleans", "spaces", "zeros", "changes"),
+)
 KEPT = 50_000  # different values that are counted; from there on "many"
 
 
@@ -46,8 +50,9 @@ class ColumnEvidence:
         self.numbers: set[float] = set()
         self.low, self.high, self.whole, self.many = np.inf, -np.inf, True, False
         self.rising = self.falling = True  # the order of the numbers
-        self.last = np.nan
+        self.first = self.last = np.nan
         self.changes = 0  # from one text to another
+        self.first_text: str | None = None
         self.last_text: str | None = None
         self.dates: list[str] | None = None
 
@@ -98,6 +103,7 @@ class ColumnEvidence:
         self.dates = alive(texts, self.dates)
         encoded = codes_of(texts.dictionary_encode())
         self.changes += int((np.diff(encoded) != 0).sum()) + (self.last_text not in (None, texts[0].as_py()))
+        self.first_text = texts[0].as_py() if self.first_text is None else self.first_text
         self.last_text = texts[-1].as_py()
 
     def _count(self, into: Counter[str], texts: Any) -> None:
@@ -120,9 +126,34 @@ class ColumnEvidence:
             self.numbers.update(np.unique(values).tolist())
         else:
             self.many = True
+        self.first = float(values[0]) if np.isnan(self.first) else self.first
         steps = np.diff(values, prepend=values[0] if np.isnan(self.last) else self.last)
         self.rising, self.falling = self.rising and bool((steps >= 0).all()), self.falling and bool((steps <= 0).all())
         self.last = float(values[-1])
+
+    def join(self, after: ColumnEvidence) -> None:
+        """Count what was seen of the same column in the rows that follow."""
+        for name in COUNTS:
+            setattr(self, name, getattr(self, name) + getattr(after, name))
+        for name in ("words", "soft_counts", "odd"):
+            into, more = getattr(self, name), getattr(after, name)
+            self.many = self.many or after.many or (len(into) >= KEPT and bool(more))
+            into.update(more if len(into) < KEPT else {text: n for text, n in more.items() if text in into})
+        self.many = self.many or (len(self.numbers) >= KEPT and bool(after.numbers))
+        if len(self.numbers) < KEPT:
+            self.numbers |= after.numbers
+        self.low, self.high = min(self.low, after.low), max(self.high, after.high)
+        self.whole = self.whole and after.whole
+        self.rising = self.rising and after.rising and not self.last > after.first
+        self.falling = self.falling and after.falling and not self.last < after.first
+        self.first, self.last = (
+            after.first if np.isnan(self.first) else self.first,
+            self.last if np.isnan(after.last) else after.last,
+        )
+        self.changes += None not in (self.last_text, after.first_text) and self.last_text != after.first_text
+        self.first_text, self.last_text = self.first_text or after.first_text, after.last_text or self.last_text
+        if after.dates is not None:
+            self.dates = after.dates if self.dates is None else [form for form in self.dates if form in after.dates]
 
     @property
     def given(self) -> int:

@@ -112,12 +112,9 @@ class TextTable(DecidedTable, CsvSource):
 
     def _decide(self, reader: BlockReader) -> None:
         """Look at the first rows (or all), and take up the layout that they ask for."""
-        assert self.header is not None
-        plain = self.dialect.quote == '"' and self.asked.decimal != "," and not self.renamed
-        plain = plain and not self.asked.types and not self.asked.categorical and not self.asked.na
-        plain = plain and not self.asked.cross
-        if plain and self.asked.scan == FIRST_ROWS and self._is_surely_plain():
-            self.decisions = Decisions({}, ".", False)
+        given = self.asked.state is not None  # and taken up once this is done
+        if given or (self._may_be_plain and self.asked.scan == FIRST_ROWS and self._is_surely_plain()):
+            self.decisions = Decisions({}, ".", self.asked.scan == 0)
             self._take_plain()
             return
         evidence, complete = self.look(reader)
@@ -125,8 +122,19 @@ class TextTable(DecidedTable, CsvSource):
             self.decisions = Decisions({}, ".", True)
             self._take_plain()
             return
+        self.decide(evidence, complete)
+
+    @property
+    def _may_be_plain(self) -> bool:
+        """Whether nothing was asked for that the strict reader does not do."""
+        plain = self.dialect.quote == '"' and self.asked.decimal != "," and not self.renamed
+        plain = plain and not self.asked.types and not self.asked.categorical and not self.asked.na
+        return plain and not self.asked.cross
+
+    def decide(self, evidence: dict[str, ColumnEvidence], complete: bool) -> None:
+        """Take up the layout that the rows seen ask for."""
         self.decisions = Decisions.made(evidence, self.asked, complete, self.where)
-        if plain and self.decisions.decimal == "." and self.decisions.is_plain(self.asked):
+        if self._may_be_plain and self.decisions.decimal == "." and self.decisions.is_plain(self.asked):
             self._take_plain()
         else:
             self._take(self.decisions)
@@ -169,8 +177,8 @@ class TextTable(DecidedTable, CsvSource):
             roles.append(parsers.IGNORE if encoder is None else TEXT if encoder.as_text else parsers.FEATURE)
         self.roles = np.array(roles, np.int64)
 
-    def look(self, reader: BlockReader | None = None) -> tuple[dict[str, ColumnEvidence], bool]:
-        """What the first rows show of each column, and whether those are all rows; with `scan` 0 all are read."""
+    def look(self, reader: BlockReader | None = None, file: int = 0) -> tuple[dict[str, ColumnEvidence], bool]:
+        """What the first rows from a file on show of each column, and whether those are all; with `scan` 0 they are."""
         assert self.header is not None
         evidence = {name: ColumnEvidence(name, tuple(self.asked.na), name != self.asked.target) for name in self.header}
         if not self.reread and reader is not None:
@@ -180,7 +188,7 @@ class TextTable(DecidedTable, CsvSource):
         rows, most = 0, self.asked.scan
         self.looking = True
         try:
-            for k in range(len(self.paths)):
+            for k in range(file, len(self.paths)):
                 stream = self._open(self.paths[k])
                 with stream:
                     some = BlockReader(stream, SAMPLE, self.pool)
@@ -298,9 +306,8 @@ class TextTable(DecidedTable, CsvSource):
             except UnicodeDecodeError as error:
                 byte = error.object[error.start]
                 reason = f"byte 0x{byte:02x} is not UTF-8: say what the file is with --encoding, as cp1252"
-                where = "standard input" if self.where == "-" else self.where
                 shown = decode(buf, place[0], place[1])
-                raise SourceError(f"{where}, line {place[2]}: {reason} (row: {shown[:120]!r})") from None
+                raise SourceError(f"{self.file}, line {place[2]}: {reason} (row: {shown[:120]!r})") from None
         raise AssertionError("text that Arrow refuses and Python does not")
 
     def _bad_record(self, first: int, stop: int, line: int, what: int, fields: int, _: int) -> BadRow:
@@ -313,7 +320,7 @@ class TextTable(DecidedTable, CsvSource):
 
     def _disproved(self, bad: BadRow) -> DisprovedError:
         assert self.decisions is not None
-        return self.decisions.disproved(self.where, "line", bad.place[2], bad.column, bad.reason)
+        return self.decisions.disproved(self.file, "line", bad.place[2], bad.column, bad.reason)
 
     def _chunks(self, start: Position | None) -> Iterator[Chunk]:
         if self.table is not None:

@@ -39,15 +39,10 @@ class TypedTable(DecidedTable, ColumnarSource):
             for name in (self.asked.target, self.asked.weight):
                 if name is not None and name not in self.header:
                     raise SourceError(f"{self.where}: there is no column {name!r}{suggestion(name, self.header)}")
-            evidence, complete = self.look()
-            self.decisions = Decisions.made(evidence, self.asked, complete, self.where)
-            kinds = dict(zip(schema.names, schema.types, strict=True))
-            plain = all(_is_number(kinds[n]) or n == self.asked.target for n in self.used)
-            plain = plain and not self.asked.types and not self.asked.categorical and not self.asked.na
-            if plain and self.decisions.is_plain(self.asked):
-                super()._check_columns(k, schema)
-            else:
-                self._take(self.decisions)
+            if self.asked.state is not None:  # and taken up once this is done
+                self.decisions = Decisions({}, ".", self.asked.scan == 0)
+                return
+            self.decide(*self.look())
             return
         if self.table is None:
             super()._check_columns(k, schema)
@@ -55,6 +50,17 @@ class TypedTable(DecidedTable, ColumnarSource):
         for name in self.used:
             if name not in schema.names:
                 raise SourceError(f"{self._where(k)}: there is no column {name!r}, but {self.where} has it")
+
+    def decide(self, evidence: dict[str, ColumnEvidence], complete: bool) -> None:
+        """Take up the layout that the rows seen ask for."""
+        self.decisions = Decisions.made(evidence, self.asked, complete, self.where)
+        kinds = dict(zip(self.schema.names, self.schema.types, strict=True))
+        plain = all(_is_number(kinds[n]) or n == self.asked.target for n in self.used)
+        plain = plain and not self.asked.types and not self.asked.categorical and not self.asked.na
+        if plain and self.decisions.is_plain(self.asked):
+            super()._check_columns(0, self.schema)
+        else:
+            self._take(self.decisions)
 
     def _take(self, decisions: Decisions) -> None:
         self.decisions = decisions
@@ -65,13 +71,13 @@ class TypedTable(DecidedTable, ColumnarSource):
             if name not in self.schema.names:
                 raise SourceError(f"{self.where}: there is no column {name!r}{suggestion(name, self.schema.names)}")
 
-    def look(self) -> tuple[dict[str, ColumnEvidence], bool]:
-        """What the first rows show of each column, and whether those are all rows; with `scan` 0 all are read."""
+    def look(self, file: int = 0) -> tuple[dict[str, ColumnEvidence], bool]:
+        """What the first rows from a file on show of each column, and whether those are all; with `scan` 0 they are."""
         known = {name: ColumnEvidence(name, tuple(self.asked.na), name != self.asked.target) for name in self.header}
         used, self.used = self.used, self.header
         rows, most = 0, self.asked.scan
         try:
-            for k in range(len(self.parts)):
+            for k in range(file, len(self.parts)):
                 for batch in self._valid_batches(k, 0, most or 1 << 16):
                     if most:
                         batch = batch.slice(0, most - rows)
