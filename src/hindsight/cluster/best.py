@@ -169,7 +169,7 @@ def projected(v: Floats, radius: float, signed: bool) -> Floats:
     excess = (np.cumsum(down) - radius) / np.arange(1, v.size + 1)
     cut = excess[np.flatnonzero(down > excess)[-1]]
     kept = np.maximum(size - cut, 0.0)
-    return np.sign(v) * kept if signed else kept
+    return np.sign(v) * kept + 0.0 if signed else kept
 
 
 def fewest_mistakes(
