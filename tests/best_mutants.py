@@ -66,7 +66,7 @@ BROKEN = (  # what is broken, the function, the pattern in its source, and what 
 MUTANTS = tuple(Mutant(*broken, ()) for broken in BROKEN)
 
 
-def caught(mutant: Mutant, draws: int = 40) -> bool:
+def caught(mutant: Mutant, draws: int = 80) -> bool:
     """Whether some draw finds a fault with the mutant in place, or its code fails."""
     with applied(mutant):
         for first in range(0, draws, 10):

@@ -298,7 +298,7 @@ def few_mistakes(A, y, c, nonnegative=False):
 def check_mistakes(seed, geometry):
     """The fewest mistakes against another search; 0 and proofs are never wrong, and few rows always have one."""
     X, y, c, bias = rows(seed, "sign")
-    c = np.where(np.arange(len(y)) % 2, 0.5, 3.0) if seed % 3 == 2 else np.where(c > 0.0, 1.0, 0.0)
+    c = np.where(np.arange(len(y)) % 2, 0.5, 30.0) if seed % 3 == 2 else np.where(c > 0.0, 1.0, 0.0)
     data = Data(X, y, c, bias)
     exact = 40 if path_of(seed) in ("few", "no program") else 0
     with mock.patch.multiple(fewest_search, EXACT=exact, SECONDS=60.0):  # a busy machine must not end it

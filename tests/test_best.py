@@ -17,10 +17,12 @@ from hindsight.certificates.certificate import mean_text
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.rivals import clock
 from hindsight.certificates.rivals import fewest as fewest_search
+from hindsight.certificates.rivals.constrained import Corners, minimiser
 from hindsight.certificates.rivals.fewest import FOUND, PROVED, SEPARATES, fewest
 from hindsight.certificates.rivals.least_squares import least_squares
 from hindsight.certificates.theorems import Verdict
 from hindsight.certificates.worth import worth_of
+from hindsight.kernels.entropic import Simplex
 from hindsight.kernels.euclidean import Euclidean
 from hindsight.kernels.losses import Hinge, Logistic, Square
 from hindsight.online import learners as L
@@ -297,3 +299,8 @@ def test_a_pocket_search_finds_fewer_mistakes_than_the_fits_at_hand(monkeypatch)
         least.append(fewest_mistakes(np.c_[rows, ones], y, fit_intercept=False).lower)
     assert (np.array(found) <= fits).all() and (np.array(found) >= least).all()
     assert sum(found) - sum(least) <= 0.5 * (sum(fits) - sum(least))
+
+
+def test_a_curvature_next_to_nothing_ends_the_search_in_a_set():
+    corners = Corners(Simplex(1.0), 2)
+    assert minimiser(corners, 1e-300 * np.eye(2), np.array([1e10, -1e10]), corners.start()) is None

@@ -79,9 +79,12 @@ def minimiser(corners: Corners, H: Floats, g: Floats, u: Floats) -> Floats | Non
     values, V = np.linalg.eigh(H / size**2)
     values = np.maximum(values, 1e-13)
     root = np.sqrt(values)
-    R, b = root[:, None] * V.T, (root * (V.T @ u)) - (V.T @ g) / size**2 / root
-    C = corners.columns(R) - b[:, None]
-    scale = float(np.linalg.norm(C, axis=0).mean()) or 1.0
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        R, b = root[:, None] * V.T, (root * (V.T @ u)) - (V.T @ g) / size**2 / root
+        C = corners.columns(R) - b[:, None]
+        scale = float(np.linalg.norm(C, axis=0).mean()) or 1.0
+    if not (math.isfinite(scale) and np.isfinite(C).all()):  # a curvature next to nothing beside the slopes
+        return None
     target = np.zeros(C.shape[0] + 1)
     target[-1] = 1.0
     try:
