@@ -74,7 +74,7 @@ def minimiser(corners: Corners, H: Floats, g: Floats, u: Floats) -> Floats | Non
     from scipy.optimize import nnls
 
     size = np.sqrt(np.maximum(np.diagonal(H), 0.0)).max(initial=0.0)
-    if not size**2 > np.abs(g).max(initial=0.0) / 1e100:
+    if not size > 0.0:
         return corners.lowest(g)
     values, V = np.linalg.eigh(H / size**2)
     values = np.maximum(values, 1e-13)
@@ -84,7 +84,7 @@ def minimiser(corners: Corners, H: Floats, g: Floats, u: Floats) -> Floats | Non
         C = corners.columns(R) - b[:, None]
         scale = float(np.linalg.norm(C, axis=0).mean()) or 1.0
     if not (math.isfinite(scale) and np.isfinite(C).all()):  # a curvature next to nothing beside the slopes
-        return None
+        return corners.lowest(g)
     target = np.zeros(C.shape[0] + 1)
     target[-1] = 1.0
     try:
