@@ -337,11 +337,14 @@ def check_mistakes(seed, geometry):
         faults.append(f"{found.u} is not on the simplex")
     if fewest_of_constant(y, c) != min(float(c[y == 1.0].sum()), float(c[y == -1.0].sum())):
         faults.append("the mistakes of a constant")
-    if bias:
-        shifted = fewest_search._shifted(data, c, tries[0])
-        z = np.sort(A[:, :-1] @ tries[0][:-1])
+    apart = max(float((y[c > 0.0] * (A[c > 0.0] @ u)).min(initial=np.inf)) for u in tries)
+    if exact and easy and not simplex and apart > 1e-6 and found.how != SEPARATES:
+        faults.append(f"{found.how} where rows are {apart} apart")
+    for u in (tries[0], np.eye(A.shape[1])[0]) if bias else ():  # the second has margins that are equal
+        shifted = fewest_search._shifted(data, c, u)
+        z = np.sort(A[:, :-1] @ u[:-1])
         cuts = np.concatenate((0.5 * (z[1:] + z[:-1]), [z[0] - 1.0, z[-1] + 1.0]))
-        best_cut = min(float(c[y * (A[:, :-1] @ tries[0][:-1] - cut) <= 0.0].sum()) for cut in cuts)
+        best_cut = min(float(c[y * (A[:, :-1] @ u[:-1] - cut) <= 0.0].sum()) for cut in cuts)
         if wrong(shifted) > best_cut + 1e-12:
             faults.append(f"shifted to {wrong(shifted)} mistakes, not {best_cut}")
     return [f"mistakes {geometry} seed {seed}: {fault}" for fault in faults]
