@@ -1,10 +1,10 @@
 """Dual coordinate ascent over rows: the loop behind the rivals of loss bounds."""
 
-from .compiler import kernel
+from .compiler import helper, kernel
 from .floats import EPS
 
 
-@kernel
+@helper
 def nearest_slope(loss, y, g, left, right):
     """A point between two, g between whose slopes lies, next to where that is the slope; and how much phi - g z varies.
 

@@ -24,11 +24,9 @@ from numba.extending import overload_method
 from . import private
 
 # Without reference counts (nothing here allocates) and with every part inlined, a round costs a third of what it
-# would otherwise; division by zero gives an infinity, which the loop looks for, rather than an exception. Parts that
-# only compiled code calls need no entries for Python and C, which take a quarter of the time to compile.
-WITHOUT_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# would otherwise; division by zero gives an infinity, which the loop looks for, rather than an exception.
 BARE: dict[str, Any] = {"error_model": "numpy"} | ({"_nrt": False} if private.numba_known() else {})
-INLINE = BARE | ({"forceinline": True, **WITHOUT_WRAPPERS} if private.numba_known() else {})
+INLINE = BARE | ({"forceinline": True} if private.numba_known() else {})
 
 
 @cache
