@@ -269,7 +269,7 @@ def test_a_page_of_the_service_shows_the_best_fixed_predictor():
 
     c = certificate(L.widrow_hoff(0.01, "explicit"))
     told = briefly({"sequence": 120, "verdict": "HOLDS", "claims": [], "certificate": c.to_dict()})
-    assert told["rival"] == c.best.loss
+    assert told["best"] == c.best.loss
     assert told["path"][-1][1:] == pytest.approx([c.measured, c.comparator.loss, c.bound])
 
 

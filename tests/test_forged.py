@@ -55,7 +55,7 @@ def test_forged_files_are_refused_or_harmless():
     found = forging.forge(range(200))
     assert not found.crashes
     assert not found.odd  # nothing but results and errors of ours
-    assert found.refused + found.used == 200 and found.used > 15
+    assert found.refused + found.used == 200 and found.used > 5
 
 
 def test_the_tool_sees_crashes_hangs_and_odd_exceptions(monkeypatch):

@@ -115,7 +115,7 @@ def refresh(geometry, state):
 @inlined
 def shifted(theta, shift):
     """theta - shift ln 2: the products with LN2_HI, of the parts of a shift up to 2^40, are exact."""
-    coarse = math.floor(shift * 2.0**-20) * 2.0**20
+    coarse = math.copysign(math.floor(abs(shift) * 2.0**-20) * 2.0**20, shift)
     return ((theta - coarse * LN2_HI) - (shift - coarse) * LN2_HI) - shift * LN2_LO
 
 
