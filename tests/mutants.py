@@ -190,7 +190,7 @@ MUTANTS = (
     Mutant("met: Winnow's N per round", "certificates.theorems.winnow_met", r"grown / made", "grown / made.size", ("6 simplex", "6 balanced")),
     Mutant("met: Winnow's N over all rounds", "certificates.mistakes._normalisers_met", r"np\.where\(wrong, normaliser, 0\.0\)", "np.where(wrong, normaliser, most)", ("6 simplex", "6 balanced")),
     Mutant("met: Winnow's bound of another round", "certificates.theorems.winnow_met", r"\[::-1\]\)\[::-1\]", ")", ("6 simplex", "6 balanced")),
-    Mutant("met: the larger form is reported", "certificates.certify.smallest", r"case\.bound\[-1\] <= met\.bound\[-1\]", "case.bound[-1] >= met.bound[-1]", ("1", "4 euclidean")),
+    Mutant("met: the larger form is reported", "certificates.certify.smallest", r"if not met\.bound\[-1\] < case\.bound\[-1\]", "if not met.bound[-1] > case.bound[-1]", ("1", "4 euclidean")),
     Mutant("met: u sought around w_1", "certificates.applied.seek", r"if not fixed:", "if False:", ("1'", "4'")),
     Mutant("met: u sought around the last weights", "certificates.applied.seek", r"1\.0 - t\.eta\[-1\] / t\.eta", "1.0 + 0.0 * t.eta", ("1'", "4'")),
     Mutant("met: u sought at the first rate", "certificates.applied.seek", r"float\(t\.eta\[-1\]\)", "float(t.eta[0])", ("1'", "4'")),
