@@ -857,7 +857,7 @@ def test_the_command_learns_from_ordinary_tables_as_on_one_machine(client, tmp_p
     alone = json.loads(run(one, *common, "--learner", "isotron", "--rounds", 3)[1])["weights"][0]
     found = json.loads(out)["weights"][0]
     assert code == 0 and list(found) == list(alone)
-    assert list(found.values()) == pytest.approx(list(alone.values()), abs=1e-11)
+    assert list(found.values()) == pytest.approx(list(alone.values()), abs=1e-12)
     assert "types from all 400 rows" in err and "rows have no target" in err and "held by the workers" in err
     learner = ("--learner", "descent", "--loss", "logistic", "--scale", "max-abs", "--eta", 0.2)
     saved, page = tmp_path / "model", tmp_path / "page.html"
