@@ -26,7 +26,7 @@ from .certificate import Assumption, Certificate, Comparator, Member, Milestone
 from .constant import best_constant
 from .outcome import Outcome, of_loss
 from .regret import even_rounds, regret_curve
-from .replay import replay
+from .replay import replay_members
 from .rivals.predictor import NEAR
 from .theorems import Verdict
 
@@ -42,7 +42,7 @@ def certify_panel(
     run: PanelRun, data: Data, families: dict[str, Any], u: Any, tol: float, label: str | None
 ) -> Certificate:
     """The certificate of a panel over its rows; `families` apply the theorems of its members."""
-    rounds = [replay(member, data) for member in run.members]
+    rounds = replay_members(run, data)
     t, on = rounds[0], in_play(run.members[0], rounds[0])
     loss = run.learner.loss
     marks = {min(t.row.size, 2**k) for k in range(t.row.size.bit_length() + 1)}

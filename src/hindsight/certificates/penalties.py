@@ -1,7 +1,4 @@
-"""Descent with penalties: proximal steps on loss and penalty in the Euclidean geometry (docs/penalties.md).
-
-The margins after each step are part of the price, so the run is played once more for them.
-"""
+"""Descent with penalties: proximal steps on loss and penalty in the Euclidean geometry (docs/penalties.md)."""
 
 from __future__ import annotations
 
@@ -10,12 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..kernels.compiler import for_parts
 from ..kernels.floats import EPS
-from ..kernels.online import play
-from ..kernels.penalised import Landings, Penalised
+from ..kernels.penalised import Penalised
 from ..online.margins import each_loss, each_slope
-from ..online.run import Run
 from .adaptive import slope_error
 from .applied import AppliedTheorem, closeness, divergence_change, size_of_terms
 from .certificate import Assumption, Comparator
@@ -23,6 +17,7 @@ from .rivals.metric import best_in_metric
 from .theorems import Theorem
 
 if TYPE_CHECKING:
+    from ..online.run import Run
     from ..rows.data import Data
     from .replay import Rounds
 
@@ -61,7 +56,7 @@ def penalised_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> Ap
     point, gap, how = (data.check(u), math.inf, "given") if u is not None else goal.best(tol, run.weights)
     z = data.margins(point)[t.row]
     paid, rival = weight * each_loss(loss, t.z, t.y), weight * each_loss(loss, z, t.y)
-    at = landings(run, data) if run.learner.update.name == "implicit" else t.z
+    at = t.after if run.learner.update.name == "implicit" else t.z
     reached = weight * each_loss(loss, at, t.y)
     s = -t.step / t.eta
     width = 8.0 * EPS * (np.abs(t.z) + np.abs(t.q * s) + np.abs(t.y))
@@ -95,20 +90,6 @@ def penalties(run: Run, rounds: float) -> Penalties:
     if run.intercept:
         on[-1] = 0.0
     return Penalties(rounds * run.learner.geometry.l1 * on, rounds * run.learner.geometry.l2 * on)
-
-
-def landings(run: Run, data: Data) -> np.ndarray:
-    """The margin of the row of each round after its step."""
-    again = Run(run.learner, run.features, intercept=run.intercept, start=run.start)
-    loop, keep, out = for_parts(play, *again.parts()[:3]), data.c > 0.0, []
-    while again.rounds < run.rounds:
-        landed = np.zeros(data.rounds)
-        for first, rows, count in data.blocks():
-            part = slice(first, first + count)
-            work = np.empty((3, count))
-            loop(rows, 0, count, data.y[part], data.c[part], *again.parts(), *work, again.tally, Landings(landed[part]))
-        out.append(landed[keep])
-    return np.concatenate(out)
 
 
 class Penalties(NamedTuple):

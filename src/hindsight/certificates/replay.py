@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import MismatchError
 from ..kernels.checksum import add_rounds
-from ..kernels.compiler import for_parts
-from ..kernels.online import play
-from ..kernels.witness import Witness
-from ..online.run import Run
+from ..online.run import BLOCK, Run
+from ..online.together import Single, together
 from ..rows.checksum import begin_played, check_played, word_of_each
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..online.panel import PanelRun
     from ..rows.data import Data
 
 
@@ -59,7 +60,17 @@ def _weights_may_differ(run: Run, rounding: float) -> float:
 
 def replay(run: Run, data: Data) -> Rounds:
     """Play the run again from its start over the rows, as many passes as it took, and check that it is the same run."""
-    counted = int(np.count_nonzero(data.c))
+    return _replay([run], data, lambda again: [Single(again[0], 0)])[0]
+
+
+def replay_members(run: PanelRun, data: Data) -> list[Rounds]:
+    """The same for the members of a panel, as they play; where some play together no `change` or `after` is noted."""
+    return _replay(run.members, data, together)
+
+
+def _replay(runs: list[Run], data: Data, parties_of: Callable[[list[Run]], list[Any]]) -> list[Rounds]:
+    """Play runs over the same rows again, in the parties that play a block each, and check that each is the same."""
+    run, counted = runs[0], int(np.count_nonzero(data.c))
     passes, rest = divmod(run.rounds, counted) if counted else (0, 0)
     if data.width != run.width:
         raise MismatchError(f"the model has {run.width} coordinates, these rows have {data.width}")
@@ -68,34 +79,46 @@ def replay(run: Run, data: Data) -> Rounds:
             f"the model was trained on {run.rounds:,} rounds, which is not a whole number of passes over these "
             f"{counted:,} rows: certify it on the rows it was trained on"
         )
-    again = Run(run.learner, run.features, intercept=run.intercept, start=run.start)
-    loop = for_parts(play, *again.parts()[:3])
-    out = np.zeros((7, passes, data.rounds))
+    again = [Run(each.learner, each.features, intercept=each.intercept, start=each.start) for each in runs]
+    parties = parties_of(again)
+    out = np.zeros((len(runs), 7, passes, data.rounds))
     words, sums = np.empty(data.rounds, np.uint64), begin_played()
     for p in range(passes):
         for first, rows, count in data.blocks():
             if p == 0:
                 word_of_each(rows, 0, count, words[first : first + count])
-            y, c = data.y[first : first + count], data.c[first : first + count]
-            z, q, top, *noted = out[:, p, first : first + count]
-            watch = Witness(*noted)
-            played = loop(rows, 0, count, y, c, *again.parts(), z, q, top, again.tally, watch)
-            if played < count:
-                raise MismatchError(f"row {first + played} cannot be played: these are not the rows of the run")
+            for a in range(0, count, BLOCK):
+                b = min(count, a + BLOCK)
+                part = slice(first + a, first + b)
+                played = min(
+                    party.replay(rows, a, b, data.y[part], data.c[part], out[:, :, p, part]) for party in parties
+                )
+                if played < b - a:
+                    row = first + a + played
+                    raise MismatchError(f"row {row} cannot be played: these are not the rows of the run")
         add_rounds(words, data.y, data.c, sums)
     if run.knows_rows:
         check_played(run.checksum, sums)
-    mine, theirs = run.weights, again.weights
-    far = float(np.abs(mine - theirs).max())
+    for old, new, noted in zip(runs, again, out, strict=True):
+        _check_same(old, new, float(noted[-1].sum()))
+    if counted == data.rounds and passes == 1:  # nothing to pick or repeat, so nothing to copy
+        row, y, c = np.arange(counted), data.y, data.c
+        return [Rounds(row, y, c, each.learner.rate.of_rounds(counted), *out[k, :, 0]) for k, each in enumerate(runs)]
+    keep = data.c > 0.0
+    row = np.tile(np.flatnonzero(keep), passes)
+    y, c = data.y[row], data.c[row]
+    return [
+        Rounds(row, y, c, each.learner.rate.of_rounds(row.size), *(v[:, keep].ravel() for v in out[k]))
+        for k, each in enumerate(runs)
+    ]
+
+
+def _check_same(run: Run, again: Run, rounding: float) -> None:
+    """Refuse a replay that ends with other weights or other facts."""
+    far = float(np.abs(run.weights - again.weights).max())
     same = np.allclose(again.tally[0].tolist(), run.tally[0].tolist(), rtol=1e-9, atol=1e-12)
-    if not same or not far <= _weights_may_differ(run, float(out[-1].sum())):
+    if not same or not far <= _weights_may_differ(run, rounding):
         raise MismatchError(
             "the model was not trained on these rows in this order: "
             f"its loss was {run.facts.loss:.9g}, here it is {again.facts.loss:.9g}, and weights differ by {far:.3g}"
         )
-    if counted == data.rounds and passes == 1:  # nothing to pick or repeat, so nothing to copy
-        return Rounds(np.arange(counted), data.y, data.c, run.learner.rate.of_rounds(counted), *out[:, 0])
-    keep = data.c > 0.0
-    row = np.tile(np.flatnonzero(keep), passes)
-    played_rounds = (a[:, keep].ravel() for a in out)
-    return Rounds(row, data.y[row], data.c[row], run.learner.rate.of_rounds(row.size), *played_rounds)

@@ -22,7 +22,7 @@ import numpy as np
 
 from ..kernels.compiler import for_parts
 from ..kernels.losses import Square
-from ..kernels.online import UNWATCHED, play
+from ..kernels.online import NO_NOTES, play
 from ..online.margins import each_loss
 from ..online.run import Run
 from ..storage.registry import storable
@@ -258,7 +258,7 @@ def _mean_weights(run: Run, data: Data) -> np.ndarray:
     while again.rounds < run.rounds:
         for first, rows, count in data.blocks():
             y, c = data.y[first : first + count], data.c[first : first + count]
-            loop(rows, 0, count, y, c, *again.parts(), *work[:, :count], again.tally, UNWATCHED)
+            loop(rows, 0, count, y, c, *again.parts(), *work[:, :count], again.tally, NO_NOTES)
     return again.mean("before")
 
 

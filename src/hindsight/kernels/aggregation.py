@@ -124,11 +124,8 @@ class LogMixture(NamedTuple):
                 change_rate(state, 1.0 / c)
             state.rate[0] = 1.0 / c
 
-    def begins(self, state, bias):
+    def starts_with(self, state, bias, y):
         return False
-
-    def begin_at(self, state, y):
-        pass
 
     def weigh_members(self, loss, state, z, out, y, c):
         power, mixed, before = state.rate[0] * c, 0.0, 0.0
@@ -195,6 +192,22 @@ def weigh(state):
     state.mass[0] = total
 
 
+@inlined
+def within_range(clips, state, z):
+    """A margin clipped to the range of the targets seen, unless `clips` is 0."""
+    return min(max(z, state.low[0]), state.high[0]) if clips != 0.0 else z
+
+
+@inlined
+def start_of_range(state, y, starts):
+    """Whether this row is the first and gives members their start (if a first one does): the range begins there."""
+    first = state.begun[0] == 0.0 and starts
+    state.begun[0] = 1.0
+    if first:
+        state.low[0] = state.high[0] = y
+    return first
+
+
 @part
 class MeanMixture(NamedTuple):
     """The weighted mean of the members, at the rate max(1/(floor h R^2), ln K / sum of the gaps above 0).
@@ -208,14 +221,11 @@ class MeanMixture(NamedTuple):
     clips: float
     State = MeanState
 
-    def within_range(self, state, z):
-        return min(max(z, state.low[0]), state.high[0]) if self.clips != 0.0 else z
-
     def mixed_margin(self, loss, state, z):
         mean = 0.0
         for k in range(z.size):
-            mean += state.v[k] * self.within_range(state, z[k])
-        return self.within_range(state, mean)  # rounding may leave the range
+            mean += state.v[k] * within_range(self.clips, state, z[k])
+        return within_range(self.clips, state, mean)  # rounding may leave the range
 
     def set_rate(self, loss, state, c):
         state.heaviest[0] = max(state.heaviest[0], c)
@@ -227,16 +237,14 @@ class MeanMixture(NamedTuple):
         state.rate[0] = min(state.rate[0], rate)
         weigh(state)
 
-    def begins(self, state, bias):
-        first = state.begun[0] == 0.0
-        state.begun[0] = 1.0
-        return first and self.clips != 0.0 and bias != 0.0
+    def starts_with(self, state, bias, y):
+        return start_of_range(state, y, self.clips != 0.0 and bias != 0.0)
 
     def weigh_members(self, loss, state, z, out, y, c):
         before, after = np.inf, np.inf
         for k in range(z.size):
             before = min(before, state.lost[k])
-            state.lost[k] += c * loss.value(self.within_range(state, z[k]), y)
+            state.lost[k] += c * loss.value(within_range(self.clips, state, z[k]), y)
             after = min(after, state.lost[k])
         mix = after - before
         if state.rate[0] < np.inf:
@@ -248,9 +256,6 @@ class MeanMixture(NamedTuple):
         state.gap[0] += gap
         state.positive[0] += max(gap, 0.0)
         state.low[0], state.high[0] = min(state.low[0], y), max(state.high[0], y)
-
-    def begin_at(self, state, y):
-        state.low[0] = state.high[0] = y
 
     def shares(self, state):
         """The weights of the members, in Python."""
@@ -276,8 +281,7 @@ def mix(margins, y, c, bias, loss, mixture, geometry, state, q, top, facts, out)
         out[i] = mixture.mixed_margin(loss, state, z)
         if c[i] == 0.0:
             continue
-        if mixture.begins(state, bias):
-            mixture.begin_at(state, y[i])
+        if mixture.starts_with(state, bias, y[i]):
             continue
         mixture.weigh_members(loss, state, z, out[i], y[i], c[i])
         sums = tally(loss, geometry, out[i], q[i], top[i], y[i], c[i], sums)

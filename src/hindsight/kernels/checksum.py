@@ -63,12 +63,10 @@ def round_factor(t):  # type: ignore[no-untyped-def]
     return factor((t >> LOG) + GROUPS) * factor(t & LAST)
 
 
-@kernel
-def column_factors(out):  # type: ignore[no-untyped-def]
-    """The factor of each column, for 64 rounds: one row for each of a group."""
-    for r in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            out[r, j] = factor(r) * factor(j)
+def factors(positions):  # type: ignore[no-untyped-def]
+    """The factors of an array of positions."""
+    k = positions * SPREAD
+    return (k ^ (k >> HALF)) | ONE
 
 
 @kernel
@@ -102,7 +100,7 @@ def narrow_rows(flat, width, factors, t):  # type: ignore[no-untyped-def]
     total, a, size = U(0), U(0), U(flat.size)
     while a < size:
         b = (t & LAST) * width
-        count = min(U(factors.size) - b, size - a)
+        count = size - a if size - a < U(factors.size) - b else U(factors.size) - b
         group = U(0)
         for i in range(count):
             group += word(flat[a + i]) * factors[b + i]

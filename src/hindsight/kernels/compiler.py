@@ -13,19 +13,22 @@ import inspect
 import types
 import warnings
 import zlib
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
 from numba import config, njit, typeof
 from numba.core.types import BaseNamedTuple
-from numba.extending import overload_method
+from numba.extending import overload, overload_method
 
 from . import private
+from .by_reference import by_reference
 
 # Without reference counts (nothing here allocates) and with every part inlined, a round costs a third of what it
 # would otherwise; division by zero gives an infinity, which the loop looks for, rather than an exception.
-BARE: dict[str, Any] = {"error_model": "numpy"} | ({"_nrt": False} if private.numba_known() else {})
+BARE: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True} | (
+    {"_nrt": False} if private.numba_known() else {}
+)
 INLINE = BARE | ({"forceinline": True} if private.numba_known() else {})
 
 
@@ -89,8 +92,32 @@ def entry_point(function: Any, args: tuple[Any, ...]) -> Any:
 # A kernel is what Python calls. What only kernels call is compiled with them and has no cache of its own: its entries
 # would name the types of parts, also of those that other processes do not know.
 kernel = compiled(nogil=True)
-helper = njit(**BARE)
-inlined = njit(**INLINE)
+inlined = njit(inline="always", **BARE)  # written into its callers before they are compiled
+
+
+def without_entry(options: dict[str, Any]) -> Any:
+    """A decorator for what only compiled code calls: it is compiled with no way in from Python, in half the time.
+
+    Python can call it all the same; that way in is compiled when somebody does.
+    """
+
+    def decorate(function: Any) -> Any:
+        if config.DISABLE_JIT:
+            return function
+        way_in = njit(**BARE)(function)
+
+        @wraps(function)
+        def from_python(*args: Any) -> Any:
+            return way_in(*args)
+
+        overload(from_python, jit_options=options, strict=False)(lambda *args: function)
+        return from_python
+
+    return decorate
+
+
+helper = without_entry(BARE)
+linked = without_entry(INLINE)  # compiled by itself, then written into its callers: shorter for what many call
 
 
 @cache
@@ -141,6 +168,8 @@ def part(kind: Any) -> Any:
     if both:
         raise TypeError(f"{kind.__name__}: {min(both)} is a method of one part and a field of another: rename one")
     _fields.update(fields)
+    if hasattr(kind, "State"):
+        by_reference(kind.State)
     for name, method in methods.items():
         arguments = tuple(inspect.signature(method).parameters)
         if (name, *arguments) not in _known:

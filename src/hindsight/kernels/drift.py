@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from .aggregation import chances, log_chance
+from .aggregation import chances, log_chance, start_of_range, within_range
 from .compiler import inlined, kernel, part
 from .state import scalar, vector
 
@@ -95,11 +95,8 @@ class LogDrift(NamedTuple):
         if state.heaviest[0] > 0.0:
             lower_rate(state, 1.0 / state.heaviest[0])
 
-    def begins(self, state, bias):
+    def starts_with(self, state, bias, y):
         return False
-
-    def begin_at(self, state, y):
-        pass
 
     def weigh_members(self, loss, state, z, out, y, c):
         for k in range(z.size):
@@ -125,15 +122,12 @@ class MeanDrift(NamedTuple):
     State = DriftState
     clips = 1.0
 
-    def within_range(self, state, z):
-        return min(max(z, state.low[0]), state.high[0])
-
     def mixed_margin(self, loss, state, z):
         mean, total = 0.0, 0.0
         for k in range(z.size):
-            mean += state.v[k] * self.within_range(state, z[k])
+            mean += state.v[k] * within_range(1.0, state, z[k])
             total += state.v[k]
-        return self.within_range(state, mean / total)  # rounding may leave the range
+        return within_range(1.0, state, mean / total)  # rounding may leave the range
 
     def set_rate(self, loss, state, c):
         state.heaviest[0] = max(state.heaviest[0], c)
@@ -141,18 +135,13 @@ class MeanDrift(NamedTuple):
         if span > 0.0 and state.heaviest[0] > 0.0:
             lower_rate(state, min(state.rate[0], 1.0 / (self.floor * state.heaviest[0] * span * span)))
 
-    def begins(self, state, bias):
-        first = state.begun[0] == 0.0
-        state.begun[0] = 1.0
-        return first and bias != 0.0
-
-    def begin_at(self, state, y):
-        state.low[0] = state.high[0] = y
+    def starts_with(self, state, bias, y):
+        return start_of_range(state, y, bias != 0.0)
 
     def weigh_members(self, loss, state, z, out, y, c):
         if state.rate[0] < np.inf:
             for k in range(z.size):
-                state.paid[k] = loss.value(self.within_range(state, z[k]), y)
+                state.paid[k] = loss.value(within_range(1.0, state, z[k]), y)
             state.gap[0] += c * loss.value(out, y) - share(state, c, self.drift)
         else:
             for k in range(z.size):

@@ -1,10 +1,8 @@
 """The one online loop: predict a row, take the step, add up the facts."""
 
-from typing import NamedTuple
-
 import numpy as np
 
-from .compiler import inlined, kernel, part
+from .compiler import inlined, kernel
 from .simd import fuse, wide
 
 PROGRESS = np.dtype([("rounds", np.float64), ("reach", np.float64)], align=True)
@@ -48,24 +46,23 @@ def play_row(rows, t, y, c, loss, update, geometry, rate, state, run):
     return fine, z, q, top, eta, d
 
 
-@part
-class Unwatched(NamedTuple):
-    """Nobody watches the rounds."""
-
-    none: float
-
-    def before(self, geometry, state):
-        return 0.0, 0.0
-
-    def after(self, geometry, state, rows, t, i, mark, z, d):
-        pass
+# What a replay notes of each round: the step d, what the state says it added to the conjugate of the potential, the
+# margin after it, and what rounding may have added to that change. Without room for any round nothing is noted.
+TAKEN, ADDED, AFTER, ROUNDED = range(4)
+NO_NOTES = np.empty((0, 4))
 
 
-UNWATCHED = Unwatched(0.0)
+@inlined
+def note_round(notes, geometry, state, rows, t, i, mark, z, d):
+    """Note round i, in which row t was played; `mark` is that of the state before it."""
+    after = geometry.dot(state, rows, t)[0]
+    notes[i, TAKEN], notes[i, AFTER] = d, after
+    notes[i, ADDED] = geometry.conjugate_change(state, mark, d, z, after)
+    notes[i, ROUNDED] = geometry.rounding(state, rows, t, d)
 
 
 @kernel
-def play(rows, first, last, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, watch):
+def play(rows, first, last, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, notes):
     """Play rows first..last: for each, margin and norms into z, q = |x|_2^2 and top = |x|_inf, then the step.
 
     Returns how many were played: fewer than asked where a row could not be (see `play_row`). The facts of the rounds
@@ -74,11 +71,12 @@ def play(rows, first, last, y, c, loss, update, geometry, rate, state, progress,
     """
     wide()
     run = progress[0]
-    constant = rate.is_constant()
+    constant, noting, mark = rate.is_constant(), notes.shape[0] != 0, (0.0, 0.0)
     sums = read_sums(facts)
     played = last - first
     for i in range(last - first):
-        mark = watch.before(geometry, state)
+        if noting:
+            mark = geometry.mark(state)
         opening = geometry.opens(state, rows)
         fine, zi, qi, ti, eta, d = play_row(rows, first + i, y[i], c[i], loss, update, geometry, rate, state, run)
         z[i], q[i], top[i] = zi, qi, ti
@@ -89,7 +87,8 @@ def play(rows, first, last, y, c, loss, update, geometry, rate, state, progress,
             continue
         if opening:
             continue
-        watch.after(geometry, state, rows, first + i, i, mark, zi, d)
+        if noting:
+            note_round(notes, geometry, state, rows, first + i, i, mark, zi, d)
         sums = tally(loss, geometry, zi, qi, ti, y[i], c[i], sums)
         if not constant:
             tally_rate(loss, geometry, zi, qi, ti, y[i], c[i], eta, facts)

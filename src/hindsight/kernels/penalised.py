@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from .compiler import inlined, part
+from .compiler import inlined
 from .geometries import geometry_part
 from .rows import ascends
 from .state import scalar, vector
@@ -160,16 +160,3 @@ class Penalised(NamedTuple):
         left = np.exp(state.decays - state.decay[0])
         size = np.abs(state.theta) * left - np.maximum(state.cut[0] - state.cuts * left, 0.0)
         return np.copysign(np.maximum(size, 0.0), state.theta) + 0.0
-
-
-@part
-class Landings(NamedTuple):
-    """Notes the margin of each row after its step."""
-
-    landed: np.ndarray
-
-    def before(self, geometry, state):
-        return 0.0, 0.0
-
-    def after(self, geometry, state, rows, t, i, mark, z, d):
-        self.landed[i] = geometry.dot(state, rows, t)[0]

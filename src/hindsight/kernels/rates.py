@@ -17,7 +17,7 @@ class RateSchedule(NamedTuple):
 
     def at(self, t):
         if self.rates.size > 0:
-            return self.rates[int(t) - 1]
+            return self.rates[np.int64(t) - 1]
         return self.eta if self.power == 0.0 else self.eta * t**-self.power
 
     def is_constant(self):

@@ -75,8 +75,8 @@ class Spaced(NamedTuple):
     `memory` is all that they lie in, as a vector; a row begins `apart` numbers after the one before.
     """
 
-    values: np.ndarray
     memory: np.ndarray
+    columns: int
     apart: int
     bias: float
 
@@ -84,13 +84,13 @@ class Spaced(NamedTuple):
         pass
 
     def span(self, t):
-        return 0, self.values.shape[1]
+        return 0, self.columns
 
     def line(self, t):
-        return self.memory, t * self.apart, self.values.shape[1]
+        return self.memory, t * self.apart, self.columns
 
     def entry(self, t, k):
-        return self.values[t, k]
+        return self.memory[t * self.apart + k]
 
     index, inner, axpy, step_exponents = every_column, dense_inner, dense_axpy, dense_exponents
     ascending = every_index
@@ -98,15 +98,22 @@ class Spaced(NamedTuple):
 
 @part
 class Strided(NamedTuple):
-    """Rows of any strides; each is copied to a contiguous scratch row, so that sums run as for `Dense`."""
+    """Rows of any strides; each is copied to a contiguous scratch row, so that sums run as for `Dense`.
 
-    values: np.ndarray
+    Row t begins at number `first` + t `down` of `memory`, and its columns lie `across` numbers apart.
+    """
+
+    memory: np.ndarray
     scratch: np.ndarray
+    first: int
+    down: int
+    across: int
     bias: float
 
     def ready(self, t):
+        at = self.first + t * self.down
         for j in range(self.scratch.size):
-            self.scratch[j] = self.values[t, j]
+            self.scratch[j] = self.memory[at + j * self.across]
 
     def span(self, t):
         return 0, self.scratch.size

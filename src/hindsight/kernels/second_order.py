@@ -168,7 +168,7 @@ def turn(rest, factor, at, p, keep, gain):
     return rest
 
 
-@helper
+@inlined
 def coefficients(image, weight, keep, turned):
     """t_k/sqrt(t_k t_(k-1)) into `keep` and the image after the row has joined into `turned`; sqrt(t_n)."""
     n, total = image.size, 1.0
@@ -196,7 +196,7 @@ def turn_corner(rest, factor, first, k, n, image, keep, gain):
     return rest
 
 
-@helper
+@inlined
 def turn_all(factor, row, image, weight, keep, turned):
     """Join a row to the triangle: two blocks at a time, after what is left over before them."""
     n = row.size
@@ -230,7 +230,7 @@ def turn_all(factor, row, image, weight, keep, turned):
         first += 16
 
 
-@helper
+@inlined
 def join(factor, right, row, image, weight, target, keep, turned):
     """Join a row with its image, of this weight, to the triangle; what is left of its target, times the weight's root.
 
@@ -256,7 +256,7 @@ def copy_triangle(factor, right, prior, new_factor, new_right, new_prior):
             new_factor[k, j] = factor[k, j]
 
 
-@helper
+@inlined
 def grow_prior(kappa, state):
     """The triangle with the prior that the row needs, in the fields `new_`; whether it had to grow."""
     n, heavy = state.row.size, state.heaviest[0] if state.heaviest[0] > 0.0 else 1.0
@@ -328,7 +328,7 @@ def learn_square(loss, state, rows, y, c):
 
 def solved(state):
     """The weights of the least squares problem; 0 for coordinates that no row has shown."""
-    from scipy.linalg import solve_triangular
+    from ..triangular import solve_triangular
 
     seen = np.flatnonzero(np.diagonal(state.factor))
     w = np.zeros(state.right.size)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .compiler import inlined, kernel
+from .compiler import inlined, kernel, linked
 from .diagonal_newton import shrinkage
 from .online import read_sums, tally, tally_constant, write_sums
 from .rows import ascends
@@ -44,7 +44,8 @@ class DiagonalRows(NamedTuple):
 class Out(NamedTuple):
     """Where margins and norms go: `own` has three numbers for each member of the panel and row, `places` says which.
 
-    `z`, `q`, `d` and `bends` (curvatures) hold those of the row at hand, one number for each member that plays.
+    Where it has a fourth, that becomes the step. `z`, `q`, `d` and `bends` (curvatures) hold those of the row at hand,
+    one number for each member that plays.
     """
 
     own: np.ndarray
@@ -67,11 +68,14 @@ def note(out, i, top):
 
 
 @inlined
-def advance(out, progress, top):
-    """Count the round and bound how far the steps went; whether they are finite."""
+def advance(out, i, progress, top):
+    """Count round i and bound how far the steps went; whether they are finite."""
     for m in range(out.z.size):
         if not progress[m].reach + abs(out.d[m]) * top < np.inf:
             return False
+    if out.own.shape[1] > 3:
+        for m in range(out.z.size):
+            out.own[out.places[m], 3, i] = out.d[m]
     for m in range(out.z.size):
         progress[m].reach += abs(out.d[m]) * top
         progress[m].rounds += 1.0
@@ -171,7 +175,7 @@ def play_running(
             known = span > 0.0
             for m in range(out.z.size):
                 out.d[m] = -c[i] * (loss.implicit(out.z[m], y[i], c[i] * out.q[m]) if known else 0.0)
-            fine = advance(out, progress, top)
+            fine = advance(out, i, progress, top)
             if fine:
                 state.heaviest[0] = max(state.heaviest[0], c[i])
                 if meet_target(loss, state, rows, y[i], declared):
@@ -209,7 +213,7 @@ def curved_with(curvature, curved, x):
     return plus(curved, times(times(curvature, value), value))
 
 
-@inlined
+@linked
 def predict_diagonal(z, state, numbers, j, x, size):
     """`z` with coordinate j."""
     w = load(z, numbers, np.int64(j) * 2 * size)
@@ -299,7 +303,7 @@ def play_diagonal(
         fine = note(out, i, top)
         if fine and c[i] != 0.0:
             slopes_diagonal(rows, t, y[i], c[i], loss, priors, kappas, declared, state, numbers, out)
-            fine = advance(out, progress, top)
+            fine = advance(out, i, progress, top)
             if fine and meet_target(loss, state, rows, y[i], declared):
                 d, curvature = load(all_priors, out.d, 0), load(all_priors, out.bends, 0)
                 a, b = rows.span(t)

@@ -7,7 +7,6 @@ by default: it has no rate to set.
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +18,7 @@ from ..kernels.aggregation import LogMixture, MeanMixture, mix
 from ..kernels.compiler import for_parts
 from ..kernels.drift import LogDrift, MeanDrift
 from ..kernels.facts import empty_facts
+from ..kernels.side_by_side import PROCESSORS, compile_all
 from ..kernels.state import fields_of
 from ..rows.matrices import unshared
 from ..storage.fields import is_vector
@@ -34,7 +34,6 @@ DIAGONAL = ((0.25, 0.1), (1.0, 1.0), (4.0, 0.01))  # prior and kappa of the diag
 CURVATURES = (0.5, 0.125)  # kappa of the second-order members for the log loss
 LIMIT = 128  # coordinates, the intercept's included, up to which second order joins by itself
 SECOND_ORDER = ("auto", "yes", "no")
-PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 BUSY = 20000  # numbers of a block from which on members play it on several processors
 
 
@@ -229,6 +228,7 @@ class PanelRun(Run):
     start = None
     _before: Any = None  # what there was before members left, until the next row
     _together: Any = None  # the members as they play, see `parties`
+    _compiled: Any = None  # those whose kernels are compiled
 
     def __init__(self, learner: Panel, features: int, *, intercept: bool = True) -> None:
         self.learner = learner
@@ -359,6 +359,9 @@ class PanelRun(Run):
         Returns how many rows all members could play.
         """
         own, parties = np.empty((len(self.members), 3, b - a)), self.parties()
+        if self._compiled is not parties:
+            self._compile(rows, a, b, y, c, own, work)
+            self._compiled = parties
 
         def play(k: int) -> int:
             return int(parties[k].play(unshared(rows), a, b, y, c, own))
@@ -372,9 +375,19 @@ class PanelRun(Run):
             work[:, played] = own[short, :, played]
         return int(played)
 
+    def _compile(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, own: np.ndarray, work: Any) -> None:
+        """Have the kernels that these rows need compiled, the members' side by side."""
+        calls = [(party.kernel, party.arguments(rows, a, b, y, c, own)) for party in self.parties()]
+        margins = np.empty((0, len(self.members)))
+        compile_all([*calls, (self._mix_kernel, self.mixing(margins, y, c, work))])
+
+    @property
+    def _mix_kernel(self) -> Any:
+        return for_parts(mix, self.learner.loss, self.members[0].learner.geometry)
+
     def aggregate(self, margins: np.ndarray, y: np.ndarray, c: np.ndarray, work: np.ndarray) -> None:
         """Predict rows from what the members predicted, and learn what each was worth."""
-        for_parts(mix, self.learner.loss, self.members[0].learner.geometry)(*self.mixing(margins, y, c, work))
+        self._mix_kernel(*self.mixing(margins, y, c, work))
 
     def mixing(self, margins: np.ndarray, y: np.ndarray, c: np.ndarray, work: np.ndarray) -> tuple[Any, ...]:
         """The arguments of the kernel that mixes."""
@@ -423,7 +436,7 @@ def check_panel_run(fields: dict[str, Any]) -> None:
 
 
 storable(Panel, check=check_panel)
-storable(PanelRun, check=check_panel_run, omit=("_before", "_together"))
+storable(PanelRun, check=check_panel_run, omit=("_before", "_together", "_compiled"))
 for kind in (LogMixture, MeanMixture, LogDrift, MeanDrift):
     storable(kind, where=__name__)
 for kind in (LogMixture, MeanMixture, LogDrift):

@@ -19,10 +19,10 @@ from ..kernels.checksum import ROUNDS, TARGETS, add_opposites
 from ..kernels.compiler import for_parts
 from ..kernels.facts import FACTS, empty_facts
 from ..kernels.geometries import begin
-from ..kernels.online import PROGRESS, UNWATCHED, begin_progress
+from ..kernels.online import NO_NOTES, PROGRESS, begin_progress
 from ..kernels.rows import CSR
 from ..rows.checksum import add_played, begin_played
-from ..rows.matrices import checked, explain, in_order, rows_of
+from ..rows.matrices import checked, explain, in_order, plain_vector, rows_of
 from ..storage.fields import check_record, is_vector
 from ..storage.registry import storable, want
 from ..validation import check_targets, check_weights
@@ -153,7 +153,7 @@ class Run(Coordinates):
     def play_block(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, work: np.ndarray) -> int:
         """Play rows a..b, with their margins and norms into `work`, and return how many could be."""
         play = for_parts(loop.play, *self.parts()[:3])
-        return int(play(rows, a, b, y, c, *self.parts(), *work, self.tally, UNWATCHED))
+        return int(play(rows, a, b, y, c, *self.parts(), *work, self.tally, NO_NOTES))
 
     def reader(self) -> Run:
         """A run that predicts as this one does, and can do so beside others: its scratch fields are its own."""
@@ -336,6 +336,8 @@ def play_rows(
     panel = any(run.learner.geometry.name == "panel" for run in runs)
     if panel:  # members must all stop at the same row, or none
         X = in_order(X)
+    targets = [plain_vector(y) for y in targets]
+    weight = None if weight is None else plain_vector(weight)
     sums = Checksums(runs, X, targets, weight)
     room = PASSED if panel else SHARED if len(runs) > 1 else ALONE
     block = max(1, min(BLOCK, room * m // max(1, _bytes(X)), m))

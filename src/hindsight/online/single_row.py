@@ -20,7 +20,7 @@ from ..kernels.checksum import add_single
 from ..kernels.compiler import compiled as compiled_with
 from ..kernels.compiler import entry_point, for_parts
 from ..kernels.dicts import DONE
-from ..kernels.online import UNWATCHED, margin, moderate, play
+from ..kernels.online import NO_NOTES, margin, moderate, play
 from ..kernels.rows import CSR, Dense
 from ..rows.matrices import explain
 
@@ -52,13 +52,14 @@ def is_number(value: Any) -> bool:
 # ---------------------------------------------------------------- a row in one call, with the interpreter's lock
 
 PLAYED, NOT_PUT = 1, -1
+ROW = np.int64(0)  # the only one; a plain 0 is a type of its own to numba, and would compile the loop again
 held = compiled_with()
 
 
 @held
 def play_dict(  # type: ignore[no-untyped-def]
     x, column, known, target, alive, kinds, cursor, items, numbers, order, table, rows, y, c, loss, update, geometry,
-    rate, state, progress, z, q, top, facts, watch, sums,
+    rate, state, progress, z, q, top, facts, notes, sums,
 ):  # fmt: skip
     """Lay the dict at address x out, play it, and add it to the checksum."""
     if alive[0] == 0:
@@ -67,7 +68,7 @@ def play_dict(  # type: ignore[no-untyped-def]
     if dicts.lay(x, column, True, kinds, cursor, items, numbers, order, table, *room) != DONE or cursor[3] != known:
         return NOT_PUT
     y[0] = target
-    played = play(rows, 0, 1, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, watch)
+    played = play(rows, ROW, ROW + 1, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, notes)
     if played == PLAYED:
         add_single(rows, y, c, sums)
     return played
@@ -88,7 +89,7 @@ def margin_of_dict(  # type: ignore[no-untyped-def]
 
 @held
 def play_array(  # type: ignore[no-untyped-def]
-    x, known, target, alive, rows, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, watch, sums
+    x, known, target, alive, rows, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, notes, sums
 ):
     """Copy a vector, play it, and add it to the checksum."""
     if alive[0] == 0 or x.size != rows.values.shape[1]:
@@ -96,7 +97,7 @@ def play_array(  # type: ignore[no-untyped-def]
     for j in range(x.size):
         rows.values[0, j] = x[j]
     y[0] = target
-    played = play(rows, 0, 1, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, watch)
+    played = play(rows, ROW, ROW + 1, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, notes)
     if played == PLAYED:
         add_single(rows, y, c, sums)
     return played
@@ -224,7 +225,7 @@ class One:
         self.runs, self.run, self.row, self.state, self.rows, self.work = runs, run, row, run.state, row.rows, row.work
         self.targets, self.alive = learner.targets, np.zeros(1, np.int64)
         self.y, self.c, self.z, self.q, self.top = np.zeros(1), np.ones(1), np.zeros(1), np.zeros(1), np.zeros(1)
-        out = self.z, self.q, self.top, run.tally, UNWATCHED
+        out = self.z, self.q, self.top, run.tally, NO_NOTES
         self.args = (row.rows, 0, 1, self.y, self.c, *run.parts(), *out)
         self.margin_args = (row.rows, learner.geometry, run.state)
         self.named, laying = isinstance(row, Dicts), row.work[:-3]  # the last three are in the rows

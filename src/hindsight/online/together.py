@@ -14,7 +14,7 @@ import numpy as np
 from ..kernels.compiler import for_parts
 from ..kernels.diagonal_newton import DiagonalNewton
 from ..kernels.facts import FACTS
-from ..kernels.online import PROGRESS, UNWATCHED, play
+from ..kernels.online import NO_NOTES, PROGRESS, play
 from ..kernels.running import Running
 from ..kernels.state import aligned
 from ..kernels.together import DiagonalRows, Out, RunningRows, play_diagonal, play_running
@@ -37,6 +37,9 @@ KINDS = {
     Running: Kind(play_running, ("theta", "metric", "squares"), ("fresh",), RunningRows, ("eta",)),
     DiagonalNewton: Kind(play_diagonal, ("w", "curved"), (), DiagonalRows, ("prior", "kappa")),
 }
+
+
+SIZES = (5, 3)  # how many members play together: their kernels are compiled for each number, so there are few
 
 
 class Group:
@@ -90,6 +93,13 @@ class Group:
         """Play rows a..b, with margins and norms into the members' places of `own`; how many could be."""
         return int(self.kernel(*self.arguments(rows, a, b, y, c, own)))
 
+    def replay(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, out: np.ndarray) -> int:
+        """Play rows a..b again, with margins, norms and steps into the members' places of `out`; how many could be."""
+        own = np.empty((len(out), 4, b - a))
+        played = self.play(rows, a, b, y, c, own)
+        out[self.places, :4], out[self.places, 4:6] = own[self.places], np.nan
+        return played
+
     def reader(self, members: list[Run]) -> Group:
         """The same for runs that only predict, beside others."""
         other: Group = object.__new__(Group)
@@ -131,11 +141,18 @@ class Single:
 
     def arguments(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, own: np.ndarray) -> tuple[Any, ...]:
         """The arguments of the kernel."""
-        return rows, a, b, y, c, *self.members[0].parts(), *own[self.places[0]], self.members[0].tally, UNWATCHED
+        return rows, a, b, y, c, *self.members[0].parts(), *own[self.places[0], :3], self.members[0].tally, NO_NOTES
 
     def play(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, own: np.ndarray) -> int:
         """Play rows a..b."""
         return int(self.kernel(*self.arguments(rows, a, b, y, c, own)))
+
+    def replay(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, out: np.ndarray) -> int:
+        """Play rows a..b again, with margins, norms and all that is noted of each round into its place of `out`."""
+        run, mine, notes = self.members[0], out[self.places[0]], np.zeros((b - a, 4))
+        played = self.kernel(rows, a, b, y, c, *run.parts(), *mine[:3], run.tally, notes)
+        mine[3:] = notes.T
+        return int(played)
 
     def reader(self, members: list[Run]) -> Single:
         """The same for a run that only predicts."""
@@ -155,8 +172,14 @@ def together(members: list[Run]) -> list[Any]:
     found: dict[Any, list[int]] = {}
     for k, run in enumerate(members):
         found.setdefault(key_of(run, k), []).append(k)
-    groups = [Group([members[k] for k in places], places) for key, places in found.items() if len(key) > 1]
-    return [Single(members[places[0]], places[0]) for key, places in found.items() if len(key) == 1] + groups
+    alone, groups = [places for key, places in found.items() if len(key) == 1], []
+    for places in (places for key, places in found.items() if len(key) > 1):
+        for size in SIZES:
+            while len(places) >= size:
+                groups.append(Group([members[k] for k in places[:size]], places[:size]))
+                places = places[size:]
+        alone += [[k] for k in places]
+    return [*(Single(members[k], k) for (k,) in alone), *groups]
 
 
 def key_of(run: Run, place: int) -> tuple[Any, ...]:

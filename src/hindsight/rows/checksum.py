@@ -11,13 +11,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from ..errors import MismatchError
 from ..kernels import checksum as kernels
 from ..kernels.checksum import ROUNDS, checksum
 from ..kernels.checksum import ROWS as PLAYED
 from ..kernels.checksum import TARGETS as PLAYED_TARGETS
-from ..kernels.rows import CSR, Dense
+from ..kernels.rows import CSR, Dense, Spaced, Strided
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,6 +103,16 @@ def begin_played() -> Words:
     return np.zeros(3, np.uint64)
 
 
+def copied(rows: Spaced | Strided, first: int, last: int) -> np.ndarray:
+    """These rows, one after another in memory."""
+    spaced = isinstance(rows, Spaced)
+    columns = rows.columns if spaced else rows.scratch.size
+    begin, down, across = (0, rows.apart, 1) if spaced else (rows.first, rows.down, rows.across)
+    step = rows.memory.itemsize
+    here = rows.memory[begin + first * down :]
+    return np.ascontiguousarray(as_strided(here, (last - first, columns), (down * step, across * step)))
+
+
 def word_of_each(rows: Any, first: int, last: int, out: Words) -> None:
     """Write a word for each of these rows, the same in any storage, for `add_played` to add up.
 
@@ -117,7 +128,9 @@ def word_of_each(rows: Any, first: int, last: int, out: Words) -> None:
     if isinstance(rows, CSR):
         kernels.sparse_words(rows.data, rows.indices, rows.indptr, first, last, out)
     else:
-        kernels.dense_words(rows.values, _factors(1, rows.values.shape[1])[0], first, last, out)
+        values = rows.values if isinstance(rows, Dense) else copied(rows, first, last)
+        begin = first if isinstance(rows, Dense) else 0
+        kernels.dense_words(values, _factors(1, values.shape[1])[0], begin, begin + last - first, out)
 
 
 def add_played(
@@ -170,9 +183,8 @@ def _add_narrow(sums: Sequence[Words], values: np.ndarray) -> None:
 @lru_cache(64)
 def _factors(rounds: int, width: int) -> Words:
     """The factors of columns, for so many rounds."""
-    out = np.empty((rounds, width), np.uint64)
-    kernels.column_factors(out)
-    return out
+    columns = kernels.factors(np.arange(max(rounds, width), dtype=np.uint64))
+    return columns[:rounds, None] * columns[:width]
 
 
 def joined(known: tuple[int, ...], found: Words) -> tuple[int, ...]:

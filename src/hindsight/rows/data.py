@@ -19,7 +19,7 @@ from ..kernels.checksum import add_unordered
 from ..kernels.floats import Floats
 from ..kernels.rows import CSR, Dense
 from .checksum import RowChecksum, add_played, begin_played, word_of_each
-from .matrices import checked, explain, rows_of
+from .matrices import checked, explain, rows_of, unsealed
 
 Chunk = tuple[Any, ArrayLike, ArrayLike | None]
 Rows = Any  # `Dense` or `CSR` rows of the kernels
@@ -29,7 +29,7 @@ BLOCK = 1 << 19  # numbers in a block that is copied, scaled or converted: 4 MB,
 
 def _as_rows(X: Any, bias: float) -> Rows:
     """Return the rows of what `checked` gave as the loops read them; dense ones as they are (see `_contiguous`)."""
-    return Dense(X, bias) if isinstance(X, np.ndarray) else rows_of(X, bias)
+    return Dense(unsealed(X), bias) if isinstance(X, np.ndarray) else rows_of(X, bias)
 
 
 def _contiguous(rows: Rows, first: int) -> Iterator[tuple[int, Rows, int]]:

@@ -167,13 +167,28 @@ def rows_of(X: Any, bias: float) -> Any:
         X = unsealed(X)
         if X.flags.c_contiguous:
             return Dense(X, bias)
-        apart, rest = divmod(X.strides[0], X.itemsize)
-        if X.size and X.strides[1] == X.itemsize and rest == 0 and apart >= 0:
-            memory = as_strided(X, ((X.shape[0] - 1) * apart + X.shape[1],), X.strides[1:])
-            return Spaced(X, memory, apart, bias)
-        return Strided(X, np.empty(X.shape[1], X.dtype), bias)
+        if any(stride % X.itemsize for stride in X.strides):  # fields of records: they lie between other numbers
+            return Dense(np.ascontiguousarray(X), bias)
+        down, across = (stride // X.itemsize for stride in X.strides)
+        memory, first = _memory(X)
+        if across == 1 and down >= 0:
+            return Spaced(memory, X.shape[1], down, bias)
+        return Strided(memory, np.empty(X.shape[1], X.dtype), first, down, across, bias)
     indices = unsealed(X.indices).view(f"u{X.indices.itemsize}")
     return CSR(unsealed(X.data), indices, X.indptr.astype(np.uint64), bias)
+
+
+def _memory(X: np.ndarray) -> tuple[np.ndarray, int]:
+    """All memory that an array lies in as one vector, and the place of its first number there."""
+    ends = [stride // X.itemsize * (size - 1) for stride, size in zip(X.strides, X.shape, strict=True)]
+    first = -sum(min(0, end) for end in ends)
+    low = X[tuple(slice(None, None, -1) if end < 0 else slice(None) for end in ends)]  # begins with the lowest address
+    return as_strided(low, (first + sum(max(0, end) for end in ends) + 1,), (X.itemsize,)), first
+
+
+def plain_vector(values: np.ndarray) -> np.ndarray:
+    """Return a vector as loops read it, contiguous and not sealed: they are compiled for no other."""
+    return unsealed(np.ascontiguousarray(values))
 
 
 def unshared(rows: Any) -> Any:
