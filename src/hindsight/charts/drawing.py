@@ -6,10 +6,16 @@ import functools
 import html
 import json
 import re
+import zlib
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..content_policy import policy_tag
+from ..errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SUFFIXES = (".png", ".svg", ".html")
 COLOURS = ("#0969da", "#bc4c00", "#1a7f37", "#8250df", "#cf222e")
@@ -45,6 +51,16 @@ def altair() -> Any:
     except ImportError:
         raise ValueError("charts need altair and vl-convert: pip install hindsight-learn[charts]") from None
     return altair
+
+
+@contextmanager
+def unvalidated() -> Iterator[None]:
+    """Make charts without comparing each part with the schema of Vega-Lite, which the tests do for those made here."""
+    altair()
+    from altair.utils import schemapi
+
+    with schemapi.debug_mode(False):
+        yield
 
 
 def check(path: str) -> str:
@@ -137,7 +153,7 @@ def page(chart: Any, text: str = "") -> str:
     """
     code = library()
     # In JSON a "<" stands inside strings alone, where it can be written in another way: no tag begins.
-    given = ", ".join(json.dumps(value).replace("<", "\\u003c") for value in (chart.to_dict(), EMBEDDING))
+    given = ", ".join(json.dumps(value).replace("<", "\\u003c") for value in (chart.to_dict(validate=False), EMBEDDING))
     draw = f"vegaEmbed('#chart', {given});"
     above = f"<pre>{html.escape(text)}</pre>" if text else ""
     return (
@@ -149,11 +165,57 @@ def page(chart: Any, text: str = "") -> str:
 
 @functools.cache
 def library() -> str:
-    """Return the script that draws charts in a page, as `vegaEmbed`."""
-    version = ".".join(altair().SCHEMA_VERSION.split(".")[:2])
-    import vl_convert
+    """Return the script that draws charts in a page, as `vegaEmbed`.
 
-    return within_script(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", version))
+    vl-convert takes more than a second to put it together, so it is kept in a file of its version; where none can be
+    written, it is put together in every process.
+    """
+    from importlib.metadata import version
+
+    vega_lite = ".".join(altair().SCHEMA_VERSION.split(".")[:2])
+    folder = cache_folder()
+    path = None if folder is None else folder / f"vega-embed-{version('vl-convert-python')}-{vega_lite}.js"
+    code = None if path is None else kept(path)
+    if code is None:
+        import vl_convert
+
+        code = within_script(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vega_lite))
+        if path is not None:
+            keep(path, code)
+    return code
+
+
+def cache_folder() -> Path | None:
+    """The folder in which numba keeps the compiled kernels; None where it keeps none."""
+    from ..kernels import play
+
+    path = play.stats.cache_path if hasattr(play, "stats") else None  # not where NUMBA_DISABLE_JIT is set
+    return None if path is None else Path(path)
+
+
+def kept(path: Path) -> str | None:
+    """The script of a file; None where there is none, or its checksum, the first line, is not that of the rest."""
+    try:
+        first, _, rest = path.read_bytes().partition(b"\n")
+    except OSError:
+        return None
+    return rest.decode() if first == checksum(rest) else None
+
+
+def keep(path: Path, code: str) -> None:
+    """Write a script with its checksum, atomically; do nothing where that is not possible."""
+    from ..storage.container import write_text
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(str(path), [checksum(code.encode()).decode(), "\n", code])
+    except (OSError, ModelError):
+        pass
+
+
+def checksum(code: bytes) -> bytes:
+    """The first line of the file of a script, a comment of JavaScript."""
+    return b"// %08x" % zlib.crc32(code)
 
 
 def within_script(code: str) -> str:

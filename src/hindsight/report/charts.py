@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..charts.drawing import altair
+from ..charts.drawing import altair, unvalidated
 from ..charts.plots import label_axis
 
 BLUE, ORANGE, GREEN, PURPLE, RED, GREY = "#3b8eea", "#e8590c", "#2da44e", "#a371f7", "#e5534b", "#8b949e"
@@ -18,7 +18,12 @@ PROMISE = "at most, by the theorem"
 
 def charts(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The charts by the name of their place: for each its data, its specification and that with logarithmic axes."""
-    data = content["datasets"]
+    with unvalidated():
+        return drawn(content, content["datasets"])
+
+
+def drawn(content: dict[str, Any], data: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The charts of these datasets."""
     out: dict[str, dict[str, Any]] = {}
     for each in content["learners"]:
         k = each["key"]
@@ -44,19 +49,24 @@ def named(name: str) -> Any:
     return alt.Chart(alt.NamedData(name=name))
 
 
+CONFIG = {  # the page colours the text and the axes
+    "autosize": {"type": "fit-x", "contains": "padding"},
+    "axis": {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"},
+    "background": "transparent",
+    "font": "system-ui, sans-serif",
+    "legend": {"labelFontSize": 12, "symbolStrokeWidth": 3, "labelLimit": 260},
+    "padding": 2,
+    "view": {"stroke": None},
+}
+
+
 def finished(chart: Any, height: int = HEIGHT) -> dict[str, Any]:
-    """The specification of a chart as wide as its place; the page colours its text and its axes."""
-    chart = chart.properties(width="container", height=height).configure(
-        background="transparent",
-        font="system-ui, sans-serif",
-        padding=2,
-        autosize={"type": "fit-x", "contains": "padding"},
-    )
-    chart = chart.configure_view(stroke=None).configure_axis(
-        labelFontSize=12, titleFontSize=12, titleFontWeight="normal"
-    )
-    found = chart.configure_legend(labelFontSize=12, symbolStrokeWidth=3, labelLimit=260).to_dict()
-    return {key: value for key, value in found.items() if key != "$schema"}  # an address, which nobody needs to visit
+    """The specification of a chart as wide as its place."""
+    found = chart.to_dict(validate=False)
+    del found["$schema"]  # an address, which nobody needs to visit
+    given = found.get("config", {})
+    config = given | CONFIG | {"view": given.get("view", {}) | CONFIG["view"]}
+    return found | {"width": "container", "height": height, "config": config}
 
 
 def rounds_axis(log: bool, first: float, last: float, title: str = "rounds") -> Any:
