@@ -49,8 +49,9 @@ def _run() -> Any:
     for number in heeded():
         signal.signal(number, _leave)
     gc.disable()  # what is imported stays: collecting garbage in it, now and at exit, takes 0.15 s
-    from .cli import app
+    from .cli import load_app
 
+    app = load_app(sys.argv[1] if len(sys.argv) > 1 else None)
     if {"learn", "predict", "certify", "evaluate", "serve"} & set(sys.argv) and "--help" not in sys.argv:
         _load_numba()
     gc.freeze()
@@ -111,8 +112,11 @@ def _load_numba() -> None:
 
     if numba_known():
         caching.Cache.load_overload = load_overload  # type: ignore[method-assign]
-    for name in ("training.session", "sources.parsers"):  # and what they import, while the collector is off
-        importlib.import_module(f".{name}", __package__)
+    importlib.import_module(".training.session", __package__)  # and what it imports, while the collector is off
+    from .sources.samples import PREFIX
+
+    if not any(word.startswith(PREFIX) for word in sys.argv):  # samples are not parsed by compiled code
+        importlib.import_module(".sources.parsers", __package__)
 
 
 if __name__ == "__main__":

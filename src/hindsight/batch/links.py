@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, ndtr
 
 from ..kernels.floats import EPS, Floats
 from ..online.parts import LINKS
@@ -27,16 +26,28 @@ class LinkFunction(NamedTuple):
 ROOT = math.sqrt(2.0 * math.pi)
 
 
+def _expit(z: Floats) -> Floats:
+    from scipy.special import expit  # which takes 0.1 s, and which most runs do not need
+
+    return expit(z)
+
+
+def _ndtr(z: Floats) -> Floats:
+    from scipy.special import ndtr
+
+    return ndtr(z)
+
+
 def _clip(z: Floats) -> Floats:
     return np.clip(z, 0.0, 1.0)
 
 
 FORMULAS: dict[str, tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]] = {  # u and its integral
     "identity": (lambda z: z, lambda z: 0.5 * z * z),
-    "logistic": (expit, lambda z: np.logaddexp(0.0, z)),
-    "probit": (ndtr, lambda z: z * ndtr(z) + np.exp(-0.5 * z * z) / ROOT),
+    "logistic": (_expit, lambda z: np.logaddexp(0.0, z)),
+    "probit": (_ndtr, lambda z: z * _ndtr(z) + np.exp(-0.5 * z * z) / ROOT),
     "clipped": (_clip, lambda z: _clip(z) * (z - 0.5 * _clip(z))),
-    "tanh": (lambda z: expit(2.0 * z), lambda z: 0.5 * np.logaddexp(0.0, 2.0 * z)),
+    "tanh": (lambda z: _expit(2.0 * z), lambda z: 0.5 * np.logaddexp(0.0, 2.0 * z)),
 }
 LINK_FUNCTIONS = {  # the links of the online learners: their names and constants are those of the losses
     name: LinkFunction(name, FORMULAS[name][0], LINKS[name].link_lipschitz, FORMULAS[name][1]) for name in LINKS

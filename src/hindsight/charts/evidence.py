@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..forecast.comparison import Finding
 from .drawing import COLOURS, altair
 
 if TYPE_CHECKING:
@@ -34,6 +33,8 @@ def evidence(comparison: Comparison) -> Any:
     altair.ConcatChart or None
         The chart; None where there is no pair to draw.
     """
+    from ..forecast.comparison import Finding
+
     left_out = (Finding.IDENTICAL, Finding.VOID)
     shown = [k for k, pair in enumerate(comparison.pairs) if pair.finding not in left_out]
     if not shown:

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..forecast.comparison import Finding
-from ..forecast.scores import NUMERIC
 from ..formatting import _plain
 from .drawing import altair
 from .evidence import best, evidence, watched
@@ -44,6 +42,8 @@ def differences(comparison: Comparison) -> Any:
     altair.ConcatChart
         The chart.
     """
+    from ..forecast.comparison import Finding
+
     alt = altair()
     shown = [k for k, pair in enumerate(comparison.pairs) if pair.finding is not Finding.IDENTICAL]
     return alt.concat(*(difference(comparison, k) for k in shown or [0]), columns=2, spacing=30)
@@ -64,6 +64,8 @@ def difference(comparison: Comparison, pair: int = 0) -> Any:
     altair.LayerChart
         The chart.
     """
+    from ..forecast.comparison import Finding
+
     alt = altair()
     two, path = comparison.pairs[pair], comparison.path(pair)
     promised = np.isfinite(path.low)
@@ -148,6 +150,8 @@ def diagram(name: str, found: Reliability, band: Band | None = None) -> Any:
     altair.VConcatChart
         The chart.
     """
+    from ..forecast.scores import NUMERIC
+
     alt = altair()
     if found.loss in NUMERIC:
         low, high = float(found.forecast.min()), float(found.forecast.max())

@@ -1,12 +1,36 @@
 """The command `hindsight`: each module here adds its verbs to one application."""
 
-from . import certify as certify
-from . import densities as densities
-from . import echo as echo
-from . import evaluate as evaluate
-from . import forecasts as forecasts
-from . import learn as learn
-from . import look as look
-from . import models as models
-from . import serve as serve
-from .app import app as app
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .application import app as app
+
+VERBS = {  # by module
+    "certify": ["certify"],
+    "densities": ["density", "duel"],
+    "echo": ["echo"],
+    "evaluate": ["evaluate"],
+    "forecasts": ["compare", "calibrate"],
+    "learn": ["learn", "learners"],
+    "look": ["look"],
+    "models": ["predict", "inspect", "export"],
+    "serve": ["serve", "tail", "rows", "rewind"],
+}
+
+
+def load_app(verb: str | None = None) -> Any:
+    """The application with all its verbs, or with those of the module of one verb, which takes less time to build."""
+    modules = [module for module, verbs in VERBS.items() if verb in verbs]
+    for module in modules or VERBS:
+        import_module(f".{module}", __name__)
+    return import_module(".application", __name__).app
+
+
+def __getattr__(name: str) -> Any:
+    """`app`, with all verbs, when it is first used."""
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return load_app()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .app import app, one_line_errors
+from .application import app, one_line_errors
 from .search_bar import search_bar
 
 

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from ..errors import OptionError
-from .app import app, one_line_errors
+from .application import app, one_line_errors
 from .text import print_lines, print_title
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from ..errors import OptionError
-from .app import app, one_line_errors
+from .application import app, one_line_errors
 from .text import as_is, place_in_file, print_lines, print_title, split
 
 if TYPE_CHECKING:

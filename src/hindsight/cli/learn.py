@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table as Grid
 
-from .app import app, one_line_errors
+from .application import app, one_line_errors
 from .options import LearnerOptions, LearnHelp, ResultOptions, RowOptions, plan_of
 from .text import as_is
 
@@ -18,6 +16,9 @@ ROWS, LEARNER, RESULTS, CLUSTER = "Rows", "Learner", "Results", "Cluster"
 @app.command()
 def learners() -> None:
     """List the learners: one update rule, θ ← θ − η · slope · x, in different geometries."""
+    from rich.console import Console
+    from rich.table import Table as Grid
+
     from ..online.learners import LEARNERS
 
     grid = Grid(title="w = weights(θ)    z = w·x    θ ← θ − η · slope · x", title_justify="left", box=None)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..certificates.theorems import Verdict
 from ..errors import OptionError
+from ..kernels.side_by_side import observers
 from ..signals import heeded
 from ..training.batch import BATCH_LEARNERS
 from ..training.session import Session
@@ -199,6 +200,13 @@ class InterruptibleProgress(Progress):
         if sys.stderr.isatty() and command.plan.reread:  # otherwise the rows may be long in coming
             self.slow.start()
         self.handlers = {number: signal.signal(number, command.interrupt) for number in heeded()}
+        observers.append(self.compiled)
+
+    def compiled(self, done: int, of: int) -> None:
+        """So many of so many loops are compiled: said beside the bar."""
+        if self.bar is not None:
+            self.slow.cancel()
+            self.bar.update(self.task, description=f"{COMPILING} ({done} of {of} loops)" if done < of else "")
 
     def advance(self, state: TrainingState) -> None:
         """Some rows were learnt."""
@@ -208,6 +216,8 @@ class InterruptibleProgress(Progress):
     def close(self) -> None:
         """Remove the bar, and let go of the signals."""
         self.slow.cancel()
+        if self.compiled in observers:
+            observers.remove(self.compiled)
         super().close()
         while self.handlers:
             number, handler = self.handlers.popitem()

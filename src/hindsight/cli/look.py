@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from .app import app, one_line_errors
+from .application import app, one_line_errors
 from .options import separator_of, types_of
 from .text import print_lines, split
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .app import app, one_line_errors
+from .application import app, one_line_errors
 from .text import print_error_line, split
 
 if TYPE_CHECKING:

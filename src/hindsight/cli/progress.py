@@ -54,7 +54,8 @@ class Progress:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-        columns = (BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TransferSpeedColumn(), TimeRemainingColumn())
+        size = BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TransferSpeedColumn(), TimeRemainingColumn()
+        columns = *size, TextColumn("{task.description}")
         self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
         self.task = self.bar.add_task("", total=None)
         self.bar.start()

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import OptionError
-from .app import app, one_line_errors
+from .application import app, one_line_errors
 from .text import print_error_line, split
 
 LOCAL = ("127.0.0.1", "localhost", "::1")

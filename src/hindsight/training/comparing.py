@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import OptionError
-from ..forecast.comparison import Comparison, comparison
-from ..forecast.stream import Scores
 from ..online.margins import each_mean
 from .state import log_loss_of_constant
 
 if TYPE_CHECKING:
+    from ..forecast.comparison import Comparison
     from .session import PlayedChunk
     from .state import TrainingState
 
@@ -70,6 +69,8 @@ class LearnerScores:
             raise OptionError("compare", "takes one pass: a later one predicts rows that it has learnt")
         if state.labels is not None and len(state.labels) > 2:
             raise OptionError("compare", f"takes two labels or numbers; there are {len(state.labels)} labels")
+        from ..forecast.stream import Scores  # which few runs need, and which takes a quarter of a second
+
         self.losses = [runs[0].learner.loss for runs in state.runs]
         self.labels, self.names = state.labels, names
         self.scores = Scores(names, "square" if self.labels else "quadratic", bounds=None if self.labels else bounds)
@@ -89,4 +90,6 @@ class LearnerScores:
 
     def comparison(self) -> Comparison:
         """The findings for every pair, valid at every time."""
+        from ..forecast.comparison import comparison
+
         return comparison(self.scores, anytime=True)

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import RowError, SourceError
-from ..forecast.auc import LEVEL, interval, mean_auc, placements
-from ..forecast.calibration import reliability
 from ..online.margins import each_loss, each_mean
 from ..rows.labels import chosen_codes, class_probabilities, encode_labels, targets_of_runs
 from ..sources import file_format, load_sample
@@ -439,6 +437,8 @@ def number_figures(tally: NumberTally, learning: dict[str, float], by: str | Non
         parts.append(SliceFigures(value, int(tally.rows[k].sum()), c, own))
     found = {}
     if tally.kept is not None:
+        from ..forecast.calibration import reliability
+
         y, said, weights = tally.kept.joined()
         found = {"predictions": reliability(y, said, weights, loss="quadratic")}
     own_loss = tally.own_loss / weight
@@ -529,6 +529,8 @@ def largest(slices: Slices, rows: np.ndarray, weight: np.ndarray) -> Iterator[tu
 
 def areas_of(tally: LabelTally) -> tuple[list[Auc], Auc]:
     """For each label the AUC against the rest, over rows with a label that the model knows; and that of all."""
+    from ..forecast.auc import LEVEL, interval, mean_auc, placements
+
     assert tally.kept is not None
     codes, weight, scores, *_ = tally.kept.joined()
     some = codes >= 0
@@ -542,6 +544,8 @@ def areas_of(tally: LabelTally) -> tuple[list[Auc], Auc]:
 
 def decomposition(tally: LabelTally) -> tuple[dict[str, Reliability], Decomposition]:
     """The calibration of each label, and the Brier score as a sum over them; of two labels, of the second."""
+    from ..forecast.calibration import reliability
+
     assert tally.kept is not None
     codes, weight, scores, *more = tally.kept.joined()
     two = len(tally.labels) == 2

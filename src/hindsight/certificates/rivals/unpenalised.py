@@ -11,7 +11,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import xlogy
 
 from ...kernels.floats import EPS
 from ...online.margins import each_curvature, each_loss, each_slope
@@ -143,6 +142,7 @@ def conjugate_of(loss: Any) -> Any:
     if loss.quadratic:
         return lambda r, y: r * r / (2.0 * loss.scale) + r * y
     if loss.link == "logistic" and loss.targets == "unit":
+        from scipy.special import xlogy
 
         def conjugate(r: Floats, y: Floats) -> Any:
             p, q = y + r / loss.scale, (1.0 - y) - r / loss.scale  # both to all digits where they are small

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from typer.core import TyperGroup
 
 from .. import __version__
@@ -74,6 +73,8 @@ def one_line_errors() -> Iterator[None]:
     try:
         yield
     except (ValueError, MemoryError) as error:
+        from rich.console import Console
+
         dashes = "--" if isinstance(error, OptionError) else ""
         what = "there is not enough memory" if isinstance(error, MemoryError) else str(error)
         print_lines(Console(stderr=True), [f"error: {dashes}{as_options(what)}"], "red")
