@@ -4,7 +4,7 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14; do $$
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: run docs test test-wheel test-everywhere lint truth torture fuzz bench bench-auto bench-quality examples lock clean
+.PHONY: run docs test nightly test-wheel test-everywhere lint truth torture fuzz bench bench-auto bench-quality examples lock clean
 
 run: $(READY)
 	$(BIN)/hindsight learn sample:diabetes --report report.html
@@ -13,14 +13,33 @@ run: $(READY)
 docs: $(READY) .venv/ready-docs
 	$(BIN)/python scripts/build_docs.py $(PICTURES)
 
+# A file of tests stays with one worker, and the files that take longest come first.
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+
+# What must pass before every merge: a fixed choice of what `make nightly` runs whole.
 test: $(READY) .venv/ready-docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
-	$(BIN)/python tests/torture.py --kills 50
+	$(PYTEST)
+	$(BIN)/python tests/torture.py --kills 3 --seed 0
+	$(BIN)/python tests/installed.py --quick
+
+# All tests, the wheel on other Pythons, the mutants, and a part of what truth, torture and fuzz draw.
+nightly: $(READY) .venv/ready-docs
+	$(PYTEST) --nightly
+	$(BIN)/python tests/torture.py --kills 100
+	$(BIN)/python tests/cluster_torture.py --kills 5
+	$(BIN)/python tests/serve_torture.py --kills 50
 	$(BIN)/python tests/installed.py
+	$(BIN)/python tests/truth.py --streams 1000
+	$(BIN)/python tests/adaptive_truth.py --streams 1000
+	$(BIN)/python tests/best_truth.py --streams 1000
+	$(BIN)/python tests/fuzz_parsers.py 10000 --bounds
+	$(BIN)/python tests/mutants.py
+	$(BIN)/python tests/adaptive_mutants.py
+	$(BIN)/python tests/best_mutants.py
 
 # A choice of the tests with the installed wheel: the lowest versions on Python 3.11, the newest on the newest Python.
 test-wheel: $(READY)
@@ -29,7 +48,7 @@ test-wheel: $(READY)
 # The whole suite with each of them, and once more without private parts of numba and Python.
 test-everywhere: $(READY)
 	$(BIN)/python tests/installed.py --all
-	HINDSIGHT_PLAIN=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile
+	HINDSIGHT_PLAIN=1 $(PYTEST) --nightly
 
 lint: $(READY)
 	$(BIN)/ruff check --fix .

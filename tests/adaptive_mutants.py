@@ -65,7 +65,7 @@ MUTANTS = (
     Mutant("log: weights of rows do not count", "kernels.aggregation.LogMixture.weigh_members", r"state\.rate\[0\] \* c", "state.rate[0]", LOG),
     Mutant("log: the largest member alone", "kernels.aggregation.LogMixture.mixed_margin", r"one \+= v \* p", "one = max(one, v * p)", LOG),
     Mutant("log: rates change weights", "kernels.aggregation.change_rate", r"\*= rate / state\.rate\[0\]", "*= 1.0", LOG),
-    Mutant("mean: members are not clipped", "kernels.aggregation.MeanMixture.within_range", r"return .*", "return z", ("aggregation-square",)),
+    Mutant("mean: members are not clipped", "kernels.aggregation.within_range", r"return .*", "return z", ("aggregation-square",)),
     Mutant("mean: twice the rate", "kernels.aggregation.MeanMixture.set_rate", r"1\.0 / \(self\.floor", "2.0 / (self.floor", ("mixture-square",)),
     Mutant("mean: negative gaps count as positive", "kernels.aggregation.MeanMixture.weigh_members", r"max\(gap, 0\.0\)", "abs(gap)", MEAN),
     Mutant("panel: no price of aggregation", "certificates.panel.at_rate", r"math\.log\(run\.mixture\.members\)", "0.0", (*LOG, "drift-log")),

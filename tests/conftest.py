@@ -3,26 +3,91 @@
 A case is a learner of `learners.LEARNERS` beside the words by which `naive.py` knows it.
 """
 
+import os
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import naive
+from hindsight.kernels import side_by_side
 from hindsight.kernels.state import fields_of
 from hindsight.online import learners
 from hindsight.online.run import Run, play
 
+if "PYTEST_XDIST_WORKER" in os.environ:
+    side_by_side.PROCESSORS = 1  # the other ones run tests
+
 settings.register_profile("laws", derandomize=True, deadline=None, max_examples=50)
 settings.load_profile("laws")
+
+# --- what `make test` runs, and what `make nightly` adds -------------------------------------------------------------
+
+# Alone it keeps a test for the night; with `but` all parametrisations whose ids match none of these patterns, with
+# `only` those that match one.
+nightly = pytest.mark.nightly
+_chosen = {"nightly": True}  # outside pytest all is run: mutants and torture import tests
+
+# The files that take longest come first, so that the workers end together.
+LONGEST = ()
+
+
+def many(few: int, all_of_them: int) -> int:
+    """How many are drawn: a few in `make test`, all of them with `--nightly`."""
+    return all_of_them if _chosen["nightly"] else few
+
+
+def pytest_addoption(parser):
+    parser.addoption("--nightly", action="store_true", help="run all that is drawn or listed by the thousand")
+
+
+def pytest_configure(config):
+    _chosen["nightly"] = config.getoption("--nightly", True)
+
+
+def _is_left_out(item: pytest.Item, met: set) -> bool:
+    """Whether a test is for the night; the patterns that matched it are noted."""
+    given = item.callspec.params if hasattr(item, "callspec") else {}
+    if isinstance(given.get("case"), Case) and not is_chosen(given["case"], given.get("storage", "dense64")):
+        return True
+    left = False
+    for mark in item.iter_markers("nightly"):
+        patterns = mark.kwargs.get("but", mark.kwargs.get("only", ()))
+        matched = [pattern for pattern in patterns if fnmatchcase(item.callspec.id, pattern)]
+        met.update((item.nodeid.partition("[")[0], pattern) for pattern in matched)
+        left |= bool(matched) == ("only" in mark.kwargs)
+    return left
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    rank = {f"test_{name}.py": k for k, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
+    if _chosen["nightly"] or any("::" in word for word in config.args):  # who names a test gets it
+        return
+    met: set[tuple[str, str]] = set()
+    left_out = [_is_left_out(item, met) for item in items]
+    for item in items:
+        for mark in item.iter_markers("nightly"):
+            function = item.nodeid.partition("[")[0]
+            idle = [p for patterns in mark.kwargs.values() for p in patterns if (function, p) not in met]
+            if idle:
+                raise pytest.UsageError(f"{function}: no parametrisation matches {idle}")
+    config.hook.pytest_deselected(items=[item for item, left in zip(items, left_out, strict=True) if left])
+    items[:] = [item for item, left in zip(items, left_out, strict=True) if not left]
+
+
+# --- learners under test ----------------------------------------------------------------------------------------------
 
 RADIUS = 2.5
 TIGHT = 1e-12  # what "equal" means between two orders of the same float64 sums
@@ -121,6 +186,35 @@ SPARSE = (
 )
 PLAYED = [(case, "dense64") for case in CASES] + [(case, "csr64") for case in SPARSE]
 STORAGES = ("dense64", "dense32", "strided", "csr64", "csr32")
+
+
+def _pairs():
+    """Descents in which each loss meets each geometry, and each of both each update."""
+    for k, loss in enumerate(learners.LOSSES):
+        if loss in FLAT:
+            yield from (f"descent-{loss}-euclidean-{update}" for update in learners.UPDATES)
+        else:
+            for j, geometry in enumerate(("euclidean", "simplex", "balanced")):
+                yield f"descent-{loss}-{geometry}-{('explicit', 'implicit')[(k + j) % 2]}"
+
+
+# What `make test` plays; `make nightly` plays all. Each further one costs a compilation.
+CHOSEN = {
+    "dense64": {*(case.name for case in NAMED), *_pairs()},
+    "dense32": {"widrow-hoff-explicit", "eg-simplex"},
+    "strided": {"perceptron", "eg-simplex-implicit"},
+    "csr64": {
+        "perceptron", "winnow-balanced", "widrow-hoff-explicit", "widrow-hoff-implicit", "eg-simplex",
+        "eg-simplex-implicit", "eg-balanced", "glm-tron-logistic", "descent-absolute-simplex-implicit",
+        "descent-logistic-balanced-implicit", "descent-hinge-euclidean-explicit",
+    },
+    "csr32": {"winnow-balanced", "widrow-hoff-implicit"},
+}  # fmt: skip
+
+
+def is_chosen(case: Case, storage: str) -> bool:
+    """Whether `make test` plays the case in this storage."""
+    return case.name in CHOSEN[storage]
 
 
 # --- streams --------------------------------------------------------------------------------------------------------
@@ -243,7 +337,7 @@ def same(a: Any, b: Any) -> None:
     np.testing.assert_array_equal(np.asarray(a), np.asarray(b), strict=True)
 
 
-UNSAVED = ("_together", "_before")  # attributes of a panel that only save time
+UNSAVED = ("_together", "_before", "_compiled")  # attributes of a panel that only save time
 
 
 def lasting(state):

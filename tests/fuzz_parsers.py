@@ -16,7 +16,6 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -202,9 +201,10 @@ def check_that_bounds_are_checked() -> None:
         raise AssertionError("an index outside an array goes unnoticed")
 
 
-def again(count: int, seed: int, most: int = 1, **environment: str) -> str:
+def again(count: int, seed: int, most: int = 1, forms: Sequence[str] = tuple(SEEDS), **environment: str) -> str:
     """What this program prints in a process with another environment."""
     command = [sys.executable, __file__, str(count), "--seed", str(seed), "--alone", "--together", str(most)]
+    command += ["--forms", *forms]
     done = subprocess.run(command, env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True, check=True)
     return done.stdout.strip()
 
@@ -216,23 +216,24 @@ def main() -> None:
     parser.add_argument("--plain", type=int, help="inputs to run as plain Python too (a thousandth)")
     parser.add_argument("--bounds", action="store_true", help="check every index of compiled code")
     parser.add_argument("--together", type=int, default=50, help="inputs that follow one another in a text, at most")
+    parser.add_argument("--forms", nargs="+", default=list(SEEDS), choices=list(SEEDS), help="formats of the inputs")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.alone:
         checked = os.environ.get("NUMBA_BOUNDSCHECK") == "1"
         if checked:
             check_that_bounds_are_checked()
-        print(run(args.count, args.seed, learn=checked, most=args.together))
+        print(run(args.count, args.seed, args.forms, learn=checked, most=args.together))
         return
     few = max(10, args.count // 1000) if args.plain is None else args.plain
     if few:
-        assert again(few, args.seed, NUMBA_DISABLE_JIT="1") == run(few, args.seed), "plain Python and compiled disagree"
+        plain = again(few, args.seed, forms=args.forms, NUMBA_DISABLE_JIT="1")
+        assert plain == run(few, args.seed, args.forms), "plain Python and compiled disagree"
         print(f"{few:,} inputs for each format as plain Python: the same rows")
     if args.bounds:
-        with tempfile.TemporaryDirectory() as folder:
-            again(args.count, args.seed, args.together, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=folder)
+        again(args.count, args.seed, args.together, args.forms, NUMBA_BOUNDSCHECK="1")
     else:
-        run(args.count, args.seed, most=args.together)
+        run(args.count, args.seed, args.forms, most=args.together)
     checked = ", no index outside an array" if args.bounds else ""
     print(f"{args.count:,} inputs for each format: no crash, no hang{checked}, the same rows in blocks of any size")
 

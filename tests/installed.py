@@ -1,6 +1,7 @@
 """Test the wheel as users install it: the lowest versions on Python 3.11, and the newest on the newest Python.
 
     python tests/installed.py             a choice of the tests, both installs at once
+    python tests/installed.py --quick     the wheel has every file and learns, beside the packages of this Python
     python tests/installed.py --all       the whole suite, one after the other
     python tests/installed.py --lock      pin the versions of both installs anew
 
@@ -36,10 +37,11 @@ COMPILE = (
 )  # fmt: skip
 
 
-def call(*words: object, **options: object) -> subprocess.CompletedProcess:
+def call(*words: object, path: Path | None = None, **options: object) -> subprocess.CompletedProcess:
     """Run a command outside the repository's own environment; its output comes back as text."""
     hidden = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "NUMBA_CACHE_DIR")
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
+    environment |= {} if path is None else {"PYTHONPATH": str(path)}
     return subprocess.run(
         [str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT,
         env=environment, **options,
@@ -121,7 +123,7 @@ class Install:
 
     def test(self, whole: bool) -> tuple[bool, str]:
         """Run tests with the installed package; whether they passed, and what they printed."""
-        words = ["-m", "pytest", "-p", "no:cacheprovider", "--durations", "5"]
+        words = ["-m", "pytest", "--nightly", "-p", "no:cacheprovider", "--durations", "5"]
         if whole:
             words += ["--numprocesses", "auto", "--dist", "loadfile", "tests", "--pyargs", "hindsight"]
         else:
@@ -171,6 +173,30 @@ def test(whole: bool) -> int:
     return 0 if all(passed for passed, _ in results) else 1
 
 
+def quick() -> int:
+    """Whether the wheel has every file of the package and learns; the exit status."""
+    with tempfile.TemporaryDirectory() as folder:
+        wheel, home = build(folder), Path(folder, "site")
+        pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-index")
+        need(call(sys.executable, *pip, "--target", home, wheel))
+        source = ROOT / "src" / "hindsight"
+        files = {file.relative_to(source) for file in source.rglob("*") if file.is_file()}
+        missing = sorted(
+            str(f) for f in files if "__pycache__" not in f.parts and not (home / "hindsight" / f).exists()
+        )
+        if missing:
+            raise SystemExit(f"the wheel lacks {', '.join(missing)}")
+        where = need(call(sys.executable, "-c", "import hindsight; print(hindsight.__file__)", path=home)).strip()
+        if not Path(where).is_relative_to(home):
+            raise SystemExit(f"{where} would be run, not the wheel")
+        words = ("learn", "sample:diabetes", "--learner", "widrow-hoff", "--eta", "0.1")
+        told = need(call(sys.executable, "-m", "hindsight", *words, path=home))
+        if "442 rows" not in told:
+            raise SystemExit(f"the wheel learnt nothing:\n{told}")
+    print("the wheel has every file of the package, and learns")
+    return 0
+
+
 def lowest() -> str:
     """The lower bounds of pyproject.toml as pins."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -204,9 +230,13 @@ def lock() -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--all", action="store_true", help="run the whole suite")
+    parser.add_argument("--quick", action="store_true", help="learn with the wheel beside the packages of this Python")
     parser.add_argument("--lock", action="store_true", help="pin the versions anew")
     args = parser.parse_args()
-    return lock() or 0 if args.lock else test(args.all)
+    if args.lock:
+        lock()
+        return 0
+    return quick() if args.quick else test(args.all)
 
 
 if __name__ == "__main__":

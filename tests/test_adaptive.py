@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 import adaptive_truth
 import hindsight
+from conftest import many, nightly
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.theorems import Verdict
 from hindsight.online import learners as L
@@ -18,9 +19,13 @@ from hindsight.rows.data import Data
 QUICK = [name for name in adaptive_truth.FAMILIES if not name.endswith(("absolute", "hinge")) or "mixture" in name]
 
 
+CHOSEN = "aggregation-square scale-free-square running-logistic vaw newton drift-log mixture-* implicit-hinge ridge"
+
+
+@nightly(but=CHOSEN.split())
 @pytest.mark.parametrize("family", [*QUICK, "running-absolute", "implicit-hinge"])
 def test_the_theorem_holds_on_random_streams(family):
-    assert adaptive_truth.complaints(family, 40, first=1_000_000) == []
+    assert adaptive_truth.complaints(family, many(8, 40), first=1_000_000) == []
 
 
 def rows(m=400, n=6, seed=0):

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import naive
+from conftest import nightly
 from hindsight.certificates import rivals, theorems
 from hindsight.certificates.certificate import Certificates
 from hindsight.certificates.certify import applied_theorem, certify_run
@@ -160,6 +161,7 @@ PROXIMAL = {
 }
 
 
+@nightly(but=["hinge, simplex", "logistic, balanced", "absolute", "logistic", "implicit EG"])
 @pytest.mark.parametrize("name", PROXIMAL)
 def test_implicit_descent_holds_and_follows_its_potential(name):
     learner, y = PROXIMAL[name]

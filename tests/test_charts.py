@@ -1,11 +1,14 @@
 """Charts: what is drawn, and the files they are saved to."""
 
 import sys
+from importlib.metadata import version
 
 import numpy as np
 import pytest
+import vl_convert
 
 from hindsight import charts
+from hindsight.charts import drawing
 from hindsight.forecast import compare, reliability
 
 
@@ -74,3 +77,34 @@ def test_learning_curves_end_with_their_names(tmp_path):
     path = tmp_path / "curves.html"
     charts.save(charts.styled(drawn), str(path), "1 < 2")
     assert path.read_text().count("1 &lt; 2</pre>") == 1
+
+
+def test_the_script_is_kept_until_its_file_is_damaged(tmp_path, monkeypatch):
+    asked = []
+
+    def bundle(snippet, vega_lite):
+        asked.append(vega_lite)
+        return f"{snippet} // </script> é"
+
+    monkeypatch.setattr(vl_convert, "javascript_bundle", bundle)
+    monkeypatch.setattr(drawing, "cache_folder", lambda: tmp_path / "cache")
+    library = drawing.library.__wrapped__
+    code = library()
+    assert code == "window.vegaEmbed = vegaEmbed; // <\\/script> é"
+    (file,) = (tmp_path / "cache").iterdir()
+    assert version("vl-convert-python") in file.name and asked[0] in file.name
+    assert library() == code and len(asked) == 1
+    for damaged in (b"", file.read_bytes()[:-1], file.read_bytes().replace(b"vega", b"evil")):
+        file.write_bytes(damaged)
+        before = len(asked)
+        assert library() == code and len(asked) == before + 1
+        assert library() == code and len(asked) == before + 1
+
+
+@pytest.mark.parametrize("folder", ["none", "file"])
+def test_the_script_is_made_where_it_cannot_be_kept(tmp_path, monkeypatch, folder):
+    (tmp_path / "file").write_text("")
+    places = {"none": None, "file": tmp_path / "file" / "cache"}  # no folder can be made in a file
+    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda snippet, vega_lite: snippet)
+    monkeypatch.setattr(drawing, "cache_folder", lambda: places[folder])
+    assert drawing.library.__wrapped__() == "window.vegaEmbed = vegaEmbed;"

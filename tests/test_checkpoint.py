@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from conftest import many, nightly
 from hindsight.errors import ModelError
 from hindsight.online import learners
 from hindsight.online.run import Run, play
@@ -94,6 +95,7 @@ def through(monkeypatch, hook, folder, state):
     return layer.log
 
 
+@nightly(but=["1"])
 @pytest.mark.parametrize("before", [0, 1, 2])
 def test_killed_after_any_call_the_last_or_the_new_state_is_there(tmp_path, monkeypatch, before):
     def start(name):
@@ -174,6 +176,6 @@ def test_a_run_goes_on_from_its_checkpoint_bit_for_bit(tmp_path):
 
 def test_a_few_kills_at_random():
     """The short form of `tests/torture.py`."""
-    args = [sys.executable, Path(__file__).parent / "torture.py", "--bare", "--kills", "20"]
+    args = [sys.executable, Path(__file__).parent / "torture.py", "--bare", "--kills", str(many(5, 20))]
     done = subprocess.run(args, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr

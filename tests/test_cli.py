@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import hindsight
+from conftest import nightly
 from hindsight.cli import app
 
 CSV = "x1,x2,y\n1,0,1.0\n0,1,-1.0\n0.5,0.5,0.25\n"
@@ -228,6 +229,7 @@ def test_a_csv_is_learnt_without_scikit_learn(file):
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
+@nightly(but=["csv-args1", "vw-args5"])
 @pytest.mark.parametrize(
     ("form", "args"),
     [

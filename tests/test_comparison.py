@@ -15,6 +15,7 @@ from scipy.integrate import quad
 from scipy.stats import binom, norm
 
 import naive_forecast
+from conftest import many, nightly
 from hindsight.forecast import Finding, Intervals, Scores, best, compare, comparison, mixtures, sequences, stream
 from hindsight.forecast.intervals import Promise, stacked
 from hindsight.forecast.lagged import LaggedScores
@@ -61,6 +62,7 @@ def misses(kind, rounds, seed, loss="square"):
     return np.array(out)
 
 
+@nightly(but=["square-iid", "log-react*"])
 @pytest.mark.parametrize("kind", range(len(naive_forecast.KINDS)), ids=naive_forecast.KINDS)
 @pytest.mark.parametrize("loss", ["square", "log"])
 def test_intervals_and_sequences_miss_at_most_alpha(kind, loss):
@@ -71,6 +73,7 @@ def test_intervals_and_sequences_miss_at_most_alpha(kind, loss):
         assert missed[-1] > allowed(streams)
 
 
+@nightly
 def test_forecasts_that_react_break_hoeffding_and_nothing_else():
     """Forecasters who agree once their difference has gone far: the sum of squared ranges is then no constant."""
     streams, rounds = 400, 4000
@@ -85,7 +88,8 @@ def test_forecasts_that_react_break_hoeffding_and_nothing_else():
 def test_weighted_intervals_cover_the_weighted_mean():
     rng = np.random.default_rng(0)
     missed = np.zeros(6, int)
-    for k in range(400):
+    streams = many(100, 400)
+    for k in range(streams):
         m = 40
         p, a, b, c = rng.random(m), rng.random(m), rng.random(m), rng.choice([0.2, 1.0, 5.0], m)
         if k % 2:
@@ -94,7 +98,7 @@ def test_weighted_intervals_cover_the_weighted_mean():
         pair = compare(y, {"a": a, "b": b}, c, alpha=ALPHA).pairs[0]
         truth = float(c @ ((a - p) ** 2 - (b - p) ** 2) / c.sum())
         missed += [not i.low <= truth <= i.high for i in (*pair.fixed, *pair.anytime)]
-    assert (missed <= allowed(400)).all()
+    assert (missed <= allowed(streams)).all()
 
 
 @pytest.mark.parametrize(("by", "theirs"), [("mixture", "empirical Bernstein"), ("ranges", "Hoeffding")])
@@ -120,6 +124,7 @@ def test_sequences_are_sharper_than_those_of_choe_and_ramdas(by, theirs):
     assert np.median(plain) <= 1 / 1.3
 
 
+@nightly(but=["30"])
 @pytest.mark.parametrize("horizon", [None, 30, 10**5])
 def test_an_interval_at_one_time_is_never_wider_than_the_sequence(horizon):
     sharper = 0
@@ -145,7 +150,7 @@ def when_stopped(log_e, rng):
 
 
 def test_e_values_are_at_most_1_in_the_mean_at_any_stopping_time_under_the_null():
-    streams, rounds = 300, 150
+    streams, rounds = many(80, 300), 150
     rng = np.random.default_rng(0)
     stopped, tops = [], []
     for k in range(streams):
@@ -184,6 +189,7 @@ def late(rounds, lag, rng):
     return y, a, b, (a - b) * (a + b - 1.0)
 
 
+@nightly
 def test_lagged_intervals_cover_where_plain_ones_do_not():
     rng, lag, rounds, streams = np.random.default_rng(0), 8, 400, 60
     missed, plain = np.zeros(6, int), 0
@@ -236,13 +242,14 @@ def test_closure_is_that_over_all_intersections():
 def test_the_best_forecasters_stay_in_the_set_and_worse_ones_leave():
     rng = np.random.default_rng(0)
     left = 0
-    for _ in range(100):
+    draws = many(25, 100)
+    for _ in range(draws):
         p = rng.random(200)
         y = rng.random(200) < p
         h = {"A": p, "B": 1.0 * p + 1e-9, "C": np.clip(p + 0.4, 0, 1), "D": 1.0 - p}
         found = compare(y, h, alpha=0.1)
         left += "A" not in found.best.by_evidence
-    assert left <= binom.ppf(1.0 - CHANCE, 100, 0.1)
+    assert left <= binom.ppf(1.0 - CHANCE, draws, 0.1)
     assert "D" not in found.best.by_evidence and "D" not in found.best.by_intervals
     assert f"among the best, by the evidence: {', '.join(found.best.by_evidence)}" in str(found)
     assert found.best.log_e["D"] >= math.log(10)

@@ -10,7 +10,7 @@ import pytest
 import typer
 
 import hindsight
-from conftest import registered_meanwhile
+from conftest import nightly, registered_meanwhile
 from hindsight.cli import app
 from hindsight.online.learners import LEARNERS
 
@@ -65,6 +65,9 @@ def test_works_cited_in_the_theory_are_in_the_bibliography():
 # ---------------------------------------------------------------- code
 
 
+@nightly(
+    but=["README", "extending", "auto", "evaluation", "certificates", "ridge", "eg", "perceptron", "glm-tron", "winnow"]
+)
 @pytest.mark.parametrize("page", [page for page in PAGES if pages.has_code(page)], ids=lambda page: page.stem)
 def test_code_on_pages_runs_and_draws_their_pictures(page, tmp_path):
     with registered_meanwhile():

@@ -17,6 +17,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hindsight as h
+from conftest import nightly
 from discovery import ONLINE, PUBLIC
 from hindsight.online.run import Run
 
@@ -44,8 +45,12 @@ def expected_failures(estimator):
 
 # scikit-learn has no checks for those that take one column.
 TABULAR = [kind() for kind in PUBLIC if get_tags(kind()).input_tags.two_d_array]
+# Each of these compiles all loops of an estimator for another storage of rows; the others stand for those named here.
+STORAGES = ("sparse", "f_contiguous", "dtypes", "memmap")
+COSTLY = ("Auto", "BatchPerceptron", "Descent", "EG", "GLMtronRegressor", "GradientDescentRegressor", "Winnow")
 
 
+@nightly(only=[f"{kind}*-check_*{storage}*" for kind in COSTLY for storage in STORAGES] + ["Auto*-check_*dense_data"])
 @parametrize_with_checks(TABULAR, expected_failed_checks=expected_failures)
 @pytest.mark.filterwarnings("ignore::hindsight.AssumptionWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
@@ -207,6 +212,7 @@ def test_probabilities_only_with_the_logistic_loss(unit_rows):
     assert not hasattr(h.DescentClassifier("hinge"), "predict_proba")
 
 
+@nightly(but=["PerceptronClassifier", "WidrowHoffRegressor", "EGRegressor", "RidgeRegressor"])
 @pytest.mark.parametrize("kind", ONLINE)
 def test_survives_a_copy_in_the_middle(kind, unit_rows):
     X, y, label = unit_rows

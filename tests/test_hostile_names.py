@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from conftest import nightly
 from hindsight import charts
 from hindsight.cli import app
 from hindsight.estimators.progress import progress_bar
@@ -238,6 +239,7 @@ def test_pages_run_no_script_but_ours(pages, what):
     check_page(pages / f"{what}.html", scripts, names)
 
 
+@nightly(but=["draw_curves"])
 @pytest.mark.parametrize("draw", [draw_forecasts, draw_curves, draw_duel])
 def test_pictures_hold_names_as_text_alone(tmp_path, draw):
     pytest.importorskip("altair")

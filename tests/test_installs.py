@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import hindsight
+from conftest import nightly
 
 PACKAGE, ROOT = Path(hindsight.__file__).parent, Path(__file__).parents[1]
 LEARN = ("learn", "sample:diabetes", "--learner", "widrow-hoff", "--eta", "0.1")
@@ -72,6 +73,7 @@ NARROW = [
 ]
 
 
+@nightly(but=["ascii"])
 @pytest.mark.parametrize("environment", NARROW, ids=["cp1252", "ascii", "C locale"])
 def test_output_that_cannot_show_a_character_replaces_it(tmp_path, environment):
     for words in (("learn", "--help"), LEARN):
@@ -87,6 +89,7 @@ def test_a_report_has_all_characters_whatever_the_output_can_show(tmp_path):
     assert "×" in report.read_text(encoding="utf-8")
 
 
+@nightly(but=["C locale"])
 @pytest.mark.parametrize("environment", NARROW, ids=["cp1252", "ascii", "C locale"])
 def test_errors_and_files_of_other_alphabets_are_told_in_one_line(tmp_path, environment):
     file = tmp_path / "列.csv"
@@ -119,6 +122,7 @@ def without_privileges() -> list[str]:
     pytest.skip("root reads every file, and setpriv is not there to give the privilege up")
 
 
+@nightly(but=["csv", "parquet", "npy"])
 @pytest.mark.parametrize("end", ["csv", "csv.gz", "jsonl", "svmlight", "vw", "parquet", "arrow", "npy"])
 def test_a_file_without_permission_is_told_in_one_line(tmp_path, end):
     file = tmp_path / f"secret.{end}"

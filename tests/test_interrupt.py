@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hindsight
-from conftest import same_state
+from conftest import nightly, same_state
 
 ROWS = 20_000
 
@@ -29,6 +29,7 @@ def command(*args):
     return [sys.executable, "-m", "hindsight", "learn", *map(str, args), "--target", "y", "--progress", "json"]
 
 
+@nightly(but=["2"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_keeps_the_state_and_leaves_within_two_seconds(table, tmp_path, number):
     args = [

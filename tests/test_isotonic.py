@@ -16,6 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.isotonic import IsotonicRegression
 from sklearn.utils.estimator_checks import check_estimator
 
+from conftest import many, nightly
 from hindsight.batch.isotonic import argsort, isotonic
 from hindsight.estimators.isotonic import IsotonicRegressor
 
@@ -115,7 +116,7 @@ def test_the_fit_is_the_one_of_the_definition():
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["random", "nearly monotone", "decreasing", "few values", "large"])
 def test_a_million_points_as_scipy_fits_them(kind, weighted):
-    m = 500_000
+    m = many(50_000, 500_000)
     rng = np.random.default_rng(1)
     z = np.round(rng.standard_normal(m), 5)  # about three points a z
     y = {
@@ -453,6 +454,7 @@ def test_one_point_and_all_z_equal(constant):
     assert same.pools.knots()[0].tolist() == [3.0]
 
 
+@nightly
 def test_the_name_in_the_package_can_be_called_whatever_was_imported_first():
     for first in ("hindsight.batch.isotonic", "hindsight.estimators.isotonic", "math"):
         code = f"import hindsight, {first}; print(hindsight.isotonic([0, 1], [1.0, 0.0]).fit)"

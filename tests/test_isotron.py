@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from conftest import many
 from hindsight.batch import isotron as module
 from hindsight.batch.isotonic import isotonic
 from hindsight.batch.isotron import GivenLink, LearntLink, SingleIndexProblem, run_rounds
@@ -166,7 +167,7 @@ def planted_streams(rng, count):
 def test_the_losses_of_isotron_add_up_to_at_most_the_bound_on_ten_thousand_planted_streams():
     rng = np.random.default_rng(0)
     ratio = 0.0
-    for k, (X, w, u, _) in enumerate(planted_streams(rng, 10_000)):
+    for k, (X, w, u, _) in enumerate(planted_streams(rng, many(1_000, 10_000))):
         y = u(X @ w)
         problem = SingleIndexProblem(X, y, None, LearntLink(1.0, 1.0) if k % 4 == 0 else PLAIN)
         bound = problem.x2**2 * float(w @ w)
@@ -179,7 +180,7 @@ def test_the_losses_of_isotron_add_up_to_at_most_the_bound_on_ten_thousand_plant
 def test_the_losses_of_glm_tron_add_up_to_at_most_the_bound_on_ten_thousand_planted_streams():
     rng = np.random.default_rng(1)
     links, ratio = list(LINK_FUNCTIONS.values()), 0.0
-    for k, (X, w, _, _) in enumerate(planted_streams(rng, 10_000)):
+    for k, (X, w, _, _) in enumerate(planted_streams(rng, many(1_000, 10_000))):
         link = links[k % len(links)]
         y = link.u(X @ w)
         problem = SingleIndexProblem(X, y, None, GivenLink(link, link.lipschitz))

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from numba import njit
 
 import naive
-from conftest import BY_NAME, TIGHT, close, feed, run_of, same, same_state, store, stream
+from conftest import BY_NAME, TIGHT, close, feed, many, run_of, same, same_state, store, stream
 from hindsight import kernels
 from hindsight.kernels import entropic
-from hindsight.kernels.online import UNWATCHED, margin, play
+from hindsight.kernels.online import NO_NOTES, margin, play
 from hindsight.online import learners
 from hindsight.online.run import Run
 from hindsight.rows.matrices import rows_of
@@ -115,7 +115,7 @@ def test_the_loop_runs_as_plain_python(name, storage):
     X = store(X, storage)
     compiled, plain = run_of(case, 4), run_of(case, 4)
     z, q, top = np.empty(12), np.empty(12), np.empty(12)
-    out = z, q, top, plain.tally, UNWATCHED
+    out = z, q, top, plain.tally, NO_NOTES
     done = play.py_func(rows_of(X, 1.0), 0, 12, y, weight, *plain.parts(), *out)
     assert done == 12
     close(z, feed(compiled, X, y, weight))
@@ -159,7 +159,7 @@ def plain_mean(X, y, eta, geometry, radius):
 @pytest.mark.parametrize("geometry", [0, 1, 2], ids=["euclidean", "simplex", "balanced"])
 def test_averages_over_a_million_rounds(geometry, storage):
     rng = np.random.default_rng(31)
-    m, n, radius, eta = 1_000_000, 8, (1.0, 1.0, 2.5)[geometry], 0.05
+    m, n, radius, eta = many(100_000, 1_000_000), 8, (1.0, 1.0, 2.5)[geometry], 0.05
     X = rng.uniform(-1, 1, (m, n)) * (rng.random((m, n)) < 0.4)
     hidden = rng.uniform(0, 1, n)
     hidden *= radius / hidden.sum()

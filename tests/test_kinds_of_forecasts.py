@@ -8,6 +8,7 @@ import scoringrules
 from scipy.stats import binom
 from sklearn.metrics import mean_pinball_loss, mean_poisson_deviance
 
+from conftest import nightly
 from hindsight.forecast import Finding, LaggedScores, Score, Scores, compare, comparison, losses, mean_loss
 from test_comparison import ALPHA, allowed
 
@@ -94,6 +95,7 @@ def test_corners_hold_the_extremes_of_every_difference(kind):
         assert off.max() <= 0.6  # and no wider than the grid shows: a step of it is 0.05, and a slope 10 at most
 
 
+@nightly
 @pytest.mark.parametrize("kind", KINDS)
 def test_intervals_of_every_kind_miss_at_most_alpha(kind):
     streams, m = 150, 60

@@ -22,6 +22,7 @@ from conftest import (
     close,
     feed,
     natural,
+    nightly,
     oracle,
     played,
     run_of,
@@ -192,6 +193,7 @@ def test_strided_is_dense_bit_for_bit(case):
     same_state(a, b)
 
 
+@nightly(but=["fortran-widrow-hoff-explicit", "reversed-widrow-hoff-explicit", "sliced-widrow-hoff-explicit"])
 @pytest.mark.parametrize("name", ["widrow-hoff-explicit", "eg-balanced"])
 @pytest.mark.parametrize(
     "view",
@@ -562,6 +564,7 @@ def on_a_kink(case, margins, y, weight, scale):
     return bool(((gap > 0) & (gap < 1e-9 * scale) & (weight > 0)).any())
 
 
+@nightly(but=["perceptron", "widrow-hoff-implicit", "glm-tron-logistic"])
 @pytest.mark.parametrize(
     "name",
     [
@@ -591,6 +594,7 @@ def test_small_streams_euclidean(name, data):
         assert run.rounds == (weight > 0).sum()
 
 
+@nightly(but=["winnow-balanced", "eg-simplex", "descent-absolute-simplex-implicit"])
 @pytest.mark.parametrize(
     "name",
     [

@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 from typer.testing import CliRunner
 
 import hindsight as h
-from conftest import close, feed, registered_meanwhile, same_state
+from conftest import close, feed, many, nightly, registered_meanwhile, same_state
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.theorems import Verdict
 from hindsight.cli import app
@@ -177,6 +177,7 @@ def test_a_step_too_far_is_one_clear_error():
 # ---------------------------------------------------------------- one row at a time, and files
 
 
+@nightly(but=["explicit-poisson", "implicit-huber", "explicit-quantile"])
 @every
 @both
 def test_one_row_at_a_time_and_from_a_file_it_is_the_same(name, update, tmp_path):
@@ -195,6 +196,7 @@ def test_one_row_at_a_time_and_from_a_file_it_is_the_same(name, update, tmp_path
 # ---------------------------------------------------------------- certificates
 
 
+@nightly(but=["explicit-poisson", "implicit-huber", "explicit-quantile"])
 @every
 @both
 def test_certificates_hold_and_their_rival_is_near_the_best(name, update):
@@ -214,7 +216,7 @@ def test_certificates_hold_and_their_rival_is_near_the_best(name, update):
     def without_last(c):
         return c.bound + c.path[-1].potential / 0.05
 
-    for _ in range(20):  # no u promises less, but for its last distance
+    for _ in range(many(5, 20)):  # no u promises less, but for its last distance
         given = certify_run(run, Data(X, y, weight, 1.0), u=found.comparator.u + 0.1 * rng.normal(size=5))
         assert given.verdict is Verdict.HOLDS
         assert without_last(given) >= without_last(found) - found.comparator.gap - 1e-9

@@ -16,7 +16,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
 import hindsight as h
-from conftest import close, same
+from conftest import close, nightly, same
 from discovery import PUBLIC
 from hindsight.online import learners
 from hindsight.online.run import Run, play
@@ -170,6 +170,7 @@ def test_odd_matrices_are_the_rows_they_stand_for(odd):
 PAIRS = [(model, odd) for k, model in enumerate(MODELS) for odd in ODD if odd != "int64" or k % 3 == 0]
 
 
+@nightly(but=["WidrowHoffRegressor()-*", "LeastSquares()-*", "[!A]*-'unsorted'", "AutoRegressor()-'unsorted'"])
 @pytest.mark.parametrize(("model", "odd"), PAIRS, ids=lambda part: repr(part).replace("\n", "")[:60])
 @pytest.mark.filterwarnings("ignore::hindsight.AssumptionWarning")
 def test_odd_matrices_give_the_dense_answers(model, odd):
@@ -192,6 +193,7 @@ def test_odd_matrices_give_the_dense_answers(model, odd):
         np.testing.assert_array_equal(array, kept)  # the user's own matrix stays as it was
 
 
+@nightly(but=["strided", "big-endian", "unsorted, taken*", "doubled", "entries behind", "int64", "csc", "coo array"])
 @pytest.mark.parametrize("odd", ODD)
 def test_odd_matrices_separate_and_certify_as_dense_rows(odd):
     X = dense()

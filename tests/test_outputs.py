@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from conftest import many, nightly
 from hindsight.errors import OptionError
 from hindsight.storage import checkpoint
 from hindsight.training.outputs import Destinations, check_outputs
@@ -75,7 +76,7 @@ def test_the_rows_are_never_overwritten(table, option):
 
 def test_the_command_refuses_in_one_line_before_anything_is_opened(table):
     before = table.read_bytes()
-    for option in OUTPUTS:
+    for option in OUTPUTS[:: many(2, 1)]:
         one_line(learn(table, option, table, "--certify"), option, table, "would be overwritten")
     with table.open() as rows:
         done = hindsight_command("learn", "-", "--format", "csv", "--target", "y", "--predictions", table, stdin=rows)
@@ -122,7 +123,7 @@ def test_other_commands_do_not_overwrite_what_they_read(tmp_path, table):
         ("compare", table, "--outcome", "y", "--forecasts", "a,b", "--chart", tmp_path / "soft.svg"),
         ("calibrate", table, "--outcome", "y", "--forecast", "a", "--chart", tmp_path / "soft.svg"),
         ("duel", table, "--target", "y", "--chart", tmp_path / "soft.svg"),
-    ):
+    )[:: many(3, 1)]:
         one_line(hindsight_command(*args), "would be overwritten")
     assert (table.read_bytes(), model.read_bytes()) == before
 
@@ -292,7 +293,7 @@ def test_a_restart_for_a_late_label_can_be_killed_at_any_checkpoint_and_resumed(
     assert whole.labels == ["no", "perhaps", "yes"]
     count = len(os.listdir(tmp_path / "kept")) and max(checkpoint.generations(tmp_path / "kept"))
     real = checkpoint.write
-    for last in range(1, count + 1):
+    for last in range(1, count + 1, many(3, 1)):
         folder = tmp_path / str(last)
         folder.mkdir()
         child = fork()
@@ -399,7 +400,9 @@ main()
 
 
 def test_a_bug_has_a_traceback_and_a_status_of_its_own():
-    for error, status in (("KeyError('x')", 70), ("AssertionError", 70), ("MemoryError", 2), ("ValueError('bad')", 2)):
+    for error, status in (("KeyError('x')", 70), ("AssertionError", 70), ("MemoryError", 2), ("ValueError('bad')", 2))[
+        :: many(3, 1)
+    ]:
         script = BUG.format(error=error)
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == status, done.stderr
@@ -407,6 +410,7 @@ def test_a_bug_has_a_traceback_and_a_status_of_its_own():
         assert done.stderr.splitlines()[-1].startswith("this is a bug" if status == 70 else "error: ")
 
 
+@nightly(but=["1"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals(number):
     args = [sys.executable, "-m", "hindsight", "learn", "-", "--format", "csv", "--target", "y"]

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from typer.testing import CliRunner
 
 import hindsight as h
-from conftest import close, feed, same, same_state
+from conftest import close, feed, nightly, same, same_state
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.theorems import Verdict
 from hindsight.cli import app
@@ -69,6 +69,7 @@ def penalty(w, l1, l2):
 # ---------------------------------------------------------------- steps
 
 
+@nightly(but=["square-explicit", "logistic-implicit", "hinge-implicit"])
 @cases
 def test_equals_the_naive_loop_in_every_storage(name, update):
     rng = np.random.default_rng(1)
@@ -189,6 +190,7 @@ def test_chunks_readers_and_rows_of_weight_0_change_no_bit(update):
     close(dense.mirrored().weights, flipped.weights)
 
 
+@nightly(but=["logistic"])
 @pytest.mark.parametrize("name", ["square", "logistic"])
 def test_one_row_at_a_time_and_from_a_file_it_is_the_same(name, tmp_path):
     X, y = rows(name)
@@ -252,6 +254,7 @@ def test_the_command_says_how_many_weights_are_not_0(tmp_path):
 # ---------------------------------------------------------------- the certificate
 
 
+@nightly(but=["0.0-square-explicit", "0.5-logistic-implicit", "0.0-hinge-implicit"])
 @cases
 @pytest.mark.parametrize("power", [0.0, 0.5])
 def test_the_bound_covers_loss_and_penalty_of_the_run(name, update, power):

@@ -66,8 +66,8 @@ def learnt(tmp_path, env) -> tuple[np.ndarray, str]:
 
 def test_all_plain_paths_learn_the_same(tmp_path):
     swift, plain = learnt(tmp_path, SWIFT), learnt(tmp_path, PLAIN)
-    assert swift[1] == "True True ['_nrt', 'error_model', 'forceinline']"
-    assert plain[1] == "False False ['error_model']"
+    assert swift[1] == "True True ['_nrt', 'error_model', 'forceinline', 'no_cfunc_wrapper']"
+    assert plain[1] == "False False ['error_model', 'no_cfunc_wrapper']"
     np.testing.assert_allclose(plain[0], swift[0], rtol=1e-12, atol=1e-12)
 
 

@@ -5,6 +5,8 @@ import json
 import re
 import time
 
+import altair
+import jsonschema
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -254,6 +256,29 @@ def test_several_learners_are_overlaid_with_valid_intervals(tmp_path):
     (other,) = json.loads(out)["comparison"]["pairs"]
     assert pair["difference"] == pytest.approx(other["difference"], rel=1e-6)
     assert pair["low"] == pytest.approx(other["anytime"]["mixture"][0], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("data", "more"),
+    [
+        ("sample:diabetes", []),
+        ("sample:diabetes", ["--learner", "isotron", "--rounds", 3]),
+        ("sample:breast-cancer", []),
+        ("sample:breast-cancer", ["--learner", "perceptron,running"]),
+        ("sample:digits", ["--limit", 300, "--learner", "perceptron"]),
+    ],
+)
+def test_the_charts_of_a_page_follow_the_schema(tmp_path, data, more):
+    page = tmp_path / "page.html"
+    assert run("learn", data, *more, "--report", page)[0] == 0
+    text = page.read_text(encoding="utf-8")
+    drawn = json.loads(re.search(r'<script type="application/json" id="charts">(.*?)</script>', text, re.S)[1])
+    assert drawn
+    for chart in drawn.values():
+        for spec in (chart["linear"], chart.get("log")):
+            assert spec is None or altair.Chart.from_dict(spec).to_dict()["width"] == "container"  # validated
+    with pytest.raises(jsonschema.ValidationError):
+        altair.Chart.from_dict(chart["linear"] | {"height": "high"})
 
 
 def test_many_learners_keep_the_page_small(tmp_path):

@@ -634,7 +634,7 @@ def test_learn_replays_a_service_to_the_same_bits(tmp_path):
     """`hindsight learn DIR`: features join on the way, which moves the last digits where chunks are others."""
     from typer.testing import CliRunner
 
-    from hindsight.cli.app import app
+    from hindsight.cli import app
     from hindsight.serve.replay import replay
 
     folder, saved = str(tmp_path / "d"), str(tmp_path / "model")

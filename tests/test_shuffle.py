@@ -10,6 +10,7 @@ from scipy.sparse import csr_matrix
 from typer.testing import CliRunner
 
 import hindsight
+from conftest import nightly
 from hindsight.cli import app
 from hindsight.rows import order
 from hindsight.training.shuffle import shuffled
@@ -46,6 +47,7 @@ def tables(n):
     return [(X, numbers), (X, text), (sparse, numbers), (sparse, text, weight), (X, numbers, weight)]
 
 
+@nightly(but=["2", "7"])
 @pytest.mark.parametrize("n", [1, 2, 7, 500])
 def test_the_order_does_not_depend_on_chunks_or_memory(n):
     for data in tables(n):
@@ -57,6 +59,7 @@ def test_the_order_does_not_depend_on_chunks_or_memory(n):
             assert rows_of(shuffled(read(data, 1 << 20), 4)) != whole
 
 
+@nightly
 def test_all_orders_are_equally_likely():
     X, seen, draws = np.arange(4.0)[:, None], Counter(), 4800
     for seed in range(draws):

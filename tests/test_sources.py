@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
 
+from conftest import nightly
 from hindsight.sources import SampleSource, SourceError, open_source, read_columns, streams, text
 from hindsight.sources import parquet_arrow as tables
 from hindsight.sources.sparse import max_columns
@@ -382,6 +383,7 @@ def test_digest_is_the_sha_256_of_the_file(dense):
     assert source.digest == hashlib.sha256((folder / "t.csv").read_bytes()).hexdigest()
 
 
+@nightly(but=["100", "1048576"])
 @pytest.mark.parametrize("chunk", [20, 100, 1 << 20])
 def test_digest_of_a_folder_goes_through_its_files_in_order(tmp_path, chunk):
     whole = hashlib.sha256()

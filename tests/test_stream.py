@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import hindsight
-from conftest import same_state
+from conftest import nightly, same_state
 from hindsight.errors import NewLabelError
 from hindsight.rows.scaling import Measure, norms, scaled
 from hindsight.training.outputs import Destinations
@@ -164,6 +164,7 @@ def test_seeds_have_64_bits(seed):
         Plan("a.csv", "y", LEARNERS, sample=0.5, seed=seed)
 
 
+@nightly(but=["False-max-abs-0.5", "True-none-None"])
 @pytest.mark.parametrize("part", [None, 0.5])
 @pytest.mark.parametrize("scale", ["none", "max-abs"])
 @pytest.mark.parametrize("sparse", [False, True])

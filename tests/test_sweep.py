@@ -11,6 +11,7 @@ from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import naive
+from conftest import many, nightly
 from hindsight.batch.gradient_descent import Descent
 from hindsight.certificates.gradient_descent import certify_descent
 from hindsight.certificates.rivals import Data
@@ -269,7 +270,7 @@ def test_one_vs_rest_is_one_descent_a_class():
 
 def test_no_stream_breaks_the_theorem():
     """Hundreds of problems: the naive bound is never broken for any u, and the certificate says what it says."""
-    for seed in range(300):
+    for seed in range(many(30, 300)):
         problem = draw(seed)
         rng, rule, X, y, c, bias, l2 = problem[:7]
         rates, start = rates_of(problem), start_of(problem)
@@ -315,6 +316,7 @@ def test_the_bound_is_met_where_f_is_linear(rounds, power):
     assert certificate.measured / certificate.bound > 0.9
 
 
+@nightly
 def test_the_mean_over_seeds_lies_inside_the_expectation_bound():
     """E f(w_mean) <= E bound, tested over 400 seeds with a margin of four standard errors: a false alarm is under
     1e-4 where equality held, and the mean seen must lie above f(u), so that the bound is not empty."""

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import hindsight
+from conftest import nightly
 from hindsight import open_source
 from hindsight.cli import app
 from hindsight.errors import DisprovedError, SourceError
@@ -307,6 +308,21 @@ def test_there_are_forty_tables_and_at_least_36_learn():
     assert len(TABLES) == 40 and sum(table.learns for table in TABLES) >= 36
 
 
+@nightly(
+    but=[
+        "plain.csv",
+        "decimal_comma_thousands.csv",
+        "late_*.csv",
+        "utf16.csv",
+        "cr.csv",
+        "quoted_newlines.csv",
+        "date_iso.csv",
+        "booleans.csv",
+        "string_labels.csv",
+        "unknown.csv",
+        "blank_headers.csv",
+    ]
+)
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.file)
 def test_ugly_tables_learn_with_no_option_but_the_target(folder, tmp_path, table):
     path, target = folder / table.file, [] if table.target is None else ["--target", table.target]

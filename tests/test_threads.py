@@ -10,7 +10,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
 import hindsight as h
-from conftest import same
+from conftest import many, nightly, same
 from discovery import ONLINE, PUBLIC, online
 
 THREADS, N = 8, 12
@@ -54,6 +54,16 @@ def rows(model, m=60, classes=2):
     return X, (np.array(["no", "yes", "maybe"])[np.arange(m) % classes] if is_classifier(model) else y)
 
 
+@nightly(
+    but=[
+        "dict-None-*",
+        "array-*-Perceptron*",
+        "array-*-Ridge*",
+        "both-*-Perceptron*",
+        "both-*-WidrowHoff*",
+        "both-None-AutoRegressor",
+    ]
+)
 @each_online
 @pytest.mark.parametrize("average", [None, "after"])
 @pytest.mark.parametrize("kind", ["dict", "array", "both"])
@@ -69,7 +79,7 @@ def test_predict_one_gives_each_thread_its_own_answer(model, average, kind):
     wrong = []
 
     def work(k):
-        for t in range(60 if kind == "both" or average else 1000):
+        for t in range(60 if kind == "both" or average else many(200, 1000)):
             j = (7 * k + t) % len(given)
             got = fitted.predict_one(given[j])
             if got != want[j]:
@@ -165,6 +175,7 @@ def test_predict_one_sees_a_row_learnt_or_not_but_never_half():
 METHODS = ("predict", "predict_proba", "decision_function", "transform", "score_samples")
 
 
+@nightly(but=["[!A]*", "AutoRegressor"])
 @pytest.mark.parametrize("kind", PUBLIC, ids=lambda kind: kind.__name__)
 @pytest.mark.filterwarnings("ignore::hindsight.AssumptionWarning")
 def test_predictions_of_matrices_do_not_disturb_each_other(kind):
@@ -180,7 +191,7 @@ def test_predictions_of_matrices_do_not_disturb_each_other(kind):
     want = {name: [getattr(model, name)(part) for part in parts] for name in methods}
 
     def work(k):
-        for t in range(40):
+        for t in range(many(15, 40)):
             for name in methods:
                 same(getattr(model, name)(parts[(k + t) % THREADS]), want[name][(k + t) % THREADS])
 

@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import truth
+from conftest import many, nightly
 from hindsight.certificates.theorems import Verdict
 from hindsight.online import learners as L
 
-STREAMS = 100
+STREAMS = many(10, 100)
 HAND_MADE = truth.tight()
 
 
@@ -30,7 +31,7 @@ BROKE_ONCE = [  # streams that drew a complaint, and what was wrong
     ("4 euclidean", 7353),
     ("implicit balanced", 2636),  # exponents that are large from the start
     ("3 balanced", 7446),  # errors that grow from round to round, beyond the limit of the theorem
-    ("3 balanced", 9908),  # the logarithm of a mass of 41,000 numbers
+    pytest.param("3 balanced", 9908, marks=nightly),  # the logarithm of a mass of 41,000 numbers
     ("4 simplex", 5016),  # curvatures too small to be divided by
     ("6 balanced", 9033),  # a distance of 0 that is -4e-17, over a rate of 1e-14
     ("implicit simplex", 8195),  # a shift of millions that was rounded as it was taken out
@@ -51,6 +52,7 @@ def test_a_stream_meets_the_bound_so_that_a_wrong_constant_would_show(family):
     assert 0.9 < max(ratios) <= 1.0 + 1e-9
 
 
+@nightly
 def test_the_streams_are_of_every_kind():
     streams = [truth.draw(family, k)[0] for family in truth.FAMILIES for k in range(100)]
     for what in ("sparse", "bias"):
@@ -68,7 +70,7 @@ def test_the_streams_are_of_every_kind():
 
 
 def test_both_verdicts_occur_where_a_theorem_has_a_condition():
-    for family in ("1", "3 simplex", "3 balanced", "11 planted", "1'"):
+    for family in ("1", "3 simplex", "11 planted", "3 balanced", "1'")[: many(3, 5)]:
         met, k = set(), 0
         while k < 300 and len(met) < 2:
             s, rng = truth.draw(family, k)
@@ -100,7 +102,7 @@ LEARNERS = {
 
 
 @pytest.mark.parametrize("family", LEARNERS)
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=many(8, 40), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(shape=shapes())
 def test_streams_that_hypothesis_finds(family, shape):
     X, y, weight, bias, passes = shape

@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 
 import hindsight as h
+from conftest import many, nightly
 from hindsight.batch import perceptron as pockets
 from hindsight.batch.separability import UNDECIDED, fewest_mistakes, separate
 from hindsight.certificates.rivals import Data, hard_margin
@@ -146,6 +147,7 @@ def test_what_is_too_wide_to_prove_is_not_decided():
     assert 0.0 < found.lower < math.inf
 
 
+@nightly(but=["1e-150", "1e+20"])
 @pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e-20, 1.0, 1e20, 1e150])
 def test_the_scale_of_a_column_decides_nothing(scale):
     rng = np.random.default_rng(5)
@@ -201,7 +203,7 @@ def test_a_warm_start_does_not_forget_what_was_not_counted(monkeypatch):
     monkeypatch.setattr(pockets, "FREE_READS", 0.0)
     rng = np.random.default_rng(0)
     said = set()
-    for seed in range(40):
+    for seed in range(many(10, 40)):
         X = rng.normal(size=(30, 2))
         y = np.where(X[:, 0] + rng.normal(size=30) > 0.0, 1, -1)
         effort = 0.0 if seed % 2 else math.inf
