@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import BY_NAME, CASES, NAMED, close, feed, oracle, played, run_of, start_of, store, stream
-from hindsight.kernels.facts import FACTS, empty_facts
+from hindsight.kernels.facts import NAMES, empty_facts
 from hindsight.online import learners
 from hindsight.online.facts import Facts
 from hindsight.online.run import Run
@@ -135,12 +135,12 @@ def test_no_rounds_have_no_facts():
 
 
 def test_the_record_of_the_loop_has_the_fields_of_facts():
-    assert tuple(f.name for f in fields(Facts)) == FACTS.names
+    assert tuple(f.name for f in fields(Facts)) == NAMES
     record = empty_facts()
-    for k, name in enumerate(FACTS.names):
+    for k, name in enumerate(NAMES):
         record[name] = k + 1.0
     read = Facts.of(record)
-    for k, name in enumerate(FACTS.names):
+    for k, name in enumerate(NAMES):
         assert getattr(read, name) == (math.sqrt(k + 1.0) if name == "x2" else k + 1.0)
 
 

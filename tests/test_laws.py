@@ -507,14 +507,13 @@ def test_resumed_is_uninterrupted(model, sparse, through):
     same_state(again.runs_[0], whole.runs_[0])
     same(again.coef_, whole.coef_)
     same(again.predict(X), whole.predict(X))
-    same(again.runs_[0].checksum, whole.runs_[0].checksum)
+    same(again.runs_[0].tally, whole.runs_[0].tally)
     assert again.facts_ == whole.facts_
-    for run, (state, progress, tally, sums) in zip(part.runs_, frozen, strict=True):  # the original did not move
+    for run, (state, progress, tally) in zip(part.runs_, frozen, strict=True):  # the original did not move
         for now, then in zip(run.state, state, strict=True):
             same(now, then)
         same(run.progress, progress)
         same(run.tally, tally)
-        same(run.checksum, sums)
 
 
 @some

@@ -24,7 +24,7 @@ from ..kernels.facts import empty_facts
 from ..kernels.state import restore, snapshot
 from ..online.facts import Facts
 from ..online.learners import Learner
-from ..online.run import Coordinates, check_rounds, check_start, check_tally
+from ..online.run import Coordinates, check_rounds, check_start, checked_tally
 from ..rows.checksum import joined
 from ..storage.fields import conforms, is_count, is_number, is_vector
 from ..storage.registry import storable, want
@@ -331,7 +331,7 @@ def check_descent(fields: dict[str, Any]) -> None:
     want(isinstance(values, list) and all(map(is_number, values)), "the descent's `values` must be numbers")
     sums = fields.get("checksum", ())
     want(conforms(sums, tuple[int, ...]) and len(sums) in (0, 3), "the descent's `checksum` must be three integers")
-    check_tally(tally)
+    fields["tally"] = checked_tally(tally)
 
 
 storable(DescentState, where=__name__)

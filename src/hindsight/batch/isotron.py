@@ -158,7 +158,7 @@ class SingleIndexProblem:
         for half in self.halves:
             for first, rows, count in half.blocks():
                 part = slice(first, first + count)
-                add_played([sums], rows, 0, count, [half.y[part]], half.c[part])
+                add_played(sums, rows, count, half.y[part], half.c[part])
         return joined((), sums)
 
     def margins(self, w: Floats) -> Floats:

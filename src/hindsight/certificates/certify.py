@@ -1,7 +1,7 @@
 """From a run and its rows to a certificate.
 
-The rows are read again: their checksum shows that these are the rows the run was trained on, and it is replayed, which
-gives the margins and the step of every round; then the comparator that makes its bound smallest is sought, and its
+The run is played again over the rows, which gives the margins and the step of every round, and must end in the same
+weights and facts; then the comparator that makes its bound smallest is sought, and its
 losses are taken from residuals over the rows. Which theorem speaks of the run is what its learner declares. Beside it
 stand the best fixed predictor in hindsight and the best constant, which no theorem needs.
 """
@@ -110,8 +110,6 @@ def certify_run(
     measured, bound = float(case.measured.sum()), float(case.bound[-1])
     found, equality = theorems.verdict(measured, bound, scale)
     assumptions, notes = (*case.assumptions, *_digits(run, rounds)), case.notes
-    if not run.knows_rows:
-        notes = (*notes, "the model kept no checksum of its rows: that it learnt these follows from its weights alone")
     if case.theorem is theorems.NONE:
         found, equality = Verdict.UNCHECKABLE, False
     elif any(need.met is False for need in assumptions) or found is Verdict.VOID:

@@ -12,6 +12,7 @@ import numpy as np
 from ..batch.gradient_descent import Descent
 from ..errors import MismatchError
 from ..kernels.floats import Floats
+from ..online.facts import same_sums
 from ..rows.checksum import check_played
 from . import batch_theorems, rivals, theorems
 from .applied import closeness
@@ -182,8 +183,7 @@ def _replay(descent: Descent, data: Data) -> tuple[Facts, list[Mark]]:
     pairs = (descent.weights, again.weights), (descent.mean, again.mean)
     far = max(float(np.abs(a - b).max()) for a, b in pairs)
     size = max(np.abs(descent.weights).max(), np.abs(descent.mean).max(), np.abs(descent.first).max())
-    same = np.allclose(again.tally[0].tolist(), descent.tally[0].tolist(), rtol=1e-9, atol=1e-12)
-    if not same or not far <= 1e-9 * size:
+    if not same_sums(descent.tally, again.tally) or not far <= 1e-9 * size:
         raise MismatchError(
             "the model was not trained on these rows: the sum of f along its iterates was "
             f"{descent.facts.loss:.9g}, here it is {again.facts.loss:.9g}, and weights differ by {far:.3g}"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..kernels.facts import NAMES
 from ..online.run import Run
 from ..rows.labels import encode_labels
 from ..sources import label_text
@@ -106,7 +107,7 @@ def mixed_run(run: Epochs, features: int) -> Run:
     """Return a run at the mixed weights with the facts of all shards."""
     out = Run(run.learner, features, intercept=bool(run.bias), start=run.mixed)
     facts = sum(run.facts[1:], run.facts[0])
-    for name in out.tally.dtype.names:
+    for name in NAMES:
         out.tally[0][name] = getattr(facts, name)
     return out
 

@@ -319,7 +319,7 @@ def block_checksum(block: Block, targets: Targets, bias: float, before: dict[int
     sums[0] = before[block.origin.number]
     for first, rows, count in data.blocks():
         part = slice(first, first + count)
-        add_played([sums], rows, 0, count, [data.y[part]], data.c[part])
+        add_played(sums, rows, count, data.y[part], data.c[part])
     sums[0] -= np.uint64(before[block.origin.number])
     return sums
 

@@ -1,7 +1,7 @@
 """A sum of words, each times a number of its own position: whatever is changed or moved changes the sum.
 
-There are two: of words as they lie in memory, and of the rounds of a run, in which zeros count for nothing. The second
-is the same for dense and sparse rows, and for float32 and float64.
+There are two: of words as they lie in memory, and of the rows of a batch method, in which zeros count for nothing. The
+second is the same for dense and sparse rows, and for float32 and float64.
 """
 
 import numpy as np
@@ -35,7 +35,7 @@ def checksum(words, first, step):  # type: ignore[no-untyped-def]
     return total
 
 
-# ---------------------------------------------------------------- the rounds of a run
+# ---------------------------------------------------------------- the rows of a batch method
 
 
 @inlined
@@ -91,39 +91,12 @@ def sparse_words(data, indices, indptr, first, last, out):  # type: ignore[no-un
 
 
 @kernel
-def narrow_rows(flat, width, factors, t):  # type: ignore[no-untyped-def]
-    """The sum of the rows of a flat array, the rounds from t on: that of their words times the factors of the rounds.
-
-    A row at a time would cost several times more where there are few columns.
-    """
-    wide()
-    total, a, size = U(0), U(0), U(flat.size)
-    while a < size:
-        b = (t & LAST) * width
-        count = size - a if size - a < U(factors.size) - b else U(factors.size) - b
-        group = U(0)
-        for i in range(count):
-            group += word(flat[a + i]) * factors[b + i]
-        total += group * factor((t >> LOG) + GROUPS)
-        a += count
-        t += count // width
-    return total
-
-
-@kernel
 def add_rounds(words, y, c, sums):  # type: ignore[no-untyped-def]
     """Add rounds to the sums: the words of their rows, their targets and weights.
 
-    A weight of 0 is no round; where no weights are given all are 1.
+    A weight of 0 is no round.
     """
-    wide()
     t, rows, targets = sums[ROUNDS], sums[ROWS], sums[TARGETS]
-    if c.size == 0:
-        for i in range(y.size):
-            here = round_factor(t + U(i))
-            rows += words[i] * here
-            targets += odd_word(y[i]) * here
-        t += U(y.size)
     for i in range(c.size):
         if c[i] > 0.0:
             here = round_factor(t)
@@ -143,26 +116,3 @@ def add_unordered(words, y, c, sums):  # type: ignore[no-untyped-def]
             sums[ROWS] += x ^ (x >> HALF)
             sums[TARGETS] += odd_word(y[i])
             sums[ROUNDS] += ONE
-
-
-@kernel
-def add_single(rows, y, c, sums):  # type: ignore[no-untyped-def]
-    """Add the round of the one row of `rows`."""
-    total = U(0)
-    a, b = rows.span(0)
-    for k in range(a, b):
-        total += word(rows.entry(0, k)) * factor(rows.index(k))
-    if c[0] > 0.0:
-        here = round_factor(sums[ROUNDS])
-        sums[ROWS] += (total + weight_word(c[0])) * here
-        sums[TARGETS] += odd_word(y[0]) * here
-        sums[ROUNDS] += ONE
-
-
-@kernel
-def add_opposites(rounds, sums):  # type: ignore[no-untyped-def]
-    """Turn targets 0 and 1 into their opposites in the sums of so many rounds."""
-    total = U(0)
-    for t in range(rounds):
-        total += round_factor(U(t))
-    sums[TARGETS] = word(1.0) * total - sums[TARGETS]

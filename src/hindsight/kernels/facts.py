@@ -1,4 +1,8 @@
-"""The record into which the loops add the facts of a run, one named field each."""
+"""The record into which the loops add the facts of a run, one named field each.
+
+`ORDER` are sums in which each round counts as often as its number says: of z^2 and of |x|_2^2. Rows that are moved, or
+that give other margins on the way to the same weights, change them; they are no facts, since they do not add up.
+"""
 
 import numpy as np
 
@@ -26,7 +30,8 @@ NAMES = (
     "rate_max",
     "rate_min",
 )
-FACTS = np.dtype([(name, np.float64) for name in NAMES], align=True)
+ORDER = ("order_margin", "order_norm")
+FACTS = np.dtype([(name, np.float64) for name in NAMES + ORDER], align=True)
 
 
 def empty_facts() -> np.ndarray:

@@ -115,6 +115,8 @@ def read_sums(facts):
         f.mistake_norm,
         f.target,
         f.gradient,
+        f.order_margin,
+        f.order_norm,
         f.x2,
         f.xinf,
         f.weight_x2,
@@ -128,18 +130,20 @@ def read_sums(facts):
 def write_sums(facts, sums):
     f = facts[0]
     f.rounds, f.weight, f.loss, f.square, f.mistakes, f.mistake_weight, f.mistake_norm, f.target, f.gradient = sums[:9]
-    f.x2, f.xinf, f.weight_x2, f.weight_xinf, f.weight_max, f.target_max = sums[9:]
+    f.order_margin, f.order_norm = sums[9:11]
+    f.x2, f.xinf, f.weight_x2, f.weight_xinf, f.weight_max, f.target_max = sums[11:]
 
 
 @inlined
 def tally(loss, geometry, z, q, top, y, c, sums):
     """The sums and maxima of the facts with one more round."""
     rounds, weight, total, square, wrong, wrong_c, wrong_q, target, gradients = sums[:9]
-    x2, xinf, cx2, cxinf, cmax, ymax = sums[9:]
+    order_z, order_q, x2, xinf, cx2, cxinf, cmax, ymax = sums[9:]
+    t = rounds + 1.0
     slope, error = c * loss.slope(z, y), loss.error(z, y)
     miss = 1.0 if loss.wrong(z, y) else 0.0  # no branch: it could not be predicted
     return (
-        rounds + 1.0,
+        t,
         weight + c,
         fuse(c, loss.value(z, y), total),
         fuse(c * error, error, square),
@@ -148,6 +152,8 @@ def tally(loss, geometry, z, q, top, y, c, sums):
         fuse(miss * c, c * q, wrong_q),
         fuse(c * y, y, target),
         gradients + slope * slope * geometry.dual_norm(q, top),  # rounded twice, in every kernel that plays
+        fuse(t * z, z, order_z),
+        fuse(t, q, order_q),
         max(x2, q),
         max(xinf, top),
         max(cx2, c * q),

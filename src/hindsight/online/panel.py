@@ -26,7 +26,7 @@ from ..storage.registry import storable, want
 from ..validation import choice, number
 from .learners import Learner, constant, diagonal_newton, newton, ridge, running
 from .parts import LOSSES
-from .run import Run, check_tally
+from .run import Run, checked_tally
 from .together import together
 
 ETAS = tuple(2.0**k for k in (-3, -1, 1, 3, 5))  # of the running members
@@ -234,7 +234,6 @@ class PanelRun(Run):
         self.learner = learner
         self.bias = 1.0 if intercept else 0.0
         self.members = [Run(m, features, intercept=intercept) for m in learner.playing(features + intercept)]
-        share_checksum(self.members)
         self.left: list[str] = []
         self.mixture = learner.mixture(len(self.members))
         self.state = states.empty(self.mixture.State, len(self.members), False)
@@ -250,11 +249,6 @@ class PanelRun(Run):
     def progress(self) -> np.ndarray:
         """That of the first member."""
         return self.members[0].progress
-
-    @property
-    def checksum(self) -> Any:  # type: ignore[override]
-        """That of the rows, which all members share."""
-        return self.members[0].checksum
 
     @property
     def shares(self) -> np.ndarray:
@@ -284,14 +278,14 @@ class PanelRun(Run):
     def snapshot(self, touched: np.ndarray | None = None) -> tuple[Any, ...]:
         """A copy of the state, for `restore`, or of these coordinates of it, if rows change no others."""
         parties = tuple(party.snapshot(touched) for party in self.parties())
-        return parties, states.snapshot(self.state), self.tally.copy(), self.checksum.copy()
+        return parties, states.snapshot(self.state), self.tally.copy()
 
     def restore(self, kept: tuple[Any, ...]) -> None:
         """Go back to a snapshot."""
         for party, old in zip(self.parties(), kept[0], strict=True):
             party.restore(old)
         states.restore(self.state, kept[1])
-        self.tally[:], self.checksum[:] = kept[2:]
+        self.tally[:] = kept[2]
 
     def reader(self) -> PanelRun:
         """A run that predicts as this one does, and can do so beside others."""
@@ -318,7 +312,7 @@ class PanelRun(Run):
     def _copy(self, members: list[Run]) -> PanelRun:
         other: PanelRun = object.__new__(PanelRun)
         other.__dict__.update(self.__dict__)
-        other.members, other.left, other._together = share_checksum(members), list(self.left), None
+        other.members, other.left, other._together = members, list(self.left), None
         other.state = type(self.state)(*(values.copy() for values in self.state))
         return other
 
@@ -395,13 +389,6 @@ class PanelRun(Run):
         return margins, y, c, self.bias, *parts, work[1], work[2], self.tally, work[0]
 
 
-def share_checksum(members: list[Run]) -> list[Run]:
-    """The members, with the checksum of the first for all: they play the same rows."""
-    for run in members:
-        run.checksum = members[0].checksum
-    return members
-
-
 def check_panel(fields: dict[str, Any]) -> None:
     """Refuse a panel whose members are not learners."""
     members = fields["members"]
@@ -420,8 +407,7 @@ def check_panel_run(fields: dict[str, Any]) -> None:
     runs = isinstance(members, list) and bool(members) and all(isinstance(run, Run) for run in members)
     want(runs, "the panel's `members` must be runs")
     want(all(run.learner in learner.members for run in members), "the runs of a panel must be those of its members")
-    alike = {(run.width, run.bias, run.rounds, tuple(run.checksum.tolist())) for run in members}
-    share_checksum(members)
+    alike = {(run.width, run.bias, run.rounds) for run in members}
     want(len(alike) == 1 and members[0].bias == bias, "the runs of a panel must have the same features and rounds")
     want(is_vector(fields["first"], members[0].width), "the first weights must be a vector, one number per coordinate")
     mixture = learner.mixture(fields["mixture"].members)
@@ -432,7 +418,7 @@ def check_panel_run(fields: dict[str, Any]) -> None:
     want(wrong is None, f"{wrong}")
     left = fields["left"]
     want(isinstance(left, list) and all(isinstance(name, str) for name in left), "the run's `left` must be names")
-    check_tally(fields["tally"])
+    fields["tally"] = checked_tally(fields["tally"])
 
 
 storable(Panel, check=check_panel)

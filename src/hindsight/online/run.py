@@ -6,22 +6,17 @@ is in cache. A call either plays every row or changes nothing.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import numba
 import numpy as np
 
 from ..kernels import online as loop
 from ..kernels import state as states
-from ..kernels.checksum import ROUNDS, TARGETS, add_opposites
 from ..kernels.compiler import for_parts
-from ..kernels.facts import FACTS, empty_facts
+from ..kernels.facts import FACTS, NAMES, empty_facts
 from ..kernels.geometries import begin
 from ..kernels.online import NO_NOTES, PROGRESS, begin_progress
-from ..kernels.rows import CSR
-from ..rows.checksum import add_played, begin_played
 from ..rows.matrices import checked, explain, in_order, plain_vector, rows_of
 from ..storage.fields import check_record, is_vector
 from ..storage.registry import storable, want
@@ -35,9 +30,7 @@ if TYPE_CHECKING:
 
 BLOCK = 65536  # rows, so many that a call of the kernel costs next to nothing
 SHARED = 1 << 19  # bytes of a block that several runs read in turn
-ALONE = 1 << 22  # bytes of a block that one run reads, and then its checksum
 PASSED = 1 << 21  # and of one that the members of a panel read, on several processors
-APART = 1 << 24  # bytes of rows from which their checksum is computed in a second thread
 
 
 class Coordinates:
@@ -88,9 +81,6 @@ class Run(Coordinates):
         The facts so far, as the loop adds them up; `facts` reads them.
     first : array of float
         The weights w_1.
-    checksum : array of uint64
-        The number of rounds it speaks of, and checksums of their rows and weights, and of their targets: so a
-        certificate is not made of other rows. It is the same in any storage and for any chunks.
     """
 
     def __init__(
@@ -114,7 +104,6 @@ class Run(Coordinates):
         reach = 0.0 if start is None else for_parts(loop.largest, geometry)(geometry, self.state)
         self.progress = begin_progress(reach)
         self.tally = empty_facts()
-        self.checksum = begin_played()
 
     @property
     def rounds(self) -> int:
@@ -125,11 +114,6 @@ class Run(Coordinates):
     def facts(self) -> Facts:
         """Facts of all rounds so far."""
         return Facts.of(self.tally)
-
-    @property
-    def knows_rows(self) -> bool:
-        """Whether the checksum is of all rounds; runs of earlier versions kept none."""
-        return int(self.checksum[ROUNDS]) == self.rounds
 
     @property
     def weights(self) -> np.ndarray:
@@ -160,7 +144,7 @@ class Run(Coordinates):
         other: Run = object.__new__(Run)
         other.__dict__.update(self.__dict__)
         other.state = states.reader(self.state)
-        other.progress, other.tally, other.checksum = self.progress.copy(), self.tally.copy(), self.checksum.copy()
+        other.progress, other.tally = self.progress.copy(), self.tally.copy()
         return other
 
     def bind(self, runs: Any, which: int, row: Any, old: Any) -> Any:
@@ -171,12 +155,12 @@ class Run(Coordinates):
 
     def snapshot(self, touched: np.ndarray | None = None) -> tuple[Any, ...]:
         """A copy of the state, for `restore`; a panel copies the `touched` coordinates alone where they are given."""
-        return states.snapshot(self.state), self.progress.copy(), self.tally.copy(), self.checksum.copy()
+        return states.snapshot(self.state), self.progress.copy(), self.tally.copy()
 
     def restore(self, kept: tuple[Any, ...]) -> None:
         """Go back to a snapshot."""
         states.restore(self.state, kept[0])
-        self.progress[:], self.tally[:], self.checksum[:] = kept[1:]
+        self.progress[:], self.tally[:] = kept[1:]
 
     def mirrored(self) -> Run:
         """The run of the opposite labels: the same numbers with the other sign, where weights have one."""
@@ -186,12 +170,8 @@ class Run(Coordinates):
         other.__dict__.update(self.__dict__)
         other.state, other.first = states.mirrored(self.state), -self.first
         other.progress, other.tally = self.progress.copy(), self.tally.copy()
-        other.checksum = self.checksum.copy()
         if self.learner.targets == "unit":  # labels 0 and 1 change places, also in the sum of c y^2
             other.tally[0].target = self.tally[0].weight - self.tally[0].target
-            add_opposites(int(self.checksum[ROUNDS]), other.checksum)
-        else:
-            other.checksum[TARGETS:] = -self.checksum[TARGETS:]
         return other
 
     def resize(self, features: int, needed: int | None = None) -> None:
@@ -219,13 +199,11 @@ def check_run(fields: dict[str, Any]) -> None:
     want(wrong is None, f"{wrong}")
     want(not np.isnan(first).any(), "the first weights must be numbers")
     check_record("progress", fields["progress"], PROGRESS, ("rounds",))
-    check_tally(fields["tally"])
+    fields["tally"] = checked_tally(fields["tally"])
     check_rounds(learner, float(fields["progress"][0].rounds))
     start = fields["start"]
     want(start is None or is_vector(start, first.size), "the run's `start` must be a vector like the first weights")
-    sums = fields.setdefault("checksum", begin_played())  # earlier versions kept none
-    known = isinstance(sums, np.ndarray) and sums.dtype == np.uint64 and sums.shape == (3,) and sums.flags.c_contiguous
-    want(known, "the run's `checksum` must be three unsigned integers")
+    fields.pop("checksum", None)  # of earlier versions
 
 
 def check_rounds(learner: Learner, rounds: float) -> None:
@@ -234,10 +212,16 @@ def check_rounds(learner: Learner, rounds: float) -> None:
     want(not given or rounds <= given, f"{given} rates were given, but the number of rounds is {rounds:.0f}")
 
 
-def check_tally(tally: Any) -> None:
-    """Refuse facts that no run adds up."""
+def checked_tally(tally: Any) -> np.ndarray:
+    """The facts of a file, unless no run adds them up; files of earlier versions know nothing of the order of rows."""
+    if isinstance(tally, np.recarray) and tally.dtype.names == NAMES and tally.shape == (1,):
+        known, tally = tally[0], empty_facts()
+        for name in NAMES:
+            tally[0][name] = known[name]
+        tally[0].order_margin = tally[0].order_norm = -np.inf
     check_record("tally", tally, FACTS, ("rounds", "mistakes"))
     want(tally[0].x2 >= 0.0, f"`tally.x2`, a square, is {tally[0].x2!r}")
+    return tally
 
 
 storable(Run, check=check_run)
@@ -338,67 +322,23 @@ def play_rows(
         X = in_order(X)
     targets = [plain_vector(y) for y in targets]
     weight = None if weight is None else plain_vector(weight)
-    sums = Checksums(runs, X, targets, weight)
-    room = PASSED if panel else SHARED if len(runs) > 1 else ALONE
+    room = PASSED if panel else SHARED
     block = max(1, min(BLOCK, room * m // max(1, _bytes(X)), m))
     work, ones = np.empty((3, block)), np.ones(block)
     rows = rows_of(X, runs[0].bias)
-    with sums:
-        for a in range(0, m, block):
-            b = min(m, a + block)
-            c = ones[: b - a] if weight is None else weight[a:b]
-            for k, run in enumerate(runs):
-                y = targets[k][a:b]
-                played = run.play_block(rows, a, b, y, c, work[:, : b - a])
-                if played < b - a and (ordered := in_order(X)) is not X:  # the rows before were in order: they stay
-                    X, rows = ordered, rows_of(ordered, run.bias)
-                    played += run.play_block(rows, a + played, b, y[played:], c[played:], work[:, played : b - a])
-                if played < b - a:
-                    explain(X, a + played, y[played], work[0, played], work[1, played], run.features, names)
-                if margins is not None:
-                    margins[a:b, k] = work[0, : b - a]
-            sums.add(rows, a, b)
-    sums.write(rows)
-
-
-class Checksums:
-    """The checksums of runs, with rows that are being played: added block by block, or in a second thread.
-
-    The latter is for many rows where there are processors to spare: reading the rows once more takes up to a third of
-    the time of the fastest learners.
-    """
-
-    def __init__(self, runs: Sequence[Run], X: Any, targets: Sequence[np.ndarray], weight: np.ndarray | None) -> None:
-        self.runs, self.X, self.targets, self.weight, self.m = runs, X, targets, weight, X.shape[0]
-        self.sums = [run.checksum.copy() for run in runs]
-        self.learnt = weight is None or bool(weight.any())
-        self.apart = self.learnt and _bytes(X) >= APART and numba.config.NUMBA_NUM_THREADS > 2  # type: ignore[attr-defined]
-
-    def __enter__(self) -> None:
-        if self.apart:
-            self.rows = rows_of(self.X, 0.0)
-            self.other = ThreadPoolExecutor(1)
-            self.done = self.other.submit(add_played, self.sums, self.rows, 0, self.m, self.targets, self.weight)
-
-    def __exit__(self, *error: object) -> None:
-        if self.apart:
-            self.other.shutdown()
-
-    def add(self, rows: Any, a: int, b: int) -> None:
-        """Add a block that was just played, while it is in cache."""
-        if self.learnt and not self.apart:
-            weight = None if self.weight is None else self.weight[a:b]
-            add_played(self.sums, rows, a, b, [y[a:b] for y in self.targets], weight)
-
-    def write(self, rows: Any) -> None:
-        """Give the runs their checksums: of `rows`, whose columns may have been put in order meanwhile."""
-        if self.apart:
-            self.done.result()
-            if isinstance(rows, CSR) and rows.data is not self.rows.data:
-                self.sums = [run.checksum.copy() for run in self.runs]
-                add_played(self.sums, rows, 0, self.m, self.targets, self.weight)
-        for run, each in zip(self.runs, self.sums, strict=True):
-            run.checksum[:] = each
+    for a in range(0, m, block):
+        b = min(m, a + block)
+        c = ones[: b - a] if weight is None else weight[a:b]
+        for k, run in enumerate(runs):
+            y = targets[k][a:b]
+            played = run.play_block(rows, a, b, y, c, work[:, : b - a])
+            if played < b - a and (ordered := in_order(X)) is not X:  # the rows before were in order: they stay
+                X, rows = ordered, rows_of(ordered, run.bias)
+                played += run.play_block(rows, a + played, b, y[played:], c[played:], work[:, played : b - a])
+            if played < b - a:
+                explain(X, a + played, y[played], work[0, played], work[1, played], run.features, names)
+            if margins is not None:
+                margins[a:b, k] = work[0, : b - a]
 
 
 def _bytes(X: Any) -> int:

@@ -16,7 +16,6 @@ import numpy as np
 from ..errors import RowError
 from ..kernels import dicts
 from ..kernels.aggregation import mix
-from ..kernels.checksum import add_single
 from ..kernels.compiler import compiled as compiled_with
 from ..kernels.compiler import entry_point, for_parts
 from ..kernels.dicts import DONE
@@ -59,19 +58,16 @@ held = compiled_with()
 @held
 def play_dict(  # type: ignore[no-untyped-def]
     x, column, known, target, alive, kinds, cursor, items, numbers, order, table, rows, y, c, loss, update, geometry,
-    rate, state, progress, z, q, top, facts, notes, sums,
+    rate, state, progress, z, q, top, facts, notes,
 ):  # fmt: skip
-    """Lay the dict at address x out, play it, and add it to the checksum."""
+    """Lay the dict at address x out and play it."""
     if alive[0] == 0:
         return NOT_PUT
     room = rows.data, rows.indices, rows.indptr
     if dicts.lay(x, column, True, kinds, cursor, items, numbers, order, table, *room) != DONE or cursor[3] != known:
         return NOT_PUT
     y[0] = target
-    played = play(rows, ROW, ROW + 1, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, notes)
-    if played == PLAYED:
-        add_single(rows, y, c, sums)
-    return played
+    return play(rows, ROW, ROW + 1, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, notes)
 
 
 @held
@@ -89,18 +85,15 @@ def margin_of_dict(  # type: ignore[no-untyped-def]
 
 @held
 def play_array(  # type: ignore[no-untyped-def]
-    x, known, target, alive, rows, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, notes, sums
+    x, known, target, alive, rows, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, notes
 ):
-    """Copy a vector, play it, and add it to the checksum."""
+    """Copy a vector and play it."""
     if alive[0] == 0 or x.size != rows.values.shape[1]:
         return NOT_PUT
     for j in range(x.size):
         rows.values[0, j] = x[j]
     y[0] = target
-    played = play(rows, ROW, ROW + 1, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, notes)
-    if played == PLAYED:
-        add_single(rows, y, c, sums)
-    return played
+    return play(rows, ROW, ROW + 1, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, notes)
 
 
 @held
@@ -216,7 +209,6 @@ class One:
 
     play: Any
     look: Any
-    add: Any
     play_whole: Any
     look_whole: Any
 
@@ -229,8 +221,7 @@ class One:
         self.args = (row.rows, 0, 1, self.y, self.c, *run.parts(), *out)
         self.margin_args = (row.rows, learner.geometry, run.state)
         self.named, laying = isinstance(row, Dicts), row.work[:-3]  # the last three are in the rows
-        self.whole_args = (self.alive, *laying, row.rows, self.y, self.c, *run.parts(), *out, run.checksum)
-        self.added = (row.rows, self.y, self.c, run.checksum)
+        self.whole_args = (self.alive, *laying, row.rows, self.y, self.c, *run.parts(), *out)
         self.whole_margin_args = (self.alive, *laying, *self.margin_args)
         parts = run.parts()[:3]
         # It is swift where one call can do it all: for the only run, if no count of rates limits it. Kernels that call
@@ -238,12 +229,11 @@ class One:
         only = len(runs) == 1 and not learner.rate.rates.size
         self.swift = bool(row.plain and only and for_parts(play, *parts) is play)
         if old is not None and type(old.row) is type(row) and old.run is run and old.swift >= self.swift:
-            self.play, self.look, self.add = old.play, old.look, old.add  # with other arrays of the same types
+            self.play, self.look = old.play, old.look  # with other arrays of the same types
             self.play_whole, self.look_whole = old.play_whole, old.look_whole
             return
         self.play = entry_point(for_parts(play, *parts), self.args)
         self.look = entry_point(for_parts(margin, *parts), self.margin_args)
-        self.add = entry_point(add_single, self.added)
         self.play_whole = self.look_whole = None
         if self.swift:
             given: tuple[Any, ...] = (0, 0) if self.named else (row.values[0],)
@@ -277,8 +267,6 @@ class One:
         """Play the row that was put, or raise and leave the run as it was."""
         self.y[0], self.c[0] = y, weight
         played = self.play(*self.args)
-        if played == PLAYED:
-            self.add(*self.added)
         self.c[0] = 1.0
         if played != PLAYED:
             names = list(self.row.column) if isinstance(self.row, Dicts) else None
@@ -313,8 +301,6 @@ class PanelOne:
         mixing = for_parts(mix, run.learner.loss, run.members[0].learner.geometry)
         self.mix = old.mix if kept else entry_point(mixing, self.mix_args)
         self.moderate = entry_point(moderate, (row.rows,))
-        self.added = (row.rows, self.y, self.c, run.checksum)
-        self.add = entry_point(add_single, self.added)
 
     def stale(self) -> bool:
         """Whether the arrays it was made for have been replaced."""
@@ -332,7 +318,6 @@ class PanelOne:
                 self.run.restore(before)
             raise
         self.mix(*self.mix_args)
-        self.add(*self.added)
 
     def margin(self) -> float:
         """The margin of the row that was put."""

@@ -1,8 +1,8 @@
-"""Whether rows are those that were read before, and whether they are those of a run.
+"""Whether rows are those that were read before, and whether they are those of a batch method.
 
-`RowChecksum` compares two readings of the same source, `add_played` and `word_of_each` the rows of a run as it played
-them with rows in any storage. They notice what is changed, moved, left out or added by accident; whoever wants to can
-make other rows that match.
+`RowChecksum` compares two readings of the same source, `add_played` the rows that a batch method learnt with rows in
+any storage. They notice what is changed, moved, left out or added by accident; whoever wants to can make other rows
+that match.
 """
 
 from __future__ import annotations
@@ -91,10 +91,8 @@ class RowChecksum:
         self.counts[into] = (self.counts[into] + int(checksum(words, first, LABEL))) % 2**64
 
 
-# ---------------------------------------------------------------- the rounds of a run
+# ---------------------------------------------------------------- the rows of a batch method
 
-BLOCK = 4096  # rows whose words are held at a time
-NARROW = 32  # columns up to which contiguous rows are summed without words of their own
 OTHER_ROWS = (-1, -1, -1)  # the checksum of a model that was trained on different rows in turn: no rows have it
 
 
@@ -130,61 +128,29 @@ def word_of_each(rows: Any, first: int, last: int, out: Words) -> None:
     else:
         values = rows.values if isinstance(rows, Dense) else copied(rows, first, last)
         begin = first if isinstance(rows, Dense) else 0
-        kernels.dense_words(values, _factors(1, values.shape[1])[0], begin, begin + last - first, out)
+        kernels.dense_words(values, _factors(values.shape[1]), begin, begin + last - first, out)
 
 
-def add_played(
-    sums: Sequence[Words], rows: Any, first: int, last: int, targets: Sequence[np.ndarray], weight: np.ndarray | None
-) -> None:
-    """Add rounds to the checksums of several runs: the same rows and weights, targets of its own for each.
-
-    Parameters
-    ----------
-    sums : sequence of ndarray
-        The checksum of each run.
-    rows : Dense, Strided or CSR
-        Rows as the loops read them.
-    first, last : int
-        Which of them.
-    targets, weight : sequence of ndarray, and ndarray or None
-        Their targets for each run and their weights, as many as there are rounds; None is 1.
+def add_played(sums: Words, rows: Any, count: int, y: np.ndarray, weight: np.ndarray, ordered: bool = True) -> None:
+    """Add the first rows of a block to a checksum, with their targets and weights, in this order or in any.
 
     Examples
     --------
-    >>> dense, sparse, y = begin_played(), begin_played(), np.array([1.0, -1.0])
-    >>> add_played([dense], Dense(np.array([[0.0, 2.0], [3.0, 0.0]]), 1.0), 0, 2, [y], None)
-    >>> add_played([sparse], CSR(np.array([2.0, 3.0]), np.array([1, 0]), np.array([0, 1, 2]), 1.0), 0, 2, [y], None)
+    >>> dense, sparse, y, c = begin_played(), begin_played(), np.array([1.0, -1.0]), np.ones(2)
+    >>> add_played(dense, Dense(np.array([[0.0, 2.0], [3.0, 0.0]]), 1.0), 2, y, c)
+    >>> add_played(sparse, CSR(np.array([2.0, 3.0]), np.array([1, 0]), np.array([0, 1, 2]), 1.0), 2, y, c)
     >>> (dense == sparse).all(), int(dense[0])
     (np.True_, 2)
     """
-    narrow = isinstance(rows, Dense) and 0 < rows.values.shape[1] <= NARROW and (weight is None or weight.all())
-    if narrow:
-        _add_narrow(sums, rows.values[first:last])
-    words, none = np.zeros(min(last - first, BLOCK), np.uint64), np.zeros(0)
-    for a in range(0, last - first, BLOCK):
-        b = min(last - first, a + BLOCK)
-        if not narrow:
-            word_of_each(rows, first + a, first + b, words)
-        for each, y in zip(sums, targets, strict=True):
-            kernels.add_rounds(words[: b - a], y[a:b], none if weight is None else weight[a:b], each)
-
-
-def _add_narrow(sums: Sequence[Words], values: np.ndarray) -> None:
-    """Add contiguous rows to checksums, their targets and weights not yet."""
-    width, flat = values.shape[1], values.reshape(-1)
-    known: dict[int, Any] = {}
-    for each in sums:
-        start = int(each[ROUNDS])
-        if start not in known:
-            known[start] = kernels.narrow_rows(flat, np.uint64(width), _factors(64, width).ravel(), np.uint64(start))
-        each[PLAYED : PLAYED + 1] += np.uint64(known[start])
+    words, add = np.empty(count, np.uint64), kernels.add_rounds if ordered else kernels.add_unordered
+    word_of_each(rows, 0, count, words)
+    add(words, y, weight, sums)
 
 
 @lru_cache(64)
-def _factors(rounds: int, width: int) -> Words:
-    """The factors of columns, for so many rounds."""
-    columns = kernels.factors(np.arange(max(rounds, width), dtype=np.uint64))
-    return columns[:rounds, None] * columns[:width]
+def _factors(width: int) -> Words:
+    """The factors of so many columns."""
+    return kernels.factors(np.arange(width, dtype=np.uint64))
 
 
 def joined(known: tuple[int, ...], found: Words) -> tuple[int, ...]:

@@ -15,10 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import RowError
 from ..kernels import operators
-from ..kernels.checksum import add_unordered
 from ..kernels.floats import Floats
 from ..kernels.rows import CSR, Dense
-from .checksum import RowChecksum, add_played, begin_played, word_of_each
+from .checksum import RowChecksum, add_played, begin_played
 from .matrices import checked, explain, rows_of, unsealed
 
 Chunk = tuple[Any, ArrayLike, ArrayLike | None]
@@ -163,7 +162,7 @@ class Data:
             raise ValueError("the source gave other rows on a second reading: they, or their order, changed meanwhile")
 
     def checksum(self, ordered: bool = True) -> NDArray[np.uint64]:
-        """Return the checksum of the rows, targets and weights that a run over them has; one pass.
+        """Return the checksum of the rows, targets and weights; one pass.
 
         Parameters
         ----------
@@ -173,12 +172,7 @@ class Data:
         sums = begin_played()
         for first, rows, count in self.blocks():
             part = slice(first, first + count)
-            if ordered:
-                add_played([sums], rows, 0, count, [self.y[part]], self.c[part])
-            else:
-                words = np.empty(count, np.uint64)
-                word_of_each(rows, 0, count, words)
-                add_unordered(words, self.y[part], self.c[part], sums)
+            add_played(sums, rows, count, self.y[part], self.c[part], ordered)
         return sums
 
     def margins(self, u: Floats) -> Floats:

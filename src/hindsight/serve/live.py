@@ -408,7 +408,7 @@ def frozen(run: Run) -> Run:
     other: Run = object.__new__(Run)
     other.__dict__.update(run.__dict__)
     other.state = type(run.state)(*(values.copy() for values in run.state))
-    other.progress, other.tally, other.checksum = run.progress.copy(), run.tally.copy(), run.checksum.copy()
+    other.progress, other.tally = run.progress.copy(), run.tally.copy()
     return other
 
 
