@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from conftest import UNSAVED, lasting
+from conftest import UNSAVED, lasting, nightly
 from discovery import classifiers, online, regressors
 from hindsight import (
     DescentClassifier,
@@ -102,13 +102,15 @@ def in_every_way(model, X, y, *words, **options):
 # --- rows -----------------------------------------------------------------------------------------------------------
 
 
+@nightly(but=["*-dense", "*-csr-Widrow*", "*-csr-Winnow*", "*-float32-Widrow*", "*-strided-Winnow*"])
 @pytest.mark.parametrize(
     ("model", "stored"),
-    [(model, stored) for stored in ("dense", "csr") for model in MODELS]
-    + [
-        (model, stored)
-        for stored in ("float32", "strided")
-        for model in (WidrowHoffRegressor(), WinnowClassifier(features=NAMES))
+    [
+        pytest.param(model, stored, id=f"{stored}-{type(model).__name__}" if stored != "dense" else f"{k}-dense")
+        for stored in ("dense", "csr", "float32", "strided")
+        for k, model in enumerate(
+            MODELS if stored in ("dense", "csr") else [WidrowHoffRegressor(), WinnowClassifier(features=NAMES)]
+        )
     ],
 )
 @pytest.mark.parametrize(("value", "shown"), [(np.nan, "NaN"), (np.inf, "inf"), (-np.inf, "-inf")])

@@ -47,7 +47,7 @@ def expected_failures(estimator):
 TABULAR = [kind() for kind in PUBLIC if get_tags(kind()).input_tags.two_d_array]
 # Each of these compiles all loops of an estimator for another storage of rows; the others stand for those named here.
 STORAGES = ("sparse", "f_contiguous", "dtypes", "memmap")
-COSTLY = ("Auto", "BatchPerceptron", "Descent", "EG", "GLMtronRegressor", "GradientDescentRegressor", "Winnow")
+COSTLY = ("Auto", "BatchPerceptron", "Descent", "EG", "GLMtronRegressor", "GradientDescentRegressor", "Ridge", "Winnow")
 
 
 @nightly(only=[f"{kind}*-check_*{storage}*" for kind in COSTLY for storage in STORAGES] + ["Auto*-check_*dense_data"])

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from conftest import nightly
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted(file.stem for file in (ROOT / "examples").glob("*.py") if file.stem != "pictures")
 SMALLER = {
@@ -45,6 +47,7 @@ def test_every_example_takes_a_folder_and_draws_its_picture_there(name):
     assert name in (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
 
 
+@nightly(only=["additive_multiplicative"])
 @pytest.mark.parametrize("name", SMALLER)
 def test_examples_draw_what_they_say(name, tmp_path, capsys):
     example(name).main(str(tmp_path / "picture.svg"))
@@ -68,6 +71,7 @@ def test_peers_predict_what_we_predict():
     assert abs(module.scikit_learn(X, y) - ours).max() < 1e-12
 
 
+@nightly
 def test_few_features_favour_multiplying_and_many_adding():
     module = example("additive_multiplicative")
     module.SIZES, module.ROWS = (1000,), 1000  # as many rows as the example itself has

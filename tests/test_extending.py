@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 import hindsight
-from conftest import close, feed, registered_meanwhile, same_state, store
+from conftest import close, feed, nightly, registered_meanwhile, same_state, store
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.theorems import Verdict
 from hindsight.kernels.rows import inner, product, write_row
@@ -242,6 +242,7 @@ def test_counting_the_row_equals_ridge_regression():
 # ---------------------------------------------------------------- the laws
 
 
+@nightly(but=["csr64-knee-balanced", "strided-adagrad", "csr64-counting-row"])
 @every
 @pytest.mark.parametrize("storage", ["csr64", "strided"])
 def test_every_storage_gives_the_same(name, storage):

@@ -257,7 +257,7 @@ def inside(geometry, n, r):
     )
 
 
-@settings(max_examples=many(25, 150), deadline=None)
+@settings(max_examples=many(15, 150), deadline=None)
 @given(
     st.integers(0, 10**6), st.sampled_from(RULES), st.sampled_from(GEOMETRIES), st.sampled_from([0.05, 1.0, 30.0]),
     st.sampled_from([1, 5, 60]), st.sampled_from([0.5, 1e-2, 1e-6]),

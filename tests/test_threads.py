@@ -191,7 +191,7 @@ def test_predictions_of_matrices_do_not_disturb_each_other(kind):
     want = {name: [getattr(model, name)(part) for part in parts] for name in methods}
 
     def work(k):
-        for t in range(many(15, 40)):
+        for t in range(many(4, 40)):
             for name in methods:
                 same(getattr(model, name)(parts[(k + t) % THREADS]), want[name][(k + t) % THREADS])
 
