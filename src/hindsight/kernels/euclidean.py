@@ -32,7 +32,7 @@ class Euclidean(NamedTuple):
         state.clock[0] += 1.0
 
     def step(self, loss, state, rows, t, z, y, c, d):
-        if d != 0.0:
+        if loss.moves(d):
             axpy(loss, state.theta, rows, t, d)
             if state.moment.size > 0:
                 axpy(loss, state.moment, rows, t, d * state.clock[0])

@@ -10,13 +10,15 @@ A loss is a NamedTuple, registered with `loss_part`, with these methods (those i
     error(self, z, y)               [mean(z) - y]
     wrong(self, z, y)               [y z <= 0, or (y - 1/2) z <= 0 for targets in [0, 1]] whether it is a mistake
     rounded_step(self, w, d, x)     [as below] w + d x
+    moves(self, d)                  [as below] whether a step d must be taken: one of 0 need not
     steepness(self, span)           [as below] how steep the loss is where targets and margins lie within a range
 
 Smooth losses round a step once. Those with a kink round it twice: from 0, -d then takes d back to 0, so that margins
-that tie stay tied. Plain class attributes say the rest: ``name``; ``targets``, "real", "sign" (-1 or 1), "unit" (in
-[0, 1]) or "count" (at least 0); ``link``, the name of the link through which a margin predicts, and ``link_lipschitz``,
-the Lipschitz constant of that link; ``lipschitz``, a bound on the slope or None; ``convex``; ``quadratic``, for
-scale/2 (z - y)^2; and ``ranges``, between which numbers a field must lie, where not all will do: ("delta", 0, inf).
+that tie stay tied. Their steps are often 0, which is worth a look; for smooth losses it costs more than the step. Plain
+class attributes say the rest: ``name``; ``targets``, "real", "sign" (-1 or 1), "unit" (in [0, 1]) or "count" (at least
+0); ``link``, the name of the link through which a margin predicts, and ``link_lipschitz``, the Lipschitz constant of
+that link; ``lipschitz``, a bound on the slope or None; ``convex``; ``quadratic``, for scale/2 (z - y)^2; and
+``ranges``, between which numbers a field must lie, where not all will do: ("delta", 0, inf).
 """
 
 import math
@@ -37,6 +39,14 @@ def step_rounded_once(self, w, d, x):
 
 def step_rounded_twice(self, w, d, x):
     return plus(w, times(d, x))
+
+
+def always(self, d):
+    return True
+
+
+def unless_zero(self, d):
+    return d != 0.0
 
 
 def identity(self, z):
@@ -75,6 +85,7 @@ def fill_in_loss(kind):
     attributes |= {"mean": identity, "error": difference, "ranges": ()}
     attributes["wrong"] = wrong_side_of_half if getattr(kind, "targets", "") == "unit" else wrong_side_of_zero
     attributes["rounded_step"] = step_rounded_once if smooth else step_rounded_twice
+    attributes["moves"] = always if smooth else unless_zero
     attributes["steepness"] = steep_as_its_range if getattr(kind, "lipschitz", None) is None else steep_as_one
     if smooth:
         attributes["implicit"] = implicit_by_newton

@@ -31,15 +31,13 @@ def play_row(rows, t, y, c, loss, update, geometry, rate, state, run):
         a = eta * c
         geometry.keep_pace(state, eta)
         d = -a * update.effective_slope(loss, geometry, state, rows, t, z, q, y, a)
-        if d != 0.0:
-            # `reach` bounds the numbers of the state from above; it is made exact before a step is refused.
-            far, reach = abs(d) * top * geometry.reach(state), run.reach
-            if not reach + far < geometry.limit():
-                reach = geometry.largest(state)
-                fine = reach + far < geometry.limit()
-            if fine:
-                run.reach = reach + far
+        # `reach` bounds the numbers of the state from above; it is made exact before a step is refused.
+        far, reach = abs(d) * top * geometry.reach(state), run.reach
+        if not reach + far < geometry.limit():
+            reach = geometry.largest(state)
+            fine = reach + far < geometry.limit() or d == 0.0
         if fine:
+            run.reach = reach + far
             run.rounds += 1.0
             geometry.tick(state)
             geometry.step(loss, state, rows, t, z, y, c, d)

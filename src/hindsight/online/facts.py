@@ -67,7 +67,7 @@ class Facts:
     @classmethod
     def of(cls, facts: np.ndarray) -> Facts:
         """Return the facts in the record that the loops fill (`kernels.facts.empty_facts`)."""
-        values: dict[str, Any] = {name: facts[0][name].item() for name in NAMES}
+        values: dict[str, Any] = dict(zip(NAMES, facts[0].item(), strict=False))  # what is said of the order comes last
         whole = {name: int(values[name]) for name in ("rounds", "mistakes")}
         return cls(**values | whole | {"x2": math.sqrt(values["x2"])})
 
