@@ -75,9 +75,9 @@ torture: $(READY)
 fuzz: $(READY)
 	$(BIN)/python tests/fuzz_parsers.py 1000000 --bounds
 
-BENCHMARKS := online auto certificates batch halfspace isotonic sources command forecast density echo cluster serve
+# Writes docs/benchmarks.md and the ratios of the README.
 bench: $(READY) .venv/ready-bench
-	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py --markdown || exit 1; done
+	$(BIN)/python benchmarks/page.py --write
 
 # What the default learners lose, against peers: docs/quality.md. HINDSIGHT_STREAMS may name a folder of more streams.
 bench-quality: $(READY) .venv/ready-bench

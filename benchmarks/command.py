@@ -17,6 +17,7 @@ from pathlib import Path
 from common import Row, Seconds, installed, interleave, table
 
 PEAKS: dict[str, float] = {}
+WIDROW_HOFF = ("--learner", "widrow-hoff", "--eta", 0.01)  # as the peers step
 SVM = """
 from sklearn.datasets import load_svmlight_file
 from sklearn.linear_model import SGDClassifier
@@ -69,9 +70,9 @@ def main() -> None:
         work = {
             "ours svm": (*learn, "t.svm", "--learner", "perceptron", "--progress", "none"),
             "sklearn svm": ("-c", SVM),
-            "ours csv": (*learn, "t.csv", "--target", "y", "--eta", 0.01, "--progress", "none"),
+            "ours csv": (*learn, "t.csv", "--target", "y", *WIDROW_HOFF, "--progress", "none"),
             "polars csv": ("-c", TABLE.format(form="csv")),
-            "ours parquet": (*learn, "t.parquet", "--target", "y", "--eta", 0.01, "--progress", "none"),
+            "ours parquet": (*learn, "t.parquet", "--target", "y", *WIDROW_HOFF, "--progress", "none"),
             "polars parquet": ("-c", TABLE.format(form="parquet")),
         }
         if installed("vowpalwabbit"):
