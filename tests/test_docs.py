@@ -84,6 +84,18 @@ def test_files_that_pages_link_to_exist():
             assert "://" in link or (page.parent / link).exists(), (page.name, link)
 
 
+def test_pages_install_from_a_checkout_as_the_package_is_on_no_index():
+    assert "not on a\npackage index" in (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    for page in PAGES:
+        assert not re.search(r"pip install[^`\n]*hindsight-learn", page.read_text(encoding="utf-8")), page
+
+
+def test_the_page_on_safety_names_the_open_scheduler_and_a_damaged_parquet_file():
+    page = " ".join((ROOT / "docs" / "safety.md").read_text(encoding="utf-8").split())
+    for words in ("`--workers N`", "127.0.0.1", "**no password**", "damaged Parquet file"):
+        assert words in page
+
+
 def test_works_cited_in_the_theory_are_in_the_bibliography():
     text = " ".join((ROOT / "docs" / "bibliography.md").read_text(encoding="utf-8").split())
     others = r"(?: et al\.|(?:, [A-Z][\w-]+)* & [A-Z][\w-]+)?"
