@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -178,18 +179,26 @@ def e_process(score: Score, y: np.ndarray, h: np.ndarray, c: np.ndarray, rows: n
     cases = [(score, y, h)]
     if score.classes is not None:
         cases = [(Score(), (y == k) * 1.0, h[:, k].copy()) for k in range(h.shape[1])]
-    known = np.searchsorted(rows, rows - lag, side="right")  # how many outcomes were, when a row was forecast
+    # how many outcomes were known when a row was forecast
+    known = np.arange(rows.size) if lag == 1 else np.searchsorted(rows, rows - lag, side="right")
     made = [bets(*case, c, known) for case in cases]
+    if lag == 1:
+        return mean_stake(made, slice(None))
     most = np.full(y.size, -math.inf)
     for r in range(lag):
         mine = rows % lag == r
-        each = np.empty((len(made), 1 + np.count_nonzero(mine)))
-        each[:, 0] = 0.0
-        for (*gains, prior), log_e in zip(made, each, strict=True):
-            play(*(gain[mine] for gain in gains), prior.copy(), log_e[1:])
-        mean = np.logaddexp.reduce(each, axis=0) - math.log(len(made))
-        most = np.maximum(most, mean[np.cumsum(mine)])
+        most = np.maximum(most, np.append(0.0, mean_stake(made, mine))[np.cumsum(mine)])
     return most - math.log(lag)
+
+
+def mean_stake(made: list[tuple[np.ndarray, ...]], rows: Any) -> np.ndarray:
+    """ln of what a stake of 1, divided equally among the classes, has become after each of some rows."""
+    each = []
+    for *gains, prior in made:
+        mine = [gain[rows] for gain in gains]
+        each.append(np.empty(mine[0].size))
+        play(*mine, prior.copy(), each[-1])
+    return reduce(np.logaddexp, each) - math.log(len(made))
 
 
 def needed(score: Score, waiting: int, lag: int) -> tuple[Assumption, ...]:
