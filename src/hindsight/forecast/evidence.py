@@ -26,7 +26,8 @@ class Evidence(NamedTuple):
     ----------
     log_e : float
         Natural logarithm of the e-value now. Its expectation, at any stopping time, is at most 1 if there is nothing to
-        find: an e-value of 20 is as surprising as multiplying a stake by 20 in a fair game.
+        find: an e-value of 20 is as surprising as multiplying a stake by 20 in a fair game. For forecasts made several
+        rounds ahead that is so at times fixed in advance, and ever reaching 20 has probability 1/20 at most, as always.
     log_sup : float
         The largest so far, over the points of the path.
     p : float
