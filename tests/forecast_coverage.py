@@ -1,7 +1,8 @@
 """Coverage of every interval and sequence, and means of e-values, over thousands of streams; the suite runs a part.
 
 Run ``python tests/forecast_coverage.py [streams] [rounds] [part...]``, by default 5,040 streams of 10,000 rounds for
-each line (for e-values a fifth of the rounds). The parts are square, log, evidence and the other kinds, by name.
+each line (for e-values and lags a fifth of the rounds). The parts are square, log, evidence, "lag 2", "lag 7" and the
+other kinds, by name.
 """
 
 import math
@@ -51,9 +52,9 @@ def other(kind: str, streams: int, rounds: int) -> None:
         each = np.stack([score.rounds(np.full((rounds, 1), v), h) for v in every], axis=-1)
         truth = np.cumsum(((each[:, 0] - each[:, 1]) * p).sum(axis=1))
         scores = Scores("AB", loss, **kinds.KINDS[kind]).update(y, h)
-        at = stacked([(point,) for point in scores.path()[:: -suite.THIN][::-1]])
-        mean = truth[at.rounds[:, 0] - 1] / at.weight[:, 0]
-        last = stacked([(scores.totals(),)])
+        at = stacked(scores.path()[:: -suite.THIN][::-1])
+        mean = truth[at.rounds - 1] / at.weight
+        last = stacked([scores.totals()])
         for j, by in enumerate(Intervals._fields):
             for anytime, where in ((False, last), (True, at)):
                 low, high = (end[:, 0] for end in Promise(suite.ALPHA, 1000, anytime).ends(where, by))
@@ -93,6 +94,29 @@ def evidence(streams: int, rounds: int) -> None:
         print(f"e {name:22} {mean}, ever 20: {over} of {streams}, {chance(over, streams, 0.05)}", flush=True)
 
 
+def lagged(lag: int, streams: int, rounds: int) -> None:
+    """Forecasts made several rounds ahead, of which A is among the best at every time and worse in one residue class.
+
+    How often each interval, the p-value and the set go wrong, and how often those do that take no account of the lag.
+    """
+    rng, found, plain = np.random.default_rng(lag), np.zeros(len(NAMES) + 2, int), np.zeros(len(NAMES) + 2, int)
+    for k in range(streams):
+        y, h = suite.worse_in_one_class(rounds, lag, rng, k % 2)
+        truth = np.cumsum(np.square(h["A"] - 0.5) - np.square(h["B"] - 0.5))
+        for out, ahead in ((found, lag), (plain, 1)):
+            made = compare(y, h, lag=ahead)
+            at, last = stacked(made.points[:: -suite.THIN][::-1]), stacked(made.points[-1:])
+            for j, by in enumerate(Intervals._fields):
+                for anytime, where in ((False, last), (True, at)):
+                    low, high = (end[:, 0] for end in Promise(suite.ALPHA, 1000, anytime, ahead).ends(where, by))
+                    mean = truth[where.rounds - 1] / where.weight
+                    out[2 * j + anytime] += ((mean < low - 1e-12) | (mean > high + 1e-12)).any()
+            out[-2:] += (made.pairs[0].second_better.p <= suite.ALPHA, "A" not in made.best.by_evidence)
+    for name, missed, other in zip([*NAMES, "p-value", "set"], found.tolist(), plain.tolist(), strict=True):
+        words = f"{missed:4} of {streams}, {chance(missed, streams)}"
+        print(f"lag {lag:<12} {name:22} {words}; with lag 1 {other}", flush=True)
+
+
 def fair(rng: np.random.Generator, rounds: int) -> tuple[np.ndarray, np.ndarray, dict]:
     """Outcomes drawn with the probabilities that were forecast, rare ones among them."""
     h = np.where(rng.random(rounds) < 0.3, 0.01, rng.random(rounds))
@@ -104,6 +128,7 @@ def main(streams: int = 5040, rounds: int = 10_000, *chosen: str) -> None:
     start = time.time()
     parts = {loss: (binary, loss, streams, rounds) for loss in ("square", "log")}
     parts["evidence"] = (evidence, streams, rounds // 5)
+    parts |= {f"lag {lag}": (lagged, lag, streams, rounds // 5) for lag in (2, 7)}
     parts |= {f"{kind}, {what}": (other, kind, streams, rounds) for kind, what in OTHERS.items()}
     for name, (run, *given) in parts.items():
         if not chosen or name in chosen:

@@ -11,6 +11,11 @@ from hindsight.forecast import mixtures
 def log_mixture(s, terms, low, high, guess, horizon, kind="mixture"):
     """ln of the mean over rates and kinds of exp(l s - price), every factor written out; the terms are x_1, x_2, ..."""
     first = next(float(r) for r in high - low if r > 0)
+    return np.logaddexp.reduce(components(s, terms, low, high, guess, horizon, kind, first))
+
+
+def components(s, terms, low, high, guess, horizon, kind, first):
+    """ln(weight) + l s - price of each rate and kind, in units of `first`."""
     k = np.arange(-mixtures.HALF, mixtures.HALF + 1)
     prior = 1 / (1 + (k / mixtures.SPREAD) ** 2)
     out = []
@@ -27,7 +32,31 @@ def log_mixture(s, terms, low, high, guess, horizon, kind="mixture"):
                 price += rate**2 * q * (x - g) ** 2
             each.append(rate * s - price if alive else -math.inf)
         out += [math.log(weight / len(each)) + e for e in each]
-    return np.logaddexp.reduce(out)
+    return np.array(out)
+
+
+def lagged(y, a, b, c, lag, horizon):
+    """ln e for "B is better" of forecasts made `lag` rounds ahead, and ln of the mixture of each interleaved stream.
+
+    For each rate the streams' supermartingales are multiplied and the root of order `lag` is taken: the geometric mean,
+    which is at most their mean. The mixture of these over the rates, divided by `lag`, is e. NaN is no outcome.
+    """
+    x, ends = c * ((a - y) ** 2 - (b - y) ** 2), c * np.array([a**2 - b**2, (1 - a) ** 2 - (1 - b) ** 2])
+    low, high = ends.min(axis=0), ends.max(axis=0)
+    rounds = [t for t in range(len(y)) if c[t] > 0 and not math.isnan(y[t])]
+    guess = np.zeros(len(y))
+    for t in rounds:
+        last = max((i for i in rounds if i < t and i % lag == t % lag), default=-1)
+        known = [i for i in rounds if i <= last]
+        mean = x[known].sum() / c[known].sum() if known else 0.0
+        guess[t] = np.clip(c[t] * mean, low[t], high[t])
+    first = (high - low)[rounds[0]]
+    streams = [[t for t in rounds if t % lag == r] for r in range(lag)]
+    each = [
+        components(x[r].sum(), x[r], low[r], high[r], guess[r], max(1.0, horizon / lag), "mixture", first)
+        for r in streams
+    ]
+    return np.logaddexp.reduce(np.mean(each, axis=0)) - math.log(lag), np.logaddexp.reduce(each, axis=1)
 
 
 def choe_ramdas(differences, alpha, most=1.0, tune=10.0):

@@ -316,3 +316,30 @@ def test_facts_can_be_read():
     X, y = rows(n=3)
     told = str(hindsight.AutoRegressor().fit(X, y).facts_)
     assert f"{len(y) - 1:,} rounds" in told and "mean" in told
+
+
+# ---------------------------------------------------------------- constants of docs/theory.md#logistic-second-order
+
+
+@pytest.mark.parametrize(("kappa", "most"), [(0.5, 4.591), (0.25, 9.562), (0.125, 18.366)])
+def test_quadratics_lie_below_the_log_loss_and_the_constant_is_the_root(kappa, most):
+    b = np.linspace(0.0, most, 200_001)
+    assert 2.0 + (np.tanh(b / 2.0) * (most - b)).max() == pytest.approx(2.0 / kappa, abs=1e-3)
+    z, m = np.linspace(-60.0, 60.0, 2001)[:, None], np.linspace(-most, most, 401)
+    p = 1.0 / (1.0 + np.exp(-z))
+    quadratic = np.logaddexp(0.0, z) + p * (m - z) + kappa / 2.0 * p * (1.0 - p) * (m - z) ** 2
+    assert (quadratic <= np.logaddexp(0.0, m) + 1e-9).all()
+    m = 3.0 * most  # and the test can fail: far outside they do not
+    quadratic = np.logaddexp(0.0, z) + p * (m - z) + kappa / 2.0 * p * (1.0 - p) * (m - z) ** 2
+    assert (quadratic > np.logaddexp(0.0, m) + 0.1).any()
+
+
+def test_the_margin_played_keeps_the_price_of_newton_below_the_logarithm():
+    kappa, z, q = 0.5, np.linspace(-20.0, 20.0, 401)[:, None], np.geomspace(1e-6, 1e6, 400)
+    p = 1.0 / (1.0 + np.exp(-z))
+    C, d = kappa * p * (1.0 - p), q * np.tanh(z / 2.0)
+    for y in (0.0, 1.0):
+        G = p - y
+        price = (q * G**2 - 2.0 * G * d - C * d**2) / (2.0 * (1.0 + C * q))
+        assert (price <= np.log1p(C * q) / kappa + 1e-12 * (1.0 + np.abs(price))).all()
+        assert ((q * G**2) / (2.0 * (1.0 + C * q)) > np.log1p(C * q) / kappa + 0.1).any()  # played as w . x it is not

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom, poisson
 
+from hindsight import charts
 from hindsight.batch.isotonic import isotonic
 from hindsight.forecast import calibrated, calibration_test
+from hindsight.forecast.evidence import grade
 from test_comparison import when_stopped
 
 CHANCE = 1e-6
@@ -73,7 +75,7 @@ def test_the_e_value_of_a_calibrated_forecaster_is_at_most_1_in_the_mean_at_any_
 
 def test_recalibration_learnt_with_hindsight_breaks_the_same_limits(monkeypatch):
     """The simulation can fail: here the bets rest on all rows, and not on earlier ones alone."""
-    monkeypatch.setattr(calibrated, "recalibrated", lambda y, h, c, toward, rising: isotonic(h, y).fit)
+    monkeypatch.setattr(calibrated, "recalibrated", lambda y, h, *rest: isotonic(h, y).fit)
     rng, streams = RNG(0), 100
     tops = [calibration_test(*binary(rng, 120)[:2]).evidence.log_sup for _ in range(streams)]
     assert (np.array(tops) >= math.log(20.0)).sum() > binom.ppf(1.0 - CHANCE, streams, 1.0 / 20.0)
@@ -83,26 +85,95 @@ def test_the_e_value_is_the_weighted_mean_of_the_products():
     rng = RNG(1)
     y, h, _ = binary(rng, 90)
     found = calibration_test(y, h)
-    by_fit, up, down, slope, prior = calibrated.bets(calibrated.Score(), y, h, np.ones(90))
-    assert prior.sum() == pytest.approx(1.0)
-    each = [1 + f * by_fit for f in calibrated.FRACTIONS]
-    for gain in (up, -down, slope * up, -slope * up):
-        each += [1 + s * gain for s in calibrated.STAKES]
-    want = np.log(prior @ np.cumprod(each, axis=1))
+    want = np.log(stake(y, h, np.arange(90), range(90)))
     np.testing.assert_allclose(found.log_e, want, rtol=1e-9, atol=1e-12)
     assert found.evidence.log_e == found.log_e[-1]
     assert found.evidence.p == pytest.approx(math.exp(-max(0.0, want.max())))
 
 
-def test_bets_look_at_earlier_rows_alone():
+def stake(y, h, known, rows):
+    """What a stake of 1 has become after each of some rows, by bets that knew so many rows."""
+    by_fit, up, down, slope, prior = calibrated.bets(calibrated.Score(), y, h, np.ones(y.size), known)
+    assert prior.sum() == pytest.approx(1.0)
+    each = [1 + f * by_fit for f in calibrated.FRACTIONS]
+    for gain in (up, -down, slope * up, -slope * up):
+        each += [1 + s * gain for s in calibrated.STAKES]
+    return prior @ np.cumprod(np.array(each)[:, rows], axis=1)
+
+
+@pytest.mark.parametrize("lag", [1, 3])
+def test_bets_look_at_known_rows_alone(lag):
     y, h, _ = binary(RNG(2), 200)
-    one = calibrated.recalibrated(y, h, np.ones(200), h, True)
+    known = np.maximum(0, np.arange(200) - lag + 1)
+    one = calibrated.recalibrated(y, h, np.ones(200), known, h, True)
     for t in (8, 60, 150):
         other = y.copy()
         other[t:] = 1 - other[t:]
-        two = calibrated.recalibrated(other, h, np.ones(200), h, True)
-        np.testing.assert_array_equal(one[: t + 1], two[: t + 1])
+        two = calibrated.recalibrated(other, h, np.ones(200), known, h, True)
+        np.testing.assert_array_equal(one[: t + lag], two[: t + lag])
     assert not np.array_equal(one, two)
+
+
+def test_the_e_value_of_forecasts_made_ahead_is_the_largest_of_the_streams_over_their_number():
+    y, h, _ = binary(RNG(1), 90)
+    c = np.ones(90)
+    c[[4, 30, 31]] = 0.0
+    found, rows = calibration_test(y, h, c, lag=3), np.flatnonzero(c)
+    known = np.array([(rows <= row - 3).sum() for row in rows])
+    so_far = np.ones((3, rows.size))
+    for r in range(3):
+        mine = np.flatnonzero(rows % 3 == r)
+        made = stake(y[rows], h[rows], known, mine)
+        for t, e in zip(mine, made, strict=True):
+            so_far[r, t:] = e
+    np.testing.assert_allclose(found.log_e, np.log(so_far.max(axis=0) / 3.0), rtol=1e-9, atol=1e-12)
+    assert any("any outcome of the 3 rows up to its own" in need.text for need in found.assumptions)
+    with pytest.raises(ValueError, match="lag must be a whole number, at least 1; got 0"):
+        calibration_test(y, h, lag=0)
+
+
+def test_forecasts_made_ahead_are_not_refuted_by_what_they_could_not_know():
+    """Outcomes are the same for three rows, which nobody can know three rows ahead: a plain test refutes this."""
+    rng, streams, reached = RNG(8), 60, np.zeros(2, int)
+    for _ in range(streams):
+        y = np.repeat(rng.random(60) < 0.3, 3) * 1.0
+        h = np.full(180, 0.3)
+        reached += [calibration_test(y, h, lag=lag).evidence.p <= 0.05 for lag in (3, 1)]
+    assert reached[0] <= binom.ppf(1.0 - CHANCE, streams, 0.05) < reached[1]
+    y = np.repeat(rng.random(700) < 0.3, 3)
+    assert calibration_test(y, np.full(2100, 0.5), lag=3).evidence.words == "decisive"
+
+
+def test_classes_are_tested_by_the_mean_over_the_classes():
+    rng = RNG(9)
+    p = rng.dirichlet(np.ones(3), 400)
+    index = (rng.random(400)[:, None] > p.cumsum(axis=1)[:, :2]).sum(axis=1)
+    y = np.array(["sun", "rain", "snow"])[index].astype(object)
+    y[7] = None
+    found = calibration_test(y, p, classes=["sun", "rain", "snow"])
+    keep = np.arange(400) != 7
+    each = [calibration_test(index[keep] == k, p[keep, k]).evidence.log_e for k in range(3)]
+    assert found.evidence.log_e == pytest.approx(np.logaddexp.reduce(each) - math.log(3.0), abs=1e-12)
+    assert found.rounds[-1] == 399 and found.evidence.words == "no more than weak"
+    wrong = calibration_test(y, p[:, [1, 0, 2]], loss="log", classes=["sun", "rain", "snow"], lag=2)
+    assert wrong.evidence.words == "decisive"
+    with pytest.raises(ValueError, match="'hail' is not one of the classes"):
+        calibration_test(["hail"], [[0.5, 0.5]], classes=["sun", "rain"])
+
+
+def test_words_and_picture_are_from_the_largest_e_value():
+    """The largest e-value is 20 or more and is long gone: the line of 1/20 is crossed, and the words say so."""
+    rng = RNG(10)
+    h = np.full(1000, 0.5)
+    y = np.append(rng.random(190) < 0.7, rng.random(810) < 0.46) * 1.0
+    found = calibration_test(y, h)
+    now, most = math.exp(found.evidence.log_e), math.exp(found.evidence.log_sup)
+    assert now < math.sqrt(10.0) and most > 20.0 and found.evidence.p == pytest.approx(1.0 / most)
+    assert found.log_e.max() == found.evidence.log_sup  # the path, and so the picture, has the largest
+    assert found.evidence.words == grade(found.evidence.log_sup) != "no more than weak"
+    assert f"(e = {now:.3g}, {most:.3g} at its largest, p = {found.evidence.p:.3g} at every time)" in str(found)
+    drawn = json.dumps(charts.watched({"A": found}).to_dict())
+    assert str(found.evidence.log_sup / math.log(10.0)) in drawn
 
 
 @pytest.mark.parametrize("bend", [lambda h: h**2, lambda h: np.sqrt(h), lambda h: 0.3 + 0.4 * h, lambda h: h * 0 + 0.5])

@@ -189,6 +189,34 @@ def test_quantiles_intervals_and_counts(tmp_path):
     assert code == 2 and "--loss winkler needs --coverage" in err
 
 
+def test_calibrate_classes_and_forecasts_made_ahead(tmp_path):
+    y, p, q = games()
+    columns = {"won": y} | {f"{n}:{k}": h[:, j] for n, h in (("Ada", p), ("Bo", q)) for j, k in enumerate("HDA")}
+    path = write(tmp_path / "games.csv", columns)
+    given = ("calibrate", path, "--outcome", "won", "--forecast", "Ada,Bo", "--classes", "H,D,A", "--lag", "2")
+    code, out, err = run(*given, "--chart", tmp_path / "out.svg", "--band", "none")
+    assert code == 0, err
+    assert "square loss, classes H, D, A, forecasts 2 rounds ahead" in out
+    total = 0.0
+    for k, label in enumerate("HDA"):
+        one = reliability(y == label, p[:, k])
+        parts = (one.score, one.miscalibration, one.discrimination, one.uncertainty)
+        row = [f"Ada:{label}", *(f"{v:.6g}" for v in parts), str(one.pools.value.size)]
+        assert any(line.split() == row for line in out.splitlines())
+        total += one.score
+    assert total == pytest.approx(compare(y, {"Ada": p, "Bo": q}, classes=list("HDA")).means["Ada"], rel=1e-12)
+    tests = {n: calibration_test(y, h, classes=list("HDA"), lag=2) for n, h in (("Ada", p), ("Bo", q))}
+    for name, test in tests.items():
+        assert f"{name}: {test.words}" in out
+    assert "Bo:D" in (tmp_path / "out.svg").read_text()
+    code, out, _ = run(*given, "--json")
+    found = json.loads(out)["forecasts"]
+    assert code == 0 and found["Bo"]["test"] == tests["Bo"].to_dict()
+    assert found["Bo"]["classes"]["D"] == reliability(y == "D", q[:, 1]).to_dict()
+    code, _, err = run(*given[:-1], "0")
+    assert code == 2 and "lag must be a whole number, at least 1; got 0" in err
+
+
 # ---------------------------------------------------------------- missing and late outcomes
 
 

@@ -42,8 +42,8 @@ def played(kind, rounds, seed, loss="square"):
         expected = (a - b) * (a + b - 2.0 * p)
     else:
         expected = p * np.log(b / a) + (1.0 - p) * np.log((1.0 - b) / (1.0 - a))
-    points = [(point,) for point in scores.path()[::-THIN][::-1]]
-    return scores, np.cumsum(expected)[[point[0].rounds - 1 for point in points]], points
+    points = scores.path()[::-THIN][::-1]
+    return scores, np.cumsum(expected)[[point.rounds - 1 for point in points]], points
 
 
 def misses(kind, rounds, seed, loss="square"):
@@ -55,9 +55,9 @@ def misses(kind, rounds, seed, loss="square"):
         low, high = Promise(ALPHA, 1000, False).ends(end, by)
         out.append(not low[0, 0] - 1e-12 <= truth[-1] / rounds <= high[0, 0] + 1e-12)
         low, high = Promise(ALPHA, 1000, True).ends(at, by)
-        mean = truth / at.weight[:, 0]
+        mean = truth / at.weight
         out.append(bool(((mean < low[:, 0] - 1e-12) | (mean > high[:, 0] + 1e-12)).any()))
-    gap, v = np.abs(at.differences[:, 0, 0] - truth), at.first[:, 0, 0] ** 2 * at.pairs[:, 0, 0, stream.MOMENT]
+    gap, v = np.abs(at.differences[:, 0] - truth), at.first[:, 0] ** 2 * at.pairs[:, 0, stream.MOMENT]
     out.append(bool((gap > 1.96 * np.sqrt(v))[4:].any()))
     return np.array(out)
 
@@ -204,18 +204,83 @@ def test_lagged_intervals_cover_where_plain_ones_do_not():
     assert plain > allowed(streams)
 
 
-def test_lagged_streams_are_the_rows_between_and_do_not_depend_on_chunks():
+def worse_in_one_class(rounds, lag, rng, fresh):
+    """A is as good as B after every `lag` rounds and better in between, but worse in the last of them (on Sundays).
+
+    Outcomes are drawn for every round, or for `lag` rounds at once: when round t is forecast, neither is known.
+    """
+    last = np.arange(rounds) % lag == lag - 1
+    y = (rng.random(rounds) < 0.5) * 1.0 if fresh else late(rounds, lag, rng)[0]
+    return y, {"A": np.where(last, 0.95, 0.5), "B": np.where(last, 0.5, 0.5 - 0.45 / math.sqrt(lag - 1))}
+
+
+@pytest.mark.parametrize("lag", [2, 7])
+def test_a_forecaster_that_is_worse_in_one_residue_class_alone_stays_among_the_best(lag):
+    rng, streams, left_out, reached = np.random.default_rng(lag), many(20, 200), 0, 0
+    for k in range(streams):
+        found = compare(*worse_in_one_class(140 * lag, lag, rng, k % 2), lag=lag)
+        left_out += "A" not in found.best.by_evidence
+        reached += found.pairs[0].second_better.p <= ALPHA
+        assert found.pairs[0].finding is not Finding.UNDECIDED or "decisive" not in found.pairs[0].evidence
+    assert left_out <= allowed(streams) and reached <= allowed(streams)
+
+
+@pytest.mark.parametrize("lag", [2, 7])
+def test_evidence_of_interleaved_streams_is_the_naive_one_and_below_their_mean(lag):
+    rng = np.random.default_rng(lag)
+    m = 60
+    y, a, b, c = (rng.random(m) < 0.3) * 1.0, rng.random(m), rng.random(m), rng.choice([0.5, 1.0, 2.0], m)
+    c[[5, 23]], y[[9, 40]] = 0.0, np.nan
+    found = compare(y, {"A": a, "B": b}, c, lag=lag, horizon=500)
+    log_e, streams = naive_forecast.lagged(y, a, b, c, lag, 500)
+    assert found.pairs[0].second_better.log_e == pytest.approx(log_e, rel=1e-9)
+    assert log_e <= np.logaddexp.reduce(streams) - 2.0 * math.log(lag)
+    path, alpha = found.path(), 0.02
+    for anytime, level in ((False, 2.0 / (alpha * lag)), (True, 2.0 / alpha)):  # e is divided by lag
+        inside = np.array([p.low < 0.0 for p in at_points(found, Promise(alpha, 500, anytime, lag))])
+        assert ((path.log_second < math.log(level)) == inside)[np.abs(path.log_second - math.log(level)) > 1e-6].all()
+
+
+def at_points(found, promise):
+    return [promise.intervals(point)[0].mixture for point in found.points]
+
+
+def test_no_smaller_factor_than_the_number_of_streams_is_free():
+    """Two streams, outcomes of the second known from those of the first: the mean of two fair games goes too far.
+
+    In each of four turns the first game wins or loses a quarter, and the second the opposite right after it.
+    """
+    reached = 0
+    for signs in itertools.product((1, -1), repeat=4):
+        one = 1.0 + 0.25 * np.cumsum(signs)
+        two = 2.0 - one
+        between = (one + np.append(1.0, two[:-1])) / 2.0
+        assert (one >= 0).all() and (two >= 0).all()
+        reached += max(between.max(), 1.0) >= 1.125
+    assert reached / 16 > 1 / 1.125
+
+
+def test_lagged_scores_do_not_depend_on_chunks_and_add_up():
     y, a, b = weather(500)
     whole = LaggedScores("AB", lag=3).update(y, {"A": a, "B": b})
-    parts = LaggedScores("AB", lag=3)
+    parts, joined = LaggedScores("AB", lag=3), LaggedScores("AB", lag=3)
     for start in range(0, 500, 70):
         rows = slice(start, start + 70)
         parts.update(y[rows], {"A": a[rows], "B": b[rows]})
-    for r in range(3):
-        want = Scores("AB").update(y[r::3], {"A": a[r::3], "B": b[r::3]})
-        for scores in (whole, parts):
-            assert scores.parts[r].sums.tobytes() == want.sums.tobytes()
-    found = comparison(whole)
+        joined = joined + LaggedScores("AB", lag=3).update(y[rows], {"A": a[rows], "B": b[rows]})
+    assert parts.sums.tobytes() == whole.sums.tobytes()
+    assert comparison(parts).pairs == comparison(whole).pairs
+    assert joined.rounds == joined.rows == 500
+    more, want = (comparison(each.update([1.0], [[0.7], [0.2]])).pairs[0] for each in (joined, whole))
+    assert more.difference == pytest.approx(want.difference, rel=1e-12)
+    assert more.anytime.ranges == pytest.approx(want.anytime.ranges, rel=1e-12)
+    assert more.anytime.mixture == pytest.approx(want.anytime.mixture, abs=2e-3)  # guesses begin anew
+    np.testing.assert_allclose(joined.known, whole.known, rtol=1e-12)
+    with pytest.raises(ValueError, match="with the same lag"):
+        whole + LaggedScores("AB", lag=2)
+    with pytest.raises(ValueError, match="with the same lag"):
+        Scores("AB") + whole
+    found = comparison(LaggedScores("AB", lag=3).update(y, {"A": a, "B": b}))
     mean = float(np.mean((a - y) ** 2 - (b - y) ** 2))
     assert found.rounds == 500 and found.pairs[0].difference == pytest.approx(mean)
     assert any("the 3 rounds up to its own" in need.text for need in found.assumptions)

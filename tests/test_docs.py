@@ -1,16 +1,19 @@
 """The documentation: its code runs, links lead somewhere, and every work cited is in the bibliography."""
 
+import importlib
 import re
 import shlex
 import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 
 import hindsight
 from conftest import nightly, registered_meanwhile
+from hindsight.certificates.theorems import Theorem
 from hindsight.cli import app
 from hindsight.online.learners import LEARNERS
 
@@ -35,6 +38,34 @@ def test_every_theorem_has_a_section(anchor):
     assert anchor in ANCHORS
 
 
+def test_the_contents_of_the_theory_name_every_section():
+    contents, *sections = re.split(r"(?m)^## ", THEORY)
+    assert {section.split("\n")[0] for section in sections} == set(re.findall(r"\[([^]]+)\]\(#", contents))
+
+
+def test_every_theorem_of_a_certificate_is_proved_in_its_section():
+    folder = ROOT / "src" / "hindsight" / "certificates"
+    names = [f"hindsight.certificates.{file.stem}" for file in folder.glob("*.py") if file.stem != "__init__"]
+    values = [value for name in names for value in vars(importlib.import_module(name)).values()]
+    theorems = {value for value in values if isinstance(value, Theorem) and value.anchor}
+    assert len(theorems) > 30
+    bodies = {part.split("\n")[0].lower().replace(" ", "-"): part for part in re.split(r"(?m)^## ", THEORY)[1:]}
+    for theorem in theorems:
+        assert re.search(r"\*Proof.*?(∎|\\square)", bodies[theorem.anchor], re.DOTALL), theorem.name
+    assert "--l1" in bodies["penalties"]
+    assert bodies["logistic-second-order"].count("*Proof.*") == 3 and "Massart" in bodies["thresholds"]
+
+
+def test_the_rule_of_eg_on_its_page_is_the_one_played():
+    page = (ROOT / "docs" / "learners" / "eg.md").read_text(encoding="utf-8")
+    assert r"multiply $w_i$ by $e^{-\eta U (w \cdot x - y) x_i}$" in page.replace("Multiply", "multiply")
+    eta, U, x, y = 0.1, 3.0, np.array([0.5, -1.0]), 0.7
+    model = hindsight.EGRegressor(eta=eta, radius=U, fit_intercept=False).fit(x[None], [y])
+    doubled = np.exp(-eta * U * (0.0 - y) * np.append(x, -x))
+    up, down = np.split(U * doubled / doubled.sum(), 2)
+    np.testing.assert_allclose(model.coef_, up - down, rtol=1e-12)
+
+
 def test_links_within_the_theory_lead_to_a_heading():
     assert set(re.findall(r"\]\(#([^)]*)\)", THEORY)) <= ANCHORS
 
@@ -51,6 +82,18 @@ def test_files_that_pages_link_to_exist():
     for page in PAGES:
         for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert "://" in link or (page.parent / link).exists(), (page.name, link)
+
+
+def test_pages_install_from_a_checkout_as_the_package_is_on_no_index():
+    assert "not on a\npackage index" in (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    for page in PAGES:
+        assert not re.search(r"pip install[^`\n]*hindsight-learn", page.read_text(encoding="utf-8")), page
+
+
+def test_the_page_on_safety_names_the_open_scheduler_and_a_damaged_parquet_file():
+    page = " ".join((ROOT / "docs" / "safety.md").read_text(encoding="utf-8").split())
+    for words in ("`--workers N`", "127.0.0.1", "**no password**", "damaged Parquet file"):
+        assert words in page
 
 
 def test_works_cited_in_the_theory_are_in_the_bibliography():

@@ -64,23 +64,23 @@ def pair_evidence(comparison: Comparison, pair: int = 0) -> Any:
     return e_values(paths, f"Evidence: {two.first} and {two.second}", comparison.alpha)
 
 
-def watched(tests: Mapping[str, CalibrationTest], alpha: float = 0.05) -> Any:
+def watched(tests: Mapping[str, CalibrationTest]) -> Any:
     """Draw the e-values against "this forecaster is calibrated" after each round, one line per forecaster.
 
     Parameters
     ----------
     tests : mapping of str to CalibrationTest
-        The tests by the names of the forecasters.
-    alpha : float, default 0.05
-        The dashed line is at 1/alpha.
+        The tests by the names of the forecasters. The dashed line is where calibration is refuted.
 
     Returns
     -------
     altair.LayerChart
         The chart.
     """
+    from ..forecast.calibrated import ALPHA
+
     paths = {name: (test.rounds, test.log_e) for name, test in tests.items()}
-    return e_values(paths, "Evidence against calibration", alpha)
+    return e_values(paths, "Evidence against calibration", ALPHA)
 
 
 def e_values(paths: Mapping[str, tuple[np.ndarray, np.ndarray]], title: str, alpha: float) -> Any:

@@ -47,6 +47,10 @@ BOUNDS = typer.Option(
     "--bounds", metavar="LOW,HIGH", help="Where all outcomes lie that are numbers; needed for quadratic and poisson."
 )
 QUANTILE = typer.Option("--quantile", metavar="Q", help="pinball: which quantile is forecast, as 0.9.")
+CLASSES = typer.Option(
+    "--classes", metavar="X,Y,...", help="The classes that outcomes are labels of, for square and log."
+)
+LAG = typer.Option("--lag", help="How many rounds ahead forecasts were made; 1 is the next round.")
 CHART = typer.Option("--chart", metavar="PICTURE", help="Draw a chart: a path that ends in .png, .svg or .html.")
 JSON = typer.Option("--json", help="Print the result as JSON instead of tables.")
 FIXED = {"ranges": "Hoeffding", "bernstein": "empirical Bernstein", "mixture": "mixture"}
@@ -69,9 +73,7 @@ def compare(
     coverage: Annotated[
         float | None, typer.Option(help="winkler: the probability that the intervals are to hold, as 0.9.")
     ] = None,
-    classes: Annotated[
-        str | None, typer.Option(metavar="X,Y,...", help="The classes that outcomes are labels of, for square and log.")
-    ] = None,
+    classes: Annotated[str | None, CLASSES] = None,
     late: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="A table with outcomes that came later, in the order in which they came."),
@@ -97,7 +99,7 @@ def compare(
         float | None,
         typer.Option(help="Rounds that intervals and e-values are tuned for, named in advance.  [1000]"),
     ] = None,
-    lag: Annotated[int, typer.Option(help="How many rounds ahead forecasts were made; 1 is the next round.")] = 1,
+    lag: Annotated[int, LAG] = 1,
     chart: Annotated[str | None, CHART] = None,
     as_json: Annotated[bool, JSON] = False,
 ) -> None:
@@ -125,6 +127,8 @@ def calibrate(
     loss: Annotated[str, LOSS] = "square",
     bounds: Annotated[str | None, BOUNDS] = None,
     quantile: Annotated[float | None, QUANTILE] = None,
+    classes: Annotated[str | None, CLASSES] = None,
+    lag: Annotated[int, LAG] = 1,
     band: Annotated[str, typer.Option(help="The band of the chart: consistency, confidence or none.")] = "consistency",
     level: Annotated[float, typer.Option(help="The fraction of the resampled fits inside the band.")] = 0.9,
     resamples: Annotated[int, typer.Option(help="The number of resampled fits.")] = 1000,
@@ -134,17 +138,18 @@ def calibrate(
 ) -> None:
     """How well forecasts are calibrated: mean loss = miscalibration − discrimination + uncertainty, and a test.
 
-    Forecasts are recalibrated by isotonic regression, equal ones together. The e-value against "this forecaster is
-    calibrated" holds whenever you look: rows are in the order of time, and each forecast knew the earlier outcomes.
-    --chart draws reliability diagrams, and the e-value along the stream.
+    Forecasts are recalibrated by isotonic regression, equal ones together, and each class against the rest. The e-value
+    against "this forecaster is calibrated" holds whenever you look: rows are in the order of time, and each forecast
+    knew the earlier outcomes (those --lag rounds before it). --chart draws reliability diagrams, and the e-value along
+    the stream.
     """
     with one_line_errors():
         from ..training.outputs import check_outputs
 
         check_outputs({"chart": chart}, source)
-        score = declared(loss, bounds, quantile)
+        score = declared(loss, bounds, quantile, classes=classes)
         table = Table(source, outcome, split(forecast), weight, score)
-        _calibrate(table, (band, level, resamples, seed), chart, as_json)
+        _calibrate(table, lag, (band, level, resamples, seed), chart, as_json)
 
 
 def _compare(
@@ -171,8 +176,7 @@ def _compare(
     if as_json:
         print(json.dumps({"file": table.source, **found.to_dict()}, indent=2, ensure_ascii=False))
         return
-    also = f", forecasts {lag} rounds ahead" if lag > 1 else ""
-    show(table.source, f"{table.settings()}{also}, α = {alpha:g}", found)
+    show(table.source, f"{table.settings(lag)}, α = {alpha:g}", found)
 
 
 def labelled(y: np.ndarray, score: Score) -> Any:
@@ -267,7 +271,7 @@ def half_width(difference: float, interval: Interval | None) -> str:
     return "VOID" if interval is None else f"± {max(interval.high - difference, difference - interval.low):.4g}"
 
 
-def _calibrate(table: Table, bands: tuple[str, float, int, int], chart: str | None, as_json: bool) -> None:
+def _calibrate(table: Table, lag: int, bands: tuple[str, float, int, int], chart: str | None, as_json: bool) -> None:
     from .. import charts
     from ..forecast import calibration_test, reliability
     from ..forecast.scores import NUMERIC
@@ -282,10 +286,12 @@ def _calibrate(table: Table, bands: tuple[str, float, int, int], chart: str | No
         raise OptionError("loss", "winkler is calibrated end by end: take --loss pinball --quantile Q for each end")
     y, given, c, _ = read(table)
     options: dict[str, Any] = {"loss": score.loss, "quantile": score.quantile}
-    each = {name: reliability(y, h, c, **options) for name, h in given.items()}
+    each = {name: reliability(seen, h, c, **options) for name, seen, h in one_by_one(y, given, score)}
     tests = None
     if not score.missing:
-        tests = {name: calibration_test(y, h, c, bounds=score.bounds, **options) for name, h in given.items()}
+        labels = labelled(y, score)
+        options |= {"bounds": score.bounds, "classes": score.classes, "lag": lag}
+        tests = {name: calibration_test(labels, h, c, **options) for name, h in given.items()}
     if chart is not None:
         wanted = kind != "none" and score.loss not in NUMERIC
         made: list[Band | None] = [
@@ -294,25 +300,43 @@ def _calibrate(table: Table, bands: tuple[str, float, int, int], chart: str | No
         charts.save(charts.diagrams(each, made, tests), chart)
     if as_json:
         found = {
-            name: one.to_dict() | {"test": None if tests is None else tests[name].to_dict()}
-            for name, one in each.items()
+            name: (one_by_class(name, each, score) if score.classes else each[name].to_dict())
+            | {"test": None if tests is None else tests[name].to_dict()}
+            for name in given
         }
         print(json.dumps({"file": table.source, "forecasts": found}, indent=2, ensure_ascii=False))
         return
-    settings = table.settings()
+    settings = table.settings(lag)
     if chart is not None and score.loss not in NUMERIC:
         settings += f", band {kind}, level {level:g}, {resamples:,} resamples, seed {seed}"
-    show_calibration(table.source, settings, each, tests)
+    show_calibration(table.source, settings, each, tests, score.classes is not None)
+
+
+def one_by_one(y: Any, given: dict[str, Any], score: Score) -> Iterator[tuple[str, Any, Any]]:
+    """Outcomes and forecasts of single numbers by name; of classes each against the rest."""
+    import numpy as np
+
+    for name, h in given.items():
+        if score.classes is None:
+            yield name, y, h
+        for k, part in enumerate(score.parts):
+            yield f"{name}:{part}", np.where(np.isnan(y), y, y == k), h[:, k]
+
+
+def one_by_class(name: str, each: dict[str, Reliability], score: Score) -> dict[str, Any]:
+    """The decompositions of a forecaster of classes, for JSON."""
+    return {"classes": {part: each[f"{name}:{part}"].to_dict() for part in score.parts}}
 
 
 def show_calibration(
-    source: str, settings: str, each: dict[str, Reliability], tests: dict[str, CalibrationTest] | None
+    source: str, settings: str, each: dict[str, Reliability], tests: dict[str, CalibrationTest] | None, classes: bool
 ) -> None:
     """Print the decompositions, and the evidence against calibration below them."""
     from ..forecast.scores import waiting_words
 
     console, first = Console(), next(iter(each.values()))
-    print_title(console, source, f"{first.rounds:,} rounds, {first.centre} {first.mean:.6g}")
+    mean = "" if classes else f", {first.centre} {first.mean:.6g}"
+    print_title(console, source, f"{first.rounds:,} rounds{mean}")
     print_lines(console, [f"  {settings}", ""])
     grid = Grid("forecast", box=None)
     for column in ("mean loss", "= MCB", "− DSC", "+ UNC", "levels"):
@@ -323,6 +347,8 @@ def show_calibration(
     console.print(grid)
     quantiles = first.loss == "pinball"
     lines = [line.replace("the mean outcome", "the outcomes' quantile") for line in PARTS] if quantiles else [*PARTS]
+    if classes:
+        lines.append("Each class is scored against the rest, and tested together with the others.")
     if first.waiting:
         lines.append(f"{waiting_words(first.waiting)} not scored.")
     if tests is None:
@@ -347,7 +373,7 @@ class Table(NamedTuple):
     late: str | None = None
     row_id: str | None = None
 
-    def settings(self) -> str:
+    def settings(self, lag: int) -> str:
         """What was asked for, in words."""
         score = self.score
         out = f"outcome {self.outcome!r}, weight {self.weight or 'none'}, {score.loss} loss"
@@ -359,7 +385,8 @@ class Table(NamedTuple):
             out += f", classes {', '.join(score.parts)}"
         if score.bounds is not None:
             out += f", bounds {score.bounds[0]:g},{score.bounds[1]:g}"
-        return out + (", bounds not declared" if score.missing else "")
+        out += ", bounds not declared" if score.missing else ""
+        return out + (f", forecasts {lag} rounds ahead" if lag > 1 else "")
 
 
 def declared(

@@ -10,14 +10,16 @@ that is so, each of these bets is fair or worse, and so is what multiplies a sta
 where q is the isotonic recalibration of h, learnt from earlier rows alone, and the outcomes lie in [low, high]; for
 outcomes 0 and 1 and f = 1 the first is the ratio of the probabilities that q and h gave to the outcome. The e-value is
 a weighted mean of the products. For a quantile the outcome is whether y lies below h, and its probability the quantile.
-Proofs are in docs/theory.md#scoring.
+For classes it is the mean over the classes, each against the rest; for forecasts made several rounds ahead the largest
+of the interleaved streams, divided by their number. Proofs are in docs/theory.md#scoring.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from functools import reduce
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,9 +28,14 @@ from ..certificates.certificate import MARK, Assumption
 from ..formatting import _plain
 from ..kernels.compiler import kernel
 from .calibration import without_missing
-from .evidence import Evidence, grade, shown
+from .evidence import Evidence, grade
+from .lagged import whole_lag
 from .scores import NUMERIC, Score, same_length, some_weight, weights
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ALPHA = 0.05  # calibration is refuted, in words and in the chart, once the e-value has reached 1 / ALPHA
 FIRST = 8  # rows before the first recalibration
 GROWTH = 1.5  # of the number of rows from one recalibration to the next
 SHRINK = 8.0  # a recalibrated forecast counts as its level's rows, against so many for the forecast itself
@@ -49,11 +56,13 @@ class CalibrationTest:
     Attributes
     ----------
     rounds : ndarray of int
-        Numbers of rounds: 1, 2, 3, ..., later at ever longer steps, and the last.
+        Numbers of rounds: 1, 2, 3, ..., later at ever longer steps, where the e-value was largest, and the last.
     log_e : ndarray
         ln of the e-value after so many rounds.
     evidence : Evidence
-        The e-value now, the largest so far over all rounds, and the p-value that holds at every time.
+        The e-value now, the largest so far over all rounds, and the p-value that holds at every time. Once the e-value
+        has reached 1/0.05, the line of the chart, calibration is refuted for good, and the words are those of the
+        largest; until then they are those of the e-value now.
     alternative : str
         What it bets on, in words.
     assumptions : tuple of Assumption
@@ -69,9 +78,7 @@ class CalibrationTest:
     @property
     def words(self) -> str:
         """The evidence as a sentence."""
-        found = self.evidence
-        size = f"e = {shown(found.log_e)}, p = {found.p:.3g} at every time"
-        return f"evidence against calibration: {found.words} ({size})"
+        return f"evidence against calibration: {self.evidence.words} ({self.evidence.size})"
 
     def lines(self) -> list[str]:
         """The test as lines of text."""
@@ -96,15 +103,17 @@ def calibration_test(
     loss: str = "square",
     bounds: tuple[float, float] | None = None,
     quantile: float | None = None,
+    classes: Sequence[Any] | None = None,
+    lag: int = 1,
 ) -> CalibrationTest:
     """Test whether a forecaster is calibrated, at every time at once.
 
     Parameters
     ----------
     outcomes : array-like of shape (n_rows,)
-        In the order of time. 0 and 1; for the quadratic, Poisson and pinball losses numbers. NaN is one that is
-        missing, whose row is left out.
-    forecast : array-like of shape (n_rows,)
+        In the order of time. 0 and 1, or the labels of `classes`; for the quadratic, Poisson and pinball losses
+        numbers. NaN is one that is missing, whose row is left out.
+    forecast : array-like of shape (n_rows,), or (n_rows, n_classes) with `classes`
         The forecasts: probabilities, means, or quantiles. Each was fixed before its outcome, and after those of earlier
         rows were known.
     weight : array-like of shape (n_rows,) or None, default None
@@ -116,6 +125,10 @@ def calibration_test(
         Where all outcomes lie; needed for means.
     quantile : float or None, default None
         For the pinball loss: which quantile is forecast.
+    classes : sequence or None, default None
+        The labels of the classes (square and log losses), in the order of the columns of `forecast`.
+    lag : int, default 1
+        How many rounds ahead forecasts were made: each knew the outcomes of the rows up to `lag` before its own.
 
     Returns
     -------
@@ -137,31 +150,63 @@ def calibration_test(
     """
     if loss == "winkler":
         raise ValueError("an interval is tested end by end: take loss='pinball' and the quantile that each end is")
-    score = Score(loss, bounds, quantile)
+    score = Score(loss, bounds, quantile, classes=None if classes is None else tuple(classes))
     if score.missing:
         raise ValueError("a test of means needs the bounds (low, high) of the outcomes")
+    lag = whole_lag(lag)
     y, h = score.outcomes(outcomes, missing=True), score.forecasts(forecast, "forecast")
     same_length(h, y.size, "forecast")
     y, c, waiting = without_missing(y, weights(weight, y.size))
     assert c is not None
     some_weight(c)
-    y, h, c = y[c > 0.0], h[c > 0.0], c[c > 0.0]
+    rows = np.flatnonzero(c)
+    y, h, c = y[rows], h[rows], c[rows]
     outside = score.outside(y)
     if outside.any():
         low, high = score.bounds or (math.nan, math.nan)
         value = float(y[outside.argmax()])
         raise ValueError(f"column 'outcome': {value!r} lies outside the declared [{low:g}, {high:g}]")
-    log_e = np.empty(y.size)
-    play(*bets(score, y, h, c), log_e)
-    marks = _marks(y.size)
-    now, top = float(log_e[-1]), max(0.0, float(log_e.max()))
-    found = Evidence(now, top, math.exp(-top), grade(now))
-    return CalibrationTest(marks, log_e[marks - 1], found, " ".join(ALTERNATIVE), needed(score, waiting))
+    log_e = e_process(score, y, h, c, rows, lag)
+    marks = np.union1d(_marks(y.size), int(log_e.argmax()) + 1)
+    top = max(-math.log(lag), float(log_e.max()))
+    now, refuted = float(log_e[-1]), top >= -math.log(ALPHA)
+    found = Evidence(now, top, math.exp(min(0.0, -top)), grade(top if refuted else now))
+    return CalibrationTest(marks, log_e[marks - 1], found, " ".join(ALTERNATIVE), needed(score, waiting, lag))
 
 
-def needed(score: Score, waiting: int) -> tuple[Assumption, ...]:
+def e_process(score: Score, y: np.ndarray, h: np.ndarray, c: np.ndarray, rows: np.ndarray, lag: int) -> np.ndarray:
+    """ln e after each round: the mean over classes, and the largest of the interleaved streams over their number."""
+    cases = [(score, y, h)]
+    if score.classes is not None:
+        cases = [(Score(), (y == k) * 1.0, h[:, k].copy()) for k in range(h.shape[1])]
+    # how many outcomes were known when a row was forecast
+    known = np.arange(rows.size) if lag == 1 else np.searchsorted(rows, rows - lag, side="right")
+    made = [bets(*case, c, known) for case in cases]
+    if lag == 1:
+        return mean_stake(made, slice(None))
+    most = np.full(y.size, -math.inf)
+    for r in range(lag):
+        mine = rows % lag == r
+        most = np.maximum(most, np.append(0.0, mean_stake(made, mine))[np.cumsum(mine)])
+    return most - math.log(lag)
+
+
+def mean_stake(made: list[tuple[np.ndarray, ...]], rows: Any) -> np.ndarray:
+    """ln of what a stake of 1, divided equally among the classes, has become after each of some rows."""
+    each = []
+    for *gains, prior in made:
+        mine = [gain[rows] for gain in gains]
+        each.append(np.empty(mine[0].size))
+        play(*mine, prior.copy(), each[-1])
+    return reduce(np.logaddexp, each) - math.log(len(made))
+
+
+def needed(score: Score, waiting: int, lag: int) -> tuple[Assumption, ...]:
     """What the test rests on."""
-    needs = [Assumption("each forecast was fixed before its outcome, and knew those of earlier rows", None)]
+    before = "its outcome, and knew those of earlier rows"
+    if lag > 1:
+        before = f"any outcome of the {lag} rows up to its own, and knew all earlier ones"
+    needs = [Assumption(f"each forecast was fixed before {before}", None)]
     if score.bounds is not None:
         needs.append(Assumption(f"all outcomes lie in the declared [{score.bounds[0]:g}, {score.bounds[1]:g}]", True))
     if waiting:
@@ -169,7 +214,7 @@ def needed(score: Score, waiting: int) -> tuple[Assumption, ...]:
     return tuple(needs)
 
 
-def bets(score: Score, y: np.ndarray, h: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, ...]:
+def bets(score: Score, y: np.ndarray, h: np.ndarray, c: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, ...]:
     """What one unit on each alternative wins or loses in every round, and the weights of the products.
 
     Returns
@@ -183,7 +228,7 @@ def bets(score: Score, y: np.ndarray, h: np.ndarray, c: np.ndarray) -> tuple[np.
     prior = np.concatenate([np.full(FRACTIONS.size, 0.5 / FRACTIONS.size), np.zeros(4 * STAKES.size)])
     if score.quantile is not None:
         below, upto, level = (y < h).astype(np.float64), (y <= h).astype(np.float64), score.quantile
-        q = recalibrated(upto, h, c, np.full(h.size, level), "auto")
+        q = recalibrated(upto, h, c, known, np.full(h.size, level), "auto")
         # A bet that outcomes lie below too often counts those strictly below; one that they do too rarely, all up to h.
         by_fit = (q - level) * (np.where(q > level, below, upto) - level) / (level * (1.0 - level))
         most = max(level, 1.0 - level)
@@ -193,22 +238,27 @@ def bets(score: Score, y: np.ndarray, h: np.ndarray, c: np.ndarray) -> tuple[np.
     low, high = (0.0, 1.0) if score.loss not in NUMERIC else score.bounds or (math.nan, math.nan)
     inside = (h > low) & (h < high)
     room = np.where(inside, (high - h) * (h - low), 1.0)
-    q = np.clip(recalibrated(y, h, c, h, True), low, high)
+    q = np.clip(recalibrated(y, h, c, known, h, True), low, high)
     by_fit = np.where(inside, (q - h) * (y - h) / room, np.where(y == h, 0.0, math.inf))
     unit = (y - h) / (high - low)
     prior[FRACTIONS.size :] = 0.125 / STAKES.size
     return by_fit, unit, unit, np.clip((2.0 * h - low - high) / (high - low), -1.0, 1.0), prior
 
 
-def recalibrated(y: np.ndarray, h: np.ndarray, c: np.ndarray, toward: np.ndarray, increasing: bool | str) -> np.ndarray:
-    """What isotonic recalibration, learnt anew from time to time from the rows before, makes of each forecast.
+def recalibrated(
+    y: np.ndarray, h: np.ndarray, c: np.ndarray, known: np.ndarray, toward: np.ndarray, increasing: bool | str
+) -> np.ndarray:
+    """What isotonic recalibration, learnt anew from time to time from the rows known, makes of each forecast.
 
     It is shrunk toward what calibration says, the more the fewer rows its level rests on.
     """
     out, a, plain = toward.copy(), FIRST, bool((c == 1.0).all())
     while a < y.size:
         b = min(y.size, max(a + FIRST, int(a * GROWTH)))
-        past = (h[:a], y[:a], None if plain else c[:a])
+        if (n := int(known[a])) < FIRST:
+            a = b
+            continue
+        past = (h[:n], y[:n], None if plain else c[:n])
         rising = check_increasing(increasing, *past)
         pools = fit_pools(*past, 1.0 if rising else -1.0, math.inf, values=False)[1]
         at, level = pools.knots()

@@ -19,7 +19,7 @@ from ..formatting import _plain
 from ..validation import choice as one_of
 from ..validation import number
 from .best import against_each, closed
-from .evidence import Evidence, averaged, evidence, log_e_values, shown
+from .evidence import Evidence, evidence, log_e_values
 from .intervals import HORIZON, Interval, Intervals, Promise, stacked
 from .lagged import LaggedScores
 from .mixtures import KINDS
@@ -107,8 +107,7 @@ class Pair:
         ahead = self.difference <= 0.0
         found = self.first_better if ahead else self.second_better
         better, other = (self.first, self.second) if ahead else (self.second, self.first)
-        size = f"e = {shown(found.log_e)}, p = {found.p:.3g} at every time"
-        return f"evidence that {better} is better than {other}: {found.words} ({size})"
+        return f"evidence that {better} is better than {other}: {found.words} ({found.size})"
 
 
 @dataclass(frozen=True)
@@ -186,8 +185,8 @@ class Comparison:
         What the intervals need, and whether it was met.
     sequence : Promise
         What the confidence sequences rest on.
-    points : tuple of tuple of Totals
-        The sums along the stream, one per interleaved stream.
+    points : tuple of Totals
+        The sums along the stream.
     """
 
     names: tuple[str, ...]
@@ -205,7 +204,7 @@ class Comparison:
     best: BestSet | None
     assumptions: tuple[Assumption, ...]
     sequence: Promise
-    points: tuple[tuple[Totals, ...], ...]
+    points: tuple[Totals, ...]
 
     def path(self, pair: int = 0) -> Path:
         """The running difference of a pair, its confidence sequence and its e-values.
@@ -223,14 +222,12 @@ class Comparison:
         at = stacked(self.points)
         one = at._replace(pairs=at.pairs[..., pair, None, :], reach=at.reach[..., pair, None, :])
         one = one._replace(first=at.first[..., pair, None])
-        rounds, weight = np.asarray(at.rounds), np.asarray(at.weight)  # times, streams
-        difference = one.differences.sum(axis=(1, 2)) / weight.sum(axis=1)
+        difference = one.differences[:, 0] / at.weight
         ends = [np.full(difference.size, math.nan)] * 4
         if self.pairs[pair].anytime is not None:
-            low, high = self.sequence.ends(one, self.by)
-            values = (averaged(e[..., 0], 1) for e in log_e_values(one, max(1.0, self.horizon / rounds.shape[1])))
-            ends = [low[:, 0], high[:, 0], *values]
-        return Path(rounds.sum(axis=1), difference, *ends)
+            values = log_e_values(one, self.horizon, self.sequence.lag)
+            ends = [end[:, 0] for end in (*self.sequence.ends(one, self.by), *values)]
+        return Path(np.asarray(at.rounds), difference, *ends)
 
     def lines(self) -> list[str]:
         """The comparison as lines of text."""
@@ -323,8 +320,8 @@ def compare(
         The number of rounds for which intervals, confidence sequences and e-processes are tuned, chosen in advance.
         They hold at every number of rounds, and are a little wider far from this one. None is 1,000.
     lag : int, default 1
-        How many rounds ahead forecasts were made. Each of the `lag` interleaved streams has an equal share of alpha,
-        and their half-widths add up; the e-value is the mean of theirs.
+        How many rounds ahead forecasts were made. The `lag` interleaved streams make one test of what the forecasters
+        lose in all rounds together.
 
     Returns
     -------
@@ -381,18 +378,17 @@ def comparison(
     ahead = HORIZON if horizon is None else number("horizon", horizon, 0)
     if len(scores.names) < 2:
         raise ValueError(f"a comparison needs at least two forecasters, got {len(scores.names)}")
-    means, points = scores.means, tuple(scores.streams())
+    means, points = scores.means, tuple(scores.path())
     share = alpha / len(scores.pairs)
-    sequence = Promise(share, ahead, True)
-    at_one_time = Promise(share, ahead, False).intervals(points[-1])
-    at_every_time = sequence.intervals(points[-1])
-    paths = log_e_values(stacked(points), max(1.0, ahead / len(points[0])))  # times, streams, pairs
+    now, sequence = points[-1], Promise(share, ahead, True, scores.lag)
+    at_one_time, at_every_time = sequence._replace(anytime=False).intervals(now), sequence.intervals(now)
+    paths = log_e_values(stacked(points), ahead, scores.lag)  # times, pairs
     when = "valid at every time" if anytime else f"at {scores.rounds:,} rounds fixed in advance"
     void = scores.score.missing or scores.broken
     pairs = []
     for k, (i, j) in enumerate(scores.pairs):
         first, second, identical = scores.names[i], scores.names[j], bool(scores.identical[k])
-        difference = sum(float(part.differences[k]) for part in points[-1]) / sum(part.weight for part in points[-1])
+        difference = float(now.differences[k]) / now.weight
         if scores.infinite[i] or scores.infinite[j]:
             difference = 0.0 if identical else means[first] - means[second]
         lost = "" if identical else void or (scores.score.unbounded if scores.unbounded[k] else "")
@@ -406,7 +402,7 @@ def comparison(
         scores.score.loss,
         scores.rounds,
         len(scores.waiting),
-        sum(part.weight for part in points[-1]),
+        now.weight,
         alpha,
         by,
         anytime,
@@ -430,15 +426,13 @@ def best_set(scores: Scores, pairs: list[Pair], paths: tuple[np.ndarray, np.ndar
     for pair in pairs:
         if pair.finding is Finding.CLOSER:
             worse.add(pair.first if pair.difference > 0.0 else pair.second)
-    times, streams, _ = paths[0].shape
-    each = np.empty((times, streams, count))
-    for t, r in np.ndindex(times, streams):
-        each[t, r] = closed(against_each(paths[0][t, r], paths[1][t, r], scores.pairs, count))
-    out = each.max(axis=(0, 1)) >= math.log(streams / alpha)
+    times = zip(*paths, strict=True)
+    each = np.array([closed(against_each(first, second, scores.pairs, count)) for first, second in times])
+    out = each.max(axis=0) >= -math.log(alpha)
     return BestSet(
         tuple(name for name in names if name not in worse),
         tuple(name for name, gone in zip(names, out, strict=True) if not gone),
-        dict(zip(names, averaged(each[-1], 0).tolist(), strict=True)),
+        dict(zip(names, each[-1].tolist(), strict=True)),
     )
 
 
@@ -477,7 +471,7 @@ def choice(means: dict[str, float], pairs: list[Pair], anytime: bool, by: str, a
 
 def assumptions(scores: Scores, pairs: list[Pair], void: str, anytime: bool, by: str) -> tuple[Assumption, ...]:
     """The assumptions of the intervals, and whether they were met."""
-    lag = len(scores.parts) if isinstance(scores, LaggedScores) else 1
+    lag = scores.lag
     ahead = "its outcome was seen" if lag == 1 else f"any outcome of the {lag} rounds up to its own was seen"
     needs = [Assumption(f"each forecast was fixed before {ahead}", None)]
     if not anytime:

@@ -26,7 +26,8 @@ class Evidence(NamedTuple):
     ----------
     log_e : float
         Natural logarithm of the e-value now. Its expectation, at any stopping time, is at most 1 if there is nothing to
-        find: an e-value of 20 is as surprising as multiplying a stake by 20 in a fair game.
+        find: an e-value of 20 is as surprising as multiplying a stake by 20 in a fair game. For forecasts made several
+        rounds ahead that is so at times fixed in advance, and ever reaching 20 has probability 1/20 at most, as always.
     log_sup : float
         The largest so far, over the points of the path.
     p : float
@@ -40,8 +41,14 @@ class Evidence(NamedTuple):
     p: float
     words: str
 
+    @property
+    def size(self) -> str:
+        """The e-value now, the largest so far where that is another, and the p-value."""
+        now, most = shown(self.log_e), shown(self.log_sup)
+        return f"e = {now}{'' if now == most else f', {most} at its largest'}, p = {self.p:.3g} at every time"
 
-def log_e_values(at: Totals, horizon: float) -> tuple[np.ndarray, np.ndarray]:
+
+def log_e_values(at: Totals, horizon: float, lag: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """ln e for "the first is better" and for "the second is better", of each pair.
 
     Parameters
@@ -50,32 +57,26 @@ def log_e_values(at: Totals, horizon: float) -> tuple[np.ndarray, np.ndarray]:
         Sums whose arrays may have further axes in front.
     horizon : float
         The number of rounds that the mixtures are tuned for, fixed in advance.
+    lag : int, default 1
+        How many rounds ahead forecasts were made. The e-value of the interleaved streams together is divided by their
+        number, so that ever reaching a level is as rare as for one stream.
 
     Returns
     -------
     first, second : ndarray
-        Of the shape of ``at.first``; 0 where a pair has never differed.
+        Of the shape of ``at.first``; -ln(lag) where a pair has never differed.
     """
-    differ = at.first > 0.0
-    total = at.differences / np.where(differ, at.first, 1.0)
-    second = mixtures.log_mixture(total, at.side(True), horizon)
-    first = mixtures.log_mixture(-total, at.side(False), horizon)
-    return np.where(differ, first, 0.0), np.where(differ, second, 0.0)
-
-
-def averaged(log_e: np.ndarray, axis: int) -> np.ndarray:
-    """ln of the mean of e-values."""
-    return np.asarray(np.logaddexp.reduce(log_e, axis=axis)) - math.log(log_e.shape[axis])
+    differ, tuned = at.first > 0.0, max(1.0, horizon / lag)
+    total = at.differences / (lag * np.where(differ, at.first, 1.0))
+    second = mixtures.log_mixture(total, at.side(True, lag), tuned)
+    first = mixtures.log_mixture(-total, at.side(False, lag), tuned)
+    return np.where(differ, first, 0.0) - math.log(lag), np.where(differ, second, 0.0) - math.log(lag)
 
 
 def evidence(path: np.ndarray) -> Evidence:
-    """The evidence at the end of a path of ln e, one row per time and one column per interleaved stream.
-
-    The e-value of several streams is the mean of theirs; the p-value is that of the best stream, times their number.
-    """
-    log_e, log_sup = float(averaged(path[-1], 0)), float(path.max())
-    p = math.exp(min(0.0, math.log(path.shape[1]) - log_sup))
-    return Evidence(log_e, log_sup, p, grade(log_e))
+    """The evidence at the end of a path of ln e."""
+    log_e, log_sup = float(path[-1]), float(path.max())
+    return Evidence(log_e, log_sup, math.exp(min(0.0, -log_sup)), grade(log_e))
 
 
 def grade(log_e: float) -> str:

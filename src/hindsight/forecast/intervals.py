@@ -3,7 +3,8 @@
 Hoeffding's interval at one time is narrower than the normal mixture, which holds at every time, and assumes for it that
 forecasts do not react to outcomes. The other two kinds assume nothing of the sort, and are the same at one time and at
 every time: forecasters who agree from some moment on keep the difference of their losses where it is, so that what
-holds at one time for all forecasters holds at every moment at which they may stop.
+holds at one time for all forecasters holds at every moment at which they may stop. Forecasts that are made several
+rounds ahead cannot react so soon, and have narrower intervals at one time.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from . import mixtures, sequences
-from .stream import HIGH, LOW, PROXY, Totals
+from .stream import HIGH, LOW, Totals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,11 +64,14 @@ class Promise(NamedTuple):
         The number of rounds that they are tuned for.
     anytime : bool
         Whether they hold at every time at once.
+    lag : int, default 1
+        How many rounds ahead forecasts were made.
     """
 
     alpha: float
     horizon: float
     anytime: bool
+    lag: int = 1
 
     def ends(self, at: Totals, kind: str) -> tuple[np.ndarray, np.ndarray]:
         """The ends of the intervals of one kind.
@@ -75,8 +79,7 @@ class Promise(NamedTuple):
         Parameters
         ----------
         at : Totals
-            Sums whose arrays may have further axes in front, of which the last counts interleaved streams: each has an
-            equal share of alpha, and their half-widths add up.
+            Sums whose arrays may have further axes in front.
         kind : {"mixture", "ranges", "bernstein"}
             The kind.
 
@@ -85,36 +88,31 @@ class Promise(NamedTuple):
         low, high : ndarray of shape (..., n_pairs)
             The ends, cut to where every mean of expected differences must lie.
         """
-        below, above = (self._reach(at, kind, upper).sum(axis=-2) for upper in (True, False))
-        sums, weight = at.pairs.sum(axis=-3), np.sum(at.weight, axis=-1)[..., None]
-        middle = at.differences.sum(axis=-2)
-        low = np.maximum(sums[..., LOW], middle - below) / weight
-        high = np.minimum(sums[..., HIGH], middle + above) / weight
+        below, above = (self._reach(at, kind, upper) for upper in (True, False))
+        weight = np.asarray(at.weight)[..., None]
+        low = np.maximum(at.pairs[..., LOW], at.differences - below) / weight
+        high = np.minimum(at.pairs[..., HIGH], at.differences + above) / weight
         return low, high
 
     def _reach(self, at: Totals, kind: str, upper: bool) -> np.ndarray:
         """How far each sum may lie above its estimand (or below it)."""
-        streams = at.pairs.shape[-3]
-        alpha, horizon = self.alpha / streams, max(1.0, self.horizon / streams)
+        side, horizon = at.side(upper, self.lag), max(1.0, self.horizon / self.lag)
+        alpha = self.alpha / self.lag if self.anytime else self.alpha
         if kind != "ranges":
-            made = mixtures.boundary(alpha / 2.0, at.side(upper), horizon, kind)
+            made = mixtures.boundary(alpha / 2.0, side, horizon, kind)
         elif self.anytime:
-            made = sequences.normal(alpha, at.pairs[..., PROXY], sequences.tuned(alpha, horizon / 4.0))
+            made = sequences.normal(alpha, side.proxy, sequences.tuned(alpha, horizon / 4.0))
         else:
-            made = sequences.hoeffding(alpha, at.pairs[..., PROXY])
-        return np.asarray(at.first * made)
+            made = sequences.hoeffding(alpha, side.proxy)
+        return np.asarray(self.lag * at.first * made)
 
-    def intervals(self, now: Sequence[Totals]) -> list[Intervals]:
+    def intervals(self, now: Totals) -> list[Intervals]:
         """The intervals of every pair."""
-        at = stacked([now])
-        each = [np.stack(self.ends(at, kind), axis=-1)[0].tolist() for kind in Intervals._fields]
+        each = [np.stack(self.ends(now, kind), axis=-1).tolist() for kind in Intervals._fields]
         return [Intervals(*(Interval(*both) for both in pair)) for pair in zip(*each, strict=True)]
 
 
-def stacked(points: Sequence[Sequence[Totals]]) -> Totals:
-    """Sums of several times and interleaved streams as one, with two axes more: times, and streams."""
-
-    def all_of(name: str) -> Any:
-        return np.array([[getattr(part, name) for part in parts] for parts in points])
-
-    return Totals(*(all_of(name) for name in Totals._fields))
+def stacked(points: Sequence[Totals]) -> Totals:
+    """Sums of several times as one, with one axis more."""
+    fields: list[Any] = [np.array(each) for each in zip(*points, strict=True)]
+    return Totals(*fields)

@@ -35,16 +35,18 @@ def add(sums, at, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def tally(losses, corners, c, sums, reach, first, unbounded):  # type: ignore[no-untyped-def]
+def tally(losses, corners, c, stream, sums, known, reach, first, unbounded):  # type: ignore[no-untyped-def]
     """Add rounds to the sums: c, c loss of each forecaster, and those of each pair.
 
     A term is c d, with d the difference of two losses; the guess at it is c times the mean difference so far, moved
     into the range that the term must lie in. A range that is not finite marks the pair, and is left out; one that is no
-    more than rounding is 0.
+    more than rounding is 0. With interleaved streams, `known` holds for each the sum of c and those of c d as they were
+    after its last round, and guesses rest on these; without rows in `known` they rest on all rounds so far.
     """
-    k, ends = losses.shape[1], corners.shape[2]
+    k, ends, late = losses.shape[1], corners.shape[2], known.shape[0] > 0
     for t in range(c.size):
-        before = sums[0, 0] + sums[1, 0]
+        before = known[stream[t], 0] if late else sums[0, 0] + sums[1, 0]
+        scale = c[t] / before if c[t] < 1e300 * before else 0.0
         add(sums, 0, c[t])
         pair = 0
         for i in range(k):
@@ -69,9 +71,7 @@ def tally(losses, corners, c, sums, reach, first, unbounded):  # type: ignore[no
                 elif high > low or low != 0.0:
                     at = 1 + k + pair * SUMS
                     d = 0.0 if losses[t, i] == losses[t, j] else c[t] * (losses[t, i] - losses[t, j])
-                    g = 0.0
-                    if before > 0.0:
-                        g = c[t] * (sums[0, at] + sums[1, at]) / before
+                    g = scale * (known[stream[t], 1 + pair] if late else sums[0, at] + sums[1, at])
                     g = min(max(g, low), high)
                     if first[pair] == 0.0:
                         first[pair] = high - low
@@ -94,6 +94,11 @@ def tally(losses, corners, c, sums, reach, first, unbounded):  # type: ignore[no
                     reach[pair, 0] = max(reach[pair, 0], up)
                     reach[pair, 1] = max(reach[pair, 1], down)
                 pair += 1
+        if late:
+            known[stream[t], 0] = sums[0, 0] + sums[1, 0]
+            for pair in range(first.size):
+                at = 1 + k + pair * SUMS
+                known[stream[t], 1 + pair] = sums[0, at] + sums[1, at]
 
 
 class Waiting(NamedTuple):
@@ -148,12 +153,12 @@ class Totals(NamedTuple):
         """Sums of c d of each pair."""
         return self.pairs[..., SUM]
 
-    def side(self, upper: bool) -> Side:
-        """What the mixtures need to bound how far each sum lies above its estimand, or below it."""
+    def side(self, upper: bool, lag: int = 1) -> Side:
+        """What the mixtures need to bound how far each sum lies above its estimand, or below it: means over streams."""
         start = UPPER if upper else LOWER
         at = [MOMENT, *range(start, start + ORDERS - 1)]
         moments = np.moveaxis(self.pairs[..., at], -1, 0)
-        return Side(self.pairs[..., PROXY], moments, self.reach[..., 0 if upper else 1])
+        return Side(self.pairs[..., PROXY] / lag, moments / lag, self.reach[..., 0 if upper else 1])
 
 
 class Scores:
@@ -213,6 +218,7 @@ class Scores:
         self.unbounded = np.zeros(len(self.pairs), bool)
         self.broken = ""
         self.sums = np.zeros((2, 1 + k + SUMS * len(self.pairs)))
+        self.lag, self.known = 1, np.zeros((0, 1 + len(self.pairs)))
         self.reach, self.first = np.zeros((len(self.pairs), 2)), np.zeros(len(self.pairs))
         self.points: list[Totals] = []
         self.waiting: dict[Any, Waiting] = {}
@@ -242,10 +248,11 @@ class Scores:
         waiting = self._late(np.flatnonzero(late & (c > 0.0)), made, c, ids) if late.any() else {}
         place = np.flatnonzero((c > 0.0) & ~late)
         where = [f"row {self.rows + t}" for t in self._first_outside(y, place)]
+        rows = self.rows + place
         if place.size < y.size:
-            self._play(y[place], [h[place] for h in made], c[place], where)
+            self._play(rows, y[place], [h[place] for h in made], c[place], where)
         else:
-            self._play(y, made, c, where)
+            self._play(rows, y, made, c, where)
         self.waiting |= waiting
         self.rows += y.size
         return self
@@ -282,7 +289,8 @@ class Scores:
         where = [f"id {keys[t]!r}" for t in self._first_outside(y, np.arange(y.size))]
         made = [np.array([row.forecasts[k] for row in found]) for k in range(len(self.names))]
         if found:
-            self._play(y, made, np.array([row.weight for row in found]), where)
+            rows = np.array([row.row for row in found])
+            self._play(rows, y, made, np.array([row.weight for row in found]), where)
         for key in keys:
             del self.waiting[key]
         return self
@@ -312,8 +320,8 @@ class Scores:
         outside = self.score.outside(y[place])
         return [int(place[outside.argmax()])] if outside.any() else []
 
-    def _play(self, y: np.ndarray, made: list[np.ndarray], c: np.ndarray, broken: list[str]) -> None:
-        """Add rounds to the sums."""
+    def _play(self, rows: np.ndarray, y: np.ndarray, made: list[np.ndarray], c: np.ndarray, broken: list[str]) -> None:
+        """Add the rounds of some rows to the sums."""
         outside = self.score.outside(y)
         if outside.any() and not self.broken:
             low, high = self.score.bounds or (math.nan, math.nan)
@@ -324,9 +332,10 @@ class Scores:
         self.weighted |= bool((c != 1.0).any())
         for start in range(0, y.size, BLOCK):
             part = slice(start, start + BLOCK)
-            self._add(y[part], np.stack([h[part] for h in made], axis=1), c[part])
+            stream = rows[part] % self.lag if self.lag > 1 else rows[part]
+            self._add(stream, y[part], np.stack([h[part] for h in made], axis=1), c[part])
 
-    def _add(self, y: np.ndarray, h: np.ndarray, c: np.ndarray) -> None:
+    def _add(self, stream: np.ndarray, y: np.ndarray, h: np.ndarray, c: np.ndarray) -> None:
         each, corners = self.score.rounds(y[:, None], h), self.score.corners(h)
         self.infinite += np.isinf(each).sum(axis=0)
         a = 0
@@ -334,16 +343,19 @@ class Scores:
             last = self.points[-1].rounds if self.points else 0
             mark = last + 1 if last < 100 else math.ceil(last * GROWTH)
             b = min(c.size, a + mark - self.rounds)
-            tally(each[a:b], corners[a:b], c[a:b], self.sums, self.reach, self.first, self.unbounded)
+            rounds = (each[a:b], corners[a:b], c[a:b], stream[a:b])
+            tally(*rounds, self.sums, self.known, self.reach, self.first, self.unbounded)
             self.rounds += b - a
             a = b
             if self.rounds == mark:
                 self.points.append(self.totals())
 
     def __add__(self, other: Scores) -> Scores:
-        if (self.names, self.score) != (other.names, other.score):
-            raise ValueError("only scores of the same forecasters by the same loss add up")
+        if (self.names, self.score, self.lag) != (other.names, other.score, other.lag):
+            raise ValueError("only scores of the same forecasters by the same loss, with the same lag, add up")
         joined, here = deepcopy(self), self.totals()
+        later = np.roll(other.known, self.rows, axis=0)  # by the streams of the joined rows
+        joined.known = np.where(later[:, :1] > 0.0, later + np.append(here.weight, here.differences), self.known)
         joined.points += [_joined(here, there) for there in other.points]
         k, (factors, reach, joined.first) = len(self.names), _units(self.first, other.first)
         scaled = other.sums.copy()
@@ -374,10 +386,6 @@ class Scores:
         """The sums after 1, 2, 3, ... rounds, later at ever longer steps, and after the last."""
         points = list(self.points)
         return points if points and points[-1].rounds == self.rounds else [*points, self.totals()]
-
-    def streams(self) -> list[tuple[Totals, ...]]:
-        """The path, of one stream."""
-        return [(point,) for point in self.path()]
 
     @property
     def means(self) -> dict[str, float]:
