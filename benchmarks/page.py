@@ -33,7 +33,7 @@ SECTIONS = {
     "cluster": "Clusters",
     "serve": "The service",
 }
-QUICK = {"cluster": ["--rows", "20000", "--repetitions", "1", "--rounds", "2"]}  # those without --quick
+QUICK = {"cluster": ["--rows", "20000", "--repetitions", "1", "--rounds", "8"]}  # those without --quick
 INTRODUCTION = """\
 # Benchmarks
 

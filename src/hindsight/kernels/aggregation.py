@@ -7,7 +7,8 @@ With mix = -(1/eta) ln sum v_k e^(-eta l_k), the loss of the mixture is at most
 
     min_k [L_k + ln(K)/eta] + sum (l - mix)
 
-for any prediction: what the rounds met beyond mix is the price, `gap`.
+for any prediction: what the rounds met beyond mix is the price, `gap`. `weigh_members` returns the rate at which the
+weights, not yet divided by their sum, are those of the next round, which then takes them as they are; or `ANEW`.
 """
 
 import math
@@ -22,6 +23,7 @@ from .state import scalar, vector
 
 FOLD = 32  # rounds after which the chances of a mixture are folded into its logarithms
 SMALL = 1e-200  # or when one of them is smaller than this
+ANEW = -1.0  # no rate: weights are not known at any, and are computed anew
 
 
 class LogState(NamedTuple):
@@ -118,7 +120,7 @@ class LogMixture(NamedTuple):
             none += math.exp(v - log_chance(z[k], 0.0) - bottom)
         return top - bottom + math.log(one) - math.log(none)
 
-    def set_rate(self, loss, state, c):
+    def set_rate(self, loss, state, c, weighed):
         if not state.rate[0] * c <= 1.0:
             if state.rate[0] < np.inf:
                 change_rate(state, 1.0 / c)
@@ -151,6 +153,7 @@ class LogMixture(NamedTuple):
         state.since[0] += 1.0
         if due or state.since[0] >= FOLD:
             fold(state)
+        return ANEW
 
     def shares(self, state):
         """The weights of the members, in Python."""
@@ -179,7 +182,7 @@ class MeanState(NamedTuple):
 
 @inlined
 def weigh(state):
-    """The weights of the members at the rate; at an infinite one they are equal among those that lost least."""
+    """The weights of the members at the rate, and their sum; at an infinite rate those that lost least have 1."""
     least, total = np.inf, 0.0
     for k in range(state.lost.size):
         least = min(least, state.lost[k])
@@ -187,8 +190,6 @@ def weigh(state):
         behind = state.lost[k] - least
         state.v[k] = math.exp(-state.rate[0] * behind) if state.rate[0] < np.inf else (1.0 if behind == 0.0 else 0.0)
         total += state.v[k]
-    for k in range(state.lost.size):
-        state.v[k] /= total
     state.mass[0] = total
 
 
@@ -227,7 +228,7 @@ class MeanMixture(NamedTuple):
             mean += state.v[k] * within_range(self.clips, state, z[k])
         return within_range(self.clips, state, mean)  # rounding may leave the range
 
-    def set_rate(self, loss, state, c):
+    def set_rate(self, loss, state, c, weighed):
         state.heaviest[0] = max(state.heaviest[0], c)
         span = state.high[0] - state.low[0]
         several = self.members > 1
@@ -235,7 +236,10 @@ class MeanMixture(NamedTuple):
         if several and self.floor > 0.0 and span > 0.0:
             rate = max(rate, 1.0 / (self.floor * state.heaviest[0] * span * span))
         state.rate[0] = min(state.rate[0], rate)
-        weigh(state)
+        if state.rate[0] != weighed:
+            weigh(state)
+        for k in range(state.v.size):
+            state.v[k] /= state.mass[0]
 
     def starts_with(self, state, bias, y):
         return start_of_range(state, y, self.clips != 0.0 and bias != 0.0)
@@ -250,12 +254,15 @@ class MeanMixture(NamedTuple):
         if state.rate[0] < np.inf:
             mass = 0.0  # at least 1: that of the member that lost least
             for k in range(z.size):
-                mass += math.exp(-state.rate[0] * (state.lost[k] - after))
+                state.v[k] = math.exp(-state.rate[0] * (state.lost[k] - after))
+                mass += state.v[k]
             mix -= math.log(mass / state.mass[0]) / state.rate[0]
+            state.mass[0] = mass
         gap = c * loss.value(out, y) - mix
         state.gap[0] += gap
         state.positive[0] += max(gap, 0.0)
         state.low[0], state.high[0] = min(state.low[0], y), max(state.high[0], y)
+        return state.rate[0] if state.rate[0] < np.inf else ANEW
 
     def shares(self, state):
         """The weights of the members, in Python."""
@@ -274,16 +281,17 @@ def mix(margins, y, c, bias, loss, mixture, geometry, state, q, top, facts, out)
     The row that gives members their start is no round.
     """
     wide()
-    sums = read_sums(facts)
+    sums, weighed = read_sums(facts), ANEW
     for i in range(out.size):
         z = margins[i]
-        mixture.set_rate(loss, state, c[i] if c[i] > 0.0 else 0.0)
+        mixture.set_rate(loss, state, c[i] if c[i] > 0.0 else 0.0, weighed)
+        weighed = ANEW
         out[i] = mixture.mixed_margin(loss, state, z)
         if c[i] == 0.0:
             continue
         if mixture.starts_with(state, bias, y[i]):
             continue
-        mixture.weigh_members(loss, state, z, out[i], y[i], c[i])
+        weighed = mixture.weigh_members(loss, state, z, out[i], y[i], c[i])
         sums = tally(loss, geometry, out[i], q[i], top[i], y[i], c[i], sums)
     write_sums(facts, sums)
     tally_constant(1.0, facts)

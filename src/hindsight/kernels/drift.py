@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from .aggregation import chances, log_chance, start_of_range, within_range
+from .aggregation import ANEW, chances, log_chance, start_of_range, within_range
 from .compiler import inlined, kernel, part
 from .state import scalar, vector
 
@@ -90,7 +90,7 @@ class LogDrift(NamedTuple):
             none += math.exp(v - log_chance(z[k], 0.0) - bottom)
         return top - bottom + math.log(one) - math.log(none)
 
-    def set_rate(self, loss, state, c):
+    def set_rate(self, loss, state, c, weighed):
         state.heaviest[0] = max(state.heaviest[0], c)
         if state.heaviest[0] > 0.0:
             lower_rate(state, 1.0 / state.heaviest[0])
@@ -102,6 +102,7 @@ class LogDrift(NamedTuple):
         for k in range(z.size):
             state.paid[k] = log_chance(z[k], y)
         state.gap[0] += c * loss.value(out, y) - share(state, c, self.drift)
+        return ANEW
 
     def shares(self, state):
         """The weights of the members, in Python."""
@@ -129,7 +130,7 @@ class MeanDrift(NamedTuple):
             total += state.v[k]
         return within_range(1.0, state, mean / total)  # rounding may leave the range
 
-    def set_rate(self, loss, state, c):
+    def set_rate(self, loss, state, c, weighed):
         state.heaviest[0] = max(state.heaviest[0], c)
         span = state.high[0] - state.low[0]
         if span > 0.0 and state.heaviest[0] > 0.0:
@@ -147,6 +148,7 @@ class MeanDrift(NamedTuple):
             for k in range(z.size):
                 state.lost[k] += c * loss.value(out, y)
         state.low[0], state.high[0] = min(state.low[0], y), max(state.high[0], y)
+        return ANEW
 
     def shares(self, state):
         """The weights of the members, in Python."""
