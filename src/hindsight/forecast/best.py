@@ -13,7 +13,7 @@ def against_each(log_first: np.ndarray, log_second: np.ndarray, pairs: list[tupl
 
     Parameters
     ----------
-    log_first, log_second : ndarray of shape (n_pairs,)
+    log_first, log_second : ndarray of shape (..., n_pairs)
         ln e for "the first is better" and for "the second is better" of each pair.
     pairs : list of (int, int)
         The pairs by the indices of their forecasters.
@@ -22,14 +22,14 @@ def against_each(log_first: np.ndarray, log_second: np.ndarray, pairs: list[tupl
 
     Returns
     -------
-    ndarray of shape (K,)
+    ndarray of shape (..., K)
         ln e.
     """
-    worse: list[list[float]] = [[] for _ in range(count)]
+    worse: list[list[np.ndarray]] = [[] for _ in range(count)]
     for k, (i, j) in enumerate(pairs):
-        worse[i].append(float(log_second[k]))
-        worse[j].append(float(log_first[k]))
-    return np.array([np.logaddexp.reduce(each) - math.log(count - 1) for each in worse])
+        worse[i].append(log_second[..., k])
+        worse[j].append(log_first[..., k])
+    return np.stack([np.logaddexp.reduce(each) - math.log(count - 1) for each in worse], axis=-1)
 
 
 def closed(log_e: np.ndarray) -> np.ndarray:
@@ -40,12 +40,12 @@ def closed(log_e: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    log_e : ndarray of shape (K,)
+    log_e : ndarray of shape (..., K)
         ln of the e-value against each hypothesis.
 
     Returns
     -------
-    ndarray of shape (K,)
+    ndarray of shape (..., K)
         ln of the e-value after closure.
 
     Examples
@@ -53,10 +53,11 @@ def closed(log_e: np.ndarray) -> np.ndarray:
     >>> np.exp(closed(np.log([100.0, 1.0, 30.0]))).round(2)
     array([43.67,  1.  , 15.5 ])
     """
-    order = np.argsort(log_e, kind="stable")
-    out = np.empty_like(log_e)
-    for i in range(log_e.size):
-        others = log_e[order[order != i]]
-        sums = np.logaddexp.accumulate(np.append(log_e[i], others))
-        out[i] = (sums - np.log(np.arange(1.0, log_e.size + 1.0))).min()
+    count = log_e.shape[-1]
+    order = np.argsort(log_e, axis=-1, kind="stable")
+    ascending, out = np.take_along_axis(log_e, order, axis=-1), np.empty_like(log_e)
+    for i in range(count):
+        others = ascending[order != i].reshape(*log_e.shape[:-1], count - 1)
+        sums = np.logaddexp.accumulate(np.concatenate([log_e[..., i : i + 1], others], axis=-1), axis=-1)
+        out[..., i] = (sums - np.log(np.arange(1.0, count + 1.0))).min(axis=-1)
     return out

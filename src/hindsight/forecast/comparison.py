@@ -426,8 +426,7 @@ def best_set(scores: Scores, pairs: list[Pair], paths: tuple[np.ndarray, np.ndar
     for pair in pairs:
         if pair.finding is Finding.CLOSER:
             worse.add(pair.first if pair.difference > 0.0 else pair.second)
-    times = zip(*paths, strict=True)
-    each = np.array([closed(against_each(first, second, scores.pairs, count)) for first, second in times])
+    each = closed(against_each(*paths, scores.pairs, count))
     out = each.max(axis=0) >= -math.log(alpha)
     return BestSet(
         tuple(name for name in names if name not in worse),

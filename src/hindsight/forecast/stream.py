@@ -337,7 +337,8 @@ class Scores:
 
     def _add(self, stream: np.ndarray, y: np.ndarray, h: np.ndarray, c: np.ndarray) -> None:
         each, corners = self.score.rounds(y[:, None], h), self.score.corners(h)
-        self.infinite += np.isinf(each).sum(axis=0)
+        if not math.isfinite(each.sum()):
+            self.infinite += np.isinf(each).sum(axis=0)
         a = 0
         while a < c.size:
             last = self.points[-1].rounds if self.points else 0
