@@ -36,13 +36,15 @@ class LabelsMixin:
         if y.dtype.kind == "f" and not np.isfinite(y).all():
             row = int(np.flatnonzero(~np.isfinite(y))[0])
             raise RowError(row, f": label {y[row]} is not finite")
-        if not known:
+        whole = y.dtype.kind in "biu" or (y.dtype.kind == "f" and bool((y == np.trunc(y)).all()))
+        if not known and not whole:  # it sorts them, which takes longer than a small learner
             check_classification_targets(y)
         return y
 
     def _set_classes(self, labels: Any) -> None:
         """Declare the classes: those among the labels, of which there must be two."""
-        self.classes_ = unique_labels(labels)
+        known = isinstance(labels, np.ndarray) and labels.dtype.kind in "biuf"  # checked by `_labels`
+        self.classes_ = np.unique(labels) if known else unique_labels(labels)
         if len(self.classes_) < 2:
             raise ValueError(f"there must be at least two classes, got one class: {self.classes_.item(0)!r}")
 
