@@ -19,6 +19,7 @@ from ..kernels.floats import Floats
 from ..kernels.rows import CSR, Dense
 from .checksum import RowChecksum, add_played, begin_played
 from .matrices import checked, explain, rows_of, unsealed
+from .one_thread import one_thread
 
 Chunk = tuple[Any, ArrayLike, ArrayLike | None]
 Rows = Any  # `Dense` or `CSR` rows of the kernels
@@ -211,7 +212,8 @@ class Data:
             factor = _multiple(a, kept[0])
             if factor is not None and _multiple(r, kept[1]) == factor:
                 return factor * kept[2], factor * kept[3]
-        gram, sums = self._sum_moments(a, r)
+        with one_thread(self.width):
+            gram, sums = self._sum_moments(a, r)
         self._moments = a.copy(), r.copy(), gram, sums
         return gram.copy(), sums.copy()
 
