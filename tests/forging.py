@@ -50,6 +50,7 @@ WHOLE = ROOM.integers(0, 3, (40, 4))
 LABELS = np.array(["u", "v", "w"])[WHOLE[:, 0]]
 OPTIONS = ({}, {"average": "after", "keep_margins": True}, {"batch": 3}, {"warm_start": True}, {"rates": Y})
 NAMED = {"a": X[:, 0], "b": WHOLE[:, 1], "c": X[:, 2]}
+SENTENCES = ["a b", "b a c", "a", "c a b"]
 ROW = dict(zip("abcd", X[0].tolist(), strict=True))
 
 
@@ -144,6 +145,7 @@ def true_estimators(folder: Path) -> dict[str, Saved]:
         "histogram": density.Histogram(0.0, 3.0, 5),
         "product": density.Product({"a": density.Gaussian(), "b": density.Categorical(), "c": density.Exponential()}),
         "pair": density.Product({("a", "c"): density.FullGaussian(2), "b": density.Poisson()}),
+        "keyed": density.Keyed(density.Product({"a": density.Gaussian(), "c": density.Exponential()}), "b"),
     }
     made |= {f"densities {name}": hindsight.GenerativeClassifier(family) for name, family in families.items()}
     made["calibrated"] = hindsight.Calibrator(hindsight.DescentClassifier(loss="logistic"))
@@ -167,6 +169,22 @@ def true_estimators(folder: Path) -> dict[str, Saved]:
     return found
 
 
+def true_densities(folder: Path) -> dict[str, Saved]:
+    """Densities in files of their own: those that no estimator above holds as well."""
+    made: dict[str, tuple[Any, Any]] = {
+        "gaussian": (density.Gaussian(columns=4, forget=0.9), X),
+        "words": (density.NGram(3), SENTENCES),
+        "declared words": (density.NGram(2, ["a"], "back-off"), SENTENCES),
+        "product": (density.Product({"a": density.Bernoulli(), "b": density.Categorical()}), NAMED | {"a": Y > 0}),
+        "keyed": (density.Keyed(density.Poisson(columns=3), 0), WHOLE),
+    }
+    found = {}
+    for name, (one, rows) in made.items():
+        one.update(rows).save(folder / "model")
+        found[f"density {name}"] = saved(folder / "model", KINDS)
+    return found
+
+
 def rows_for(name: str, estimator: Any) -> tuple[Any, Any]:
     """Rows and targets that an estimator takes."""
     kind = type(estimator).__name__
@@ -174,7 +192,7 @@ def rows_for(name: str, estimator: Any) -> tuple[Any, Any]:
         return X[:, 0], Y > 0.3 if kind == "Calibrator" else Y
     if kind == "ThresholdClassifier":
         return X, LABELS == "u"
-    if name in ("densities product", "densities pair"):
+    if name in ("densities product", "densities pair", "densities keyed"):
         return NAMED, LABELS
     if name in ("densities growing", "densities histogram"):
         return WHOLE[:, :1], LABELS
@@ -316,7 +334,8 @@ def use(path: Path, forgery: Saved, folder: Path, plans: dict[str, Plan]) -> str
     if refused(load, path):
         return "refused"
     found = load(path)
-    attempt(use_model if isinstance(found, Model) else use_estimator, found, forgery.data, path)
+    kinds = {"model": use_model, "estimator": use_estimator, "density": use_density}
+    attempt(kinds[forgery.kind], found, forgery.data, path)
     return "used"
 
 
@@ -368,6 +387,19 @@ def use_estimator(found: Any, data: str, path: Path) -> None:
                 attempt(found.learn_one, row, y)
 
 
+def use_density(found: Any, data: str, path: Path) -> None:
+    """What can be done with a density."""
+    attempt(lambda: str(found.certificate()))
+    attempt(found.describe)
+    attempt(lambda: found + found)
+    for rows in (X, WHOLE, WHOLE[:, :1], NAMED, NAMED | {"a": Y > 0}, SENTENCES):
+        for name in ("logp", "progressive", "update"):
+            attempt(getattr(found, name), rows)
+    if not isinstance(found, density.Keyed):
+        attempt(lambda: found.sample(2, np.random.default_rng(0)))
+    attempt(found.save, path)
+
+
 # ---------------------------------------------------------------- many of them
 
 
@@ -386,7 +418,11 @@ def forge(numbers: range, only: str = "") -> Outcome:
         warnings.simplefilter("ignore")
         folder = Path(name)
         plans = write_data(folder)
-        true = {k: v for k, v in (true_models(folder, plans) | true_estimators(folder)).items() if only in k}
+        true = {
+            k: v
+            for k, v in (true_models(folder, plans) | true_estimators(folder) | true_densities(folder)).items()
+            if only in k
+        }
         tags = sorted({str(path[-1]) for each in true.values() for path in nodes(each.document) if is_tag(path)})
         for each in true.values():  # what is compiled here need not be compiled in every process
             container.write(folder / "true", each.kind, json.dumps(each.document), each.tensors)

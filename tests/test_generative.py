@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import tempfile
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticD
 from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import hindsight
 from hindsight.density import Categorical, Exponential, FullGaussian, Gaussian, Keyed, Poisson, Product
 from hindsight.errors import RowError
 from hindsight.estimators.generative import GenerativeClassifier
@@ -327,13 +329,24 @@ def test_columns_that_repeat_are_named_as_the_trouble():
     assert np.isfinite(steady.predict_log_proba(twice)).all()
 
 
+def clone_of(model):
+    """The model from its file."""
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(f"{folder}/model")
+        return hindsight.load(f"{folder}/model")
+
+
 def test_keys_that_spill_predict_the_same(tmp_path):
     X, y = phone(400)
     small = Keyed(card(), "customer", capacity=3, spill=str(tmp_path / "keys.sqlite"))
     spilling = GenerativeClassifier({"fine": small, "fraud": card()}).fit(X, y)
     roomy = GenerativeClassifier({"fine": Keyed(card(), "customer"), "fraud": card()}).fit(X, y)
     np.testing.assert_array_equal(spilling.predict_log_proba(X), roomy.predict_log_proba(X))
+    spilling.save(tmp_path / "fraud")
     spilling.densities_[0].close()
+    for model in (hindsight.load(tmp_path / "fraud"), pickle.loads(pickle.dumps(roomy))):
+        np.testing.assert_array_equal(model.predict_log_proba(X), roomy.predict_log_proba(X))
+        np.testing.assert_array_equal(model.progressive(X, y), clone_of(roomy).progressive(X, y))
 
 
 def test_a_matrix_with_a_key_in_it():

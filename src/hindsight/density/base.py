@@ -254,7 +254,7 @@ def learn(density: Density, slots: np.ndarray | None, X: np.ndarray) -> None:
         raise ValueError(f"{density.name}: the sums of values up to {np.abs(X).max():g} overflow")
 
 
-def check_statistics(fields: dict[str, Any], family: type, rows: int, width: int) -> None:
+def check_statistics(fields: dict[str, Any], family: type, rows: int, width: int, sums: slice = slice(None)) -> None:
     """Refuse a loaded density that the loops over rows could leave their memory with.
 
     Parameters
@@ -267,6 +267,8 @@ def check_statistics(fields: dict[str, Any], family: type, rows: int, width: int
         Rows of the prior.
     width : int
         Statistics of each column.
+    sums : slice, default all
+        Which of them are sums of numbers that are at least 0.
     """
     part, n, state, columns = (fields[name] for name in ("part", "n", "state", "columns"))
     want(type(part) is family, f"`part` must be a {family.__name__}")
@@ -278,7 +280,7 @@ def check_statistics(fields: dict[str, Any], family: type, rows: int, width: int
     want(is_vector(n) and n.size > 0 and is_finite(n) and bool((n >= 0.0).all()), "`n` must be a vector of counts")
     shape = (n.size, width, columns)
     want(is_array(state, 3) and state.shape == shape, f"`state` must be an array of shape {shape}")
-    want(is_finite(state), "`state` must be finite")
+    want(is_finite(state) and bool((state[:, sums] >= 0.0).all()), "`state` must be finite, and sums at least 0")
 
 
 def parsed(x: np.ndarray) -> np.ndarray:

@@ -12,14 +12,14 @@ from scipy.special import gammaln, multigammaln
 from ..errors import RowError
 from ..kernels import densities as kernels
 from ..storage.fields import is_array, is_count, is_finite, is_number, is_vector
-from ..storage.registry import storable, want
+from ..storage.registry import want
 from .base import Density, check_statistics, finite, positive
-from .online import Forgetting, forget_factor
+from .online import Forgetting, forget_factor, storable_density
 
 LN_2PI = math.log(2.0 * math.pi)
 
 
-@storable
+@storable_density
 class Gaussian(Density):
     """Gaussian columns of unknown mean and variance, each independent of the others.
 
@@ -84,7 +84,7 @@ class Gaussian(Density):
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:
-        check_statistics(fields, kernels.Normal, 4, 3)
+        check_statistics(fields, kernels.Normal, 4, 3, slice(2, 3))
 
     logpdf = Density.logp
 
@@ -146,7 +146,7 @@ class Gaussian(Density):
         return ", ".join(f"mean {m:.6g} sd {s:.4g}" for m, s in pairs) + more
 
 
-@storable
+@storable_density
 class FullGaussian(Forgetting):
     """A Gaussian of unknown mean and covariance over several columns.
 

@@ -53,7 +53,7 @@ class ClassDensitiesMixin:
             fits = isinstance(bank, Density) and bank.n.size == count and bank.columns == features
             want(fits and not getattr(bank, "grows", False), "`_bank` must have one density per class")
         for density in each:
-            fits = density.columns == features or isinstance(density, Product)
+            fits = density.columns == features or isinstance(density, (Product, Keyed))
             want(fits, f"a density has {density.columns} columns, `n_features_in_` is {features!r:.40}")
 
     def _named(self) -> bool:
