@@ -1,9 +1,9 @@
 """Fraudulent calling-card calls: one density per customer, one for fraudsters, and Bayes' rule.
 
 Run ``python examples/calling_card.py [FOLDER]``; it draws calling_card.png there and keeps fraud.model, by default
-in a temporary folder. Calls are simulated: every customer has typical hours, durations and destinations; a fraudster calls
-at night, for long, and to other places. The log-likelihood ratio of a call is a sum over its columns, which explains
-each alarm.
+in a temporary folder. Calls are simulated: every customer has typical hours, durations and destinations; a fraudster
+calls at night, for long, and to other places. The log-likelihood ratio of a call is a sum over its columns, which
+explains each alarm.
 """
 
 from __future__ import annotations
