@@ -136,6 +136,7 @@ def true_estimators(folder: Path) -> dict[str, Saved]:
                 made[f"{kind.__name__} {options if options else ''}"] = kind(**options)
     families = {
         "full": "full",
+        "tied": "tied",
         "poisson": density.Poisson(columns=4),
         "symbols": density.Categorical([0, 1, 2], columns=4),
         "numbered": density.Categorical(3, columns=4, forget=0.9),

@@ -285,6 +285,20 @@ def test_the_generative_way_leads_early_where_its_assumption_is_right():
     assert ahead[100] >= 17
 
 
+def test_tied_variances_lead_early_where_classes_spread_alike():
+    """Two spheres of one spread in 20 columns: with a variance for each class the lead is lost."""
+    wrong = {"gaussian": 0.0, "tied": 0.0, "discriminative": 0.0}
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        y = np.append([0, 1], rng.integers(0, 2, 18))
+        X = rng.normal(size=(20, 20)) + 0.4 * y[:, None]
+        for name in ("gaussian", "tied"):
+            first, second = duel(X, y, name)
+            wrong[name] += first.mistakes[10:].mean() / 400
+        wrong["discriminative"] += second.mistakes[10:].mean() / 400
+    assert wrong["tied"] + 0.01 < wrong["discriminative"] < wrong["gaussian"]
+
+
 def test_scaled_rows_know_only_the_rows_before():
     X = np.random.default_rng(2).normal(5.0, 3.0, (50, 2))
     Z = scaled(X)

@@ -212,7 +212,10 @@ def duel(
     target: Annotated[str | None, typer.Option(help="The column to predict: a label.")] = None,
     family: Annotated[
         str,
-        typer.Option("--density", help="The density of each class: gaussian, full, bernoulli, poisson or exponential."),
+        typer.Option(
+            "--density",
+            help="The density of each class: gaussian, tied (with one variance), full, bernoulli, poisson or exponential.",
+        ),
     ] = "gaussian",
     eta: Annotated[float, typer.Option(help="The rate η of logistic regression, above 0; it falls as η/√t.")] = 0.5,
     shuffle: Annotated[int | None, typer.Option(help="Shuffle the rows by this seed (files are often sorted).")] = None,

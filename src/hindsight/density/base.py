@@ -177,9 +177,9 @@ class Density(Forgetting):
 
     def pooled(self) -> Self:
         """All slots merged into one."""
-        one = self.slot(0)
+        one = Density.slot(self, 0)
         for s in range(1, self.n.size):
-            other = self.slot(s)
+            other = Density.slot(self, s)
             one._merged(other, 1.0)
             one.n = one.n + other.n
         return one
@@ -192,6 +192,35 @@ class Density(Forgetting):
         return new
 
     # ---- predicting
+
+    def contest(self, X: np.ndarray, slots: np.ndarray, worth: float) -> np.ndarray:
+        """Predict each row under every slot, then learn it in its own; on an error nothing has been learnt.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_columns)
+            The rows.
+        slots : ndarray of shape (n_rows,)
+            The slot of each.
+        worth : float
+            The number of rows that the statistics of all slots together are worth in the prior of each.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_slots)
+            The log densities.
+        """
+        rows = self._numbers(X)
+        self._refuse(rows)
+        crowd, out = self.pooled(), np.empty((len(rows), self.n.size))
+        n, state = np.append(self.n, crowd.n), np.concatenate([self.state, crowd.state])
+        self._contest(worth, slots, rows, n, state, out)
+        self.n, self.state = n[:-1], state[:-1]
+        return out
+
+    def _contest(self, worth: float, slots: np.ndarray, X: np.ndarray, n: Any, state: Any, out: np.ndarray) -> None:
+        part = type(self.part)(self.part.prior.copy())
+        kernels.contest(part, self.part.prior, worth, slots, X, n, state, out)
 
     def terms(self, x: Any) -> np.ndarray:
         """The log density of each value, as the next row is predicted.
