@@ -214,7 +214,7 @@ def duel(
         str,
         typer.Option(
             "--density",
-            help="The density of each class: gaussian, tied (with one variance), full, bernoulli, poisson or exponential.",
+            help="The density of each class: gaussian, tied (one variance), full, bernoulli, poisson or exponential.",
         ),
     ] = "gaussian",
     eta: Annotated[float, typer.Option(help="The rate η of logistic regression, above 0; it falls as η/√t.")] = 0.5,
