@@ -5,7 +5,7 @@ to a temporary folder. The same from a shell: ``hindsight echo far.wav mic.wav -
 
 The far end's sound leaves a loudspeaker, goes through a simulated room and enters the microphone, with noise 40 dB
 below the echo. A filter of 1,024 taps learns the room, predicts the echo and subtracts it. In the second recording
-somebody at the near end talks from second 6 to 8: that must stay, and it disturbs the filter for as long as it lasts.
+somebody at the near end talks from second 6 to 8: that must stay, and must not disturb the filter.
 """
 
 from __future__ import annotations
@@ -68,6 +68,31 @@ def noise_and_speech(seed: int = 0) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     near = np.zeros(talk.size)
     near[int(NEAR[0] * RATE) : int(NEAR[1] * RATE)] = 0.5 * speech(rng, NEAR[1] - NEAR[0], 210.0)
     return {"white noise": (noise, record(noise, rng)), "speech-like": (talk, record(talk, rng) + near)}
+
+
+def scene(
+    kind: str, seed: int = 0, decay: float = 0.12, noise: float = 1e-4
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The far end, its echo, and what else the microphone hears: noise, so much quieter, and talk at the near end.
+
+    The kinds are "white noise" and "speech", "talk" (speech with near-end talk) and "moved" (speech in a room that
+    changes in second 5).
+    """
+    rng, size = np.random.default_rng(seed), SECONDS * RATE
+    far = 0.1 * rng.standard_normal(size) if kind == "white noise" else speech(rng, SECONDS, 120.0)
+    heard = fftconvolve(far, room(rng, decay))[:size]
+    other = noise * np.sqrt(np.mean(heard**2)) * rng.standard_normal(size)
+    if kind == "talk":
+        other[int(NEAR[0] * RATE) : int(NEAR[1] * RATE)] += 0.5 * speech(rng, NEAR[1] - NEAR[0], 210.0)
+    if kind == "moved":
+        heard = np.where(np.arange(size) < 5 * RATE, heard, fftconvolve(far, room(rng, decay))[:size])
+    return far, heard, other
+
+
+def cancelled(echo: np.ndarray, left: np.ndarray, start: float, end: float) -> float:
+    """How much quieter the echo is between two times, in dB, where the echo itself and what is left of it are known."""
+    part = slice(int(start * RATE), int(end * RATE))
+    return float(10.0 * np.log10(np.sum(echo[part] ** 2) / np.sum(left[part] ** 2)))
 
 
 def main(path: str) -> None:

@@ -54,6 +54,7 @@ SOME = (  # that are quick to compile, with states of each kind
     "GradientDescentRegressor", "densities full", "densities growing",
 )  # fmt: skip
 NAMED = {"a": X[:, 0], "b": WHOLE[:, 1], "c": X[:, 2]}
+SENTENCES = ["a b", "b a c", "a", "c a b"]
 ROW = dict(zip("abcd", X[0].tolist(), strict=True))
 
 
@@ -139,6 +140,7 @@ def true_estimators(folder: Path, some: bool) -> dict[str, Saved]:
                 made[f"{kind.__name__} {options if options else ''}"] = kind(**options)
     families = {
         "full": "full",
+        "tied": "tied",
         "poisson": density.Poisson(columns=4),
         "symbols": density.Categorical([0, 1, 2], columns=4),
         "numbered": density.Categorical(3, columns=4, forget=0.9),
@@ -148,6 +150,7 @@ def true_estimators(folder: Path, some: bool) -> dict[str, Saved]:
         "histogram": density.Histogram(0.0, 3.0, 5),
         "product": density.Product({"a": density.Gaussian(), "b": density.Categorical(), "c": density.Exponential()}),
         "pair": density.Product({("a", "c"): density.FullGaussian(2), "b": density.Poisson()}),
+        "keyed": density.Keyed(density.Product({"a": density.Gaussian(), "c": density.Exponential()}), "b"),
     }
     made |= {f"densities {name}": hindsight.GenerativeClassifier(family) for name, family in families.items()}
     made["calibrated"] = hindsight.Calibrator(hindsight.DescentClassifier(loss="logistic"))
@@ -173,6 +176,22 @@ def true_estimators(folder: Path, some: bool) -> dict[str, Saved]:
     return found
 
 
+def true_densities(folder: Path) -> dict[str, Saved]:
+    """Densities in files of their own: those that no estimator above holds as well."""
+    made: dict[str, tuple[Any, Any]] = {
+        "gaussian": (density.Gaussian(columns=4, forget=0.9), X),
+        "words": (density.NGram(3), SENTENCES),
+        "declared words": (density.NGram(2, ["a"], "back-off"), SENTENCES),
+        "product": (density.Product({"a": density.Bernoulli(), "b": density.Categorical()}), NAMED | {"a": Y > 0}),
+        "keyed": (density.Keyed(density.Poisson(columns=3), 0), WHOLE),
+    }
+    found = {}
+    for name, (one, rows) in made.items():
+        one.update(rows).save(folder / "model")
+        found[f"density {name}"] = saved(folder / "model", KINDS)
+    return found
+
+
 def rows_for(name: str, estimator: Any) -> tuple[Any, Any]:
     """Rows and targets that an estimator takes."""
     kind = type(estimator).__name__
@@ -180,7 +199,7 @@ def rows_for(name: str, estimator: Any) -> tuple[Any, Any]:
         return X[:, 0], Y > 0.3 if kind == "Calibrator" else Y
     if kind == "ThresholdClassifier":
         return X, LABELS == "u"
-    if name in ("densities product", "densities pair"):
+    if name in ("densities product", "densities pair", "densities keyed"):
         return NAMED, LABELS
     if name in ("densities growing", "densities histogram"):
         return WHOLE[:, :1], LABELS
@@ -322,7 +341,8 @@ def use(path: Path, forgery: Saved, folder: Path, plans: dict[str, Plan]) -> str
     if refused(load, path):
         return "refused"
     found = load(path)
-    attempt(use_model if isinstance(found, Model) else use_estimator, found, forgery.data, path)
+    kinds = {"model": use_model, "estimator": use_estimator, "density": use_density}
+    attempt(kinds[forgery.kind], found, forgery.data, path)
     return "used"
 
 
@@ -374,6 +394,19 @@ def use_estimator(found: Any, data: str, path: Path) -> None:
                 attempt(found.learn_one, row, y)
 
 
+def use_density(found: Any, data: str, path: Path) -> None:
+    """What can be done with a density."""
+    attempt(lambda: str(found.certificate()))
+    attempt(found.describe)
+    attempt(lambda: found + found)
+    for rows in (X, WHOLE, WHOLE[:, :1], NAMED, NAMED | {"a": Y > 0}, SENTENCES):
+        for name in ("logp", "progressive", "update"):
+            attempt(getattr(found, name), rows)
+    if not isinstance(found, density.Keyed):
+        attempt(lambda: found.sample(2, np.random.default_rng(0)))
+    attempt(found.save, path)
+
+
 # ---------------------------------------------------------------- many of them
 
 
@@ -394,7 +427,7 @@ def forge(numbers: range, only: str = "", some: bool = False) -> Outcome:
         plans = write_data(folder)
         if some:
             plans = {name: plans[name] for name in ("numbers", "svmlight")}
-        true = true_models(folder, plans) | true_estimators(folder, some)
+        true = true_models(folder, plans) | true_estimators(folder, some) | true_densities(folder)
         true = {k: v for k, v in true.items() if only in k}
         tags = sorted({str(path[-1]) for each in true.values() for path in nodes(each.document) if is_tag(path)})
         for each in true.values():  # what is compiled here need not be compiled in every process

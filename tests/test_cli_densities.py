@@ -94,6 +94,53 @@ def test_a_density_a_key(calls):
     assert "cannot be modelled too" in run("density", calls, "--columns", "hour:poisson", "--key", "hour")[2]
 
 
+@pytest.mark.parametrize(
+    "more", [[], ["--key", "customer"], ["--forget", "0.9"], ["--key", "customer", "--forget", "0.9"]]
+)
+def test_a_density_is_kept_and_goes_on(calls, tmp_path, more):
+    whole, first, second = calls.read_text().splitlines(keepends=True), tmp_path / "first.csv", tmp_path / "second.csv"
+    first.write_text("".join(whole[:201]))
+    second.write_text("".join([whole[0], *whole[201:]]))
+    kept, scores = tmp_path / "kept", [tmp_path / "a.csv", tmp_path / "b.csv", tmp_path / "c.csv"]
+    grown = "" if "--key" in more else ",place:categorical"
+    spec = ["--columns", f"hour:categorical(24),minutes:exponential{grown}"]
+    code, out, err = run("density", first, *spec, *more, "--save", kept, "--score", scores[0])
+    assert (code, err) == (0, "") and f"density: {kept}" in out
+    code, out, err = run("density", second, "--from", kept, "--save", kept, "--score", scores[1])
+    assert (code, err) == (0, "")
+    once = run("density", calls, *spec, *more, "--score", scores[2])[1]
+    assert out.splitlines()[1:-2] == once.splitlines()[1:-1]  # but for the title and what was written
+    parts = [value for path in scores[:2] for value in columns(path)["log_density"].tolist()]
+    assert parts == columns(scores[2])["log_density"].tolist()
+    code, shown, err = run("inspect", kept)
+    assert (code, err) == (0, "") and shown.splitlines()[1:] == once.splitlines()[1:-1]
+    plain, told = (json.loads(run(*a, "--json")[1]) for a in (["inspect", kept], ["density", calls, *spec, *more]))
+    assert plain["loss"] == pytest.approx(told["loss"], rel=1e-12) and plain.keys() == told.keys()
+
+
+def test_what_a_density_cannot_go_on_from_is_one_line(calls, tmp_path):
+    kept, lone = tmp_path / "kept", tmp_path / "lone"
+    assert run("density", calls, "--columns", "hour:poisson", "--save", kept)[0] == 0
+    Gaussian().update([1.0, 2.0]).save(lone)
+    Product({"hour": Categorical([*range(24)])}).save(tmp_path / "numbers")
+    assert run("density", calls, "--from", tmp_path / "numbers")[0] == 0
+    for arguments, message in (
+        (["density", calls], "--columns is missing: say which density each column has, or --from MODEL"),
+        (["density", calls, "--from", kept, "--columns", "hour:poisson"], "--columns cannot be said with --from"),
+        (["density", calls, "--from", kept, "--key", "customer"], "--key cannot be said with --from"),
+        (["density", calls, "--from", kept, "--forget", 1], "--forget cannot be said with --from"),
+        (["density", calls, "--from", lone], "lone: holds <gaussian, 2 rows>, where a density over named columns"),
+        (["density", calls, "--from", calls], "calls.csv: not a complete model file"),
+        (["density", calls, "--columns", "hour:poisson", "--save", calls], "would be overwritten"),
+        (["density", calls, "--from", kept, "--score", kept], "would be overwritten"),
+        (["density", calls, "--columns", "hour:poisson", "--save", tmp_path / "no" / "where"], "cannot be written"),
+        (["inspect", tmp_path / "numbers"], "there is nothing to show yet"),
+        (["predict", kept, calls], "holds a Product without runs: open it with hindsight.load"),
+    ):
+        code, out, err = run(*arguments)
+        assert (code, out) == (2, "") and message in err and err.count("\n") == 1, (arguments, err)
+
+
 def test_json_is_json(calls):
     code, out, _ = run("density", calls, "--columns", "hour:categorical(24)", "--json")
     assert code == 0
@@ -236,6 +283,20 @@ def test_the_generative_way_leads_early_where_its_assumption_is_right():
             ahead[rows] += first.errors(rows) < second.errors(rows)
     assert ahead[30] >= 13
     assert ahead[100] >= 17
+
+
+def test_tied_variances_lead_early_where_classes_spread_alike():
+    """Two spheres of one spread in 20 columns: with a variance for each class the lead is lost."""
+    wrong = {"gaussian": 0.0, "tied": 0.0, "discriminative": 0.0}
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        y = np.append([0, 1], rng.integers(0, 2, 18))
+        X = rng.normal(size=(20, 20)) + 0.4 * y[:, None]
+        for name in ("gaussian", "tied"):
+            first, second = duel(X, y, name)
+            wrong[name] += first.mistakes[10:].mean()
+        wrong["discriminative"] += second.mistakes[10:].mean()
+    assert 1.03 * wrong["tied"] < wrong["discriminative"] < wrong["gaussian"]
 
 
 def test_scaled_rows_know_only_the_rows_before():

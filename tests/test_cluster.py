@@ -238,6 +238,7 @@ def test_a_row_that_cannot_be_learnt_is_named_with_its_partition():
     "model",
     [
         hindsight.GradientDescentRegressor(rounds=20),
+        hindsight.GradientDescentRegressor(rounds=20, output="mean-after"),
         hindsight.GradientDescentRegressor("absolute", rounds=20, output="best", l2=0.1),
         hindsight.GLMtronBatchRegressor(rounds=20),
         hindsight.IsotronRegressor(rounds=5),

@@ -31,7 +31,7 @@ X, Y, LABELS = forging.X, forging.Y, forging.LABELS
 
 def forge(path, edit):
     """The file with its document edited, and sealed anew."""
-    kind, document, tensors = container.read(path, ("model", "estimator", "checkpoint"))
+    kind, document, tensors = container.read(path, ("model", "estimator", "density", "checkpoint"))
     found = json.loads(document)
     edit(found, tensors)
     container.write(path, kind, json.dumps(found), tensors)
@@ -80,6 +80,7 @@ def test_the_tool_sees_crashes_hangs_and_odd_exceptions(monkeypatch):
     monkeypatch.setattr(forging, "use", use)
     monkeypatch.setattr(forging, "true_models", lambda folder, plans: {"one": forging.Saved("model", "fine", {})})
     monkeypatch.setattr(forging, "true_estimators", lambda folder, some: {})
+    monkeypatch.setattr(forging, "true_densities", lambda folder: {})
     monkeypatch.setattr(forging, "forged", lambda true, tags, rng: true._replace(document=hows[rng.integers(4)]))
     found = forging.forge(range(12))
     drawn = [hows[np.random.default_rng(k).integers(4)] for k in range(12)]
@@ -196,6 +197,75 @@ def test_a_lie_that_leads_out_of_memory_is_refused(tmp_path, all_edits, name):
     assert len(str(error.value).splitlines()) == 1
 
 
+def lies_of_densities():
+    """For each density whose file is not its attributes, lies that its loops or its sums would not see."""
+    keyed = density.Keyed(density.Product({"a": density.Poisson()}), "b").update({"a": [1, 2, 3], "b": list("xyx")})
+    words = density.NGram(3).update(["a b", "b a c"])
+    counted = density.Categorical(3).update([0, 1, 1])
+    waits = density.Gamma().update([1.0, 2.0])
+
+    def table(change):
+        def edit(fields, tensors):
+            tensors[fields["_counts"]["$array"]] = change(tensors[fields["_counts"]["$array"]].copy())
+
+        return edit
+
+    def set_to(row, column, value):
+        def change(counts):
+            counts[row, column] = value
+            return counts
+
+        return change
+
+    def statistic(fields, tensors):
+        (part,) = fields["_parts"][0].values()
+        return part
+
+    def first_row(a):
+        a[0] = 1.0
+        return a
+
+    return {
+        "a key more": (keyed, lambda f, t: f["_keys"].append("z"), "statistics of 3 keys"),
+        "a key twice": (keyed, lambda f, t: f.update(_keys=["x", "x"]), "keys that differ"),
+        "a list for a key": (keyed, lambda f, t: f.update(_keys=["x", []]), "unhashable"),
+        "fewer statistics": (
+            keyed, lambda f, t: tensor_of(statistic(f, t)["state"], t, lambda a: a[:-1]), r"array of shape \(3, 2, 1\)"
+        ),
+        "rows of nobody": (keyed, lambda f, t: tensor_of(statistic(f, t)["n"], t, first_row), "rows of unknown keys"),
+        "no room": (keyed, lambda f, t: f.update(capacity=1), "`capacity` is too small"),
+        "another prior": (
+            keyed, lambda f, t: statistic(f, t)["part"].update(
+                {"$density.base:Rate": {"prior": t.update(z=np.ones((2, 1))) or {"$array": "z"}}}
+            ), "densities like those of `inner`",
+        ),
+        "a word that is not there": (words, table(set_to(0, -2, 99)), "words of the vocabulary"),
+        "a history that is not there": (words, table(set_to(0, 0, -2)), "words before them"),
+        "a hole in a history": (words, table(set_to(0, 1, -1)), "words before them"),
+        "a count below 1": (words, table(set_to(0, -1, 0)), "must count"),
+        "a count twice": (words, table(lambda a: np.concatenate((a, a[:1]))), "each history and word once"),
+        "a longer order": (words, lambda f, t: f.update(order=4), "table of 5 columns"),
+        "a long order": (words, lambda f, t: f.update(order=1 << 30), "from 1 to 100"),
+        "counts that do not sum": (counted, lambda f, t: tensor_of(f["n"], t, lambda a: a + 1), "must sum to `n`"),
+        "a sum below 0": (waits, lambda f, t: tensor_of(f["state"], t, lambda a: -a), "sums at least 0"),
+    }  # fmt: skip
+
+
+def test_lies_of_densities_are_refused(tmp_path):
+    for name, (made, edit, message) in lies_of_densities().items():
+        made.save(tmp_path / "m")
+        load(tmp_path / "m")
+
+        def lie(found, tensors, edit=edit):
+            (fields,) = found["density"].values()
+            edit(fields, tensors)
+
+        forge(tmp_path / "m", lie)
+        with pytest.raises(ModelError, match=message) as error:
+            load(tmp_path / "m")
+        assert len(str(error.value).splitlines()) == 1, name
+
+
 def test_a_narrower_second_run_of_a_checkpoint_is_refused(tmp_path):
     plan = forging.write_data(tmp_path)["two"]
     session = Session(plan, Destinations(checkpoint=str(tmp_path / "kept"), every=10))
@@ -215,22 +285,19 @@ def test_a_narrower_second_run_of_a_checkpoint_is_refused(tmp_path):
 
 
 def test_no_file_that_a_model_names_is_opened(tmp_path):
-    """A density that keeps keys in a file is never loaded, so its table is not made there."""
+    """Where keys spilled to is neither saved nor loaded, so no table is made there."""
     store = sqlite3.connect(tmp_path / "mine.db")
     store.execute("CREATE TABLE states (key TEXT)")
     store.execute("INSERT INTO states VALUES ('precious')")
     store.commit()
-    keyed = density.Keyed(density.Product({"calls": density.Poisson()}), "who", capacity=1)
-    with pytest.raises(TypeError, match="Keyed, which cannot be saved"):
-        encode(keyed)
-    hindsight.GenerativeClassifier().fit(X, LABELS).save(tmp_path / "m")
-    body = {"spill": str(tmp_path / "mine.db"), "_slot": {}, "_store": None, "key": "who", "capacity": 1}
+    density.Keyed(density.Poisson(), "who", spill=str(tmp_path / "mine.db")).save(tmp_path / "m")
+    assert b"mine.db" not in (tmp_path / "m").read_bytes() and load(tmp_path / "m").spill is None
 
     def spill(found, tensors):
-        fields_of(found)["density"] = {"$density.keyed:Keyed": body}
+        found["density"]["$density.keyed:Keyed"]["spill"] = str(tmp_path / "mine.db")
 
     forge(tmp_path / "m", spill)
-    with pytest.raises(ModelError, match=r"uses Keyed of density\.keyed, which this version does not have"):
+    with pytest.raises(ModelError, match="Keyed cannot have a field 'spill'"):
         load(tmp_path / "m")
     assert store.execute("SELECT key FROM states").fetchall() == [("precious",)]
     store.close()

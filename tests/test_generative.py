@@ -2,11 +2,13 @@
 
 import math
 import pickle
+import tempfile
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy import stats as st
 from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
@@ -14,6 +16,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticD
 from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import hindsight
 from hindsight.density import Categorical, Exponential, FullGaussian, Gaussian, Keyed, Poisson, Product
 from hindsight.errors import RowError
 from hindsight.estimators.generative import GenerativeClassifier
@@ -117,7 +120,9 @@ def test_each_class_starts_from_the_crowd(name, make):
         GenerativeClassifier(crowd=-1.0).fit(X, y)
 
 
-@pytest.mark.parametrize("density", ["gaussian", "full", "poisson", "bernoulli", "exponential", Gaussian(columns=2)])
+@pytest.mark.parametrize(
+    "density", ["gaussian", "tied", "full", "poisson", "bernoulli", "exponential", Gaussian(columns=2)]
+)
 @pytest.mark.parametrize("priors", [None, [0.2, 0.8]])
 def test_progressive_predictions_are_those_of_a_model_of_the_rows_before(density, priors):
     rng = np.random.default_rng(10)
@@ -131,6 +136,32 @@ def test_progressive_predictions_are_those_of_a_model_of_the_rows_before(density
         np.testing.assert_allclose(log_p[t], before.predict_log_proba(X[t : t + 1])[0], rtol=1e-7, atol=1e-9)
     whole = GenerativeClassifier(density, priors=priors).fit(X, y)
     np.testing.assert_array_equal(model.predict_log_proba(X), whole.predict_log_proba(X))
+
+
+def test_tied_variances_are_those_of_one_model_of_all_classes():
+    """The Student t of a shared Normal-Gamma posterior, from its definition; in the limit, linear discriminants."""
+    rng = np.random.default_rng(11)
+    y = rng.integers(0, 3, 50)
+    X = 1e3 + rng.normal(size=(50, 2)) * [1.0, 5.0] + y[:, None]
+    model = GenerativeClassifier("tied", crowd=0.0).fit(X, y)
+    prior = Gaussian(columns=2)
+    m0, k0, a, b = prior.part.prior
+    for c in range(3):
+        rows = X[y == c]
+        kappa = k0 + len(rows)
+        a = a + 0.5 * len(rows)
+        b = b + 0.5 * ((rows - rows.mean(axis=0)) ** 2).sum(axis=0)
+        b = b + 0.5 * k0 * len(rows) / kappa * (rows.mean(axis=0) - m0) ** 2
+    for c, density in enumerate(model.densities_):
+        rows = X[y == c]
+        kappa = k0 + len(rows)
+        centre = (k0 * m0 + rows.sum(axis=0)) / kappa
+        want = st.t.logpdf(X, 2.0 * a, centre, np.sqrt(b * (kappa + 1.0) / (a * kappa))).sum(axis=1)
+        np.testing.assert_allclose(density.logp(X), want, rtol=1e-9)
+    X, y = blobs(100_000)
+    X = np.random.default_rng(0).normal(size=X.shape) * [1.0, 2.0, 0.5] + 0.7 * y[:, None]
+    peer = LinearDiscriminantAnalysis().fit(X, y)
+    assert apart(GenerativeClassifier("tied").fit(X, y), peer, X[:500]) < 0.02
 
 
 def test_given_priors_are_kept():
@@ -327,13 +358,24 @@ def test_columns_that_repeat_are_named_as_the_trouble():
     assert np.isfinite(steady.predict_log_proba(twice)).all()
 
 
+def clone_of(model):
+    """The model from its file."""
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(f"{folder}/model")
+        return hindsight.load(f"{folder}/model")
+
+
 def test_keys_that_spill_predict_the_same(tmp_path):
     X, y = phone(400)
     small = Keyed(card(), "customer", capacity=3, spill=str(tmp_path / "keys.sqlite"))
     spilling = GenerativeClassifier({"fine": small, "fraud": card()}).fit(X, y)
     roomy = GenerativeClassifier({"fine": Keyed(card(), "customer"), "fraud": card()}).fit(X, y)
     np.testing.assert_array_equal(spilling.predict_log_proba(X), roomy.predict_log_proba(X))
+    spilling.save(tmp_path / "fraud")
     spilling.densities_[0].close()
+    for model in (hindsight.load(tmp_path / "fraud"), pickle.loads(pickle.dumps(roomy))):
+        np.testing.assert_array_equal(model.predict_log_proba(X), roomy.predict_log_proba(X))
+        np.testing.assert_array_equal(model.progressive(X, y), clone_of(roomy).progressive(X, y))
 
 
 def test_a_matrix_with_a_key_in_it():

@@ -38,9 +38,9 @@ def errors(X, y, w):
     return int((y * (X @ w) <= 0).sum())
 
 
-def naive(X, y, passes):
+def naive(X, y, passes, start=None):
     """Every hypothesis of `passes` cyclic scans, rows scanned, and whether it stopped by itself."""
-    w, right, visits = np.zeros(X.shape[1]), 0, 0
+    w, right, visits = np.zeros(X.shape[1]) if start is None else np.asarray(start, float), 0, 0
     hypotheses = [w]
     while right < len(y) and visits < passes * len(y):
         i = visits % len(y)
@@ -201,6 +201,62 @@ def test_updates_never_exceed_the_bound_on_separable_rows():
             (rows**2).sum(axis=1).max() * float(found.comparator.u @ found.comparator.u), rel=1e-12
         )
         assert (y * (rows @ found.comparator.u)).min() >= 1 - 1e-12
+
+
+def naive_bound(R, u, start):
+    """The largest M with u.w_s + M <= |u| sqrt(|w_s|^2 + M R^2), by bisection; it holds for no larger M."""
+
+    def can_be(M):
+        return u @ start + M <= np.linalg.norm(u) * math.sqrt(start @ start + M * R * R)
+
+    low, high = 0.0, 1.0
+    while can_be(high):
+        low, high = high, 2.0 * high
+    for _ in range(200):
+        low, high = (0.5 * (low + high), high) if can_be(0.5 * (low + high)) else (low, 0.5 * (low + high))
+    return high
+
+
+def test_from_a_start_it_takes_the_same_steps_and_its_bound_is_never_exceeded():
+    rng = np.random.default_rng(8)
+    closest = 0.0
+    for k, (X, y, passes, intercept) in enumerate(streams(150, seed=9)):
+        rows = full(X, intercept)
+        start = 2.0 ** rng.integers(-3, 7) * rng.integers(-5, 6, rows.shape[1]).astype(float)
+        if k % 3 == 0:
+            start = rows.T @ y  # towards the classes
+        model = BatchPerceptronClassifier(passes, effort=math.inf, fit_intercept=intercept, start=start).fit(X, y)
+        hypotheses, visits, stopped = naive(rows, y, passes, start)
+        counts = [errors(rows, y, w) for w in hypotheses]
+        assert (model.n_updates_, model.n_visits_, model.converged_) == (len(hypotheses) - 1, visits, stopped)
+        assert model.training_errors_ == min(counts)
+        np.testing.assert_allclose(model.halfspaces_[0].weights, hypotheses[-1], rtol=1e-12)
+        online = h.PerceptronClassifier(passes=passes, fit_intercept=intercept, start=start).fit(X, y)
+        if not stopped:
+            np.testing.assert_array_equal(model.halfspaces_[0].weights[: X.shape[1]], online.coef_[0])
+        found = model.certify(X, y)
+        if found.verdict.value in ("VOID", "UNCHECKABLE"):
+            assert not stopped
+            continue
+        u = found.comparator.u
+        R = math.sqrt((rows**2).sum(axis=1).max())
+        assert found.verdict.value == "HOLDS" and found.measured == model.n_updates_ <= found.bound + 1e-9
+        assert found.bound == pytest.approx(naive_bound(R, u, start), rel=1e-6, abs=1e-6)
+        assert (y * (rows @ u)).min() >= 1 - 1e-12 and ("wₛ at first" in str(found)) == start.any()
+        closest = max(closest, found.measured / max(found.bound, 1e-9))
+    assert closest > 0.3
+
+
+def test_a_start_is_kept_and_continued(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    starts = np.random.default_rng(0).normal(size=(3, 5))
+    model = BatchPerceptronClassifier(3, start=starts, warm_start=True).fit(X, y).fit(X, y)
+    model.save(tmp_path / "model")
+    found, whole = h.load(tmp_path / "model"), BatchPerceptronClassifier(6, start=starts).fit(X, y)
+    assert str(found.certify(X, y)) == str(whole.certify(X, y))
+    np.testing.assert_array_equal(found.coef_, whole.coef_)
+    one = BatchPerceptronClassifier(6, start=starts[1]).fit(X, y == 1)
+    np.testing.assert_array_equal(one.halfspaces_[0].weights, whole.halfspaces_[1].weights)
 
 
 def test_dataframes_keep_their_names_and_are_certified():
@@ -432,6 +488,9 @@ def test_the_linear_program_solves_the_hard_family(d):
         ({"effort": -1.0}, "effort must be a number, at least 0; got -1.0"),
         ({"effort": math.nan}, "effort must be"),
         ({"effort": "all"}, "effort must be"),
+        ({"start": [1.0]}, r"start must have 2 numbers \(the intercept's last\), got shape \(1,\)"),
+        ({"start": [1.0, math.nan]}, r"start\[1\] = nan is not finite"),
+        ({"start": [[1.0, 2.0], [1.0, 2.0]]}, "start must have one row for each of the 1 halfspaces, got 2"),
     ],
 )
 def test_bad_options(options, words):
@@ -498,7 +557,7 @@ def test_labels_of_one_class_and_other_bad_arguments():
             fewest_mistakes([[0.0], [1.0]], [0, 1], time_limit=limit)
     chunks = Data.from_chunks(lambda: iter([(np.eye(2), [1.0, -1.0], None)] * 2))
     with pytest.raises(ValueError, match="one contiguous piece"):
-        BatchPerceptron.at_zero(2).train(chunks)
+        BatchPerceptron.begun(2).train(chunks)
 
 
 def test_the_progress_bar_is_on_stderr_and_only_when_asked(capsys):

@@ -146,6 +146,11 @@ def test_sweeps_are_the_naive_loop(batch, sparse):
         size = np.abs(iterates).max()
         near(run.weights, iterates[-1], size)
         near(run.mean, naive_mean(iterates, rates), size)
+        if run.learner.rate.is_constant():
+            near(run.output("mean-after"), np.mean(iterates[1:], axis=0), size)
+        else:
+            with pytest.raises(ValueError, match="'mean-after' is for a constant rate"):
+                run.output("mean-after")
         squares = (met**2).sum(axis=1)
         facts = run.facts
         assert facts.rounds == rounds
@@ -203,13 +208,13 @@ def test_one_draw_points_along_the_gradient_on_average(rule):
 # --- laws -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("output", ["mean", "last", "best"])
+@pytest.mark.parametrize("output", ["mean", "mean-after", "last", "best"])
 @pytest.mark.parametrize("batch", ["full", 1, 3])
 def test_a_warm_start_gives_the_bits_of_the_whole(batch, output):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 4))
     y = X @ [1.0, -1.0, 2.0, 0.0] + rng.normal(size=50)
-    for more in ({}, {"power": 0.5, "l2": 0.1}):
+    for more in ({}, {"power": 0.0 if output == "mean-after" else 0.5, "l2": 0.1}):
         settings = dict(eta=0.05, batch=batch, output=output, random_state=3, **more)
         whole = GradientDescentRegressor(rounds=150, **settings).fit(X, y)
         part = GradientDescentRegressor(rounds=70, warm_start=True, **settings).fit(X, y)
@@ -268,6 +273,36 @@ def test_one_vs_rest_is_one_descent_a_class():
 # --- the theorem ------------------------------------------------------------------------------------------------------
 
 
+def check_mean_after(problem, run, data, given, draws=None):
+    """The mean of w^1 .. w^T: the theorem for the descent from w^1 on, with the gradients at w^1 .. w^T."""
+    _, rule, X, y, c, bias, l2, rounds, eta = problem[:9]
+    longer = np.full(rounds + 1, eta)
+    iterates, met, _ = naive_sweep(rule, X, y, c, bias, l2, longer, start_of(problem), draws)
+    rows = [naive.row(x, bias) for x in X]
+    measured = naive_f(rule, rows, y, c, l2, np.mean(iterates[1 : rounds + 1], axis=0))
+    for u in (None, given):
+        found = certify_descent(run, data, "mean-after", u=u)
+        want = naive_bound(rule, rows, y, c, l2, met[1:], longer[1:], iterates[1], found.comparator.u)
+        assert found.measured == pytest.approx(measured, rel=1e-8, abs=1e-12)
+        assert found.bound == pytest.approx(want, rel=1e-8, abs=1e-12)
+        assert found.rounds == rounds
+        if draws is None:
+            assert found.verdict is Verdict.HOLDS and found.path[-1].rounds == rounds
+            assert "where the first step led" in str(found)
+        else:
+            assert found.verdict is Verdict.UNCHECKABLE
+
+
+def test_the_mean_after_the_steps_of_drawn_rows_has_the_next_draw_in_its_bound():
+    for seed in range(12):
+        problem = draw(seed)
+        if problem[9] == 0.0 and problem[10] is None:
+            c, rounds = problem[4], problem[7]
+            run, data = played(problem, 4, seed=seed)
+            drawn = np.random.default_rng(seed).integers(0, np.count_nonzero(c), (rounds + 1, 4))
+            check_mean_after(problem, run, data, start_of(problem), drawn)
+
+
 def test_no_stream_breaks_the_theorem():
     """Hundreds of problems: the naive bound is never broken for any u, and the certificate says what it says."""
     for seed in range(many(30, 300)):
@@ -296,6 +331,8 @@ def test_no_stream_breaks_the_theorem():
             for u in tries:  # the rival is the one that makes the bound smallest
                 bound = naive_bound(rule, rows, y, c, l2, met, rates, start, u)
                 assert best.bound - best.comparator.gap <= bound + 1e-9 * (bound + scale)
+        if run.learner.rate.is_constant():
+            check_mean_after(problem, run, data, tries[int(rng.integers(len(tries)))])
         last = certify_descent(run, data, "last")
         assert last.verdict is Verdict.UNCHECKABLE
         assert math.isnan(last.bound)
@@ -308,12 +345,13 @@ def test_the_bound_is_met_where_f_is_linear(rounds, power):
     """Far from its targets the absolute loss is linear, and u = w_s - Sigma eta grad meets the bound: a wrong constant
     or index would show on one side or the other."""
     X, y = np.array([[1.0, 2.0], [3.0, -1.0]]), np.array([1e3, 1e3])
-    model = GradientDescentRegressor("absolute", eta=0.5, rounds=rounds, power=power).fit(X, y)
-    certificate = model.certify(X, y, tol=1e-9)
-    assert certificate.verdict is Verdict.HOLDS
-    above = certificate.measured - certificate.comparator.loss
-    assert above / (certificate.bound - certificate.comparator.loss) == pytest.approx(1.0, abs=1e-6)
-    assert certificate.measured / certificate.bound > 0.9
+    for output in ("mean", "mean-after") if power == 0.0 else ("mean",):
+        model = GradientDescentRegressor("absolute", eta=0.5, rounds=rounds, power=power, output=output).fit(X, y)
+        certificate = model.certify(X, y, tol=1e-9)
+        assert certificate.verdict is Verdict.HOLDS
+        above = certificate.measured - certificate.comparator.loss
+        assert above / (certificate.bound - certificate.comparator.loss) == pytest.approx(1.0, abs=1e-6)
+        assert certificate.measured / certificate.bound > 0.9
 
 
 @nightly
@@ -432,7 +470,9 @@ def test_a_bar_only_when_asked(capsys):
         ({"rounds": 2.5}, "rounds must be a whole number, at least 1; got 2.5"),
         ({"batch": 0}, "batch must be 'full' or a whole number, at least 1; got 0"),
         ({"batch": "half"}, "batch must be 'full' or a whole number, at least 1; got 'half'"),
-        ({"output": "median"}, "output must be one of 'mean', 'last', 'best'; got 'median'"),
+        ({"output": "median"}, "output must be one of 'mean', 'mean-after', 'last', 'best'; got 'median'"),
+        ({"output": "mean-after", "power": 0.5}, "output='mean-after' is for a constant rate"),
+        ({"output": "mean-after", "rates": [0.1] * 100}, "output='mean-after' is for a constant rate"),
         ({"l2": -1.0}, "l2 must be at least 0, got -1.0"),
         ({"eta": 0.0}, "eta must be a number above 0, got 0.0"),
         ({"eta": "fast"}, "eta must be a number above 0 or 'theory', got 'fast'"),

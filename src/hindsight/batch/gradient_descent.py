@@ -8,7 +8,8 @@ any other. In each round t a vector v_t is computed at w_t, and w_{t+1} = w_t - 
   plus l2 w_t; so E[v_t | w_t] = grad f(w_t). They are fetched ahead and played in the order drawn.
 
 The mean of the iterates is that of the w_t *at which gradients were taken* (the start included, the last w not),
-weighted by their rates: the one that the theorem is about.
+weighted by their rates: the one that the theorem is about. At a constant rate the mean *after* the steps is known too
+(the last w included, the start not): it is the mean of a descent that starts where the first step led.
 """
 
 from __future__ import annotations
@@ -132,9 +133,13 @@ class Descent(Coordinates):
         return (self.state.rate_sum[0] * self.state.theta - self.state.moment) / self.tally[0].rate
 
     def output(self, which: str) -> np.ndarray:
-        """Return the "mean", "last" or "best" weights."""
+        """Return the "mean", "mean-after", "last" or "best" weights."""
         if which == "mean":
             return self.mean
+        if which == "mean-after":
+            if not self.learner.rate.is_constant():
+                raise ValueError("output 'mean-after' is for a constant rate, and this descent had others")
+            return self.mean + (self.weights - self.first) / max(1, self.rounds)
         if which == "last":
             return self.weights
         if which != "best" or not self.keeps_best:
@@ -143,8 +148,17 @@ class Descent(Coordinates):
 
     def restarted(self) -> Descent:
         """Return the same descent before its first round."""
+        return self._begun(self.start)
+
+    def begun_here(self) -> Descent:
+        """Return a descent that starts where this one stands, and draws what this one would draw next."""
+        new = self._begun(self.weights)
+        new.generator.bit_generator.state = self.generator.bit_generator.state
+        return new
+
+    def _begun(self, start: np.ndarray | None) -> Descent:
         return Descent(
-            self.learner, self.features, batch=self.batch, l2=self.l2, intercept=bool(self.bias), start=self.start,
+            self.learner, self.features, batch=self.batch, l2=self.l2, intercept=bool(self.bias), start=start,
             seed=self.seed, best=self.keeps_best,
         )  # fmt: skip
 

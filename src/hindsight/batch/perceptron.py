@@ -1,8 +1,8 @@
 """The batch perceptron with a pocket, and a family of rows that is exponentially hard for it.
 
 Rows are scanned in their order, over and over; each violated one, y (w . x) <= 0, is added: w += y x. The scan ends
-when every row has been right since the last update. If y (u . x) >= 1 on all rows for some u, that takes at most
-(R|u|)^2 updates, R = max |x|; if no w separates the rows, it never ends by itself.
+when every row has been right since the last update. If y (u . x) >= 1 on all rows for some u, that takes from w = 0 at
+most (R|u|)^2 updates, R = max |x|; if no w separates the rows, it never ends by itself.
 
 **The pocket** keeps the hypothesis with the fewest training errors, counted over all rows. A hypothesis is counted when
 it meets the row that ends it, on those rows first that were most wrong recently, and only until it has as many errors
@@ -60,6 +60,8 @@ class BatchPerceptron:
         The largest |x|_2^2 and |x|_inf.
     checksum : tuple of int
         That of the rows; empty if it was not kept.
+    first : ndarray of shape (width,) or None
+        The weights it started from; None is 0.
     """
 
     weights: Floats
@@ -68,12 +70,13 @@ class BatchPerceptron:
     converged: bool = False
     largest_norms: tuple[float, float] = (0.0, 0.0)
     checksum: tuple[int, ...] = ()
+    first: Floats | None = None
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:
         """Refuse weights of other sizes than the pocket's, and counters below 0: the scan begins at one of them."""
         size = fields["weights"].size
-        for name in ("weights", "pocket"):
+        for name in ("weights", "pocket", *(["first"] if fields.get("first") is not None else [])):
             fits = is_vector(fields[name], size) and is_finite(fields[name])
             want(fits, f"`{name}` must be a vector of {size} finite numbers")
         counts = tuple(name for name in PROGRESS.names or () if PROGRESS[name].kind == "i")
@@ -82,9 +85,10 @@ class BatchPerceptron:
         want(len(fields.get("checksum", ())) in (0, 3), "`checksum` must be three integers")
 
     @classmethod
-    def at_zero(cls, width: int) -> BatchPerceptron:
-        """Return one with so many weights, all 0."""
-        return cls(np.zeros(width), np.zeros(width))
+    def begun(cls, width: int, start: Floats | None = None) -> BatchPerceptron:
+        """Return one with so many weights, at the start; None is 0."""
+        first = np.zeros(width) if start is None else start
+        return cls(first.copy(), first.copy(), first=start)
 
     @property
     def updates(self) -> int:
@@ -123,7 +127,7 @@ class BatchPerceptron:
     def copy(self) -> BatchPerceptron:
         """Return an independent copy."""
         arrays = self.weights.copy(), self.pocket.copy(), self.progress.copy()
-        return BatchPerceptron(*arrays, self.converged, self.largest_norms, self.checksum)
+        return BatchPerceptron(*arrays, self.converged, self.largest_norms, self.checksum, self.first)
 
     def train(
         self,
@@ -199,8 +203,8 @@ class BatchPerceptron:
         return np.argpartition(margins, marks) if marks else np.arange(data.rounds)
 
     def replay(self, data: Data) -> None:
-        """Scan as many rows again, from 0, and raise a MismatchError if the rows, the weights or the updates differ."""
-        again = BatchPerceptron.at_zero(self.weights.size)
+        """Scan as many rows again, from the start, and raise a MismatchError if rows, weights or updates differ."""
+        again = BatchPerceptron.begun(self.weights.size, self.first)
         if data.width != self.weights.size:
             raise MismatchError(f"the model has {self.weights.size} coordinates, these rows have {data.width}")
         check_played(self.checksum, data.checksum())

@@ -12,7 +12,7 @@ from ..kernels.floats import Floats
 from ..rows.data import Data
 from . import batch_theorems, theorems
 from .batch_outcome import of_pocket
-from .batch_theorems import BATCH_PERCEPTRON
+from .batch_theorems import BATCH_PERCEPTRON, BATCH_PERCEPTRON_STARTED
 from .certificate import UPDATES, Assumption, Certificate, Comparator
 from .rivals import hard_margin
 from .theorems import Verdict
@@ -22,6 +22,8 @@ SMALL = 4_000_000  # numbers in the rows up to which the hard margin is computed
 
 def certify_batch_perceptron(model: BatchPerceptron, data: Data, label: str | None = None) -> Certificate:
     """Return the certificate of a batch perceptron: its updates against (R|u|)^2, with u of largest margin.
+
+    From a start other than 0 the bound depends on it as well, and u is the one of those known whose bound is smallest.
 
     Parameters
     ----------
@@ -39,8 +41,13 @@ def certify_batch_perceptron(model: BatchPerceptron, data: Data, label: str | No
     """
     model.replay(data)
     R = math.sqrt(float(data.row_norms2().max()))
-    u, lower, found, shown = _separator(model, data)
-    steps = Assumption(f"w = 0 at first, and w += y x on violated rows alone; R = max |x|₂ = {R:.6g}", True)
+    start = np.zeros(data.width) if model.first is None else model.first
+    started = bool(start.any())
+    theorem = BATCH_PERCEPTRON_STARTED if started else BATCH_PERCEPTRON
+    u, lower, found, shown = _separator(model, data, R, start)
+    steps = Assumption(
+        f"w = {'wₛ' if started else '0'} at first, and w += y x on violated rows alone; R = max |x|₂ = {R:.6g}", True
+    )
     best = "the fewest of all hypotheses visited" if model.all_counted else "the fewest of the hypotheses counted"
     pocket = f"the pocket has {model.errors:,} training errors of {data.rounds:,}, {best}"
     if u is None:
@@ -53,21 +60,34 @@ def certify_batch_perceptron(model: BatchPerceptron, data: Data, label: str | No
         ended = "a cap stopped it"
     else:
         least, norm = float((data.y * data.margins(u)).min()), float(np.linalg.norm(u))
-        bound = batch_theorems.batch_perceptron(R, norm)
+        bound = _bound(R, u, start)
         need = Assumption(f"least y(u·x) = {least:.9g}, which must be at least 1", least >= 1.0)
         verdict, equality = theorems.verdict(float(model.updates), bound, 0.0) if need.met else (Verdict.VOID, False)
-        rival = Comparator(u, 0.0, norm, max(0.0, bound - batch_theorems.batch_perceptron(R, lower)), found)
+        least_bound = 0.0 if started else batch_theorems.batch_perceptron(R, lower)
+        rival = Comparator(u, 0.0, norm, max(0.0, bound - least_bound), found)
         ended = "it stopped by itself: every row is right"
         if not model.converged:
             ended = "a cap stopped it; the bound holds at any time"
     return Certificate(
-        verdict, BATCH_PERCEPTRON, UPDATES, float(model.updates), bound, rival, (need, steps), model.visits,
+        verdict, theorem, UPDATES, float(model.updates), bound, rival, (need, steps), model.visits,
         equality=equality, notes=(ended, pocket), label=label, **of_pocket(model, data, u)._asdict(),
     )  # fmt: skip
 
 
-def _separator(model: BatchPerceptron, data: Data) -> tuple[Floats | None, float, str, Separation]:
-    """Return the shortest known u with y (u . x) >= 1 on all rows, a lower bound on |u|, how it was found, a proof."""
+def _bound(R: float, u: Floats, start: Floats) -> float:
+    """Return the bound for u, from this start."""
+    along = float(u @ start)
+    across = float(np.linalg.norm(start - u * (along / float(u @ u))))
+    return batch_theorems.batch_perceptron(R, float(np.linalg.norm(u)), along, across)
+
+
+def _separator(
+    model: BatchPerceptron, data: Data, R: float, start: Floats
+) -> tuple[Floats | None, float, str, Separation]:
+    """Return of the known u with y (u . x) >= 1 on all rows the one of least bound, a lower bound on |u|, how, a proof.
+
+    From 0 the least bound is that of the shortest.
+    """
     known: list[tuple[Floats, str]] = []
     hardest = ""
     lower, shown = 0.0, Separation(None)
@@ -87,7 +107,7 @@ def _separator(model: BatchPerceptron, data: Data) -> tuple[Floats | None, float
         least, error = float((data.y * data.margins(w)).min()), float(rounding(data, w).max())
         if least > 2.0 * error:  # scaled so that rounding keeps the least margin at 1 or more
             u = w if least >= 1.0 and found == hardest else w * ((1.0 + 4.0 * error / least) / least)
-            fit.append((float(np.linalg.norm(u)), u, found))
+            fit.append((_bound(R, u, start), u, found))
     if not fit:
         return None, 0.0, "", shown
     _, u, found = min(fit, key=lambda f: f[0])

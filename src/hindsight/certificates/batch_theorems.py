@@ -30,6 +30,12 @@ STOCHASTIC_GRADIENT_DESCENT = Theorem(
 BATCH_PERCEPTRON = Theorem(
     "batch perceptron", "Novikoff 1962", "updates ≤ (R|u|)² if y(u·x) ≥ 1 on every row", "batch-perceptron"
 )
+BATCH_PERCEPTRON_STARTED = Theorem(
+    "batch perceptron from a start",
+    "Novikoff 1962",
+    "updates ≤ (D + √(D² + 4|u|²|w⊥|²))/2, D = (R|u|)² − 2u·wₛ, w⊥ the part of wₛ across u, if y(u·x) ≥ 1 on every row",
+    "batch-perceptron",
+)
 ISOTRON = Theorem(
     "Isotron",
     "Kalai, Sastry 2009",
@@ -79,9 +85,16 @@ def descent_best_rate(distance: float, gradients: float) -> float:
     return math.sqrt(distance / gradients) if gradients > 0.0 else math.nan
 
 
-def batch_perceptron(R: float, norm: float) -> float:
-    """Return (R |u|)^2."""
-    return (R * norm) ** 2
+def batch_perceptron(R: float, norm: float, along: float = 0.0, across: float = 0.0) -> float:
+    """Return the larger M with (u.w_s + M)^2 = |u|^2 (|w_s|^2 + M R^2); (R |u|)^2 from w_s = 0.
+
+    Of w_s it takes along = u.w_s, and across, the norm of the part that is orthogonal to u.
+    """
+    D, side = (R * norm) ** 2 - 2.0 * along, norm * across
+    root = math.hypot(D, 2.0 * side)
+    if D >= 0.0:
+        return 0.5 * (D + root)
+    return 2.0 * side * (side / (root - D))  # the same, without cancellation
 
 
 def lemma_single_index(eta: float, x2: float, lipschitz: float, loss: Floats) -> Floats:

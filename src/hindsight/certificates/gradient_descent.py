@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from ..rows.data import Data
 
 
+AFTER = "mean-after"  # the mean of the weights after each step
+
+
 def certify_descent(
     descent: Descent, data: Data, output: str, *, u: Any = None, tol: float = 0.01, label: str | None = None
 ) -> Certificate:
@@ -44,8 +47,9 @@ def certify_descent(
         The descent.
     data : Data
         The rows it was played on, with targets as it saw them and the same intercept.
-    output : {"mean", "last", "best"}
-        Which weights.
+    output : {"mean", "mean-after", "last", "best"}
+        Which weights. The mean after the steps is the mean of a descent that starts where the first step led, with one
+        gradient more: that one is certified.
     u : array_like, default None
         A comparator to use instead of the best in hindsight.
     tol : float, default 0.01
@@ -60,7 +64,14 @@ def certify_descent(
     """
     if descent.rounds == 0:
         raise MismatchError("the model has played no round yet")
+    weights = descent.output(output)
     facts, marks = _replay(descent, data)
+    if output == AFTER:
+        first = descent.restarted()
+        first.play(data, 1)
+        descent, marks = first.begun_here(), Marks(descent.rounds)
+        descent.play(data, marks.rounds, notify=lambda _: marks.add(descent))
+        facts = descent.facts
     loss, start = descent.learner.loss, descent.first
     kappa = 1.0 / facts.rate
     factors, curvature = data.c / data.c.sum(), descent.l2 + kappa
@@ -73,7 +84,8 @@ def certify_descent(
     else:
         rival = FoundRival(data.check(u), math.inf, "given")
     scale = float(factors @ data.y**2)
-    found = certificate_of(descent, facts, marks, output, rival, partial(descent.objective, data), scale, notes, label)
+    f = partial(descent.objective, data)
+    found = certificate_of(descent, weights, facts, marks.found, output, rival, f, scale, notes, label)
     return replace(found, **of_descent(descent, data, found.measured, tol)._asdict())
 
 
@@ -87,6 +99,7 @@ class FoundRival(NamedTuple):
 
 def certificate_of(
     descent: Descent,
+    weights: Floats,
     facts: Facts,
     marks: list[Mark],
     output: str,
@@ -101,11 +114,13 @@ def certificate_of(
     Parameters
     ----------
     descent : Descent
-        The descent.
+        The descent; for the mean after the steps, from where the first one led.
+    weights : ndarray
+        Its output.
     facts, marks : Facts and list of Mark
         Those of playing it again.
-    output : {"mean", "last", "best"}
-        Which weights.
+    output : {"mean", "mean-after", "last", "best"}
+        Which weights they are.
     rival : FoundRival
         The comparator.
     objective : callable
@@ -117,11 +132,12 @@ def certificate_of(
     """
     loss, start, u = descent.learner.loss, descent.first, rival.u
     own, distance = objective(u), float((u - start) @ (u - start))
-    measured = objective(descent.output(output))
+    measured = objective(weights)
     bound = batch_theorems.gradient_descent(own, distance, facts.rate, facts.rate_gradient)
     theorem = GRADIENT_DESCENT
     verdict, equality = theorems.verdict(measured, bound, scale)
-    text = f"f is convex and every gradient was met; wₛ first, {descent.rounds:,} rounds, Σ η = {facts.rate:.6g}"
+    began = "wₛ, where the first step led, first" if output == AFTER else "wₛ first"
+    text = f"f is convex and every gradient was met; {began}, {descent.rounds:,} rounds, Σ η = {facts.rate:.6g}"
     need = Assumption(text, True)
     uncovered = _uncovered(descent, output)
     if uncovered is not None:
@@ -170,7 +186,7 @@ class Mark(NamedTuple):
     best: float
 
 
-def _replay(descent: Descent, data: Data) -> tuple[Facts, list[Mark]]:
+def _replay(descent: Descent, data: Data) -> tuple[Facts, Marks]:
     """Play the descent again and check that it is the same: its facts, and for full batches marks at 1, 2, 4, ..."""
     if data.width != descent.width:
         raise MismatchError(f"the model has {descent.width} coordinates, these rows have {data.width}")
@@ -188,7 +204,7 @@ def _replay(descent: Descent, data: Data) -> tuple[Facts, list[Mark]]:
             "the model was not trained on these rows: the sum of f along its iterates was "
             f"{descent.facts.loss:.9g}, here it is {again.facts.loss:.9g}, and weights differ by {far:.3g}"
         )
-    return again.facts, marks.found
+    return again.facts, marks
 
 
 class Marks:

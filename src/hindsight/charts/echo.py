@@ -48,7 +48,7 @@ def echo(
     taps, rate, duration = found.canceller.taps, found.rate, found.duration
     start, end = (min(SETTLED, 0.5 * duration), duration) if between is None else between
     note = (
-        f"{taps:,} taps ({1000 * taps / rate:.3g} ms at {rate / 1000:g} kHz), η = {found.canceller.eta:.3g}, "
+        f"{taps:,} taps ({1000 * taps / rate:.3g} ms at {rate / 1000:g} kHz), {found.canceller.setting}, "
         f"{found.real_time_factor:,.0f} times faster than real time"
     )
     top = over_time(found, near).properties(width=WIDTH, height=190, title=alt.TitleParams(title, subtitle=note))

@@ -25,15 +25,22 @@ if TYPE_CHECKING:
 def density(
     source: Annotated[str, typer.Argument(metavar="FILE", help="A table with named columns, or sample:NAME.")],
     columns: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="name:family, several with commas; a+b:gaussian models columns together. Families: gaussian, "
             "categorical, categorical(24), categorical(red|green), bernoulli, poisson, exponential, gamma(2), "
             "histogram(low|high|bins), ngram(3)."
         ),
-    ],
+    ] = None,
     key: Annotated[str | None, typer.Option(help="One density for each value of this column.")] = None,
-    forget: Annotated[float, typer.Option(help="Factor in (0, 1] by which old rows are discounted at each row.")] = 1.0,
+    forget: Annotated[
+        float | None, typer.Option(help="Factor in (0, 1] by which old rows are discounted at each row.  [1]")
+    ] = None,
+    origin: Annotated[
+        str | None,
+        typer.Option("--from", metavar="MODEL", help="Go on with this density; --columns, --key and --forget are its."),
+    ] = None,
+    save: Annotated[str | None, typer.Option(metavar="MODEL", help="Keep the density in a file.")] = None,
     score: Annotated[
         str | None, typer.Option(metavar="OUT.csv", help="Write the rows with a column log_density (nats).")
     ] = None,
@@ -46,56 +53,122 @@ def density(
     is BROKEN.
     """
     with one_line_errors():
-        broken = _density(source, columns, key, forget, score, json)
+        from ..training.outputs import check_destination, check_outputs
+
+        model = new_density(columns, key, forget) if origin is None else known_density(origin, columns, key, forget)
+        outputs = {"score": score, "save": save}
+        check_outputs(outputs, source, *([] if save == origin else [origin]))
+        for name, path in outputs.items():
+            if path is not None:
+                check_destination(path, replaced=name == "save")
+        broken = _density(source, model, score, save, json)
     if broken:
         raise typer.Exit(1)
 
 
-def _density(source: str, text: str, key: str | None, forget: float, score: str | None, json: bool) -> bool:
+def new_density(columns: str | None, key: str | None, forget: float | None) -> Any:
+    """The density of a specification, without rows."""
+    from ..density import Keyed
+    from ..density.spec import parse
+
+    if columns is None:
+        raise OptionError("columns", "is missing: say which density each column has, or --from MODEL")
+    product = parse(columns, 1.0 if forget is None else forget)
+    if key in names_of(product):
+        raise OptionError("key", f"{key}: the key cannot be modelled too")
+    return product if key is None else Keyed(product, key)
+
+
+def known_density(origin: str, *settled: Any) -> Any:
+    """The density of a file, over named columns."""
+    from ..density import Keyed, Product
+    from ..storage.model import load
+
+    for name, given in zip(("columns", "key", "forget"), settled, strict=True):
+        if given is not None:
+            raise OptionError(name, "cannot be said with --from: it is settled by the model")
+    found = load(origin)
+    if not isinstance(found.inner if isinstance(found, Keyed) else found, Product):
+        raise ValueError(f"{origin}: holds {found!r}, where a density over named columns (a Product) is needed")
+    return found
+
+
+def names_of(product: Any) -> list[str]:
+    """The names of all columns of a product."""
+    return [name for k in product.densities for name in (k if isinstance(k, tuple) else (k,))]
+
+
+def _density(source: str, model: Any, score: str | None, save: str | None, json: bool) -> bool:
     from ..certificates.theorems import Verdict
     from ..density import Keyed
-    from ..density.spec import parse, texts
+    from ..density.spec import texts
     from ..errors import RowError
-    from ..training.outputs import check_destination, check_outputs
 
-    product = parse(text, forget)
-    names = [name for k in product.densities for name in (k if isinstance(k, tuple) else (k,))]
-    if key in names:
-        raise OptionError("key", f"{key}: the key cannot be modelled too")
-    check_outputs({"score": score}, source)
-    if score is not None:
-        check_destination(score)
-    data = table(source, [*names, *([] if key is None else [key])])
+    keyed = isinstance(model, Keyed)
+    product = model.inner if keyed else model
+    data = table(source, [*names_of(product), *([model.key] if keyed else [])])
     for k, part in product.densities.items():
         if not isinstance(k, tuple):
             data[k] = texts(part, data[k])
-    model: Any = product if key is None else Keyed(product, key)
     try:
         scores = model.progressive(data)
     except RowError as error:
         raise ValueError(f"{place_in_file(source, error.row)}{error.message}") from None
-    certificate = None if key is not None and forget < 1.0 else model.certificate()
+    certificate = certificate_of(model)
+    if save is not None:
+        model.save(save)
     console = Console()
     if json:
-        import json as written
-
-        plain = {"loss": model.loss, "bits_per_row": model.bits_per_row, "certificate": certificate}
-        plain["certificate"] = None if certificate is None else certificate.to_dict()
-        print(written.dumps(plain))
+        print(as_json(model, certificate))
     else:
-        print_title(console, source, f"{model.rows:,} rows")
-        parts = zip(product.names, product.densities.values(), strict=True)
-        learnt = [f"{n}: {p.name} {p.describe()}" for n, p in parts] if key is None else [model.describe()]
-        print_lines(console, [f"  {line}" for line in learnt])
-        loss = f"log loss {model.loss:.6g} nats, {model.bits_per_row:.6g} bits per row"
-        void = ["VOID: old rows of each key fade, nothing is promised"]
-        lines = void if certificate is None else certificate.lines()
-        print_lines(console, [f"{loss}, each predicted before it was learnt", "", *lines])
+        print_title(console, source, f"{len(scores):,} rows")
+        print_lines(console, described(model, certificate))
     if score is not None:
         write_scores(source, score, data, scores)
-        if not json:
-            print_lines(console, [f"scores: {score}"])
+    if not json:
+        written_to = {"scores": score, "density": save}
+        print_lines(console, [f"{what}: {path}" for what, path in written_to.items() if path is not None])
     return certificate is not None and certificate.verdict is Verdict.BROKEN
+
+
+def certificate_of(model: Any) -> Any:
+    """The certificate of a density; None where the old rows of each key fade, of which nothing is known."""
+    from ..density import Keyed
+
+    fades = isinstance(model, Keyed) and any(part.forget < 1.0 for part in model._parts)
+    return None if fades else model.certificate()
+
+
+def described(model: Any, certificate: Any) -> list[str]:
+    """What a density has learnt, what it paid, and its certificate, as lines of text."""
+    from ..density import Product
+
+    parts = zip(model.names, model.densities.values(), strict=True) if isinstance(model, Product) else []
+    learnt = [f"  {name}: {part.name} {part.describe()}" for name, part in parts] or [f"  {model.describe()}"]
+    loss = f"log loss {model.loss:.6g} nats, {model.bits_per_row:.6g} bits per row"
+    void = ["VOID: old rows of each key fade, nothing is promised"]
+    return [
+        *learnt,
+        f"{loss}, each predicted before it was learnt",
+        "",
+        *(certificate.lines() if certificate else void),
+    ]
+
+
+def as_json(model: Any, certificate: Any) -> str:
+    """What a density paid, and its certificate."""
+    import json
+
+    plain = {"loss": model.loss, "bits_per_row": model.bits_per_row, "certificate": None}
+    return json.dumps(plain if certificate is None else plain | {"certificate": certificate.to_dict()})
+
+
+def inspected(path: str, model: Any, json: bool) -> str:
+    """What `hindsight inspect` shows of the file of a density."""
+    if not model.rows:
+        raise ValueError(f"{path}: holds {model!r}: there is nothing to show yet")
+    certificate = certificate_of(model)
+    return as_json(model, certificate) if json else "\n".join([path, *described(model, certificate)])
 
 
 def table(source: str, names: list[str]) -> dict[str, Any]:
@@ -139,7 +212,10 @@ def duel(
     target: Annotated[str | None, typer.Option(help="The column to predict: a label.")] = None,
     family: Annotated[
         str,
-        typer.Option("--density", help="The density of each class: gaussian, full, bernoulli, poisson or exponential."),
+        typer.Option(
+            "--density",
+            help="The density of each class: gaussian, tied (one variance), full, bernoulli, poisson or exponential.",
+        ),
     ] = "gaussian",
     eta: Annotated[float, typer.Option(help="The rate η of logistic regression, above 0; it falls as η/√t.")] = 0.5,
     shuffle: Annotated[int | None, typer.Option(help="Shuffle the rows by this seed (files are often sorted).")] = None,

@@ -26,14 +26,18 @@ def echo(
     mic: Annotated[str, typer.Argument(metavar="MIC.wav", help="What the microphone heard meanwhile.")],
     out: Annotated[str, typer.Option("--out", "-o", metavar="CLEAN.wav", help="Where to write what is left of it.")],
     taps: Annotated[int, typer.Option(help="Length of the filter in samples: how long an echo is cancelled.")] = 512,
+    kind: Annotated[
+        str,
+        typer.Option("--filter", help="kalman holds through near-end talk; nlms learns faster, and has a certificate."),
+    ] = "kalman",
     eta: Annotated[
-        float | None, typer.Option(help="Learning rate, above 0.  [1 over the mean |x|² of the far end]")
+        float | None, typer.Option(help="Learning rate of nlms, above 0.  [10 over the mean |x|² of the far end]")
     ] = None,
     as_float: Annotated[
         bool, typer.Option("--float", help="Write 32-bit floating-point samples, whatever the microphone's are.")
     ] = False,
     certify: Annotated[
-        bool, typer.Option("--certify", help="Print the certificate of the filter: takes far longer than the run.")
+        bool, typer.Option("--certify", help="Print the certificate of nlms: takes far longer than the run.")
     ] = False,
     chart: Annotated[
         str | None, typer.Option(metavar="PICTURE", help="Draw a chart: a path that ends in .png, .svg or .html.")
@@ -42,7 +46,7 @@ def echo(
 ) -> None:
     """Cancel the echo of the far end in a microphone's signal, and say how much was cancelled when.
 
-    Widrow-Hoff predicts each sample of the microphone from the far end's last samples, before it learns from it; the
+    A filter predicts each sample of the microphone from the far end's last samples, before it learns from it; the
     prediction, which is the echo, is subtracted. Near-end talk stays.
     """
     with one_line_errors():
@@ -53,13 +57,18 @@ def echo(
         for path in outputs.values():
             if path is not None:
                 check_destination(path)
-        broken = _echo(far, mic, out, taps, eta, (as_float, certify, as_json), chart)
+        broken = _echo(far, mic, out, (taps, kind, eta), (as_float, certify, as_json), chart)
     if broken:
         raise typer.Exit(1)
 
 
 def _echo(
-    far: str, mic: str, out: str, taps: int, eta: float | None, options: tuple[bool, bool, bool], chart: str | None
+    far: str,
+    mic: str,
+    out: str,
+    settings: tuple[int, str, float | None],
+    options: tuple[bool, bool, bool],
+    chart: str | None,
 ) -> bool:
     import numpy as np
 
@@ -70,7 +79,9 @@ def _echo(
     as_float, certify, as_json = options
     if chart is not None:
         charts.check(chart)
-    found = cancelled(far, mic, taps, eta)
+    if certify and settings[1] != "nlms":
+        raise OptionError("certify", "is for --filter nlms: there is no theorem for the Kalman filter")
+    found = cancelled(far, mic, *settings)
     kind = np.dtype(np.float32) if as_float else found.mic.dtype.newbyteorder("=")
     over = wav.write(out, found.rate, found.clean, kind)
     if chart is not None:
@@ -91,9 +102,10 @@ def _echo(
     return certificate is not None and certificate.verdict is Verdict.BROKEN
 
 
-def cancelled(far: str, mic: str, taps: int, eta: float | None) -> Cancelled:
+def cancelled(far: str, mic: str, taps: int, kind: str, eta: float | None) -> Cancelled:
     """Read both files and cancel the echo; an error names the file."""
     from ..echo import cancel, wav
+    from ..echo.result import FILTERS
 
     rate, x = wav.read(far)
     other, y = wav.read(mic)
@@ -103,10 +115,14 @@ def cancelled(far: str, mic: str, taps: int, eta: float | None) -> Cancelled:
         raise ValueError(f"{far} has {x.size:,} samples, but {mic} has {y.size:,}: cut them to the same length")
     if taps < 1:
         raise OptionError("taps", f"must be at least 1, got {taps}")
+    if kind not in FILTERS:
+        raise OptionError("filter", f"must be one of {', '.join(FILTERS)}; got {kind}")
+    if eta is not None and kind != "nlms":
+        raise OptionError("eta", "is for --filter nlms: the Kalman filter chooses its steps")
     if eta is not None and not 0.0 < eta < float("inf"):
         raise OptionError("eta", f"must be a number above 0, got {eta}")
     try:
-        return cancel(x, y, rate, taps=taps, eta=eta)
+        return cancel(x, y, rate, taps=taps, filter=kind, eta=eta)
     except ValueError as error:
         text = str(error)
         for name, path in (("far", far), ("mic", mic)):
@@ -118,7 +134,7 @@ def cancelled(far: str, mic: str, taps: int, eta: float | None) -> Cancelled:
 def lines(found: Cancelled) -> Iterator[str]:
     """What was cancelled when, and how fast."""
     taps = found.canceller.taps
-    yield f"  {taps:,} taps ({1000.0 * taps / found.rate:.3g} ms), η = {found.canceller.eta:.4g}"
+    yield f"  {taps:,} taps ({1000.0 * taps / found.rate:.3g} ms), {found.canceller.setting}"
     edges = [t for t in (0.0, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0) if t < found.duration]
     for start, end in zip(edges, [*edges[1:], found.duration], strict=True):
         yield f"  {start:6.2f} to {end:6.2f} s: echo return loss enhancement {found.erle_between(start, end):6.2f} dB"

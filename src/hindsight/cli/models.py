@@ -78,12 +78,22 @@ def inspect(
     top: Annotated[int, typer.Option(min=0, help="How many of the largest weights to show.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
-    """Show what a model file holds: learner and settings, largest weights, facts, certificate, data and versions."""
+    """Show what a model file holds: learner and settings, largest weights, facts, certificate, data and versions.
+
+    Of a density, what it has learnt, its log loss and its certificate.
+    """
     with one_line_errors():
-        from ..training.saved import open_model
+        from ..storage.model import opened
+        from ..training.saved import model_of
         from .card import card, card_values
 
-        known = open_model(model)
+        found = opened(model)
+        if hasattr(found[0], "progressive") and hasattr(found[0], "logp"):
+            from .densities import inspected
+
+            emit(None, iter([inspected(model, found[0], as_json) + "\n"]))
+            return
+        known = model_of(model, *found)
         text = json.dumps(card_values(known, top), indent=2) if as_json else "\n".join(card(model, known, top))
         emit(None, iter([text + "\n"]))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..certificates.applied import closeness
-from ..certificates.gradient_descent import FoundRival, Marks, certificate_of
+from ..certificates.gradient_descent import AFTER, FoundRival, Marks, certificate_of
 from ..certificates.isotron import certify_rounds
 from ..errors import MismatchError
 from ..estimators.gradient_descent_base import GradientDescent
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..batch.gradient_descent import Descent
     from ..certificates.certificate import Certificate, Certificates
     from ..kernels.floats import Floats
-    from .rows import ClusterRows
+    from .rows import ClusterRows, Measured
 
 STEPS = 200  # of L-BFGS at most
 
@@ -82,27 +82,33 @@ def _descents(model: GradientDescent, rows: ClusterRows, u: Any) -> list[Certifi
     for targets, run, label in zip(_targets(model, rows), model.runs_, model._run_labels(), strict=True):
         measured, _ = rows.measure(targets, run.bias)
         mean = MeanLoss(rows, targets, run.bias, run.learner.loss, measured.weight)
-        again, marks = run.restarted(), Marks(run.rounds)
-
-        def note(t: int, value: float, again: Descent = again, marks: Marks = marks) -> None:
-            marks.add(again)
-
-        play_descent(again, mean, measured, run.rounds, notify=note)
+        again, marks = _played(run.restarted(), mean, measured, run.rounds)
         if again.checksum != run.checksum or not np.array_equal(again.weights, run.weights):
             raise MismatchError("the model was not trained on these rows in these partitions")
+        if model.output == AFTER:
+            first, _ = _played(run.restarted(), mean, measured, 1)
+            again, marks = _played(first.begun_here(), mean, measured, run.rounds)
 
         def f(w: Floats, mean: MeanLoss = mean, l2: float = run.l2) -> float:
             return mean.at(w)[0] + 0.5 * l2 * float(w @ w)
 
         if u is None:
-            kappa = 1.0 / run.facts.rate
+            kappa = 1.0 / again.facts.rate
             curvature = run.l2 + kappa
-            rival = best_in_hindsight(mean.at, curvature, run.first * (kappa / curvature))
+            rival = best_in_hindsight(mean.at, curvature, again.first * (kappa / curvature))
         else:
             rival = FoundRival(check_weights_of(u, run.width), math.inf, "given")
         scale = measured.squares / measured.weight
-        out.append(certificate_of(run, again.facts, marks.found, model.output, rival, f, scale, (), label))
+        weights, output = run.output(model.output), model.output
+        out.append(certificate_of(again, weights, again.facts, marks.found, output, rival, f, scale, (), label))
     return out
+
+
+def _played(again: Descent, mean: MeanLoss, measured: Measured, rounds: int) -> tuple[Descent, Marks]:
+    """Return a descent after so many rounds, and its marks."""
+    marks = Marks(rounds)
+    play_descent(again, mean, measured, rounds, notify=lambda t, value: marks.add(again))
+    return again, marks
 
 
 def best_in_hindsight(loss: Callable[[Floats], tuple[float, Floats]], kappa: float, middle: Floats) -> FoundRival:

@@ -177,9 +177,9 @@ class Density(Forgetting):
 
     def pooled(self) -> Self:
         """All slots merged into one."""
-        one = self.slot(0)
+        one = Density.slot(self, 0)
         for s in range(1, self.n.size):
-            other = self.slot(s)
+            other = Density.slot(self, s)
             one._merged(other, 1.0)
             one.n = one.n + other.n
         return one
@@ -192,6 +192,35 @@ class Density(Forgetting):
         return new
 
     # ---- predicting
+
+    def contest(self, X: np.ndarray, slots: np.ndarray, worth: float) -> np.ndarray:
+        """Predict each row under every slot, then learn it in its own; on an error nothing has been learnt.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_columns)
+            The rows.
+        slots : ndarray of shape (n_rows,)
+            The slot of each.
+        worth : float
+            The number of rows that the statistics of all slots together are worth in the prior of each.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_slots)
+            The log densities.
+        """
+        rows = self._numbers(X)
+        self._refuse(rows)
+        crowd, out = self.pooled(), np.empty((len(rows), self.n.size))
+        n, state = np.append(self.n, crowd.n), np.concatenate([self.state, crowd.state])
+        self._contest(worth, slots, rows, n, state, out)
+        self.n, self.state = n[:-1], state[:-1]
+        return out
+
+    def _contest(self, worth: float, slots: np.ndarray, X: np.ndarray, n: Any, state: Any, out: np.ndarray) -> None:
+        part = type(self.part)(self.part.prior.copy())
+        kernels.contest(part, self.part.prior, worth, slots, X, n, state, out)
 
     def terms(self, x: Any) -> np.ndarray:
         """The log density of each value, as the next row is predicted.
@@ -254,7 +283,7 @@ def learn(density: Density, slots: np.ndarray | None, X: np.ndarray) -> None:
         raise ValueError(f"{density.name}: the sums of values up to {np.abs(X).max():g} overflow")
 
 
-def check_statistics(fields: dict[str, Any], family: type, rows: int, width: int) -> None:
+def check_statistics(fields: dict[str, Any], family: type, rows: int, width: int, sums: slice = slice(None)) -> None:
     """Refuse a loaded density that the loops over rows could leave their memory with.
 
     Parameters
@@ -267,6 +296,8 @@ def check_statistics(fields: dict[str, Any], family: type, rows: int, width: int
         Rows of the prior.
     width : int
         Statistics of each column.
+    sums : slice, default all
+        Which of them are sums of numbers that are at least 0.
     """
     part, n, state, columns = (fields[name] for name in ("part", "n", "state", "columns"))
     want(type(part) is family, f"`part` must be a {family.__name__}")
@@ -278,7 +309,7 @@ def check_statistics(fields: dict[str, Any], family: type, rows: int, width: int
     want(is_vector(n) and n.size > 0 and is_finite(n) and bool((n >= 0.0).all()), "`n` must be a vector of counts")
     shape = (n.size, width, columns)
     want(is_array(state, 3) and state.shape == shape, f"`state` must be an array of shape {shape}")
-    want(is_finite(state), "`state` must be finite")
+    want(is_finite(state) and bool((state[:, sums] >= 0.0).all()), "`state` must be finite, and sums at least 0")
 
 
 def parsed(x: np.ndarray) -> np.ndarray:

@@ -12,9 +12,10 @@ from ..certificates.certificate import Assumption
 from ..errors import RowError
 from ..kernels import densities as kernels
 from ..storage.fields import check_places, is_finite, is_vector
-from ..storage.registry import storable, want
+from ..storage.registry import want
 from .base import Density, check_statistics, finite, positive
 from .certificate import KT, LAPLACE, NONE, kt_bound, laplace_bound
+from .online import storable_density
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 COUNT = "a count (0, 1, 2, ...)"
 
 
-@storable
+@storable_density
 class Categorical(Density):
     """Symbols with Dirichlet pseudo-counts: p(i) = (n_i + alpha_i)/(n + Σ alpha).
 
@@ -108,6 +109,8 @@ class Categorical(Density):
             check_statistics(fields, kernels.Restaurant, 1, symbols)
         else:
             check_statistics(fields, kernels.Dirichlet, symbols + 1, symbols)
+        counted = np.allclose(state.sum(axis=1), fields["n"][:, None], rtol=1e-9, atol=1e-9)
+        want(counted, "the counts in `state` must sum to `n`")
         want(not grows or (place is not None and fields["columns"] == fields["n"].size == 1), "one column must grow")
         if place is not None:
             check_places("_place", place, symbols)
@@ -230,7 +233,7 @@ class Categorical(Density):
         return text + (f", anything new {p[-1]:.4g}" if self.grows else "")
 
 
-@storable
+@storable_density
 class Bernoulli(Categorical):
     """Booleans (0 or 1, False or True) with a Beta prior: p(1) = (n_1 + b)/(n + a + b).
 
@@ -259,7 +262,7 @@ class Bernoulli(Categorical):
         return "p(1) = " + ", ".join(f"{p:.4g}" for p in self.probabilities()[1, :5])
 
 
-@storable
+@storable_density
 class Poisson(Density):
     """Numbers of events with a Gamma(a, b) prior of the rate; the predictive is negative binomial.
 
@@ -317,7 +320,7 @@ class Poisson(Density):
         return "rate " + ", ".join(f"{rate:.4g}" for rate in self._rate()[:5])
 
 
-@storable
+@storable_density
 class Histogram(Categorical):
     """Bins over [low, high] with Dirichlet pseudo-counts, the mass of each bin spread evenly over it.
 

@@ -9,11 +9,11 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from ..kernels import densities as kernels
-from ..storage.registry import storable
 from .base import Density, check_statistics, positive
+from .online import storable_density
 
 
-@storable
+@storable_density
 class Gamma(Density):
     """Durations of known shape with a Gamma(a, b) prior of the rate; the predictive is a beta prime.
 
@@ -49,7 +49,7 @@ class Gamma(Density):
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:
-        check_statistics(fields, kernels.Waiting, 3, 2)
+        check_statistics(fields, kernels.Waiting, 3, 2, slice(0, 1))
 
     logpdf = Density.logp
 
@@ -79,7 +79,7 @@ class Gamma(Density):
         return "mean " + ", ".join(f"{mean:.4g}" for mean in self._mean()[:5])
 
 
-@storable
+@storable_density
 class Exponential(Gamma):
     """Exponential durations with a Gamma(a, b) prior of the rate; the predictive is a Lomax.
 

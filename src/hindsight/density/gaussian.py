@@ -14,12 +14,12 @@ from ..kernels import densities as kernels
 from ..storage.fields import is_array, is_count, is_finite, is_number, is_vector
 from ..storage.registry import storable, want
 from .base import Density, check_statistics, finite, positive
-from .online import Forgetting, forget_factor
+from .online import Forgetting, forget_factor, storable_density
 
 LN_2PI = math.log(2.0 * math.pi)
 
 
-@storable
+@storable_density
 class Gaussian(Density):
     """Gaussian columns of unknown mean and variance, each independent of the others.
 
@@ -84,7 +84,7 @@ class Gaussian(Density):
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:
-        check_statistics(fields, kernels.Normal, 4, 3)
+        check_statistics(fields, kernels.Normal, 4, 3, slice(2, 3))
 
     logpdf = Density.logp
 
@@ -147,6 +147,28 @@ class Gaussian(Density):
 
 
 @storable
+class TiedGaussian(Gaussian):
+    """Gaussian columns of several classes, a slot each, of unknown means and one unknown variance that they share.
+
+    The prior is that of `Gaussian` for every class. So the rows of all classes tell each how far values spread, which
+    takes fewer of them; where the variances differ, it is wrong.
+    """
+
+    name = "tied gaussian"
+
+    def slot(self, s: int) -> Self:
+        """A copy of one slot that learns independently, with what the others know of the variance for a prior."""
+        new = super().slot(s)
+        new.part = kernels.Normal(self.part.prior.copy())
+        kernels.tie(new.part, self.part.prior, self.state, s, np.append(self.n, 0.0))
+        return new
+
+    def _contest(self, worth: float, slots: np.ndarray, X: np.ndarray, n: Any, state: Any, out: np.ndarray) -> None:
+        parts = (kernels.Normal(self.part.prior.copy()) for _ in range(2))
+        kernels.contest_tied(*parts, self.part.prior, worth, slots, X, n, state, out)
+
+
+@storable_density
 class FullGaussian(Forgetting):
     """A Gaussian of unknown mean and covariance over several columns.
 

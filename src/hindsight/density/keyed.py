@@ -11,6 +11,8 @@ import numpy as np
 
 from ..errors import RowError
 from ..kernels import densities as kernels
+from ..storage.fields import is_count
+from ..storage.registry import storable, want
 from .base import Density
 from .certificate import DensityCertificate, judge, merged, together
 from .online import OnlineDensity, total_shards
@@ -29,7 +31,8 @@ class Keyed(OnlineDensity):
     A key that is seen for the first time starts from the prior of `density` (use `as_prior` to make that what a crowd
     does); a key that was never seen is predicted by that prior. Memory is bounded by `capacity` keys. One more is an
     error or, with `spill`, the least recently seen key is moved to that SQLite file until it is seen again. Rows come
-    as for `Product`, with the key among the columns.
+    as for `Product`, with the key among the columns. `save` writes all keys, those that spilled too; loaded, all are in
+    memory.
 
     Parameters
     ----------
@@ -64,7 +67,7 @@ class Keyed(OnlineDensity):
     def __init__(self, density: Any, key: Any, *, capacity: int = CAPACITY, spill: str | None = None) -> None:
         self.inner = density.fresh()
         for part in parts_of(self.inner):
-            if not isinstance(part, Density) or getattr(part, "grows", False):
+            if not can_be_keyed(part):
                 raise ValueError(f"a keyed density cannot be made of {part!r}: take columns with declared symbols")
         if capacity < 1:
             raise ValueError(f"capacity must be at least 1 key, got {capacity!r}")
@@ -77,6 +80,48 @@ class Keyed(OnlineDensity):
         self._store: sqlite3.Connection | None = None
         self._away: set[Any] = set()
         self._resize(64)
+
+    # ---- files
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All keys and their statistics, in the order of the keys; what spilled as well."""
+        each = list(self._everywhere())
+        kept = []
+        for k, part in enumerate(self._parts):
+            new = part.slot(0)
+            new.n = np.concatenate([new.n, *(some[k].n for some in each)])
+            new.state = np.concatenate([new.state, *(some[k].state for some in each)])
+            kept.append(new)
+        plain = {name: getattr(self, name) for name in ("inner", "key", "spill", "rows", "shards", "_paid")}
+        keys = [*self._slot, *self._spilt()]
+        return plain | {"capacity": max(self.capacity, len(keys)), "_keys": keys, "_parts": kept}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        keys = state.pop("_keys")
+        self.__dict__.update({"spill": None} | state)
+        self._slot, self._store, self._away = OrderedDict(zip(keys, range(1, len(keys) + 1), strict=True)), None, set()
+
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        inner, key, keys, parts = (fields[name] for name in ("inner", "key", "_keys", "_parts"))
+        want(isinstance(inner, (Density, Product)), "`inner` must be a density over columns, or a product of such")
+        own = parts_of(inner)
+        want(
+            all(can_be_keyed(part) and part.n.size == 1 for part in own), "`inner` must be of columns that can be keyed"
+        )
+        want(isinstance(parts, list) and len(parts) == len(own), f"`_parts` must be {len(own)} densities")
+        alike = all(
+            type(a) is type(b) and a.columns == b.columns and a._alike(b) for a, b in zip(own, parts, strict=True)
+        )
+        want(alike, "`_parts` must be densities like those of `inner`")
+        want(isinstance(keys, list) and len(set(keys)) == len(keys), "`_keys` must be keys that differ")
+        for part in parts:
+            want(part.n.size == len(keys) + 1, f"`_parts` must have statistics of {len(keys)} keys")
+            want(part.n[0] == 0.0 and not part.state[0].any(), "`_parts` must have no rows of unknown keys")
+        want(isinstance(key, (str, int, np.integer)), "`key` must be the name or the index of a column")
+        want(is_count(fields["capacity"]) and fields["capacity"] >= max(1, len(keys)), "`capacity` is too small")
+        want(is_count(fields["rows"]) and is_count(fields["shards"]), "`rows` and `shards` must be counts")
+        want(isinstance(fields["_paid"], float), "`_paid` must be a number")
 
     @property
     def keys(self) -> list[Any]:
@@ -117,9 +162,16 @@ class Keyed(OnlineDensity):
             X = np.asarray(x)
             if X.ndim != 2 or X.shape[1] != self.columns:
                 raise ValueError(f"keyed rows of {self.columns} columns got an array of shape {X.shape}")
+            if self.key not in range(-self.columns, self.columns):
+                raise ValueError(
+                    f"rows as an array of {self.columns} columns: the key is {self.key!r}, which is not an index"
+                )
             keys, x = X[:, self.key], np.delete(X, self.key, axis=1)
-        if keys.dtype.kind == "f" and not np.isfinite(keys).all():
-            row = int(np.flatnonzero(~np.isfinite(keys))[0])
+        absent = (
+            ~np.isfinite(keys) if keys.dtype.kind == "f" else [key is None or key != key for key in objects_in(keys)]
+        )
+        if np.any(absent):
+            row = int(np.argmax(absent))
             raise RowError(row, f", column {self.key!r}: value {keys[row]} is not a key")
         values = self.inner.split(x) if isinstance(self.inner, Product) else [x]
         blocks = []
@@ -342,15 +394,19 @@ class Keyed(OnlineDensity):
 
     def _everywhere(self) -> Iterator[list[Density]]:
         """The statistics of all keys: those in memory at once, then those in the file one by one."""
-        used = len(self._slot) + 1
-        each = [part.copy() for part in self._parts]
-        for part in each:
-            part.n, part.state = part.n[1:used], part.state[1:used]
+        places = list(self._slot.values())
+        each = [part.slot(0) for part in self._parts]
+        for new, part in zip(each, self._parts, strict=True):
+            new.n, new.state = part.n[places], part.state[places]
         yield each
-        for key in sorted(self._away, key=repr):
+        for key in self._spilt():
             each = [part.fresh() for part in parts_of(self.inner)]
             self._fill(each, key, 0)
             yield each
+
+    def _spilt(self) -> list[Any]:
+        """The keys in the file, in one order."""
+        return sorted(self._away, key=repr)
 
     @property
     def loss(self) -> float:
@@ -386,6 +442,16 @@ def parts_of(density: Any) -> list[Any]:
     return list(density.densities.values()) if isinstance(density, Product) else [density]
 
 
+def can_be_keyed(part: Any) -> bool:
+    """Whether one part can have a slot per key."""
+    return isinstance(part, Density) and not getattr(part, "grows", False)
+
+
+def objects_in(keys: np.ndarray) -> list[Any]:
+    """The keys of an array of objects; of any other array none, since none of them can be missing."""
+    return keys.tolist() if keys.dtype.kind == "O" else []
+
+
 def objects(keys: list[Any]) -> np.ndarray:
     """Keys of any kind as an array."""
     out = np.empty(len(keys), object)
@@ -404,3 +470,6 @@ def encode(keys: np.ndarray) -> tuple[np.ndarray, list[Any]]:
         codes = [kinds.setdefault(key, len(kinds)) for key in keys.tolist()]
         return np.array(codes, np.int32), list(kinds)
     return found.indices.to_numpy(), found.dictionary.to_pylist()
+
+
+storable(Keyed, omit=("spill",), file="density")  # no path of a file is ever opened

@@ -9,17 +9,23 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ..certificates.certificate import Assumption
+from ..certificates.theorems import Theorem
 from ..errors import RowError
+from ..storage.fields import is_count, is_number
+from ..storage.registry import want
 from ..validation import choice
 from .certificate import NONE, DensityCertificate, judge, merged
-from .online import OnlineDensity, total_shards
+from .online import OnlineDensity, storable_density, total_shards
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 UNKNOWN, END, START = "<unk>", "</s>", "<s>"
+SMOOTHINGS = ("interpolate", "back-off")
+LONGEST = 100  # the largest order: probabilities go from each history to the shorter ones
 
 
+@storable_density
 class NGram(OnlineDensity):
     """Words given the order − 1 words before them, with absolute discounting: every count c gives up `discount`.
 
@@ -36,7 +42,7 @@ class NGram(OnlineDensity):
     Parameters
     ----------
     order : int, default 3
-        1 for single words, 2 for pairs, and so on.
+        1 for single words, 2 for pairs, and so on, up to 100.
     vocabulary : iterable of str or None, default None
         The declared words, or None for a growing vocabulary.
     smoothing : {"interpolate", "back-off"}, default "interpolate"
@@ -77,17 +83,65 @@ class NGram(OnlineDensity):
         smoothing: str = "interpolate",
         discount: float = 0.75,
     ) -> None:
-        if not isinstance(order, (int, np.integer)) or order < 1:
-            raise ValueError(f"order must be a whole number, at least 1; got {order!r}")
+        if not isinstance(order, (int, np.integer)) or not 1 <= order <= LONGEST:
+            raise ValueError(f"order must be a whole number from 1 to {LONGEST}, got {order!r}")
         if not 0.0 < discount < 1.0:
             raise ValueError(f"discount must lie between 0 and 1, got {discount!r}")
         self.order, self.discount = int(order), float(discount)
-        self.smoothing = choice("smoothing", smoothing, ("interpolate", "back-off"))
+        self.smoothing = choice("smoothing", smoothing, SMOOTHINGS)
         self.grows = vocabulary is None
         self._words = dict.fromkeys([UNKNOWN, END, *(() if vocabulary is None else vocabulary)])
         self._after: dict[tuple[str, ...], Counter[str]] = {}
         self._total: Counter[tuple[str, ...]] = Counter()
         self.rows, self.tokens, self.loss, self.shards = 0, 0, 0.0, 1
+
+    # ---- files
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The counts as a table: in a row the words of a history (-1 before them), the word after it, how often."""
+        place = {word: k for k, word in enumerate([*self._words, START])} | {w: k for k, w in enumerate(self._words)}
+        counts = [
+            [-1] * (self.order - 1 - len(history)) + [place[w] for w in (*history, word)] + [count]
+            for history, after in self._after.items()
+            for word, count in after.items()
+        ]
+        state = {name: value for name, value in vars(self).items() if name not in ("_after", "_total")}
+        table = np.array(counts, np.int64).reshape(len(counts), self.order + 1)
+        return state | {"_words": self.vocabulary, "_counts": table}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        words, counts = state.pop("_words"), state.pop("_counts").tolist()
+        self.__dict__.update(state)
+        self._words, self._after, self._total = dict.fromkeys(words), {}, Counter()
+        words = [*words, START]
+        for *places, word, count in counts:
+            history = tuple(words[k] for k in places if k >= 0)
+            self._after.setdefault(history, Counter())[words[word]] = count
+            self._total[history] += count
+
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        order, words, counts = fields["order"], fields["_words"], fields["_counts"]
+        want(type(order) is int and 1 <= order <= LONGEST, f"`order` must be a whole number from 1 to {LONGEST}")
+        want(isinstance(words, list) and all(type(word) is str for word in words), "`_words` must be strings")
+        want(
+            words[:2] == [UNKNOWN, END] and len(set(words)) == len(words), "`_words` must differ, the unknown one first"
+        )
+        want(type(fields["grows"]) is bool and fields["smoothing"] in SMOOTHINGS, "`grows` or `smoothing` is unknown")
+        discount = fields["discount"]
+        want(is_number(discount) and 0.0 < discount < 1.0, "`discount` must lie between 0 and 1")
+        known = isinstance(counts, np.ndarray) and counts.dtype == np.int64 and counts.ndim == 2
+        want(known and counts.shape[1] == order + 1, f"`_counts` must be a table of {order + 1} columns of integers")
+        history, word, count = counts[:, :-2], counts[:, -2], counts[:, -1]
+        want(bool(((word >= 0) & (word < len(words))).all()), "`_counts` must name words of the vocabulary")
+        shorter = (history == -1) & (np.cumsum(history != -1, axis=1) == 0)
+        want(
+            bool((((history >= 0) & (history <= len(words))) | shorter).all()), "`_counts` must name words before them"
+        )
+        want(bool(((count > 0) & (count < 1 << 40)).all()), "`_counts` must count")
+        want(len(np.unique(counts[:, :-1], axis=0)) == len(counts), "`_counts` must count each history and word once")
+        want(all(map(is_count, (fields["rows"], fields["tokens"], fields["shards"]))), "`rows` must be a count")
+        want(is_number(fields["loss"]), "`loss` must be a number")
 
     @property
     def vocabulary(self) -> list[str]:
@@ -273,7 +327,8 @@ class NGram(OnlineDensity):
         grown = Assumption(f"the vocabulary grew to {len(self._words)} words: declare it", False)
         need = (grown,) if self.grows else ()
         note = ("the rival knows how often each word followed each history",)
-        return judge(NONE, self.loss, best, math.nan, self.rows, need, note + merged(self.shards, False))
+        theorem = Theorem(f"{self.order}-gram with absolute discounting ({self.smoothing})", "", NONE.statement)
+        return judge(theorem, self.loss, best, math.nan, self.rows, need, note + merged(self.shards, False))
 
     def describe(self) -> str:
         return f"order {self.order}, {len(self._words):,} words, perplexity {self.perplexity:.4g}"

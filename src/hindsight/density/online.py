@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
 from ..certificates.certificate import Assumption
 from ..certificates.theorems import Theorem
 from ..storage.fields import is_count
-from ..storage.registry import want
+from ..storage.registry import storable, want
 from .certificate import LN2, NONE, DensityCertificate, judge, merged
+
+Class = TypeVar("Class", bound=type)
+
+
+def storable_density(cls: Class) -> Class:
+    """Register a density whose objects may be saved, within others and in files of their own."""
+    return storable(cls, file="density")
 
 
 class HasLoss(Protocol):
@@ -104,6 +111,23 @@ class OnlineDensity:
     def describe(self) -> str:
         """Describe what was learnt in a short text."""
         raise NotImplementedError
+
+    def save(self, path: Any) -> None:
+        """Write the density to one file.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            Where to write it. `hindsight.load` reads it back as an equal density, which goes on where this one stands.
+
+        Raises
+        ------
+        ModelError
+            If a part of it cannot be saved, or the file cannot be written.
+        """
+        from ..storage.model import save_content
+
+        save_content("density", self, path)
 
     @property
     def bits_per_row(self: HasLoss) -> float:

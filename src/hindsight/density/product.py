@@ -11,13 +11,13 @@ import numpy as np
 
 from ..errors import RowError
 from ..storage.fields import is_count
-from ..storage.registry import storable, want
+from ..storage.registry import want
 from .base import parsed
 from .certificate import DensityCertificate, together
-from .online import OnlineDensity
+from .online import OnlineDensity, storable_density
 
 
-@storable
+@storable_density
 class Product(OnlineDensity):
     """A density over rows of named columns, each with its own density, independent of the others.
 

@@ -108,8 +108,13 @@ def numbers(names: str, family: str, args: list[str], count: tuple[int, int]) ->
 
 
 def texts(density: Any, values: Any) -> Any:
-    """A column as its density takes it: declared symbols are strings, so numbers become their shortest strings."""
+    """A column as its density takes it: where symbols are strings, numbers become their shortest strings."""
     values = np.asarray(values)
-    if isinstance(density, Categorical) and density._place is not None and values.dtype.kind in "fiub":
+    known = (
+        isinstance(density, Categorical)
+        and density._place is not None
+        and all(isinstance(symbol, str) for symbol in density._place)
+    )
+    if known and values.dtype.kind in "fiub":
         return np.array([f"{v:g}" if isinstance(v, float) else str(v) for v in values.tolist()])
     return values

@@ -1,6 +1,7 @@
-"""Echo cancellation: Widrow-Hoff predicts the echo of the far end in the microphone, and it is subtracted."""
+"""Echo cancellation: the echo of the far end in the microphone is predicted, and subtracted."""
 
 from .canceller import EchoCanceller
+from .kalman import KalmanCanceller
 from .result import Cancelled, cancel
 
-__all__ = ["Cancelled", "EchoCanceller", "cancel"]
+__all__ = ["Cancelled", "EchoCanceller", "KalmanCanceller", "cancel"]

@@ -38,6 +38,7 @@ class EchoCanceller:
     eta : float, default=1.0
         Learning rate, above 0. Where 1/eta is far below |x_t|^2 the filter moves as fast as it can; where it is far
         above, it moves slowly and averages noise and near-end talk out. `cancel` chooses it by the far end's power.
+        `KalmanCanceller` tells talk from echo by itself.
 
     Attributes
     ----------
@@ -77,6 +78,11 @@ class EchoCanceller:
         """The impulse response learnt so far: the weight of the present sample first."""
         return self.run.weights[::-1]
 
+    @property
+    def setting(self) -> str:
+        """What it is, in words."""
+        return f"η = {self.eta:.4g}"
+
     def process(self, far: ArrayLike, mic: ArrayLike) -> Floats:
         """Return the next block of the microphone without the predicted echo, and learn from it.
 
@@ -95,9 +101,7 @@ class EchoCanceller:
         ValueError
             If the blocks are not as long as each other, or a sample is not finite; then nothing was learnt.
         """
-        x, y = samples(far, "far", self.samples), samples(mic, "mic", self.samples)
-        if x.size != y.size:
-            raise ValueError(f"far and mic must have as many samples as each other, got {x.size:,} and {y.size:,}")
+        x, y = check_block(far, mic, self.samples)
         if not x.size:
             return x
         line = np.concatenate((self._past, x, np.zeros(1)))  # a window more: a single row would be compiled anew
@@ -115,6 +119,14 @@ class EchoCanceller:
 def windows(line: Floats, taps: int) -> Floats:
     """Every run of so many samples, one row each: a view."""
     return sliding_window_view(line, taps, writeable=True)
+
+
+def check_block(far: ArrayLike, mic: ArrayLike, first: int) -> tuple[Floats, Floats]:
+    """The samples of a block of both signals, if they are finite and as many as each other."""
+    x, y = samples(far, "far", first), samples(mic, "mic", first)
+    if x.size != y.size:
+        raise ValueError(f"far and mic must have as many samples as each other, got {x.size:,} and {y.size:,}")
+    return x, y
 
 
 def check_taps(taps: Any) -> int:

@@ -10,7 +10,9 @@ import numpy as np
 
 from ..formatting import _plain
 from ..kernels.floats import Floats
+from ..validation import choice
 from .canceller import EchoCanceller, check_taps, samples, windows
+from .kalman import KalmanCanceller
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 WINDOW = 0.25  # seconds over which powers are taken, and of a block
 QUIET = 1e-200  # energy up to which a signal is silent; its inverse is too loud
 SPECTRUM = 1024  # samples of a segment whose spectrum is taken
+FILTERS = ("kalman", "nlms")
+LARGE = 10.0  # the default step: eta times the mean of |x_t|^2
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ class Cancelled:
     ----------
     clean : ndarray of shape (n,)
         The microphone without the predicted echo; float32 for 16-bit and float32 signals, otherwise float64.
-    canceller : EchoCanceller
+    canceller : KalmanCanceller or EchoCanceller
         The filter after the last sample.
     rate : int
         Samples per second.
@@ -47,7 +51,7 @@ class Cancelled:
     """
 
     clean: NDArray[Any]
-    canceller: EchoCanceller
+    canceller: KalmanCanceller | EchoCanceller
     rate: int
     times: Floats
     mic_power: Floats
@@ -115,13 +119,14 @@ class Cancelled:
 
     def to_dict(self) -> dict[str, Any]:
         """Settings and figures as plain numbers, strings, lists and None (for NaN), ready for JSON; not the signals."""
-        settings = {"rate": self.rate, "taps": self.canceller.taps, "eta": self.canceller.eta}
+        eta = getattr(self.canceller, "eta", None)
+        settings = {"rate": self.rate, "taps": self.canceller.taps, "filter": FILTERS[eta is not None], "eta": eta}
         figures = {"duration": self.duration, "seconds": self.seconds, "real_time_factor": self.real_time_factor}
         curves = {"times": self.times, "erle": self.erle}
         return dict(_plain(settings | figures | {"erle_total": self.erle_between()} | curves))
 
     def certify(self, *, tol: float = 0.01) -> Certificate:
-        """Return the certificate of the run: its squared error, that of the best fixed filter in hindsight, the bound.
+        """Return the certificate of NLMS: its squared error, that of the best fixed filter in hindsight, the bound.
 
         The run is played again. The best filter is sought over all samples, which takes far longer than the run itself.
 
@@ -133,7 +138,14 @@ class Cancelled:
         Returns
         -------
         Certificate
+
+        Raises
+        ------
+        ValueError
+            If the filter was another: there is no theorem for it.
         """
+        if not isinstance(self.canceller, EchoCanceller):
+            raise ValueError("there is no theorem for the Kalman filter: cancel with filter='nlms'")
         from ..certificates.certify import certify_run
         from ..rows.data import Data
 
@@ -144,7 +156,13 @@ class Cancelled:
 
 
 def cancel(
-    far: ArrayLike, mic: ArrayLike, rate: int = 16_000, *, taps: int = 512, eta: float | None = None
+    far: ArrayLike,
+    mic: ArrayLike,
+    rate: int = 16_000,
+    *,
+    taps: int = 512,
+    filter: str = "kalman",
+    eta: float | None = None,
 ) -> Cancelled:
     """Cancel the echo of the far end in a microphone's signal.
 
@@ -158,9 +176,12 @@ def cancel(
         Samples per second.
     taps : int, default=512
         Length of the filter in samples.
+    filter : {"kalman", "nlms"}, default="kalman"
+        "kalman" is `KalmanCanceller`, which holds through talk at the near end; "nlms" is `EchoCanceller`, which learns
+        faster at first and when the room changes, and has a certificate. See docs/echo.md.
     eta : float, default=None
-        Learning rate of `EchoCanceller`; None is 1 over the mean of |x_t|^2 over the far end, so that the volume
-        does not matter, and half of the error is corrected where the far end is as loud as on average.
+        Learning rate of "nlms"; None is 10 over the mean of |x_t|^2 over the far end, so that the volume does not
+        matter, and 10/11 of the error are corrected where the far end is as loud as on average.
 
     Returns
     -------
@@ -179,17 +200,23 @@ def cancel(
     >>> rng = np.random.default_rng(0)
     >>> far = rng.standard_normal(16_000)
     >>> mic = np.convolve(far, 0.1 * rng.standard_normal(64))[:16_000]
-    >>> found = echo.cancel(far, mic, taps=64)
+    >>> found = echo.cancel(far, mic, taps=64, filter="nlms")
     >>> bool(found.erle_between(0.5) > 100.0), found.certify().verdict.value
     (True, 'HOLDS')
     """
     far, mic = np.asarray(far), np.asarray(mic)
     if not isinstance(rate, (int, np.integer)) or rate < 1:
         raise ValueError(f"rate must be a whole number of samples per second, got {rate!r}")
-    power = check_signals(far, mic, int(rate))
+    power, heard = check_signals(far, mic, int(rate))
     taps = check_taps(taps)
-    rule = EchoCanceller(taps, 1.0 / (taps * power) if eta is None else eta)
-    EchoCanceller(taps).process(np.zeros(1), np.zeros(1))  # compiled code is loaded before the clock starts
+    rule: KalmanCanceller | EchoCanceller
+    if choice("filter", filter, FILTERS) == "nlms":
+        rule = EchoCanceller(taps, LARGE / (taps * power) if eta is None else eta)
+    elif eta is None:
+        rule = KalmanCanceller(taps, heard / power)
+    else:
+        raise ValueError(f"eta is for filter='nlms': the Kalman filter chooses its steps; got {eta!r}")
+    type(rule)(taps).process(np.zeros(1), np.zeros(1))  # compiled code is loaded before the clock starts
     clean = np.empty(mic.size, np.float64 if 8 in (far.itemsize, mic.itemsize) else np.float32)
     powers = []
     began = time.perf_counter()
@@ -203,8 +230,8 @@ def cancel(
     return Cancelled(clean, rule, int(rate), times, before, after, seconds, far, mic)
 
 
-def check_signals(far: NDArray[Any], mic: NDArray[Any], rate: int) -> float:
-    """The mean square of the far end, once both signals are known to be of one length, finite and not silent."""
+def check_signals(far: NDArray[Any], mic: NDArray[Any], rate: int) -> tuple[float, float]:
+    """The mean squares of both signals, once they are known to be of one length, finite and not silent."""
     found = []
     for name, signal in (("far", far), ("mic", mic)):
         total = 0.0
@@ -218,7 +245,7 @@ def check_signals(far: NDArray[Any], mic: NDArray[Any], rate: int) -> float:
     for name, total in zip(("far", "mic"), found, strict=True):
         if not QUIET < total < 1.0 / QUIET:
             raise ValueError(f"{name} is " + ("silent: there is nothing to learn" if total < 1.0 else "too loud"))
-    return found[0] / far.size
+    return found[0] / far.size, found[1] / mic.size
 
 
 def blocks(size: int, rate: int) -> Iterator[tuple[int, int]]:

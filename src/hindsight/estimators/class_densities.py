@@ -10,15 +10,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..density import Bernoulli, Exponential, FullGaussian, Gaussian, Keyed, Poisson, Product
 from ..density.base import Density, learn
+from ..density.gaussian import TiedGaussian
 from ..density.online import OnlineDensity
 from ..errors import RowError
-from ..kernels import densities as kernels
 from ..storage.fields import conforms, is_vector
 from ..storage.registry import want
 from ..validation import choice
 
 NAMES: dict[str, Any] = {
     "gaussian": lambda d: Gaussian(columns=d),
+    "tied": lambda d: TiedGaussian(columns=d),
     "full": lambda d: FullGaussian(d),
     "bernoulli": lambda d: Bernoulli(columns=d),
     "poisson": lambda d: Poisson(columns=d),
@@ -53,7 +54,7 @@ class ClassDensitiesMixin:
             fits = isinstance(bank, Density) and bank.n.size == count and bank.columns == features
             want(fits and not getattr(bank, "grows", False), "`_bank` must have one density per class")
         for density in each:
-            fits = density.columns == features or isinstance(density, Product)
+            fits = density.columns == features or isinstance(density, (Product, Keyed))
             want(fits, f"a density has {density.columns} columns, `n_features_in_` is {features!r:.40}")
 
     def _named(self) -> bool:
@@ -108,18 +109,12 @@ class ClassDensitiesMixin:
 
     def _predict_and_learn(self, X: Any, codes: np.ndarray) -> np.ndarray:
         """ln p(x | class) + ln P(class) of each row before it is learnt."""
-        out = np.empty((len(codes), len(self.classes_)))
         if self._bank is not None:
             bank = self._bank.copy()
-            rows = bank._numbers(X)
-            bank._refuse(rows)
-            crowd = bank.pooled()
-            n, state = np.append(bank.n, crowd.n), np.concatenate([bank.state, crowd.state])
-            part = type(bank.part)(bank.part.prior.copy())
-            kernels.contest(part, bank.part.prior, self._worth(), codes, rows, n, state, out)
-            bank.n, bank.state = n[:-1], state[:-1]
+            out = bank.contest(X, codes, self._worth())
             self._bank = bank
         else:
+            out = np.empty((len(codes), len(self.classes_)))
             each = self._copies(X, [np.flatnonzero(codes == k) for k in range(len(self._each))])
             for t, k in enumerate(codes.tolist()):
                 here = np.array([t])

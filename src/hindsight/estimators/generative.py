@@ -37,9 +37,10 @@ class GenerativeClassifier(
     Parameters
     ----------
     density : str, density or mapping of classes to these, default="gaussian"
-        The density of every class: "gaussian" (independent columns), "full" (all covariances), "bernoulli", "poisson",
-        "exponential", or a density (what it has learnt does not count). With `Product` or `Keyed` rows may be a
-        dataframe or a mapping of names to columns, which need not be numbers.
+        The density of every class: "gaussian" (independent columns), "tied" (the same with one variance per column for
+        all classes), "full" (all covariances), "bernoulli", "poisson", "exponential", or a density (what it has learnt
+        does not count). With `Product` or `Keyed` rows may be a dataframe or a mapping of names to columns, which need
+        not be numbers.
     priors : array-like of shape (n_classes,), default=None
         P(class) in the order of the classes; None learns them.
     crowd : float, default=2.0

@@ -49,10 +49,11 @@ class GradientDescentRegressor(
         Rounds that a `fit` plays, at least 1.
     batch : "full" or int, default="full"
         All rows in each round, or how many rows are drawn for it, uniformly and with replacement.
-    output : {"mean", "last", "best"}, default="mean"
+    output : {"mean", "mean-after", "last", "best"}, default="mean"
         What predicts: "mean" the mean of the iterates at which gradients were taken (the start is one, the last weights
-        are not), weighted by their rates where those change; "last" the last weights; "best" the iterate of least f: of
-        all iterates, or for drawn rows of the start, one after each n_rows draws, and the last.
+        are not), weighted by their rates where those change; "mean-after" the mean of the iterates after each step (the
+        last weights are one, the start is not), for a constant rate; "last" the last weights; "best" the
+        iterate of least f: of all iterates, or for drawn rows of the start, one after each n_rows draws, and the last.
     l2 : float, default=0.0
         Factor of |w|^2/2 in f, at least 0; the intercept's weight counts in |w|^2.
     random_state : int, RandomState, Generator or None, default=None
@@ -150,10 +151,11 @@ class GradientDescentClassifier(
         Rounds that a `fit` plays, at least 1.
     batch : "full" or int, default="full"
         All rows in each round, or how many rows are drawn for it, uniformly and with replacement.
-    output : {"mean", "last", "best"}, default="mean"
+    output : {"mean", "mean-after", "last", "best"}, default="mean"
         What predicts: "mean" the mean of the iterates at which gradients were taken (the start is one, the last weights
-        are not), weighted by their rates where those change; "last" the last weights; "best" the iterate of least f: of
-        all iterates, or for drawn rows of the start, one after each n_rows draws, and the last.
+        are not), weighted by their rates where those change; "mean-after" the mean of the iterates after each step (the
+        last weights are one, the start is not), for a constant rate; "last" the last weights; "best" the
+        iterate of least f: of all iterates, or for drawn rows of the start, one after each n_rows draws, and the last.
     l2 : float, default=0.0
         Factor of |w|^2/2 in f, at least 0; the intercept's weight counts in |w|^2.
     random_state : int, RandomState, Generator or None, default=None

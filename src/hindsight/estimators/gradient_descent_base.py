@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..batch.gradient_descent import Descent
 from ..certificates.batch_theorems import gradient_descent_planned
-from ..certificates.gradient_descent import certify_descent
+from ..certificates.gradient_descent import AFTER, certify_descent
 from ..online.learners import descent
 from ..rows.data import Data
 from ..storage.registry import want
@@ -186,7 +186,9 @@ class GradientDescent(AllOrNothingMixin, CardMixin, SaveMixin, RunsMixin, Linear
         self._whole("rounds")
         if self.batch != "full":
             self._whole("batch")
-        choice("output", self.output, ("mean", "last", "best"))
+        choice("output", self.output, ("mean", AFTER, "last", "best"))
+        if self.output == AFTER and (self.rates is not None or self.power != 0.0):
+            raise ValueError("output='mean-after' is for a constant rate: give neither rates nor power with it")
         at_least_0("l2", self.l2)
         if self.tol is not None:
             number("tol", self.tol, 0)
@@ -259,8 +261,8 @@ class GradientDescent(AllOrNothingMixin, CardMixin, SaveMixin, RunsMixin, Linear
     def certify(self, X: Any, y: Any = None, sample_weight: Any = None, *, u: Any = None, tol: float = 0.01) -> Any:
         """Return the certificate of the weights that predict: f there, f of the comparator, and the bound.
 
-        For a full batch the bound is certain for output "mean" and "best"; for "last" there is no theorem. For drawn
-        rows the bound on the mean holds in expectation over the draws: UNCHECKABLE, with both figures.
+        For a full batch the bound is certain for output "mean", "mean-after" and "best"; for "last" there is no
+        theorem. For drawn rows the bound on a mean holds in expectation over the draws: UNCHECKABLE, with both figures.
 
         Parameters
         ----------
@@ -292,7 +294,13 @@ class GradientDescent(AllOrNothingMixin, CardMixin, SaveMixin, RunsMixin, Linear
 
     def _promise(self, certificate: Certificate, run: Descent) -> Certificate:
         """With eta="theory" from w_s = 0, what was promised beforehand: B^2/(2 eta T) + eta rho^2/2, B rho/sqrt(T)."""
-        if self.eta != "theory" or self.B is None or run.first.any() or not np.isfinite(certificate.bound):
+        if (
+            self.eta != "theory"
+            or self.B is None
+            or self.output == AFTER
+            or run.first.any()
+            or not np.isfinite(certificate.bound)
+        ):
             return certificate
         eta = run.learner.rate.eta
         promise = gradient_descent_planned(self.B, self.rho_, eta, run.rounds)

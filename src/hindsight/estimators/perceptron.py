@@ -12,6 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..batch.perceptron import BatchPerceptron
 from ..certificates.batch_perceptron import certify_batch_perceptron
+from ..kernels.euclidean import Euclidean
+from ..online.run import check_start
 from ..rows.data import Data
 from ..rows.labels import targets_of_runs
 from ..storage.fields import is_count
@@ -40,8 +42,9 @@ class BatchPerceptronClassifier(
     training errors [3]_.
 
     On separable rows it stops by itself after at most (R |u|)^2 updates for every u with y (u.x) >= 1 on all rows,
-    where R is the largest |x| [2]_; on others never, and the caps end it. Two classes share one halfspace, in which
-    ``classes_[1]`` is 1; of more classes each has one against the rest.
+    where R is the largest |x| [2]_ (docs/theory.md#batch-perceptron has the bound from a start other than 0); on others
+    never, and the caps end it. Two classes share one halfspace, in which ``classes_[1]`` is 1; of more classes each has
+    one against the rest.
 
     Parameters
     ----------
@@ -55,6 +58,8 @@ class BatchPerceptronClassifier(
         whatever that costs.
     fit_intercept : bool, default=True
         Whether a constant coordinate 1 joins every row; it counts in the norms.
+    start : array-like of shape (n_weights,) or (n_runs, n_weights), default=None
+        The weights at a fresh start, the intercept's last; None is 0.
     warm_start : bool, default=False
         Whether `fit` continues from the weights, the pocket and the counters of the last one.
     verbose : bool, default=False
@@ -114,6 +119,7 @@ class BatchPerceptronClassifier(
         max_updates: int | None = None,
         effort: float = 1.0,
         fit_intercept: bool = True,
+        start: Any = None,
         warm_start: bool = False,
         verbose: bool = False,
     ) -> None:
@@ -121,6 +127,7 @@ class BatchPerceptronClassifier(
         self.max_updates = max_updates
         self.effort = effort
         self.fit_intercept = fit_intercept
+        self.start = start
         self.warm_start = warm_start
         self.verbose = verbose
 
@@ -162,7 +169,7 @@ class BatchPerceptronClassifier(
             resume = self.warm_start and self.__sklearn_is_fitted__()
             rows, targets = self._rows(X, y, reset=not resume)
             width = rows.shape[1] + self.fit_intercept
-            old = self.halfspaces_ if resume else [BatchPerceptron.at_zero(width)] * len(targets)
+            old = self.halfspaces_ if resume else self._begun(width, len(targets))
             if old[0].pocket.size != width:
                 raise ValueError("fit_intercept must stay as it was for a warm start")
             new = [half.copy() for half in old]
@@ -177,6 +184,15 @@ class BatchPerceptronClassifier(
             if certify:
                 self.certificate_ = self.certify(X, y)
         return self
+
+    def _begun(self, width: int, count: int) -> list[BatchPerceptron]:
+        """So many halfspaces at the start."""
+        if self.start is None:
+            return [BatchPerceptron.begun(width)] * count
+        starts = np.atleast_2d(np.asarray(self.start, np.float64))
+        if len(starts) != count:
+            raise ValueError(f"start must have one row for each of the {count} halfspaces, got {len(starts)}")
+        return [BatchPerceptron.begun(width, check_start(Euclidean(1.0), start.copy(), width)) for start in starts]
 
     def _caps(self) -> dict[str, int | None]:
         """The caps on passes and updates, checked; and `effort` with them."""

@@ -271,6 +271,36 @@ def contest(part, base, worth, slots, X, n, S, out):
 
 
 @kernel
+def tie(part, prior, S, s, n):
+    """Set the prior of a Gaussian to `prior`, with the squares of all slots but s and the last added to its own.
+
+    The posterior of slot s is then that of a model in which all slots share one variance per column.
+    """
+    for j in range(prior.shape[1]):
+        m, k, a, b = prior[0, j], prior[1, j], prior[2, j], prior[3, j]
+        part.prior[0, j], part.prior[1, j] = m, k
+        for c in range(n.size - 1):
+            if c != s and n[c] > 0.0:
+                apart = S[c, 0, j] - m + S[c, 1, j]
+                a += 0.5 * n[c]
+                b += 0.5 * (S[c, 2, j] + k * n[c] / (k + n[c]) * apart * apart)
+        part.prior[2, j], part.prior[3, j] = a, b
+
+
+@kernel
+def contest_tied(part, shared, base, worth, slots, X, n, S, out):
+    """As `contest`, for Gaussians whose slots share one variance per column; `shared` takes the crowd's prior."""
+    crowd = n.size - 1
+    for t in range(X.shape[0]):
+        inherit(shared, base, S, crowd, n[crowd] if worth > 0.0 else 0.0, worth)
+        for s in range(crowd):
+            tie(part, shared.prior, S, s, n)
+            out[t, s] = row_logp(part, S, s, n, X, t) if worth == 0.0 or n[crowd] >= 2.0 else 0.0
+        learn_row(part, S, crowd, n, X, t)
+        learn_row(part, S, int(slots[t]), n, X, t)
+
+
+@kernel
 def terms(part, slots, X, n, S, out):
     """The log density of each value under its slot, -inf where the family does not take the value."""
     for t in range(X.shape[0]):

@@ -375,7 +375,7 @@ def _filled(cls: Any, fields: dict[str, Any]) -> Any:
             f"{cls.__name__} cannot have a field {name!r:.40}",
         )
     out = object.__new__(cls)
-    out.__dict__.update(fields)
+    getattr(out, "__setstate__", out.__dict__.update)(fields)
     return out
 
 

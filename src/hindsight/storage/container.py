@@ -235,7 +235,7 @@ def write(path: str | os.PathLike[str], kind: str, document: str, tensors: Mappi
     path : str or path-like
         The file.
     kind : str
-        What the file holds: "model", "estimator" or "checkpoint".
+        What the file holds: "model", "estimator", "density" or "checkpoint".
     document : str
         JSON.
     tensors : mapping of str to ndarray

@@ -1,4 +1,4 @@
-"""Models and estimators in one file each.
+"""Models, estimators and densities in one file each.
 
 The classes themselves are not known here: a file names the class of its content, which registers itself as the content
 of such files (``storable(..., file="model")``).
@@ -16,7 +16,7 @@ from . import container
 from .codec import decode, encode
 from .registry import PACKAGE, entry_of, want
 
-KINDS = ("model", "estimator")
+KINDS = ("model", "estimator", "density")
 
 
 def versions() -> dict[str, str]:
@@ -34,7 +34,7 @@ def save(path: str | os.PathLike[str], kind: str, value: Any) -> None:
     ----------
     path : str or path-like
         The file.
-    kind : {"model", "estimator", "checkpoint"}
+    kind : {"model", "estimator", "density", "checkpoint"}
         What the file is.
     value : object
         Plain values, text, lists, dicts, arrays and objects of registered classes.
@@ -66,25 +66,31 @@ def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
     ModelError
         If the estimator, or a part of it, cannot be saved, or the file cannot be written.
     """
-    if not _is_content("estimator", estimator):
-        name = type(estimator).__name__
-        raise ModelError(f"{os.fspath(path)}: cannot be saved: {name} is not an estimator of {PACKAGE}")
-    save(path, "estimator", {"estimator": estimator, "versions": versions()})
+    save_content("estimator", estimator, path)
+
+
+def save_content(kind: str, value: Any, path: str | os.PathLike[str]) -> None:
+    """Write an estimator or a density, whichever `kind` says, with the versions of what computes; see `save`."""
+    if not _is_content(kind, value):
+        name = type(value).__name__
+        raise ModelError(f"{os.fspath(path)}: cannot be saved: {name} is not {_a(kind)} of {PACKAGE}")
+    save(path, kind, {kind: value, "versions": versions()})
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Return the model or the estimator of a file, as it was saved.
+    """Return the model, the estimator or the density of a file, as it was saved.
 
     Nothing in the file is executed: it holds numbers and text, and the names of registered classes.
 
     Parameters
     ----------
     path : str or path-like
-        A file written by `Model.save`, by the `save` of an estimator, or by ``hindsight learn --save``.
+        A file written by the `save` of a model, an estimator or a density, or by ``hindsight learn --save`` and
+        ``hindsight density --save``.
 
     Returns
     -------
-    Model or estimator
+    Model, estimator or density
         What was saved, equal in every bit.
 
     Raises
@@ -108,7 +114,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def opened(path: str | os.PathLike[str]) -> tuple[Any, dict[str, str]]:
-    """Return the model or the estimator of a file, and the versions with which it was written.
+    """Return the model, the estimator or the density of a file, and the versions with which it was written.
 
     Raises
     ------
@@ -120,16 +126,20 @@ def opened(path: str | os.PathLike[str]) -> tuple[Any, dict[str, str]]:
         found = decode(document, tensors)
         value: Any
         made_with: Any
-        if kind == "estimator" and isinstance(found, dict):
-            value, made_with = found.get("estimator"), found.get("versions")
+        if kind != "model" and isinstance(found, dict):
+            value, made_with = found.get(kind), found.get("versions")
         else:
             value, made_with = found, getattr(found, "versions", None)
-        want(_is_content(kind, value), f"it does not hold {'an' if kind == 'estimator' else 'a'} {kind}")
+        want(_is_content(kind, value), f"it does not hold {_a(kind)}")
         texts = [*made_with, *made_with.values()] if isinstance(made_with, dict) else [None]
         want(all(type(text) is str for text in texts), "`versions` must be a mapping of strings")
     except ModelError as error:
         raise ModelError(f"{os.fspath(path)}: {error}") from None
     return value, made_with
+
+
+def _a(kind: str) -> str:
+    return f"{'an' if kind == 'estimator' else 'a'} {kind}"
 
 
 def _is_content(kind: str, value: Any) -> bool:

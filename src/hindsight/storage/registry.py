@@ -55,7 +55,8 @@ def storable(
     Enums are saved by the name of the member, dataclasses and named tuples by their fields, other objects by their
     attributes. The values must be of types that can be saved themselves: plain values, text, lists, tuples, dicts,
     arrays, random generators and objects of registered classes. Loading runs no code of the file: fields are decoded,
-    checked and assigned.
+    checked and assigned. What is saved of an object is what its ``__getstate__`` returns, and ``__setstate__``, where
+    the class has one, assigns the fields.
 
     What a file says of an object is not to be trusted, and compiled loops do not look twice: every size, index and
     count that they rely on is checked here. A class and its bases may each have a static method ``_check_saved`` that
@@ -73,7 +74,7 @@ def storable(
         class. The package's own name means that the class is one of the public names.
     omit : tuple of str, default=()
         Attributes that are neither saved nor loaded.
-    file : {"model", "estimator"}, default=None
+    file : {"model", "estimator", "density"}, default=None
         The kind of file whose content may be an object of this class.
 
     Returns

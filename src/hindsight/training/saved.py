@@ -31,9 +31,14 @@ def open_model(path: str) -> Model:
         If it holds an estimator that has no runs.
     """
     from ..storage.model import opened
+
+    return model_of(path, *opened(path))
+
+
+def model_of(path: str, found: Any, versions: dict[str, str]) -> Model:
+    """What a file holds as a model; see `open_model`."""
     from .model import Model
 
-    found, versions = opened(path)
     if isinstance(found, Model):
         return found
     runs = getattr(found, "runs_", None)
