@@ -21,7 +21,8 @@ from hindsight.rows.data import Data
 QUICK = [name for name in adaptive_truth.FAMILIES if not name.endswith(("absolute", "hinge")) or "mixture" in name]
 
 
-CHOSEN = "aggregation-square scale-free-square running-logistic vaw newton drift-log mixture-* implicit-hinge ridge"
+CHOSEN = "aggregation-square scale-free-square running-logistic vaw newton drift-log mixture-* implicit-hinge ridge "
+CHOSEN += "panel-mistakes panel-verdicts"
 
 
 @nightly(but=CHOSEN.split())
@@ -144,7 +145,8 @@ def test_members_with_a_matrix_leave_where_there_are_too_many_features():
     play([run], wide, [y])
     found = certify_run(run, Data(np.vstack([wide, wide]), np.r_[y, y], None, 1.0))
     assert found.verdict is Verdict.HOLDS
-    assert any("left for too many features" in note for note in found.notes)
+    assert any("left for too many features" in note and "not played again" in note for note in found.notes)
+    assert not any("were weighed" in need.text for need in found.assumptions)  # which a replay would have shown
 
 
 def test_a_panel_by_hand():
