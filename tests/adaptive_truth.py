@@ -387,7 +387,7 @@ def panel(rng, kind):
     X = X / np.maximum(np.abs(X).max(axis=0), 1e-300)
     if kind in ("mistakes", "mixed-mistakes", "hinge"):
         y = 2.0 * y - 1.0
-    loss, able = members_of(rng, kind, float((c * ((X**2).sum(axis=1) + intercept)).max()) + 1e-300)
+    loss, able = members_of(rng, kind, max(1e-3, float((c * ((X**2).sum(axis=1) + intercept)).max())))
     able = [able[k] for k in rng.permutation(len(able))[: int(rng.integers(1, len(able) + 1))]]
     run = PanelRun(Panel(tuple(able)), X.shape[1], intercept=intercept)
     z, data = played(run, X, y, c, rng), Data(X, y, c, 1.0 if intercept else 0.0)
@@ -407,7 +407,8 @@ def panel(rng, kind):
         return wrong
     scale = float((c * y**2).sum()) + 1e-300
     if not steady:
-        opening, price = int(np.flatnonzero(c)[0]) if real and intercept else -1, aggregation_price(run)
+        opening = int(np.flatnonzero(c)[0]) if real and intercept else -1
+        price = aggregation_price(run) * (2.0 / run.learner.loss.scale if loss == "square" else 1.0)
         total = sum(c[t] * naive.value(loss, z[t], y[t]) for t in range(len(y)) if t != opening)
     found, own = certify_run(run, data), [certify_run(each, data, seek_best=False) for each in alone]
     counts = not any(o.verdict is Verdict.HOLDS and "mistakes" not in o.quantity for o in own)
