@@ -399,7 +399,7 @@ def panel(rng, kind):
 
     out, lost, total, price = mixed(Z)
     size = 1e-6 * (np.abs(out).max() + np.abs(y).max() + 1e-300)
-    near = Z + 1e-14 * (1.0 + np.abs(Z)) * rng.uniform(-1.0, 1.0, Z.shape)
+    near = Z + 1e-14 * (1.0 + np.abs(Z) + np.abs(y).max()) * rng.uniform(-1.0, 1.0, Z.shape)
     steady = np.abs(mixed(near)[0] - out).max() <= 1e-3 * size  # or rounding decides who leads, and by how much
     if steady and np.abs(out - z).max() > size:
         wrong.append(f"mixtures differ by {np.abs(out - z).max():.3g}")
