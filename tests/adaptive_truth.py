@@ -11,7 +11,10 @@ import argparse
 import math
 import sys
 import time
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,6 +22,7 @@ import scipy.sparse as sp
 sys.path.insert(0, str(Path(__file__).parent))
 
 import naive_adaptive as naive
+from hindsight.certificates import certify as certifying
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.panel import aggregation_price
 from hindsight.certificates.theorems import Verdict
@@ -350,6 +354,123 @@ def drift(rng, loss):
     return wrong
 
 
+def members_of(rng, kind, most):
+    """Learners of one loss, of all sorts that take it; `most` is the largest c |x|^2."""
+    eta, small = float(10.0 ** rng.integers(-2, 2)), 0.3 / most
+    if kind == "mistakes":
+        return "perceptron", (L.perceptron(), L.perceptron("scale-free"))
+    if kind == "mixed-mistakes":
+        return "perceptron", (L.perceptron(), L.running("perceptron", eta), L.descent("perceptron", eta=eta))
+    if kind == "widrow-hoff":
+        explicit = L.widrow_hoff(small, "explicit")
+        steep = L.widrow_hoff(4.0 / most, "explicit")  # its condition may fail, and it then promises nothing
+        scaled = L.widrow_hoff(eta, geometry="scale-free")
+        return "square", (L.widrow_hoff(eta), L.widrow_hoff(0.1 * eta), explicit, steep, scaled)
+    if kind == "square":
+        return "square", (L.descent("square", eta=0.5 * small), L.running("square", eta), L.ridge(), L.vaw())
+    scaled = L.descent(kind, "scale-free", eta, "implicit")
+    falling = L.descent(kind, eta=eta, power=0.5)
+    return kind, (
+        L.descent(kind, eta=eta),
+        L.descent(kind, eta=eta, update="implicit"),
+        falling,
+        scaled,
+        L.running(kind, eta),
+    )
+
+
+def panel(rng, kind):
+    """Panels of learners with theorems of all kinds: what is measured, and who may sign."""
+    wrong = []
+    real = kind in ("widrow-hoff", "square", "absolute")
+    X, y, c, intercept = draw(rng, real)
+    X = X / np.maximum(np.abs(X).max(axis=0), 1e-300)
+    if kind in ("mistakes", "mixed-mistakes", "hinge"):
+        y = 2.0 * y - 1.0
+    loss, able = members_of(rng, kind, max(1e-3, float((c * ((X**2).sum(axis=1) + intercept)).max())))
+    able = [able[k] for k in rng.permutation(len(able))[: int(rng.integers(1, len(able) + 1))]]
+    run = PanelRun(Panel(tuple(able)), X.shape[1], intercept=intercept)
+    z, data = played(run, X, y, c, rng), Data(X, y, c, 1.0 if intercept else 0.0)
+    alone = [Run(m, X.shape[1], intercept=intercept) for m in able]
+    Z = np.stack([played(each, X, y, c, np.random.default_rng(0)) for each in alone], axis=1)
+
+    def mixed(Z):
+        return naive.log_mixture(Z, y, c) if loss == "logistic" else naive.mean_mixture(Z, y, c, loss, intercept)
+
+    out, lost, total, price = mixed(Z)
+    size = 1e-6 * (np.abs(out).max() + np.abs(y).max() + 1e-300)
+    near = Z + 1e-14 * (1.0 + np.abs(Z) + np.abs(y).max()) * rng.uniform(-1.0, 1.0, Z.shape)
+    steady = np.abs(mixed(near)[0] - out).max() <= 1e-3 * size  # or rounding decides who leads, and by how much
+    if steady and np.abs(out - z).max() > size:
+        wrong.append(f"mixtures differ by {np.abs(out - z).max():.3g}")
+    if not run.facts.rounds:
+        return wrong
+    scale = float((c * y**2).sum()) + 1e-300
+    if not steady:
+        opening = int(np.flatnonzero(c)[0]) if real and intercept else -1
+        price = aggregation_price(run) * (2.0 / run.learner.loss.scale if loss == "square" else 1.0)
+        total = sum(c[t] * naive.value(loss, z[t], y[t]) for t in range(len(y)) if t != opening)
+    found, own = certify_run(run, data), [certify_run(each, data, seek_best=False) for each in alone]
+    counts = not any(o.verdict is Verdict.HOLDS and "mistakes" not in o.quantity for o in own)
+    counts = counts and any("mistakes" in o.quantity for o in own)
+    if counts:
+        total, lost = float(c[y * z <= 0.0].sum()), (c[:, None] * (y[:, None] * Z <= 0.0)).sum(axis=0)
+    signed = [o.verdict is Verdict.HOLDS and counts == ("mistakes" in o.quantity) for o in own]
+    want = Verdict.HOLDS if any(signed) and not counts else Verdict.UNCHECKABLE
+    if found.verdict is not want:
+        wrong.append(f"{found.verdict.value}, not {want.value}: {found.measured:.9g} {found.bound:.9g} {found.notes}")
+    if apart(found.measured, total, scale) or apart(found.lost, total, scale):
+        wrong.append(f"measured {found.measured:.12g}, lost {found.lost:.12g}, naive {total:.12g}")
+    for k, member in enumerate(found.members):
+        if apart(member.loss, lost[k], scale):
+            wrong.append(f"member {k} lost {member.loss:.12g}, naive {lost[k]:.12g}")
+        promise = own[k].bound - own[k].measured + lost[k] if signed[k] else math.inf
+        if math.isfinite(promise) != math.isfinite(member.bound) or (signed[k] and apart(member.bound, promise, scale)):
+            wrong.append(f"member {k} promises {member.bound:.12g}, by itself {promise:.12g}")
+    if found.verdict is Verdict.HOLDS:
+        promise = min(o.bound - o.measured + lost[k] for k, o in enumerate(own) if signed[k]) + price
+        if abs(found.bound - promise) > 1e-7 * (abs(promise) + scale):
+            wrong.append(f"bound {found.bound:.12g}, naive {promise:.12g}")
+        if total > promise * (1.0 + EQUAL) + EQUAL * scale:
+            wrong.append(f"false: {total:.12g} > {promise:.12g}")
+        k = min((k for k in range(len(own)) if signed[k]), key=lambda k: found.members[k].bound)
+        wrong += paid_share(found, own[k])
+    return wrong
+
+
+def paid_share(found, signer):
+    """The paid share is what is left of the bound without the comparator's loss and its distance."""
+    told = [note for note in signer.notes if "'s share of the bound: " in note]
+    said = [note for note in found.notes if note.startswith("paid share ")]
+    if not told or not found.bound > 0.0:
+        return []
+    share = float(told[0].partition("share of the bound: ")[2].partition(";")[0])
+    paid = 100.0 * (1.0 - (signer.comparator.loss + share) / found.bound)
+    if len(said) != 1 or abs(float(said[0].split()[2]) - paid) > 1e-2 * (abs(paid) + 1.0):
+        return [f"{said}, not {paid:.6g} %"]
+    return []
+
+
+def verdicts(rng):
+    """A panel whose parts are broken in a way that must not be passed over."""
+    X, y = rng.normal(size=(30, 2)), rng.normal(size=30)
+    own, kind = certifying.FAMILIES["running"], str(rng.choice(["whole", "sharper", "member", "sequence"]))
+    wanted = {"whole": Verdict.HOLDS, "sharper": Verdict.UNCHECKABLE}.get(kind, Verdict.BROKEN)
+    run = PanelRun(Panel((L.running("square", 2.0), L.running("square", 8.0)), drift=0.1), 2)
+    play([run], X, [y])
+
+    def changed(*args):
+        case = own(*args)
+        if kind == "sharper":
+            return replace(case, sharper=(2.0 * abs(case.sharper[1]) + 1e3, *case.sharper[1:]))
+        return replace(case, bound=0.5 * np.cumsum(case.measured)) if kind == "member" else case
+
+    best = mock.patch("hindsight.certificates.panel.best_sequence", return_value=(-1e6, 0.0, 0))
+    with mock.patch.dict(certifying.FAMILIES, running=changed), best if kind == "sequence" else nullcontext():
+        found = certify_run(run, Data(X, y, None, 1.0))
+    return [] if found.verdict is wanted else [f"{kind}: {found.verdict.value}, not {wanted.value}"]
+
+
 FAMILIES = {
     "running-square": lambda rng: running(rng, "square"),
     "running-logistic": lambda rng: running(rng, "logistic"),
@@ -375,6 +496,14 @@ FAMILIES = {
     "implicit-hinge": lambda rng: lazy(rng, "hinge", "euclidean"),
     "drift-log": lambda rng: drift(rng, "logistic"),
     "drift-square": lambda rng: drift(rng, "square"),
+    "panel-mistakes": lambda rng: panel(rng, "mistakes"),
+    "panel-mixed-mistakes": lambda rng: panel(rng, "mixed-mistakes"),
+    "panel-widrow-hoff": lambda rng: panel(rng, "widrow-hoff"),
+    "panel-square": lambda rng: panel(rng, "square"),
+    "panel-absolute": lambda rng: panel(rng, "absolute"),
+    "panel-log": lambda rng: panel(rng, "logistic"),
+    "panel-hinge": lambda rng: panel(rng, "hinge"),
+    "panel-verdicts": verdicts,
 }
 
 

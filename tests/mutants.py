@@ -203,7 +203,7 @@ MUTANTS = (
     Mutant("implicit: D(w', w) along the margin before", "certificates.proximal.landing", r"t\.step \* t\.after", "t.step * t.z", ("implicit simplex", "implicit balanced")),
     Mutant("implicit: where the step landed is where it began", "certificates.proximal.landing", r"after = t\.z \+ .*", "after = t.z", ("implicit euclidean",)),
     Mutant("implicit: the lemma without D(w', w)", "certificates.proximal.lemma", r" - 0\.5 \* t\.step\*\*2 \* t\.q", "", ("implicit euclidean",)),
-    Mutant("implicit: squared errors halved", "certificates.proximal.implicit_descent", r"2\.0 / loss\.scale", "1.0", ("implicit simplex", "implicit balanced")),
+    Mutant("implicit: squared errors halved", "certificates.applied.measured_unit", r"2\.0 / float\(loss\.scale\)", "1.0", ("implicit simplex", "implicit balanced")),
     Mutant("implicit: the margin after is that before", "kernels.online.note_round", r"after = .*", "after = z", ("implicit simplex", "implicit balanced")),
     # --- rows as played
     Mutant("replay: facts not compared", "online.facts.same_sums", r"return .*", "return True", ("5 noisy", "1")),

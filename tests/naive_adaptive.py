@@ -17,7 +17,7 @@ def value(loss, z, y):
         return max(z, 0.0) - y * z + math.log1p(math.exp(-abs(z)))
     if loss == "absolute":
         return abs(z - y)
-    return max(0.0, 1.0 - y * z)
+    return max(0.0, (0.0 if loss == "perceptron" else 1.0) - y * z)
 
 
 def slopes(loss, z, y):

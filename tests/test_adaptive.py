@@ -1,5 +1,7 @@
 """Learners without a rate, and panels: their theorems on random streams, their laws, and what users see of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,7 +10,7 @@ from typer.testing import CliRunner
 import adaptive_truth
 import hindsight
 from conftest import many, nightly
-from hindsight.certificates.certify import certify_run
+from hindsight.certificates.certify import FAMILIES, certify_run
 from hindsight.certificates.theorems import Verdict
 from hindsight.online import learners as L
 from hindsight.online.panel import LIMIT, Panel, PanelRun, auto
@@ -19,7 +21,7 @@ from hindsight.rows.data import Data
 QUICK = [name for name in adaptive_truth.FAMILIES if not name.endswith(("absolute", "hinge")) or "mixture" in name]
 
 
-CHOSEN = "scale-free-square running-logistic newton drift-log mixture-* ridge"
+CHOSEN = "scale-free-square running-logistic newton drift-log mixture-* ridge panel-mistakes panel-verdicts"
 
 
 @nightly(but=CHOSEN.split())
@@ -143,7 +145,8 @@ def test_members_with_a_matrix_leave_where_there_are_too_many_features():
     play([run], wide, [y])
     found = certify_run(run, Data(np.vstack([wide, wide]), np.r_[y, y], None, 1.0))
     assert found.verdict is Verdict.HOLDS
-    assert any("left for too many features" in note for note in found.notes)
+    assert any("left for too many features" in note and "not played again" in note for note in found.notes)
+    assert not any("were weighed" in need.text for need in found.assumptions)  # which a replay would have shown
 
 
 def test_a_panel_by_hand():
@@ -157,6 +160,146 @@ def test_a_panel_by_hand():
         Panel((L.ridge(), L.newton()))
     with pytest.raises(ValueError, match="a panel needs at least one member"):
         Panel(())
+
+
+def test_losses_of_the_same_numbers_are_not_the_same_loss():
+    assert tuple(L.widrow_hoff().loss) == tuple(L.running("absolute").loss)
+    with pytest.raises(ValueError, match="all members of a panel must have the same loss: running has another"):
+        Panel((L.widrow_hoff(), L.running("absolute")))
+
+
+def test_members_are_told_apart():
+    X, y = rows(40)
+    model = hindsight.AutoRegressor(panel=Panel((L.widrow_hoff(0.1), L.widrow_hoff(0.5)))).fit(X, y)
+    assert list(model.shares_) == [
+        "widrow-hoff(euclidean, implicit, eta=0.1)",
+        "widrow-hoff(euclidean, implicit, eta=0.5)",
+    ]
+
+
+def test_a_panel_of_learners_that_count_mistakes_counts_them_and_promises_nothing():
+    """Aggregation bounds the loss that it weighs; the bounds of such members are on another quantity."""
+    panel = Panel((L.perceptron(), L.perceptron("scale-free")))
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, weight = rng.normal(size=(50, 3)), np.ones(50) if seed % 2 else rng.choice([0.5, 1.0, 3.0], 50)
+        y = np.where(X[:, 0] + rng.normal(size=50) > 0.0, 1.0, -1.0)
+        run, z = PanelRun(panel, 3), np.empty((50, 1))
+        play([run], X, [y], weight, z)
+        data = Data(X, y, weight, 1.0)
+        found = certify_run(run, data)
+        assert found.verdict is Verdict.UNCHECKABLE and np.isnan(found.bound)
+        assert found.quantity == ("mistakes" if seed % 2 else "weighted mistakes")
+        assert found.measured == found.lost == weight[y * z[:, 0] <= 0.0].sum()
+        for each, member in zip(run.members, found.members, strict=True):
+            alone = Run(each.learner, 3)
+            play([alone], X, [y], weight)
+            own = certify_run(alone, data)
+            assert member.loss == own.measured and member.bound == own.bound
+
+
+def test_a_member_that_counts_mistakes_does_not_sign_for_a_loss():
+    X, y = rows(60)
+    y = np.where(y > 3.0, 1.0, -1.0)
+    run, z = margins(Panel((L.perceptron(), L.running("perceptron", 2.0))), X, y)
+    found = certify_run(run, Data(X, y, None, 1.0))
+    assert found.verdict is Verdict.HOLDS and found.quantity == "perceptron loss"
+    assert found.measured == pytest.approx(np.maximum(0.0, -y * z).sum())
+    assert [np.isfinite(member.bound) for member in found.members] == [False, True]
+
+
+@pytest.mark.parametrize("drift", [0.0, 0.1])
+def test_a_panel_measures_squared_errors_whole(drift):
+    X, y = rows(60, 3)
+    panel = Panel((L.widrow_hoff(0.05), L.widrow_hoff(0.5)), drift=drift)
+    run, z = margins(panel, X, y)
+    found = certify_run(run, Data(X, y, None, 1.0))
+    whole = ((z - y) ** 2)[1:].sum()  # the first row gives the range to clip to
+    rows_ = np.c_[X, np.ones(60)][1:]
+    least = np.linalg.lstsq(rows_, y[1:], rcond=None)[1][0]
+    assert found.verdict is Verdict.HOLDS and found.quantity == "squared error"
+    assert found.measured == found.lost == pytest.approx(whole, rel=1e-12)
+    assert found.path[-1].measured == found.measured and found.path[-1].bound == pytest.approx(found.bound)
+    assert found.best.loss == pytest.approx(least) and found.constant == pytest.approx(
+        ((y - y[1:].mean())[1:] ** 2).sum()
+    )
+    assert found.curve.lost[-1] == pytest.approx(whole / 59)
+    for each, member in zip(run.members, found.members, strict=True):
+        alone, own = Run(each.learner, 3), np.empty((60, 1))
+        play([alone], X, [y], None, own)
+        low, high = np.minimum.accumulate(y)[:-1], np.maximum.accumulate(y)[:-1]
+        used = ((np.clip(own[1:, 0], low, high) - y[1:]) ** 2).sum()
+        bound = certify_run(alone, Data(X, y, None, 1.0)).bound
+        assert member.loss == pytest.approx(used)
+        assert member.bound == pytest.approx(bound - ((own[:, 0] - y) ** 2).sum() + used)
+    gap, rate = 2.0 * run.state.gap[0], run.state.rate[0] / 2.0
+    stay = -np.log1p(drift / 2 - drift) * (run.state.shared[0] - 1.0) if drift else 0.0
+    assert found.bound == pytest.approx(min(m.bound for m in found.members) + (np.log(2) + stay) / rate + gap)
+    if drift:
+        told = next(note for note in found.notes if "best sequence" in note)
+        assert float(told.rpartition(" ")[2]) >= whole
+
+
+def test_squared_errors_in_the_scale_free_geometry_are_whole():
+    X, y = rows(60, 3)
+    run, z = Run(L.widrow_hoff(0.5, geometry="scale-free"), 3), np.empty((60, 1))
+    play([run], X, [y], None, z)
+    found = certify_run(run, Data(X, y, None, 1.0))
+    assert found.verdict is Verdict.HOLDS
+    assert found.measured == found.lost == pytest.approx(((z[:, 0] - y) ** 2).sum())
+    least = np.linalg.lstsq(np.c_[X, np.ones(60)], y, rcond=None)[1][0]
+    assert found.best.loss == pytest.approx(least) and found.comparator.loss >= least
+
+
+# What is wrong with one member is wrong with the panel: each test below breaks what must not be passed over.
+
+
+def changed(monkeypatch, **fields):
+    """The theorem of running members, with something else in its place."""
+    own = FAMILIES["running"]
+    monkeypatch.setitem(
+        FAMILIES, "running", lambda *args: replace(case := own(*args), **{k: f(case) for k, f in fields.items()})
+    )
+
+
+def certified_panel(**options):
+    X, y = rows(60, 3)
+    run, _ = margins(Panel((L.running("square", 2.0), L.running("square", 8.0)), **options), X, y)
+    return certify_run(run, Data(X, y, None, 1.0))
+
+
+def test_a_member_whose_sharper_form_fails_does_not_sign(monkeypatch):
+    assert certified_panel().verdict is Verdict.HOLDS
+    changed(monkeypatch, sharper=lambda case: (2.0 * case.sharper[1] + 1e3, *case.sharper[1:]))
+    found = certified_panel()
+    assert found.verdict is Verdict.UNCHECKABLE and not any(np.isfinite(m.bound) for m in found.members)
+    assert any("sharper" in note for note in found.notes)
+
+
+def test_a_broken_member_breaks_the_panel(monkeypatch):
+    changed(monkeypatch, bound=lambda case: 0.5 * np.cumsum(case.measured))
+    found = certified_panel()
+    assert found.verdict is Verdict.BROKEN
+    assert found.notes == ("the bound of running(eta=2) is broken",)
+
+
+def test_a_broken_sequence_of_members_breaks_the_panel(monkeypatch):
+    assert certified_panel(drift=0.1).verdict is Verdict.HOLDS
+    monkeypatch.setattr("hindsight.certificates.panel.best_sequence", lambda *_: (-1e6, 0.0, 0))
+    assert certified_panel(drift=0.1).verdict is Verdict.BROKEN
+
+
+def test_the_paid_share_is_all_but_the_comparator_and_its_distance():
+    found = certified_panel()
+    X, y = rows(60, 3)
+    signer = min(found.members, key=lambda m: m.bound)
+    run = Run(L.running("square", 2.0 if signer.name.endswith("=2)") else 8.0), 3)
+    play([run], X, [y])
+    alone = certify_run(run, Data(X, y, None, 1.0))
+    share = float(next(n for n in alone.notes if "metric's share" in n).split(";")[0].rpartition(" ")[2])
+    paid = 100 * (1 - (alone.comparator.loss + share) / found.bound)
+    assert 1.0 < paid < 99.0
+    assert any(note.startswith(f"paid share {paid:.3g} %") for note in found.notes)
 
 
 def test_one_row_at_a_time_is_the_same(tmp_path):

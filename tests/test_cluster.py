@@ -10,6 +10,7 @@ import time
 import warnings
 from contextlib import contextmanager
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +28,8 @@ from hindsight.cluster.blocks import Targets
 from hindsight.cluster.engine import InProcess
 from hindsight.cluster.pools import choose_cuts, merge_pools, pool_range, split
 from hindsight.cluster.reduction import FAN, collapse, root
-from hindsight.cluster.shards import play_epochs
+from hindsight.cluster.shards import certify_epochs, play_epochs
+from hindsight.kernels import compiler
 from hindsight.online.learners import descent, widrow_hoff
 from hindsight.online.run import Run, play
 
@@ -318,6 +320,77 @@ def test_other_learners_have_the_bounds_of_their_shards_added_up(model):
     assert certificate.verdict is Verdict.HOLDS and len(certificate.members) == 7
     assert certificate.bound == pytest.approx(sum(member.bound for member in certificate.members))
     assert any("no theorem speaks" in note for note in certificate.notes)
+
+
+FORGED = {
+    "targets times 100": lambda parts: [(X, 100.0 * y) for X, y in parts],
+    "half the rows": lambda parts: [(X[: len(y) // 2], y[: len(y) // 2]) for X, y in parts],
+    "rows in another order": lambda parts: [(X[::-1], y[::-1]) for X, y in parts],
+    "shards in another order": lambda parts: parts[::-1],
+    "one number": lambda parts: [(X + 1e-3 * (np.arange(X.size) == 0).reshape(X.shape), y) for X, y in parts],
+    "other partitions": lambda parts: parted(*map(np.concatenate, zip(*parts, strict=True)), parts=5),
+    "a column more": lambda parts: [(np.c_[X, X[:, :1]], y) for X, y in parts],
+}
+
+
+@pytest.mark.parametrize("forged", FORGED)
+@pytest.mark.parametrize(
+    "model",
+    [hindsight.DescentRegressor("absolute", eta=0.01, update="explicit"), hindsight.WidrowHoffRegressor(eta=0.05)],
+)
+def test_shards_are_certified_on_their_own_rows_alone(model, forged):
+    parts = parted(*data(140)[:2])
+    mixed, runs = cluster.mix(fresh(model), cluster.read(parts, "y", engine=InProcess(2)), epochs=2)
+    with pytest.raises(hindsight.MismatchError, match="the model was"):
+        cluster.certify_shards(mixed, cluster.read(FORGED[forged](parts), "y", engine=InProcess(2)), runs)
+
+
+def test_shards_with_other_classes_are_refused_and_leave_the_model_as_it_was():
+    X, y, _ = data(140)
+    mixed, runs = cluster.mix(hindsight.PerceptronClassifier(), read(X, np.where(y > 0.5, "yes", "no")))
+    with pytest.raises(hindsight.MismatchError, match="other classes"):
+        cluster.certify_shards(mixed, read(X, np.where(y > 0.5, "ja", "nein")), runs)
+    assert mixed.classes_.tolist() == ["no", "yes"]
+
+
+def test_what_a_theorem_needs_is_shown_for_all_shards():
+    X, y, _ = data(140)
+    X[:20] /= 10.0
+    norms = (np.c_[X, np.ones(140)] ** 2).sum(axis=1)
+    mixed, runs = cluster.mix(hindsight.WidrowHoffRegressor(eta=0.04, update="explicit"), rows := read(X, y))
+    found = cluster.certify_shards(mixed, rows, runs)
+    assert found.verdict is Verdict.HOLDS
+    shown = [need.text for need in found.assumptions]
+    largest = [0.04 * norms[k * 20 : k * 20 + 20].max() for k in range(7)]
+    worst = int(np.argmax(largest))
+    assert any(t.startswith(f"shard {worst}, epoch 1: max η·|x|₂² = {max(largest):.6g}") for t in shown)
+    assert any(t.startswith(f"shard 0, epoch 1: max η·|x|₂² = {largest[0]:.6g}") for t in shown)
+    mixed, runs = cluster.mix(hindsight.WidrowHoffRegressor(eta=0.15, update="explicit"), rows)
+    found = cluster.certify_shards(mixed, rows, runs)
+    assert found.verdict is Verdict.VOID
+    assert any(need.met is False and need.text.startswith("shard ") for need in found.assumptions)
+
+
+def test_shards_of_a_learner_with_the_theorem_of_another_do_not_hold():
+    from dataclasses import replace
+
+    X, y, _ = data(140)
+    halved = replace(descent("absolute", eta=0.05), update=Halved(0.5))
+    rows = read(X, y)
+    run = play_epochs(halved, rows, Targets("real"), 1.0, 2)
+    found = certify_epochs(run, rows, Targets("real"))
+    assert found.verdict is not Verdict.HOLDS
+
+
+@compiler.part
+class Halved(NamedTuple):
+    """Explicit steps of so many times the size they should have."""
+
+    scale: float
+    name = "halved"
+
+    def effective_slope(self, loss, geometry, state, rows, t, z, q, y, a):
+        return self.scale * loss.slope(z, y)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What an independent check of thousands of certificates found false, each with the rows that showed it."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -20,7 +21,8 @@ from hindsight.errors import MismatchError
 from hindsight.kernels.compiler import part
 from hindsight.kernels.losses import Absolute, Square, logit_slope, loss_part
 from hindsight.online import learners as L
-from hindsight.online.parts import UPDATES
+from hindsight.online.panel import Panel, PanelRun
+from hindsight.online.parts import LOSSES, UPDATES
 from hindsight.online.run import Run, play
 
 EPS = float(np.finfo(np.float64).eps)
@@ -220,6 +222,83 @@ def test_a_mass_that_rises_and_falls_keeps_its_digits(geometry):
         theta, shift = run.state.theta, run.state.shift[0] * math.log(2.0)
         parts = np.exp(theta - shift) + (np.exp(-theta - shift) if geometry == "balanced" else 0.0)
         assert abs(run.state.mass[0] / math.fsum(parts) - 1.0) <= 4.0 * EPS * n
+
+
+# --- theorems of other learners, alone and in panels ------------------------------------------------------------------
+
+
+def liar(theorem, loss, update="explicit", geometry="euclidean", eta=0.1):
+    """A learner that declares a theorem of others."""
+    update = UPDATES.get(update, update)
+    return L.Learner("liar", loss, update, L.space(geometry, 1.0), L.constant(eta), theorem=theorem)
+
+
+def liars():
+    return {
+        "half-length steps": liar("convex-descent", LOSSES["absolute"], Heavier(0.5), eta=1.0),
+        "explicit steps": liar("implicit-widrow-hoff", Square(1.0)),
+        "hinge as the perceptron": liar("perceptron", LOSSES["hinge"], eta=1.0),
+        "hinge as the scale-free one": liar("scale-free-perceptron", LOSSES["hinge"], geometry="scale-free", eta=1.0),
+        "explicit steps as implicit descent": liar("implicit-descent", LOSSES["absolute"]),
+        "not convex, running": replace(L.running("square", 2.0), loss=Welsch(1.0)),
+        "not convex, scale-free": liar("scale-free", Welsch(1.0), geometry="scale-free"),
+        "not convex": liar("convex-descent", Welsch(1.0)),
+        "not convex, implicit": liar("implicit-descent", Welsch(1.0), "implicit"),
+        "not declared convex": replace(L.running("square", 2.0), loss=Undeclared(2.0)),
+    }
+
+
+@loss_part
+class Welsch(NamedTuple):
+    """1 - e^(-(z - y)^2/2), which says that it is convex and is not."""
+
+    scale: float
+    name, convex, lipschitz = "welsch", True, 1.0
+
+    def slope(self, z, y):
+        return self.scale * (z - y) * math.exp(-0.5 * (z - y) * (z - y))
+
+    def value(self, z, y):
+        return self.scale * (1.0 - math.exp(-0.5 * (z - y) * (z - y)))
+
+    def implicit(self, z, y, a):
+        return self.slope(z, y) / (1.0 + a)
+
+
+@loss_part
+class Undeclared(NamedTuple):
+    """The square loss, which does not say that it is convex."""
+
+    scale: float
+    name = "undeclared"
+
+    def slope(self, z, y):
+        return self.scale * (z - y)
+
+    def value(self, z, y):
+        return 0.5 * self.scale * (z - y) * (z - y)
+
+    def implicit(self, z, y, a):
+        return self.scale * (z - y) / (1.0 + self.scale * a)
+
+
+@pytest.mark.parametrize("name", liars())
+def test_a_theorem_of_another_learner_holds_neither_alone_nor_in_a_panel(name):
+    learner = liars()[name]
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(80, 3)) / 3.0
+    y = X @ [1.0, -2.0, 0.5] + 0.3 * rng.normal(size=80)
+    y = np.where(y > 0.0, 1.0, -1.0) if learner.targets == "sign" else 3.0 * y
+    alone, panel = Run(learner, 3), PanelRun(Panel((learner, learner)), 3)
+    for run in (alone, panel):
+        play([run], X, [y])
+        found = certify_run(run, Data(X, y, None, 1.0))
+        assert found.verdict in (Verdict.UNCHECKABLE, Verdict.VOID), found
+        untrue = {"not": "is convex", "hinge": "on a mistake only", "explicit": "are implicit"}.get(
+            name.split()[0], "?"
+        )
+        assert not any(need.met and untrue in need.text for need in found.assumptions)
+        assert not any(math.isfinite(member.bound) for member in found.members)
 
 
 # --- links of the user's own ------------------------------------------------------------------------------------------

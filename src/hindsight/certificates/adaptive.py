@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..kernels.floats import EPS
+from ..kernels.losses import Logistic
 from ..online.margins import each_loss, each_mean, each_slope
 from . import adaptive_theorems as theorems
-from .applied import AppliedTheorem, closeness
+from .applied import AppliedTheorem, closeness, convexity, measured_name, measured_unit
 from .certificate import Assumption, Comparator
 from .convex import no_theorem
 from .rivals.metric import best_in_metric
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ..rows.data import Data
     from .replay import Rounds
 
+METRIC = "the loss is convex and the metric never fell; nothing is asked of the data"
 BAND = 1e-6  # how far the ridge objective kept along the run may be from the one found in hindsight, relatively
 ROOT = 1e-12  # relative error of the roots that second order takes
 
@@ -80,7 +82,7 @@ def lazy_steps(
     run: Run, data: Data, t: Rounds, on: np.ndarray, s: np.ndarray, q: np.ndarray, metric: Metric, u: Any, tol: float
 ) -> AppliedTheorem:
     """Theorem R for the slopes s that were used, taken at z, or at z − q s where steps are implicit."""
-    loss, c = run.learner.loss, t.c * on
+    loss, c, unit = run.learner.loss, t.c * on, measured_unit(run.learner.loss)
     after = t.z - q * s if run.learner.update.name == "implicit" else t.z
     paid = c * each_loss(loss, t.z, t.y)
     u, half, gap, how, notes = sought(run, data, t, on, metric.a, u, tol)
@@ -95,19 +97,19 @@ def lazy_steps(
     potential = 0.5 * float((metric.theta[seen] ** 2 / metric.a[seen]).sum())
     return AppliedTheorem(
         theorems.RUNNING,
-        f"{loss.name} loss",
-        paid,
-        rival,
-        np.cumsum(rival) + half + np.cumsum(price),
-        Comparator(u, float(rival.sum()), float(np.linalg.norm(u)), gap, how),
-        (Assumption("the loss is convex and the metric never fell; nothing is asked of the data", True),),
+        measured_name(loss),
+        unit * paid,
+        unit * rival,
+        unit * (np.cumsum(rival) + half + np.cumsum(price)),
+        Comparator(u, unit * float(rival.sum()), float(np.linalg.norm(u)), unit * gap, how),
+        (convexity(loss, t.y, METRIC, t.z, z, *([] if after is t.z else [after])),),
         np.zeros(s.size),
         np.zeros(s.size),
         math.nan,
         lambda: np.ones(s.size),
         sharper=(potential, spent, "½ Σ θᵢ²/aᵢ"),
-        notes=(*notes, f"the metric's share of the bound: {half:.6g}; the price met: {price.sum():.6g}"),
-        share=half,
+        notes=(*notes, f"the metric's share of the bound: {unit * half:.6g}; the price met: {unit * price.sum():.6g}"),
+        share=unit * half,
     )
 
 
@@ -179,6 +181,7 @@ def newton(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
     rival = t.c * each_loss(loss, z, t.y)
     price = theorems.newton_price(t.q, G, C, d)
     price += np.abs(G) * ROOT * (np.abs(t.z) + np.abs(d))  # the root z was taken so exactly
+    is_log_loss = type(loss) is Logistic and loss.scale == 1.0
     beyond = theorems.quadratic_gap(paid, G, C, z - t.z, rival)
     met = max(0.0, float(beyond.sum()))
     return AppliedTheorem(
@@ -188,7 +191,7 @@ def newton(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
         rival,
         np.cumsum(rival) + half + np.cumsum(price) + np.maximum(0.0, np.cumsum(beyond)),
         Comparator(u, float(rival.sum()), float(np.linalg.norm(u)), gap, how),
-        (Assumption("the loss is the log loss; nothing is asked of the data", True),),
+        (Assumption("the loss is the log loss; nothing is asked of the data", is_log_loss),),
         np.zeros(t.row.size),
         np.zeros(t.row.size),
         math.nan,

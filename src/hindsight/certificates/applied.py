@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..kernels.floats import EPS
+from ..kernels.losses import Square
+from ..online.margins import each_loss, each_slope
 from . import rivals
+from .certificate import Assumption
 from .rivals.spaces import space
 
 if TYPE_CHECKING:
@@ -17,9 +20,9 @@ if TYPE_CHECKING:
 
     from ..online.run import Run
     from ..rows.data import Data
-    from .certificate import Assumption, Comparator
+    from .certificate import Comparator
     from .replay import Rounds
-    from .theorems import Theorem
+    from .theorems import Theorem, Verdict
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,85 @@ class AppliedTheorem:
     def applies(self) -> bool:
         """Whether no assumption fails and there is a bound."""
         return all(need.met is not False for need in self.assumptions) and math.isfinite(self.bound[-1])
+
+
+class Judged(NamedTuple):
+    """The verdict on a theorem applied to a run, with its bound, NaN where nothing is promised."""
+
+    case: AppliedTheorem
+    verdict: Verdict
+    bound: float
+    equality: bool
+    assumptions: tuple[Assumption, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def why_not(self) -> str:
+        """Why nothing is promised: the first assumption that is not met, or what was noted last."""
+        return next((need.text for need in self.assumptions if not need.met), "".join(self.notes[-1:]))
+
+
+def measured_loss(loss: Any) -> Any:
+    """The loss as certificates measure it: squared errors count whole, whatever factor their slope has in steps."""
+    return Square(2.0) if loss.quadratic else loss
+
+
+def measured_unit(loss: Any) -> float:
+    """What a loss is multiplied by to be measured."""
+    return 2.0 / float(loss.scale) if loss.quadratic else 1.0
+
+
+def measured_name(loss: Any) -> str:
+    """What is measured, in words."""
+    return f"{loss.name} loss" if measured_unit(loss) == 1.0 else "squared error"
+
+
+GRID, TARGETS = 33, 9  # margins and targets at which slopes are compared
+
+
+def convexity(loss: Any, y: np.ndarray, text: str, *margins: np.ndarray) -> Assumption:
+    """The text, if the loss declares that it is convex, and is so at the margins of each round.
+
+    There the loss lies above its tangents, which is what the proofs take from convexity; over the range of all of them
+    its slope never falls.
+    """
+    if not loss.convex:
+        return Assumption(f"the {loss.name} loss must be convex, and does not say that it is", None)
+    with np.errstate(all="ignore"):  # what overflows is void by itself
+        fault = _below_tangent(loss, y, margins) or _falling_slope(loss, y, margins)
+    return Assumption(f"the {loss.name} loss must be convex: {fault}" if fault else text, not fault)
+
+
+def _below_tangent(loss: Any, y: np.ndarray, margins: tuple[np.ndarray, ...]) -> str:
+    """Where the loss lies below its tangent at another margin of the round, in words; empty if it never does."""
+    known = [(z, each_loss(loss, z, y), each_slope(loss, z, y)) for z in margins]
+    for at, value, slope in known:
+        for z, other, _ in known:
+            rise = slope * (z - at)
+            room = 1e-9 * (np.abs(other) + np.abs(value) + np.abs(rise))
+            if loss.link != "identity":  # margins are not in the units of targets: sums of both cancel
+                room += 64.0 * EPS * (1.0 + np.abs(y)) * (1.0 + np.abs(z) + np.abs(at))
+            below = value + rise - other - room
+            if (below > 0.0).any():
+                k = int(np.nanargmax(below))
+                return f"at {z[k]:.6g} it is {other[k]:.6g}, below its tangent at {at[k]:.6g} (y = {y[k]:.6g})"
+    return ""
+
+
+def _falling_slope(loss: Any, y: np.ndarray, margins: tuple[np.ndarray, ...]) -> str:
+    """Where the slope falls within the range of the margins, in words; empty if it does not."""
+    low, high = min(float(z.min()) for z in margins), max(float(z.max()) for z in margins)
+    if not math.isfinite(high - low):
+        return ""
+    grid = np.linspace(low, high, GRID)
+    for target in np.unique(np.quantile(y, np.linspace(0.0, 1.0, TARGETS), method="nearest")):
+        slopes = each_slope(loss, grid, np.full(GRID, target))
+        falls = slopes[:-1] - slopes[1:] - 1e-9 * np.abs(slopes).max()
+        if (falls > 0.0).any():
+            k = int(np.nanargmax(falls))
+            from_to = f"from {slopes[k]:.6g} at {grid[k]:.6g} to {slopes[k + 1]:.6g} at {grid[k + 1]:.6g}"
+            return f"its slope falls {from_to} (y = {target:.6g})"
+    return ""
 
 
 def slack(run: Run, t: Rounds, case: AppliedTheorem) -> np.ndarray:

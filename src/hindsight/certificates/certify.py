@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import MismatchError
 from ..online.panel import PanelRun
 from . import adaptive, theorems
-from .applied import AppliedTheorem, rounding
+from .applied import AppliedTheorem, Judged, rounding
 from .certificate import Assumption, Certificate
 from .convex import convex, no_theorem
 from .convex import planted as planted_theorem
@@ -99,11 +99,28 @@ def certify_run(
     if run.rounds == 0:
         raise MismatchError("the model has played no round yet")
     if isinstance(run, PanelRun):
-        return certify_panel(run, data, FAMILIES, u, tol, label)
+        return certify_panel(run, data, judge, u, tol, label)
     apply = applied_theorem(run, planted)
     rounds = replay(run, data)
     with clock.timed(0.5 * clock.left()):  # the other half is for the best fixed predictor
-        case = smallest(plain := apply(run, data, rounds, u, tol))
+        case, found, bound, equality, assumptions, notes = judge(run, data, rounds, u, tol, apply)
+    if not run.knows_rows:
+        notes = (*notes, "the model kept no checksum of its rows: that it learnt these follows from its weights alone")
+    promised = found in (Verdict.HOLDS, Verdict.BROKEN)
+    known = outcome(run, data, rounds, case, tol, promised)._asdict() if seek_best else {}
+    path = milestones(case.measured, case.rival, case.bound, case.potential, case.change, found)
+    return Certificate(
+        found, case.theorem, case.quantity, float(case.measured.sum()), bound, case.comparator, assumptions, run.rounds,
+        case.best_eta, equality, path, notes, label, **known,
+    )  # fmt: skip
+
+
+def judge(run: Run, data: Data, rounds: Rounds, u: Any, tol: float, apply: Any = None) -> Judged:
+    """What the theorem of a run says of it, if its assumptions are met and the steps taken are the theorem's.
+
+    A run is judged alike by itself and as a member of a panel. `apply` applies another theorem than its learner's.
+    """
+    case = smallest(plain := (apply or applied_theorem(run))(run, data, rounds, u, tol))
     if case is not plain and not _lemma(case, run, rounds)[2]:  # then what the steps took off is not shown
         case = plain
     scale = float((rounds.c * rounds.y**2).sum())
@@ -123,13 +140,7 @@ def certify_run(
         notes = (*notes, *more)
         if fault and (found is Verdict.HOLDS or np.isnan(case.change).any()):
             found, equality, bound = Verdict.UNCHECKABLE, False, math.nan
-    promised = found in (Verdict.HOLDS, Verdict.BROKEN)
-    known = outcome(run, data, rounds, case, tol, promised)._asdict() if seek_best else {}
-    path = milestones(case.measured, case.rival, case.bound, case.potential, case.change, found)
-    return Certificate(
-        found, case.theorem, case.quantity, measured, bound, case.comparator, assumptions, run.rounds,
-        case.best_eta, equality, path, notes, label, **known,
-    )  # fmt: skip
+    return Judged(case, found, bound, equality, assumptions, notes)
 
 
 def applied_theorem(run: Run, w: Any = None) -> Any:

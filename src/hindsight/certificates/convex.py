@@ -13,7 +13,7 @@ from ..kernels.floats import EPS
 from ..online.margins import each_loss, each_mean, each_slope
 from ..online.parts import LINKS
 from . import theorems
-from .applied import AppliedTheorem, divergence_change, seek, size_of_losses, size_of_terms, slack
+from .applied import AppliedTheorem, convexity, divergence_change, seek, size_of_losses, size_of_terms, slack
 from .certificate import Assumption, Comparator
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..rows.data import Data
     from .replay import Rounds
 
+CONVEX = "the loss is convex and every gradient was met; nothing is asked of the data"
 PLANTED = 1e-12  # how far y may be from u(w*.x) and still count as planted
 
 
@@ -52,7 +53,7 @@ def convex(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
         rival,
         bound,
         Comparator(u, float(rival.sum()), float(np.linalg.norm(u)), gap, how),
-        (Assumption("the loss is convex and every gradient was met; nothing is asked of the data", True),),
+        (convexity(loss, t.y, CONVEX, t.z, z),),
         divergence_change(t, z),
         -t.eta * t.c * (paid - other) + 0.5 * t.eta**2 * gradient,
         divergence,

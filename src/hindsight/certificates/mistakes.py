@@ -33,6 +33,17 @@ def _weighted(t: Rounds) -> bool:
     return not t.c.min() == t.c.max() == 1.0
 
 
+def steps_on_mistakes(t: Rounds, norm: str) -> Assumption:
+    """That the perceptron's steps were taken, as the sum of c y x over the mistakes: no other steps have its bound."""
+    due = np.where(t.y * t.z <= 0.0, t.c * t.y, 0.0)
+    size = "the size of the row's weight" if _weighted(t) else "size 1"
+    text, other = f"steps of {size} on a mistake only, a zero margin being one", np.flatnonzero(t.step != due)
+    if other.size == 0:
+        return Assumption(f"{text}; {norm}", True)
+    k = int(other[0])
+    return Assumption(f"{text}: in round {k + 1} the step is {t.step[k]:.6g}, not {due[k]:.6g}", False)
+
+
 def _mistakes(t: Rounds) -> str:
     return WEIGHTED if _weighted(t) else MISTAKES
 
@@ -101,7 +112,6 @@ def _perceptron_case(
     rival = t.c * (t.y * z <= 0.0)
     bound = theorems.perceptron(np.cumsum(short), norm, np.cumsum(counted**2 * t.q), start, along)
     bound, trivial = _at_most_all(bound, t)
-    step = "steps of the size of the row's weight" if _weighted(t) else "steps of size 1"
     return AppliedTheorem(
         theorems.PERCEPTRON_NOISY,
         _mistakes(t),
@@ -109,10 +119,7 @@ def _perceptron_case(
         rival,
         bound,
         Comparator(u, float(rival.sum()), norm, gap, how),
-        (
-            _labels(t),
-            Assumption(f"{step} on a mistake only, a zero margin being one; max |x|₂ = {run.facts.x2:.6g}", True),
-        ),
+        (_labels(t), steps_on_mistakes(t, f"max |x|₂ = {run.facts.x2:.6g}")),
         2.0 * divergence_change(t, z),
         counted**2 * t.q - 2.0 * (counted - short),
         float((u - w1) @ (u - w1)),

@@ -7,6 +7,7 @@ their losses as the mixture used them, clipped to the range of the targets seen.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,163 +23,216 @@ from ..online.panel import member_name
 from . import adaptive_theorems, theorems
 from .adaptive import in_play
 from .advice import cure
-from .certificate import Assumption, Certificate, Comparator, Member, Milestone
-from .constant import best_constant
+from .applied import measured_loss, measured_name, measured_unit
+from .certificate import MISTAKES, WEIGHTED, Assumption, Best, Certificate, Comparator, Member, Milestone
+from .constant import best_constant, fewest_of_constant
 from .outcome import Outcome, of_loss
 from .regret import even_rounds, regret_curve
 from .replay import replay_members
+from .rivals.fewest import fewest
 from .rivals.predictor import NEAR
 from .theorems import Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..online.panel import PanelRun
     from ..rows.data import Data
-    from .applied import AppliedTheorem
+    from .applied import AppliedTheorem, Judged
     from .certificate import RegretCurve
     from .replay import Rounds
 
+COUNTED = (MISTAKES, WEIGHTED)
+
 
 def certify_panel(
-    run: PanelRun, data: Data, families: dict[str, Any], u: Any, tol: float, label: str | None
+    run: PanelRun, data: Data, judge: Callable[..., Judged], u: Any, tol: float, label: str | None
 ) -> Certificate:
-    """The certificate of a panel over its rows; `families` apply the theorems of its members."""
+    """The certificate of a panel over its rows; `judge` judges a run over its rounds."""
     rounds = replay_members(run, data)
     t, on = rounds[0], in_play(run.members[0], rounds[0])
-    loss = run.learner.loss
     marks = {min(t.row.size, 2**k) for k in range(t.row.size.bit_length() + 1)}
     margins, course = mixture_course(run, rounds, sorted(marks.union(even_rounds(t.row.size))))
-    measured = float(run.facts.loss)
-    price = aggregation_price(run)
-    cases: dict[int, AppliedTheorem] = {}
-    broken: list[str] = []
+    judged = {
+        k: judge(member, data, rounds[k], u, tol)
+        for k, member in enumerate(run.members)
+        if member.learner.theorem is not None
+    }
+    measure = loss_measure(run, t, on)
+    factors = factors_of(judged, measure, rounds)
+    if not factors and any(one.case.quantity in COUNTED for one in judged.values()):
+        measure = mistake_measure(run, t, on)
+        factors = factors_of(judged, measure, rounds)
+    used = np.stack([measure.of(used_margins(run, each)) for each in rounds], axis=1)
     promised = np.full(len(run.members), math.inf)
-    lost, every = np.empty(len(run.members)), np.empty((t.row.size, len(run.members)))
-    for k, member in enumerate(run.members):
-        used = t.c * on * each_loss(loss, used_margins(run, rounds[k], on), t.y)
-        lost[k], every[:, k] = float(used.sum()), used
-        if member.learner.theorem is None:
-            continue
-        case = families[member.learner.theorem](member, data, rounds[k], u, tol)
-        verdict = verdict_of(case, t)
-        if verdict is Verdict.BROKEN:
-            broken.append(member_name(member.learner))
-        elif verdict is Verdict.HOLDS:
-            cases[k] = case
-            promised[k] = float(case.bound[-1]) - float((case.measured - used).sum())
+    for k, factor in factors.items():
+        promised[k] = factor * (judged[k].bound - float(judged[k].case.measured.sum())) + float(used[:, k].sum())
     shares = run.shares
     table = tuple(
         Member(
             member_name(m.learner),
             float(shares[k]),
-            float(lost[k]),
+            float(used[:, k].sum()),
             float(promised[k]),
             tuple(float(mark.shares[k]) for mark in course if mark.rounds in marks),
         )
         for k, m in enumerate(run.members)
     )
+    broken = [k for k, one in judged.items() if one.verdict is Verdict.BROKEN]
     if broken:
-        return broken_member(run, measured, broken[0], table, label)
-    outcome = outcome_of(run, data, t, on, measured, tol)
-    if not cases:
-        curve = curve_along(run, data, t, on, margins, outcome, ())
-        return nothing_signed(run, measured, table, label, outcome._replace(curve=curve))
-    signer = int(np.argmin(promised))
-    case = cases[signer]
+        return broken_member(run, measure, table[broken[0]].name, table, label)
+    outcome = outcome_of(run, data, t, measure, tol)
+    if not factors or measure.loss is None:
+        curve = curve_along(data, t, measure, margins, outcome, ())
+        why = {table[k].name: one.why_not for k, one in judged.items() if one.verdict is not Verdict.HOLDS}
+        return nothing_signed(run, measure, table, why, label, outcome._replace(curve=curve))
+    signer = int(promised.argmin())
+    case, unit, price = judged[signer].case, factors[signer], measure.unit * aggregation_price(run)
     bound = float(promised[signer]) + price
     scale = float((t.c * on * t.y**2).sum())
-    found, equality = theorems.verdict(measured, bound, scale)
+    found, equality = theorems.verdict(measure.total, bound, scale)
     followed: tuple[str, ...] = ()
     if run.learner.drift and not run.left:
-        most, words = tracking(run, every[on > 0.0])
-        found = Verdict.BROKEN if theorems.verdict(measured, most, scale)[0] is Verdict.BROKEN else found
+        most, words = tracking(run, used[on > 0.0], measure.unit)
+        found = Verdict.BROKEN if theorems.verdict(measure.total, most, scale)[0] is Verdict.BROKEN else found
         followed = (words,)
     least = outcome.best.lower if outcome.best is not None and outcome.best.reach == math.inf else -math.inf
-    met = float(case.bound[-1]) - float(case.rival.sum()) - case.share  # of the signer's bound, the price met
-    paid = (met - float(case.measured.sum() - lost[signer]) + price) / bound if bound > 0 else math.nan
-    used = t.c * on * each_loss(loss, used_margins(run, rounds[signer], on), t.y)
-    along = course_of_bound(run, case, used, course)
+    along = course_of_bound(run, case, unit, used[:, signer], measure.unit, course)
     path = tuple(mark for mark in along if mark.rounds in marks)
-    outcome = outcome._replace(curve=curve_along(run, data, t, on, margins, outcome, along))
-    kind = "accounting: most of the bound is price that the run itself met" if paid > 0.5 else "promise"
+    outcome = outcome._replace(curve=curve_along(data, t, measure, margins, outcome, along))
     notes = (
         f"signed by {table[signer].name}, which promises {promised[signer]:.6g}; aggregation costs {price:.6g}",
-        f"paid share {100 * paid:.3g} %: {kind}",
+        *paid_share(case, unit, bound),
         *followed,
-        *(("the run lost less than every fixed predictor",) if measured < least * (1.0 - NEAR) else ()),
-        *((f"left for too many features: {', '.join(run.left)}",) if run.left else ()),
+        *(("the run lost less than every fixed predictor",) if measure.total < least * (1.0 - NEAR) else ()),
+        *(
+            (
+                f"left for too many features: {', '.join(run.left)}; the mixture was not played again, its loss and "
+                "price are those that the model kept",
+            )
+            if run.left
+            else ()
+        ),
     )
-    comparator = Comparator(
-        case.comparator.u, case.comparator.loss, case.comparator.norm, case.comparator.gap, case.comparator.found
-    )
+    rival = replace(case.comparator, loss=unit * case.comparator.loss, gap=unit * case.comparator.gap)
+    weighed = () if run.left else (Assumption("members were weighed by what they had lost before", True),)
     theorem = adaptive_theorems.DRIFT if run.learner.drift else adaptive_theorems.AGGREGATION
     return Certificate(
-        found, theorem, case.quantity, measured, bound, comparator,
-        (*case.assumptions, Assumption("members were weighed by what they had lost before", True)),
-        run.rounds, math.nan, equality, path, notes, label, table, *outcome,
+        found, theorem, case.quantity if unit == 1.0 else measure.name, measure.total, bound, rival,
+        (*judged[signer].assumptions, *weighed), run.rounds, math.nan, equality, path, notes, label, table, *outcome,
     )  # fmt: skip
 
 
-def outcome_of(run: PanelRun, data: Data, t: Rounds, on: np.ndarray, measured: float, tol: float) -> Outcome:
+class Measure(NamedTuple):
+    """What is measured of a panel, its members and their rivals, and nothing else.
+
+    Attributes
+    ----------
+    name : in words.
+    total : of the mixture.
+    unit : what the loss that the mixture weighs is multiplied by, where it is what is measured.
+    loss : the loss; None where mistakes are counted.
+    y, c : targets, and weights that are 0 for a row that only gives the start.
+    """
+
+    name: str
+    total: float
+    unit: float
+    loss: Any
+    y: np.ndarray
+    c: np.ndarray
+
+    def of(self, z: np.ndarray) -> np.ndarray:
+        """What margins cost in each round."""
+        if self.loss is None:
+            return np.where(self.y * z <= 0.0, self.c, 0.0)
+        return np.asarray(self.c * each_loss(self.loss, z, self.y))
+
+
+def loss_measure(run: PanelRun, t: Rounds, on: np.ndarray) -> Measure:
+    """The loss that the mixture weighs."""
+    loss, unit = run.learner.loss, measured_unit(run.learner.loss)
+    return Measure(measured_name(loss), unit * float(run.facts.loss), unit, measured_loss(loss), t.y, t.c * on)
+
+
+def mistake_measure(run: PanelRun, t: Rounds, on: np.ndarray) -> Measure:
+    """Mistakes, which members may bound; aggregation says nothing of them."""
+    name = MISTAKES if t.c.min() == t.c.max() == 1.0 else WEIGHTED
+    return Measure(name, float(run.facts.mistake_weight), 1.0, None, t.y, t.c * on)
+
+
+def factors_of(judged: dict[int, Judged], measure: Measure, rounds: list[Rounds]) -> dict[int, float]:
+    """What bounds that hold are multiplied by to bound what is measured, by member; without those of anything else."""
+    found: dict[int, float] = {}
+    for k, one in judged.items():
+        if one.verdict is Verdict.HOLDS and (one.case.quantity in COUNTED) is (measure.loss is None):
+            own, told = measure.of(rounds[k].z), np.where(measure.c > 0.0, one.case.measured, 0.0)
+            fits = [f for f in (measure.unit, 1.0) if np.allclose(f * told, own, rtol=1e-9, atol=0.0)]
+            found.update((k, f) for f in fits)
+    return found
+
+
+def paid_share(case: AppliedTheorem, factor: float, bound: float) -> tuple[str, ...]:
+    """How much of the bound is price that the run met, in words; empty where the signer's theorem does not say.
+
+    It is all but what the comparator loses and what its distance from the start costs.
+    """
+    paid = 1.0 - factor * (float(case.rival.sum()) + case.share) / bound if bound > 0.0 else math.nan
+    if math.isnan(paid):
+        return ()
+    kind = "accounting: most of the bound is price that the run itself met" if paid > 0.5 else "promise"
+    return (f"paid share {100 * paid:.3g} %: {kind}",)
+
+
+def outcome_of(run: PanelRun, data: Data, t: Rounds, measure: Measure, tol: float) -> Outcome:
     """What the panel lost beside the best constant and the best fixed predictor, over the rounds in play."""
-    loss, c = run.learner.loss, t.c * on
-    best = of_loss(data, loss, np.bincount(t.row, c, data.rounds), None, tol)
-    constant = best_constant(loss, t.y, c)
-    advice = cure(run, data, t, math.nan) if measured > constant * (1.0 + NEAR) else ""
-    return Outcome(best, constant, measured, float(c.sum()), advice)
+    c, factors = measure.c, np.bincount(t.row, measure.c, data.rounds)
+    if measure.loss is None:
+        best = Best(*fewest(data, factors, run.learner.geometry, (run.weights, *(m.weights for m in run.members))))
+        constant = fewest_of_constant(t.y, c)
+    else:
+        best, constant = of_loss(data, measure.loss, factors, None, tol), best_constant(measure.loss, t.y, c)
+    advice = cure(run, data, t, math.nan) if measure.total > constant * (1.0 + NEAR) else ""
+    return Outcome(best, constant, measure.total, float(c.sum()), advice)
 
 
 def curve_along(
-    run: PanelRun,
-    data: Data,
-    t: Rounds,
-    on: np.ndarray,
-    margins: np.ndarray,
-    outcome: Outcome,
-    along: tuple[Milestone, ...],
+    data: Data, t: Rounds, measure: Measure, margins: np.ndarray, outcome: Outcome, along: tuple[Milestone, ...]
 ) -> RegretCurve | None:
     """The mixture beside the best fixed predictor, with what was promised where that is known."""
     if not margins.size or outcome.best is None:
         return None
-    loss, c, bound = run.learner.loss, t.c * on, np.full(t.row.size, math.nan)
+    bound = np.full(t.row.size, math.nan)
     for mark in along:
         bound[mark.rounds - 1] = mark.bound
     with np.errstate(over="ignore", invalid="ignore"):
-        best = c * each_loss(loss, data.margins(outcome.best.u), data.y)[t.row]
-        return regret_curve(c, c * each_loss(loss, margins, t.y), best, bound)
+        best = measure.of(data.margins(outcome.best.u)[t.row])
+        return regret_curve(measure.c, measure.of(margins), best, bound)
 
 
 def nothing_signed(
-    run: PanelRun, measured: float, table: tuple[Member, ...], label: str | None, outcome: Outcome
+    run: PanelRun, measure: Measure, table: tuple[Member, ...], why: dict[str, str], label: str | None, outcome: Outcome
 ) -> Certificate:
-    """No member promises anything."""
+    """No member promises anything of what the mixture weighs."""
     nobody = Comparator(np.zeros(run.width), math.nan, 0.0, math.inf, "not sought")
-    needs = (Assumption("no member of the panel has a theorem that applies", None),)
+    none = "no member of the panel has a theorem that applies"
+    text = none if measure.loss is not None else "members bound their mistakes, of which aggregation says nothing"
+    notes = tuple(f"{name} promises nothing: {reason}" for name, reason in why.items())
     return Certificate(
-        Verdict.UNCHECKABLE, theorems.NONE, f"{run.learner.loss.name} loss", measured, math.nan, nobody, needs,
-        run.rounds, label=label, members=table, **outcome._asdict(),
+        Verdict.UNCHECKABLE, theorems.NONE, measure.name, measure.total, math.nan, nobody, (Assumption(text, None),),
+        run.rounds, notes=notes, label=label, members=table, **outcome._asdict(),
     )  # fmt: skip
 
 
 def broken_member(
-    run: PanelRun, measured: float, name: str, table: tuple[Member, ...], label: str | None
+    run: PanelRun, measure: Measure, name: str, table: tuple[Member, ...], label: str | None
 ) -> Certificate:
     """A member lost more than its theorem promises, which is a fault of the theorem or of the program."""
     nobody = Comparator(np.zeros(run.width), math.nan, 0.0, math.inf, "not sought")
     return Certificate(
-        Verdict.BROKEN, adaptive_theorems.AGGREGATION, f"{run.learner.loss.name} loss", measured, math.nan, nobody, (),
+        Verdict.BROKEN, adaptive_theorems.AGGREGATION, measure.name, measure.total, math.nan, nobody, (),
         run.rounds, notes=(f"the bound of {name} is broken",), label=label, members=table,
     )  # fmt: skip
-
-
-def verdict_of(case: AppliedTheorem, t: Rounds) -> Verdict:
-    """The verdict on a member by its own loss; VOID where its theorem does not apply, or its steps are not shown."""
-    if any(need.met is False for need in case.assumptions):
-        return Verdict.VOID
-    scale = float((t.c * t.y**2).sum())
-    found = theorems.verdict(float(case.measured.sum()), float(case.bound[-1]), scale)[0]
-    if found is Verdict.HOLDS and case.sharper is not None:
-        return found if theorems.verdict(*case.sharper[:2], scale)[0] is Verdict.HOLDS else Verdict.VOID
-    return found
 
 
 def aggregation_price(run: PanelRun) -> float:
@@ -202,26 +256,26 @@ def staying(run: PanelRun) -> float:
     return -math.log1p(alpha / run.mixture.members - alpha) if alpha else 0.0
 
 
-def tracking(run: PanelRun, used: np.ndarray) -> tuple[float, str]:
+def tracking(run: PanelRun, used: np.ndarray, unit: float) -> tuple[float, str]:
     """What is promised against the best sequence of members in hindsight, and how to say it.
 
-    `used` has what each member lost, a row per round. A sequence with B switches costs ln K + B ln(K/α) and, for each
-    round without one, −ln(1 − α + α/K), all over η.
+    `used` has what each member lost, a row per round, in so many units of the loss that is weighed. A sequence with B
+    switches costs ln K + B ln(K/α) and, for each round without one, −ln(1 − α + α/K), all over η.
     """
-    rate, members = float(run.state.rate[0]), run.mixture.members
+    rate, members = float(run.state.rate[0]) / unit, run.mixture.members
     if not rate < math.inf:
         return math.inf, "the range of the targets is 0: nothing was weighed"
     switch = math.log(members / run.learner.drift) / rate
     room = np.empty((3, used.shape[1]))
     cost, lost, switches = best_sequence(np.ascontiguousarray(used), staying(run) / rate, switch, *room)
-    bound = cost + math.log(members) / rate + float(run.state.gap[0])
+    bound = cost + math.log(members) / rate + unit * float(run.state.gap[0])
     return bound, (
         f"against the best sequence of members, which switches {switches:,.0f} times and loses {lost:.6g}: "
         f"at most {bound:.6g}"
     )
 
 
-def used_margins(run: PanelRun, t: Rounds, on: np.ndarray) -> np.ndarray:
+def used_margins(run: PanelRun, t: Rounds) -> np.ndarray:
     """The margins of a member as the mixture used them."""
     if getattr(run.mixture, "clips", 0.0) == 0.0:
         return t.z
@@ -270,15 +324,17 @@ def mixture_course(run: PanelRun, rounds: list[Rounds], marks: list[int]) -> tup
     return out, found
 
 
-def course_of_bound(run: PanelRun, case: AppliedTheorem, used: np.ndarray, course: list[Mark]) -> tuple[Milestone, ...]:
+def course_of_bound(
+    run: PanelRun, case: AppliedTheorem, factor: float, used: np.ndarray, unit: float, course: list[Mark]
+) -> tuple[Milestone, ...]:
     """The run at each mark, with what the signer and the mixture promised there."""
-    rival, bound = np.cumsum(case.rival), case.bound - np.cumsum(case.measured - used)
+    rival, bound = factor * np.cumsum(case.rival), factor * (case.bound - np.cumsum(case.measured)) + np.cumsum(used)
     return tuple(
         Milestone(
             mark.rounds,
-            mark.loss,
+            unit * mark.loss,
             float(rival[mark.rounds - 1]),
-            float(bound[mark.rounds - 1]) + at_rate(run, mark.rate, mark.shared) + mark.gap,
+            float(bound[mark.rounds - 1]) + unit * (at_rate(run, mark.rate, mark.shared) + mark.gap),
             math.nan,
         )
         for mark in course

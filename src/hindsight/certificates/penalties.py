@@ -11,8 +11,9 @@ from ..kernels.floats import EPS
 from ..kernels.penalised import Penalised
 from ..online.margins import each_loss, each_slope
 from .adaptive import slope_error
-from .applied import AppliedTheorem, closeness, divergence_change, size_of_terms
+from .applied import AppliedTheorem, closeness, convexity, divergence_change, size_of_terms
 from .certificate import Assumption, Comparator
+from .proximal import INEXACT
 from .rivals.metric import best_in_metric
 from .theorems import Theorem
 
@@ -29,7 +30,6 @@ PENALISED_RATES = Theorem(
     "penalised descent, changing rates", "Duchi, Shalev-Shwartz, Singer, Tewari 2010",
     "Σ ηₜ loss(wₜ) ≤ Σ ηₜ(loss(u) + penalty(u)) + ½|u − w₁|² + Σ ηₜπₜ", "penalties",
 )  # fmt: skip
-INEXACT = 1e-6  # how far a slope may be from that of the loss, relative to the largest
 REWEIGHTED = 12  # times that |u| is replaced by a parabola above it
 
 
@@ -66,7 +66,7 @@ def penalised_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> Ap
     price = penalised_price(paid, reached, t.step / unit, at, t.change / unit) + inexact
     distance = 0.5 * float((point - run.first) @ (point - run.first)) / unit
     penalty = goal.penalty(point) / rounds * t.eta / unit
-    name = f"{loss.name} loss"
+    name, text = f"{loss.name} loss", "the loss is convex and the steps are proximal; nothing is asked of the data"
     return AppliedTheorem(
         PENALISED if fixed else PENALISED_RATES,
         name if fixed else f"{name} times its rate",
@@ -74,7 +74,7 @@ def penalised_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> Ap
         rival,
         penalised_bound(rival, penalty, distance, price),
         Comparator(point, float(rival.sum()), float(np.linalg.norm(point)), gap, how),
-        (Assumption("the loss is convex and the steps are proximal; nothing is asked of the data", exact),),
+        (convexity(loss, t.y, text, t.z, z, at) if exact else Assumption("the steps must be proximal", False),),
         divergence_change(t, z),
         unit * (rival - paid + price),
         math.nan,

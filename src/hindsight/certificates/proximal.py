@@ -11,7 +11,17 @@ from ..kernels.floats import EPS
 from ..online.margins import each_loss
 from . import adaptive_theorems, theorems
 from .adaptive import slope_error
-from .applied import AppliedTheorem, divergence_change, rounding, seek, size_of_losses, size_of_terms, slack
+from .applied import (
+    AppliedTheorem,
+    convexity,
+    divergence_change,
+    measured_unit,
+    rounding,
+    seek,
+    size_of_losses,
+    size_of_terms,
+    slack,
+)
 from .certificate import Assumption, Comparator
 
 if TYPE_CHECKING:
@@ -20,13 +30,16 @@ if TYPE_CHECKING:
     from .replay import Rounds
 
 
+INEXACT = 1e-6  # how far a slope may be from that of the loss, relative to the largest
+
+
 def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
     """L <= L_u + D(u, w_1)/eta + Sigma pi, and the form that keeps the distances met, the only one at changing rates.
 
     u is the one that makes it smallest, but for its last distance. Squared errors are told without the loss' factor.
     """
     loss, eta = run.learner.loss, t.eta
-    unit = 2.0 / loss.scale if loss.quadratic else 1.0
+    unit = measured_unit(loss)
     u, divergence, gap, how, notes = seek(run, data, t, loss, 1.0, t.c, u, tol)
     z = data.margins(u)[t.row]
     after, width, moved = landing(run, t)
@@ -44,7 +57,7 @@ def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> App
         unit * own,
         np.cumsum(right) + first,
         Comparator(u, unit * float(own.sum()), float(np.linalg.norm(u)), unit * gap, how),
-        (Assumption("the loss is convex and steps are implicit; nothing is asked of the data", True),),
+        (_implicit(loss, t, off, z, after),),
         divergence_change(t, z),
         lemma(run, t, z, eta * (own - reached + stray), eta * (np.abs(own) + np.abs(reached)) + differences),
         divergence,
@@ -55,6 +68,18 @@ def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> App
     bound = theorems.met(right, unit * case.change, unit * slack(run, t, case), eta)
     met = replace(case, theorem=adaptive_theorems.PROXIMAL_MET, bound=bound)
     return replace(case, met=met) if run.learner.rate.is_constant() else met
+
+
+def _implicit(loss: Any, t: Rounds, off: np.ndarray, z: np.ndarray, after: np.ndarray) -> Assumption:
+    """That the loss is convex, and that steps take its slope where they end, unless there is none."""
+    taken = np.abs(t.step / t.eta)
+    far = np.where(t.step == 0.0, 0.0, off)
+    if (far > INEXACT * taken.max()).any():
+        k = int(far.argmax())
+        text = f"steps must be implicit: the slope taken in round {k + 1} is off by {far[k]:.3g}"
+        return Assumption(text, False)
+    text = "the loss is convex and steps are implicit; nothing is asked of the data"
+    return convexity(loss, t.y, text, t.z, z, after)
 
 
 def lemma(run: Run, t: Rounds, z: np.ndarray, promised: np.ndarray, size: np.ndarray) -> np.ndarray:

@@ -11,8 +11,7 @@ from scipy.sparse import csr_matrix
 from ..kernels.rows import CSR
 from ..rows.data import Data
 from . import theorems
-from .certificate import Assumption
-from .mistakes import perceptron
+from .mistakes import perceptron, steps_on_mistakes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,15 +29,14 @@ def scale_free_perceptron(run: Run, data: Data, t: Rounds, u: Any, tol: float) -
     """
     sizes = np.where(run.state.largest_x > 0.0, run.state.largest_x, 1.0)
     case = perceptron(run, divided(data, sizes), t, None if u is None else data.check(u) * sizes, tol)
-    size = float(np.sqrt(t.q.max()))
     rival = replace(case.comparator, u=case.comparator.u / sizes)
-    steps = f"steps of size 1 on a mistake only, a zero margin being one; max |x/M|₂ = {size:.6g}"
+    steps = steps_on_mistakes(t, f"max |x/M|₂ = {np.sqrt(t.q.max()):.6g}")
     none = np.zeros(t.row.size)  # the metric moves, so that steps are not those of the Euclidean statement
     potential = float(((run.state.theta / sizes) ** 2).sum())
     spent = float((np.where(t.y * t.z <= 0.0, t.c, 0.0) ** 2 * t.q).sum())
     return replace(
         case, theorem=theorems.PERCEPTRON_SCALE_FREE, comparator=rival, change=none, allowed=none,
-        sharper=(potential, spent, "Σ θᵢ²/Mᵢ²"), assumptions=(case.assumptions[0], Assumption(steps, True)),
+        sharper=(potential, spent, "Σ θᵢ²/Mᵢ²"), assumptions=(case.assumptions[0], steps),
         size=lambda: np.ones(t.row.size),
         notes=tuple(note for note in case.notes if not note.startswith("separable")),
     )  # fmt: skip

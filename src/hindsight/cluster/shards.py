@@ -15,8 +15,9 @@ What survives of the theorems, for K shards and one comparator u:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+import re
+from dataclasses import astuple, dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -36,6 +37,7 @@ from ..certificates.certify import certify_run
 from ..certificates.gradient_descent import FoundRival
 from ..certificates.outcome import SAME
 from ..certificates.theorems import Verdict
+from ..errors import MismatchError
 from ..estimators.mixins.certifying import join_certificates
 from ..estimators.online import OnlineEstimator
 from ..kernels.losses import Square
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from .rows import ClusterRows
 
 MIXED = ("euclidean",)  # geometries whose weights may be averaged under the theorem
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")  # in the sentence of an assumption
 DESCENTS = ("convex-descent", "glm-tron")  # theorems of explicit steps on a convex loss
 
 
@@ -217,7 +220,14 @@ def certify_shards(model: Any, rows: ClusterRows, runs: list[Epochs], *, u: Any 
     -------
     Certificate or Certificates
         Its members are the shards.
+
+    Raises
+    ------
+    MismatchError
+        If these are not the rows that were played, in the same partitions and order.
     """
+    if hasattr(model, "classes_") and not np.array_equal(model.classes_, rows.labels()):
+        raise MismatchError(f"the model has other classes than these rows: {model.classes_.tolist()}")
     each = targets_of_model(model, rows, runs[0].learner.targets)
     labels = model._run_labels()
     return join_certificates([
@@ -229,8 +239,12 @@ def certify_shards(model: Any, rows: ClusterRows, runs: list[Epochs], *, u: Any 
 def certify_epochs(
     run: Epochs, rows: ClusterRows, targets: Targets, u: Any = None, label: str | None = None
 ) -> Certificate:
-    """Return the certificate of one run on all shards."""
+    """Return the certificate of one run on all shards, which is played again and must end as it did."""
     learner, epochs, shards = run.learner, len(run.starts), len(run.facts)
+    width = rows.features + bool(run.bias)
+    if (shards, run.mixed.size) != (len(rows.shapes), width):
+        told = f"{shards:,} shards of {run.mixed.size:,} coordinates, these are {len(rows.shapes):,} of {width:,}"
+        raise MismatchError(f"the model was trained on {told}")
     measured, _ = rows.measure(targets, run.bias)
     loss = LOSSES["hinge"] if learner.loss.name == "perceptron" else learner.loss  # the latter is least at u = 0
     mean = MeanLoss(rows, targets, run.bias, loss, measured.weight)
@@ -246,9 +260,30 @@ def certify_epochs(
         f"mixed weights: mean loss {mean.at(run.mixed)[0]:.6g} on all rows, that of the comparator "
         f"{mean.at(rival.u)[0]:.6g}; of the mixed weights no theorem speaks",
     )
-    telescopes = learner.theorem in DESCENTS and learner.geometry.name in MIXED
-    apply = _telescoped if telescopes else _each_its_own
-    return with_outcome(apply(run, rows, targets, mean, rival, notes, label), run, rows, targets)
+    played: list[PlayedAgain] = rows.engine.each(certify_shard, learner, targets, run.bias, run.starts, rival.u)
+    check_played(run, played)
+    certificate = _added_up(played, rival, notes, label)
+    if learner.theorem in DESCENTS and learner.geometry.name in MIXED and certificate.verdict is Verdict.HOLDS:
+        certificate = _telescoped(certificate, run, rows, targets, mean, rival)
+    return with_outcome(certificate, run, rows, targets)
+
+
+def check_played(run: Epochs, played: list[PlayedAgain]) -> None:
+    """Refuse rows on which a shard meets other facts, or on which an epoch ends with other weights."""
+    for k, (known, again) in enumerate(zip(run.facts, played, strict=True)):
+        if not np.allclose(astuple(again.facts), astuple(known), rtol=1e-9, atol=1e-12):
+            raise MismatchError(
+                f"the model was not trained on these rows in these partitions: on shard {k} it lost {known.loss:.9g} "
+                f"in {known.rounds:,} rounds, here {again.facts.loss:.9g} in {again.facts.rounds:,}"
+            )
+    for e, ended in enumerate([*run.starts[1:], run.mixed]):
+        each = [again.weights[e] for again in played]
+        far, size = np.abs(_mean(each) - ended).max(), np.abs(each).max()
+        if not far <= 1e-9 * size:
+            raise MismatchError(
+                "the model was not trained on these rows in these partitions and this order: after epoch "
+                f"{e + 1} weights differ by {far:.3g}"
+            )
 
 
 def with_outcome(certificate: Certificate, run: Epochs, rows: ClusterRows, targets: Targets) -> Certificate:
@@ -280,41 +315,27 @@ def with_outcome(certificate: Certificate, run: Epochs, rows: ClusterRows, targe
 
 
 def _telescoped(
-    run: Epochs, rows: ClusterRows, targets: Targets, mean: MeanLoss, rival: FoundRival, notes: tuple[str, ...],
-    label: str | None,
-) -> Certificate:  # fmt: skip
-    """Apply the theorem of descent on shards, from facts alone."""
+    added: Certificate, run: Epochs, rows: ClusterRows, targets: Targets, mean: MeanLoss, rival: FoundRival
+) -> Certificate:
+    """Apply the theorem of descent on shards to runs whose own bounds hold, which are added up."""
     u, eta, shards, epochs = rival.u, run.learner.rate.eta, len(run.facts), len(run.starts)
-    own = rows.engine.each(loss_of, targets, run.bias, run.learner.loss, u)
     paid, met = math.fsum(f.loss for f in run.facts), math.fsum(f.gradient for f in run.facts)
     distance = float((u - run.starts[0]) @ (u - run.starts[0]))
-    lost = epochs * math.fsum(own)
+    lost = epochs * math.fsum(rows.engine.each(loss_of, targets, run.bias, run.learner.loss, u))
     bound = float(theorems.convex(eta, lost, shards * distance / 2.0, met))
-    moved = math.fsum(float((u - start) @ (u - start)) for start in run.starts)
-    members = tuple(
-        Member(f"shard {k}", 1.0 / shards, f.loss, float(theorems.convex(eta, epochs * o, moved / 2.0, f.gradient)))
-        for k, (f, o) in enumerate(zip(run.facts, own, strict=True))
-    )
-    scale = math.fsum(f.target for f in run.facts)
-    verdict, equality = theorems.verdict(paid, bound, scale)
-    if any(theorems.verdict(m.loss, m.bound, scale)[0] is Verdict.BROKEN for m in members):
-        verdict = Verdict.BROKEN
-    need = Assumption("the loss is convex and every gradient was met; nothing is asked of the data", True)
-    opponent = Comparator(u, lost, float(np.linalg.norm(u)), rival.gap * epochs * mean.total, rival.found)
-    rounds = sum(f.rounds for f in run.facts)
-    notes += ("each shard's bound counts |u − w|² in every epoch, that of all of them once per shard",)
-    return Certificate(
-        verdict, batch_theorems.SHARDS, f"{run.learner.loss.name} loss", paid, bound, opponent, (need,), rounds,
-        math.sqrt(shards * distance / met) if met > 0.0 else math.nan, equality, (), notes, label, members,
+    verdict, equality = theorems.verdict(paid, bound, math.fsum(f.target for f in run.facts))
+    gap = rival.gap * epochs * mean.total
+    return replace(
+        added, verdict=verdict, theorem=batch_theorems.SHARDS, quantity=f"{run.learner.loss.name} loss", measured=paid,
+        bound=bound, comparator=replace(added.comparator, loss=lost, gap=gap), equality=equality,
+        best_eta=math.sqrt(shards * distance / met) if met > 0.0 else math.nan,
+        notes=(*added.notes[:-1], "each shard's bound counts |u − w|² in every epoch, that of all once per shard"),
     )  # fmt: skip
 
 
-def _each_its_own(
-    run: Epochs, rows: ClusterRows, targets: Targets, mean: MeanLoss, rival: FoundRival, notes: tuple[str, ...],
-    label: str | None,
-) -> Certificate:  # fmt: skip
-    """Add up what the learner's own theorem says of every shard in every epoch, each run played again."""
-    each: list[list[Certificate]] = rows.engine.each(certify_shard, run.learner, targets, run.bias, run.starts, rival.u)
+def _added_up(played: list[PlayedAgain], rival: FoundRival, notes: tuple[str, ...], label: str | None) -> Certificate:
+    """Add up what the learner's own theorem says of every shard in every epoch."""
+    each = [again.certificates for again in played]
     flat = [certificate for shard in each for certificate in shard]
     if not flat:
         raise ValueError("no shard has a row to learn from")
@@ -329,9 +350,29 @@ def _each_its_own(
     opponent = Comparator(rival.u, lost, float(np.linalg.norm(rival.u)), math.inf, rival.found)
     notes += ("the bounds of all shards and epochs, each of a run of its own, added up for this one u",)
     return Certificate(
-        verdict, worst.theorem, worst.quantity, paid, bound, opponent, worst.assumptions, sum(c.rounds for c in flat),
-        math.nan, False, (), notes, label, members,
+        verdict, worst.theorem, worst.quantity, paid, bound, opponent, joined_assumptions(each, worst),
+        sum(c.rounds for c in flat), math.nan, False, (), notes, label, members,
     )  # fmt: skip
+
+
+def joined_assumptions(each: list[list[Certificate]], worst: Certificate) -> tuple[Assumption, ...]:
+    """What the theorem needs of all shards: each sentence once, or with its smallest and its largest numbers.
+
+    Where an assumption is not met, those of the run at fault stand there alone.
+    """
+    out: list[Assumption] = []
+    for place, own in enumerate(worst.assumptions):
+        told = [
+            ([float(number) for number in NUMBER.findall(c.assumptions[place].text)], k, e, c.assumptions[place])
+            for k, shard in enumerate(each)
+            for e, c in enumerate(shard)
+            if (c is worst or all(need.met for need in worst.assumptions)) and place < len(c.assumptions)
+        ]
+        ends = dict.fromkeys((min(told)[1:], max(told)[1:]))
+        same = len({need.text for _, _, need in ends}) == 1 and own.met
+        named = [replace(need, text=f"shard {k}, epoch {e + 1}: {need.text}") for k, e, need in ends]
+        out += [own] if same else named
+    return tuple(out)
 
 
 def loss_of(block: Block, targets: Targets, bias: float, loss: Any, u: Floats) -> float:
@@ -341,13 +382,23 @@ def loss_of(block: Block, targets: Targets, bias: float, loss: Any, u: Floats) -
     return float(loss_gradient(block, targets, bias, loss, u, 1.0)[0])
 
 
+class PlayedAgain(NamedTuple):
+    """A shard played again: its facts over all epochs, the weights after each, and the certificates of those runs."""
+
+    facts: Facts
+    weights: list[Floats]
+    certificates: list[Certificate]
+
+
 def certify_shard(
     block: Block, learner: Learner, targets: Targets, bias: float, starts: list[Floats], u: Floats
-) -> list[Certificate]:
-    """Return the certificate of the run of each epoch on a block, against one comparator."""
-    out = []
+) -> PlayedAgain:
+    """Play every epoch on a block again, and certify its run against one comparator."""
+    out = PlayedAgain(Facts(), [], [])
     for start in starts:
         run = shard_run(block, learner, targets, bias, start)
+        out = out._replace(facts=out.facts + run.facts)
+        out.weights.append(run.weights)
         if run.rounds:
-            out.append(certify_run(run, block.data(targets, bias), u=u, seek_best=False))
+            out.certificates.append(certify_run(run, block.data(targets, bias), u=u, seek_best=False))
     return out

@@ -25,7 +25,7 @@ from ..storage.fields import is_vector
 from ..storage.registry import storable, want
 from ..validation import choice, number
 from .learners import Learner, constant, diagonal_newton, newton, ridge, running
-from .parts import LOSSES
+from .parts import GEOMETRIES, LOSSES
 from .run import Run, checked_tally
 from .together import together
 
@@ -76,7 +76,8 @@ class Panel:
         object.__setattr__(self, "members", tuple(self.members))
         if not self.members:
             raise ValueError("a panel needs at least one member")
-        other = [m.name for m in self.members if m.loss != self.loss or m.targets != self.targets]
+        own = type(self.loss), self.loss, self.targets
+        other = [m.name for m in self.members if (type(m.loss), m.loss, m.targets) != own]
         if other:
             raise ValueError(f"all members of a panel must have the same loss: {other[0]} has another")
         if not 0.0 <= self.drift < 1.0:
@@ -174,8 +175,12 @@ def keeps_matrix(learner: Learner) -> bool:
 
 
 def member_name(learner: Learner) -> str:
-    """What a member is called: its learner with the numbers that tell it from its siblings."""
-    shown = [f"{name}={value:g}" for name, value in learner.geometry._asdict().items() if name != "declared"]
+    """What a member is called: its learner with the words and numbers that tell it from its siblings."""
+    geometry = learner.geometry
+    shown = [f"{name}={value:g}" for name, value in geometry._asdict().items() if name != "declared"]
+    if geometry.name in GEOMETRIES:
+        radius = shown if geometry.multiplicative else []
+        shown = [geometry.name, learner.update.name, *radius, f"eta={learner.rate.eta:g}"]
     return f"{learner.name}({', '.join(shown)})"
 
 
