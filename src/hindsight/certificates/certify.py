@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import MismatchError
 from ..online.panel import PanelRun
+from ..rows.one_thread import one_thread
 from . import adaptive, theorems
 from .applied import AppliedTheorem, Judged, rounding
 from .certificate import Assumption, Certificate
@@ -98,16 +99,15 @@ def certify_run(
     """
     if run.rounds == 0:
         raise MismatchError("the model has played no round yet")
-    if isinstance(run, PanelRun):
-        return certify_panel(run, data, judge, u, tol, label)
-    apply = applied_theorem(run, planted)
-    rounds = replay(run, data)
-    with clock.timed(0.5 * clock.left()):  # the other half is for the best fixed predictor
-        case, found, bound, equality, assumptions, notes = judge(run, data, rounds, u, tol, apply)
-    if not run.knows_rows:
-        notes = (*notes, "the model kept no checksum of its rows: that it learnt these follows from its weights alone")
-    promised = found in (Verdict.HOLDS, Verdict.BROKEN)
-    known = outcome(run, data, rounds, case, tol, promised)._asdict() if seek_best else {}
+    with one_thread(data.width):
+        if isinstance(run, PanelRun):
+            return certify_panel(run, data, judge, u, tol, label)
+        apply = applied_theorem(run, planted)
+        rounds = replay(run, data)
+        with clock.timed(0.5 * clock.left()):  # the other half is for the best fixed predictor
+            case, found, bound, equality, assumptions, notes = judge(run, data, rounds, u, tol, apply)
+        promised = found in (Verdict.HOLDS, Verdict.BROKEN)
+        known = outcome(run, data, rounds, case, tol, promised)._asdict() if seek_best else {}
     path = milestones(case.measured, case.rival, case.bound, case.potential, case.change, found)
     return Certificate(
         found, case.theorem, case.quantity, float(case.measured.sum()), bound, case.comparator, assumptions, run.rounds,
