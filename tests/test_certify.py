@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import naive
 from conftest import nightly
 from hindsight.certificates import rivals, theorems
+from hindsight.certificates.band import band
 from hindsight.certificates.certificate import Certificates
 from hindsight.certificates.certify import applied_theorem, certify_run
 from hindsight.certificates.replay import replay
@@ -196,6 +197,21 @@ def test_the_verdict_has_a_band_for_rounding_and_no_more():
     assert theorems.verdict(1e-8, 0.0, 1.0) == (Verdict.BROKEN, False)
     for measured, bound in ((math.inf, 1.0), (1.0, math.inf), (1.0, math.nan), (math.nan, 1.0)):
         assert theorems.verdict(measured, bound, 1.0) == (Verdict.VOID, False)
+
+
+@pytest.mark.parametrize("loss", ["square", "absolute"])
+def test_the_band_is_of_what_the_start_loses(loss):
+    """Targets far from 0 are no reason for a wide band where the first of them is the start."""
+    near = certificate(L.running(loss))
+    run, data = trained(L.running(loss), y=Y + 3e7)
+    far = certify_run(run, data)
+    assert far.slack == pytest.approx(near.slack, rel=1e-4) and far.slack > 0.02 * far.bound
+    assert near.verdict is far.verdict is Verdict.HOLDS and not near.equality and not far.equality
+    rounds = replay(run, data)
+    scale, rounding = band(run, data, rounds, applied_theorem(run)(run, data, rounds, None, 0.01))
+    lost = np.abs(Y - Y[0]) ** {"square": 2, "absolute": 1}[loss]
+    assert scale == pytest.approx(lost.sum(), rel=1e-6)
+    assert 24 * 3e7 * 2.0**-53 < rounding < 1e-6 * far.bound
 
 
 def test_the_lemma_is_not_broken_by_rounding():

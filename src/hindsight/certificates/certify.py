@@ -18,6 +18,7 @@ from ..errors import MismatchError
 from ..online.panel import PanelRun
 from . import adaptive, theorems
 from .applied import AppliedTheorem, rounding
+from .band import band
 from .certificate import Assumption, Certificate
 from .convex import convex, no_theorem
 from .convex import planted as planted_theorem
@@ -36,6 +37,7 @@ from .theorems import Verdict
 if TYPE_CHECKING:
     from ..online.run import Run
     from ..rows.data import Data
+    from .band import Band
     from .replay import Rounds
 
 DOUBT, LOST = 1e-6, 1e-3  # errors of the logarithms of weights: from where they are said, and void a certificate
@@ -106,9 +108,9 @@ def certify_run(
         case = smallest(plain := apply(run, data, rounds, u, tol))
     if case is not plain and not _lemma(case, run, rounds)[2]:  # then what the steps took off is not shown
         case = plain
-    scale = float((rounds.c * rounds.y**2).sum())
+    sizes = band(run, data, rounds, case)
     measured, bound = float(case.measured.sum()), float(case.bound[-1])
-    found, equality = theorems.verdict(measured, bound, scale)
+    found, equality = theorems.verdict(measured, bound, *sizes)
     assumptions, notes = (*case.assumptions, *_digits(run, rounds)), case.notes
     if not run.knows_rows:
         notes = (*notes, "the model kept no checksum of its rows: that it learnt these follows from its weights alone")
@@ -121,7 +123,7 @@ def certify_run(
     elif any(need.met is None for need in assumptions):
         found, equality = Verdict.UNCHECKABLE, False
     else:
-        fault, more = _steps(case, run, rounds, scale)
+        fault, more = _steps(case, run, rounds, sizes)
         notes = (*notes, *more)
         if fault and (found is Verdict.HOLDS or np.isnan(case.change).any()):
             found, equality, bound = Verdict.UNCHECKABLE, False, math.nan
@@ -177,7 +179,7 @@ def _digits(run: Run, t: Rounds) -> tuple[Assumption, ...]:
     return (Assumption(text, moved < LOST),)
 
 
-def _steps(case: AppliedTheorem, run: Run, t: Rounds, scale: float) -> tuple[bool, tuple[str, ...]]:
+def _steps(case: AppliedTheorem, run: Run, t: Rounds, sizes: Band) -> tuple[bool, tuple[str, ...]]:
     """Whether the steps taken are not shown to be the theorem's, by its lemma and its sharper form, and what to say."""
     notes: list[str] = []
     if np.isnan(case.change).any():
@@ -190,7 +192,7 @@ def _steps(case: AppliedTheorem, run: Run, t: Rounds, scale: float) -> tuple[boo
         notes.append(f"the per-round lemma is off by {over:.2g} in round {worst + 1}, which rounding explains")
     if case.sharper is not None:
         left, right, text = case.sharper
-        holds = theorems.verdict(left, right, scale)[0] is Verdict.HOLDS
+        holds = theorems.verdict(left, right, *sizes)[0] is Verdict.HOLDS
         notes.append(f"sharper: {text} = {left:.6g} {'≤' if holds else '>'} {right:.6g}")
         fault = fault or not holds
     return fault, tuple(notes)

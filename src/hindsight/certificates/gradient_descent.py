@@ -71,8 +71,7 @@ def certify_descent(
         rival, notes = FoundRival(best.u, best.gap, closeness(best.gap, best.objective)), best.notes
     else:
         rival = FoundRival(data.check(u), math.inf, "given")
-    scale = float(factors @ data.y**2)
-    found = certificate_of(descent, facts, marks, output, rival, partial(descent.objective, data), scale, notes, label)
+    found = certificate_of(descent, facts, marks, output, rival, partial(descent.objective, data), notes, label)
     return replace(found, **of_descent(descent, data, found.measured, tol)._asdict())
 
 
@@ -91,7 +90,6 @@ def certificate_of(
     output: str,
     rival: FoundRival,
     objective: Callable[[Floats], float],
-    scale: float,
     notes: tuple[str, ...] = (),
     label: str | None = None,
 ) -> Certificate:
@@ -109,8 +107,6 @@ def certificate_of(
         The comparator.
     objective : callable
         Gives f(w) over the rows.
-    scale : float
-        The mean of y^2.
     notes, label : tuple of str, and str or None
         As in the certificate.
     """
@@ -119,6 +115,7 @@ def certificate_of(
     measured = objective(descent.output(output))
     bound = batch_theorems.gradient_descent(own, distance, facts.rate, facts.rate_gradient)
     theorem = GRADIENT_DESCENT
+    scale = abs(objective(start))
     verdict, equality = theorems.verdict(measured, bound, scale)
     text = f"f is convex and every gradient was met; wₛ first, {descent.rounds:,} rounds, Σ η = {facts.rate:.6g}"
     need = Assumption(text, True)

@@ -9,7 +9,7 @@ import numpy as np
 from ..kernels.losses import Square
 from ..online.margins import each_loss
 from . import theorems
-from .adaptive import in_play
+from .adaptive import weights_in_play
 from .advice import cure
 from .best import best_fixed
 from .certificate import MISTAKES, WEIGHTED, Best
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from .certificate import RegretCurve
     from .replay import Rounds
 
-FROM_FIRST_TARGET = ("running", "ridge", "vaw")  # theorems of runs whose start may be the first target
 SAME = 1e-9  # relative difference up to which what a theorem measures is the loss itself
 
 
@@ -58,7 +57,7 @@ def outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float, p
 
 
 def _outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float, promised: bool) -> Outcome:
-    c = t.c * in_play(run, t) if run.learner.theorem in FROM_FIRST_TARGET else t.c
+    c = weights_in_play(run, t)
     factors = np.bincount(t.row, c, data.rounds)
     measured, weight = float(case.measured.sum()), float(c.sum())
     if case.quantity in (MISTAKES, WEIGHTED):

@@ -22,6 +22,7 @@ from ..online.panel import member_name
 from . import adaptive_theorems, theorems
 from .adaptive import in_play
 from .advice import cure
+from .band import band
 from .certificate import Assumption, Certificate, Comparator, Member, Milestone
 from .constant import best_constant
 from .outcome import Outcome, of_loss
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from ..online.panel import PanelRun
     from ..rows.data import Data
     from .applied import AppliedTheorem
+    from .band import Band
     from .certificate import RegretCurve
     from .replay import Rounds
 
@@ -50,6 +52,7 @@ def certify_panel(
     measured = float(run.facts.loss)
     price = aggregation_price(run)
     cases: dict[int, AppliedTheorem] = {}
+    bands: dict[int, Band] = {}
     broken: list[str] = []
     promised = np.full(len(run.members), math.inf)
     lost, every = np.empty(len(run.members)), np.empty((t.row.size, len(run.members)))
@@ -59,7 +62,8 @@ def certify_panel(
         if member.learner.theorem is None:
             continue
         case = families[member.learner.theorem](member, data, rounds[k], u, tol)
-        verdict = verdict_of(case, t)
+        bands[k] = band(member, data, rounds[k], case)
+        verdict = verdict_of(case, bands[k])
         if verdict is Verdict.BROKEN:
             broken.append(member_name(member.learner))
         elif verdict is Verdict.HOLDS:
@@ -85,12 +89,11 @@ def certify_panel(
     signer = int(np.argmin(promised))
     case = cases[signer]
     bound = float(promised[signer]) + price
-    scale = float((t.c * on * t.y**2).sum())
-    found, equality = theorems.verdict(measured, bound, scale)
+    found, equality = theorems.verdict(measured, bound, *bands[signer])
     followed: tuple[str, ...] = ()
     if run.learner.drift and not run.left:
         most, words = tracking(run, every[on > 0.0])
-        found = Verdict.BROKEN if theorems.verdict(measured, most, scale)[0] is Verdict.BROKEN else found
+        found = Verdict.BROKEN if theorems.verdict(measured, most, *bands[signer])[0] is Verdict.BROKEN else found
         followed = (words,)
     least = outcome.best.lower if outcome.best is not None and outcome.best.reach == math.inf else -math.inf
     met = float(case.bound[-1]) - float(case.rival.sum()) - case.share  # of the signer's bound, the price met
@@ -170,14 +173,13 @@ def broken_member(
     )  # fmt: skip
 
 
-def verdict_of(case: AppliedTheorem, t: Rounds) -> Verdict:
+def verdict_of(case: AppliedTheorem, sizes: Band) -> Verdict:
     """The verdict on a member by its own loss; VOID where its theorem does not apply, or its steps are not shown."""
     if any(need.met is False for need in case.assumptions):
         return Verdict.VOID
-    scale = float((t.c * t.y**2).sum())
-    found = theorems.verdict(float(case.measured.sum()), float(case.bound[-1]), scale)[0]
+    found = theorems.verdict(float(case.measured.sum()), float(case.bound[-1]), *sizes)[0]
     if found is Verdict.HOLDS and case.sharper is not None:
-        return found if theorems.verdict(*case.sharper[:2], scale)[0] is Verdict.HOLDS else Verdict.VOID
+        return found if theorems.verdict(*case.sharper[:2], *sizes)[0] is Verdict.HOLDS else Verdict.VOID
     return found
 
 

@@ -100,8 +100,7 @@ def _descents(model: GradientDescent, rows: ClusterRows, u: Any) -> list[Certifi
             rival = best_in_hindsight(mean.at, curvature, run.first * (kappa / curvature))
         else:
             rival = FoundRival(check_weights_of(u, run.width), math.inf, "given")
-        scale = measured.squares / measured.weight
-        out.append(certificate_of(run, again.facts, marks.found, model.output, rival, f, scale, (), label))
+        out.append(certificate_of(run, again.facts, marks.found, model.output, rival, f, (), label))
     return out
 
 

@@ -295,7 +295,7 @@ def _telescoped(
         Member(f"shard {k}", 1.0 / shards, f.loss, float(theorems.convex(eta, epochs * o, moved / 2.0, f.gradient)))
         for k, (f, o) in enumerate(zip(run.facts, own, strict=True))
     )
-    scale = math.fsum(f.target for f in run.facts)
+    scale = epochs * abs(math.fsum(rows.engine.each(loss_of, targets, run.bias, run.learner.loss, run.starts[0])))
     verdict, equality = theorems.verdict(paid, bound, scale)
     if any(theorems.verdict(m.loss, m.bound, scale)[0] is Verdict.BROKEN for m in members):
         verdict = Verdict.BROKEN
