@@ -251,6 +251,27 @@ THEOREMS = [
 ]
 
 
+@pytest.mark.parametrize(
+    "learner",
+    [
+        L.eg(0.01, 2.0, power=0.5),
+        L.eg(0.01, 2.0, "implicit", power=0.5),
+        L.widrow_hoff(0.01, "explicit", geometry="scale-free"),
+        replace(L.widrow_hoff(0.01, "explicit"), theorem=None),
+    ],
+)
+def test_what_is_said_of_a_quadratic_loss_is_the_squared_error(learner):
+    """Whatever factor the learner's own loss has, and whatever its theorem is."""
+    run, data = trained(learner)
+    c, errors = certify_run(run, data), replay(run, data).z - Y
+    assert c.measured == c.lost == pytest.approx(float(errors @ errors))
+    assert c.constant == pytest.approx(float(((Y - Y.mean()) ** 2).sum()))
+    assert c.means["loss"] == pytest.approx(float(np.mean(errors**2)))
+    assert c.comparator.loss == pytest.approx(float(((data.margins(c.comparator.u) - Y) ** 2).sum()))
+    assert c.best.loss == pytest.approx(float(((data.margins(c.best.u) - Y) ** 2).sum()))
+    assert c.verdict is (Verdict.UNCHECKABLE if c.theorem is theorems.NONE else Verdict.HOLDS)
+
+
 LESS = {theorems.WINNOW: theorems.WINNOW_MET}  # where the classical bound is not trivial
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..kernels.floats import EPS
 from ..online.margins import each_loss, each_mean, each_slope
 from . import adaptive_theorems as theorems
-from .applied import AppliedTheorem, closeness
+from .applied import AppliedTheorem, closeness, unit_of
 from .certificate import Assumption, Comparator
 from .convex import no_theorem
 from .rivals.metric import best_in_metric
@@ -100,6 +100,8 @@ def lazy_steps(
     spent = float((-s * (t.z - metric.base) + 0.5 * q * s * s).sum())
     seen = metric.a > 0.0
     potential = 0.5 * float((metric.theta[seen] ** 2 / metric.a[seen]).sum())
+    unit = unit_of(run)[0]
+    paid, rival, half, price, gap = unit * paid, unit * rival, unit * half, unit * price, unit * gap
     return AppliedTheorem(
         theorems.RUNNING,
         f"{loss.name} loss",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..kernels.floats import EPS
+from ..kernels.losses import Square
 from . import rivals
 from .rivals.spaces import space
 
@@ -63,6 +64,20 @@ class AppliedTheorem:
     def applies(self) -> bool:
         """Whether no assumption fails and there is a bound."""
         return all(need.met is not False for need in self.assumptions) and math.isfinite(self.bound[-1])
+
+
+def measured_loss(run: Run) -> Any:
+    """The loss that is measured: of a quadratic one the squared error, but GLM-tron's is its matching loss."""
+    loss = run.learner.loss
+    return Square(2.0) if loss.quadratic and run.learner.theorem != "glm-tron" else loss
+
+
+def unit_of(run: Run) -> tuple[float, str]:
+    """What the loss of a run is multiplied by to give the one that is measured, and its name."""
+    loss = run.learner.loss
+    if run.learner.theorem == "glm-tron":
+        return 1.0, "matching loss"
+    return (2.0 / loss.scale, "squared error") if loss.quadratic else (1.0, f"{loss.name} loss")
 
 
 def slack(run: Run, t: Rounds, case: AppliedTheorem) -> np.ndarray:

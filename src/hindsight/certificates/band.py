@@ -7,16 +7,15 @@ of targets far from 0 many digits are lost in a difference, however small the lo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..kernels.floats import EPS
-from ..kernels.losses import Square
 from ..online.margins import each_loss, each_mean, each_slope
 from . import theorems
 from .adaptive import start_of, weights_in_play
-from .applied import divergence_change, rounding
+from .applied import divergence_change, measured_loss, rounding
 from .certificate import MISTAKES, WEIGHTED
 
 if TYPE_CHECKING:
@@ -31,12 +30,6 @@ class Band(NamedTuple):
 
     scale: float
     rounding: float
-
-
-def measured_loss(run: Run, case: AppliedTheorem) -> Any:
-    """The loss that is measured: of a quadratic one the squared error, but for a matching loss."""
-    loss = run.learner.loss
-    return Square(2.0) if loss.quadratic and not case.quantity.startswith("matching") else loss
 
 
 def band(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> Band:
@@ -61,7 +54,7 @@ def _lost_by_start(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> np.
     z = np.full(data.rounds, data.bias * start[-1]) if flat else data.margins(start)
     if case.theorem is theorems.GLM_TRON:
         return (each_mean(run.learner.loss, z[t.row]) - t.y) ** 2
-    return np.abs(each_loss(measured_loss(run, case), z[t.row], t.y))
+    return np.abs(each_loss(measured_loss(run), z[t.row], t.y))
 
 
 def _margins(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> np.ndarray:
@@ -71,7 +64,7 @@ def _margins(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> np.ndarra
     sizes = data.margin_sizes(u)[t.row]
     if case.quantity in (MISTAKES, WEIGHTED):
         return lanes * sizes
-    loss = measured_loss(run, case)
+    loss = measured_loss(run)
     other = np.abs(each_slope(loss, data.margins(u)[t.row], t.y)) * (sizes + np.abs(t.y))
     return lanes * (other + np.abs(each_slope(loss, t.z, t.y)) * (np.abs(t.z) + np.abs(t.y)))
 

@@ -11,6 +11,7 @@ from ..online.margins import each_loss
 from . import theorems
 from .adaptive import weights_in_play
 from .advice import cure
+from .applied import measured_loss
 from .best import best_fixed
 from .certificate import MISTAKES, WEIGHTED, Best
 from .constant import best_constant, fewest_of_constant
@@ -69,7 +70,7 @@ def _outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float, 
         best = Best(case.comparator.u, case.comparator.loss, case.comparator.loss, case.comparator.found)
         constant, lost, each, rival = best_constant(Square(2.0), t.y, c), measured, case.measured, case.rival
     else:
-        loss = Square(2.0) if case.quantity.startswith("squared error") else run.learner.loss
+        loss = measured_loss(run)
         each = c * each_loss(loss, t.z, t.y)
         lost = float(each.sum())
         lost = measured if abs(lost - measured) <= SAME * abs(measured) else lost

@@ -11,7 +11,7 @@ from ..kernels.floats import EPS
 from ..online.margins import each_loss
 from . import adaptive_theorems, theorems
 from .adaptive import slope_error
-from .applied import AppliedTheorem, divergence_change, rounding, seek, size_of_losses, size_of_terms, slack
+from .applied import AppliedTheorem, divergence_change, rounding, seek, size_of_losses, size_of_terms, slack, unit_of
 from .certificate import Assumption, Comparator
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> App
     u is the one that makes it smallest, but for its last distance. Squared errors are told without the loss' factor.
     """
     loss, eta = run.learner.loss, t.eta
-    unit = 2.0 / loss.scale if loss.quadratic else 1.0
+    unit, name = unit_of(run)
     u, divergence, gap, how, notes = seek(run, data, t, loss, 1.0, t.c, u, tol)
     z = data.margins(u)[t.row]
     after, width, moved = landing(run, t)
@@ -39,7 +39,7 @@ def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> App
     right, first = unit * (own + price), unit * divergence / float(eta[0])
     case = AppliedTheorem(
         adaptive_theorems.PROXIMAL,
-        "squared error" if loss.quadratic else f"{loss.name} loss",
+        name,
         unit * paid,
         unit * own,
         np.cumsum(right) + first,
