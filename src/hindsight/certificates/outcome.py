@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,9 +15,10 @@ from .advice import cure
 from .applied import measured_loss
 from .best import best_fixed
 from .certificate import MISTAKES, WEIGHTED, Best
-from .constant import best_constant, fewest_of_constant
+from .constant import best_constant, constant_margin, fewest_of_constant
 from .regret import regret_curve
 from .rivals.fewest import fewest
+from .rivals.spaces import SPACES
 
 if TYPE_CHECKING:
     from ..online.run import Run
@@ -74,13 +76,28 @@ def _outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float, 
         each = c * each_loss(loss, t.z, t.y)
         lost = float(each.sum())
         lost = measured if abs(lost - measured) <= SAME * abs(measured) else lost
-        best, constant = of_loss(data, loss, factors, run.learner.geometry, tol), best_constant(loss, t.y, c)
+        at_hand = {"the comparator": case.comparator.u, "the weights of the run": run.weights}
+        best = of_loss(data, loss, factors, run.learner.geometry, tol, at_hand)
+        constant = best_constant(loss, t.y, c)
         rival = c * each_loss(loss, data.margins(best.u), data.y)[t.row]
     advice = cure(run, data, t, case.best_eta) if lost > constant * (1.0 + SAME) else ""
     curve = regret_curve(c, each, rival, case.bound if promised and lost == measured else None)
     return Outcome(best, constant, lost, weight, advice, curve)
 
 
-def of_loss(data: Data, loss: Any, factors: np.ndarray, geometry: Any, tol: float) -> Best:
-    """The best fixed predictor of a loss, as a certificate has it."""
-    return Best(*best_fixed(data, loss, factors, geometry, tol))
+def of_loss(
+    data: Data, loss: Any, factors: np.ndarray, geometry: Any, tol: float, at_hand: dict[str, np.ndarray] | None = None
+) -> Best:
+    """The best fixed predictor of a loss, as a certificate has it: none at hand, by name, nor a constant loses less."""
+    best = Best(*best_fixed(data, loss, factors, geometry, tol))
+    tried = dict(at_hand or {})
+    if data.bias != 0.0 and (geometry is None or geometry.name not in SPACES) and factors.any():
+        tried["the best constant"] = np.zeros(data.width)
+        tried["the best constant"][-1] = constant_margin(loss, data.y, factors) / data.bias
+    for name, u in tried.items():
+        if not np.isfinite(u).all():
+            continue
+        value = float(factors @ each_loss(loss, data.margins(u), data.y))
+        if value < best.loss:
+            best = replace(best, u=u, loss=value, gap=max(0.0, best.gap - (best.loss - value)), found=f"found: {name}")
+    return best

@@ -82,7 +82,10 @@ def certify_panel(
     )
     if broken:
         return broken_member(run, measured, broken[0], table, label)
-    outcome = outcome_of(run, data, t, on, measured, tol)
+    at_hand = {"the weights of the run": run.weights}
+    if cases:
+        at_hand["the comparator"] = cases[int(np.argmin(promised))].comparator.u
+    outcome = outcome_of(run, data, t, on, measured, tol, at_hand)
     if not cases:
         curve = curve_along(run, data, t, on, margins, outcome, ())
         return nothing_signed(run, measured, table, label, outcome._replace(curve=curve))
@@ -121,10 +124,12 @@ def certify_panel(
     )  # fmt: skip
 
 
-def outcome_of(run: PanelRun, data: Data, t: Rounds, on: np.ndarray, measured: float, tol: float) -> Outcome:
+def outcome_of(
+    run: PanelRun, data: Data, t: Rounds, on: np.ndarray, measured: float, tol: float, at_hand: dict[str, np.ndarray]
+) -> Outcome:
     """What the panel lost beside the best constant and the best fixed predictor, over the rounds in play."""
     loss, c = run.learner.loss, t.c * on
-    best = of_loss(data, loss, np.bincount(t.row, c, data.rounds), None, tol)
+    best = of_loss(data, loss, np.bincount(t.row, c, data.rounds), None, tol, at_hand)
     constant = best_constant(loss, t.y, c)
     advice = cure(run, data, t, math.nan) if measured > constant * (1.0 + NEAR) else ""
     return Outcome(best, constant, measured, float(c.sum()), advice)

@@ -265,7 +265,11 @@ def with_outcome(certificate: Certificate, run: Epochs, rows: ClusterRows, targe
         constant = best.best_constant(rows, targets, bias, loss)
         lost = math.fsum(f.square if squares else f.loss for f in run.facts)
         lost = certificate.measured if abs(lost - certificate.measured) <= SAME * abs(lost) else lost
-    known = Best(found.u, epochs * found.loss, epochs * found.gap, found.how, found.reach)
+        for name, u in (("the comparator", certificate.comparator.u), ("the mixed weights", run.mixed)):
+            value = math.fsum(rows.engine.each(loss_of, targets, bias, loss, u))
+            if value < found.loss:
+                found = found._replace(u=u, loss=value, gap=found.gap - (found.loss - value), how=f"found: {name}")
+    known = Best(found.u, epochs * found.loss, epochs * max(0.0, found.gap), found.how, found.reach)
     constant *= epochs
     advice = ""
     if lost > constant * (1.0 + SAME):
