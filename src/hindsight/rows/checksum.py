@@ -1,8 +1,8 @@
 """Whether rows are those that were read before, and whether they are those of a run.
 
 `RowChecksum` compares two readings of the same source, `add_played` and `word_of_each` the rows of a run as it played
-them with rows in any storage. They notice what is changed, moved, left out or added by accident; whoever wants to can
-make other rows that match.
+them with rows in any storage. They notice what is changed, moved, left out or added by accident, but for an even number
+of values that differ in one bit alone (see `kernels.checksum`); whoever wants to can make other rows that match.
 """
 
 from __future__ import annotations
