@@ -37,7 +37,12 @@ MUTANTS = (
     Mutant("running: the loss after a step is not subtracted", "certificates.adaptive_theorems.running_price", r"paid - paid_after", "paid", RUNNING),
     Mutant("running: idle rounds are free", "certificates.adaptive.lazy_steps", r"np\.where\(idle, paid, ", "np.where(idle, 0.0, ", ("running-square", "running-absolute")),
     Mutant("running: the opening row counts", "certificates.adaptive.in_play", r"on\[0\] = 0\.0", "pass", ("running-square",)),
+    Mutant("band: of the targets, wherever the run started", "certificates.band._lost_by_start", r"start = start_of\(run\)", "start = 0.0 * start_of(run)", ("running-absolute", "running-square")),
     # --- second order
+    Mutant("ridge: the opening row counts in the headline", "certificates.adaptive.weights_in_play", r"FROM_FIRST_TARGET", "('running', 'vaw')", ("ridge",)),
+    Mutant("verdict: a band of 1e-6", "certificates.theorems.verdict", r"1e-9", "1e-6", RIDGE),
+    Mutant("ridge: an objective that is off by 1e-3 will do", "certificates.adaptive.least_squares", r"BAND \*", "1e-3 *", RIDGE),
+    Mutant("ridge: the opening row counts", "certificates.adaptive.in_play", r"on\[0\] = 0\.0", "on[0] = float(run.learner.theorem == 'ridge')", ("ridge",)),
     Mutant("ridge: the prior does not grow", "kernels.second_order.grow_prior", r"grown = True", "grown = state.prior[i] == 0.0", RIDGE),
     Mutant("ridge: rows are not weighted", "kernels.second_order.learn_square", r"state\.image, c, target", "state.image, 1.0, target", RIDGE),
     Mutant("ridge: weights twice", "kernels.second_order.learn_square", r"state\.image, c, target", "state.image, c * c, target", RIDGE),
@@ -68,6 +73,9 @@ MUTANTS = (
     Mutant("mean: members are not clipped", "kernels.aggregation.within_range", r"return .*", "return z", ("aggregation-square",)),
     Mutant("mean: twice the rate", "kernels.aggregation.MeanMixture.set_rate", r"1\.0 / \(self\.floor", "2.0 / (self.floor", ("mixture-square",)),
     Mutant("mean: negative gaps count as positive", "kernels.aggregation.MeanMixture.weigh_members", r"max\(gap, 0\.0\)", "abs(gap)", MEAN),
+    Mutant("panel: below every u, the gap ignored", "certificates.panel.below_all", r"best\.lower", "best.loss", ("below-all-square",)),
+    Mutant("panel: below every u, a hundredth too early", "certificates.panel.below_all", r"\(1\.0 - NEAR\)", "1.01", ("below-all-square",)),
+    Mutant("panel: below every u within reach", "certificates.panel.below_all", r"best\.reach == math\.inf and ", "", ("below-all-square",)),
     Mutant("panel: no price of aggregation", "certificates.panel.at_rate", r"math\.log\(run\.mixture\.members\)", "0.0", (*LOG, "drift-log")),
     Mutant("panel: no gaps", "certificates.panel.aggregation_price", r" \+ float\(run\.state\.gap\[0\]\)", "", (*MEAN, "drift-square")),
     # --- drift

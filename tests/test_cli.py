@@ -52,8 +52,8 @@ def test_the_run_and_the_best_constant_are_in_one_unit(tmp_path, loss):
     y = rng.poisson(2.0, 64).astype(float)
     path = tmp_path / "counts.csv"
     path.write_text("x,y\n" + "".join(f"{a},{b}\n" for a, b in zip(rng.normal(size=64), y, strict=True)))
-    asked = ("learn", path, "--target", "y", "--learner", "descent", "--loss", loss, "--predictions", tmp_path / "p.csv")
-    code, out, err = run(*asked)
+    asked = ("learn", path, "--target", "y", "--learner", "descent", "--loss", loss)
+    code, out, err = run(*asked, "--predictions", tmp_path / "p.csv")
     assert code == 0, err
     said = np.loadtxt(tmp_path / "p.csv", delimiter=",", skiprows=1, usecols=1)
     square, constant = float(np.mean((said - y) ** 2)), float(np.var(y))

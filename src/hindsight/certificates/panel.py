@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..rows.data import Data
     from .applied import AppliedTheorem
     from .band import Band
-    from .certificate import RegretCurve
+    from .certificate import Best, RegretCurve
     from .replay import Rounds
 
 
@@ -98,7 +98,6 @@ def certify_panel(
         most, words = tracking(run, every[on > 0.0])
         found = Verdict.BROKEN if theorems.verdict(measured, most, *bands[signer])[0] is Verdict.BROKEN else found
         followed = (words,)
-    least = outcome.best.lower if outcome.best is not None and outcome.best.reach == math.inf else -math.inf
     met = float(case.bound[-1]) - float(case.rival.sum()) - case.share  # of the signer's bound, the price met
     paid = (met - float(case.measured.sum() - lost[signer]) + price) / bound if bound > 0 else math.nan
     used = t.c * on * each_loss(loss, used_margins(run, rounds[signer], on), t.y)
@@ -110,7 +109,7 @@ def certify_panel(
         f"signed by {table[signer].name}, which promises {promised[signer]:.6g}; aggregation costs {price:.6g}",
         f"paid share {100 * paid:.3g} %: {kind}",
         *followed,
-        *(("the run lost less than every fixed predictor",) if measured < least * (1.0 - NEAR) else ()),
+        *(("the run lost less than every fixed predictor",) if below_all(measured, outcome.best) else ()),
         *((f"left for too many features: {', '.join(run.left)}",) if run.left else ()),
     )
     comparator = Comparator(
@@ -122,6 +121,11 @@ def certify_panel(
         (*case.assumptions, Assumption("members were weighed by what they had lost before", True)),
         run.rounds, math.nan, equality, path, notes, label, table, *outcome,
     )  # fmt: skip
+
+
+def below_all(measured: float, best: Best | None) -> bool:
+    """Whether it is shown that every fixed predictor loses more."""
+    return best is not None and best.reach == math.inf and measured < best.lower * (1.0 - NEAR)
 
 
 def outcome_of(

@@ -148,8 +148,8 @@ def risk_certificate(
         raise ValueError(f"the {learner.loss.name} loss is not known to be convex, which a risk certificate needs")
     if not learner.geometry.linear:
         raise ValueError(
-            f"a risk certificate is for the mean of the weights that predicted; those of {learner.name} depend on the row "
-            "that is predicted: take a learner such as DescentRegressor or DescentClassifier"
+            f"a risk certificate is for the mean of the weights that predicted; those of {learner.name} depend on the "
+            "row that is predicted: take a learner such as DescentRegressor or DescentClassifier"
         )
     c = _largest_loss(learner, **declared)
     labels = model._run_labels()

@@ -106,9 +106,7 @@ class Progress:
         mean = "mean loss" if own else "error rate" if state.labels else "sq. error"
         if len(self.titles) == 1:
             leader = "  leading member" if shares_of(state.runs[0]) else ""
-            self._print(
-                f"{'rows':>12} {mean:>12} {'since last':>12}{mistakes} {'constant':>12} {'rows/s':>10}{leader}"
-            )
+            self._print(f"{'rows':>12} {mean:>12} {'since last':>12}{mistakes} {'constant':>12} {'rows/s':>10}{leader}")
         else:
             for k, title in enumerate(self.titles):
                 self._print(f"  [{k + 1}] {title}")

@@ -96,8 +96,8 @@ class Certifier:
         measured, why = material.measured, material.why
         gain = measured["constant"] - measured["loss"]
         claim = (
-            f"on all {material.sequence:,} rows so far{material.but} the progressive {measured['of']} is {measured['loss']:.6g}, "
-            f"that of the best constant in hindsight {measured['constant']:.6g} "
+            f"on all {material.sequence:,} rows so far{material.but} the progressive {measured['of']} is "
+            f"{measured['loss']:.6g}, that of the best constant in hindsight {measured['constant']:.6g} "
             f"({abs(gain):.6g} {'less' if gain < 0 else 'more'})"
         )
         told: dict[str, Any] = {"sequence": material.sequence, "measured": measured, "claims": [claim]}
@@ -130,8 +130,9 @@ class Certifier:
             told["best"] = {"rows": material.sequence, "loss": material.measured["loss"], "best": best, "gap": gap}
             regret = material.measured["loss"] - best
             said.append(
-                f"the best fixed linear predictor in hindsight for these rows has squared error {best:.6g} ± {gap:.2g}, "
-                f"from sums over all rows that each snapshot has: the regret is {regret:.6g} ± {gap:.2g}"
+                "the best fixed linear predictor in hindsight for these rows has squared error "
+                f"{best:.6g} ± {gap:.2g}, from sums over all rows that each snapshot has: "
+                f"the regret is {regret:.6g} ± {gap:.2g}"
             )
         if material.gram is not None and not material.stretches:
             return said
