@@ -63,9 +63,9 @@ def _outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float, 
     c = weights_in_play(run, t)
     factors = np.bincount(t.row, c, data.rounds)
     measured, weight = float(case.measured.sum()), float(c.sum())
+    at_hand = {"the comparator": case.comparator.u, "the weights of the run": run.weights}
     if case.quantity in (MISTAKES, WEIGHTED):
-        at_hand = (case.comparator.u, run.weights)
-        best = Best(*fewest(data, factors, run.learner.geometry, at_hand))
+        best = Best(*fewest(data, factors, run.learner.geometry, at_hand.values()))
         constant, lost, each = fewest_of_constant(t.y, c), measured, case.measured
         rival = c * (data.y * data.margins(best.u) <= 0.0)[t.row]
     elif case.theorem is theorems.GLM_TRON:  # squares of errors behind a link: not convex, and at least 0
@@ -76,7 +76,6 @@ def _outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float, 
         each = c * each_loss(loss, t.z, t.y)
         lost = float(each.sum())
         lost = measured if abs(lost - measured) <= SAME * abs(measured) else lost
-        at_hand = {"the comparator": case.comparator.u, "the weights of the run": run.weights}
         best = of_loss(data, loss, factors, run.learner.geometry, tol, at_hand)
         constant = best_constant(loss, t.y, c)
         rival = c * each_loss(loss, data.margins(best.u), data.y)[t.row]
