@@ -23,9 +23,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import naive_adaptive as naive
 from hindsight.certificates import certify as certifying
+from hindsight.certificates import panel as panels
+from hindsight.certificates.certificate import Best
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.panel import aggregation_price
-from hindsight.certificates.theorems import Verdict
+from hindsight.certificates.theorems import Verdict, verdict
 from hindsight.online import learners as L
 from hindsight.online.panel import Panel, PanelRun, auto
 from hindsight.online.run import Run, play
@@ -61,7 +63,7 @@ def draw(rng, real, most=40):
         elif kind == 1:
             y = rng.standard_cauchy(m) * 10.0 ** rng.integers(-6, 7)
         elif kind == 2:
-            y = y + 1e3
+            y = y + 10.0 ** rng.integers(3, 6)
         elif kind == 3:
             y = np.cumsum(np.abs(y))  # every target is a record
     else:
@@ -119,6 +121,11 @@ def judge(run, X, y, c, margins, want, intercept, bound_at, start, scale, rng, w
     if found.verdict is not Verdict.HOLDS:
         wrong.append(f"{found.verdict.value}: {found.measured:.9g} {found.bound:.9g} {found.notes}")
         return
+    if apart(found.weight, run.facts.weight, 0.0) or apart(found.lost, found.measured, scale):
+        wrong.append(f"weight {found.weight!r}, in play {run.facts.weight!r}; lost {found.lost!r} {found.measured!r}")
+    above = found.bound + 3.0 * EQUAL * (abs(found.bound) + scale)
+    if verdict(above, found.bound, scale) != (Verdict.BROKEN, False):
+        wrong.append(f"{above!r} does not break {found.bound!r}")
     measured, bound = bound_at(found.comparator.u)
     if apart(found.measured, measured, scale):
         wrong.append(f"measured {found.measured:.12g}, naive {measured:.12g}")
@@ -149,6 +156,32 @@ def running(rng, loss):
         return naive.running_bound(rows, y, c, loss, a, base, rounds, u, intercept)
 
     judge(run, X, y, c, z, np.array(want), intercept, bound_at, start, scale, rng, wrong)
+    if real and run.facts.rounds:
+        found = certify_run(run, Data(X, y, c, 1.0 if intercept else 0.0), seek_best=False)
+        far = np.abs(y - start[-1] if intercept else y) ** (2 if loss == "square" else 1)
+        slopes = np.abs(want - y) + np.abs(y - X @ found.comparator.u[: X.shape[1]]) + 1.0
+        hidden = 1e-13 * float((c * slopes * (np.abs(y) + np.abs(X) @ np.abs(found.comparator.u[: X.shape[1]]))).sum())
+        if found.equality and found.slack > 3.0 * EQUAL * (found.bound + float((c * far).sum())) + hidden:
+            wrong.append(f"equality is claimed at a slack of {found.slack:.3g} of {found.bound:.3g}")
+    return wrong
+
+
+def below_all(rng, loss):
+    """That every fixed predictor loses more is said where it is shown, by a best one and its gap, and nowhere else."""
+    wrong = []
+    X, y, c, intercept = draw(rng, loss == "square", 12)
+    run = PanelRun(Panel((L.running(loss, 1.0), L.running(loss, 8.0))), X.shape[1], intercept=intercept)
+    played(run, X, y, c, rng)
+    lost = float(run.facts.loss)
+    if not lost > 0.0:
+        return wrong
+    for times, gap, reach in ((1.02, 0.0, math.inf), (1.02, 0.0, 1e6), (1.02, 0.03, math.inf), (0.995, 0.0, math.inf)):
+        best = Best(np.zeros(run.width), times * lost, gap * lost, "drawn", reach)
+        with mock.patch.object(panels, "of_loss", lambda *_, best=best: best):
+            found = certify_run(run, Data(X, y, c, 1.0 if intercept else 0.0))
+        said = "the run lost less than every fixed predictor" in found.notes
+        if said != (times - gap > 1.0 and reach == math.inf):
+            wrong.append(f"{'said' if said else 'not said'} to lose less: best {times}, gap {gap}, reach {reach}")
     return wrong
 
 
@@ -173,6 +206,12 @@ def ridge(rng, forecaster):
         return measured, bound
 
     judge(run, X, y, c, z, np.array(want), intercept, bound_at, start, scale, rng, wrong)
+    kept = run.state.objective
+    if run.facts.rounds and kept[0] > 1e-6 * scale:
+        kept[0] *= 1.0 + 1e-5
+        found = certify_run(run, Data(X, y, c, 1.0 if intercept else 0.0), seek_best=False)
+        if found.verdict is not Verdict.VOID:
+            wrong.append(f"an objective that is off by 1e-5 is {found.verdict.value}")
     return wrong
 
 
@@ -476,6 +515,8 @@ FAMILIES = {
     "running-logistic": lambda rng: running(rng, "logistic"),
     "running-absolute": lambda rng: running(rng, "absolute"),
     "running-hinge": lambda rng: running(rng, "hinge"),
+    "below-all-square": lambda rng: below_all(rng, "square"),
+    "below-all-log": lambda rng: below_all(rng, "logistic"),
     "ridge": lambda rng: ridge(rng, False),
     "vaw": lambda rng: ridge(rng, True),
     "newton": newton,

@@ -12,21 +12,26 @@ import best_truth
 import hindsight
 from conftest import many
 from hindsight.batch.separability import fewest_mistakes
+from hindsight.certificates import outcome as outcomes
 from hindsight.certificates.advice import cure
 from hindsight.certificates.best import best_fixed
 from hindsight.certificates.certificate import mean_text
 from hindsight.certificates.certify import certify_run
+from hindsight.certificates.constant import best_constant
 from hindsight.certificates.rivals import clock
 from hindsight.certificates.rivals import fewest as fewest_search
 from hindsight.certificates.rivals.constrained import Corners, minimiser
 from hindsight.certificates.rivals.fewest import FOUND, PROVED, SEPARATES, fewest
 from hindsight.certificates.rivals.least_squares import least_squares
+from hindsight.certificates.rivals.predictor import FixedPredictor
 from hindsight.certificates.theorems import Verdict
 from hindsight.certificates.worth import worth_of
 from hindsight.kernels.entropic import Simplex
 from hindsight.kernels.euclidean import Euclidean
-from hindsight.kernels.losses import Hinge, Logistic, Square
+from hindsight.kernels.losses import Absolute, Hinge, Logistic, Square
 from hindsight.online import learners as L
+from hindsight.online.margins import each_loss
+from hindsight.online.panel import Panel
 from hindsight.online.run import Run, play
 from hindsight.rows.data import Data
 
@@ -99,6 +104,43 @@ def test_mistakes_that_are_not_proved_fewest_are_called_found():
     assert c.best.loss <= c.comparator.loss
     few = certificate(L.perceptron(), X[:12], np.r_[flipped[:11], -flipped[11]])
     assert few.best.found in (PROVED, SEPARATES) and few.best.gap == 0.0
+
+
+@pytest.mark.parametrize("apart", [0.0, 1e-8, 1e-12])
+def test_a_predictor_that_longer_ones_may_beat_is_called_found(apart):
+    """What lies apart in two columns predicts the label, by weights of 1/apart: a search up to 1e6 cannot see them."""
+    far = rng.normal(size=120)
+    y = (far + 0.5 * rng.normal(size=120) > 0.0).astype(float)
+    c = certificate(L.descent("logistic"), np.c_[X[:, 0], X[:, 0] + apart * far], y)
+    assert c.best.reach < math.inf and c.best.gap <= 0.011 * c.best.loss
+    assert ("best fixed predictor" in c.headline(), "best found" in c.headline()) == (apart == 0.0, apart > 0.0)
+    assert ("the best found: " in str(c)) == (apart > 0.0)
+
+
+@pytest.mark.parametrize("learner", [L.descent("absolute", eta=0.1), L.descent("logistic"), Panel((L.running(),))])
+def test_nothing_at_hand_is_better_than_the_best_found(monkeypatch, learner):
+    """A search that ends early may be behind a constant, the comparator, or the weights of the run itself."""
+    monkeypatch.setattr(
+        outcomes, "best_fixed", lambda data, *_: FixedPredictor(np.full(data.width, 9.0), 1e9, math.inf, "the first")
+    )
+    y = (Y > 0.0).astype(float) if learner.loss.targets == "unit" else Y
+    run, data = learner.begin(3, True), Data(X, y, None, 1.0)
+    play([run], X, [y])
+    c = certify_run(run, data)
+    on = np.ones(120) if isinstance(learner, L.Learner) else np.r_[0.0, np.ones(119)]
+    tried = [np.zeros(4), run.weights, c.comparator.u]
+    each = [float(on @ each_loss(learner.loss, data.margins(u), y)) for u in tried]
+    assert c.best.loss <= min(*each, c.constant) and c.best.gap == math.inf
+    assert c.best.loss == pytest.approx(float(on @ each_loss(learner.loss, data.margins(c.best.u), y)))
+    assert c.best.found in ("found: the weights of the run", "found: the comparator")
+    flat = certificate(L.descent("absolute", eta=1e-9), y=Y + 50.0)
+    assert flat.best.found == "found: the best constant" and flat.best.loss == pytest.approx(flat.constant)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e15, 9.1e15, 1e17, 1e300])
+def test_the_best_constant_of_the_absolute_loss_is_a_median_of_targets_of_any_size(size):
+    y = size * np.array([-3.0, 1.0, 2.0, 5.0, 8.0, 9.0, 11.0])
+    assert best_constant(Absolute(1.0), y, np.ones(7)) == np.abs(y - 5.0 * size).sum()
 
 
 def test_learners_on_a_ball_are_measured_against_the_ball():

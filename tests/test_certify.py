@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import naive
 from conftest import nightly
 from hindsight.certificates import rivals, theorems
+from hindsight.certificates.band import band
 from hindsight.certificates.certificate import Certificates
 from hindsight.certificates.certify import applied_theorem, certify_run
 from hindsight.certificates.replay import replay
@@ -198,6 +199,21 @@ def test_the_verdict_has_a_band_for_rounding_and_no_more():
         assert theorems.verdict(measured, bound, 1.0) == (Verdict.VOID, False)
 
 
+@pytest.mark.parametrize("loss", ["square", "absolute"])
+def test_the_band_is_of_what_the_start_loses(loss):
+    """Targets far from 0 are no reason for a wide band where the first of them is the start."""
+    near = certificate(L.running(loss))
+    run, data = trained(L.running(loss), y=Y + 3e7)
+    far = certify_run(run, data)
+    assert far.slack == pytest.approx(near.slack, rel=1e-4) and far.slack > 0.02 * far.bound
+    assert near.verdict is far.verdict is Verdict.HOLDS and not near.equality and not far.equality
+    rounds = replay(run, data)
+    scale, rounding = band(run, data, rounds, applied_theorem(run)(run, data, rounds, None, 0.01))
+    lost = np.abs(Y - Y[0]) ** {"square": 2, "absolute": 1}[loss]
+    assert scale == pytest.approx(lost.sum(), rel=1e-6)
+    assert 24 * 3e7 * 2.0**-53 < rounding < 1e-6 * far.bound
+
+
 def test_the_lemma_is_not_broken_by_rounding():
     """A loss near ln 2 times a rate of 5000 has more rounding than the lemma's own small terms."""
     rng = np.random.default_rng(0)
@@ -233,6 +249,27 @@ THEOREMS = [
     (L.glm_tron("logistic"), UNIT, theorems.CONVEX_MET),
     (L.glm_tron("identity", 0.01), Y, theorems.CONVEX_MET),
 ]
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        L.eg(0.01, 2.0, power=0.5),
+        L.eg(0.01, 2.0, "implicit", power=0.5),
+        L.widrow_hoff(0.01, "explicit", geometry="scale-free"),
+        replace(L.widrow_hoff(0.01, "explicit"), theorem=None),
+    ],
+)
+def test_what_is_said_of_a_quadratic_loss_is_the_squared_error(learner):
+    """Whatever factor the learner's own loss has, and whatever its theorem is."""
+    run, data = trained(learner)
+    c, errors = certify_run(run, data), replay(run, data).z - Y
+    assert c.measured == c.lost == pytest.approx(float(errors @ errors))
+    assert c.constant == pytest.approx(float(((Y - Y.mean()) ** 2).sum()))
+    assert c.means["loss"] == pytest.approx(float(np.mean(errors**2)))
+    assert c.comparator.loss == pytest.approx(float(((data.margins(c.comparator.u) - Y) ** 2).sum()))
+    assert c.best.loss == pytest.approx(float(((data.margins(c.best.u) - Y) ** 2).sum()))
+    assert c.verdict is (Verdict.UNCHECKABLE if c.theorem is theorems.NONE else Verdict.HOLDS)
 
 
 LESS = {theorems.WINNOW: theorems.WINNOW_MET}  # where the classical bound is not trivial

@@ -46,6 +46,29 @@ def test_learn_prints_settings_doubling_rows_and_a_summary(file):
     assert f"squared error {losses.sum():.6g}, mean {losses.mean():.6g}" in out
 
 
+@pytest.mark.parametrize("loss", ["absolute", "poisson"])
+def test_the_run_and_the_best_constant_are_in_one_unit(tmp_path, loss):
+    rng = np.random.default_rng(0)
+    y = rng.poisson(2.0, 64).astype(float)
+    path = tmp_path / "counts.csv"
+    path.write_text("x,y\n" + "".join(f"{a},{b}\n" for a, b in zip(rng.normal(size=64), y, strict=True)))
+    asked = ("learn", path, "--target", "y", "--learner", "descent", "--loss", loss)
+    code, out, err = run(*asked, "--predictions", tmp_path / "p.csv")
+    assert code == 0, err
+    said = np.loadtxt(tmp_path / "p.csv", delimiter=",", skiprows=1, usecols=1)
+    square, constant = float(np.mean((said - y) ** 2)), float(np.var(y))
+    assert f"; squared error {64 * square:.6g}, mean {square:.6g}\n" in out and f"\n{loss} loss " in out
+    assert f"the best constant: squared error {64 * constant:.6g}, mean {constant:.6g}\n" in out
+    *_, head, last = [line.split() for line in err.splitlines() if line.split()[:1] in (["rows"], ["64"])]
+    assert head[1:3] == ["sq.", "error"] and head[5:6] == ["constant"]
+    assert [float(last[1]), float(last[3])] == pytest.approx([square, constant], rel=1e-5)
+    _, out, err = run(*asked, "--json", "--progress", "json")
+    found, shown = json.loads(out), json.loads(err.splitlines()[-1])
+    assert found["compared_by"] == shown["of"] == "squared error"
+    assert found["learners"][0]["compared_loss"] == pytest.approx(64 * square)
+    assert [*shown["mean_loss"], shown["best_constant"]] == pytest.approx([square, constant])
+
+
 def test_learners_lists_the_table():
     code, out, _ = run("learners")
     assert code == 0

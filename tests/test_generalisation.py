@@ -172,6 +172,9 @@ def test_learners_without_a_convex_loss_are_refused():
         risk_certificate(h.PerceptronClassifier().fit(X, y > 0), X, y > 0, bound=1.0)
     with pytest.raises(ValueError, match="online learners that were trained"):
         risk_certificate(h.WidrowHoffRegressor(), X, y, bound=1.0)
+    for model in (h.AutoRegressor(), h.RidgeRegressor(), h.DescentRegressor(geometry="scale-free")):
+        with pytest.raises(ValueError, match="depend on the row that is predicted: take a learner such as Descent"):
+            risk_certificate(model.fit(X, y), X, y, bound=1.0)
 
 
 @pytest.mark.parametrize("loss", ["square", "absolute", "logistic", "hinge"])

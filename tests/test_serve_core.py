@@ -705,6 +705,29 @@ def test_a_certificate_from_sums_where_the_log_is_gone(tmp_path):
     service.close()
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+def test_sums_say_how_far_off_they_may_be_and_leave_out_the_row_that_set_the_start(tmp_path, offset):
+    service = Service(str(tmp_path), service_plan("y", loss="square"))
+    X = np.random.default_rng(3).normal(size=(90, 2))
+    y = X @ [1.0, -2.0] + 0.1 * np.random.default_rng(4).normal(size=90)
+    X[:, 0] += offset
+    for k in range(0, 90, 30):
+        rows = zip(X[k : k + 30], y[k : k + 30], strict=True)
+        service.commit([learn([{"a": a, "b": b, "y": t} for (a, b), t in rows])])
+        service.snapshot()
+    found = certificate_of(service)
+    A = np.c_[X[1:] - X[1:].mean(axis=0), np.ones(89)]
+    wanted = float(((A @ np.linalg.lstsq(A, y[1:], rcond=None)[0] - y[1:]) ** 2).sum())
+    best, gap = found["best"]["best"], found["best"]["gap"]
+    assert abs(best - wanted) <= gap and (gap < 1e-9 * wanted if offset == 0.0 else gap > wanted)
+    assert f"squared error {best:.6g} ± {gap:.2g}, from sums" in found["claims"][1]
+    assert found["claims"][1].endswith(f"the regret is {found['measured']['loss'] - best:.6g} ± {gap:.2g}")
+    assert found["claims"][0].startswith("on all 90 rows so far but the first, which only set the start, the")
+    assert found["measured"]["constant"] == pytest.approx(float(((y[1:] - y[1:].mean()) ** 2).sum()))
+    assert service.summary()["best"] == (pytest.approx(wanted) if offset == 0.0 else None)
+    service.close()
+
+
 def test_a_certificate_over_the_rows_that_are_there(tmp_path):
     from sklearn.linear_model import LogisticRegression
 

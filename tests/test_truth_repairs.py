@@ -131,12 +131,15 @@ def test_steps_that_are_not_the_theorems_never_hold_and_are_broken_only_above_th
         assert math.isnan(c.bound)
 
 
-def test_a_run_above_its_bound_is_broken():
-    X, y = np.ones((30, 1)), np.tile([1.0, -1.0], 15)
+@pytest.mark.parametrize("far", [0.0, 3e7])
+def test_a_run_above_its_bound_is_broken(far):
+    X, y = np.ones((30, 1)), far + np.tile([1.0, -1.0], 15)
     learner = L.Learner(
         "liar", Absolute(1.0), Heavier(40.0), L.space("euclidean", 1.0), L.constant(0.1), theorem="convex-descent"
     )
-    c = certificate(learner, X, y)
+    run = Run(learner, 1, intercept=False, start=np.array([far]))
+    play([run], X, [y])
+    c = certify_run(run, Data(X, y))
     assert c.measured > c.bound
     assert c.verdict is Verdict.BROKEN
 

@@ -31,6 +31,7 @@ import naive
 from hindsight.certificates import adaptive_theorems, rivals, theorems
 from hindsight.certificates import certify as certifying
 from hindsight.certificates.applied import AppliedTheorem
+from hindsight.certificates.band import band
 from hindsight.certificates.certificate import MISTAKES, WEIGHTED, Certificate
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.replay import Rounds
@@ -43,6 +44,7 @@ from hindsight.kernels.losses import Square
 from hindsight.online import learners as L
 from hindsight.online.margins import each_loss, each_mean
 from hindsight.online.run import Run, play
+from hindsight.serve.rivals import begins_anywhere
 
 EPS = sys.float_info.epsilon
 EQUAL = 1e-9  # relative; what the bounds of two programs may differ by, and the band of a verdict
@@ -249,6 +251,9 @@ def check(s: Stream, rng: np.random.Generator, certify: bool = True) -> Outcome:
         c = audit(seen, run, None, out)
         if c is not None and c.verdict is Verdict.HOLDS and rng.random() < 0.25:
             lies(seen, run, c.comparator.u, rng, out)
+            above(seen, run, c.comparator.u, out)
+        if not run.learner.rate.is_constant() and begins_anywhere(run.learner):
+            out.say("false stretch", "at changing rates a stretch of rows has a bound of its own")
         if c is not None and c.theorem in MET and c.verdict is Verdict.HOLDS and not at_the_edge(seen, 5e-7):
             mine = open_form(seen, c.theorem, c.comparator.u, least=True)
             for u in us:
@@ -571,6 +576,7 @@ def audit(seen: Seen, run: Run, u: np.ndarray | None, out: Outcome) -> Certifica
         best_rate(seen, c, float(case.bound[-1]), out)
     path(seen, run, c, out)
     in_hindsight(seen, run, c, out)
+    separable(seen, c, out)
     return c
 
 
@@ -720,6 +726,39 @@ def lies(seen: Seen, run: Run, u: np.ndarray, rng: np.random.Generator, out: Out
         c = certify_run(run, s.data(), u=None if s.planted is not None else u, planted=s.planted)
     if c.verdict is Verdict.HOLDS and told[0] > 0.0:
         out.say("lie believed", f"{told[0]!r} more in one round: {c.notes}")
+
+
+def above(seen: Seen, run: Run, u: np.ndarray, out: Outcome) -> None:
+    """What is measured above the bound, by more than rounding, breaks it, however little more."""
+    s = seen.stream
+
+    def applied(run: Run, w: Any = None) -> Any:
+        def apply(run: Run, data: Data, rounds: Rounds, *more: Any) -> AppliedTheorem:
+            case = certifying.smallest(THEOREM_OF(run, w)(run, data, rounds, *more))
+            scale, rounding = band(run, data, rounds, case)
+            bound = float(case.bound[-1])
+            more = bound - float(case.measured.sum()) + 3.0 * EQUAL * (abs(bound) + scale) + 2.0 * rounding
+            return replace(case, measured=case.measured + more / case.measured.size, met=None)
+
+        return apply
+
+    with mock.patch.object(certifying, "applied_theorem", applied):
+        c = certify_run(run, s.data(), u=None if s.planted is not None else u, planted=s.planted, seek_best=False)
+    if c.verdict is not Verdict.BROKEN and c.measured > c.bound:
+        out.say("lie believed", f"{c.verdict.value}: {c.measured!r} above {c.bound!r}")
+
+
+def separable(seen: Seen, c: Certificate, out: Outcome) -> None:
+    """What the hard margin promises is max c |x|^2 B^2, and at least the weight of the mistakes."""
+    s = seen.stream
+    for note in c.notes:
+        if note.startswith("separable: B = ") and "²" in note:
+            norm, most = float(note.split()[3].rstrip(",")), float(note.rpartition(" ")[2])
+            largest = float((s.c * np.square(s.full).sum(axis=1)).max())
+            if not abs(most - largest * norm**2) <= 3e-5 * most:
+                out.say("wrong bound", f"{note}: max c|x|² = {largest!r}")
+            if not c.measured <= most * (1.0 + 1e-5):
+                out.say("bound violated", f"{note}: {c.measured!r}")
 
 
 def gaps(seen: Seen, run: Run, rng: np.random.Generator, out: Outcome) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 METRIC = "the loss is convex and the metric never fell; nothing is asked of the data"
 BAND = 1e-6  # how far the ridge objective kept along the run may be from the one found in hindsight, relatively
 ROOT = 1e-12  # relative error of the roots that second order takes
+FROM_FIRST_TARGET = ("running", "ridge", "vaw")  # theorems of runs whose start may be the first target
 
 
 def start_of(run: Run) -> np.ndarray:
@@ -40,6 +41,12 @@ def in_play(run: Run, t: Rounds) -> np.ndarray:
     if run.learner.targets == "real" and run.intercept:
         on[0] = 0.0
     return on
+
+
+def weights_in_play(run: Run, t: Rounds) -> np.ndarray:
+    """The weights of the rounds that the theorem of a run speaks of, 0 for the row that gave the start."""
+    weights: np.ndarray = t.c * in_play(run, t) if run.learner.theorem in FROM_FIRST_TARGET else t.c
+    return weights
 
 
 def sought(

@@ -96,7 +96,20 @@ def measured_unit(loss: Any) -> float:
 
 def measured_name(loss: Any) -> str:
     """What is measured, in words."""
-    return f"{loss.name} loss" if measured_unit(loss) == 1.0 else "squared error"
+    return "squared error" if loss.quadratic else f"{loss.name} loss"
+
+
+def unit_of(run: Run) -> tuple[float, str]:
+    """What the loss of a run is multiplied by to be measured, and in words; GLM-tron's matching loss stays as it is."""
+    loss = run.learner.loss
+    if run.learner.theorem == "glm-tron":
+        return 1.0, "matching loss"
+    return measured_unit(loss), measured_name(loss)
+
+
+def loss_of(run: Run) -> Any:
+    """The loss of a run as it is measured."""
+    return run.learner.loss if run.learner.theorem == "glm-tron" else measured_loss(run.learner.loss)
 
 
 GRID, TARGETS = 33, 9  # margins and targets at which slopes are compared

@@ -35,7 +35,7 @@ def of_descent(descent: Descent, data: Data, measured: float, tol: float) -> Out
     weight = float(data.c.sum())
     factors = data.c / weight
     if l2 == 0.0:
-        best = of_loss(data, loss, factors, geometry, tol)
+        best = of_loss(data, loss, factors, geometry, tol, {"the last weights": descent.weights})
     else:
         found = rivals.best(data, loss, geometry, l2, factors, np.zeros(data.width), tol)
         best = Best(found.u, found.objective, found.gap, percent(found.gap, found.objective))

@@ -299,13 +299,16 @@ class Certificate:
 
     @property
     def best_is_shown(self) -> bool:
-        """Whether the best fixed predictor is shown to be the best, to a hundredth."""
+        """Whether the best fixed predictor is shown to be the best, to a hundredth.
+
+        Losses are convex, so a u that is k times as far as the reach loses less by at most k gaps: a gap within a reach
+        must be so small that this is a hundredth where u is `BEYOND` times as far.
+        """
         best = self.best
-        return (
-            best is not None
-            and math.isfinite(best.gap)
-            and best.gap <= max(1.1e-2 * abs(best.loss), 1e-6 * abs(self.constant))
-        )
+        if best is None or not math.isfinite(best.gap):
+            return False
+        gap = best.gap if best.reach == math.inf else BEYOND * best.gap
+        return gap <= max(1.1e-2 * abs(best.loss), 1e-6 * abs(self.constant))
 
     @property
     def _named_best(self) -> str:
@@ -417,6 +420,7 @@ COLOURS = {
 }
 MISTAKES, WEIGHTED = "mistakes", "weighted mistakes"  # what is counted; a weighted mistake counts its row's weight
 UPDATES = "updates"  # of the batch perceptron
+BEYOND = 1e6  # times the reach: no double holds the margins of a predictor that is longer
 WORST_FIRST = (Verdict.BROKEN, Verdict.VOID, Verdict.UNCHECKABLE, Verdict.HOLDS)
 
 

@@ -19,6 +19,7 @@ from ..online.panel import PanelRun
 from ..rows.one_thread import one_thread
 from . import adaptive, theorems
 from .applied import AppliedTheorem, Judged, rounding
+from .band import band
 from .certificate import Assumption, Certificate
 from .convex import convex, no_theorem
 from .convex import planted as planted_theorem
@@ -37,6 +38,7 @@ from .theorems import Verdict
 if TYPE_CHECKING:
     from ..online.run import Run
     from ..rows.data import Data
+    from .band import Band
     from .replay import Rounds
 
 DOUBT, LOST = 1e-6, 1e-3  # errors of the logarithms of weights: from where they are said, and void a certificate
@@ -123,9 +125,9 @@ def judge(run: Run, data: Data, rounds: Rounds, u: Any, tol: float, apply: Any =
     case = smallest(plain := (apply or applied_theorem(run))(run, data, rounds, u, tol))
     if case is not plain and not _lemma(case, run, rounds)[2]:  # then what the steps took off is not shown
         case = plain
-    scale = float((rounds.c * rounds.y**2).sum())
+    sizes = band(run, data, rounds, case)
     measured, bound = float(case.measured.sum()), float(case.bound[-1])
-    found, equality = theorems.verdict(measured, bound, scale)
+    found, equality = theorems.verdict(measured, bound, *sizes)
     assumptions, notes = (*case.assumptions, *_digits(run, rounds)), case.notes
     if case.theorem is theorems.NONE:
         found, equality = Verdict.UNCHECKABLE, False
@@ -136,7 +138,7 @@ def judge(run: Run, data: Data, rounds: Rounds, u: Any, tol: float, apply: Any =
     elif any(need.met is None for need in assumptions):
         found, equality = Verdict.UNCHECKABLE, False
     else:
-        fault, more = _steps(case, run, rounds, scale)
+        fault, more = _steps(case, run, rounds, sizes)
         notes = (*notes, *more)
         if fault and (found is Verdict.HOLDS or np.isnan(case.change).any()):
             found, equality, bound = Verdict.UNCHECKABLE, False, math.nan
@@ -186,7 +188,7 @@ def _digits(run: Run, t: Rounds) -> tuple[Assumption, ...]:
     return (Assumption(text, moved < LOST),)
 
 
-def _steps(case: AppliedTheorem, run: Run, t: Rounds, scale: float) -> tuple[bool, tuple[str, ...]]:
+def _steps(case: AppliedTheorem, run: Run, t: Rounds, sizes: Band) -> tuple[bool, tuple[str, ...]]:
     """Whether the steps taken are not shown to be the theorem's, by its lemma and its sharper form, and what to say."""
     notes: list[str] = []
     if np.isnan(case.change).any():
@@ -199,7 +201,7 @@ def _steps(case: AppliedTheorem, run: Run, t: Rounds, scale: float) -> tuple[boo
         notes.append(f"the per-round lemma is off by {over:.2g} in round {worst + 1}, which rounding explains")
     if case.sharper is not None:
         left, right, text = case.sharper
-        holds = theorems.verdict(left, right, scale)[0] is Verdict.HOLDS
+        holds = theorems.verdict(left, right, *sizes)[0] is Verdict.HOLDS
         notes.append(f"sharper: {text} = {left:.6g} {'≤' if holds else '>'} {right:.6g}")
         fault = fault or not holds
     return fault, tuple(notes)

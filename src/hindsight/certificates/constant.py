@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..online.margins import each_loss, each_slope
-from .rivals.kinked import KINKS
+from .rivals.kinked import KINKS, slopes_beside
 
 if TYPE_CHECKING:
     from ..kernels.floats import Floats
@@ -33,18 +33,17 @@ def best_constant(loss: Any, y: Floats, c: Floats) -> float:
     """
     on = c > 0.0
     y, c = (y, c) if on.all() else (y[on], c[on])
-    if not y.size:
-        return 0.0
+    return float(c @ each_loss(loss, np.full(y.size, constant_margin(loss, y, c)), y)) if y.size else 0.0
+
+
+def constant_margin(loss: Any, y: Floats, c: Floats) -> float:
+    """The z of least Sigma c phi(z, y), or one far out where that is only tended to; c is not 0 for all y."""
     if loss.quadratic:
-        off = y - float(c @ y) / float(c.sum())
-        return 0.5 * float(loss.scale) * float((c * off) @ off)
+        return float(c @ y) / float(c.sum())
     if type(loss) in KINKS:
-        z = _best_kink(loss, y, c)
-    else:
-        y, place = np.unique(y, return_inverse=True)
-        c = np.bincount(place.ravel(), c)
-        z = _root(loss, y, c)
-    return float(c @ each_loss(loss, np.full(y.size, z), y))
+        return _best_kink(loss, y[c > 0.0], c[c > 0.0])
+    y, place = np.unique(y, return_inverse=True)
+    return _root(loss, y, np.bincount(place.ravel(), c))
 
 
 def fewest_of_constant(y: Floats, c: Floats) -> float:
@@ -55,7 +54,7 @@ def fewest_of_constant(y: Floats, c: Floats) -> float:
 def _best_kink(loss: Any, y: Floats, c: Floats) -> float:
     """The kink at which the slope of the sum turns positive."""
     kink = KINKS[type(loss)](loss, y)
-    low, high = each_slope(loss, kink - 1.0, y), each_slope(loss, kink + 1.0, y)
+    low, high = slopes_beside(loss, kink, y)
     order = np.argsort(kink)
     slope = float(c @ low) + np.cumsum((c * (high - low))[order])
     return float(kink[order][min(int(np.searchsorted(slope, 0.0)), y.size - 1)])

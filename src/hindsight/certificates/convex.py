@@ -13,7 +13,7 @@ from ..kernels.floats import EPS
 from ..online.margins import each_loss, each_mean, each_slope
 from ..online.parts import LINKS
 from . import theorems
-from .applied import AppliedTheorem, convexity, divergence_change, seek, size_of_losses, size_of_terms, slack
+from .applied import AppliedTheorem, convexity, divergence_change, seek, size_of_losses, size_of_terms, slack, unit_of
 from .certificate import Assumption, Comparator
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ def convex(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
     """
     loss, geometry, fixed = run.learner.loss, run.learner.geometry, run.learner.rate.is_constant()
     paid, slope = each_loss(loss, t.z, t.y), each_slope(loss, t.z, t.y)
-    weight = t.c if fixed else t.c * t.eta
-    rate = float(t.eta[0]) if fixed else 1.0
+    unit, name = unit_of(run)
+    weight = unit * (t.c if fixed else t.c * t.eta)
     u, divergence, gap, how, notes = seek(run, data, t, loss, 1.0, t.c, u, tol)
     z = data.margins(u)[t.row]
     other = each_loss(loss, z, t.y)
@@ -41,18 +41,17 @@ def convex(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
     gradient = (t.c * slope) ** 2 * norm
     rival, step = weight * other, t.eta * t.c * slope
     if fixed:
-        bound = theorems.convex(rate, np.cumsum(rival), divergence, np.cumsum(gradient))
+        bound = theorems.convex(float(t.eta[0]), np.cumsum(rival), unit * divergence, unit * np.cumsum(gradient))
     else:
-        bound = theorems.convex_rates(np.cumsum(rival), divergence, np.cumsum(t.eta**2 * gradient))
+        bound = theorems.convex_rates(np.cumsum(rival), unit * divergence, unit * np.cumsum(t.eta**2 * gradient))
     total = float(gradient.sum())
-    name = f"{'matching' if run.learner.theorem == 'glm-tron' else loss.name} loss"
     case = AppliedTheorem(
         theorems.CONVEX if fixed else theorems.CONVEX_RATES,
         name if fixed else f"{name} times its rate",
         weight * paid,
         rival,
         bound,
-        Comparator(u, float(rival.sum()), float(np.linalg.norm(u)), gap, how),
+        Comparator(u, float(rival.sum()), float(np.linalg.norm(u)), unit * gap, how),
         (convexity(loss, t.y, CONVEX, t.z, z),),
         divergence_change(t, z),
         -t.eta * t.c * (paid - other) + 0.5 * t.eta**2 * gradient,
@@ -69,14 +68,14 @@ def convex(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
         math.sqrt(2.0 * divergence / total) if fixed and total > 0.0 else math.nan,
         notes=notes,
     )
-    own = t.c * other
+    own, off = unit * t.c * other, unit * slack(run, t, case)
     met = replace(
         case,
         theorem=theorems.CONVEX_MET if fixed else theorems.CONVEX_PLAIN,
         quantity=name,
-        measured=t.c * paid,
+        measured=unit * t.c * paid,
         rival=own,
-        bound=theorems.met(own + 0.5 * t.eta * gradient, case.change, slack(run, t, case), t.eta),
+        bound=theorems.met(own + 0.5 * unit * t.eta * gradient, unit * case.change, off, t.eta),
         comparator=replace(case.comparator, loss=float(own.sum())),
     )
     return replace(case, met=met)

@@ -83,9 +83,8 @@ def certify_descent(
         rival, notes = FoundRival(best.u, best.gap, closeness(best.gap, best.objective)), best.notes
     else:
         rival = FoundRival(data.check(u), math.inf, "given")
-    scale = float(factors @ data.y**2)
     f = partial(descent.objective, data)
-    found = certificate_of(descent, weights, facts, marks.found, output, rival, f, scale, notes, label)
+    found = certificate_of(descent, weights, facts, marks.found, output, rival, f, notes, label)
     return replace(found, **of_descent(descent, data, found.measured, tol)._asdict())
 
 
@@ -105,7 +104,6 @@ def certificate_of(
     output: str,
     rival: FoundRival,
     objective: Callable[[Floats], float],
-    scale: float,
     notes: tuple[str, ...] = (),
     label: str | None = None,
 ) -> Certificate:
@@ -125,8 +123,6 @@ def certificate_of(
         The comparator.
     objective : callable
         Gives f(w) over the rows.
-    scale : float
-        The mean of y^2.
     notes, label : tuple of str, and str or None
         As in the certificate.
     """
@@ -135,6 +131,7 @@ def certificate_of(
     measured = objective(weights)
     bound = batch_theorems.gradient_descent(own, distance, facts.rate, facts.rate_gradient)
     theorem = GRADIENT_DESCENT
+    scale = abs(objective(start))
     verdict, equality = theorems.verdict(measured, bound, scale)
     began = "wₛ, where the first step led, first" if output == AFTER else "wₛ first"
     text = f"f is convex and every gradient was met; {began}, {descent.rounds:,} rounds, Σ η = {facts.rate:.6g}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -9,13 +10,15 @@ import numpy as np
 from ..kernels.losses import Square
 from ..online.margins import each_loss
 from . import theorems
-from .adaptive import in_play
+from .adaptive import weights_in_play
 from .advice import cure
+from .applied import loss_of
 from .best import best_fixed
 from .certificate import MISTAKES, WEIGHTED, Best
-from .constant import best_constant, fewest_of_constant
+from .constant import best_constant, constant_margin, fewest_of_constant
 from .regret import regret_curve
 from .rivals.fewest import fewest
+from .rivals.spaces import SPACES
 
 if TYPE_CHECKING:
     from ..online.run import Run
@@ -24,7 +27,6 @@ if TYPE_CHECKING:
     from .certificate import RegretCurve
     from .replay import Rounds
 
-FROM_FIRST_TARGET = ("running", "ridge", "vaw")  # theorems of runs whose start may be the first target
 SAME = 1e-9  # relative difference up to which what a theorem measures is the loss itself
 
 
@@ -58,29 +60,43 @@ def outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float, p
 
 
 def _outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float, promised: bool) -> Outcome:
-    c = t.c * in_play(run, t) if run.learner.theorem in FROM_FIRST_TARGET else t.c
+    c = weights_in_play(run, t)
     factors = np.bincount(t.row, c, data.rounds)
     measured, weight = float(case.measured.sum()), float(c.sum())
+    at_hand = {"the comparator": case.comparator.u, "the weights of the run": run.weights}
     if case.quantity in (MISTAKES, WEIGHTED):
-        at_hand = (case.comparator.u, run.weights)
-        best = Best(*fewest(data, factors, run.learner.geometry, at_hand))
+        best = Best(*fewest(data, factors, run.learner.geometry, at_hand.values()))
         constant, lost, each = fewest_of_constant(t.y, c), measured, case.measured
         rival = c * (data.y * data.margins(best.u) <= 0.0)[t.row]
     elif case.theorem is theorems.GLM_TRON:  # squares of errors behind a link: not convex, and at least 0
         best = Best(case.comparator.u, case.comparator.loss, case.comparator.loss, case.comparator.found)
         constant, lost, each, rival = best_constant(Square(2.0), t.y, c), measured, case.measured, case.rival
     else:
-        loss = Square(2.0) if case.quantity.startswith("squared error") else run.learner.loss
+        loss = loss_of(run)
         each = c * each_loss(loss, t.z, t.y)
         lost = float(each.sum())
         lost = measured if abs(lost - measured) <= SAME * abs(measured) else lost
-        best, constant = of_loss(data, loss, factors, run.learner.geometry, tol), best_constant(loss, t.y, c)
+        best = of_loss(data, loss, factors, run.learner.geometry, tol, at_hand)
+        constant = best_constant(loss, t.y, c)
         rival = c * each_loss(loss, data.margins(best.u), data.y)[t.row]
     advice = cure(run, data, t, case.best_eta) if lost > constant * (1.0 + SAME) else ""
     curve = regret_curve(c, each, rival, case.bound if promised and lost == measured else None)
     return Outcome(best, constant, lost, weight, advice, curve)
 
 
-def of_loss(data: Data, loss: Any, factors: np.ndarray, geometry: Any, tol: float) -> Best:
-    """The best fixed predictor of a loss, as a certificate has it."""
-    return Best(*best_fixed(data, loss, factors, geometry, tol))
+def of_loss(
+    data: Data, loss: Any, factors: np.ndarray, geometry: Any, tol: float, at_hand: dict[str, np.ndarray] | None = None
+) -> Best:
+    """The best fixed predictor of a loss, as a certificate has it: none at hand, by name, nor a constant loses less."""
+    best = Best(*best_fixed(data, loss, factors, geometry, tol))
+    tried = dict(at_hand or {})
+    if data.bias != 0.0 and (geometry is None or geometry.name not in SPACES) and factors.any():
+        tried["the best constant"] = np.zeros(data.width)
+        tried["the best constant"][-1] = constant_margin(loss, data.y, factors) / data.bias
+    for name, u in tried.items():
+        if not np.isfinite(u).all():
+            continue
+        value = float(factors @ each_loss(loss, data.margins(u), data.y))
+        if value < best.loss:
+            best = replace(best, u=u, loss=value, gap=max(0.0, best.gap - (best.loss - value)), found=f"found: {name}")
+    return best

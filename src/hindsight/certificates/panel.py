@@ -24,6 +24,7 @@ from . import adaptive_theorems, theorems
 from .adaptive import in_play
 from .advice import cure
 from .applied import measured_loss, measured_name, measured_unit
+from .band import band
 from .certificate import MISTAKES, WEIGHTED, Assumption, Best, Certificate, Comparator, Member, Milestone
 from .constant import best_constant, fewest_of_constant
 from .outcome import Outcome, of_loss
@@ -81,7 +82,10 @@ def certify_panel(
     broken = [k for k, one in judged.items() if one.verdict is Verdict.BROKEN]
     if broken:
         return broken_member(run, measure, table[broken[0]].name, table, label)
-    outcome = outcome_of(run, data, t, measure, tol)
+    at_hand = {"the weights of the run": run.weights}
+    if factors:
+        at_hand["the comparator"] = judged[int(promised.argmin())].case.comparator.u
+    outcome = outcome_of(run, data, t, measure, tol, at_hand)
     if not factors or measure.loss is None:
         curve = curve_along(data, t, measure, margins, outcome, ())
         why = {table[k].name: one.why_not for k, one in judged.items() if one.verdict is not Verdict.HOLDS}
@@ -89,14 +93,13 @@ def certify_panel(
     signer = int(promised.argmin())
     case, unit, price = judged[signer].case, factors[signer], measure.unit * aggregation_price(run)
     bound = float(promised[signer]) + price
-    scale = float((t.c * on * t.y**2).sum())
-    found, equality = theorems.verdict(measure.total, bound, scale)
+    sizes = band(run.members[signer], data, rounds[signer], case)
+    found, equality = theorems.verdict(measure.total, bound, *sizes)
     followed: tuple[str, ...] = ()
     if run.learner.drift and not run.left:
         most, words = tracking(run, used[on > 0.0], measure.unit)
-        found = Verdict.BROKEN if theorems.verdict(measure.total, most, scale)[0] is Verdict.BROKEN else found
+        found = Verdict.BROKEN if theorems.verdict(measure.total, most, *sizes)[0] is Verdict.BROKEN else found
         followed = (words,)
-    least = outcome.best.lower if outcome.best is not None and outcome.best.reach == math.inf else -math.inf
     along = course_of_bound(run, case, unit, used[:, signer], measure.unit, course)
     path = tuple(mark for mark in along if mark.rounds in marks)
     outcome = outcome._replace(curve=curve_along(data, t, measure, margins, outcome, along))
@@ -104,7 +107,7 @@ def certify_panel(
         f"signed by {table[signer].name}, which promises {promised[signer]:.6g}; aggregation costs {price:.6g}",
         *paid_share(case, unit, bound),
         *followed,
-        *(("the run lost less than every fixed predictor",) if measure.total < least * (1.0 - NEAR) else ()),
+        *(("the run lost less than every fixed predictor",) if below_all(measure.total, outcome.best) else ()),
         *(
             (
                 f"left for too many features: {', '.join(run.left)}; the mixture was not played again, its loss and "
@@ -184,14 +187,21 @@ def paid_share(case: AppliedTheorem, factor: float, bound: float) -> tuple[str, 
     return (f"paid share {100 * paid:.3g} %: {kind}",)
 
 
-def outcome_of(run: PanelRun, data: Data, t: Rounds, measure: Measure, tol: float) -> Outcome:
+def below_all(measured: float, best: Best | None) -> bool:
+    """Whether it is shown that every fixed predictor loses more."""
+    return best is not None and best.reach == math.inf and measured < best.lower * (1.0 - NEAR)
+
+
+def outcome_of(
+    run: PanelRun, data: Data, t: Rounds, measure: Measure, tol: float, at_hand: dict[str, np.ndarray]
+) -> Outcome:
     """What the panel lost beside the best constant and the best fixed predictor, over the rounds in play."""
     c, factors = measure.c, np.bincount(t.row, measure.c, data.rounds)
     if measure.loss is None:
         best = Best(*fewest(data, factors, run.learner.geometry, (run.weights, *(m.weights for m in run.members))))
         constant = fewest_of_constant(t.y, c)
     else:
-        best, constant = of_loss(data, measure.loss, factors, None, tol), best_constant(measure.loss, t.y, c)
+        best, constant = of_loss(data, measure.loss, factors, None, tol, at_hand), best_constant(measure.loss, t.y, c)
     advice = cure(run, data, t, math.nan) if measure.total > constant * (1.0 + NEAR) else ""
     return Outcome(best, constant, measure.total, float(c.sum()), advice)
 

@@ -15,12 +15,12 @@ from .applied import (
     AppliedTheorem,
     convexity,
     divergence_change,
-    measured_unit,
     rounding,
     seek,
     size_of_losses,
     size_of_terms,
     slack,
+    unit_of,
 )
 from .certificate import Assumption, Comparator
 
@@ -39,7 +39,7 @@ def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> App
     u is the one that makes it smallest, but for its last distance. Squared errors are told without the loss' factor.
     """
     loss, eta = run.learner.loss, t.eta
-    unit = measured_unit(loss)
+    unit, name = unit_of(run)
     u, divergence, gap, how, notes = seek(run, data, t, loss, 1.0, t.c, u, tol)
     z = data.margins(u)[t.row]
     after, width, moved = landing(run, t)
@@ -52,7 +52,7 @@ def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> App
     right, first = unit * (own + price), unit * divergence / float(eta[0])
     case = AppliedTheorem(
         adaptive_theorems.PROXIMAL,
-        "squared error" if loss.quadratic else f"{loss.name} loss",
+        name,
         unit * paid,
         unit * own,
         np.cumsum(right) + first,

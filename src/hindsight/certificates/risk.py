@@ -110,7 +110,8 @@ def risk_certificate(
     Raises
     ------
     ValueError
-        If the model is no online learner, or counts mistakes, or if `bound` is missing and cannot be derived.
+        If the model is no online learner, counts mistakes, or predicts with weights that depend on the row, as panels
+        do; or if `bound` is missing and cannot be derived.
 
     References
     ----------
@@ -145,6 +146,11 @@ def risk_certificate(
         raise ValueError(f"{learner.name} counts mistakes, which are not convex: take a learner that descends a loss")
     if not learner.loss.convex:
         raise ValueError(f"the {learner.loss.name} loss is not known to be convex, which a risk certificate needs")
+    if not learner.geometry.linear:
+        raise ValueError(
+            f"a risk certificate is for the mean of the weights that predicted; those of {learner.name} depend on the "
+            "row that is predicted: take a learner such as DescentRegressor or DescentClassifier"
+        )
     c = _largest_loss(learner, **declared)
     labels = model._run_labels()
     each_delta, limits = delta / len(runs), (declared["support"], declared["target"], bool(independent_start))

@@ -221,14 +221,14 @@ def each_ln_cosh(x: np.ndarray) -> np.ndarray:
     return np.where(x < 1.0, near, x + np.log1p(np.exp(-2.0 * x)) - math.log(2.0))
 
 
-def verdict(measured: float, bound: float, scale: float) -> tuple[Verdict, bool]:
+def verdict(measured: float, bound: float, scale: float, rounding: float = 0.0) -> tuple[Verdict, bool]:
     """HOLDS within rounding, and whether only just: equality really happens.
 
-    The band is 1e-9 (bound + scale), scale = Sigma c y^2: what sums of that size may be off by.
+    The band is 1e-9 (bound + scale) + rounding, scale being what the start of the run would have lost: see `band`.
     """
-    if not math.isfinite(measured) or not math.isfinite(bound):
+    if not all(map(math.isfinite, (measured, bound, scale, rounding))):
         return Verdict.VOID, False
-    band = 1e-9 * (abs(bound) + scale)
+    band = 1e-9 * (abs(bound) + scale) + rounding
     if measured > bound + band:
         return Verdict.BROKEN, False
     return Verdict.HOLDS, measured >= bound - band

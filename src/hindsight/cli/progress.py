@@ -42,7 +42,7 @@ class Progress:
         self.shown = self.began
         self.before, self.last, self.weight = [0.0] * len(titles), state.rows_done, 0.0
         if state.rows_done:
-            self.before, self.weight = state.losses(), state.weight
+            self.before, self.weight = state.compared_losses(), state.weight
         self.next = 1 << state.rows_done.bit_length() if state.rows_done else 1
         self.bar: Any = None
         self.task: Any = None
@@ -102,25 +102,26 @@ class Progress:
         if self.show != "table":
             return
         mistakes = f" {'mistakes':>10}" if state.labels else ""
+        own = state.in_own_units
+        mean = "mean loss" if own else "error rate" if state.labels else "sq. error"
         if len(self.titles) == 1:
             leader = "  leading member" if shares_of(state.runs[0]) else ""
-            self._print(
-                f"{'rows':>12} {'mean loss':>12} {'since last':>12}{mistakes} {'constant':>12} {'rows/s':>10}{leader}"
-            )
+            self._print(f"{'rows':>12} {mean:>12} {'since last':>12}{mistakes} {'constant':>12} {'rows/s':>10}{leader}")
         else:
             for k, title in enumerate(self.titles):
                 self._print(f"  [{k + 1}] {title}")
             each = "".join(f" {f'[{k + 1}]':>12}" for k in range(len(self.titles)))
-            self._print(f"{'rows':>12}{each} {'constant':>12} {'rows/s':>10}")
+            self._print(f"{'rows':>12}{each} {'constant':>12} {'rows/s':>10}{'' if own else f'  ({mean})'}")
 
     def _line(self, state: TrainingState) -> None:
-        done, losses = state.rows_done, state.losses()
+        done, losses = state.rows_done, state.compared_losses()
         weight = state.weight
         since = [(now - was) / ((weight - self.weight) or 1.0) for now, was in zip(losses, self.before, strict=True)]
         means = [loss / weight for loss in losses]
         constant, speed = state.mean_of_constant(), done / (time.perf_counter() - self.began)
         if self.show == "json":
             record: dict[str, Any] = {"rows": done, "read": state.bytes_read, "rows_per_second": round(speed)}
+            record |= {"of": state.constant_quantity}
             record |= {"mean_loss": means, "since_last": since, "best_constant": constant}
             shares = shares_of(state.runs[0])
             record |= ({"mistakes": state.mistakes} if state.labels else {}) | ({"shares": shares} if shares else {})

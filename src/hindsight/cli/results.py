@@ -44,6 +44,7 @@ def result(
     learners = []
     for k, (runs, loss) in enumerate(zip(state.runs, state.losses(), strict=True)):
         mine: dict[str, Any] = {"learner": titles[k], "loss": loss, "mean_loss": loss / state.weight}
+        mine["compared_loss"] = state.compared_losses()[k]
         mine |= {"mistakes": state.mistakes[k]} if state.labels else {}
         if penalties_of(runs[0].learner):
             mine["nonzero"] = [nonzero(run) for run in runs]
@@ -53,7 +54,8 @@ def result(
         learners.append(mine)
     out = {"data": str(state.plan.data), "rows": state.rows_done, "rejected": state.rejected, "labels": state.labels}
     out |= {"order": state.order_warning()}
-    out |= {"best_constant": state.best_constant(), "seconds": seconds, "settings": state.plan.settings()}
+    out |= {"best_constant": state.best_constant(), "compared_by": state.constant_quantity}
+    out |= {"seconds": seconds, "settings": state.plan.settings()}
     out |= {} if compared is None else {"comparison": compared.to_dict()}
     return dict(_plain(out | {"learners": learners}))
 
@@ -64,6 +66,7 @@ def summary(
     """The result as lines of text."""
     from ..online.run import assumption_warnings
     from ..training.plan import penalties_of
+    from ..training.state import in_squares
 
     rejected = f" ({state.rejected:,} rejected)" if state.rejected else ""
     yield f"{about(state)}{rejected}"
@@ -75,8 +78,11 @@ def summary(
         facts = runs[0].facts
         for run in runs[1:]:
             facts = facts + run.facts
-        what = {"square": "squared error", "loss": "loss"}[runs[0].learner.score]
+        what = "squared error" if in_squares(runs[0].learner) else "loss"
         wrong = f", {state.mistakes[k]:,} mistakes" if state.labels else ""
+        if state.labels is None and what == "loss":  # beside the best constant stand squares
+            what, wrong = f"{runs[0].learner.loss.name} loss", f"; squared error {facts.square:.6g}"
+            wrong += f", mean {facts.square / state.weight:.6g}"
         if len(titles) > 1:
             yield titles[k]
         yield f"{what} {loss:.6g}, mean {loss / state.weight:.6g}{wrong}"

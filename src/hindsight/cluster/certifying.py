@@ -98,9 +98,8 @@ def _descents(model: GradientDescent, rows: ClusterRows, u: Any) -> list[Certifi
             rival = best_in_hindsight(mean.at, curvature, again.first * (kappa / curvature))
         else:
             rival = FoundRival(check_weights_of(u, run.width), math.inf, "given")
-        scale = measured.squares / measured.weight
         weights, output = run.output(model.output), model.output
-        out.append(certificate_of(again, weights, again.facts, marks.found, output, rival, f, scale, (), label))
+        out.append(certificate_of(again, weights, again.facts, marks.found, output, rival, f, (), label))
     return out
 
 

@@ -300,7 +300,11 @@ def with_outcome(certificate: Certificate, run: Epochs, rows: ClusterRows, targe
         constant = best.best_constant(rows, targets, bias, loss)
         lost = math.fsum(f.square if squares else f.loss for f in run.facts)
         lost = certificate.measured if abs(lost - certificate.measured) <= SAME * abs(lost) else lost
-    known = Best(found.u, epochs * found.loss, epochs * found.gap, found.how, found.reach)
+        for name, u in (("the comparator", certificate.comparator.u), ("the mixed weights", run.mixed)):
+            value = math.fsum(rows.engine.each(loss_of, targets, bias, loss, u))
+            if value < found.loss:
+                found = found._replace(u=u, loss=value, gap=found.gap - (found.loss - value), how=f"found: {name}")
+    known = Best(found.u, epochs * found.loss, epochs * max(0.0, found.gap), found.how, found.reach)
     constant *= epochs
     advice = ""
     if lost > constant * (1.0 + SAME):
@@ -323,7 +327,8 @@ def _telescoped(
     distance = float((u - run.starts[0]) @ (u - run.starts[0]))
     lost = epochs * math.fsum(rows.engine.each(loss_of, targets, run.bias, run.learner.loss, u))
     bound = float(theorems.convex(eta, lost, shards * distance / 2.0, met))
-    verdict, equality = theorems.verdict(paid, bound, math.fsum(f.target for f in run.facts))
+    scale = epochs * abs(math.fsum(rows.engine.each(loss_of, targets, run.bias, run.learner.loss, run.starts[0])))
+    verdict, equality = theorems.verdict(paid, bound, scale)
     gap = rival.gap * epochs * mean.total
     return replace(
         added, verdict=verdict, theorem=batch_theorems.SHARDS, quantity=f"{run.learner.loss.name} loss", measured=paid,

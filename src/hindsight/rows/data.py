@@ -185,6 +185,19 @@ class Data:
             operators.margins(rows, w, out[first : first + count])
         return out
 
+    def margin_sizes(self, u: Floats) -> Floats:
+        """Return Sigma_i |u_i x_ti| for every row: rounding in a margin is in units of it."""
+        w, out = np.abs(self.check(u)), np.empty(self.rounds)
+        for first, rows, count in self.blocks():
+            if isinstance(rows, CSR):
+                operators.margins(rows._replace(data=np.abs(rows.data)), w, out[first : first + count])
+                continue
+            size = max(1, BLOCK // max(1, rows.values.shape[1]))
+            for a in range(0, count, size):
+                part = rows._replace(values=np.abs(rows.values[a : a + size]))
+                operators.margins(part, w, out[first + a : first + min(count, a + size)])
+        return out
+
     def combine(self, r: Floats) -> Floats:
         """Return Sigma_t r_t x_t; rows with r_t = 0 are skipped."""
         total: Floats = np.zeros(self.width)

@@ -40,6 +40,7 @@ class Material:
     why: str | None
     gram: Gram | None = None
     stretches: bool = False
+    but: str = ""
 
 
 class Certifier:
@@ -71,14 +72,16 @@ class Certifier:
         elif service.sequence > MOST:
             why = f"there are more than {MOST:,} rows"
         measured = {
-            "loss": state.losses()[0], "constant": state.best_constant(), "of": state.constant_quantity,
+            "loss": state.compared_losses()[0], "constant": state.best_constant(), "of": state.constant_quantity,
             "weight": state.weight,
         }  # fmt: skip
         runs = [] if why else [frozen(run) for run in state.runs[0]]
         gram = copy.deepcopy(service.live.gram) if why else None
         stretches = all(begins_anywhere(run.learner) for run in state.runs[0])
-        at = service.commit_done, service.sequence
-        return Material(*at, runs, state.labels, state.plan, measured, why, gram, stretches)
+        at, first_run = (service.commit_done, service.sequence), state.runs[0][0]
+        opened = first_run.rounds > first_run.facts.rounds
+        but = " but the first, which only set the start," if opened else ""
+        return Material(*at, runs, state.labels, state.plan, measured, why, gram, stretches, but)
 
     async def certify(self, material: Material) -> dict[str, Any]:
         """The certificate, as plain values."""
@@ -93,8 +96,8 @@ class Certifier:
         measured, why = material.measured, material.why
         gain = measured["constant"] - measured["loss"]
         claim = (
-            f"on all {material.sequence:,} rows so far the progressive {measured['of']} is {measured['loss']:.6g}, "
-            f"that of the best constant in hindsight {measured['constant']:.6g} "
+            f"on all {material.sequence:,} rows so far{material.but} the progressive {measured['of']} is "
+            f"{measured['loss']:.6g}, that of the best constant in hindsight {measured['constant']:.6g} "
             f"({abs(gain):.6g} {'less' if gain < 0 else 'more'})"
         )
         told: dict[str, Any] = {"sequence": material.sequence, "measured": measured, "claims": [claim]}
@@ -123,12 +126,13 @@ class Certifier:
         """What can be said where the rows are not all there; numbers are added to `told`."""
         said = []
         if material.gram is not None:
-            best, gap = best_of_sums(material.gram)
+            best, gap = best_of_sums(material.gram, material.sequence)
             told["best"] = {"rows": material.sequence, "loss": material.measured["loss"], "best": best, "gap": gap}
             regret = material.measured["loss"] - best
             said.append(
-                f"the best fixed linear predictor in hindsight for all {material.sequence:,} rows has squared error "
-                f"{best:.6g}, from sums over all rows that each snapshot has: the regret is {regret:.6g}"
+                "the best fixed linear predictor in hindsight for these rows has squared error "
+                f"{best:.6g} ± {gap:.2g}, from sums over all rows that each snapshot has: "
+                f"the regret is {regret:.6g} ± {gap:.2g}"
             )
         if material.gram is not None and not material.stretches:
             return said

@@ -37,7 +37,7 @@ class History:
         """Take note of where learning stands, if it is time."""
         if self.points and sequence < self.points[-1][0] + self.step:
             return
-        self.points.append([sequence, state.losses()[0] / state.weight, state.mean_of_constant(), time])
+        self.points.append([sequence, state.compared_losses()[0] / state.weight, state.mean_of_constant(), time])
         if len(self.points) > POINTS:
             self.points = self.points[1::2]
             self.step *= 2

@@ -20,7 +20,7 @@ from ..training.evaluation import probabilities
 from ..training.going_on import plan_after, state_after
 from ..training.plan import Plan, leaves_loss
 from ..training.prepare import check_labels, check_preparation, coded, in_order, labels_in
-from ..training.session import play_chunk
+from ..training.session import opening_rows, play_chunk
 from ..training.state import TrainingState
 from .gram import Gram
 from .mappings import MappingRows, Piece, csr_of
@@ -199,7 +199,7 @@ class LiveModel:
         losses = losses_of(state, z, y)
         if piece.weight is not None:
             losses = losses * piece.weight
-        if self.gram is not None and not self.gram.add(chunk.X, np.asarray(y, float), piece.weight):
+        if self.gram is not None and not self.gram.add(chunk.X, np.asarray(y, float), in_play(state, y, piece.weight)):
             self.gram = None
         whole = PlayedPiece(state, z, y, losses)
         return {k: Played(whole, a, b) for k, a, b in piece.spans}
@@ -486,6 +486,16 @@ LABELS: tuple[set[float], ...] = ({0.0, 1.0}, {-1.0, 1.0}, {1.0, 2.0})  # number
 def ignored_names(rows: list[dict[str, Any]], target: str | None) -> tuple[str, ...]:
     """All names but the target's: to look at targets alone."""
     return tuple({name for row in rows for name in row} - {target})
+
+
+def in_play(state: TrainingState, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
+    """The weights of rows just played, 0 for one that only set the start."""
+    c = np.ones(len(y)) if weight is None else weight.copy()
+    counted = np.flatnonzero(c)
+    if not opening_rows(state, counted.size):
+        return weight
+    c[counted[0]] = 0.0
+    return c
 
 
 def replace_rows(part: Part, rows: list[dict[str, Any]]) -> Part:

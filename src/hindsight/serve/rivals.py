@@ -14,6 +14,7 @@ import numpy as np
 
 from ..certificates.best import best_fixed
 from ..certificates.certify import certify_run
+from ..kernels.floats import EPS
 from ..kernels.losses import Square
 from ..online.run import Run, play
 from ..rows.data import Data
@@ -37,13 +38,17 @@ STRETCHES = ("widrow-hoff", "implicit-widrow-hoff", "convex-descent", "implicit-
 WINDOW = 200_000  # rows at most that are learnt again
 
 
-def best_of_sums(gram: Gram) -> tuple[float, float]:
-    """The least squared error of a fixed predictor on all rows that were summed, and by how much it may be less."""
+def best_of_sums(gram: Gram, rows: int) -> tuple[float, float]:
+    """The least squared error of a fixed predictor on so many rows that were summed, and how far off that may be.
+
+    Sums of so many terms are off by as many roundings, and the least is a difference of sums that may be far larger.
+    """
     values, vectors = np.linalg.eigh(gram.sums)
-    rows = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T  # as many rows as sums that lose what all rows lose
-    data = Data(np.ascontiguousarray(rows[:, :-1]), np.ascontiguousarray(rows[:, -1]), None, 0.0)
-    found = best_fixed(data, Square(2.0), np.ones(len(rows)))
-    rounding = len(rows) * np.finfo(float).eps * float(np.abs(gram.sums).max(initial=0.0))
+    few = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T  # as many rows as sums that lose what all rows lose
+    data = Data(np.ascontiguousarray(few[:, :-1]), np.ascontiguousarray(few[:, -1]), None, 0.0)
+    found = best_fixed(data, Square(2.0), np.ones(len(few)))
+    sizes = np.abs(np.append(found.u, 1.0))
+    rounding = (rows + len(few)) * EPS * float(sizes @ np.abs(gram.sums) @ sizes)
     return found.loss, found.gap + rounding
 
 
@@ -66,7 +71,7 @@ def over_window(folder: Folder, plan: Plan, commit: int) -> dict[str, Any] | Non
     live.restore(starts[0]["model"])
     state = live.state
     assert state is not None
-    before, rows, chunks = state.losses()[0], 0, []
+    before, rows, chunks = state.compared_losses()[0], 0, []
     begun = [run.weights.copy() for run in state.runs[0]]
     for frame in read_log(folder.log, int(starts[0]["commit"])):
         if frame.commit > commit or rows >= WINDOW:
@@ -78,7 +83,8 @@ def over_window(folder: Folder, plan: Plan, commit: int) -> dict[str, Any] | Non
         chunks += [Chunk(csr_of(p.X), p.y, p.weight, 0, {}, 0, str, str) for p in pieces]
     if not chunks:
         return None
-    told: dict[str, Any] = {"rows": rows, "from": int(starts[0]["sequence"]) + 1, "loss": state.losses()[0] - before}
+    lost = state.compared_losses()[0] - before
+    told: dict[str, Any] = {"rows": rows, "from": int(starts[0]["sequence"]) + 1, "loss": lost}
     stretch = stretch_of(state, chunks)
     if comparable(state):
         told["best"] = best_over(state, stretch)

@@ -492,8 +492,8 @@ class Service:
         return told | {
             "settled": True,
             "of": state.constant_quantity,
-            "loss": state.losses()[0],
-            "mean_loss": state.losses()[0] / weight,
+            "loss": state.compared_losses()[0],
+            "mean_loss": state.compared_losses()[0] / weight,
             "constant": state.best_constant(),
             "mean_constant": state.mean_of_constant(),
             "weight": weight,
@@ -508,9 +508,12 @@ class Service:
         }
 
     def best(self) -> float | None:
-        """What the best fixed linear predictor in hindsight loses on all rows; None where no sums tell it."""
-        gram = self.live.gram
-        return None if gram is None or len(gram.sums) > BEST_WIDTH else best_of_sums(gram)[0]
+        """What the best fixed linear predictor in hindsight loses on all rows; None where no sums tell it closely."""
+        gram, state = self.live.gram, self.live.state
+        if gram is None or state is None or len(gram.sums) > BEST_WIDTH:
+            return None
+        best, gap = best_of_sums(gram, self.sequence)
+        return best if gap <= 1e-3 * state.compared_losses()[0] else None
 
     def top_weights(self, most: int = 12) -> list[dict[str, Any]]:
         """The largest weights, each with its feature and, of several labels, the label."""

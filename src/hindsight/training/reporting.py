@@ -169,7 +169,7 @@ def rounded(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def detailed(state: TrainingState) -> list[int]:
     """The learners that are shown by themselves: all, or those of the least loss, in the order of the command."""
-    order = np.argsort(np.nan_to_num(state.losses(), nan=math.inf), kind="stable")[:DETAILED]
+    order = np.argsort(np.nan_to_num(state.compared_losses(), nan=math.inf), kind="stable")[:DETAILED]
     return sorted(order.tolist())
 
 

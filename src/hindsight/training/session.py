@@ -393,12 +393,19 @@ def tally(
         else:
             add_labels(state.order, codes)
     if codes is None:
-        spread(np.ascontiguousarray(y)[:, None], c, state.constant[:, None])
+        first = opening_rows(state, len(y))
+        spread(np.ascontiguousarray(y)[first:, None], c[first:], state.constant[:, None])
         return
     np.add.at(state.constant, codes, c)  # one after another, so that the sizes of chunks change nothing
     each = len(state.runs[0])
     for k in range(len(state.runs)):
         state.mistakes[k] += count_mistakes(z[:, k * each : (k + 1) * each], codes)
+
+
+def opening_rows(state: TrainingState, count: int) -> int:
+    """How many of the rows just played, so many of positive weight, only gave the first learner its start: 0 or 1."""
+    run = state.runs[0][0]
+    return int(run.rounds == count > run.facts.rounds)
 
 
 def count_mistakes(z: np.ndarray, codes: np.ndarray) -> int:

@@ -47,7 +47,7 @@ class TrainingState:
         For each learner the rows whose label it did not predict.
     constant : ndarray
         Sums for the loss of the best constant: weight, mean and squared distances of numbers, or the weight of each
-        label.
+        label. A row that only gives the first learner its start does not count.
     position : dict or None
         Where the source stands after the last chunk; None at the start of a pass.
     passes_done : int
@@ -168,6 +168,15 @@ class TrainingState:
             for runs in self.runs
         ]
 
+    def compared_losses(self) -> list[float]:
+        """For each learner what it lost, in the units of `best_constant`."""
+        if self.labels is None:
+            return [runs[0].facts.square for runs in self.runs]
+        if self.in_logs:
+            return self.losses()
+        pairs = zip(self.runs, self.mistakes, strict=True)
+        return [runs[0].facts.mistake_weight if len(runs) == 1 else float(wrong) for runs, wrong in pairs]
+
     def best_constant(self) -> float:
         """What the best constant in hindsight loses on the rows so far: squared error, log loss or (weighted) mistakes.
 
@@ -187,6 +196,11 @@ class TrainingState:
         """Whether all learners are judged by the log loss."""
         of = [runs[0].learner for runs in self.runs]
         return all(f.targets == "unit" and f.loss.link == "logistic" and f.score == "loss" for f in of)
+
+    @property
+    def in_own_units(self) -> bool:
+        """Whether `compared_losses` are what all learners are judged by."""
+        return self.in_logs if self.labels else all(in_squares(runs[0].learner) for runs in self.runs)
 
     @property
     def constant_quantity(self) -> str:
@@ -227,6 +241,11 @@ class TrainingState:
             self.runs[0], self.names, self.labels, None, self.plan.settings(), preparation, digest, certificate,
             progress=progress,
         )  # fmt: skip
+
+
+def in_squares(learner: Learner) -> bool:
+    """Whether a learner is judged by the squared error."""
+    return learner.score == "square" or bool(learner.loss.quadratic and learner.loss.scale == 2.0)
 
 
 def log_loss_of_constant(weights: np.ndarray) -> float:

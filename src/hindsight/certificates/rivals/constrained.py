@@ -18,7 +18,7 @@ import numpy as np
 from ...kernels.floats import EPS
 from ...online.margins import each_curvature, each_loss, each_slope
 from . import clock
-from .kinked import KINKS, PROGRAM
+from .kinked import KINKS, PROGRAM, slopes_beside
 from .predictor import FixedPredictor, percent, rounding_of, target_size
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def _by_program(search: Search, kink: Floats, low: Floats, high: Floats) -> None
 def _by_envelopes(search: Search) -> None:
     data, a, loss = search.data, search.a, search.loss
     kink = KINKS[type(loss)](loss, data.y)
-    low, high = each_slope(loss, kink - 1.0, data.y), each_slope(loss, kink + 1.0, data.y)
+    low, high = slopes_beside(loss, kink, data.y)
     if data.rounds * data.width <= PROGRAM:
         _by_program(search, kink, low, high)
         if search.done:

@@ -35,13 +35,19 @@ ENOUGH = 1e-6  # relative gap at which the search ends
 DAMP = 1e-10  # of the curvature, added where few rows are near their kink
 
 
+def slopes_beside(loss: Any, kink: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """The slopes below and above each kink, whatever its size."""
+    low, high = (each_slope(loss, np.nextafter(kink, end), y) for end in (-np.inf, np.inf))
+    return low, high
+
+
 class Path:
     """The best u and lower bound so far, over the reach."""
 
     def __init__(self, data: Data, loss: Any, a: Floats) -> None:
         self.data, self.loss, self.a = data, loss, a
         self.kink = KINKS[type(loss)](loss, data.y)
-        self.low, self.high = each_slope(loss, self.kink - 1.0, data.y), each_slope(loss, self.kink + 1.0, data.y)
+        self.low, self.high = slopes_beside(loss, self.kink, data.y)
         self.shrink = inverse(column_sizes(data, a))
         self.reach = FAR * target_size(data, a, loss)
         self.u, self.least, self.lower = np.zeros(data.width), math.inf, -math.inf
