@@ -113,6 +113,17 @@ def test_numbers_as_people_write_them():
     assert np.isnan(found[10:]).all()
 
 
+def test_a_number_has_a_mantissa(tmp_path):
+    codes = ["E17", "E85", "E-6", "e5", "+E2", ".", ",", "-.e3"]
+    for decimal in (".", ","):
+        assert np.isnan(parse_numbers(pa.array(codes), decimal)).all()
+    (tmp_path / "t.csv").write_text("deck,y\n" + "".join(f"{codes[k % 5]},{k}\n" for k in range(40)))
+    X, _, names, _, _ = read(tmp_path / "t.csv")
+    assert names == [f"deck={code}" for code in codes[:5]] and (X.sum(axis=1) == 1).all()
+    frame = open_source(pd.read_csv(tmp_path / "t.csv"), "y", strict=False, missing="indicator")
+    assert (np.vstack([chunk.X.toarray() for chunk in frame.chunks()]) == X).all()
+
+
 @pytest.mark.parametrize(
     "form", ["%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%b %d, %Y", "%d %B %Y", "%Y/%m/%d %H:%M", "%m/%d/%y %I:%M %p"]
 )

@@ -213,10 +213,11 @@ class TextTable(DecidedTable, CsvSource):
             n = min(len(rows), most - seen)
             deferred = deferred[deferred[:, 0] < n]
             try:
-                for name, cells in self._cells(reader.buf, X[:n], deferred, roles).items():
-                    evidence[name].add(cells)
+                found = self._cells(reader.buf, X[:n], deferred, roles)
             except ValueError as error:
                 raise SourceError(f"{self.where}, near line {line}: {error}: say --encoding cp1252") from None
+            for name, cells in found.items():
+                evidence[name].add(cells)
             seen += n
         if self.reread:
             reader.take(begin, line)
