@@ -67,6 +67,9 @@ def test_separator_and_header(text, separator, header):
 def test_columns_that_are_asked_for_show_the_header():
     assert sniff_dialect(b"2010,2011\n1,2\n", ["2011"]).header
     assert not sniff_dialect(b"u,v,w\na,b,c\n", ["3"]).header
+    assert not sniff_dialect(b"5,3,2\n1,2,4\n", ["3"]).header  # 3 is the number of a column, and happens to be a cell
+    assert sniff_dialect(b"0,1,2\n5,2,4\n", ["2"]).header  # as pandas writes columns without names
+    assert sniff_dialect(b"id,3,label\n5,2,4\n", ["3"]).header
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"])
@@ -348,6 +351,21 @@ def test_ugly_tables_learn_with_no_option_but_the_target(folder, tmp_path, table
     assert "HOLDS" in run("certify", tmp_path / "model", path).output
     model = hindsight.load(tmp_path / "model")
     assert model.facts[0].rounds <= rows
+
+
+@pytest.mark.parametrize("first", ["A11,6,2,3", "4,1,3,2"])  # the second has cells that are also names of columns
+def test_a_model_of_a_table_without_a_header_reads_others_without_one(tmp_path, first):
+    rng, code = np.random.default_rng(1), first.startswith("A")
+    rows = [first] + [f"{'A1' if code else ''}{k % 3 + 1},{k % 9},{k % 4},{rng.normal():.3f}" for k in range(80)]
+    (tmp_path / "a.data").write_text("\n".join(rows) + "\n")
+    (tmp_path / "b.data").write_text("\n".join(rows[:1] + rows[41:]) + "\n")
+    (tmp_path / "c.data").write_text("\n".join(row.rpartition(",")[0] for row in rows[:30]) + "\n")  # without targets
+    saved = tmp_path / "model"
+    done = run("learn", tmp_path / "a.data", "--target", "4", "--learner", "widrow-hoff", "--save", saved)
+    assert "no header" in done.stderr and hindsight.load(saved).facts[0].rounds == 81
+    assert "41 rows" in run("evaluate", saved, tmp_path / "b.data").output
+    assert len(run("predict", saved, tmp_path / "c.data").stdout.splitlines()) == 31
+    assert len(hindsight.load(saved).predict(tmp_path / "b.data")) == 41
 
 
 def test_unseen_categories_are_predicted(tmp_path):

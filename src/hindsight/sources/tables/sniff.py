@@ -215,15 +215,17 @@ def sniff_header(rows: Sequence[Sequence[str]], named: Collection[str]) -> bool:
     if not rows:
         return True
     first, rest = rows[0], rows[1:]
-    if any(name in first for name in named):
+    numbered = bool(named) and all(re.fullmatch(r"[1-9]\d*", name) and int(name) <= len(first) for name in named)
+    if not numbered and any(name in first for name in named):
         return True
-    if named and all(re.fullmatch(r"[1-9]\d*", name) and int(name) <= len(first) for name in named):
-        return False
     votes = 0
     for j, cell in enumerate(first):
         below = [row[j] for row in rest if j < len(row) and row[j] not in HARD_WORDS and row[j] not in SOFT_WORDS]
         if below and sum(map(looks_numeric, below)) > 0.8 * len(below):
             votes += 1 if cell and not looks_numeric(cell) else -1
+    if numbered:  # then a cell of the first row that is such a number is seldom a name
+        counted = any(first == [str(k + start) for k in range(len(first))] for start in (0, 1))
+        return (counted or votes > 0) and all(name in first for name in named)
     if votes:
         return votes > 0
     return not any(looks_numeric(cell) for cell in first)

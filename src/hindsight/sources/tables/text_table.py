@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -154,6 +154,9 @@ class TextTable(DecidedTable, CsvSource):
         finally:
             self.looking = False
         return len(rows) > 0 and not len(bad) and not (cells[:, 0] < self.asked.scan).any()
+
+    def resolved_options(self) -> dict[str, Any]:
+        return super().resolved_options() | {"header": self.dialect.header}
 
     def _take_plain(self) -> None:
         assert self.header is not None
