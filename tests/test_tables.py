@@ -16,7 +16,7 @@ from hindsight.cli import app
 from hindsight.errors import DisprovedError, SourceError
 from hindsight.sources.tables.cells import Cells, parse_numbers
 from hindsight.sources.tables.dates import FORMATS, alive, parse_dates
-from hindsight.sources.tables.decisions import ColumnDecision, decide
+from hindsight.sources.tables.decisions import ColumnDecision, decide, identity
 from hindsight.sources.tables.encoders import ENCODERS
 from hindsight.sources.tables.evidence import ColumnEvidence
 from hindsight.sources.tables.sniff import sniff_dialect, sniff_encoding, sniff_format
@@ -141,10 +141,11 @@ def cells(*values):
     return Cells(np.zeros(len(values)), np.arange(len(values)), pa.array(map(str, values), pa.string()))
 
 
-def decided(*values, name="x", decimal=".", complete=True):
+def decided(*values, name="x", decimal=".", complete=True, first=False, unnamed=False):
     evidence = ColumnEvidence(name)
     evidence.add(cells(*values))
-    return decide(evidence, decimal, None, complete)
+    evidence.decimal = decimal
+    return decide(evidence, None, complete, identity=identity(evidence, first, unnamed))
 
 
 def test_types_are_decided():
@@ -159,6 +160,31 @@ def test_types_are_decided():
     assert decided(*range(100), name="age").type == "number"
     assert decided("01234", "99999", "00501").type == "category"
     assert decided(*(f"it was {k} very good things {k}" for k in range(50))).type == "text"
+
+
+def test_a_column_that_only_tells_rows_apart():
+    def is_left_out(*values, **place):
+        return decided(*values, **place).type == "identifier"
+
+    shuffled = np.random.default_rng(1).permutation(100) + 5
+    for name in ("CustomerID", "RespondentID", "rownames", "row.names", "userId", "passengerid", "order_id"):
+        assert is_left_out(*shuffled, name=name), name
+    for name in ("paid", "grid", "Covid", "IDs_seen", "year", "hour", "Humid", "uv_index"):  # names of other things
+        assert not is_left_out(*shuffled, name=name), name
+    assert is_left_out(*shuffled, name="__index_level_0__") and is_left_out(*shuffled, name="Unnamed: 0")
+    assert is_left_out(*[3, 3, 3, 4], name="__index_level_0__")  # rows that were drawn again
+    assert not is_left_out(*(k % 7 for k in range(100)), name="store_id")  # a code of few values
+    assert not is_left_out(*(k / 7 for k in range(100)), name="index")  # as of prices
+    assert is_left_out(*shuffled, name="1", first=True, unnamed=True)
+    assert is_left_out("Mazda RX4", "Datsun 710", "Hornet 4 Drive", name="1", first=True, unnamed=True)
+    assert not is_left_out(*shuffled, name="4", unnamed=True)  # not the first
+    assert not is_left_out(*(k / 7 for k in range(100)), name="1", first=True, unnamed=True)
+    days = [f"2024-01-{k:02}" for k in range(1, 31)]
+    assert not is_left_out(*days, name="1", first=True, unnamed=True)
+    for values in (range(100), range(1, 101)):  # a first column that counts the rows
+        assert is_left_out(*values, name="X", first=True) and is_left_out(*values, name="1", first=True)
+        assert not is_left_out(*values, name="X") and not is_left_out(*values, name="hour", first=True)
+    assert not is_left_out(*shuffled, name="X", first=True) and not is_left_out(*range(2, 102), name="X", first=True)
 
 
 def test_a_word_among_numbers_is_one_for_missing_and_a_slip_is_not():
@@ -351,6 +377,50 @@ def test_ugly_tables_learn_with_no_option_but_the_target(folder, tmp_path, table
     assert "HOLDS" in run("certify", tmp_path / "model", path).output
     model = hindsight.load(tmp_path / "model")
     assert model.facts[0].rounds <= rows
+
+
+@pytest.mark.parametrize("form", ["frame", "parquet", "csv"])
+def test_the_index_of_a_frame_after_a_split_is_no_feature(tmp_path, form):
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"a": rng.normal(size=200), "y": np.arange(200.0)}).sample(frac=1, random_state=1)
+    train, rest = frame[:150], frame[150:].reset_index(drop=True)
+    data = [train, rest]
+    if form != "frame":
+        data = [tmp_path / f"{name}.{form}" for name in ("train", "rest")]
+        getattr(train, f"to_{form}")(data[0])
+        rest.to_parquet(data[1]) if form == "parquet" else rest.to_csv(data[1], index=False)
+    else:
+        assert open_source(train, "y").names == ["a"]
+    model = hindsight.learn(data[0], "y", learner="widrow-hoff")
+    assert model.names == ["a"] and len(model.predict(data[1])) == 50
+    kept = "1" if form == "csv" else "__index_level_0__"
+    assert hindsight.learn(data[0], "y", learner="widrow-hoff", reading={"features": ["a", kept]}).names == ["a", kept]
+    if form != "frame":
+        said = run("learn", data[0], "--target", "y", "--learner", "widrow-hoff").stderr
+        assert f"left out, since they only tell rows apart: {kept} (--features" in said
+        assert f"learn would leave out: {kept} (--features" in run("look", data[0], "--target", "y").output
+
+
+def test_the_decimal_sign_is_that_of_each_column(tmp_path):
+    rows = [f"{k % 5}\t0.{k % 9 + 1}\t{k}.00{k % 10},5\t{k % 7},25\t{k % 4},{k % 7}9" for k in range(10, 90)]
+    (tmp_path / "t.tsv").write_text("quantity\tdiscount\tthousands\tsales\ty\n" + "\n".join(rows))
+    X, y, names, source, _ = read(tmp_path / "t.tsv")
+    assert {name: d.decimal for name, d in source.decisions.columns.items() if name != "quantity"} == {
+        "discount": ".", "thousands": ",", "sales": ",", "y": ",",
+    }  # fmt: skip
+    assert names == ["quantity", "discount", "thousands", "sales"]
+    assert X[0].tolist() == [0, 0.2, 10_000.5, 3.25] and y[0] == 2.39
+    state = json.loads(json.dumps(source.state()))
+    again = open_source(tmp_path / "t.tsv", "y", strict=False, missing="indicator", state=state)
+    assert (next(again.chunks()).X == X).all()
+    shown = run("look", tmp_path / "t.tsv", "--target", "y").output
+    assert "10000.5 to 89009.5" in shown and "0.1 to 0.9" in shown and "0.25 to 6.25" in shown
+
+
+def test_look_reads_numbers_with_the_sign_that_is_asked_for(tmp_path):
+    (tmp_path / "t.csv").write_text("a;y\n" + "".join(f"{k}.234;{k}\n" for k in range(1, 40)))
+    assert "1.234 to 39.234" in run("look", tmp_path / "t.csv", "--target", "y").output
+    assert "1234 to 39234" in run("look", tmp_path / "t.csv", "--target", "y", "--decimal", ",").output
 
 
 @pytest.mark.parametrize("first", ["A11,6,2,3", "4,1,3,2"])  # the second has cells that are also names of columns

@@ -301,9 +301,10 @@ def check_table(state: dict[str, Any]) -> None:
     want(table["decimal"] in (".", ",") and isinstance(table["complete"], bool), "the decimal sign must be . or ,")
     fields = {field.name for field in dataclasses.fields(ColumnDecision)}
     for each in table["columns"]:
-        want(isinstance(each, dict) and set(each) == fields, "a decision must say what a column holds")
+        want(isinstance(each, dict) and set(each) | {"decimal"} == fields, "a decision must say what a column holds")
+        want(each.get("decimal", ".") in (".", ","), "the decimal sign must be . or ,")
         want(conforms(each["words"], list[str]), "the words for a missing value must be strings")
-        check_types(ColumnDecision, each | {"words": tuple(each["words"])})
+        check_types(ColumnDecision, {"decimal": "."} | each | {"words": tuple(each["words"])})
         want(each["type"] in TYPES, f"there is no type {each['type']!r:.40}")
         want(each["type"] != "text" or each["form"] in ("", "1", "2", "3"), "text is of 1 to 3 neighbouring words")
     want(conforms(sums, list[str]) and all(map(SUM.fullmatch, sums or ())), "the sums of columns must be numbers")

@@ -173,8 +173,7 @@ def records(text: str, separator: str, quote: str = '"') -> list[list[str]]:
     """The first records; the last, which may be cut off, is left out where there are others."""
     lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", text)
     if separator == WHITE:
-        rows = [line.split() for line in lines[: RECORDS + 1] if line.strip()]
-        return rows[:-1] if len(rows) > 2 and lines[-1] != "" else rows
+        lines = [re.sub(r"[ \t]+", " ", line.strip()) for line in lines]
     out: list[list[str]] = []
     try:
         for row in csv.reader(lines, delimiter=separator, quotechar=quote, skipinitialspace=True):
