@@ -895,6 +895,7 @@ def test_one_shard_is_learnt_as_by_the_command_on_one_machine(client, tmp_path):
         (("--learner", "isotron", "--rejects", "bad"), "--rejects is not an option of isotron on a cluster"),
         (("--learner", "isotron", "--scale", "standard"), "--scale is not an option of isotron on a cluster"),
         (("--learner", "perceptron", "--limit", "5", "--shuffle"), "--limit and --shuffle: on a cluster take --sample"),
+        (("--learner", "least-squares", "--certify"), "--certify is not an option of least-squares: it is"),
         (("--learner", "auto"), "--learner must be one of isotron"),
         (("--learner", "isotron", "--cluster", "tcp://x:1"), "give it or --cluster, not both"),
     ],

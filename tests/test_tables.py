@@ -2,6 +2,7 @@
 
 import io
 import json
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -31,7 +32,7 @@ def run(*args, status=0, **more):
 
 def read(path, target="y", chunk=1 << 20, **options):
     """All rows of a source, dense, with its names."""
-    source = open_source(str(path), target, strict=False, chunk=chunk, **{"missing": "indicator"} | options)
+    source = open_source(str(path), target, chunk=chunk, **{"strict": False, "missing": "indicator"} | options)
     chunks = list(source.chunks())
     width = len(source.names)
     X = np.vstack([full(c.X, width) for c in chunks])
@@ -545,3 +546,99 @@ def test_rows_that_end_early_and_comments_above_the_table(tmp_path):
     run("learn", path, "--target", "y", "--strict", status=2)
     path.write_text("x,y\n1,2\n1,2,3\n")
     assert "3 fields, but there are 2 columns" in run("learn", path, "--target", "y", status=2).stderr
+
+
+def test_row_names_as_r_writes_them(tmp_path):
+    rows = [(f"Car {k} of {k % 3}", k % 5, k % 7 / 2, k % 4) for k in range(40)]
+    (tmp_path / "a.csv").write_text("mpg,cyl,y\n" + "".join(f"{n},{a},{b},{y}\n" for n, a, b, y in rows))
+    text = '"mpg" "cyl" "y"\n' + "".join(f'"{n}" {a} {b} {y}\n' for n, a, b, y in rows)
+    (tmp_path / "b.txt").write_text(text)
+    (tmp_path / "c.csv").write_text(
+        "mpg,cyl,y\n" + "".join(f"{a},{b},{y},\n" for _, a, b, y in rows)
+    )  # ends with commas
+    for name in ("a.csv", "b.txt", "c.csv"):
+        X, _, names, _, _ = read(tmp_path / name)
+        assert names == ["mpg", "cyl"] and X.tolist() == [[a, b] for _, a, b, _ in rows]
+        assert "40 rows, 4 columns" in run("look", tmp_path / name, "--target", "y").output
+    (tmp_path / "d.csv").write_text("x,y\n" + "1,2,3,4\n" * 40)
+    said = run("look", tmp_path / "d.csv", "--target", "y", status=2).output
+    assert "line 2: 4 fields, but there are 2 columns" in said
+    (tmp_path / "e.csv").write_text("x,y\n" + "1.5,2\n2.5,3\n" * 20)
+    assert "40 rows, 2 columns" in run("look", tmp_path / "e.csv", "--target", "y", "--rows", "10000").output
+
+
+def test_a_zip_file_of_one_table_is_read_and_others_are_told(tmp_path):
+    def zipped(name, **members):
+        with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as archive:
+            for member, text in members.items():
+                archive.writestr(member, text)
+        return tmp_path / name
+
+    text = "a,y\n" + "".join(f"{k % 7},{k % 5}\n" for k in range(3000))
+    (tmp_path / "plain.csv").write_text(text)
+    X, y, names, _, _ = read(tmp_path / "plain.csv")
+    whole = zipped("t.zip", **{"data/t.csv": text, "__MACOSX/._t.csv": "x"})
+    for strict in (False, True):
+        found = read(whole, chunk=700, strict=strict, format="csv", missing="error")
+        assert (found[0] == X).all() and (found[1] == y).all() and found[2] == names
+    first = open_source(whole, "y", strict=False, chunk=700, digest=True, missing="indicator")
+    chunk = next(first.chunks())
+    again = open_source(whole, "y", strict=False, chunk=700, digest=True, missing="indicator")
+    assert sum(map(len, again.chunks(chunk.position))) == 3000 - len(chunk)
+    (tmp_path / "cut.zip").write_bytes(whole.read_bytes()[:-30])
+    (tmp_path / "old.xls").write_bytes(b"\xd0\xcf\x11\xe0" + bytes(600))
+    for path, words in (
+        (
+            zipped("two.zip", **{"a.csv": text, "b.csv": text}),
+            "two.zip: a zip file of 2 files (a.csv, b.csv): unpack it",
+        ),
+        (zipped("b.xlsx", **{"[Content_Types].xml": "", "xl/w.xml": ""}), "a workbook of Excel (.xlsx): save its"),
+        (zipped("c.ods", mimetype="x"), "an OpenDocument file (.ods): save its sheet as CSV"),
+        (tmp_path / "old.xls", "a workbook of Excel (.xls): save its sheet as CSV"),
+        (tmp_path / "cut.zip", "cut.zip: the zip file is damaged"),
+    ):
+        said = run("learn", path, "--target", "y", status=2).output.splitlines()
+        assert words in said[-1] and said[-1].startswith("error: "), said
+    np.savez(tmp_path / "n.npz", X=np.eye(3), y=np.arange(3.0))
+    (tmp_path / "n.npz").rename(tmp_path / "n.data")
+    assert read(tmp_path / "n.data", missing="error")[0].tolist() == np.eye(3).tolist()
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_json_array_of_objects_is_read_as_json_lines(tmp_path, indent):
+    rows = [{"a": k / 8, "c": "uv\n]"[k % 4], "big": 2**53 + k, "y": k % 3} for k in range(500)]
+    (tmp_path / "lines.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    text = json.dumps(rows, indent=indent)
+    for name, data in (("t.json", text), ("t.txt", "\ufeff  " + text)):
+        (tmp_path / name).write_text(data)
+        for chunk in (1 << 20, 800):
+            X, y, names, _, chunks = read(tmp_path / name, chunk=chunk)
+            expected = read(tmp_path / "lines.jsonl", chunk=chunk)
+            assert (expected[0] == X).all() and (y == expected[1]).all() and names == expected[2]
+            assert chunks[0].place(1) == f"{tmp_path / name}, object 2"
+    run("learn", tmp_path / "t.json", "--target", "y", "--learner", "widrow-hoff", "--save", tmp_path / "m")
+    assert len(run("predict", tmp_path / "m", tmp_path / "t.json").stdout.splitlines()) == 501
+    for data, words in (
+        ('[{"a": 1, "y": 2}, 3]', "object 2: this is not a JSON object"),
+        ('[{"a": 1, "y": 2}, {"a": }]', "object 2: this is not JSON"),
+        ('[{"a": 1, "y": 2}] and', "'and' follows the end of the JSON array"),
+        ('[{"a": 1, "y": 2}', "object 2: this is not JSON"),
+    ):
+        (tmp_path / "bad.json").write_text(data)
+        assert words in run("learn", tmp_path / "bad.json", "--target", "y", status=2).output.splitlines()[-1]
+
+
+def test_the_next_block_of_a_json_array_may_hold_the_rest_of_an_object(tmp_path, monkeypatch):
+    monkeypatch.setattr("hindsight.sources.json_array.BLOCK", 7)
+    (tmp_path / "t.json").write_text('[\n{"a": 1.25, "é": "long text"},\n{"a": 3, "é": "ü"}\n]\n\n')
+    source = open_source(tmp_path / "t.json", categorical="auto")
+    assert [row for chunk in source.chunks() for row in chunk.X.toarray().tolist()] == [[1.25, 1, 0], [3, 0, 1]]
+
+
+def test_predictions_are_not_written_under_the_name_of_a_workbook(tmp_path):
+    (tmp_path / "t.csv").write_text("a,y\n" + "1,2\n3,4\n" * 5)
+    run("learn", tmp_path / "t.csv", "--target", "y", "--learner", "widrow-hoff", "--save", tmp_path / "m")
+    for name in ("p.xlsx", "p.XLS", "p.ods", "p.csv.zip"):
+        said = run("predict", tmp_path / "m", tmp_path / "t.csv", "--output", tmp_path / name, status=2).output
+        assert f"{name}: predictions are written as .csv, .jsonl or .parquet" in said
+        assert not (tmp_path / name).exists()

@@ -51,6 +51,10 @@ def lines(data: str, source: Any, target: str | None) -> Iterator[str]:
     if decisions is None:
         yield f"{data}: {source.kind} rows of named features: there are no columns to decide on"
         return
+    if not decisions.evidence:  # it was read as plain at once, or there is no row: which reading says
+        next(source.chunks(), None)
+        source.decide(*source.look())
+        decisions = source.decisions
     seen = max(e.rows for e in decisions.evidence.values())
     yield f"{data}: {seen:,} {'rows' if decisions.complete else 'first rows'}, {len(decisions.columns):,} columns"
     yield from dialect_lines(source, decisions.decimal)

@@ -55,7 +55,7 @@ def sniff_format(head: bytes) -> str:
 
     Examples
     --------
-    >>> sniff_format(b"-1 3:1 11:1\\n"), sniff_format(b'{"a": 1}\\n'), sniff_format(b"1 | a:2\\n"), sniff_format(b"a;b")
+    >>> sniff_format(b"-1 3:1 11:1\\n"), sniff_format(b'[{"a": 1}]'), sniff_format(b"1 | a:2\\n"), sniff_format(b"a;b")
     ('svmlight', 'jsonl', 'vw', 'csv')
     """
     if head[:4] == b"PAR1":
@@ -70,7 +70,7 @@ def sniff_format(head: bytes) -> str:
     lines = [line for line in text.splitlines()[:RECORDS] if line.strip()]
     if not lines:
         return "csv"
-    if lines[0].lstrip().startswith("{"):
+    if re.match(r"\s*(\[\s*)?\{", text):
         return "jsonl"
     whole = lines[:-1] or lines  # the last may be cut off
     if all(SVMLIGHT.match(line) for line in whole):
