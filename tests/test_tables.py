@@ -642,3 +642,11 @@ def test_predictions_are_not_written_under_the_name_of_a_workbook(tmp_path):
         said = run("predict", tmp_path / "m", tmp_path / "t.csv", "--output", tmp_path / name, status=2).output
         assert f"{name}: predictions are written as .csv, .jsonl or .parquet" in said
         assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("learner", ["auto", "widrow-hoff"])
+def test_a_target_that_overflows_is_named_with_its_line(tmp_path, learner):
+    text = "a,y\n" + "".join(f"{k % 7},{'1e160' if k == 30 else k % 5}\n" for k in range(60))
+    (tmp_path / "t.csv").write_text(text)
+    done = run("learn", tmp_path / "t.csv", "--target", "y", "--learner", learner, status=2)
+    assert "t.csv, line 32: the loss overflows with target 1e+160; scale the targets" in done.output.splitlines()[-1]

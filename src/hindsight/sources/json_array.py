@@ -55,14 +55,14 @@ class JsonArray(Rewritten):
 
 
 def is_array(path: str) -> bool:
-    """Whether the first character of a text is that of a JSON array."""
+    """Whether a text begins as a JSON array of objects does."""
     if path == "-":
-        head = standard_input().peek(64)
+        head = standard_input().peek(256)
     else:
         with ByteStream(path) as stream:
-            room = bytearray(64)
+            room = bytearray(256)
             head = bytes(room[: stream.readinto(room)])
-    return head.removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"["
+    return re.match(rb"\s*\[\s*\{", head.removeprefix(codecs.BOM_UTF8)) is not None
 
 
 def open_json(path: str) -> ByteStream:
