@@ -369,6 +369,7 @@ def test_which_columns_of_ugly_tables_are_learnt_from(folder, table):
         "string_labels.csv",
         "unknown.csv",
         "blank_headers.csv",
+        "a9a",
         "cabins.csv",
         "credit.data",
         "customers.csv",

@@ -12,12 +12,12 @@ import numpy as np
 from ..errors import RowError, SourceError
 from ..online.margins import each_loss, each_mean
 from ..rows.labels import chosen_codes, class_probabilities, encode_labels, targets_of_runs
-from ..sources import file_format, load_sample
+from ..sources import load_sample
 from ..sources.beside import columns_beside, row_numbers
 from ..validation import check_weights, refuse_masked
 from .figures import ClassFigures, Decomposition, Evaluation, Figure, SliceFigures
 from .model import Model
-from .prepare import has_feature_of, in_order_of, open_for_model, rows_of_model, targets_of
+from .prepare import format_of, has_feature_of, in_order_of, open_for_model, rows_of_model, targets_of
 from .saved import has_probabilities, link_of
 from .tallies import BLOCK, LabelTally, NumberTally, ScoredLabels, Slices
 
@@ -269,7 +269,7 @@ def has_place_for_targets(data: Any, form: str | None) -> bool:
     """Whether the format of the rows has a place of its own for the target."""
     paths = data if isinstance(data, (list, tuple)) else [data]
     path = paths[0] if paths and isinstance(paths[0], (str, os.PathLike)) else ""
-    return (form or file_format(os.fspath(path))) in ("svmlight", "vw")
+    return format_of(path, form) in ("svmlight", "vw")
 
 
 def probabilities(model: Model, z: np.ndarray) -> np.ndarray | None:
