@@ -666,4 +666,4 @@ def test_a_target_that_overflows_is_named_with_its_line(tmp_path, learner):
     text = "a,y\n" + "".join(f"{k % 7},{'1e160' if k == 30 else k % 5}\n" for k in range(60))
     (tmp_path / "t.csv").write_text(text)
     done = run("learn", tmp_path / "t.csv", "--target", "y", "--learner", learner, status=2)
-    assert "t.csv, line 32: the loss overflows with target 1e+160; scale the targets" in done.output.splitlines()[-1]
+    assert "t.csv, line 32: the square of target 1e+160 overflows; scale the targets" in done.output.splitlines()[-1]

@@ -238,7 +238,7 @@ def explain(X: Any, row: int, y: float, z: float, q: float, width: int, names: S
             row, f", {column(int(columns[k]))}: |x|^2 overflows with value {values[k]:g}; scale the features"
         )
     if not abs(y) < math.sqrt(MOST):
-        raise RowError(row, f": the loss overflows with target {y:g}; scale the targets")
+        raise RowError(row, f": the square of target {y:g} overflows; scale the targets")
     raise RowError(
         row,
         f": the loss or the step here would be non-finite (margin {z:g}, target {y:g}); "

@@ -16,7 +16,7 @@ from ..names import NameDictionary
 from ..streams import ByteStream, standard_input
 from ..text import BlockReader, ParsedRows, decode
 from .cells import Cells, text_array
-from .decisions import COUNT_NAME, ID_NAME
+from .decisions import COUNT_NAME, FEW, ID_NAME
 from .evidence import ColumnEvidence
 from .layout import TableLayout
 from .sniff import HEAD, sniff_dialect
@@ -146,7 +146,7 @@ class TextTable(DecidedTable, CsvSource):
     def _is_surely_plain(self) -> bool:
         """Whether the compiled parser takes every cell of the first rows of a file for a number, which is quick."""
         assert self.header is not None
-        if not self.reread or any(map(ID_NAME.match, self.header)) or COUNT_NAME.match(self.header[0]):
+        if not self.reread or any(map(ID_NAME.match, self.header)):
             return False
         self.looking = True
         try:
@@ -154,9 +154,11 @@ class TextTable(DecidedTable, CsvSource):
                 some = BlockReader(stream, SAMPLE, self.pool)
                 self._read_header(some)
                 roles = np.full(len(self.header), parsers.FEATURE)
-                _, rows, cells, _, bad = self._split(some.buf, some.begin, some.end, some.final, some.line, roles)
+                X, rows, cells, _, bad = self._split(some.buf, some.begin, some.end, some.final, some.line, roles)
         finally:
             self.looking = False
+        if COUNT_NAME.match(self.header[0]) and (np.diff(X[:FEW, 0]) == 1.0).all():  # it may count the rows
+            return False
         return len(rows) > 0 and not len(bad) and not (cells[:, 0] < self.asked.scan).any()
 
     def resolved_options(self) -> dict[str, Any]:
