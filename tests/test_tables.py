@@ -435,6 +435,22 @@ def test_the_decimal_sign_is_that_of_each_column(tmp_path):
     assert "10000.5 to 89009.5" in shown and "0.1 to 0.9" in shown and "0.25 to 6.25" in shown
 
 
+def test_evidence_of_parts_is_that_of_the_whole():
+    values = [str(k) for k in range(30)] + [f"{k}.500" for k in range(1, 20)] + ["1,5", "NA", "word"]
+    whole = ColumnEvidence("x")
+    whole.add(cells(*values))
+    for cut in (10, 30, 40, len(values) - 2):
+        parts = [ColumnEvidence("x"), ColumnEvidence("x")]
+        for part, some in zip(parts, (values[:cut], values[cut:]), strict=True):
+            part.add(cells(*some))
+        parts[0].join(parts[1])
+        for sign in ".,":
+            assert vars(parts[0].read[sign]) == vars(whole.read[sign])
+            parts[0].decimal = whole.decimal = sign
+            assert (parts[0].distinct, parts[0].counts_rows) == (whole.distinct, whole.counts_rows)
+    assert (whole.read["."].high, whole.read[","].high) == (29, 19_500)
+
+
 def test_look_reads_numbers_with_the_sign_that_is_asked_for(tmp_path):
     (tmp_path / "t.csv").write_text("a;y\n" + "".join(f"{k}.234;{k}\n" for k in range(1, 40)))
     assert "1.234 to 39.234" in run("look", tmp_path / "t.csv", "--target", "y").output
