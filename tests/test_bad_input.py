@@ -1,6 +1,7 @@
 """Bad input: one clear ValueError that says where and what, and nothing has changed."""
 
 import copy
+import re
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import scipy.sparse as sp
 from conftest import UNSAVED, lasting, nightly
 from discovery import classifiers, online, regressors
 from hindsight import (
+    AutoRegressor,
     DescentClassifier,
     DescentRegressor,
     EGRegressor,
@@ -16,7 +18,11 @@ from hindsight import (
     PerceptronClassifier,
     WidrowHoffRegressor,
     WinnowClassifier,
+    evaluate,
+    load,
+    open_source,
 )
+from hindsight.errors import SourceError
 from hindsight.online import learners
 from hindsight.online.run import Run, play
 
@@ -340,14 +346,14 @@ def test_a_step_that_overflows(storage, average):
     """Explicit Widrow-Hoff with eta |x|^2 = 10^100: |w| grows 10^100-fold a round."""
     model = WidrowHoffRegressor(1e100, "explicit", fit_intercept=False, average=average)
     X, y = np.ones((6, 1)), np.ones(6)
-    model.partial_fit(STORED[storage](X[:2]), y[:2])
+    model.partial_fit(STORED[storage](X[:1]), y[:1])
     refuses(model, lambda: model.partial_fit(STORED[storage](X), y), "row 1", "non-finite", "smaller eta")
-    refuses(model, lambda: model.fit(STORED[storage](X), y), "row 3", "non-finite")
+    refuses(model, lambda: model.fit(STORED[storage](X), y), "row 2", "non-finite")
     assert np.isfinite(model.coef_).all()
     row = (lambda: X[0]) if storage == "dense" else (lambda: {0: 1.0})
     model.learn_one(row(), 1.0)
     refuses(model, lambda: model.learn_one(row(), 1.0), "non-finite")
-    assert np.isfinite(model.coef_).all()
+    assert np.isfinite(model.coef_).all() and np.isfinite(model.facts_.loss)
 
 
 @pytest.mark.parametrize("value", [1e200, -1e300])
@@ -371,13 +377,75 @@ def test_multiplicative_steps_that_overflow_theta(radius):
     refuses(new, lambda: new.fit(np.array([[0.5, 0.1]]), [0.2]), "row 0", "non-finite")
 
 
-def test_targets_so_large_that_the_loss_overflows():
-    """The weights stay finite, so the row is taken: the loss is then infinite, and never NaN."""
-    model = WidrowHoffRegressor(0.1).fit(np.ones((2, 1)), [1.0, 1.0])
-    model.partial_fit(np.ones((2, 1)), [1e200, 1.0])
-    assert np.isfinite(model.coef_).all()
-    assert model.facts_.loss == np.inf
-    assert not any(np.isnan(value) for value in vars(model.facts_).values())
+@pytest.mark.parametrize("model", [m for m in REGRESSORS if m._learner().targets == "real"], ids=lambda m: repr(m)[:50])
+@pytest.mark.parametrize("value", [1e160, -1.7e308])
+def test_targets_so_large_that_the_loss_overflows(model, value, tmp_path):
+    """Refused as a feature of that size is, wherever it comes; the model before it can be saved and loaded."""
+    model, X, y = fitted(model)
+    for at in (0, 1, M - 1):
+        huge = y.copy()
+        huge[at] = value
+        in_every_way(model, X, huge, f"row {at}", f"target {value:g}", "scale the targets")
+    for row in (X[0], dict(zip(NAMES, X[0], strict=True))):
+        one = type(model)(**model.get_params()).learn_one(row, 0.25)
+        refuses(one, lambda one=one, row=row: one.learn_one(row, value), f"target {value:g}")
+    model.save(tmp_path / "model")
+    assert np.array_equal(load(tmp_path / "model").predict(X), model.predict(X)) and np.isfinite(model.predict(X)).all()
+
+
+def test_weights_so_large_that_the_loss_overflows():
+    X, y = data()
+    for model in (WidrowHoffRegressor().fit(X, y), AutoRegressor().fit(X, y)):
+        refuses(model, lambda model=model: model.partial_fit(X, 1e80 * y, np.full(M, 1e200)), "row 0", "non-finite")
+
+
+# --- values that numpy would turn into others -------------------------------------------------------------------------
+
+
+NOT_REAL = {
+    "a date": (lambda a: np.full(a.shape, "NaT", "M8[s]"), "datetime64[s], not numbers"),
+    "a duration": (lambda a: np.full(a.shape, 5, "m8[s]"), "timedelta64[s], not numbers"),
+    "complex": (lambda a: a + 1j, "Complex data not supported"),
+    "masked": (lambda a: np.ma.array(a, mask=np.arange(a.size).reshape(a.shape) == a.size - 1), "is masked"),
+}
+
+
+@every
+@pytest.mark.parametrize("what", NOT_REAL)
+def test_values_that_numpy_would_turn_into_others(model, what):
+    model, X, y = fitted(model)
+    change, words = NOT_REAL[what]
+    in_every_way(model, change(X), y, "X", words)
+    refuses(model, lambda: model.predict(change(X)), "X", words)
+    refuses(model, lambda: model.learn_one(change(X[0]), y[0]), "x", words)
+    if what != "masked":  # a list of masked values is one of what is under the mask
+        refuses(model, lambda: model.learn_one(list(change(X[0])), y[0]), "x", words)
+    if y.dtype.kind == "f":
+        in_every_way(model, X, change(y), "y", words)
+    in_every_way(model, X, y, "sample_weight", words, sample_weight=change(np.ones(M)))
+
+
+def test_masked_and_missing_labels():
+    X, y = data("label")
+    model = PerceptronClassifier().fit(X, y)
+    in_every_way(model, X, np.ma.array(y, mask=np.arange(M) == 7), "y[7] is masked")
+    days = np.where(y == "yes", "2024-01-01", "NaT").astype("M8[D]")
+    refuses(model, lambda: model.fit(X, days), f"row {int(np.isnat(days).argmax())}", "label NaT")
+    whole = np.ma.array(X, mask=False)  # nothing is masked
+    assert np.array_equal(PerceptronClassifier().fit(whole, y).coef_, model.coef_)
+
+
+def test_masked_rows_of_a_source_and_of_an_evaluation():
+    X, y = data()
+    masked, hidden = np.ma.array(X, mask=X > 0.39), np.ma.array(y, mask=y > 0.25)
+    model = WidrowHoffRegressor().fit(X, y)
+    for given, words in (((masked, y), "X["), ((X, hidden), "targets["), ((X, y, hidden), "weights[")):
+        with pytest.raises(SourceError, match=re.escape(words)) as caught:
+            open_source(given, "y")
+        assert "is masked: fill masked values" in str(caught.value)
+    for call in (lambda: evaluate(model, X, hidden), lambda: evaluate(model, X, y, weight=hidden)):
+        with pytest.raises(ValueError, match=r"\[\d+\] is masked"):
+            call()
 
 
 # --- one row --------------------------------------------------------------------------------------------------------

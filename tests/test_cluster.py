@@ -694,9 +694,14 @@ def test_what_was_seen_of_parts_is_joined_to_what_was_seen_of_all(tmp_path):
     read = split_table(write_table(tmp_path / "parts", table, [90, 200, 390]), "y", {"strict": False, "scan": 50})
     looked_at(read, InProcess(2))
     source = hindsight.open_source(whole, "y", strict=False, scan=0)
+
+    def fields(seen):
+        numbers = {f"{what} with {sign}": v for sign, each in seen.read.items() for what, v in vars(each).items()}
+        return {what: value for what, value in vars(seen).items() if what != "read"} | numbers
+
     for name, seen in read.source.decisions.evidence.items():
-        there = vars(source.decisions.evidence[name])
-        for what, value in vars(seen).items():
+        there = fields(source.decisions.evidence[name])
+        for what, value in fields(seen).items():
             assert value == there[what] or (value != value and there[what] != there[what]), (name, what)
 
 
@@ -972,6 +977,7 @@ def test_one_shard_is_learnt_as_by_the_command_on_one_machine(client, tmp_path):
         (("--learner", "isotron", "--rejects", "bad"), "--rejects is not an option of isotron on a cluster"),
         (("--learner", "isotron", "--scale", "standard"), "--scale is not an option of isotron on a cluster"),
         (("--learner", "perceptron", "--limit", "5", "--shuffle"), "--limit and --shuffle: on a cluster take --sample"),
+        (("--learner", "least-squares", "--certify"), "--certify is not an option of least-squares: it is"),
         (("--learner", "auto"), "--learner must be one of isotron"),
         (("--learner", "isotron", "--cluster", "tcp://x:1"), "give it or --cluster, not both"),
     ],

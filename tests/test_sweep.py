@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_iris
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import naive
 from conftest import many, nightly
@@ -556,21 +555,3 @@ def test_odd_shapes_are_played_without_a_nan(batch):
         assert np.isfinite(model.coef_).all()
         assert model.certify(X, y).verdict is (Verdict.HOLDS if batch == "full" else Verdict.UNCHECKABLE)
     assert GradientDescentRegressor(batch=batch).fit(*shapes["zero columns"]).coef_[0] == 0.0
-
-
-# These checks feed rows with |x|^2 in the thousands to the default rate on the square loss, which then diverges beyond
-# what a float holds; we raise instead of returning infinities.
-DIVERGES = dict.fromkeys(
-    ("check_fit_idempotent", "check_fit_check_is_fitted", "check_n_features_in"),
-    "the square loss diverges on this data at the default rate, and says so",
-)
-
-
-@parametrize_with_checks(
-    [GradientDescentRegressor(), GradientDescentClassifier()],
-    expected_failed_checks=lambda e: DIVERGES if isinstance(e, GradientDescentRegressor) else {},
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
-@pytest.mark.filterwarnings("ignore:.*:sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)

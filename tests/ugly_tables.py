@@ -1,11 +1,13 @@
-"""Forty small tables as they are found in the wild: the name of each says what is ugly about it."""
+"""Small tables as they are found in the wild: the name of each says what is ugly about it."""
 
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import math
 import random
+import zipfile
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -20,23 +22,27 @@ CITIES = ("Zürich", "Genève", "Bern", "Köln")
 
 @dataclass(frozen=True)
 class UglyTable:
-    """A table: the name of its file, its target, how its bytes are made, and whether it can be learnt from."""
+    """A table: the name of its file, its target, how its bytes are made, and whether it can be learnt from.
+
+    `columns` are those that are learnt from, where the table is about them.
+    """
 
     file: str
     target: str | None
     make: Callable[[random.Random], bytes]
     learns: bool = True
     says: str = ""  # part of the one line, where it cannot
+    columns: str | None = None
 
 
 TABLES: list[UglyTable] = []
 
 
-def ugly(file: str, target: str | None = "y", learns: bool = True, says: str = ""):
+def ugly(file: str, target: str | None = "y", learns: bool = True, says: str = "", columns: str | None = None):
     """Add the table that a function makes."""
 
     def add(make):
-        TABLES.append(UglyTable(file, target, make, learns, says))
+        TABLES.append(UglyTable(file, target, make, learns, says, columns))
         return make
 
     return add
@@ -290,6 +296,197 @@ def _(rng):
 def _(rng):
     rows = [row if k != 48 else (*row, 1, 2) for k, row in enumerate(numbers(rng))]
     return csv("aby", rows).encode()
+
+
+# ---------------------------------------------------------------- codes that are no numbers
+
+
+def coded(codes, sep=","):
+    return lambda rng: csv(
+        ["a", "code", "y"], [(f"{a:.3f}", rng.choice(codes), f"{y:.3f}") for a, _, y in numbers(rng)], sep
+    ).encode()
+
+
+ugly("cabins.csv", columns="a code")(coded(("E17", "E85", "C22", "B5", "")))
+ugly("airports.tsv", columns="a code")(coded(("E-6", "E04", "O28"), "\t"))
+ugly("aircraft.csv", columns="a code")(coded(("e5", "E+7", "E.2"), ";"))
+
+
+@ugly("cabins.parquet", columns="a code")
+def _(rng):
+    rows = numbers(rng)
+    return parquet({"a": [a for a, _, _ in rows], "code": [rng.choice(("E17", "E85")) for _ in rows], "y": ys(rows)})
+
+
+# ---------------------------------------------------------------- no header
+
+
+@ugly("whole_numbers.data", "4", columns="1 2 3")  # cells of the first row are names of columns too
+def _(rng):
+    return csv(None, [(4, 1, 3, 2), *((k % 5, k % 4, rng.randint(0, 9), k % 3) for k in range(ROWS))]).encode()
+
+
+@ugly("credit.data", "4", columns="1 2 3")
+def _(rng):
+    return "".join(f"A1{k % 4 + 1} {rng.randint(4, 72)} A3{k % 5} {1 + k % 2}\n" for k in range(ROWS)).encode()
+
+
+@ugly("headerless.tsv", "3", columns="1 2")
+def _(rng):
+    return csv(None, [(f"{a:.2f}", rng.choice("uvw"), f"{y:.2f}") for a, _, y in numbers(rng)], "\t").encode()
+
+
+@ugly("headerless_index.data", "4", columns="2 3")
+def _(rng):
+    return csv(None, [(k + 1, a, b, y) for k, (a, b, y) in enumerate(numbers(rng))]).encode()
+
+
+@ugly("headerless_comma.csv", "3", columns="1 2")
+def _(rng):
+    return csv(None, [map(pretty, row) for row in numbers(rng)], ";").encode()
+
+
+@ugly("numbered_header.csv", "2", columns="0 1")  # as pandas writes columns without names
+def _(rng):
+    return csv([0, 1, 2], numbers(rng)).encode()
+
+
+# ---------------------------------------------------------------- indices and identifiers
+
+
+def identified(header, value):
+    """A table whose first column is of one value of each row."""
+    rest = ["a", "b", "y"]
+
+    def make(rng):
+        order = rng.sample(range(ROWS), ROWS)
+        return csv([header, *rest], [(value(k, order[k]), *row) for k, row in enumerate(numbers(rng))]).encode()
+
+    return make
+
+
+for _name, _header, _value in (
+    ("to_csv.csv", "", lambda k, other: k),
+    ("to_csv_after_a_split.csv", "", lambda k, other: other),
+    ("unnamed.csv", "Unnamed: 0", lambda k, other: other),
+    ("rdatasets.csv", "rownames", lambda k, other: k + 1),
+    ("row_names.csv", "", lambda k, other: f'"Mazda RX{k}, {other}"'),
+    ("customers.csv", "CustomerID", lambda k, other: 10_000 + 7 * other),
+    ("survey.csv", "RespondentID", lambda k, other: 3_000_000_000 + other),
+    ("passengers.csv", "passengerid", lambda k, other: other),
+    ("orders.csv", "order_id", lambda k, other: f"CA-2016-{152156 + other}"),
+    ("r_index.csv", "X", lambda k, other: k + 1),
+    ("counted.csv", "No", lambda k, other: k + 1),
+):
+    ugly(_name, columns="a b")(identified(_header, _value))
+ugly("years.csv", columns="year a b")(identified("year", lambda k, other: 1900 + k))
+ugly("hours.csv", columns="hour a b")(identified("hour", lambda k, other: k))
+ugly("stores.csv", columns="store_id a b")(identified("store_id", lambda k, other: other % 9))
+ugly("prepaid.csv", columns="paid a b")(identified("paid", lambda k, other: 5 * other))
+
+
+@ugly("index_level.parquet", columns="a b")
+def _(rng):
+    rows = numbers(rng)
+    a, b, y = zip(*rows, strict=True)
+    return parquet({"a": a, "b": b, "y": y, "__index_level_0__": rng.sample(range(ROWS), ROWS)})
+
+
+def parquet(columns) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink = io.BytesIO()
+    pq.write_table(pa.table({name: list(values) for name, values in columns.items()}), sink)
+    return sink.getvalue()
+
+
+def ys(rows):
+    return [y for _, _, y in rows]
+
+
+# ---------------------------------------------------------------- decimal signs of columns
+
+
+@ugly("superstore.tsv", "profit", columns="quantity discount sales")
+def _(rng):
+    rows = [
+        (k % 9 + 1, f"0.{k % 8}", pretty(100 * b, places=2), pretty(y, places=2))
+        for k, (_, b, y) in enumerate(numbers(rng))
+    ]
+    return csv(["quantity", "discount", "sales", "profit"], rows, "\t").encode()
+
+
+@ugly("two_signs.csv", columns="a b")
+def _(rng):
+    return csv("aby", [(f"{a:.4f}", pretty(b), pretty(y, ".")) for a, b, y in numbers(rng)], ";").encode()
+
+
+@ugly("comma_target.csv", columns="a b")
+def _(rng):
+    return csv("aby", [(f"{a:.4f}", f"$ {b:.2f}", f"{pretty(y)} €") for a, b, y in numbers(rng)], ";").encode()
+
+
+# ---------------------------------------------------------------- other wrappings
+
+
+@ugly("write_table.txt", columns="a b")
+def _(rng):
+    rows = [f'"row {k}" {a:.3f} {b:.3f} {y:.3f}' for k, (a, b, y) in enumerate(numbers(rng))]
+    return "\n".join(['"a" "b" "y"', *rows, ""]).encode()
+
+
+@ugly("write_table.csv", columns="a b")
+def _(rng):
+    return csv("aby", [(k + 1, *row) for k, row in enumerate(numbers(rng))]).encode()
+
+
+@ugly("trailing_commas.csv", columns="a b")
+def _(rng):
+    return csv("aby", [(*row, "") for row in numbers(rng)]).encode()
+
+
+def zipped(**members) -> bytes:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+    return sink.getvalue()
+
+
+@ugly("table.zip", columns="a b")
+def _(rng):
+    return zipped(**{"folder/table.csv": csv("aby", numbers(rng)), "__MACOSX/folder/._table.csv": "x"})
+
+
+@ugly("table.tsv.zip", columns="a b")
+def _(rng):
+    return zipped(**{"table.tsv": csv("aby", numbers(rng), "\t")})
+
+
+@ugly("array.json")
+def _(rng):
+    return json.dumps([{"a": a, "c": rng.choice("uv"), "y": y} for a, _, y in numbers(rng)]).encode()
+
+
+@ugly("pretty_array.json")
+def _(rng):
+    return json.dumps([{"a": a, "b": b, "y": y} for a, b, y in numbers(rng)], indent=4).encode()
+
+
+@ugly("book.xlsx", learns=False, says="a workbook of Excel (.xlsx): save its sheet as CSV")
+def _(rng):
+    return zipped(**{"[Content_Types].xml": "<x/>", "xl/workbook.xml": "<x/>"})
+
+
+@ugly("book.xls", learns=False, says="a workbook of Excel (.xls): save its sheet as CSV")
+def _(rng):
+    return b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(512)
+
+
+@ugly("several.zip", learns=False, says="a zip file of 2 files (a.csv, b.csv): unpack it")
+def _(rng):
+    return zipped(**{"a.csv": csv("aby", numbers(rng)), "b.csv": "x"})
 
 
 def write_all(folder: Path) -> list[UglyTable]:

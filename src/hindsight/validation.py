@@ -10,6 +10,25 @@ import numpy as np
 from .errors import RowError
 
 
+def refuse_masked(values: Any, what: str, error: type[ValueError] = ValueError) -> None:
+    """Refuse masked values, which would be read as what is under the mask."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        at = ", ".join(map(str, np.argwhere(np.ma.getmaskarray(values))[0].tolist()))
+        raise error(f"{what}[{at}] is masked: fill masked values, or leave such rows out")
+
+
+def check_numbers(values: Any, what: str) -> None:
+    """Refuse what numpy would turn into other numbers: masked values, dates and times, complex numbers."""
+    refuse_masked(values, what)
+    if not hasattr(values, "dtype"):
+        values = np.asarray(values)
+    kind = getattr(values.dtype, "kind", None)
+    if kind == "c":
+        raise ValueError(f"Complex data not supported: {what} holds {values.dtype}, not real numbers")
+    if kind in ("M", "m"):
+        raise ValueError(f"{what} holds {values.dtype}, not numbers: convert it to numbers of a unit first")
+
+
 def check_target(targets: str, y: float) -> bool:
     """Whether the learner takes this target."""
     if targets == "sign":

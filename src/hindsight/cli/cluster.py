@@ -69,6 +69,9 @@ def check(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> 
     given |= {"eta": learner.names == "least-squares" and learner.eta}
     takes = {"gradient-descent": {"loss", "power"}, "glm-tron-batch": {"link"}}.get(learner.names, set())
     given |= {name: exact and name not in takes for name in learner.options}
+    if learner.names == "least-squares" and results.certify:
+        why = "it is the best fixed predictor itself, and has no regret to certify"
+        raise OptionError("certify", f"is not an option of least-squares: {why}")
     for name, value in given.items():
         if value:
             raise OptionError(name, f"is not an option of {learner.names} on a cluster")
@@ -166,7 +169,7 @@ def learn_exactly(rows: RowOptions, learner: LearnerOptions, results: ResultOpti
     read = read_rows(rows, results, client, False if numbers else None)
     note = Rounds("round", results.progress in ("none", "json"))
     model = fit(estimator(learner, read), read, notify=note, checkpoint=results.checkpoint, resume=results.resume)
-    certificate = certify(model, read) if results.certify and learner.names != "least-squares" else None
+    certificate = certify(model, read) if results.certify else None
     if results.save is not None:
         model.save(results.save)
     weights = np.atleast_2d(model.coef_)

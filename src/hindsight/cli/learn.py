@@ -49,7 +49,7 @@ def learn(
         str,
         typer.Argument(
             metavar="FILE",
-            help="CSV, TSV, Parquet, Arrow, JSON lines, svmlight, Vowpal Wabbit text, npy or npz, gzip or zstd too; "
+            help="CSV, TSV, Parquet, Arrow, JSON, svmlight, Vowpal Wabbit text, npy or npz, gzip, zstd or zip too; "
             "a folder of such files, or of a service; - for standard input; or sample:diabetes|breast-cancer|digits.",
         ),
     ],

@@ -51,6 +51,10 @@ def lines(data: str, source: Any, target: str | None) -> Iterator[str]:
     if decisions is None:
         yield f"{data}: {source.kind} rows of named features: there are no columns to decide on"
         return
+    if not decisions.evidence:  # it was read as plain at once, or there is no row: which reading says
+        next(source.chunks(), None)
+        source.decide(*source.look())
+        decisions = source.decisions
     seen = max(e.rows for e in decisions.evidence.values())
     yield f"{data}: {seen:,} {'rows' if decisions.complete else 'first rows'}, {len(decisions.columns):,} columns"
     yield from dialect_lines(source, decisions.decimal)
@@ -65,18 +69,19 @@ def lines(data: str, source: Any, target: str | None) -> Iterator[str]:
 
 def what_learn_does(source: Any, target: str | None) -> Iterator[str]:
     """What `learn` would do with the table."""
-    from ..sources.tables.decisions import LEFT_OUT
+    from ..sources.base import shown_names
+    from ..sources.tables.decisions import BACK, LEFT_OUT
 
     decisions = source.decisions
     out = [name for name, decided in decisions.columns.items() if decided.type in LEFT_OUT]
     how = "plain numbers" if source.table is None else f"{source.kind} rows, {len(source.names):,} features so far"
     yield f"learn would read it as {how}" if source.table is None else f"learn would make {how}"
     if out:
-        yield f"learn would leave out: {', '.join(out)} (--types NAME:category keeps one)"
+        yield f"learn would leave out: {shown_names(out)} {BACK}"
     if target is None:
         yield "say which column to predict: --target COLUMN"
     elif target in decisions.columns:
         e = decisions.evidence[target]
-        labels = decisions.columns[target].type != "number" or len(e.numbers) == 2
-        many = len(e.words) if e.odd else len(e.numbers)
+        labels = decisions.columns[target].type != "number" or len(e.numbers.different) == 2
+        many = len(e.words) if e.odd else len(e.numbers.different)
         yield f"learn would predict {f'labels ({many:,})' if labels else 'a number'}: --loss says otherwise"

@@ -16,16 +16,17 @@ if TYPE_CHECKING:
     from ..training.model import Model
 
 GROUP = 1 << 16  # rows of a row group of Parquet, at least
+WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 Table = dict[str, Any]  # columns by name: lists, arrays of numpy, or of pyarrow
 
 
 def output_form(path: str | None) -> str:
     """The format that the name of an output shows: "csv" where it shows none; an OptionError for others."""
     from ..sources import file_format
+    from ..sources.streams import PACKED
 
     form = "csv" if path is None else file_format(path) or "csv"
-    packed = path is not None and path.lower().endswith((".gz", ".zst", ".zstd"))
-    if form not in WRITERS or packed:
+    if form not in WRITERS or (path is not None and path.lower().endswith((*PACKED, *WORKBOOKS))):
         raise OptionError("output", f"{path}: predictions are written as .csv, .jsonl or .parquet")
     return form
 

@@ -17,6 +17,7 @@ import numpy as np
 from ..errors import SourceError
 from ..sources import file_format, open_source
 from ..sources.opening import found_format, list_files
+from ..sources.streams import PACKED
 from ..training.prepare import labelled, limited, reindexed, sampled, select, targets_of
 from ..training.shuffle import shuffled
 
@@ -189,7 +190,7 @@ class Partition:
             return 0
         if self.count is not None:
             return 8 * self.count * (columns + 1)
-        packed = self.path.lower().endswith((".gz", ".zst", ".zstd"))
+        packed = self.path.lower().endswith(PACKED)
         return os.path.getsize(self.path) * (10 if packed else 2)
 
 

@@ -12,6 +12,7 @@ from ..errors import RowError
 from ..kernels import densities as kernels
 from ..storage.fields import is_array, is_count, is_finite, is_vector
 from ..storage.registry import storable, want
+from ..validation import refuse_masked
 from .online import Forgetting, forget_factor
 
 BLOCK = 1 << 16
@@ -63,6 +64,7 @@ class Density(Forgetting):
 
     def _numbers(self, x: Any, grow: bool = False) -> np.ndarray:
         """The values as the numbers that kernels read, one row each; `grow` adds new symbols to the alphabet."""
+        refuse_masked(x, "x")
         x = np.asarray(x)
         if x.dtype.kind in "OUS":
             x = parsed(x)
@@ -245,6 +247,7 @@ class Density(Forgetting):
         return out
 
     def logp(self, x: Any) -> np.ndarray:
+        refuse_masked(x, "x")
         x = np.asarray(x)
         step = max(1, BLOCK * 16 // self.columns)  # so that not all rows of many columns are held at once
         if x.ndim < 2 or len(x) <= step:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from ..batch.isotonic import Pools, check_increasing, check_knots, check_lipschitz, check_points, fit_pools, interpolate
 from ..storage.registry import want
-from ..validation import choice
+from ..validation import check_numbers, choice
 from .mixins import CardMixin, SaveMixin
 
 
@@ -100,6 +100,7 @@ class IsotonicRegressor(CardMixin, SaveMixin, RegressorMixin, TransformerMixin, 
         """
         self._choices()
         z = self._column(X)
+        check_numbers(y, "y")
         y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y")
         check_consistent_length(z, y)
         if sample_weight is not None and np.ndim(sample_weight) == 0:
@@ -175,6 +176,7 @@ class IsotonicRegressor(CardMixin, SaveMixin, RegressorMixin, TransformerMixin, 
         choice("outside", self.outside, ("clip", "nan", "error"))
 
     def _column(self, X: Any) -> np.ndarray:
+        check_numbers(X, "X")
         z = check_array(X, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="X")
         if z.ndim == 2 and z.shape[1] == 1:
             z = z[:, 0]

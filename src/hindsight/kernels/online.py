@@ -5,6 +5,7 @@ import numpy as np
 from .compiler import inlined, kernel
 from .simd import fuse, wide
 
+MOST = 1e292  # that a row may add to a fact: then the sum over fewer than 2^53 rows is finite
 PROGRESS = np.dtype([("rounds", np.float64), ("reach", np.float64)], align=True)
 
 
@@ -16,16 +17,30 @@ def begin_progress(reach: float) -> np.ndarray:
 
 
 @inlined
+def countable(loss, geometry, z, q, top, y, c):
+    """Whether the loss, the squared gradient and the squared target of a row are finite, and so are their sums.
+
+    Where all numbers are moderate they are, and nothing is computed: losses grow no faster than e^(z^2).
+    """
+    if abs(z) < 16.0 and abs(y) + q + top + c < 1e20:
+        return True
+    slope = c * loss.slope(z, y)
+    return abs(c * loss.value(z, y)) + slope * slope * geometry.dual_norm(q, top) + c * y * y < MOST
+
+
+@inlined
 def play_row(rows, t, y, c, loss, update, geometry, rate, state, run):
     """Predict row t and take its step: (whether it could be taken, margin, |x|_2^2, |x|_inf, rate, step).
 
-    A row of weight 0 is predicted and not learnt. Where the row or its step is not finite, or its indices do not
-    ascend within the width, the state is as it was before.
+    A row of weight 0 is predicted and not learnt. Where the row, its loss or its step is not finite, or its indices do
+    not ascend within the width, the state is as it was before.
     """
     rows.ready(t)
     z, q, top = geometry.dot(state, rows, t)
     eta, d = 0.0, 0.0
     fine = abs(z) + q < np.inf
+    if fine and c != 0.0:
+        fine = countable(loss, geometry, z, q, top, y, c)
     if fine and c != 0.0:
         eta = rate.at(run.rounds + 1.0)
         a = eta * c
@@ -178,7 +193,8 @@ def tally_constant(eta, facts):
     """The same where it does not."""
     f = facts[0]
     if f.rounds > 0.0:
-        f.rate, f.rate_loss, f.rate_gradient = eta * f.rounds, eta * f.loss, eta * eta * f.gradient
+        f.rate, f.rate_loss = eta * f.rounds, eta * f.loss
+        f.rate_gradient = eta * eta * f.gradient if f.gradient > 0.0 else 0.0  # the square of a rate may be infinite
         f.rate_x2, f.rate_xinf, f.rate_max, f.rate_min = eta * f.weight_x2, eta * f.weight_xinf, eta, eta
 
 
@@ -205,7 +221,7 @@ def moderate(rows):
     a, b = rows.span(0)
     for k in range(a, b):
         size = abs(rows.entry(0, k))
-        fine &= size == 0.0 or 1e-100 < size < 1e100
+        fine &= size == 0.0 or 1e-30 < size < 1e30
     return fine
 
 

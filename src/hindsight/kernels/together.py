@@ -10,7 +10,7 @@ import numpy as np
 
 from .compiler import inlined, kernel, linked
 from .diagonal_newton import shrinkage
-from .online import read_sums, tally, tally_constant, write_sums
+from .online import countable, read_sums, tally, tally_constant, write_sums
 from .rows import ascends
 from .running import meet_target, scales, spread_of
 from .simd import alike, beside, larger, load, over, plus, root, store, times, wide
@@ -57,13 +57,15 @@ class Out(NamedTuple):
 
 
 @inlined
-def note(out, i, top):
-    """Margins and norms of row i; whether they are finite."""
+def note(out, i, top, loss, geometry, y, c):
+    """Margins and norms of row i; whether they are finite, and so are the losses where it is learnt."""
     fine = True
     for m in range(out.z.size):
         place = out.places[m]
         out.own[place, 0, i], out.own[place, 1, i], out.own[place, 2, i] = out.z[m], out.q[m], top
         fine &= abs(out.z[m]) + out.q[m] < np.inf
+        if c != 0.0:
+            fine &= countable(loss, geometry, out.z[m], out.q[m], top, y, c)
     return fine
 
 
@@ -169,7 +171,7 @@ def play_running(
         t = first + i
         rows.ready(t)
         top = margins_running(rows, t, etas, declared, state, numbers, fresh, out)
-        fine = note(out, i, top)
+        fine = note(out, i, top, loss, geometry, y[i], c[i])
         if fine and c[i] != 0.0:
             span, _ = scales(state, declared)
             known = span > 0.0
@@ -300,7 +302,7 @@ def play_diagonal(
         t = first + i
         rows.ready(t)
         top = margins_diagonal(rows, t, priors, state, numbers, out)
-        fine = note(out, i, top)
+        fine = note(out, i, top, loss, geometry, y[i], c[i])
         if fine and c[i] != 0.0:
             slopes_diagonal(rows, t, y[i], c[i], loss, priors, kappas, declared, state, numbers, out)
             fine = advance(out, i, progress, top)

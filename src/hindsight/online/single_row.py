@@ -22,6 +22,7 @@ from ..kernels.dicts import DONE
 from ..kernels.online import NO_NOTES, margin, moderate, play
 from ..kernels.rows import CSR, Dense
 from ..rows.matrices import explain
+from ..validation import check_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -119,6 +120,8 @@ class Arrays:
         self.rows = Dense(self.values, bias)
 
     def put(self, x: Any) -> None:
+        if not is_vector(x):
+            check_numbers(x, "x")
         x = np.asarray(x)
         if x.shape != self.values.shape[1:]:
             raise ValueError(f"x must have {self.values.shape[1]} features, got shape {x.shape}")
@@ -309,7 +312,7 @@ class PanelOne:
 
     def learn(self, y: float, weight: float) -> None:
         """Play the row that was put, or raise and leave the run as it was."""
-        fine = self.moderate(self.row.rows) and abs(y) < 1e100 and 1e-50 < weight < 1e50
+        fine = self.moderate(self.row.rows) and abs(y) < 1e30 and 1e-20 < weight < 1e20
         before = None if fine else self.run.snapshot()  # a row of such numbers cannot fail after its first member
         try:
             self._play(y, weight)

@@ -6,6 +6,7 @@ misread, or read and written beyond its memory. So every matrix goes through `ch
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -14,7 +15,9 @@ from numpy.lib.stride_tricks import as_strided
 
 from ..errors import RowError
 from ..kernels.compiler import kernel
+from ..kernels.online import MOST
 from ..kernels.rows import CSR, Dense, Spaced, Strided
+from ..validation import check_numbers
 
 REAL = (np.dtype(np.float64), np.dtype(np.float32))
 WHOLE = (np.dtype(np.int64), np.dtype(np.int32))
@@ -45,6 +48,7 @@ def checked(X: Any, ordered: bool = True) -> Any:
         If a column index lies outside the width.
     """
     if not hasattr(X, "tocsr"):
+        check_numbers(X, "X")
         X = np.asarray(X)
     if X.ndim != 2:
         raise ValueError(f"X must have two dimensions, got {X.ndim}")
@@ -233,8 +237,10 @@ def explain(X: Any, row: int, y: float, z: float, q: float, width: int, names: S
         raise RowError(
             row, f", {column(int(columns[k]))}: |x|^2 overflows with value {values[k]:g}; scale the features"
         )
+    if not abs(y) < math.sqrt(MOST):
+        raise RowError(row, f": the square of target {y:g} overflows; scale the targets")
     raise RowError(
         row,
-        f": the step here would make a weight non-finite (margin {z:g}, target {y:g}); "
+        f": the loss or the step here would be non-finite (margin {z:g}, target {y:g}); "
         "take a smaller eta, update='implicit', or scale the features",
     )

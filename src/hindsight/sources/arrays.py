@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import SourceError
 from ..rows.labels import MAX_WHOLE
 from ..rows.matrices import checked
+from ..validation import refuse_masked
 from .base import Chunk, Position, ReadOptions, Source, first_position, shown_names, suggestion
 from .labels import label_fault, label_text
 from .names import NumberedNames
@@ -35,6 +36,7 @@ class ArraySource(Source):
         if self.sparse:
             self.kind = "sparse"
             X = _csr(X, where)
+        refuse_masked(X, f"{where}: X", SourceError)
         if X.ndim != 2:
             raise SourceError(f"{where}: rows must be a 2-D array, got shape {X.shape}")
         if X.dtype.kind not in "fiub":
@@ -203,6 +205,7 @@ def _csr(X: Any, where: str) -> Any:
 def _vector(values: Any, m: int, what: str, where: str) -> np.ndarray | None:
     if values is None:
         return None
+    refuse_masked(values, f"{where}: {what}", SourceError)
     values = np.asarray(values)
     if values.shape != (m,):
         raise SourceError(f"{where}: there are {m} rows, but the {what} have shape {values.shape}")

@@ -13,6 +13,7 @@ import numpy as np
 from ..errors import SourceError
 from ..rows.labels import MAX_WHOLE, label_number, number_text, parse_float
 from .base import ReadOptions, suggestion
+from .json_array import open_json
 from .labels import label_text
 from .opening import file_format, list_files
 from .streams import ByteStream
@@ -102,7 +103,8 @@ def _text_columns(
     """Columns of a CSV, TSV or JSON lines file."""
     found: list[list[str]] = [[] for _ in names]
     try:
-        with ByteStream(path) as stream, io.TextIOWrapper(io.BufferedReader(stream), "utf-8-sig", newline="") as file:
+        opened = open_json(path) if form == "jsonl" else ByteStream(path)
+        with opened as stream, io.TextIOWrapper(io.BufferedReader(stream), "utf-8-sig", newline="") as file:
             if form == "jsonl":
                 _read_objects(file, path, names, missing, found)
             else:

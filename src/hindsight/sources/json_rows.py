@@ -12,6 +12,7 @@ from ..errors import SourceError
 from ..rows.labels import label_number, parse_float
 from .base import BadRow, Chunk, Position, ReadOptions, Reject, first_position
 from .columns import repeated_name
+from .json_array import JsonArray, open_json
 from .labels import is_unicode, label_fault, merge_labels
 from .names import HashedNames, NameDictionary
 from .sparse import SparseSource, make_canonical, select_features
@@ -19,6 +20,8 @@ from .text import LINE_END, ParsedRows, TextSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from .streams import ByteStream
 
 
 class FieldError(ValueError):
@@ -246,12 +249,17 @@ class MappingSource(SparseSource):
 
 
 class JsonLinesSource(MappingSource, TextSource):
-    """One JSON object per line."""
+    """One JSON object per line, or an array of them."""
 
     def __init__(self, paths: Sequence[str], options: ReadOptions) -> None:
         self._build(options)
         self.unlabelled = 0
         super().__init__(paths, options)
+
+    def _open(self, path: str) -> ByteStream:
+        stream = open_json(path)
+        self.unit = "object" if isinstance(stream, JsonArray) else "line"
+        return stream
 
     def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int) -> ParsedRows:
         text = buf[begin:end].tobytes()

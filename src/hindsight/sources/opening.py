@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import SourceError
 from .base import CHUNK, FIRST_ROWS, MISSING_RULES, ReadOptions, Source, suggestion
+from .streams import PACKED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -272,9 +273,9 @@ def found_format(path: str) -> str:
 
 
 def file_format(path: str) -> str | None:
-    """The format that the name of a file shows, .gz and .zst aside; None if it shows none."""
+    """The format that the name of a file shows, .gz, .zst and .zip aside; None if it shows none."""
     stem, end = os.path.splitext(path)
-    if end.lower() in (".gz", ".zst", ".zstd"):
+    if end.lower() in PACKED:
         stem, end = os.path.splitext(stem)
     return ENDINGS.get(end.lower())
 

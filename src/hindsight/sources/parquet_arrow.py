@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
+PANDAS_INDEX = re.compile(r"^__index_level_\d+__$")  # the column in which pandas keeps an index without a name
 MAX_EXPANSION = 10_000  # a Parquet file may hold FREE bytes of values, or so many times its size
 
 
@@ -275,6 +277,8 @@ def _to_arrow(frame: Any, y: Any, weight: Any, options: ReadOptions) -> Any:
         import narwhals.stable.v2 as nw
 
         table = nw.from_native(frame, eager_only=True).to_arrow()
+    wanted = {options.target, options.weight, *(options.features or ())}
+    table = table.drop_columns([name for name in table.column_names if PANDAS_INDEX.match(name) and name not in wanted])
     for values, name in ((y, options.target), (weight, options.weight)):
         if values is not None and name is not None:
             table = table.append_column(name, pa.array(values))

@@ -1,4 +1,4 @@
-"""Bytes from files and pipes, decompressed from gzip and zstd.
+"""Bytes from files and pipes, decompressed from gzip, zstd and zip.
 
 A compressed file may expand to FREE bytes, or to RATIO times what was read of it, whichever is more; beyond that it is
 refused as a bomb.
@@ -10,14 +10,17 @@ import gzip
 import io
 import select
 import sys
+import zipfile
 import zlib
-from typing import Any
+from typing import Any, NoReturn
 
 from ..errors import SourceError
 
 FREE = 1 << 28
 RATIO = 1000
 SKIP = 1 << 20  # bytes that are skipped at a time
+PACKED = (".gz", ".zst", ".zstd", ".zip")  # endings of names
+SAVE_AS_CSV = "save its sheet as CSV, and give that"
 
 
 class ByteStream(io.RawIOBase):
@@ -39,15 +42,48 @@ class ByteStream(io.RawIOBase):
         self.file = self.raw
         self.compressed = True
         if head[:2] == b"\x1f\x8b":
-            self.counter = CountingReader(self.raw)
+            self.counter: Any = CountingReader(self.raw)
             self.file = gzip.GzipFile(fileobj=self.counter, mode="rb")  # type: ignore[call-overload]
         elif head == b"\x28\xb5\x2f\xfd":
             import pyarrow as pa
 
             self.counter = CountingReader(self.raw)
             self.file = pa.CompressedInputStream(pa.PythonFile(self.counter, mode="r"), "zstd")
+        elif head == b"PK\x03\x04":
+            self._open_member()
+        elif head == b"\xd0\xcf\x11\xe0":
+            self._refuse(f"this is a workbook of Excel (.xls): {SAVE_AS_CSV}")
         else:
             self.compressed = False
+
+    def _open_member(self) -> None:
+        """The only file in a zip file; one of numpy's arrays is left as it is."""
+        if self.path == "-":
+            raise SourceError(f"{self.where}: this is a zip file, which is read from its end: unpack it first")
+        try:
+            archive = zipfile.ZipFile(self.raw)
+        except (zipfile.BadZipFile, OSError) as error:
+            self._refuse(f"the zip file is damaged: {error}")
+        members = [m for m in archive.infolist() if not m.is_dir() and m.filename[:9] != "__MACOSX/"]
+        names = [member.filename for member in members]
+        if any(name.endswith(".npy") for name in names):
+            self.raw.seek(0)
+            self.compressed = False
+            return
+        if "[Content_Types].xml" in names or "mimetype" in names:
+            kind = "a workbook of Excel (.xlsx)" if "[Content_Types].xml" in names else "an OpenDocument file (.ods)"
+            self._refuse(f"this is {kind}: {SAVE_AS_CSV}")
+        if len(names) != 1:
+            shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+            self._refuse(f"a zip file of {len(names)} files ({shown}): unpack it, and give one of them")
+        if members[0].flag_bits & 1:
+            self._refuse("the zip file is encrypted: unpack it first")
+        self.file, self.counter = archive.open(members[0]), PlaceReader(self.raw)
+
+    def _refuse(self, why: str) -> NoReturn:
+        """Close the file and say what is wrong with it."""
+        self.close()
+        raise SourceError(f"{self.where}: {why}")
 
     @property
     def where(self) -> str:
@@ -84,7 +120,7 @@ class ByteStream(io.RawIOBase):
                         f"{self.where}: expands to more than {RATIO} times its size (beyond {FREE >> 20} MiB); "
                         "decompress it first if you trust it"
                     )
-        except (EOFError, zlib.error) as error:
+        except (EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError) as error:
             raise SourceError(f"{self.where}: the compressed data is damaged or cut short: {error}") from None
         except OSError as error:
             raise SourceError(f"{self.where}: {error.strerror or error}") from None
@@ -97,6 +133,10 @@ class ByteStream(io.RawIOBase):
             self.raw.seek(size)
             self.delivered = size
             return
+        self._skip_all(size, hasher)
+
+    def _skip_all(self, size: int | None, hasher: Any) -> None:
+        """Skip the first bytes by reading them."""
         room = bytearray(SKIP)
         while size is None or self.delivered < size:
             view = memoryview(room)[: None if size is None else size - self.delivered]
@@ -114,6 +154,53 @@ class ByteStream(io.RawIOBase):
             if file is not None and self.path != "-" and not self.closed:
                 file.close()
         super().close()
+
+
+class Rewritten(ByteStream):
+    """The bytes of a file in another form. A form has `_advance`, which puts what comes next into `ready`."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.ready, self.raw_read = b"", 0
+
+    @property
+    def consumed(self) -> int:
+        return self.counter.count if self.compressed else self.raw_read
+
+    @property
+    def finished(self) -> bool:
+        return self.ended and not self.ready
+
+    def _advance(self) -> None:
+        """Read and rewrite the next block."""
+        raise NotImplementedError
+
+    def _read_block(self, size: int) -> bytes:
+        """The next bytes of the file as they are."""
+        room, before = bytearray(size), self.delivered
+        n = super().readinto(room)
+        self.delivered = before
+        self.raw_read += n
+        return bytes(room[:n])
+
+    def readinto(self, view: Any) -> int:
+        """Fill the view as far as there are bytes; returns how many, 0 at the end."""
+        filled, view = 0, memoryview(view)
+        while filled < len(view):
+            if not self.ready:
+                if self.ended:
+                    break
+                self._advance()
+                continue
+            part = self.ready[: len(view) - filled]
+            view[filled : filled + len(part)] = part
+            self.ready, filled = self.ready[len(part) :], filled + len(part)
+        self.delivered += filled
+        return filled
+
+    def skip(self, size: int | None, hasher: Any) -> None:
+        """Skip the first bytes, as they are given (None: all), adding them to the hash if there is one."""
+        self._skip_all(size, hasher)
 
 
 class StandardInput:
@@ -170,6 +257,17 @@ def standard_input() -> StandardInput:
     if not _inputs or _inputs[0].raw is not sys.stdin.buffer:
         _inputs[:] = [StandardInput(sys.stdin.buffer)]
     return _inputs[0]
+
+
+class PlaceReader:
+    """How far a file has been read, by the place in it."""
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+
+    @property
+    def count(self) -> int:
+        return 0 if self.file.closed else int(self.file.tell())
 
 
 class CountingReader:

@@ -41,6 +41,8 @@ class ParsedRows:
 class TextSource(Source):
     """A source of text. A format has `_parse`, and `_read_header` if something stands before the rows."""
 
+    unit = "line"  # what is counted to say where a row stands
+
     def __init__(self, paths: Sequence[str], options: ReadOptions) -> None:
         super().__init__("standard input" if paths[0] == "-" else paths[0], options)
         self.paths, self.file = paths, self.where  # the file being read
@@ -135,7 +137,7 @@ class TextSource(Source):
                 at |= {"offset": reader.offset, "line": reader.line, "width": parsed.width} | parsed.more
                 at["read"] = reader.stream.consumed
                 if len(parsed.rows) or rejects or parsed.width > known:  # skipped rows may have added names
-                    place, raw = _place(parsed.rows, where), _raw(parsed.rows, buf)
+                    place, raw = _place(parsed.rows, where, self.unit), _raw(parsed.rows, buf)
                     yield Chunk(
                         parsed.X, parsed.y, parsed.weight, first, dict(at), self._bytes_read(at), place, raw, rejects
                     )
@@ -145,11 +147,11 @@ class TextSource(Source):
 
     def _reject_line(self, where: str, bad: BadRow, buf: np.ndarray) -> Reject:
         begin, end, line = bad.place
-        return self._reject(where, "line", line, bad.column, bad.reason, decode(buf, begin, end))
+        return self._reject(where, self.unit, line, bad.column, bad.reason, decode(buf, begin, end))
 
 
-def _place(rows: np.ndarray, where: str) -> Any:
-    return lambda i: f"{where}, line {rows[i, 2]}"
+def _place(rows: np.ndarray, where: str, unit: str) -> Any:
+    return lambda i: f"{where}, {unit} {rows[i, 2]}"
 
 
 def _raw(rows: np.ndarray, buf: np.ndarray) -> Any:

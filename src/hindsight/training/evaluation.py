@@ -12,11 +12,12 @@ import numpy as np
 from ..errors import RowError, SourceError
 from ..online.margins import each_loss, each_mean
 from ..rows.labels import chosen_codes, class_probabilities, encode_labels, targets_of_runs
-from ..sources import file_format, load_sample
+from ..sources import load_sample
 from ..sources.beside import columns_beside, row_numbers
+from ..validation import check_weights, refuse_masked
 from .figures import ClassFigures, Decomposition, Evaluation, Figure, SliceFigures
 from .model import Model
-from .prepare import has_feature_of, in_order_of, open_for_model, rows_of_model, targets_of
+from .prepare import format_of, has_feature_of, in_order_of, open_for_model, rows_of_model, targets_of
 from .saved import has_probabilities, link_of
 from .tallies import BLOCK, LabelTally, NumberTally, ScoredLabels, Slices
 
@@ -146,6 +147,8 @@ class ModelRows:
         column = weight_column(model) if weight is None else weight
         if y is not None:
             given = weight is not None and weight is not False and not isinstance(weight, str)
+            refuse_masked(y, "y")
+            refuse_masked(weight, "weight")
             data = (data, np.asarray(y), np.asarray(weight, np.float64) if given else None)
             column = "weight" if given else column
             target = target or target_column(model) or "y"
@@ -203,6 +206,7 @@ class EstimatorRows:
     source = None
 
     def __init__(self, estimator: Any, X: Any, y: Any, weight: Any) -> None:
+        refuse_masked(y, "y")
         self.estimator, self.X, self.y = estimator, X, np.asarray(y)
         self.classes = getattr(estimator, "classes_", None)
         self.labels = None if self.classes is None else [str(label) for label in self.classes]
@@ -265,7 +269,7 @@ def has_place_for_targets(data: Any, form: str | None) -> bool:
     """Whether the format of the rows has a place of its own for the target."""
     paths = data if isinstance(data, (list, tuple)) else [data]
     path = paths[0] if paths and isinstance(paths[0], (str, os.PathLike)) else ""
-    return (form or file_format(os.fspath(path))) in ("svmlight", "vw")
+    return format_of(path, form) in ("svmlight", "vw")
 
 
 def probabilities(model: Model, z: np.ndarray) -> np.ndarray | None:
@@ -282,8 +286,7 @@ def probabilities(model: Model, z: np.ndarray) -> np.ndarray | None:
 
 def checked_weights(values: Any, rows: int) -> np.ndarray:
     """The weights as float64, one per row and none of them negative."""
-    from ..validation import check_weights
-
+    refuse_masked(values, "weight")
     weight = np.asarray(values, np.float64)
     if weight.shape != (rows,):
         raise ValueError(f"there must be one weight per row: {rows} rows, weights of shape {weight.shape}")

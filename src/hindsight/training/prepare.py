@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import NewLabelError
 from ..rows.labels import label_number
 from ..rows.scaling import check_scale, scaled
-from ..sources import SampleSource, SourceError, file_format, label_text, open_source
+from ..sources import SampleSource, SourceError, file_format, found_format, label_text, open_source
 from ..storage.fields import conforms, is_count
 from ..storage.registry import want
 
@@ -301,9 +301,10 @@ def check_table(state: dict[str, Any]) -> None:
     want(table["decimal"] in (".", ",") and isinstance(table["complete"], bool), "the decimal sign must be . or ,")
     fields = {field.name for field in dataclasses.fields(ColumnDecision)}
     for each in table["columns"]:
-        want(isinstance(each, dict) and set(each) == fields, "a decision must say what a column holds")
+        want(isinstance(each, dict) and set(each) | {"decimal"} == fields, "a decision must say what a column holds")
+        want(each.get("decimal", ".") in (".", ","), "the decimal sign must be . or ,")
         want(conforms(each["words"], list[str]), "the words for a missing value must be strings")
-        check_types(ColumnDecision, each | {"words": tuple(each["words"])})
+        check_types(ColumnDecision, {"decimal": "."} | each | {"words": tuple(each["words"])})
         want(each["type"] in TYPES, f"there is no type {each['type']!r:.40}")
         want(each["type"] != "text" or each["form"] in ("", "1", "2", "3"), "text is of 1 to 3 neighbouring words")
     want(conforms(sums, list[str]) and all(map(SUM.fullmatch, sums or ())), "the sums of columns must be numbers")
@@ -396,9 +397,15 @@ def rows_are_mappings(data: Any, form: str | None) -> bool:
     """Whether each row has names of its own: JSON lines, or dicts in memory."""
     first = data[0] if isinstance(data, (list, tuple)) and data else data
     if isinstance(first, (str, os.PathLike)):
-        return (form or file_format(os.fspath(first))) == "jsonl"
+        return format_of(first, form) == "jsonl"
     rows = first if isinstance(data, tuple) else data
     return isinstance(rows, list) and bool(rows) and isinstance(rows[0], dict)
+
+
+def format_of(path: str | os.PathLike[str], form: str | None) -> str | None:
+    """The format of a file: the one given, or what its name or its content shows."""
+    path = os.fspath(path)
+    return form or file_format(path) or (found_format(path) if os.path.isfile(path) else None)
 
 
 def learnt_columns(model: Model) -> list[str]:

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from ...errors import RowError
 from ...rows.labels import encode_labels
 from ...storage.registry import want
+from ...validation import refuse_masked
 from .targets import require_y
 
 FITTED = {"runs_", "histories_", "halfspaces_", "threshold_", "classifier_"}  # what is there with the classes only
@@ -31,9 +32,10 @@ class LabelsMixin:
     def _labels(self, X: Any, y: Any, known: bool = False) -> np.ndarray:
         """The labels as an array; where the classes are `known`, any value that is no label is found when coding."""
         require_y(self, y)
+        refuse_masked(y, "y")
         y = np.asarray(column_or_1d(y, warn=True))
         check_consistent_length(X, y)
-        if y.dtype.kind == "f" and not np.isfinite(y).all():
+        if y.dtype.kind in "fMm" and not np.isfinite(y).all():
             row = int(np.flatnonzero(~np.isfinite(y))[0])
             raise RowError(row, f": label {y[row]} is not finite")
         whole = y.dtype.kind in "biu" or (y.dtype.kind == "f" and bool((y == np.trunc(y)).all()))

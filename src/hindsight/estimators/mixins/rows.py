@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from ...errors import RowError
 from ...rows.matrices import checked
-from ...validation import check_weights
+from ...validation import check_numbers, check_weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +41,7 @@ class RowsMixin:
             X = checked(X, ordered)
         frame = X if isinstance(X, np.ndarray) else nw.from_native(X, eager_only=True, pass_through=True)
         if not isinstance(frame, nw.DataFrame):
+            check_numbers(X, "X")
             return validate_data(self, X, reset=reset, **checks)
         validate_data(self, X, reset=reset, skip_check_array=True)
         check_columns(frame)
@@ -62,7 +63,7 @@ class RowsMixin:
 def check_columns(frame: Any) -> None:
     """Refuse a dataframe with a column that holds no numbers, naming it."""
     for name, kind in frame.schema.items():
-        if kind in (nw.String, nw.Categorical, nw.Enum, nw.Date, nw.Datetime):
+        if kind in (nw.String, nw.Categorical, nw.Enum, nw.Date, nw.Datetime, nw.Duration, nw.Time):
             held = next((value for value in frame[name].head(100).to_list() if value is not None), None)
             raise ValueError(
                 f"column {name!r} holds {str(kind).lower()} values such as {held!r}, not numbers: encode it, or learn "
@@ -77,6 +78,7 @@ def read_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
     count = X.shape[0]
     if isinstance(sample_weight, Number):
         sample_weight = np.full(count, sample_weight)
+    check_numbers(sample_weight, "sample_weight")
     weight: np.ndarray = check_array(
         sample_weight, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="sample_weight", order="C"
     )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
+from ...validation import check_numbers
 from .rows import FLOATS
 
 
@@ -22,7 +23,8 @@ class TargetsMixin:
     def _target(self, X: Any, y: Any) -> np.ndarray:
         """The targets as float64, one per row."""
         require_y(self, y)
-        if not (isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype in FLOATS):  # those need no check
+        if not (type(y) is np.ndarray and y.ndim == 1 and y.dtype in FLOATS):  # those need no check
+            check_numbers(y, "y")
             y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False), warn=True)
         check_consistent_length(X, y)
         return np.ascontiguousarray(y, np.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +16,10 @@ SOFT_WORDS = (
 TRUE_WORDS = ("true", "yes", "y", "t", "on", "wahr", "ja", "vrai", "oui")
 FALSE_WORDS = ("false", "no", "n", "f", "off", "falsch", "nein", "faux", "non")
 SIGNS = "$€£¥%"
+_DIGITS = r"(\d{{1,3}}({}\d{{3}})+|\d{{1,3}}([ '\x{{A0}}\x{{202F}}’]\d{{3}})+|\d+)"
 NUMBER = {
-    ".": r"^[+-]?(\d{1,3}(,\d{3})+|\d{1,3}([ '\x{A0}\x{202F}’]\d{3})+|\d+)?(\.\d*)?([eE][+-]?\d+)?$",
-    ",": r"^[+-]?(\d{1,3}(\.\d{3})+|\d{1,3}([ '\x{A0}\x{202F}’]\d{3})+|\d+)?(,\d*)?([eE][+-]?\d+)?$",
+    point: rf"^[+-]?({_DIGITS.format(thousands)}({re.escape(point)}\d*)?|{re.escape(point)}\d+)([eE][+-]?\d+)?$"
+    for point, thousands in ((".", ","), (",", r"\."))
 }
 
 
@@ -71,8 +73,8 @@ def parse_numbers(texts: Any, decimal: str = ".") -> np.ndarray:
     Examples
     --------
     >>> import pyarrow as pa
-    >>> parse_numbers(pa.array(["$84,835.00", "(12)", "5 %", "1 000", "1,5", "abc", ""])).tolist()
-    [84835.0, -12.0, 5.0, 1000.0, nan, nan, nan]
+    >>> parse_numbers(pa.array(["$84,835.00", "(12)", "5 %", "1 000", "1,5", "abc", "E17", ""])).tolist()
+    [84835.0, -12.0, 5.0, 1000.0, nan, nan, nan, nan]
     >>> parse_numbers(pa.array(["1.234,5", "€ 7"]), ",").tolist()
     [1234.5, 7.0]
     """
@@ -82,7 +84,7 @@ def parse_numbers(texts: Any, decimal: str = ".") -> np.ndarray:
     bare = pc.replace_substring_regex(texts, r"^\((.*)\)$", r"-\1")
     bare = pc.replace_substring_regex(bare, rf"^([+-]?)\s*[{SIGNS}]\s*", r"\1")
     bare = pc.utf8_trim_whitespace(pc.replace_substring_regex(bare, rf"\s*[{SIGNS}]$", ""))
-    fits = pc.and_(pc.match_substring_regex(bare, NUMBER[decimal]), pc.match_substring_regex(bare, r"\d"))
+    fits = pc.match_substring_regex(bare, NUMBER[decimal])
     bare = pc.replace_substring_regex(bare, "[ '\\x{A0}\\x{202F}’" + ("." if decimal == "," else ",") + "]", "")
     if decimal == ",":
         bare = pc.replace_substring(bare, ",", ".")

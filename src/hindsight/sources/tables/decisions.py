@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import OptionError
 from ..base import suggestion
+from ..parquet_arrow import PANDAS_INDEX
 from .dates import FORMATS
 
 if TYPE_CHECKING:
@@ -17,12 +18,21 @@ if TYPE_CHECKING:
 
 TYPES = ("number", "category", "boolean", "date", "text", "identifier", "constant", "ignore")
 LEFT_OUT = ("identifier", "constant", "ignore")
+BACK = "(--features, or --types NAME:number, brings one back)"
 FEW = 20  # so many rows say little
 MANY_NUMBERS = 20  # different numbers, from which on a column with some words is one of numbers
 NEARLY = 0.95  # of the cells
 ID_NAME = re.compile(
-    r"(?i)^(id|index|idx|row|rowid|row_?(number|no|id|index)|uuid|guid|key|unnamed:? ?\d*|.*[_ .-]id)$"
+    r"^((?i:id|index|idx|key|uuid|guid|row|row[_ .]?(id|no|num|number|name|names|index)|unnamed:? ?\d*"
+    r"|.*[_ .-](id|uuid|guid)"
+    r"|(user|customer|client|respondent|participant|person|patient|subject|passenger|member|student|employee|account"
+    r"|household|order|invoice|transaction|session|product|item|record|case|sample|object|listing|ticket|loan)id)"
+    r"|.*[a-z0-9](ID|Id))$"
 )
+COUNT_NAME = re.compile(
+    r"^(X|V1|1|(?i:n|no|nr|num|number|#|s(r|l)?[. /]*no?\.?|serial|seq|sequence|obs|observation|case|sample|subject"
+    r"|record|instance|instant|entry|item|line|rank|count|counter|pos|position))$"
+)  # names that say nothing else of a first column that counts the rows; "1" is that of one without a header
 SPEC = re.compile(r"^([a-z]+)(?:\((.*)\))?$")
 
 
@@ -46,6 +56,8 @@ class ColumnDecision:
         Whether a missing value was met.
     why : str
         The reason, in a few words.
+    decimal : {".", ","}
+        The decimal sign of its numbers.
     """
 
     name: str
@@ -55,6 +67,7 @@ class ColumnDecision:
     soft: bool = True
     indicator: bool = False
     why: str = ""
+    decimal: str = "."
 
     def plain(self) -> dict[str, Any]:
         """The decision as plain values."""
@@ -94,23 +107,54 @@ def table_decimal(evidence: Sequence[ColumnEvidence]) -> str:
     return "," if commas and not points else "."
 
 
+def column_decimal(e: ColumnEvidence, table: str) -> str:
+    """The decimal sign of a column: the one with which more of it are numbers, otherwise that of the table."""
+    if e.commaed != e.dotted:
+        return "," if e.commaed > e.dotted else "."
+    return table
+
+
+def identity(e: ColumnEvidence, first: bool, unnamed: bool) -> str:
+    """Why a column only tells rows apart, by its name or its place; "" where it is one to learn from.
+
+    Parameters
+    ----------
+    e : ColumnEvidence
+        What was seen of it, its decimal sign decided.
+    first : bool
+        Whether it is the first of the table.
+    unnamed : bool
+        Whether the header has no name for it.
+    """
+    if PANDAS_INDEX.match(e.name):
+        return "the index of a data frame"
+    if first and COUNT_NAME.match(e.name) and e.counts_rows and e.rows >= FEW:
+        return "counts the rows"
+    different = e.many or (e.given > 1 and e.distinct >= NEARLY * e.given)
+    if not different or e.dates or not (e.odd or e.numbers.whole):
+        return ""
+    if first and unnamed:
+        return "names the rows"
+    return "nearly all different" if ID_NAME.match(e.name) and e.given >= FEW else ""
+
+
 def decide(
-    e: ColumnEvidence, decimal: str, given: tuple[str, str] | None, complete: bool, target: bool = False
+    e: ColumnEvidence, given: tuple[str, str] | None, complete: bool, target: bool = False, identity: str = ""
 ) -> ColumnDecision:
     """What a column holds.
 
     Parameters
     ----------
     e : ColumnEvidence
-        What was seen of it.
-    decimal : {".", ","}
-        The decimal sign of the table.
+        What was seen of it, its decimal sign decided.
     given : tuple of str or None
         The type and form asked for.
     complete : bool
         Whether all rows were seen.
     target : bool, default False
         Whether it is to be predicted: then it is a number or a category.
+    identity : str, default ""
+        Why it only tells rows apart, as `identity` finds it; "" where it does not.
 
     Returns
     -------
@@ -118,30 +162,33 @@ def decide(
     """
     indicator = e.missing > 0
     if given is not None:
-        return _as_asked(e, decimal, given, indicator)
-    d = _found(e, decimal, complete)
-    d = replace(d, indicator=indicator or bool(d.words), soft=not target)
+        return _as_asked(e, given, indicator)
+    d = ColumnDecision(e.name, "identifier", why=identity) if identity and e.given else _found(e, complete)
+    d = replace(d, indicator=indicator or bool(d.words), soft=not target, decimal=e.decimal)
     if target and d.type not in ("number", "category"):
-        d = ColumnDecision(e.name, "number" if not e.texts else "category", soft=False, why=d.why)
-    if d.type in ("category", "constant", "boolean") and e.soft and (target or len(e.words) + len(e.numbers) < 2):
-        d = ColumnDecision(e.name, "category", soft=False, indicator=e.missing > e.soft, why="")
+        kind = "number" if not e.texts else "category"
+        d = ColumnDecision(e.name, kind, soft=False, why=d.why, decimal=e.decimal)
+    few = len(e.words) + len(e.numbers.different) < 2
+    if d.type in ("category", "constant", "boolean") and e.soft and (target or few):
+        d = ColumnDecision(e.name, "category", soft=False, indicator=e.missing > e.soft, decimal=e.decimal)
     return d
 
 
-def _as_asked(e: ColumnEvidence, decimal: str, given: tuple[str, str], indicator: bool) -> ColumnDecision:
+def _as_asked(e: ColumnEvidence, given: tuple[str, str], indicator: bool) -> ColumnDecision:
     kind, form = given
     if kind == "date" and not form:
         forms = e.dates or []
         form = forms[0] if forms else FORMATS[0]
-    words = tuple(e.odd) if kind == "number" and len(e.odd) <= 3 and len(e.numbers) > MANY_NUMBERS else ()
-    return ColumnDecision(e.name, kind, form, words, True, indicator or bool(words), "as asked")
+    many = len(e.numbers.different) > MANY_NUMBERS
+    words = tuple(e.odd) if kind == "number" and len(e.odd) <= 3 and many else ()
+    return ColumnDecision(e.name, kind, form, words, True, indicator or bool(words), "as asked", e.decimal)
 
 
-def _found(e: ColumnEvidence, decimal: str, complete: bool) -> ColumnDecision:
+def _found(e: ColumnEvidence, complete: bool) -> ColumnDecision:
     name, given = e.name, e.given
     if given == 0:
         return ColumnDecision(name, "constant", why="no value at all")
-    numbers = e.plain + (e.commaed if decimal == "," else e.dotted)
+    numbers = e.plain + (e.commaed if e.decimal == "," else e.dotted)
     if numbers == given and not _codes(e):
         return _of_numbers(e, complete)
     if e.texts == given and e.booleans == given and len({word.lower() for word in e.words}) <= 2:
@@ -149,14 +196,14 @@ def _found(e: ColumnEvidence, decimal: str, complete: bool) -> ColumnDecision:
     if e.texts == given and e.dates:
         return _of_dates(e)
     some = sum(e.odd.values())
-    if len(e.numbers) > MANY_NUMBERS and numbers + some == given and not _codes(e):
+    if len(e.numbers.different) > MANY_NUMBERS and numbers + some == given and not _codes(e):
         no_digits = not any(c.isdigit() for word in e.odd for c in word)
         if len(e.odd) <= 3 and no_digits and numbers >= (0.5 if len(e.odd) == 1 else 0.8) * given:
             words = tuple(e.odd)
             return ColumnDecision(name, "number", "", words, why="missing: " + ", ".join(map(repr, words)))
         if numbers >= NEARLY * given:
             return ColumnDecision(name, "number", why=f"but {next(iter(e.odd))!r}")
-    distinct = len(e.words) + len(e.numbers if e.plain else ())
+    distinct = len(e.words) + len(e.numbers.different if e.plain else ())
     if distinct == 1 and e.missing == 0 and not (e.many or e.rows < 2):
         return ColumnDecision(name, "constant", why=f"always {next(iter(e.words))!r:.30}")
     if e.texts and e.spaces >= 2.5 * e.texts and distinct > min(FEW, 0.5 * given):
@@ -170,15 +217,14 @@ def _found(e: ColumnEvidence, decimal: str, complete: bool) -> ColumnDecision:
 
 def _codes(e: ColumnEvidence) -> bool:
     """Whether numbers are codes: some begin with a zero, as 01234."""
-    return e.zeros > 0 and e.whole
+    return e.zeros > 0 and e.numbers.whole
 
 
 def _of_numbers(e: ColumnEvidence, complete: bool) -> ColumnDecision:
-    if len(e.numbers) == 1 and e.missing == 0 and complete and e.rows > 1:
-        return ColumnDecision(e.name, "constant", why=f"always {e.low:g}")
-    if ID_NAME.match(e.name) and e.whole and e.given >= FEW and (e.many or len(e.numbers) == e.given):
-        return ColumnDecision(e.name, "identifier", why="all different")
-    return ColumnDecision(e.name, "number", why=f"{e.low:g} to {e.high:g}")
+    seen = e.numbers
+    if len(seen.different) == 1 and e.missing == 0 and complete and e.rows > 1:
+        return ColumnDecision(e.name, "constant", why=f"always {seen.low:g}")
+    return ColumnDecision(e.name, "number", why=f"{seen.low:g} to {seen.high:g}")
 
 
 def _of_dates(e: ColumnEvidence) -> ColumnDecision:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .decisions import LEFT_OUT
+from ..base import shown_names
+from .decisions import BACK, LEFT_OUT
 from .table import Decisions
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 SHOWN = 40  # columns
 NAMES = {"\t": "tab", " ": "blanks"}
+SIGNS = {".": "point", ",": "comma"}
 
 
 def decisions_of(source: Any, state: dict[str, Any] | None) -> Decisions | None:
@@ -47,6 +49,8 @@ def describe_table(source: Any, decisions: Decisions | None) -> Iterator[str]:
             kind, remarks = "weight", []
         elif kind in LEFT_OUT:
             remarks.append("left out")
+        if kind == "number" and decided.decimal != decisions.decimal:
+            remarks.append(f"decimal {SIGNS[decided.decimal]}")
         e = decisions.evidence.get(name)
         if e is not None and e.missing:
             remarks.append(f"{100 * e.missing / max(1, e.rows):.3g} % missing")
@@ -55,6 +59,9 @@ def describe_table(source: Any, decisions: Decisions | None) -> Iterator[str]:
         yield f"... and {len(names) - SHOWN:,} more columns (hindsight look shows all)"
     if count := len(decisions.columns) - len(names):
         yield f"{count:,} column{'s' if count > 1 else ''} left out, as asked"
+    only = [name for name in names if decisions.columns[name].type == "identifier" and name not in roles]
+    if only:
+        yield f"left out, since they only tell rows apart: {shown_names(only)} {BACK}"
     seen = max((e.rows for e in decisions.evidence.values()), default=0)
     if seen:
         yield f"types from {'all' if decisions.complete else 'the first'} {seen:,} rows (--types says otherwise)"
@@ -64,9 +71,8 @@ def dialect_lines(source: Any, decimal: str) -> Iterator[str]:
     """The dialect of a text table that is not plain CSV."""
     d = getattr(source, "dialect", None)
     if d is not None and (d.encoding, d.separator, d.quote, d.header, decimal) != ("utf-8", ",", '"', True, "."):
-        sign = "comma" if decimal == "," else "point"
         separator, header = NAMES.get(d.separator, repr(d.separator)), "a header" if d.header else "no header"
-        yield f"text: {d.encoding}, separator {separator}, quote {d.quote}, {header}, decimal {sign}"
+        yield f"text: {d.encoding}, separator {separator}, quote {d.quote}, {header}, decimal {SIGNS[decimal]}"
     yield from source.renamed
 
 
@@ -87,8 +93,8 @@ def values_of(e: ColumnEvidence, decided: Any) -> str:
     """The range of numbers, or the most frequent texts."""
     if e.given == 0:
         return "none"
-    if decided.type == "number" or (not e.odd and e.numbers):
-        return f"{e.low:g} to {e.high:g}"
+    if decided.type == "number" or (not e.odd and e.numbers.different):
+        return f"{e.numbers.low:g} to {e.numbers.high:g}"
     common = e.words.most_common(3)
     more = ", ..." if len(e.words) > 3 else ""
     form = f"{decided.form}: " if decided.type == "date" else ""
@@ -97,9 +103,10 @@ def values_of(e: ColumnEvidence, decided: Any) -> str:
 
 def order_warnings(e: ColumnEvidence) -> Iterator[str]:
     """What is suspicious about the order of the targets: a learner of one pass sees them in that order."""
-    if e.numbers and not e.odd and len(e.numbers) > 2 and (e.rising or e.falling):
+    seen, count = e.numbers, 0 if e.odd else len(e.numbers.different)
+    if count > 2 and (seen.rising or seen.falling):
         yield f"the target {e.name!r} is sorted: --shuffle learns from the rows in a random order"
-    elif e.numbers and not e.odd and len(e.numbers) == 2 and (e.rising or e.falling):
+    elif count == 2 and (seen.rising or seen.falling):
         yield f"the target {e.name!r} comes in two blocks: --shuffle learns from the rows in a random order"
     elif 1 < len(e.words) <= 100 and e.odd and e.given > 4 * len(e.words) and e.changes < 2 * len(e.words):
         yield f"the target {e.name!r} comes in blocks of one label: --shuffle learns from the rows in a random order"
@@ -107,12 +114,13 @@ def order_warnings(e: ColumnEvidence) -> Iterator[str]:
 
 def target_lines(e: ColumnEvidence) -> Iterator[str]:
     """The distribution of the target."""
-    if e.odd or len(e.numbers) <= 20:
+    seen = e.numbers
+    if e.odd or len(seen.different) <= 20:
         counts: Sequence[tuple[str, int]] = e.words.most_common(20)
         for word, count in counts:
             yield f"  {one_line(word, 30):<30}  {count:>9,}  {100 * count / max(1, e.given):5.1f} %"
     else:
-        yield f"  numbers from {e.low:g} to {e.high:g}, {len(e.numbers):,}{'+' if e.many else ''} different"
+        yield f"  numbers from {seen.low:g} to {seen.high:g}, {len(seen.different):,}{'+' if e.many else ''} different"
 
 
 def one_line(text: str, width: int) -> str:

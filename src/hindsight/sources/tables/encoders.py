@@ -61,8 +61,8 @@ class Encoder:
     as_text = False  # whether plain numbers are needed as they are written
     spaces: tuple[str, ...] = ()
 
-    def __init__(self, decided: ColumnDecision, na: tuple[str, ...] = (), decimal: str = ".") -> None:
-        self.decided, self.decimal = decided, decimal
+    def __init__(self, decided: ColumnDecision, na: tuple[str, ...] = ()) -> None:
+        self.decided = decided
         soft = SOFT_WORDS if decided.soft else ()
         self.na = tuple(dict.fromkeys((*HARD_WORDS, *na, *decided.words, *soft)))
 
@@ -91,15 +91,15 @@ class Encoder:
 class NumberEncoder(Encoder):
     """Numbers as they are, and as people write them."""
 
-    def __init__(self, decided: ColumnDecision, na: tuple[str, ...] = (), decimal: str = ".") -> None:
-        super().__init__(decided, na, decimal)
-        self.as_text = decimal == ","
+    def __init__(self, decided: ColumnDecision, na: tuple[str, ...] = ()) -> None:
+        super().__init__(decided, na)
+        self.as_text = decided.decimal == ","
 
     def encode(self, cells: Cells) -> Encoded:
         missing, rows, texts = self._given(cells)
         values = cells.numbers
         if len(rows):
-            values[rows] = parse_numbers(texts, self.decimal)
+            values[rows] = parse_numbers(texts, self.decided.decimal)
         return self._finish(values, missing, rows, texts, "is not a number")
 
 
@@ -122,8 +122,8 @@ class CategoryEncoder(Encoder):
 
     numeric, as_text = False, True
 
-    def __init__(self, decided: ColumnDecision, na: tuple[str, ...] = (), decimal: str = ".") -> None:
-        super().__init__(decided, na, decimal)
+    def __init__(self, decided: ColumnDecision, na: tuple[str, ...] = ()) -> None:
+        super().__init__(decided, na)
         self.spaces = (decided.name,)
 
     def encode(self, cells: Cells) -> Encoded:
@@ -145,8 +145,8 @@ class DateEncoder(Encoder):
 
     as_text = True
 
-    def __init__(self, decided: ColumnDecision, na: tuple[str, ...] = (), decimal: str = ".") -> None:
-        super().__init__(decided, na, decimal)
+    def __init__(self, decided: ColumnDecision, na: tuple[str, ...] = ()) -> None:
+        super().__init__(decided, na)
         self.spaces = tuple(f"{decided.name} {part}" for part in ("month", "weekday", "hour"))
 
     def encode(self, cells: Cells) -> Encoded:
@@ -177,8 +177,8 @@ class TextEncoder(Encoder):
 
     numeric, as_text = False, True
 
-    def __init__(self, decided: ColumnDecision, na: tuple[str, ...] = (), decimal: str = ".") -> None:
-        super().__init__(decided, na, decimal)
+    def __init__(self, decided: ColumnDecision, na: tuple[str, ...] = ()) -> None:
+        super().__init__(decided, na)
         self.spaces, self.together = (decided.name,), int(decided.form or 1)
 
     def encode(self, cells: Cells) -> Encoded:

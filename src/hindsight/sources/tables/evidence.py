@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from typing import Any
 
@@ -16,6 +17,57 @@ COUNTS = (
     *("booleans", "spaces", "zeros", "changes"),
 )
 KEPT = 50_000  # different values that are counted; from there on "many"
+
+
+class NumbersSeen:
+    """What the numbers of a column are, where its decimal sign is known.
+
+    Attributes
+    ----------
+    different : set of float
+        Different numbers, up to `KEPT`; beyond that there are `many`.
+    low, high : float
+        Their range.
+    whole, rising, falling : bool
+        Whether all are whole, and whether they come in order.
+    first, last : float
+        The first and the last of them.
+    """
+
+    def __init__(self) -> None:
+        self.different: set[float] = set()
+        self.low, self.high, self.whole, self.many = np.inf, -np.inf, True, False
+        self.rising = self.falling = True
+        self.first = self.last = np.nan
+
+    def add(self, values: np.ndarray) -> None:
+        """Count more numbers."""
+        if not len(values):
+            return
+        self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
+        self.whole = self.whole and bool((values == np.floor(values)).all())
+        if len(self.different) < KEPT:
+            self.different.update(np.unique(values).tolist())
+        else:
+            self.many = True
+        self.first = float(values[0]) if np.isnan(self.first) else self.first
+        steps = np.diff(values, prepend=values[0] if np.isnan(self.last) else self.last)
+        self.rising, self.falling = self.rising and bool((steps >= 0).all()), self.falling and bool((steps <= 0).all())
+        self.last = float(values[-1])
+
+    def join(self, after: NumbersSeen) -> None:
+        """Count the numbers of the rows that follow."""
+        self.many = self.many or after.many or (len(self.different) >= KEPT and bool(after.different))
+        if len(self.different) < KEPT:
+            self.different |= after.different
+        self.low, self.high = min(self.low, after.low), max(self.high, after.high)
+        self.whole = self.whole and after.whole
+        self.rising = self.rising and after.rising and not self.last > after.first
+        self.falling = self.falling and after.falling and not self.last < after.first
+        self.first, self.last = (
+            after.first if np.isnan(self.first) else self.first,
+            self.last if np.isnan(after.last) else after.last,
+        )
 
 
 class ColumnEvidence:
@@ -33,10 +85,8 @@ class ColumnEvidence:
         Texts that are not missing.
     words : Counter
         How often each text was met, up to `KEPT` different ones.
-    numbers : set of float
-        Different numbers, up to `KEPT`.
-    low, high : float
-        The range of the numbers.
+    decimal : {".", ","}
+        The decimal sign of its numbers, once that was decided.
     """
 
     def __init__(self, name: str, na: tuple[str, ...] = (), soft: bool = True) -> None:
@@ -47,10 +97,9 @@ class ColumnEvidence:
         self.words: Counter[str] = Counter()
         self.soft_counts: Counter[str] = Counter()
         self.odd: Counter[str] = Counter()  # texts that are no numbers
-        self.numbers: set[float] = set()
-        self.low, self.high, self.whole, self.many = np.inf, -np.inf, True, False
-        self.rising = self.falling = True  # the order of the numbers
-        self.first = self.last = np.nan
+        self.read = dict.fromkeys((".", ","), NumbersSeen())  # by decimal sign: one for both while they are the same
+        self.decimal = "."
+        self.many_words = False
         self.changes = 0  # from one text to another
         self.first_text: str | None = None
         self.last_text: str | None = None
@@ -74,22 +123,37 @@ class ColumnEvidence:
         plain[cells.rows] = False
         values = cells.numbers[plain]
         self.plain += len(values)
-        if len(texts):
-            self._add_texts(texts, pc)
-            dotted, commaed = parse_numbers(texts), parse_numbers(texts, ",")
-            self.dotted += int(np.isfinite(dotted).sum())
-            self.commaed += int(np.isfinite(commaed).sum())
-            self.strictly_dotted += int((np.isfinite(dotted) & ~np.isfinite(commaed)).sum())
-            self.strictly_commaed += int((np.isfinite(commaed) & ~np.isfinite(dotted)).sum())
-            no_number = ~np.isfinite(dotted) & ~np.isfinite(commaed)
-            if no_number.any():
-                self._count(self.odd, texts.filter(pa.array(no_number)))
-            either = np.where(np.isfinite(dotted), dotted, commaed)
-            whole = np.full(n, np.nan)
-            whole[plain] = values
-            whole[cells.rows[given]] = either
-            values = whole[np.isfinite(whole)]
-        self._add_numbers(values)
+        if not len(texts):
+            self._add_numbers(values, values)
+            return
+        self._add_texts(texts, pc)
+        dotted, commaed = parse_numbers(texts), parse_numbers(texts, ",")
+        self.dotted += int(np.isfinite(dotted).sum())
+        self.commaed += int(np.isfinite(commaed).sum())
+        self.strictly_dotted += int((np.isfinite(dotted) & ~np.isfinite(commaed)).sum())
+        self.strictly_commaed += int((np.isfinite(commaed) & ~np.isfinite(dotted)).sum())
+        no_number = ~np.isfinite(dotted) & ~np.isfinite(commaed)
+        if no_number.any():
+            self._count(self.odd, texts.filter(pa.array(no_number)))
+        read = []
+        for found in (dotted, commaed):
+            whole = np.where(plain, cells.numbers, np.nan)
+            whole[cells.rows[given]] = found
+            read.append(whole[np.isfinite(whole)])
+        self._add_numbers(*read)
+
+    def _add_numbers(self, dotted: np.ndarray, commaed: np.ndarray) -> None:
+        """Count numbers as they are read with either decimal sign."""
+        if dotted is not commaed and not np.array_equal(dotted, commaed):
+            self._tell_apart()
+        self.read["."].add(dotted)
+        if self.read[","] is not self.read["."]:
+            self.read[","].add(commaed)
+
+    def _tell_apart(self) -> None:
+        """Count apart from now on what the two decimal signs give: it was the same up to here."""
+        if self.read[","] is self.read["."]:
+            self.read[","] = copy.deepcopy(self.read["."])
 
     def _add_texts(self, texts: Any, pc: Any) -> None:
         self.texts += len(texts)
@@ -114,22 +178,8 @@ class ColumnEvidence:
         if len(into) < KEPT:
             into.update(dict(pairs))
         else:
-            self.many = True
+            self.many_words = True
             into.update({text: count for text, count in pairs if text in into})
-
-    def _add_numbers(self, values: np.ndarray) -> None:
-        if not len(values):
-            return
-        self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
-        self.whole = self.whole and bool((values == np.floor(values)).all())
-        if len(self.numbers) < KEPT:
-            self.numbers.update(np.unique(values).tolist())
-        else:
-            self.many = True
-        self.first = float(values[0]) if np.isnan(self.first) else self.first
-        steps = np.diff(values, prepend=values[0] if np.isnan(self.last) else self.last)
-        self.rising, self.falling = self.rising and bool((steps >= 0).all()), self.falling and bool((steps <= 0).all())
-        self.last = float(values[-1])
 
     def join(self, after: ColumnEvidence) -> None:
         """Count what was seen of the same column in the rows that follow."""
@@ -137,23 +187,34 @@ class ColumnEvidence:
             setattr(self, name, getattr(self, name) + getattr(after, name))
         for name in ("words", "soft_counts", "odd"):
             into, more = getattr(self, name), getattr(after, name)
-            self.many = self.many or after.many or (len(into) >= KEPT and bool(more))
+            self.many_words = self.many_words or after.many_words or (len(into) >= KEPT and bool(more))
             into.update(more if len(into) < KEPT else {text: n for text, n in more.items() if text in into})
-        self.many = self.many or (len(self.numbers) >= KEPT and bool(after.numbers))
-        if len(self.numbers) < KEPT:
-            self.numbers |= after.numbers
-        self.low, self.high = min(self.low, after.low), max(self.high, after.high)
-        self.whole = self.whole and after.whole
-        self.rising = self.rising and after.rising and not self.last > after.first
-        self.falling = self.falling and after.falling and not self.last < after.first
-        self.first, self.last = (
-            after.first if np.isnan(self.first) else self.first,
-            self.last if np.isnan(after.last) else after.last,
-        )
+        if after.read[","] is not after.read["."]:
+            self._tell_apart()
+        self.read["."].join(after.read["."])
+        if self.read[","] is not self.read["."]:
+            self.read[","].join(after.read[","])
         self.changes += None not in (self.last_text, after.first_text) and self.last_text != after.first_text
         self.first_text, self.last_text = self.first_text or after.first_text, after.last_text or self.last_text
         if after.dates is not None:
             self.dates = after.dates if self.dates is None else [form for form in self.dates if form in after.dates]
+
+    @property
+    def numbers(self) -> NumbersSeen:
+        """What its numbers are."""
+        return self.read[self.decimal]
+
+    @property
+    def many(self) -> bool:
+        """Whether there are more different values than are counted."""
+        return self.many_words or self.numbers.many
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether its values are 0, 1, 2, ... or 1, 2, 3, ... in the order of the rows."""
+        v = self.numbers
+        upwards = v.whole and v.rising and v.first in (0.0, 1.0) and v.last - v.first == self.rows - 1
+        return upwards and self.missing == 0 and (v.many or len(v.different) == self.rows)
 
     @property
     def given(self) -> int:
@@ -164,4 +225,4 @@ class ColumnEvidence:
     def distinct(self) -> int:
         """Different values, up to the number that is counted."""
         words = len(self.words) if self.odd or not (self.dotted or self.commaed) else 0
-        return words + (len(self.numbers) if not self.odd or self.plain else 0)
+        return words + (len(self.numbers.different) if not self.odd or self.plain else 0)

@@ -56,8 +56,6 @@ class TableLayout:
         How to read.
     where : str
         The table, for messages.
-    decimal : {".", ","}
-        Its decimal sign.
     grows : bool
         Whether rows are sparse in any case, so that features may join: those of a stream, which is read once.
     """
@@ -68,29 +66,29 @@ class TableLayout:
         decided: dict[str, ColumnDecision],
         options: ReadOptions,
         where: str,
-        decimal: str = ".",
         grows: bool = False,
     ) -> None:
         self.columns, self.decided, self.options, self.where = list(columns), decided, options, where
-        self.decimal, self.frozen = decimal, False
+        self.frozen = False
         used = self.columns if options.features is None else list(options.features)
         out = {options.target, options.weight, *options.ignore}
         na = tuple(options.na)
         self.used = [name for name in used if name not in out and name in decided]
         self.encoders: dict[str, Encoder] = {
-            name: ENCODERS[decided[name].type](decided[name], na, decimal)
+            name: ENCODERS[decided[name].type](decided[name], na)
             for name in self.used
             if decided[name].type not in LEFT_OUT
         }
         if not self.encoders:
             raise SourceError(
                 f"{where}: there is no column to learn from besides the target {options.target!r}: every other one is "
-                "constant, an identifier or left out (--types NAME:category says otherwise)"
+                "constant, an identifier or left out (--features NAME brings one back)"
             )
         self.target = self._target(na)
         self.weight: Encoder | None = None
         if options.weight is not None:
-            self.weight = NumberEncoder(ColumnDecision(options.weight, "number"), na, decimal)
+            sign = decided[options.weight].decimal if options.weight in decided else "."
+            self.weight = NumberEncoder(ColumnDecision(options.weight, "number", decimal=sign), na)
         gone = [GONE.format(name) for name in self.encoders if decided[name].indicator]
         check_pairs(options.cross, self.encoders)
         self.products = [tuple(pair) for pair in options.cross]
@@ -116,7 +114,7 @@ class TableLayout:
             return None
         decided = self.decided[target]
         kind = NumberEncoder if decided.type == "number" else CategoryEncoder
-        return kind(decided, na, self.decimal)
+        return kind(decided, na)
 
     def encoder(self, name: str) -> Encoder | None:
         """The encoder of a column; None where it is not used."""

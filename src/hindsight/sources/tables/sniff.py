@@ -55,7 +55,7 @@ def sniff_format(head: bytes) -> str:
 
     Examples
     --------
-    >>> sniff_format(b"-1 3:1 11:1\\n"), sniff_format(b'{"a": 1}\\n'), sniff_format(b"1 | a:2\\n"), sniff_format(b"a;b")
+    >>> sniff_format(b"-1 3:1 11:1\\n"), sniff_format(b'[{"a": 1}]'), sniff_format(b"1 | a:2\\n"), sniff_format(b"a;b")
     ('svmlight', 'jsonl', 'vw', 'csv')
     """
     if head[:4] == b"PAR1":
@@ -70,7 +70,7 @@ def sniff_format(head: bytes) -> str:
     lines = [line for line in text.splitlines()[:RECORDS] if line.strip()]
     if not lines:
         return "csv"
-    if lines[0].lstrip().startswith("{"):
+    if re.match(r"\s*(\[\s*)?\{", text):
         return "jsonl"
     whole = lines[:-1] or lines  # the last may be cut off
     if all(SVMLIGHT.match(line) for line in whole):
@@ -173,8 +173,7 @@ def records(text: str, separator: str, quote: str = '"') -> list[list[str]]:
     """The first records; the last, which may be cut off, is left out where there are others."""
     lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", text)
     if separator == WHITE:
-        rows = [line.split() for line in lines[: RECORDS + 1] if line.strip()]
-        return rows[:-1] if len(rows) > 2 and lines[-1] != "" else rows
+        lines = [re.sub(r"[ \t]+", " ", line.strip()) for line in lines]
     out: list[list[str]] = []
     try:
         for row in csv.reader(lines, delimiter=separator, quotechar=quote, skipinitialspace=True):
@@ -215,15 +214,17 @@ def sniff_header(rows: Sequence[Sequence[str]], named: Collection[str]) -> bool:
     if not rows:
         return True
     first, rest = rows[0], rows[1:]
-    if any(name in first for name in named):
+    numbered = bool(named) and all(re.fullmatch(r"[1-9]\d*", name) and int(name) <= len(first) for name in named)
+    if not numbered and any(name in first for name in named):
         return True
-    if named and all(re.fullmatch(r"[1-9]\d*", name) and int(name) <= len(first) for name in named):
-        return False
     votes = 0
     for j, cell in enumerate(first):
         below = [row[j] for row in rest if j < len(row) and row[j] not in HARD_WORDS and row[j] not in SOFT_WORDS]
         if below and sum(map(looks_numeric, below)) > 0.8 * len(below):
             votes += 1 if cell and not looks_numeric(cell) else -1
+    if numbered:  # then a cell of the first row that is such a number is seldom a name
+        counted = any(first == [str(k + start) for k in range(len(first))] for start in (0, 1))
+        return (counted or votes > 0) and all(name in first for name in named)
     if votes:
         return votes > 0
     return not any(looks_numeric(cell) for cell in first)

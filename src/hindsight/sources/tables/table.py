@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from ...errors import DisprovedError, SourceError
 from ..base import ReadOptions, suggestion
 from ..columns import TableSource
-from .decisions import ColumnDecision, check_given, decide, parse_types, table_decimal
+from .decisions import ColumnDecision, check_given, column_decimal, decide, identity, parse_types, table_decimal
 from .layout import TableLayout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from ..base import Chunk, Position
     from .evidence import ColumnEvidence
@@ -28,7 +28,7 @@ class Decisions:
     columns : dict of str to ColumnDecision
         By name, in the order of the table.
     decimal : {".", ","}
-        The decimal sign.
+        The decimal sign of the table, for columns that do not show it themselves.
     complete : bool
         Whether all rows were seen; otherwise a later row may disprove a decision.
     evidence : dict of str to ColumnEvidence
@@ -45,8 +45,15 @@ class Decisions:
         self.columns, self.decimal, self.complete, self.evidence = columns, decimal, complete, evidence or {}
 
     @classmethod
-    def made(cls, evidence: dict[str, ColumnEvidence], options: ReadOptions, complete: bool, where: str) -> Decisions:
-        """Decide from what was seen, and from what was asked for."""
+    def made(
+        cls,
+        evidence: dict[str, ColumnEvidence],
+        options: ReadOptions,
+        complete: bool,
+        where: str,
+        unnamed: Collection[str] = (),
+    ) -> Decisions:
+        """Decide from what was seen, and from what was asked for; the header has no name for the `unnamed` columns."""
         names = list(evidence)
         check_given(options.types, names, where)
         given = parse_types(options.types)
@@ -54,12 +61,16 @@ class Decisions:
         for name in () if isinstance(chosen, str) else chosen:
             given.setdefault(name, ("category", ""))
         decimal = options.decimal or table_decimal(list(evidence.values()))
-        columns = {
-            name: decide(e, decimal, given.get(name), complete, name == options.target) for name, e in evidence.items()
-        }
-        goal = options.target
+        goal, wanted = options.target, (options.target, options.weight, *(options.features or ()))
+        columns = {}
+        for name, e in evidence.items():
+            e.decimal = options.decimal or column_decimal(e, decimal)
+            why = "" if name in wanted else identity(e, name == names[0], name in unnamed)
+            columns[name] = decide(e, given.get(name), complete, name == goal, why)
+            if name in wanted and columns[name].type == "identifier" and name not in given:
+                columns[name] = replace(columns[name], type="category", why="")
         if goal is not None and wants_number(goal, options) and columns[goal].type != "number":
-            columns[goal] = decide(evidence[goal], decimal, ("number", ""), complete)
+            columns[goal] = decide(evidence[goal], ("number", ""), complete)
         return cls(columns, decimal, complete, evidence)
 
     def to_state(self) -> dict[str, Any]:
@@ -70,13 +81,16 @@ class Decisions:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Decisions:
         """The decisions that `to_state` wrote."""
-        columns = {each["name"]: ColumnDecision(**each | {"words": tuple(each["words"])}) for each in state["columns"]}
+        table = {"decimal": state["decimal"]}  # earlier versions had one sign for all columns
+        columns = {
+            each["name"]: ColumnDecision(**table | each | {"words": tuple(each["words"])}) for each in state["columns"]
+        }
         return cls(columns, state["decimal"], state["complete"])
 
     def is_plain(self, options: ReadOptions) -> bool:
         """Whether every column that is used holds numbers, none of them missing or written in another way."""
         return not options.cross and all(
-            (decided.type == "number" and not decided.indicator and not self._written(name))
+            (decided.type == "number" and not decided.indicator and decided.decimal == "." and not self._written(name))
             or (name == options.target and decided.type == "category" and not decided.indicator)
             for name, decided in self.columns.items()
             if name not in options.ignore
@@ -87,14 +101,14 @@ class Decisions:
         from ..labels import is_number
 
         e = self.evidence[name]
-        return bool(e.odd or e.commaed > e.dotted or not all(map(is_number, e.words)))
+        return bool(e.odd or not all(map(is_number, e.words)))
 
     def layout(self, names: Sequence[str], options: ReadOptions, where: str, grows: bool) -> TableLayout:
         """The encoders, for a table with these columns."""
         for name in (*(options.features or ()), *options.ignore, options.target, options.weight):
             if name is not None and name not in names:
                 raise SourceError(f"{where}: there is no column {name!r}{suggestion(name, names)}")
-        return TableLayout(names, self.columns, options, where, self.decimal, grows)
+        return TableLayout(names, self.columns, options, where, grows)
 
     def settle(self, reason: str, column: str, options: ReadOptions) -> bool:
         """Whether a fault is one of the row, not one of the decisions."""

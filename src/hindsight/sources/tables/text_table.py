@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ..names import NameDictionary
 from ..streams import ByteStream, standard_input
 from ..text import BlockReader, ParsedRows, decode
 from .cells import Cells, text_array
-from .decisions import ID_NAME
+from .decisions import COUNT_NAME, FEW, ID_NAME
 from .evidence import ColumnEvidence
 from .layout import TableLayout
 from .sniff import HEAD, sniff_dialect
@@ -54,6 +54,7 @@ class TextTable(DecidedTable, CsvSource):
         self.table: TableLayout | None = None
         self.decisions: Decisions | None = None
         self.renamed: list[str] = []
+        self.unnamed: set[str] = set()  # columns for which the header has no name
         self.sums: list[str] = []
         self.unlabelled = self.skipped = self.short = 0
         self.looking = self.follows = False
@@ -80,7 +81,7 @@ class TextTable(DecidedTable, CsvSource):
             raise SourceError(f"{where}: the file is empty")
         if header:
             reader.take_header(stop, line)
-            names = self._clean([name.strip() for name in record])
+            names = self._clean(with_row_names([name.strip() for name in record], self._record(reader)[0]))
         else:
             names = [str(j + 1) for j in range(len(record))]
         if self.looking:
@@ -99,12 +100,15 @@ class TextTable(DecidedTable, CsvSource):
         taken: set[str] = set(names)
         out: list[str] = []
         renamed = []
+        self.unnamed = set()
         for j, name in enumerate(names):
             new, k = name or str(j + 1), 2
             while (new != name and new in taken) or new in out:
                 new, k = f"{name or j + 1}.{k}", k + 1
             if new != name:
                 renamed.append(f"column {j + 1} ({name!r}) is called {new!r}")
+            if not name:
+                self.unnamed.add(new)
             taken.add(new)
             out.append(new)
         self.renamed = renamed
@@ -133,8 +137,8 @@ class TextTable(DecidedTable, CsvSource):
 
     def decide(self, evidence: dict[str, ColumnEvidence], complete: bool) -> None:
         """Take up the layout that the rows seen ask for."""
-        self.decisions = Decisions.made(evidence, self.asked, complete, self.where)
-        if self._may_be_plain and self.decisions.decimal == "." and self.decisions.is_plain(self.asked):
+        self.decisions = Decisions.made(evidence, self.asked, complete, self.where, self.unnamed)
+        if self._may_be_plain and self.decisions.is_plain(self.asked):
             self._take_plain()
         else:
             self._take(self.decisions)
@@ -150,10 +154,15 @@ class TextTable(DecidedTable, CsvSource):
                 some = BlockReader(stream, SAMPLE, self.pool)
                 self._read_header(some)
                 roles = np.full(len(self.header), parsers.FEATURE)
-                _, rows, cells, _, bad = self._split(some.buf, some.begin, some.end, some.final, some.line, roles)
+                X, rows, cells, _, bad = self._split(some.buf, some.begin, some.end, some.final, some.line, roles)
         finally:
             self.looking = False
+        if COUNT_NAME.match(self.header[0]) and (np.diff(X[:FEW, 0]) == 1.0).all():  # it may count the rows
+            return False
         return len(rows) > 0 and not len(bad) and not (cells[:, 0] < self.asked.scan).any()
+
+    def resolved_options(self) -> dict[str, Any]:
+        return super().resolved_options() | {"header": self.dialect.header}
 
     def _take_plain(self) -> None:
         assert self.header is not None
@@ -213,10 +222,11 @@ class TextTable(DecidedTable, CsvSource):
             n = min(len(rows), most - seen)
             deferred = deferred[deferred[:, 0] < n]
             try:
-                for name, cells in self._cells(reader.buf, X[:n], deferred, roles).items():
-                    evidence[name].add(cells)
+                found = self._cells(reader.buf, X[:n], deferred, roles)
             except ValueError as error:
                 raise SourceError(f"{self.where}, near line {line}: {error}: say --encoding cp1252") from None
+            for name, cells in found.items():
+                evidence[name].add(cells)
             seen += n
         if self.reread:
             reader.take(begin, line)
@@ -330,6 +340,16 @@ class TextTable(DecidedTable, CsvSource):
             if not self.table.frozen:
                 self.table.read_sums(at.get("sums") or first_sums(self))
         return super()._chunks(start)
+
+
+def with_row_names(names: list[str], first: list[str]) -> list[str]:
+    """The names of the columns; where there is one fewer than in the first row, that of the names of rows is missing.
+
+    So R writes tables. A row that ends with a separator has nothing there, and its last column no name.
+    """
+    if len(first) != len(names) + 1:
+        return names
+    return ["", *names] if first[-1].strip() else [*names, ""]
 
 
 def skip_comments(reader: BlockReader) -> None:

@@ -53,7 +53,7 @@ class TypedTable(DecidedTable, ColumnarSource):
 
     def decide(self, evidence: dict[str, ColumnEvidence], complete: bool) -> None:
         """Take up the layout that the rows seen ask for."""
-        self.decisions = Decisions.made(evidence, self.asked, complete, self.where)
+        self.decisions = Decisions.made(evidence, self.asked, complete, self.where, ("",))
         kinds = dict(zip(self.schema.names, self.schema.types, strict=True))
         plain = all(_is_number(kinds[n]) or n == self.asked.target for n in self.used)
         plain = plain and not self.asked.types and not self.asked.categorical and not self.asked.na
