@@ -6,6 +6,7 @@ import base64
 import binascii
 import hmac
 import json
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 )
+HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:\[\]]+)(?::\d+)?")  # a name or an address, and a port
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -73,8 +75,8 @@ class Guard:
         """Why a request is refused; None where it is not."""
         given = [value for name, value in scope["headers"] if name == b"host"]
         host = given[0].decode("latin-1").lower() if len(given) == 1 else ""
-        name = host[: host.rfind("]") + 1] if host.startswith("[") else host.partition(":")[0]
-        if name not in self.hosts:
+        name = HOST.fullmatch(host)
+        if name is None or name[1] not in self.hosts:
             return 421, "this Host is not served here: --allow-host NAME adds one", []
         origin = headers.get(b"origin")
         if origin is not None and origin.decode("latin-1").lower().partition("://")[2] != host:
