@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import concurrent.futures
 import http.client
 import json
@@ -17,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hindsight
-from browser import CHROMIUM, Browser, faults
+from browser import Browser, faults, needs_browser
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
@@ -152,7 +153,7 @@ def test_pages(running):
     assert told["verdict"] == "HOLDS" and "in hindsight" in told["claims"][-1]
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here: pages are only read by a parser")
+@needs_browser
 def test_the_live_page_in_a_browser(tmp_path):
     """No error, no request but to the service; numbers move; phones and the dark; and without a script."""
     names = ["<script>document.title='RUN'</script>", '"><img src=x onerror=document.title=1>']
@@ -191,6 +192,59 @@ def test_the_live_page_in_a_browser(tmp_path):
             assert "as of now" in browser.value("document.getElementById('state').textContent")
         finally:
             browser.close()
+
+
+CLIPPED = """(() => {
+  const out = [], chart = document.getElementById("chart"), room = chart.getBoundingClientRect();
+  for (const text of chart.querySelectorAll("text")) {
+    const box = text.getBoundingClientRect();
+    if (box.left < room.left - 1 || box.right > room.right + 1) out.push(text.textContent);
+  }
+  for (const tile of document.querySelectorAll("dl div"))
+    if (tile.scrollWidth > tile.clientWidth + 1) out.push(tile.textContent);
+  const lines = chart.querySelectorAll("polyline").length, keys = document.querySelectorAll("#key span").length;
+  if (lines !== keys) out.push(lines + " lines, " + keys + " in the legend");
+  return out.join(" | ");
+})()"""
+
+
+@needs_browser
+@pytest.mark.parametrize("scale", [1e-6, 1e12])
+def test_the_live_page_has_room_for_numbers_of_any_size(tmp_path, scale):
+    data = [row | {"y": scale * (3.0 + row["y"])} for row in rows(120)]
+    with Process(tmp_path / "d", "--target", "y", "--learner", "widrow-hoff", "--eta", "0.1") as process:
+        with Client(process.url) as client:
+            for k in range(0, 120, 20):
+                client.learn(data[k : k + 20])
+            wanted = client.facts()["summary"]
+        browser = Browser(tmp_path / "profile")
+        try:
+            browser.ask("Page.navigate", url=process.url)
+            browser.wait("document.getElementById('state')?.textContent === 'live'")
+            browser.wait("document.getElementById('verdict').textContent !== '–'", 30.0)
+            for width in (390, 1000):
+                size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+                browser.ask("Emulation.setDeviceMetricsOverride", **size)
+                browser.wait(f"window.innerWidth === {width}", 10.0)
+                time.sleep(1.2)  # it is drawn once a second
+                assert browser.value(CLIPPED) == ""
+            root = float(browser.value("document.getElementById('loss').textContent").replace(",", ""))
+            assert root == pytest.approx(wanted["mean_loss"] ** 0.5, rel=1e-3)  # in the unit of the target
+            picture = browser.ask("Page.captureScreenshot")["data"]
+            (tmp_path / "page.png").write_bytes(base64.b64decode(picture))
+        finally:
+            browser.close()
+
+
+def test_numbers_to_be_read():
+    from hindsight.serve.page import number
+
+    cases = {
+        0.0: "0", 1.5: "1.5", 168510.25: "168,510", -0.001: "-0.001", 1.25e-6: "1.25e-6", 1.23456e12: "1.235e12",
+        9999.9: "10,000", 1e7: "1e7", 12.345678: "12.35",
+    }  # fmt: skip
+    assert {value: number(value) for value in cases} == cases
+    assert number(1234567) == "1,234,567" and number(None) == "–" and number("a") == "a"
 
 
 def test_events(running):

@@ -827,6 +827,21 @@ def test_limits_come_before_memory(monkeypatch):
     assert isinstance(parse("lines", names.encode(), few), list)
 
 
+def test_nothing_is_compiled_by_the_first_requests(tmp_path):
+    from numba.core import event
+
+    for k, (plan, y) in enumerate(((PLAN, 0.5), (service_plan("y", "descent", loss="logistic", eta=0.3), "0"))):
+        service = Service(str(tmp_path / str(k)), plan)
+        service.warm_up()
+        assert service.live.state is None and service.sequence == 0
+        with event.install_recorder("numba:compile") as seen:
+            service.commit([learn([{"u": 1.0, "v": 2.0, "y": y}, {"u": 1.0, "v": 0.5, "y": "1" if y == "0" else 1.5}])])
+            service.commit([learn([{"u": 1.0, "y": y}])])
+            service.reader.margins([{"u": 1.0}])
+        assert len(seen.buffer) == 0
+        service.close()
+
+
 def test_the_first_row_costs_what_the_certificate_says(tmp_path):
     service = Service(str(tmp_path), service_plan("y", loss="square"), keep_log=True)
     (first,) = service.commit([learn([{"x0": 1.0, "y": 410.5}])])

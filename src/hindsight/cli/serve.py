@@ -76,6 +76,7 @@ def serve(
         names = [host, *(allow_host or ())] if host not in ("0.0.0.0", "::") else list(allow_host or ())
         api = Api(service, [f"[{name}]" if ":" in name else name for name in names], secret)
     about = f"{service.sequence:,} rows" + (f", {service.replayed:,} commits replayed" if service.replayed else "")
+    service.warm_up()
     api.start()
     try:
         run(api.app, host, port, lambda where: print_error_line(f"serving {folder} ({about}) at {where}"))

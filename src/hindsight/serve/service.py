@@ -22,6 +22,7 @@ from .live import LiveModel, Reader
 from .parts import ANY, Limits, Part
 from .rivals import begins_anywhere, best_of_sums
 from .store import ADVICE, Commit, Store, StoreError
+from .tables import TableRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -453,6 +454,23 @@ class Service:
         if part.key is not None:
             short = answer if part.rows <= KEPT_ROWS else without_predictions(answer)
             self.store.add_key(part.key, part.digest, row, short, self.limits.keys)
+
+    def warm_up(self) -> None:
+        """Have all compiled, or loaded from the cache, that the first requests need: that may take a minute."""
+        state, plan = self.live.state, self.live.plan
+        if isinstance(self.live.rows, TableRows):
+            return
+        kinds: list[list[Any]] = [[0.5, 1.5, 2.5], ["0", "1", "0"]]
+        if state is not None:
+            kinds = [kinds[0]] if state.labels is None else [[*state.labels, state.labels[0]]]
+        fixed = {name: 1.0 for name in [plan.reading.get("weight")] if name}
+        for targets in kinds:
+            live = LiveModel(plan, ANY)
+            full = [{"a": 0.5, "b": 1.0 + k, plan.target: y} | fixed for k, y in enumerate(targets)]
+            for rows in (full, full[:1], [{"a": 0.5, plan.target: targets[0]} | fixed]):
+                with contextlib.suppress(ValueError):  # other targets than this learner takes
+                    live.learn([Part("learn", "json", b"", len(rows), parsed=rows)])
+                    live.reader(0).margins([{"a": 0.5, "b": 1.0}, {"b": 1.0}])
 
     # ------------------------------------------------------------ readers
 
