@@ -553,6 +553,22 @@ def test_tail_goes_on_where_it_stopped(tmp_path):
         assert client.predict(data[0])["predictions"] == said["predictions"]
 
 
+def test_tail_learns_a_bad_row_once_it_was_corrected(tmp_path):
+    from hindsight.serve.tail import tail
+
+    path = tmp_path / "rows.csv"
+    lines = [f"{k / 30:.3f},{k / 10:.3f}" for k in range(30)]
+    with Process(tmp_path / "d", *FAST) as process, Client(process.url) as client:
+        for cell, learnt in (("word", None), ("0.5", 20)):
+            path.write_text("\n".join(["a,y", *lines[:17], f"0.1,{cell}", *lines[18:]]) + "\n")
+            if learnt is None:
+                with pytest.raises(RefusedError, match="row 7, column 'y': 'word' is not a number"):
+                    tail(str(path), client, batch=10)
+            else:
+                assert tail(str(path), client, batch=10) == learnt
+        assert client.model()["sequence"] == 30 and client.certificate()["verdict"] == "HOLDS"
+
+
 def test_the_rows_of_a_log_make_the_same_model(tmp_path):
     from hindsight.serve.rewind import rows_of
 

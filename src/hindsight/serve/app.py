@@ -161,7 +161,7 @@ class Api:
 
     async def page(self, request: Request) -> Response:
         """The live page."""
-        text, policy = live_page(await self.summary(), self.service.about())
+        text, policy = live_page(await self.summary(), await self.learning.do(self.service.about))
         return HTMLResponse(text, headers={"content-security-policy": policy})
 
     async def openapi(self, request: Request) -> Response:

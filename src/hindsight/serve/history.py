@@ -45,19 +45,16 @@ class History:
 
     def add_mistakes(self, state: TrainingState, first: int, played: Played) -> None:
         """Take note of the newest rows that were predicted badly; the first of all has this number."""
-        from .live import predictions_of
+        from .live import Answering, predictions_of
 
-        piece, a, b = played.piece, played.a, played.b
-        losses = piece.losses[a:b]
-        wrong = (losses > 0.0) if state.labels is not None else (losses > FAR * self.late())
+        losses, z, y = (each[played.a : played.b] for each in (played.piece.losses, played.piece.z, played.piece.y))
+        of, wrong = Answering(state.labels, state.runs[0]), losses > (0.0 if state.labels else FAR * self.late())
         if state.labels is not None:
-            said = np.array(predictions_of(state, piece.z[a:b]), object)
-            wrong &= said != np.array([text(y) for y in piece.y[a:b].tolist()], object)
+            wrong &= np.array(predictions_of(of, z), object) != np.array([text(each) for each in y.tolist()], object)
         at = np.flatnonzero(wrong)[-MISTAKES:]
-        predicted = predictions_of(state, piece.z[a:b][at])
-        for k, value in zip(at.tolist(), predicted, strict=True):
-            target, loss = piece.y[a + k].item(), float(losses[k])
-            self.mistakes.append({"sequence": first + k, "predicted": value, "target": target, "loss": loss})
+        for k, value in zip(at.tolist(), predictions_of(of, z[at]), strict=True):
+            told = {"sequence": first + k, "predicted": value, "target": y[k].item(), "loss": float(losses[k])}
+            self.mistakes.append(told)
 
     def late(self) -> float:
         """The mean loss over about the newer half of the rows; 0 before there are points enough."""

@@ -469,14 +469,19 @@ def stacked(rows: list[Any], width: int) -> Any:
 
 def answers(of: Any, z: np.ndarray) -> dict[str, Any]:
     """Predictions and probabilities as plain values; `of` has labels, runs and a learner."""
-    if of.labels is None:
-        return {"predictions": each_mean(of.learner.loss, z[:, 0]).tolist()}
-    codes = (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)
-    found: dict[str, Any] = {"predictions": [of.labels[k] for k in codes.tolist()]}
-    chances = probabilities(of, z)
+    found: dict[str, Any] = {"predictions": predictions_of(of, z)}
+    chances = None if of.labels is None else probabilities(of, z)
     if chances is not None:
         found["probabilities"] = chances.tolist()
     return found
+
+
+def predictions_of(of: Any, z: np.ndarray) -> list[Any]:
+    """The prediction of each row."""
+    if of.labels is None:
+        return each_mean(of.learner.loss, z[:, 0]).tolist()
+    codes = (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)
+    return [of.labels[k] for k in codes.tolist()]
 
 
 @dataclass(frozen=True)
@@ -596,11 +601,3 @@ def losses_of(state: TrainingState, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.asarray(np.logaddexp(0.0, np.where(own, -z, z)).sum(axis=1))
     wrong = (z.argmax(axis=1) != codes) if z.shape[1] > 1 else np.where(codes == 1, z[:, 0], -z[:, 0]) <= 0.0
     return np.asarray(wrong, float)
-
-
-def predictions_of(state: TrainingState, z: np.ndarray) -> list[Any]:
-    """The prediction of each row."""
-    if state.labels is None:
-        return [float(v) for v in each_mean(state.runs[0][0].learner.loss, z[:, 0])]
-    codes = (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)
-    return [state.labels[k] for k in codes.tolist()]
