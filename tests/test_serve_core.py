@@ -24,6 +24,7 @@ from hindsight.serve import service as core
 from hindsight.serve import store
 from hindsight.serve.parts import Limits, Part
 from hindsight.serve.planning import service_plan
+from hindsight.serve.replay import replay
 from hindsight.serve.rewind import rewind
 from hindsight.serve.service import Service, ServiceError
 from hindsight.serve.store import NAME, StoreError
@@ -590,7 +591,6 @@ def test_learn_replays_a_service_to_the_same_bits(tmp_path):
     from typer.testing import CliRunner
 
     from hindsight.cli import app
-    from hindsight.serve.replay import replay
 
     folder, saved = str(tmp_path / "d"), str(tmp_path / "model")
     service = Service(folder, AUTO, keep_log=True)
@@ -892,6 +892,8 @@ FOLDERS = pathlib.Path(__file__).parent / "folders"
 def test_folders_of_earlier_versions_are_converted(tmp_path, name):
     wanted = json.loads((FOLDERS / "expected.json").read_text())[name]
     shutil.copytree(FOLDERS / name, tmp_path / "d")
+    with pytest.raises(SourceError, match="is of an earlier version: hindsight serve converts it"):
+        replay(str(tmp_path / "d"))
     said = []
     service = Service(str(tmp_path / "d"), notify=said.append, clock=lambda: 1_700_000_100.0)
     assert len(said) == 1 and "was converted" in said[0] and ("without 1" in said[0]) == (name == "stuck")

@@ -214,7 +214,8 @@ def is_service(path: str) -> bool:
     """Whether these are the rows of a service."""
     import os
 
-    return all(os.path.isfile(os.path.join(path, name)) for name in ("settings.json", "service.db"))
+    there = [os.path.exists(os.path.join(path, name)) for name in ("settings.json", "service.db", "log")]
+    return there[0] and any(there[1:])
 
 
 OF_SERVICES = ("data", "certify", "save", "as_json")

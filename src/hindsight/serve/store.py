@@ -112,6 +112,8 @@ class Store:
         if write:
             self.lock = lock(self.path)
         elif not os.path.isfile(self.file):
+            if os.path.isdir(os.path.join(path, "log")):
+                raise SourceError(f"{path}: is of an earlier version: hindsight serve converts it")
             raise SourceError(f"{path}: there is no service in this folder")
         try:
             self._open(write)
