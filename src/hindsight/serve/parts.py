@@ -140,16 +140,17 @@ def parse(form: str, body: bytes, limits: Limits) -> Any:
     """The rows of a body: a list of mappings, or an Arrow table."""
     if form == "arrow":
         return parse_arrow(body, limits)
-    breaks = body.count(b"\n") + body.count(b"\r")
-    if form == "lines" and breaks >= BULK:
-        if breaks >= limits.rows:  # blank lines do not count
-            check_count(sum(1 for _ in itertools.islice(LINE.finditer(body), limits.rows + 1)), limits)
-        table = columns_of_numbers(body, limits)
-        if table is None:
-            table = columns_of_lines(body, limits)
-        if table is not None:
-            check_count(table.num_rows, limits)
-            return table
+    bulk = form == "lines" and (body.count(b"\n", 0, 1 << 17) >= BULK or body.count(b"\n") >= BULK)
+    table = columns_of_numbers(body, limits) if bulk else None
+    if table is None and form == "lines" and body.count(b"\n") + body.count(b"\r") >= limits.rows:
+        check_count(
+            sum(1 for _ in itertools.islice(LINE.finditer(body), limits.rows + 1)), limits
+        )  # that are not blank
+    if table is None and bulk:
+        table = columns_of_lines(body, limits)
+    if table is not None:
+        check_count(table.num_rows, limits)
+        return table
     if body.count(b",") >= limits.values:
         raise SourceError(f"more than {limits.values:,} values: send fewer rows at a time")
     if form == "lines":
