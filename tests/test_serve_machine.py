@@ -298,7 +298,7 @@ class Machine(RuleBasedStateMachine):
 
 def test_any_requests_kills_and_restarts():
     Machine.TestCase.settings = settings(
-        max_examples=many(6, 400), stateful_step_count=many(20, 40), deadline=None,
+        max_examples=many(6, 150), stateful_step_count=many(20, 40), deadline=None,
         suppress_health_check=list(HealthCheck), print_blob=True,
     )  # fmt: skip
     run_state_machine_as_test(Machine, settings=Machine.TestCase.settings)
