@@ -46,10 +46,10 @@ class Oracle:
         self.rows, self.weights, self.places, self.keys, self.waiting, self.given = [], {}, {}, {}, {}, 0
 
     def features(self, row):
-        """The values by name; None where there is one that is neither a number nor text."""
+        """The values by name; None where one is neither text nor a number, or its square is infinite."""
         out = {"": 1.0}
         for name, value in row.items():
-            if isinstance(value, (list, dict)):
+            if isinstance(value, (list, dict)) or (isinstance(value, float) and abs(value) > 1e150):
                 return None
             if name != "y":
                 missing = value is None or value != value
@@ -116,7 +116,8 @@ number = st.floats(-1.0, 1.0).map(lambda v: round(v, 3))
 value = st.one_of(number, number, number, st.none(), st.sampled_from(["u", "v"]))
 target = st.one_of(*[number] * 8, st.sampled_from([1e160, -1e300, None, "word", [1.0]]))
 row = st.fixed_dictionaries({"a": number, "y": target}, optional={"b": number, "c": value, "d": value})
-bad = st.sampled_from([{"a": [1], "y": 1.0}, {"fresh": 1.0, "a": {"b": 1}, "y": 0.5}, {"a": 1}])
+LARGE = {"a": 1e200, "other": 1.0, "y": 0.5}  # which is found out when it is played
+bad = st.sampled_from([{"a": [1], "y": 1.0}, {"fresh": 1.0, "a": {"b": 1}, "y": 0.5}, {"a": 1}, LARGE])
 wild = st.one_of(*[row] * 4, bad)
 requests = st.lists(wild, min_size=0, max_size=4)
 forms = st.sampled_from(["json", "lines", "arrow"])
@@ -226,7 +227,10 @@ class Machine(RuleBasedStateMachine):
     @rule(data=st.data(), y=target)
     def outcome(self, data, y):
         ids = sorted(self.oracle.waiting) or [1]
-        number = data.draw(st.sampled_from([*ids, self.oracle.given + 1]))
+        self.bring(data.draw(st.sampled_from([*ids, self.oracle.given + 1])), y)
+
+    def bring(self, number, y):
+        """The outcome of a kept row."""
         known = self.oracle.waiting.get(number)
         status, told = self.post("/outcome", [{"id": number, "target": y}], "json")
         if not isinstance(y, (int, float, str)):
@@ -315,15 +319,20 @@ def large_target(machine):
 def kept_nan(machine):
     machine.learn(GOOD, "json", None)
     machine.keep([{"a": 0.5, "y": 1.0}], "arrow", True)
+    machine.bring(machine.oracle.given, 1e160)
+    machine.bring(machine.oracle.given, 0.5)
 
 
 def refused_rows_of_a_stream(machine):
     machine.stream([*GOOD, {"a": [1], "y": 1.0}], 0, "s")
+    machine.stream([*GOOD, LARGE], 0, "s")
+    machine.stream([*GOOD, LARGE], 0, "s")
     machine.stream([*GOOD, {"a": 1.0, "y": 1.0}], 0, "s")
 
 
 def refused_first_request(machine):
     machine.learn([{"a": 0.5, "y": "word"}, {"a": 0.5, "y": "other"}], "json", None)
+    machine.learn([LARGE], "json", None)
     machine.learn(GOOD, "lines", None)
 
 
@@ -334,6 +343,7 @@ def two_of_a_stream_the_first_bad(machine):
 
 def refused_with_a_key(machine):
     machine.learn([{"a": 1.0, "y": None}], "json", "k1")
+    machine.learn([LARGE], "json", "k1")
     machine.learn(GOOD, "json", "k1")
     machine.learn(GOOD, "json", "k1")
 
