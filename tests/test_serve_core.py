@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import pathlib
+import re
 import shutil
-import struct
+import sqlite3
+import subprocess
+import sys
 from contextlib import suppress
 
 import numpy as np
@@ -16,12 +18,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import hindsight
+from conftest import many
 from hindsight.errors import ModelError, OptionError, SourceError
 from hindsight.serve import service as core
-from hindsight.serve.log import HEADER, LogError, read_log, segments
+from hindsight.serve import store
 from hindsight.serve.parts import Limits, Part
 from hindsight.serve.planning import service_plan
+from hindsight.serve.replay import replay
+from hindsight.serve.rewind import rewind
 from hindsight.serve.service import Service, ServiceError
+from hindsight.serve.store import NAME, StoreError
 
 PLAN = service_plan("y", "widrow-hoff", eta=0.1)
 AUTO = service_plan("y")
@@ -50,9 +56,8 @@ def outcome(*pairs, **more):
 
 def crash(service):
     """Let go of the folder as a killed process does."""
-    service.log.close()
     service.pool.shutdown()
-    service.folder.close()
+    service.store.close()
 
 
 def bits(service):
@@ -93,178 +98,158 @@ def test_the_newest_snapshot_that_can_be_read_is_taken(tmp_path):
     service.commit([learn(rows(5, 2))])
     before = bits(service)
     crash(service)
-    newest = sorted(tmp_path.glob("snapshots/*.checkpoint"))[-1]
-    newest.write_bytes(newest.read_bytes()[:-7])
-    again = Service(str(tmp_path))
-    assert bits(again) == before and again.replayed == 2
+    with sqlite3.connect(tmp_path / NAME) as db:
+        db.execute("UPDATE snapshots SET state = substr(state, 1, length(state) - 7) WHERE commit_id = 2")
+    db.close()
+    said = []
+    again = Service(str(tmp_path), notify=said.append)
+    assert bits(again) == before and again.replayed == 2 and "the snapshot of commit 2 is damaged" in said[0]
     again.close()
 
 
-def test_old_segments_go_when_a_snapshot_covers_them(tmp_path):
+def test_old_requests_go_when_a_snapshot_covers_them(tmp_path):
     for keep_log in (False, True):
         service = Service(str(tmp_path / str(keep_log)), PLAN, keep_log=keep_log)
         for k in range(5):
-            service.commit([learn(rows(3, k))])
+            service.commit([learn(rows(3, k), source="s", start=3 * k)])
             service.snapshot()
-        first = segments(service.folder.log)[0][0]
-        assert first == (1 if keep_log else 5)
+        assert service.store.first_commit() == (1 if keep_log else 5)
+        assert service.store.one("SELECT count(*) FROM sources") == (5 if keep_log else 2)
+        assert service.store.places() == {"s": 15}
         service.close()
 
 
-def test_a_torn_last_frame_is_cut_off_and_said(tmp_path):
-    service = Service(str(tmp_path), PLAN)
-    for k in range(3):
-        service.commit([learn(rows(3, k))])
-    two = [frame.end for frame in read_log(service.folder.log)][1]
-    crash(service)
-    path = segments(str(tmp_path / "log"))[-1][1]
-    whole = pathlib.Path(path).read_bytes()
-    for size in range(two, len(whole)):
-        with open(path, "wb") as file:
-            file.write(whole[:size])
-        said = []
-        again = Service(str(tmp_path), notify=said.append)
-        assert again.sequence == 6
-        assert bool(said) == (size > two)
-        assert all("was cut off" in line and f"byte {two}" in line for line in said)
-        crash(again)
-        for each in tmp_path.glob("snapshots/*"):
-            each.unlink()
-        with open(path, "wb") as file:
-            file.write(whole)
-    with open(path, "wb") as file:  # a power cut may leave zeros where the frame was to be
-        file.write(whole[:two] + bytes(len(whole) - two))
-    said = []
-    again = Service(str(tmp_path), notify=said.append)
-    assert again.sequence == 6 and len(said) == 1
-    again.close()
-
-
-def test_a_power_cut_drops_what_was_not_synced(tmp_path):
-    """Sectors of the last frame reach the disk in any order, or not; those before it were synced."""
-    service = Service(str(tmp_path), PLAN)
-    for k in range(3):
-        service.commit([learn(rows(9, k))])
-    two = [frame.end for frame in read_log(service.folder.log)][1]
-    crash(service)
-    path = pathlib.Path(segments(str(tmp_path / "log"))[-1][1])
-    whole, rng = path.read_bytes(), np.random.default_rng(0)
-    found = set()
-    for _ in range(60):
-        disk = bytearray(whole)
-        for sector in range(two // 512, len(whole) // 512 + 1):
-            a, b = max(two, 512 * sector), min(len(whole), 512 * sector + 512)
-            if rng.random() < 0.4:
-                disk[a:b] = bytes(b - a)
-        path.write_bytes(disk[: rng.integers(two, len(whole) + 1)] if rng.random() < 0.5 else disk)
-        again = Service(str(tmp_path))
-        found.add(again.sequence)
-        crash(again)
-        for each in [*tmp_path.glob("snapshots/*"), *tmp_path.glob("log/*.cut-at-*")]:
-            each.unlink()
-    assert found <= {18, 27} and 18 in found
-
-
-def test_a_power_cut_at_every_write(tmp_path, monkeypatch):
-    """Whatever was not synced is lost in any part, names too: all that was acknowledged is there, to the same bits."""
-    import functools
-
+def test_large_bodies_are_files_beside_that_are_durable_before_they_are_referred_to(tmp_path, monkeypatch):
+    """Whatever was not synced is lost in any part, names too: of the bodies that commits refer to nothing is."""
     from power_cut import Disk, put, some_cuts
 
-    acknowledged, begun, cuts, model = [0], [0], [], {}
-
-    def note(disk):
-        cuts.extend((acknowledged[0], begun[0], files) for files in some_cuts(disk, len(cuts), 8))
-
+    monkeypatch.setattr(store, "LARGE", 500)
+    made, cuts, model = [], [], {}
     with monkeypatch.context() as patch:
-        disk = Disk(tmp_path / "disk", patch, note)
-        patch.setattr(core, "Log", functools.partial(core.Log, segment=4000))
+        disk = Disk(tmp_path / "disk", patch, lambda _: None)
         service = Service(str(tmp_path / "disk"), PLAN)
-        for k in range(12):
-            begun[0] = 12 * k + 12
-            (answer,) = service.commit([learn(rows(12, k))])
-            assert answer["rows"] == 12
-            acknowledged[0] = service.sequence
-            model[service.sequence] = bits(service)
-            if k % 4 == 3:
+        for k in range(4):
+            service.commit([learn(rows(12, k))])
+            if k == 2:
                 service.snapshot()
-        assert disk.since == [] or all(None in each.values() for _, each in disk.since)  # but for what was removed
+            made.append(set(os.listdir(tmp_path / "disk" / "bodies")))
+            model[service.sequence] = bits(service)
+            with sqlite3.connect(tmp_path / f"{k}.db") as copy:
+                service.store.db.backup(copy)
+            copy.close()
+            cuts += [(k, files) for files in some_cuts(disk, k, 6)]
         crash(service)
-    seen = {(sure, most, tuple(sorted(files.items()))): files for sure, most, files in cuts}
-    assert len(seen) > 100
-    for k, ((sure, most, _), files) in enumerate(seen.items()):
-        folder = str(tmp_path / f"cut{k}")
-        put(files, folder)
+    assert made[1] == {"1", "2"} and made[-1] == {"1", "2", "3", "4", "snapshot-3"}
+    for n, (k, files) in enumerate(cuts):
+        folder = str(tmp_path / f"cut{n}")
+        bodies = {name: data for name, data in files.items() if name.startswith("bodies")}
+        put(bodies | {"bodies": None}, folder)
+        shutil.copy(tmp_path / f"{k}.db", os.path.join(folder, NAME))
         again = Service(folder, PLAN)
-        assert sure <= again.sequence <= most, (k, sure, again.sequence, most)
-        if again.sequence:
-            assert bits(again) == model[again.sequence]
+        assert bits(again) == model[12 * k + 12]
         crash(again)
-        shutil.rmtree(folder)
+    (tmp_path / "disk" / "bodies" / "4").unlink()
+    with pytest.raises(StoreError, match=r"bodies/4: request 4 \(from row 37 on\) cannot be read"):
+        Service(str(tmp_path / "disk"))
+    assert rewind(str(tmp_path / "disk"))["row"] == 36
 
 
 def test_a_backup_taken_while_it_runs(tmp_path):
     service, copy = Service(str(tmp_path / "a"), PLAN), tmp_path / "b"
     for k in range(4):
         service.commit([learn(rows(3, k))])
-    shutil.copytree(tmp_path / "a" / "log", copy / "log")
-    for k in range(4, 8):
-        service.commit([learn(rows(3, k))])
-        service.snapshot()
-    shutil.copytree(tmp_path / "a" / "snapshots", copy / "snapshots")
-    shutil.copy(tmp_path / "a" / "settings.json", copy)
     before = bits(service)
+    copy.mkdir()
+    service.store.ask("VACUUM INTO ?", (str(copy / NAME),))
+    shutil.copy(tmp_path / "a" / "settings.json", copy)
+    service.commit([learn(rows(3, 9))])
     again = Service(str(copy))
     assert bits(again) == before
-    for each in (service, again):
-        each.commit([learn(rows(3, 9))])
-    crash(again)
-    again = Service(str(copy))
+    again.commit([learn(rows(3, 9))])
     assert bits(again) == bits(service)
     again.close()
     service.close()
 
 
-def test_a_damaged_frame_in_the_middle_stops_with_its_place(tmp_path):
-    service = Service(str(tmp_path), PLAN)
-    for k in range(3):
-        service.commit([learn(rows(3, k))])
-    ends = [0, *(frame.end for frame in read_log(service.folder.log))]
+def damaged(folder, commits=6, keep_log=True):
+    """A folder that was killed, with what the model was after each row at which a commit ended."""
+    service, model = Service(str(folder), PLAN, keep_log=keep_log), {}
+    for k in range(commits):
+        service.commit([learn(rows(9, k)), learn(rows(40, 50 + k))])
+        model[service.sequence] = bits(service)
+        if k == commits // 2:
+            service.snapshot()
     crash(service)
-    path = segments(str(tmp_path / "log"))[-1][1]
-    whole = pathlib.Path(path).read_bytes()
-    for at in [*range(ends[1], ends[1] + HEADER.size), ends[1] + HEADER.size, ends[2] - 1, ends[1] + 40]:
-        damaged = bytearray(whole)
-        damaged[at] ^= 0x10
-        with open(path, "wb") as file:
-            file.write(damaged)
-        with pytest.raises(LogError, match=rf"byte {ends[1]}: the log is damaged"):
-            Service(str(tmp_path))
-    with open(path, "wb") as file:
-        file.write(whole[: ends[1]] + whole[ends[2] :])
-    with pytest.raises(LogError, match="commit 2 is missing"):
-        Service(str(tmp_path))
+    return model
 
 
-def test_a_missing_segment_is_said(tmp_path):
-    service = Service(str(tmp_path), PLAN)
-    for k in range(3):
-        service.commit([learn(rows(3, k))])
-        service.log.close()
-    crash(service)
-    found = segments(str(tmp_path / "log"))
-    os.rename(found[1][1], tmp_path / "aside")
-    with pytest.raises(LogError, match="commits 2 to 2 are missing"):
-        Service(str(tmp_path))
-    os.rename(found[0][1], tmp_path / "aside")
-    with pytest.raises(LogError, match="are in no snapshot and not in the log"):
-        Service(str(tmp_path))
+def test_a_database_without_its_end_is_not_taken_for_whole(tmp_path):
+    """Rows that were acknowledged are missed where the WAL is removed, or a bit of it is lost."""
+    for k, lose in enumerate((lambda wal: wal.unlink(), lambda wal: wal.write_bytes(wal.read_bytes()[:9000]))):
+        folder = tmp_path / str(k)
+        service = Service(str(folder), PLAN)
+        for seed in range(5):
+            service.commit([learn(rows(9, seed))])
+        shutil.copytree(folder, tmp_path / f"copy{k}")  # as a kill leaves it
+        crash(service)
+        lose(tmp_path / f"copy{k}" / f"{NAME}-wal")
+        with pytest.raises(StoreError, match=rf"commits \d to 5 are missing: {NAME}-wal was removed"):
+            Service(str(tmp_path / f"copy{k}"))
+        row = rewind(str(tmp_path / f"copy{k}"))["row"]
+        again = Service(str(tmp_path / f"copy{k}"), PLAN)
+        assert again.sequence == row < 45
+        again.close()
+
+
+def test_damage_is_said_and_rewind_gets_to_the_last_good_commit(tmp_path):
+    """A flipped byte anywhere: a start has the same bits, or names the file; and no row before the damage is lost."""
+    whole = damaged(tmp_path / "whole")
+    data = (tmp_path / "whole" / NAME).read_bytes()
+    rng = np.random.default_rng(0)
+    refused = []
+    for n, at in enumerate([20, 105, *rng.integers(100, len(data), many(12, 300)).tolist()]):
+        folder = tmp_path / f"d{n}"
+        shutil.copytree(tmp_path / "whole", folder)
+        (folder / NAME).write_bytes(data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :])
+        try:
+            service = Service(str(folder))
+        except (StoreError, ModelError) as error:
+            refused.append(str(error))
+            found = rewind(str(folder))
+            service = Service(str(folder))
+            assert service.sequence == found["row"]
+        assert service.sequence >= 196, (n, at)  # the snapshot after commit 4 has these, or the requests do
+        if service.sequence - 9 in whole:  # the first of two requests of a commit, the second of which is damaged
+            assert "request" in refused[-1]
+        else:
+            assert bits(service) == whole[service.sequence], (n, at)
+        assert service.commit([learn(rows(2))])[0]["rows"] == 2
+        crash(service)
+        shutil.rmtree(folder)
+    assert refused and all(str(tmp_path) in line and "\n" not in line for line in refused)
+
+
+def test_a_missing_request_is_said(tmp_path):
+    damaged(tmp_path, 3, keep_log=False)
+    for query, told in (
+        ("DELETE FROM requests WHERE id = 6", "request 6|rows 148|row"),
+        ("DELETE FROM snapshots", "are in no snapshot"),
+    ):
+        with sqlite3.connect(tmp_path / NAME) as db:
+            db.execute("DELETE FROM requests WHERE commit_id < 3")
+            db.execute(query)
+        db.close()
+        if "snapshots" in query:
+            with pytest.raises(StoreError, match=told):
+                Service(str(tmp_path))
 
 
 def test_one_writer_per_folder(tmp_path):
     service = Service(str(tmp_path), PLAN)
     with pytest.raises(SourceError, match="another process serves or rewinds this folder"):
         Service(str(tmp_path))
+    with pytest.raises(SourceError, match="another process serves or rewinds this folder"):
+        rewind(str(tmp_path))
     service.close()
     Service(str(tmp_path)).close()
 
@@ -272,7 +257,7 @@ def test_one_writer_per_folder(tmp_path):
 def test_keys_make_a_request_count_once(tmp_path):
     service = Service(str(tmp_path), PLAN)
     first, second = service.commit([learn(rows(3), key="a", digest="1"), learn(rows(3), key="a", digest="1")])
-    assert first == second and service.sequence == 3
+    assert second == first | {"repeated": True} and service.sequence == 3
     before = bits(service)
     crash(service)
     for _ in range(2):
@@ -288,8 +273,12 @@ def test_keys_are_forgotten_from_the_oldest(tmp_path):
     service = Service(str(tmp_path), PLAN, limits=Limits(keys=2))
     for key in "abc":
         service.commit([learn(rows(2), key=key, digest="1")])
-    assert list(service.keys) == ["b", "c"]
+    assert [service.store.answer_to(key) is None for key in "abc"] == [True, False, False]
     service.close()
+
+
+def waiting_in(service):
+    return [number for (number,) in service.store.ask("SELECT id FROM kept WHERE outcome IS NULL ORDER BY id")]
 
 
 def test_outcomes_come_later(tmp_path):
@@ -302,7 +291,7 @@ def test_outcomes_come_later(tmp_path):
     assert isinstance(full, ServiceError) and full.status == 429
     crash(service)
     service = Service(str(tmp_path), limits=Limits(expire=100.0, pending=3), clock=lambda: now[0])
-    assert list(service.pending) == [1, 2]
+    assert waiting_in(service) == [1, 2]
     direct = Service(str(tmp_path / "direct"), PLAN)
     direct.commit([learn(rows(3))])
     direct.commit([learn([waiting[1] | {"y": 5.0}])])
@@ -313,52 +302,52 @@ def test_outcomes_come_later(tmp_path):
     assert (again.status, never.status, twice.status) == (410, 404, 410)
     now[0] += 101.0
     (late,) = service.commit([outcome((1, 5.0))])
-    assert late.status == 410 and not service.pending
+    assert late.status == 410 and not waiting_in(service) and service.waiting == 0
     assert service.commit([keep(waiting[:1])]) == [{"ids": [3]}]
     service.close()
     service = Service(str(tmp_path), clock=lambda: now[0])
-    assert list(service.pending) == [3] and service.sequence == 4
+    assert waiting_in(service) == [3] and service.sequence == 4
     service.close()
 
 
-def test_a_full_disk_refuses_learning_and_predicting_goes_on(tmp_path, monkeypatch):
+def fails(service, code, text):
+    """Let the next transaction of a service fail as the disk would make it."""
+
+    def commit():
+        error = sqlite3.OperationalError(text)
+        error.sqlite_errorcode = code
+        raise error
+
+    service.store.commit = commit
+
+
+def test_a_full_disk_refuses_learning_and_predicting_goes_on(tmp_path):
     service = Service(str(tmp_path), AUTO)
-    service.commit([learn(rows(5))])
+    service.commit([learn(rows(5)), learn(rows(5, 1))])
     before = bits(service)
-    real = os.pwrite
-
-    def full(file, data, at):
-        real(file, data[:10], at)  # a part of it may have been written
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "pwrite", full)
-    (refused,) = service.commit([learn([{"brand": "new", "y": 1.0}])])
-    assert isinstance(refused, ServiceError) and refused.status == 507
-    assert bits(service) == before
+    fails(service, sqlite3.SQLITE_FULL, "database or disk is full")
+    group = [learn([{"brand": "new", "y": 1.0}]), learn([{"x0": 1.0, "brand": "old", "y": 2.0}]), keep([{"x0": 1.0}])]
+    answers = service.commit(group)
+    assert [answer.status for answer in answers] == [507, 507, 507]
+    assert bits(service) == before and service.waiting == 0
     assert service.reader.margins([rows(1)[0]]).shape == (1, 1)
-    monkeypatch.setattr(os, "pwrite", real)
-    assert service.commit([learn([{"brand": "new", "y": 1.0}])])[0]["sequence"] == 6
+    del service.store.commit
+    assert service.commit([learn([{"brand": "new", "y": 1.0}])])[0]["sequence"] == 11
     after = bits(service)
     crash(service)
-    said = []
-    service = Service(str(tmp_path), notify=said.append)
-    assert bits(service) == after and not said
+    service = Service(str(tmp_path))
+    assert bits(service) == after
     service.close()
 
 
-def test_a_disk_that_does_not_sync_ends_learning(tmp_path, monkeypatch):
+def test_a_disk_that_does_not_sync_ends_learning(tmp_path):
     service = Service(str(tmp_path), PLAN)
     service.commit([learn(rows(5))])
-    acknowledged = bits(service)
-    reader = service.reader
-
-    def fails(file):
-        raise OSError(errno.EIO, "Input/output error")
-
-    monkeypatch.setattr(os, "fdatasync", fails)
+    acknowledged, reader = bits(service), service.reader
+    fails(service, sqlite3.SQLITE_IOERR_FSYNC, "disk I/O error")
     (refused,) = service.commit([learn(rows(2, 1))])
-    assert refused.status == 503 and service.reader is reader
-    monkeypatch.undo()
+    assert refused.status == 503 and service.reader is reader and bits(service) == acknowledged
+    del service.store.commit
     (refused,) = service.commit([learn(rows(2, 1))])
     assert refused.status == 503
     service.close()
@@ -388,22 +377,9 @@ def test_a_bad_row_is_refused_with_one_line_and_changes_nothing(tmp_path):
     for body in (b"{", b'{"x0": NaN, "y": 1}', b'{"y": 1, "y": 2}', b"[1]", b"\xff", b"[" * 100_000, b""):
         (refused,) = service.commit([Part("learn", "json", body)])
         assert isinstance(refused, SourceError)
-    assert bits(service) == before and service.log.commit == 1
+    assert bits(service) == before and service.commit_done == 1
     (good, bad) = service.commit([learn(rows(1, 9)), learn(cases["the target is missing"])])
     assert good["sequence"] == 6 and isinstance(bad, SourceError)
-    service.close()
-
-
-def test_a_row_that_cannot_be_played_is_refused_and_replays_the_same(tmp_path):
-    service = Service(str(tmp_path), service_plan("y", "descent", eta=1e200, loss="square"))
-    service.commit([learn([{"x": 1e200, "y": 1e100}])])
-    group = [learn([{"x": 1e300, "y": 1e300}]), learn([{"x": 1e-300, "y": 0.0}])]
-    answers = service.commit(group)
-    assert any(isinstance(answer, ServiceError) for answer in answers)
-    before = bits(service)
-    crash(service)
-    service = Service(str(tmp_path))
-    assert bits(service) == before
     service.close()
 
 
@@ -430,7 +406,7 @@ def test_numbers_that_may_be_labels_are_not_guessed(tmp_path):
         service = Service(str(tmp_path / str(first)), AUTO)
         (answer,) = service.commit([learn([{"x": 1.0, "y": y} for y in first])])
         if said is None:
-            assert "may be labels or numbers" in str(answer) and service.log.commit == 0
+            assert "may be labels or numbers" in str(answer) and service.commit_done == 0
         else:
             assert answer["of"] == said
         service.close()
@@ -482,8 +458,7 @@ def test_arrow_and_json_say_the_same(tmp_path_factory, data):
     pieces = []
     for part in (learn(data), Part("learn", "arrow", stream(data))):
         reader = MappingRows(ReadOptions(target="y", labels=False, missing="indicator", categorical="auto"), Limits())
-        found, refused = reader.encode([part])
-        assert not refused
+        found = reader.encode([part])
         pieces.append((found[0], list(reader.names), reader.state()))
     (one, names, state), (two, others, other_state) = pieces
     assert names == others and state == other_state
@@ -602,22 +577,6 @@ def test_models_that_cannot_go_on_here_are_said(tmp_path):
         Service(str(tmp_path), model=model)
 
 
-def test_a_header_cannot_announce_more_than_there_is(tmp_path):
-    service = Service(str(tmp_path), PLAN)
-    service.commit([learn(rows(2))])
-    crash(service)
-    path = segments(str(tmp_path / "log"))[-1][1]
-    import zlib
-
-    start = struct.pack("<4sIQ", b"HSL1", 0xFFFFFFFF, 2)
-    with open(path, "ab") as file:
-        file.write(start + struct.pack("<I", zlib.crc32(start)) + b"x" * 50)
-    said = []
-    service = Service(str(tmp_path), notify=said.append)
-    assert service.sequence == 2 and len(said) == 1
-    service.close()
-
-
 def test_snapshots_come_by_themselves(tmp_path, monkeypatch):
     monkeypatch.setattr(core, "SNAPSHOT_ROWS", 10)
     service = Service(str(tmp_path), PLAN)
@@ -635,7 +594,6 @@ def test_learn_replays_a_service_to_the_same_bits(tmp_path):
     from typer.testing import CliRunner
 
     from hindsight.cli import app
-    from hindsight.serve.replay import replay
 
     folder, saved = str(tmp_path / "d"), str(tmp_path / "model")
     service = Service(folder, AUTO, keep_log=True)
@@ -757,3 +715,239 @@ def bits_of(live):
     run = live.state.runs[0][0]
     states = [run.state, *(member.state for member in getattr(run, "members", ()))]
     return [v.tobytes() for state in states for v in state], run.tally.tobytes(), list(live.rows.names)
+
+
+# ---------------------------------------------------------------- nothing that was refused leaves a trace
+
+
+def trace(service):
+    """All that a request could have changed."""
+    tables = {name: list(service.store.ask(f"SELECT * FROM {name}")) for name in store.TABLES if name != "snapshots"}
+    state, live = service.live.state, service.live
+    told = None if state is None else (bits(service), state.constant.tobytes(), state.order.tobytes(), state.rows_done)
+    sums = None if live.gram is None else live.gram.sums.tobytes()
+    return tables, told, sums, live.plan, live.features, service.sequence, service.waiting, service.history.to_plain()
+
+
+def restarted(service):
+    path = service.store.path
+    crash(service)
+    return Service(path)
+
+
+@pytest.mark.parametrize("plan", [AUTO, PLAN], ids=["auto", "widrow-hoff"])
+@pytest.mark.parametrize("y", [1e160, -1e200, 1.7e308])
+def test_a_large_finite_target_is_refused(tmp_path, plan, y):
+    service = Service(str(tmp_path), plan)
+    (first,) = service.commit([learn([{"a": 1.0, "y": 0.5}, {"a": 1.0, "y": 3.5}, {"a": 1.0, "y": y}])])
+    assert isinstance(first, ValueError) and re.search("so large cannot be learnt|non-finite", str(first))
+    assert service.live.state is None and trace(service)[0]["requests"] == []
+    service.commit([learn(rows(5))])
+    before = trace(service)
+    for bad in ([{"x0": 1.0, "y": y}], [{"fresh": 1.0, "y": 0.5}, {"x0": 1.0, "y": y}]):
+        good, refused, late = service.commit([learn(rows(1, 7)), learn(bad), keep([{"x0": 2.0}])])
+        assert isinstance(refused, ValueError) and good["rows"] == 1 and late["ids"]
+        assert np.isfinite(service.reader.margins([{"x0": 1.0, "fresh": 1.0}])).all()
+    assert trace(service)[4] == before[4]
+    before = trace(service)
+    service = restarted(service)
+    assert trace(service) == before
+    service.close()
+
+
+def test_what_is_kept_can_be_learnt(tmp_path):
+    import datetime
+
+    import pyarrow as pa
+
+    service = Service(str(tmp_path), service_plan("y", "widrow-hoff", eta=0.1, ignore=["when"]))
+    service.commit([learn(rows(5))])
+    before = trace(service)
+    dated = pa.table({"x0": [1.0], "when": [datetime.datetime(2020, 1, 1)]})
+    infinite = pa.table({"x0": [1.0], "when": [np.inf]})
+    for bad in (dated, infinite, pa.table({"x0": [1.0], "c=k0": [1.0], "c": ["k0"]})):
+        (refused,) = service.commit([Part("keep", "arrow", stream_of(bad))])
+        assert isinstance(refused, ValueError) and "\n" not in str(refused)
+        assert trace(service) == before
+    (kept,) = service.commit([Part("keep", "arrow", stream_of(pa.table({"x0": [np.nan], "x1": [0.5]})))])
+    before = trace(service)
+    service = restarted(service)
+    assert trace(service) == before
+    direct = Service(str(tmp_path / "direct"), service_plan("y", "widrow-hoff", eta=0.1, ignore=["when"]))
+    direct.commit([learn(rows(5))])
+    direct.commit([learn([{"x0": None, "x1": 0.5, "y": 3.0}])])
+    (answer,) = service.commit([outcome((kept["ids"][0], 3.0))])
+    assert answer["rows"] == 1 and bits(service)[0] == bits(direct)[0]
+    service.close()
+    direct.close()
+
+
+def stream_of(arrow):
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, arrow.schema) as out:
+        out.write_table(arrow)
+    return sink.getvalue().to_pybytes()
+
+
+def test_refused_rows_of_a_stream_are_not_taken(tmp_path):
+    service = Service(str(tmp_path), PLAN)
+    service.commit([learn(rows(5))])
+    before = trace(service)
+    data = rows(6, 1)
+    bad = [*data[:2], {"x0": "word", "fresh": 1.0, "y": "none"}]
+    for _ in range(2):
+        (refused,) = service.commit([learn(bad, source="f", start=0, key="k", digest="1")])
+        assert isinstance(refused, SourceError) and trace(service) == before
+    first, second = service.commit([learn(bad, source="f", start=0), learn(data[3:], source="f", start=3)])
+    assert isinstance(first, SourceError) and second.status == 409 and trace(service) == before
+    first, second = service.commit([learn(data[:3], source="f", start=0), learn(data[3:], source="f", start=3)])
+    assert (first["sequence"], second["sequence"]) == (6, 9) and service.store.places() == {"f": 6}
+    (again,) = service.commit([learn(data[:3], source="f", start=0)])
+    assert again == {"rows": 0, "position": 6, "repeated": True}
+    assert certificate_of(service)["verdict"] == "HOLDS"
+    service.close()
+
+
+def test_a_refused_first_request_decides_nothing(tmp_path):
+    service = Service(str(tmp_path), AUTO)
+    for bad in ([{"x": [1], "y": "a"}, {"x": 1, "y": "b"}], [{"x": 1e200, "y": "a"}, {"x": 1e200, "y": "b"}]):
+        (refused,) = service.commit([learn(bad)])
+        assert isinstance(refused, ValueError) and service.live.state is None and service.live.plan is AUTO
+    mixed = [learn([{"x": 1, "y": "a"}, {"x": [2], "y": "b"}]), learn([{"x": 1.0, "y": v} for v in (0.5, 1.5, 2.5)])]
+    refused, answer = service.commit(mixed)
+    assert isinstance(refused, SourceError) and answer["of"] == "squared error"
+    before = bits(service)
+    service = restarted(service)
+    assert bits(service) == before and service.live.state.labels is None
+    service.close()
+
+
+def test_smaller_limits_do_not_refuse_what_was_committed(tmp_path):
+    service = Service(str(tmp_path), PLAN, keep_log=True)
+    service.commit([learn(rows(300))])
+    before = bits(service)
+    crash(service)
+    with sqlite3.connect(tmp_path / NAME) as db:
+        db.execute("DELETE FROM snapshots")
+    db.close()
+    service = Service(str(tmp_path), limits=Limits(body=10, rows=3, row_features=1, features=2, values=3))
+    assert bits(service) == before
+    (refused,) = service.commit([learn([{"fresh": 1.0, "y": 1.0}])])
+    assert isinstance(refused, SourceError)
+    service.close()
+
+
+def test_limits_come_before_memory(monkeypatch):
+    from hindsight.serve import parts
+    from hindsight.serve.parts import parse
+
+    few = Limits(rows=1000, values=5000, row_features=50)
+    read = []
+    monkeypatch.setattr(parts, "parse_json", lambda text, what: read.append(text) or json.loads(text))
+    for form, body in (("lines", b"{}\n" * 2000), ("lines", b"{}\r" * 2000), ("json", b"[" + b"[]," * 6000 + b"[]]")):
+        with pytest.raises(SourceError, match=r"at most 1,000 are taken|more than 5,000 values"):
+            parse(form, body, few)
+    assert read in ([], [b"{}"])  # nothing was made of it
+    wide = json.dumps({f"f{j}": "x" for j in range(60)})
+    with pytest.raises(SourceError, match="60 features, at most 50"):
+        parse("lines", (wide + "\n" * 300).encode(), few)
+    names = "\n".join(json.dumps({f"f{j}": "x"}) for j in range(900))  # a column each would be a table of 900 x 900
+    assert isinstance(parse("lines", names.encode(), few), list)
+
+
+FIRST = """
+import json, sys
+from numba.core.dispatcher import Dispatcher
+from hindsight.serve.parts import Part
+from hindsight.serve.planning import service_plan
+from hindsight.serve.service import Service
+service = Service(sys.argv[1], service_plan("y", "widrow-hoff", eta=0.1))
+if sys.argv[2] == "warm":
+    service.warm_up()
+assert service.live.state is None and service.sequence == 0
+asked, compile = [], Dispatcher.compile
+Dispatcher.compile = lambda self, sig: asked.append(self.py_func.__name__) or compile(self, sig)
+for data in ([{"u": 1.0, "v": 2.0, "y": 0.5}, {"u": 1.0, "v": 0.5, "y": 1.5}], [{"u": 1.0, "y": 0.5}]):
+    service.commit([Part("learn", "json", json.dumps(data).encode())])
+    service.reader.margins([{"u": 1.0}])
+print(len(asked))
+"""
+
+
+def test_nothing_is_compiled_by_the_first_requests(tmp_path):
+    found = {}
+    for how in ("warm", "cold"):
+        command = [sys.executable, "-c", FIRST, str(tmp_path / how), how]
+        found[how] = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    assert found["warm"] == 0 < found["cold"]
+
+
+def test_the_first_row_costs_what_the_certificate_says(tmp_path):
+    service = Service(str(tmp_path), service_plan("y", loss="square"), keep_log=True)
+    (first,) = service.commit([learn([{"x0": 1.0, "y": 410.5}])])
+    assert first["loss"] == 0.0  # it gives the members of the panel their start, and is no round
+    (more,) = service.commit([learn(rows(9))])
+    assert more["loss"] == pytest.approx(service.live.state.losses()[0], rel=1e-12)
+    service.close()
+
+
+def test_the_newest_mistakes_are_the_newest(tmp_path):
+    service = Service(str(tmp_path), service_plan("y", "descent", eta=0.3, loss="logistic", labels=["0", "1"]))
+    data = [{"x": 1.0, "y": 1} for _ in range(300)]
+    for t in (10, 40, 90, 230):
+        data[t] = {"x": 1.0, "y": 0}
+    service.commit([learn(data)])
+    assert [each["sequence"] for each in service.summary()["newest_mistakes"]][:4] == [231, 91, 41, 11]
+    service.close()
+    numbers = Service(str(tmp_path / "n"), service_plan("y", "widrow-hoff", eta=0.1))
+    for k in range(40):  # the first rows are far off, those that come later less so
+        noise = [(50.0 if (k, t) == (39, 3) else 1.0) * (-1.0) ** t for t in range(10)]
+        numbers.commit([learn([{"x": 1.0, "y": 1e4 + each} for each in noise])])
+    assert 394 in [each["sequence"] for each in numbers.summary()["newest_mistakes"]]
+    numbers.close()
+
+
+# ---------------------------------------------------------------- folders of earlier versions
+
+FOLDERS = pathlib.Path(__file__).parent / "folders"
+
+
+@pytest.mark.parametrize("name", ["kept-log", "dropped-log", "stuck"])
+def test_folders_of_earlier_versions_are_converted(tmp_path, name):
+    wanted = json.loads((FOLDERS / "expected.json").read_text())[name]
+    shutil.copytree(FOLDERS / name, tmp_path / "d")
+    with pytest.raises(SourceError, match="is of an earlier version: hindsight serve converts it"):
+        replay(str(tmp_path / "d"))
+    said = []
+    service = Service(str(tmp_path / "d"), notify=said.append, clock=lambda: 1_700_000_100.0)
+    assert len(said) == 1 and "was converted" in said[0] and ("without 1" in said[0]) == (name == "stuck")
+    probe = [{"x0": 1.0, "x1": -0.5, "x2": 0.25, "c": "k1"}, {"x0": 0.1, "new": 2.0}]
+    assert service.reader.answers(service.reader.margins(probe)) == wanted["probe"]
+    assert service.sequence == wanted["sequence"] and list(service.live.rows.names) == wanted["names"]
+    assert service.live.state.losses()[0] == wanted["loss"]
+    assert service.store.places() == wanted["sources"] and waiting_in(service) == wanted["pending"]
+    assert all(service.store.answer_to(key) is not None for key in wanted["keys"])
+    for number in wanted["pending"]:
+        assert service.commit([outcome((number, 1.0 if service.live.state.labels is None else "hi"))])[0]["rows"] == 1
+    before = bits(service)
+    service = restarted(service)
+    assert bits(service) == before
+    if name != "dropped-log":
+        assert certificate_of(service)["verdict"] == "HOLDS"
+    service.close()
+    assert sorted(os.listdir(tmp_path / "d" / "converted")) == ["log", "snapshots"] or name == "stuck"
+
+
+def test_a_damaged_folder_of_an_earlier_version(tmp_path):
+    shutil.copytree(FOLDERS / "kept-log", tmp_path / "d")
+    path = tmp_path / "d" / "log" / "0000000000000003.log"
+    data = path.read_bytes()
+    path.write_bytes(data[:100] + b"#" + data[101:])
+    with pytest.raises(StoreError, match="byte 0: the log is damaged"):
+        Service(str(tmp_path / "d"))
+    assert rewind(str(tmp_path / "d"))["row"] == 20
+    service = Service(str(tmp_path / "d"))
+    assert service.sequence == 20 and waiting_in(service) == [1, 2, 3]
+    service.close()

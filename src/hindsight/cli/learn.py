@@ -214,7 +214,8 @@ def is_service(path: str) -> bool:
     """Whether these are the rows of a service."""
     import os
 
-    return os.path.isfile(os.path.join(path, "settings.json")) and os.path.isdir(os.path.join(path, "log"))
+    there = [os.path.exists(os.path.join(path, name)) for name in ("settings.json", "service.db", "log")]
+    return there[0] and any(there[1:])
 
 
 OF_SERVICES = ("data", "certify", "save", "as_json")
@@ -239,7 +240,7 @@ def learn_again(path: str, results: ResultOptions, given: dict[str, str]) -> int
     state, seconds = live.state, time.perf_counter() - began
     assert state is not None
     runs = state.runs[0]
-    certificates = [certify_log(f"{path}/log", None, runs, state.labels, live.plan)] if results.certify else []
+    certificates = [certify_log(path, None, runs, state.labels, live.plan)] if results.certify else []
     if results.save is not None:
         live.to_model(combined(certificates[0]) if certificates else None).save(results.save)
     titles = [describe_learner(learner) for learner in live.plan.make()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Any
 
 import typer
@@ -17,7 +18,7 @@ NEEDED = "the service needs more packages: pip install 'hindsight-learn[serve]'"
 @app.command()
 def serve(
     folder: Annotated[
-        str, typer.Argument(metavar="DIR", help="The folder that holds everything: log, snapshots, settings.")
+        str, typer.Argument(metavar="DIR", help="The folder that holds everything: rows, snapshots, settings.")
     ],
     target: Annotated[str | None, typer.Option(help="The column to predict, for a folder that is new.")] = None,
     model: Annotated[
@@ -35,7 +36,7 @@ def serve(
         typer.Option(metavar="NAME", help="A name of this host that requests may use; may be repeated."),
     ] = None,
     keep_log: Annotated[
-        bool | None, typer.Option("--keep-log/--no-keep-log", help="Whether the log stays when snapshots cover it.")
+        bool | None, typer.Option("--keep-log/--no-keep-log", help="Whether rows stay when snapshots cover them.")
     ] = None,
     learner: Annotated[str | None, typer.Option(help="The learner; the default is auto.")] = None,
     loss: Annotated[str | None, typer.Option(help="Its loss; by default the first rows show it.")] = None,
@@ -75,6 +76,7 @@ def serve(
         names = [host, *(allow_host or ())] if host not in ("0.0.0.0", "::") else list(allow_host or ())
         api = Api(service, [f"[{name}]" if ":" in name else name for name in names], secret)
     about = f"{service.sequence:,} rows" + (f", {service.replayed:,} commits replayed" if service.replayed else "")
+    service.warm_up()
     api.start()
     try:
         run(api.app, host, port, lambda where: print_error_line(f"serving {folder} ({about}) at {where}"))
@@ -105,6 +107,8 @@ def read_token(path: str | None) -> str | None:
         return None
     try:
         with open(path, encoding="utf-8") as file:
+            if os.fstat(file.fileno()).st_mode & 0o007:
+                raise OptionError("token", f"{path}: can be read or written by everybody: chmod o= {path}")
             token = file.read().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise OptionError(
@@ -147,7 +151,7 @@ def rows(
     folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder of a service.")],
     first: Annotated[int, typer.Option("--from", min=1, metavar="SEQUENCE", help="The first row.")] = 1,
 ) -> None:
-    """Print the rows in the log of a service as JSON lines, in the order in which they were learnt."""
+    """Print the rows of a service as JSON lines, in the order in which they were learnt."""
     with one_line_errors():
         from ..serve.rewind import rows_of
 
@@ -158,11 +162,14 @@ def rows(
 @app.command()
 def rewind(
     folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder of a service that is not running.")],
-    to: Annotated[int, typer.Option(min=0, metavar="SEQUENCE", help="The number of the last row to keep.")],
+    to: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="SEQUENCE", help="The last row to keep; by default the last that can be read."),
+    ] = None,
 ) -> None:
-    """Make a service what it was after a row; what came later is put aside in a folder inside DIR."""
+    """Make a service what it was after a row; the database of now is put aside in a folder inside DIR."""
     with one_line_errors():
         from ..serve.rewind import rewind as go_back
 
         found = go_back(folder, to)
-    print(f"back at row {to:,}: {found['dropped']:,} rows were put aside in {found['aside']}")
+    print(f"back at row {found['row']:,}: {found['dropped']:,} rows were put aside in {found['aside']}")

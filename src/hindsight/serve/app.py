@@ -18,7 +18,7 @@ from .certificate import Certifier
 from .guard import LOOPBACK, Guard
 from .metrics import Metrics
 from .openapi import docs_page, document
-from .page import live_page
+from .page import live_page, shown
 from .service import ServiceError
 from .workers import Learning, Predicting
 
@@ -146,7 +146,7 @@ class Api:
                 while True:
                     try:
                         summary = await self.summary()
-                        yield f"event: summary\ndata: {dumps(summary)}\n\n"
+                        yield f"event: summary\ndata: {dumps(summary | {'page': shown(summary)})}\n\n"
                         if summary["settled"] and self.certifier.due(summary["sequence"]):
                             self.certifier.busy = True
                             material = await self.learning.do(self.certifier.material)
@@ -161,7 +161,7 @@ class Api:
 
     async def page(self, request: Request) -> Response:
         """The live page."""
-        text, policy = live_page(await self.summary(), self.service.about())
+        text, policy = live_page(await self.summary(), await self.learning.do(self.service.about))
         return HTMLResponse(text, headers={"content-security-policy": policy})
 
     async def openapi(self, request: Request) -> Response:

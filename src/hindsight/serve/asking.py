@@ -247,8 +247,10 @@ def refused(error: ValueError) -> Answer:
     more = []
     if status in (429, 503, 507):
         more.append((b"retry-after", b"1" if status == 429 else b"10"))
-    if status in (413, 415):
-        more.append((b"connection", b"close"))
+    if status == 401:
+        more.append((b"www-authenticate", b'Basic realm="hindsight"'))
+    if status in (401, 403, 413, 415, 421):
+        more.append((b"connection", b"close"))  # the body is not read
     return Answer(dumps({"error": " ".join(str(error).split())[:1000]}).encode(), status, more=tuple(more))
 
 

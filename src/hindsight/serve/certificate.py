@@ -1,4 +1,4 @@
-"""The certificate of a service: its loss against the best in hindsight so far, over the rows that are in its log."""
+"""The certificate of a service: its loss against the best in hindsight so far, over the rows that are in its folder."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..errors import MismatchError
+from ..errors import MismatchError, SourceError
 from ..training.certify import combined
 from .live import frozen
-from .log import segments
 from .replay import certify_log
 from .rivals import begins_anywhere, best_of_sums, over_window
 from .service import ServiceError
@@ -64,11 +63,11 @@ class Certifier:
         if state is None:
             raise ServiceError(409, "nothing was learnt yet")
         why = None
-        first = segments(service.folder.log)
+        first = service.store.first_commit()
         if service.began:
             why = "the rows that the model had learnt before the service began are not in its folder"
-        elif not first or first[0][0] != 1:
-            why = "the beginning of the log is gone, since a snapshot covers it: --keep-log keeps it"
+        elif first != 1:
+            why = "the first rows are gone, since a snapshot covers them: --keep-log keeps them"
         elif service.sequence > MOST:
             why = f"there are more than {MOST:,} rows"
         measured = {
@@ -92,7 +91,7 @@ class Certifier:
         return self.found[1]
 
     def compute(self, material: Material) -> dict[str, Any]:
-        """The certificate over all rows of the log up to a commit."""
+        """The certificate over all rows up to a commit."""
         measured, why = material.measured, material.why
         gain = measured["constant"] - measured["loss"]
         claim = (
@@ -104,11 +103,11 @@ class Certifier:
         if why is None:
             try:
                 certificate = self.over_log(material)
-            except (MismatchError, FileNotFoundError) as error:
-                why = f"the rows of the log are not all that was learnt from: {error}"
+            except (MismatchError, SourceError) as error:
+                why = f"the rows that are there are not all that was learnt from: {error}"
             else:
                 about = (
-                    f"over all {material.sequence:,} rows in the order of the log, which were read again and replayed"
+                    f"over all {material.sequence:,} rows in the order of learning, which were read again and replayed"
                 )
                 told |= {"verdict": certificate.verdict.value, "certificate": certificate.to_dict()}
                 told["claims"].append(
@@ -136,7 +135,7 @@ class Certifier:
             )
         if material.gram is not None and not material.stretches:
             return said
-        found = over_window(self.service.folder, material.plan, material.commit)
+        found = over_window(self.service.store.path, material.plan, material.commit)
         if found is None:
             return said
         certificate = found.pop("certificate", None)
@@ -157,8 +156,8 @@ class Certifier:
 
     def over_log(self, material: Material) -> Certificate | Certificates:
         """Read the rows again, and certify the runs over them."""
-        log = self.service.folder.log
-        return combined(certify_log(log, material.commit, material.runs, material.labels, material.plan))
+        path = self.service.store.path
+        return combined(certify_log(path, material.commit, material.runs, material.labels, material.plan))
 
     # ------------------------------------------------------------ for the page
 

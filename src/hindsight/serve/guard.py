@@ -5,12 +5,15 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
-import json
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
+from .asking import refused
+from .service import ServiceError
+
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
 
     from .metrics import Metrics
 
@@ -22,6 +25,7 @@ HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 )
+HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:\[\]]+)(?::\d+)?")  # a name or an address, and a port
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -60,33 +64,28 @@ class Guard:
                 message["headers"] = [*given, *(HEADERS[1:] if own else HEADERS)]
             await send(message)
 
-        refused = self.refused(scope, headers)
+        why = self.refused(scope, headers)
         try:
-            if refused is not None:
-                await answer(say, *refused)
+            if why is not None:
+                await refused(why).send(say)
             else:
                 await self.app(scope, receive, say)
         finally:
             self.metrics.add(scope["path"], scope["method"], status, time.perf_counter() - began)
 
-    def refused(self, scope: Any, headers: dict[bytes, bytes]) -> tuple[int, str, list[tuple[bytes, bytes]]] | None:
+    def refused(self, scope: Any, headers: dict[bytes, bytes]) -> ServiceError | None:
         """Why a request is refused; None where it is not."""
         given = [value for name, value in scope["headers"] if name == b"host"]
         host = given[0].decode("latin-1").lower() if len(given) == 1 else ""
-        name = host[: host.rfind("]") + 1] if host.startswith("[") else host.partition(":")[0]
-        if name not in self.hosts:
-            return 421, "this Host is not served here: --allow-host NAME adds one", []
+        name = HOST.fullmatch(host)
+        if name is None or name[1] not in self.hosts:
+            return ServiceError(421, "this Host is not served here: --allow-host NAME adds one")
         origin = headers.get(b"origin")
-        if origin is not None and origin.decode("latin-1").lower().partition("://")[2] != host:
-            return 403, "requests from pages of other sites are refused", []
-        if headers.get(b"sec-fetch-site") in (b"cross-site", b"same-site"):
-            return 403, "requests from pages of other sites are refused", []
+        foreign = origin is not None and origin.decode("latin-1").lower().partition("://")[2] != host
+        if foreign or headers.get(b"sec-fetch-site") in (b"cross-site", b"same-site"):
+            return ServiceError(403, "requests from pages of other sites are refused")
         if self.token is not None and scope["path"] != "/health" and not self.knows(headers.get(b"authorization", b"")):
-            return (
-                401,
-                "a token is needed: Authorization: Bearer TOKEN",
-                [(b"www-authenticate", b'Basic realm="hindsight"')],
-            )
+            return ServiceError(401, "a token is needed: Authorization: Bearer TOKEN")
         return None
 
     def knows(self, authorization: bytes) -> bool:
@@ -102,15 +101,3 @@ class Guard:
         elif kind.lower() != b"bearer":
             value = b""
         return hmac.compare_digest(value, self.token)
-
-
-async def answer(
-    send: Callable[[Any], Awaitable[None]], status: int, what: str, headers: Sequence[tuple[bytes, bytes]] = ()
-) -> None:
-    """Answer with one line."""
-    body = json.dumps({"error": what}, ensure_ascii=False).encode()
-    fields = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *headers]
-    if status in (401, 403, 413, 421):
-        fields.append((b"connection", b"close"))  # the body is not read
-    await send({"type": "http.response.start", "status": status, "headers": fields})
-    await send({"type": "http.response.body", "body": body})

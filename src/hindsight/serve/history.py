@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ..rows.labels import number_text
 
@@ -43,22 +44,25 @@ class History:
             self.step *= 2
 
     def add_mistakes(self, state: TrainingState, first: int, played: Played) -> None:
-        """Take note of rows that were predicted badly."""
-        from .live import predictions_of
+        """Take note of the newest rows that were predicted badly; the first of all has this number."""
+        from .live import Answering, predictions_of
 
-        piece, a, b = played.piece, played.a, played.b
-        assert piece is not None
-        least = FAR * self.points[-1][1] if self.points and state.labels is None else 0.0
-        start = max(a, b - MISTAKES)
-        losses = piece.losses[start:b].tolist()
-        if max(losses) <= least:
-            return
-        said = predictions_of(state, piece.z[start:b])
-        for k, loss in enumerate(losses):
-            target = piece.y[start + k].item()
-            if least < loss < math.inf and (state.labels is None or said[k] != text(target)):
-                at = first + start - a + k
-                self.mistakes.append({"sequence": at, "predicted": said[k], "target": target, "loss": loss})
+        losses, z, y = (each[played.a : played.b] for each in (played.piece.losses, played.piece.z, played.piece.y))
+        of, wrong = Answering(state.labels, state.runs[0]), losses > (0.0 if state.labels else FAR * self.late())
+        if state.labels is not None:
+            wrong &= np.array(predictions_of(of, z), object) != np.array([text(each) for each in y.tolist()], object)
+        at = np.flatnonzero(wrong)[-MISTAKES:]
+        for k, value in zip(at.tolist(), predictions_of(of, z[at]), strict=True):
+            told = {"sequence": first + k, "predicted": value, "target": y[k].item(), "loss": float(losses[k])}
+            self.mistakes.append(told)
+
+    def late(self) -> float:
+        """The mean loss over about the newer half of the rows; 0 before there are points enough."""
+        if len(self.points) < 2:
+            return 0.0
+        rows, mean = self.points[-1][:2]
+        old = next((point for point in reversed(self.points) if 2 * point[0] <= rows), self.points[0])
+        return max(0.0, (rows * mean - old[0] * old[1]) / (rows - old[0]))
 
     def to_plain(self) -> dict[str, Any]:
         """As plain values."""

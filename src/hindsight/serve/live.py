@@ -1,8 +1,10 @@
-"""The model of a service: it settles what is learnt from the first rows, learns from pieces, and hands out readers."""
+"""The model of a service: it settles what is learnt from the first rows, learns commit by commit, hands out readers."""
 
 from __future__ import annotations
 
 import copy
+import itertools
+import math
 import threading
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ModelError, SourceError
+from ..kernels.state import fields_of
 from ..online.margins import each_mean
 from ..online.panel import PanelRun
 from ..online.run import Run, predicted
@@ -20,18 +23,17 @@ from ..training.evaluation import probabilities
 from ..training.going_on import plan_after, state_after
 from ..training.plan import Plan, leaves_loss
 from ..training.prepare import check_labels, check_preparation, coded, in_order, labels_in
-from ..training.session import opening_rows, play_chunk
+from ..training.session import play_chunk
 from ..training.state import TrainingState
 from .gram import Gram
 from .mappings import MappingRows, Piece, csr_of
-from .parts import Limits, as_rows
 from .tables import TableRows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ..training.model import Model
-    from .parts import Part
+    from .parts import Limits, Part
 
 Rows = MappingRows | TableRows
 
@@ -50,22 +52,19 @@ class PlayedPiece:
 
 @dataclass
 class Played:
-    """What became of the rows a to b of a piece, those of one request; or why they could not be played."""
+    """What became of the rows a to b of a piece, those of one request."""
 
-    piece: PlayedPiece | None
-    a: int = 0
-    b: int = 0
-    fault: str | None = None
+    piece: PlayedPiece
+    a: int
+    b: int
 
     @property
     def loss(self) -> float:
         """What the rows cost."""
-        assert self.piece is not None
         return float(self.piece.losses[self.a : self.b].sum())
 
     def answers(self) -> dict[str, list[Any]]:
         """What was predicted."""
-        assert self.piece is not None
         return {name: each[self.a : self.b] for name, each in self.piece.said.items()}
 
 
@@ -87,6 +86,8 @@ class LiveModel:
         How rows are read.
     gram : Gram or None
         For the square loss sums over all rows, of not too many features.
+    played : list of Piece
+        The rows of the newest commit.
     """
 
     def __init__(self, plan: Plan, limits: Limits) -> None:
@@ -95,6 +96,7 @@ class LiveModel:
         self.rows: Rows | None = None
         self.shells: Shells | None = None
         self.gram: Gram | None = None
+        self.played: list[Piece] = []
 
     @classmethod
     def after(cls, model: Model, limits: Limits) -> LiveModel:
@@ -117,12 +119,10 @@ class LiveModel:
     def settle(self, part: Part) -> None:
         """Decide what is learnt from the first rows: the loss, and the labels."""
         plan = self.plan
-        rows = as_rows(part.parse(self.limits))
+        rows = part.mappings(self.limits)
         options = ReadOptions(target=plan.target, labels=None, missing="zero", categorical="auto", chunk=1)
         finder = MappingRows(replace(options, ignore=ignored_names(rows, plan.target)), self.limits)
-        pieces, refused = finder.encode([replace_rows(part, rows)])
-        if refused:
-            raise refused[0]
+        pieces = finder.encode([replace(part, parsed=rows)])
         plan = settled(plan, pieces[0].y)
         labels = None
         if plan.classify():
@@ -147,39 +147,53 @@ class LiveModel:
 
     # ------------------------------------------------------------ learning
 
-    def encode(self, parts: Sequence[Part]) -> tuple[list[Piece], dict[int, ValueError]]:
-        """The rows of requests as they will be played, and why some requests are refused."""
-        assert self.rows is not None
-        return self.rows.encode(parts)
+    def learn(self, parts: Sequence[Part]) -> tuple[list[Played], Callable[[], None]]:
+        """Learn from the requests of a commit together, as a restart does from those in the store.
 
-    def learn_again(self, parts: Sequence[Part]) -> dict[int, Played]:
-        """Learn a commit of the log again; of each request that is learnt what became of it."""
-        learnt = [k for k, part in enumerate(parts) if part.do != "keep"]
-        if learnt and self.state is None:
-            self.settle(parts[learnt[0]])
-        pieces, refused = self.encode([parts[k] for k in learnt]) if learnt else ([], {})
-        if refused:
-            raise next(iter(refused.values()))
-        return {learnt[j]: each for j, each in self.play(pieces).items()}
+        Parameters
+        ----------
+        parts : sequence of Part
+            The requests.
 
-    def play(self, pieces: Sequence[Piece]) -> dict[int, Played]:
-        """Learn from rows; of each request what became of it.
+        Returns
+        -------
+        played : list of Played
+            What became of each.
+        undo : callable
+            Takes all of it back, as long as nothing else was learnt.
 
-        Where a row of several requests cannot be played, each request is played by itself.
+        Raises
+        ------
+        ValueError
+            If a row cannot be learnt: then nothing is.
         """
-        found: dict[int, Played] = {}
-        for piece in pieces:
-            try:
-                each = self._play(piece)
-            except ValueError as error:
-                if len(piece.spans) == 1:
-                    found[piece.spans[0][0]] = Played(None, fault=str(error))
-                    continue
-                for span in piece.spans:
-                    found |= self.play([piece.single(span)])
-                continue
-            found |= each
-        return found
+        own = dict(vars(self))
+        before: Before | None = None
+        mark: Any = None if self.rows is None else self.rows.mark()
+
+        def undo() -> None:
+            vars(self).update(own)
+            if before is not None:
+                before.restore()
+            if self.rows is not None:
+                self.rows.undo(mark)
+
+        try:
+            if self.state is None:
+                self.settle(parts[0])
+            assert self.rows is not None
+            pieces = self.rows.encode(parts)
+            before = Before(self, pieces)
+            found: dict[int, Played] = {}
+            with np.errstate(over="ignore", invalid="ignore"):  # what is not finite then is refused
+                for piece in pieces:
+                    found |= self._play(piece)
+            before.check_finite(pieces)
+            self.played = pieces
+        except BaseException:
+            undo()
+            raise
+        return [found[k] for k in range(len(parts))], undo
 
     def _play(self, piece: Piece) -> dict[int, Played]:
         state = self.state
@@ -194,15 +208,26 @@ class LiveModel:
             lambda i: f"row {i}",
             lambda i: "",
         )
+        rounds = state.runs[0][0].tally[0].rounds
         played = next(iter(play_chunk(state, chunk, lambda _: None)))
         z, y = played.margins, piece.y
         losses = losses_of(state, z, y)
         if piece.weight is not None:
             losses = losses * piece.weight
-        if self.gram is not None and not self.gram.add(chunk.X, np.asarray(y, float), in_play(state, y, piece.weight)):
+        real, c = np.ones(len(y), bool) if piece.weight is None else piece.weight > 0.0, piece.weight
+        if real.sum() > state.runs[0][0].tally[0].rounds - rounds:  # the first row of a panel gives members their start
+            first, c = np.argmax(real), np.where(real, 1.0 if c is None else c, 0.0)
+            losses[first] = c[first] = 0.0
+        if self.gram is not None and not self.gram.add(chunk.X, np.asarray(y, float), c):
             self.gram = None
         whole = PlayedPiece(state, z, y, losses)
         return {k: Played(whole, a, b) for k, a, b in piece.spans}
+
+    def limit(self, limits: Limits) -> None:
+        """Take no more than some limits from now on."""
+        self.limits = limits
+        if self.rows is not None:
+            self.rows.limits = limits
 
     @property
     def features(self) -> int:
@@ -256,6 +281,77 @@ class LiveModel:
         if sums is not None:
             self.gram = Gram(plan.intercept)
             self.gram.sums = np.array(sums, np.float64)
+
+
+class Before:
+    """What rows change of a model, as it was before them.
+
+    Parameters
+    ----------
+    live : LiveModel
+        The model.
+    pieces : sequence of Piece
+        The rows that it is about to learn from.
+    """
+
+    def __init__(self, live: LiveModel, pieces: Sequence[Piece]) -> None:
+        state = live.state
+        assert state is not None
+        self.live, self.state, self.gram = live, state, live.gram
+        self.runs = list(itertools.chain(*state.runs))
+        self.kept = [run.snapshot(touched(run, pieces)) for run in self.runs]
+        each = [one for run in self.runs for one in (run, *getattr(run, "members", ()))]
+        self.fields = [(one, dict(vars(one))) for one in (state, *each)]
+        self.sums = np.empty((0, 0)) if live.gram is None else live.gram.sums.copy()
+        self.numbers = state.constant.copy(), state.order.copy(), list(state.mistakes)
+
+    def restore(self) -> None:
+        """Go back."""
+        for one, fields in self.fields:
+            vars(one).clear()
+            vars(one).update(fields)
+        for run, kept in zip(self.runs, self.kept, strict=True):
+            run.restore(kept)
+        state = self.state
+        state.constant, state.order, state.mistakes = self.numbers
+        if self.gram is not None:
+            self.gram.sums = self.sums
+
+    def check_finite(self, pieces: Sequence[Piece]) -> None:
+        """Refuse rows that were played if a number they led to is not finite: nothing could be learnt after them."""
+        gram = self.live.gram
+        facts = [np.array(one.tally[0].item()[:-1]) for one in self.runs]  # without the least rate, at first infinite
+        told = [self.state.constant, self.state.order, *([] if gram is None else [gram.sums])]
+        met = [values for run in self.runs for values in numbers_of(run, touched(run, pieces))]
+        if all(math.isfinite(values.sum()) or np.isfinite(values).all() for values in (*facts, *told, *met)):
+            return
+        sizes = [np.abs(piece.y) if piece.y.dtype.kind == "f" else np.zeros(len(piece.y)) for piece in pieces]
+        y = np.concatenate(sizes)
+        t = int(np.argmax(y))
+        raise SourceError(f"row {t} (target {y[t]:g}): numbers so large cannot be learnt, sums would not be finite")
+
+
+def touched(run: Run, pieces: Sequence[Piece]) -> np.ndarray | None:
+    """The coordinates of a run that rows have entries in, and the intercept's; None where they may be all."""
+    met = np.zeros(run.width, np.bool_)
+    met[-1] = True
+    for piece in pieces:
+        if not hasattr(piece.X, "tocsr"):
+            return None
+        met[piece.X.indices[piece.X.indices < run.features]] = True
+    return np.flatnonzero(met)
+
+
+def numbers_of(run: Run, touched: np.ndarray | None) -> Iterator[np.ndarray]:
+    """The numbers of a state at these coordinates, or at all; without those that are infinite from the start."""
+    members = getattr(run, "members", ())
+    for one in (run, *members):
+        for name, field in fields_of(type(one.state)).items():
+            values = getattr(one.state, name)
+            if field.scratch or not values.size or (math.isinf(field.start) and values.max() == field.start):
+                continue
+            alone = field.axes == 1 and touched is not None and not (one is run and members)
+            yield values[touched] if alone else values
 
 
 class Shells:
@@ -374,14 +470,19 @@ def stacked(rows: list[Any], width: int) -> Any:
 
 def answers(of: Any, z: np.ndarray) -> dict[str, Any]:
     """Predictions and probabilities as plain values; `of` has labels, runs and a learner."""
-    if of.labels is None:
-        return {"predictions": each_mean(of.learner.loss, z[:, 0]).tolist()}
-    codes = (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)
-    found: dict[str, Any] = {"predictions": [of.labels[k] for k in codes.tolist()]}
-    chances = probabilities(of, z)
+    found: dict[str, Any] = {"predictions": predictions_of(of, z)}
+    chances = None if of.labels is None else probabilities(of, z)
     if chances is not None:
         found["probabilities"] = chances.tolist()
     return found
+
+
+def predictions_of(of: Any, z: np.ndarray) -> list[Any]:
+    """The prediction of each row."""
+    if of.labels is None:
+        return each_mean(of.learner.loss, z[:, 0]).tolist()
+    codes = (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)
+    return [of.labels[k] for k in codes.tolist()]
 
 
 @dataclass(frozen=True)
@@ -488,21 +589,6 @@ def ignored_names(rows: list[dict[str, Any]], target: str | None) -> tuple[str, 
     return tuple({name for row in rows for name in row} - {target})
 
 
-def in_play(state: TrainingState, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
-    """The weights of rows just played, 0 for one that only set the start."""
-    c = np.ones(len(y)) if weight is None else weight.copy()
-    counted = np.flatnonzero(c)
-    if not opening_rows(state, counted.size):
-        return weight
-    c[counted[0]] = 0.0
-    return c
-
-
-def replace_rows(part: Part, rows: list[dict[str, Any]]) -> Part:
-    """The part, with its rows as mappings."""
-    return replace(part, parsed=rows)
-
-
 # ---------------------------------------------------------------- what margins say
 
 
@@ -516,11 +602,3 @@ def losses_of(state: TrainingState, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.asarray(np.logaddexp(0.0, np.where(own, -z, z)).sum(axis=1))
     wrong = (z.argmax(axis=1) != codes) if z.shape[1] > 1 else np.where(codes == 1, z[:, 0], -z[:, 0]) <= 0.0
     return np.asarray(wrong, float)
-
-
-def predictions_of(state: TrainingState, z: np.ndarray) -> list[Any]:
-    """The prediction of each row."""
-    if state.labels is None:
-        return [float(v) for v in each_mean(state.runs[0][0].learner.loss, z[:, 0])]
-    codes = (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)
-    return [state.labels[k] for k in codes.tolist()]

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import NewLabelError, SourceError
 from ..rows.labels import MAX_WHOLE, number_text
-from ..sources.json_rows import FieldError, Key, MappingBuilder, finite_float
+from ..sources.json_rows import FieldError, Key, MappingBuilder, finite_float, full_name
 from ..sources.labels import merge_labels
 
 if TYPE_CHECKING:
@@ -34,11 +34,6 @@ class Piece:
     y: np.ndarray
     weight: np.ndarray | None
     spans: list[tuple[int, int, int]]
-
-    def single(self, span: tuple[int, int, int]) -> Piece:
-        """The rows of one request."""
-        k, a, b = span
-        return Piece(self.X[a:b], self.y[a:b], None if self.weight is None else self.weight[a:b], [(k, 0, b - a)])
 
 
 @dataclass(frozen=True)
@@ -115,28 +110,22 @@ class MappingRows:
 
     # ------------------------------------------------------------ to learn
 
-    def encode(self, parts: Sequence[Part]) -> tuple[list[Piece], dict[int, ValueError]]:
-        """The rows of several requests in as few pieces as can be, and why some requests are refused."""
+    def encode(self, parts: Sequence[Part]) -> list[Piece]:
+        """The rows of several requests in as few pieces as can be; a ValueError where one cannot be learnt."""
         pieces: list[Piece] = []
         spans: list[tuple[int, int, int]] = []
-        refused: dict[int, ValueError] = {}
         self.builder.clear()
         for k, part in enumerate(parts):
-            mark = self.mark()
-            try:
-                rows = part.parse(self.limits)
-                if isinstance(rows, list):
-                    spans.append((k, *self._add(rows)))
-                else:
-                    self._finish(pieces, spans)
-                    spans, mark = [], self.mark()
-                    X, y, weight = self._columns(rows)
-                    pieces.append(Piece(X, y, weight, [(k, 0, len(y))]))
-            except ValueError as error:
-                self.undo(mark)
-                refused[k] = error
+            rows = part.parse(self.limits)
+            if isinstance(rows, list):
+                spans.append((k, *self._add(rows)))
+            else:
+                self._finish(pieces, spans)
+                spans = []
+                X, y, weight = self._columns(rows)
+                pieces.append(Piece(X, y, weight, [(k, 0, len(y))]))
         self._finish(pieces, spans)
-        return pieces, refused
+        return pieces
 
     def _finish(self, pieces: list[Piece], spans: list[tuple[int, int, int]]) -> None:
         if spans:
@@ -145,21 +134,22 @@ class MappingRows:
             pieces.append(Piece(X, y, weight, spans))
         self.builder.clear()
 
-    def mark(self) -> tuple[int, ...]:
+    def mark(self) -> tuple[int, int]:
         """How far it has got, for `undo`."""
-        builder = self.builder
-        return self.width, len(builder.spaces), len(builder.y), len(builder.data), len(builder.weight)
+        return self.width, len(self.builder.spaces)
 
-    def undo(self, mark: tuple[int, ...]) -> None:
-        """Forget rows and names that were added since."""
-        width, spaces, rows, values, weights = mark
-        builder = self.builder
-        if (self.width, len(builder.spaces)) != (width, spaces):
-            state = builder.features.state(width)
-            self.restore(state | {"spaces": state["spaces"][:spaces]})
-        del builder.y[rows:], builder.ends[rows + 1 :], builder.data[values:], builder.indices[values:]
-        del builder.weight[weights:]
-        builder.labels = {t: text for t, text in builder.labels.items() if t < rows}
+    def undo(self, mark: tuple[int, int]) -> None:
+        """Forget the names that were added since; readers meanwhile find those before."""
+        builder, (width, spaces) = self.builder, mark
+        if (self.width, len(builder.spaces)) == mark:
+            return
+        while builder.known and next(reversed(builder.known.values())) >= width:
+            builder.taken.pop(full_name(builder.known.popitem()[0]), None)
+        while len(builder.spaces) > spaces:
+            builder.spaces.popitem()
+        self.forms = {}
+        state = builder.features.state(width)
+        builder.features.restore(state | {"spaces": state["spaces"][:spaces]})
 
     def _add(self, rows: list[dict[str, Any]]) -> tuple[int, int]:
         builder = self.builder

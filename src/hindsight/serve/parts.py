@@ -1,10 +1,13 @@
-"""What requests bring: rows as JSON, JSON lines or an Arrow stream, parsed within limits, and as written in commits."""
+"""What requests bring: rows as JSON, JSON lines or an Arrow stream, parsed within limits, and as kept."""
 
 from __future__ import annotations
 
 import io
+import itertools
 import json
-from dataclasses import dataclass, field
+import math
+import re
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,7 @@ from ..sources.json_rows import FieldError, _unique
 
 FORMS = ("json", "lines", "arrow")
 BULK = 256  # lines from which on they are parsed as columns
+LINE = re.compile(rb"[^\s][^\r\n]*")  # that is not blank
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,8 @@ class Limits:
         Bytes of a request.
     rows : int, default 1,000,000
         Rows of a request.
+    values : int, default 5,000,000
+        Values of a request whose rows do not all have the same names, or that is not JSON lines or Arrow.
     row_features : int, default 10,000
         Features of a row.
     features : int, default 1,000,000
@@ -44,6 +50,7 @@ class Limits:
 
     body: int = 64 << 20
     rows: int = 1_000_000
+    values: int = 5_000_000
     row_features: int = 10_000
     features: int = 1_000_000
     pending: int = 100_000
@@ -53,8 +60,8 @@ class Limits:
     sources: int = 1000
 
 
-# What is in a log was within limits once.
-ANY = Limits(body=1 << 40, rows=1 << 40, row_features=1 << 40, features=1 << 40)
+# What was committed was within limits once.
+ANY = Limits(body=1 << 40, rows=1 << 40, values=1 << 40, row_features=1 << 40, features=1 << 40)
 
 
 @dataclass
@@ -63,8 +70,8 @@ class Part:
 
     Attributes
     ----------
-    do : {"learn", "keep"}
-        Whether they are learnt, or kept until their outcome is known.
+    do : {"learn", "keep", "outcome"}
+        Whether they are learnt, kept until their outcome is known, or are outcomes of rows that were kept.
     form : {"json", "lines", "arrow"}
         How `body` is written.
     body : bytes
@@ -75,8 +82,6 @@ class Part:
         The idempotency key.
     digest : str
         A digest of the request, to know its repetition from another use of the key.
-    ids : list of int
-        Of kept rows their numbers; of learnt ones the numbers of the kept rows whose outcome they are.
     quiet : bool
         Whether the answer leaves out predictions.
     source : str or None
@@ -93,7 +98,6 @@ class Part:
     rows: int = 0
     key: str | None = None
     digest: str = ""
-    ids: list[int] = field(default_factory=list)
     quiet: bool = False
     source: str | None = None
     start: int = 0
@@ -106,37 +110,27 @@ class Part:
             self.rows = len(self.parsed) if isinstance(self.parsed, list) else self.parsed.num_rows
         return self.parsed
 
-    def head(self) -> dict[str, Any]:
-        """What the header of a commit says of it."""
-        told: dict[str, Any] = {"do": self.do, "form": self.form, "rows": self.rows, "bytes": len(self.body)}
-        if self.key is not None:
-            told |= {"key": self.key, "digest": self.digest}
-        if self.source is not None:
-            told |= {"source": self.source, "start": self.start}
-        return told | ({"ids": self.ids} if self.ids else {}) | ({"quiet": True} if self.quiet else {})
+    def mappings(self, limits: Limits) -> list[dict[str, Any]]:
+        """The rows as mappings."""
+        parsed = self.parse(limits)
+        return parsed if isinstance(parsed, list) else parsed.to_pylist()
+
+    def contents(self, limits: Limits) -> list[str]:
+        """Each row as JSON, to be kept; a SourceError where a value is neither a number nor text."""
+        return [content(t, row) for t, row in enumerate(self.mappings(limits))]
 
 
-def pack(head: dict[str, Any], parts: list[Part]) -> list[bytes]:
-    """A commit in pieces: a line of JSON that says what follows, then the bodies."""
-    line = json.dumps(head | {"parts": [part.head() for part in parts]}, separators=(",", ":")).encode()
-    return [line + b"\n", *(part.body for part in parts)]
-
-
-def unpack(payload: bytes) -> tuple[dict[str, Any], list[Part]]:
-    """What `pack` packed."""
-    line, _, rest = payload.partition(b"\n")
-    head = json.loads(line)
-    parts, at = [], 0
-    for told in head.pop("parts"):
-        size = told["bytes"]
-        parts.append(
-            Part(
-                told["do"], told["form"], rest[at : at + size], told["rows"], told.get("key"), told.get("digest", ""),
-                told.get("ids", []), told.get("quiet", False), told.get("source"), told.get("start", 0),
-            )
-        )  # fmt: skip
-        at += size
-    return head, parts
+def content(t: int, row: dict[str, Any]) -> str:
+    """A row as JSON; a NaN, which only Arrow has, is a missing value there."""
+    out = {}
+    for name, value in row.items():
+        try:
+            out[name] = None if isinstance(value, float) and math.isnan(value) else value
+            json.dumps({name: out[name]}, ensure_ascii=False, allow_nan=False).encode()
+        except (TypeError, ValueError):
+            told = f"{type(value).__name__} {str(value)[:40]!r} is neither a finite number nor text"
+            raise SourceError(f"row {t}, column {name!r}: {told}") from None
+    return json.dumps(out)
 
 
 # ---------------------------------------------------------------- parsing
@@ -146,14 +140,20 @@ def parse(form: str, body: bytes, limits: Limits) -> Any:
     """The rows of a body: a list of mappings, or an Arrow table."""
     if form == "arrow":
         return parse_arrow(body, limits)
+    bulk = form == "lines" and (body.count(b"\n", 0, 1 << 17) >= BULK or body.count(b"\n") >= BULK)
+    table = columns_of_numbers(body, limits) if bulk else None
+    if table is None and form == "lines" and body.count(b"\n") + body.count(b"\r") >= limits.rows:
+        check_count(
+            sum(1 for _ in itertools.islice(LINE.finditer(body), limits.rows + 1)), limits
+        )  # that are not blank
+    if table is None and bulk:
+        table = columns_of_lines(body, limits)
+    if table is not None:
+        check_count(table.num_rows, limits)
+        return table
+    if body.count(b",") >= limits.values:
+        raise SourceError(f"more than {limits.values:,} values: send fewer rows at a time")
     if form == "lines":
-        if body.count(b"\n") >= BULK:
-            table = columns_of_numbers(body, limits)
-            if table is None:
-                table = columns_of_lines(body)
-            if table is not None:
-                check_count(table.num_rows, limits)
-                return table
         rows = [parse_json(line, f"line {k}") for k, line in enumerate(body.splitlines(), 1) if line.strip()]
     else:
         found = parse_json(body, "the body")
@@ -199,7 +199,8 @@ def columns_of_numbers(body: bytes, limits: Limits) -> Any:
 
     from ..sources.parsers import PAD, parse_number_lines
 
-    first = parse_json(body[: body.find(b"\n")], "line 1")
+    start = LINE.search(body)
+    first = parse_json(start[0], "line 1") if start is not None else None
     if not isinstance(first, dict) or not 0 < len(first) <= limits.row_features or not plain_names(first):
         return None
     names = [name.encode() for name in first]
@@ -221,21 +222,31 @@ def plain_names(row: dict[str, Any]) -> bool:
     return all(name.isascii() and name.isprintable() and not {'"', "\\"} & set(name) for name in row)
 
 
-def columns_of_lines(body: bytes) -> Any:
+def columns_of_lines(body: bytes, limits: Limits) -> Any:
     """JSON lines as an Arrow table, where all rows have the same names and plain values; None where they have not."""
     import pyarrow as pa
     from pyarrow import json as arrow_json
 
-    size = min(max(1 << 20, len(body) // 8), 1 << 30)
-    try:
-        table = arrow_json.read_json(io.BytesIO(body), arrow_json.ReadOptions(block_size=size))
-    except (pa.ArrowException, UnicodeDecodeError):
+    start = LINE.search(body)
+    first = parse_json(start[0], "line 1") if start is not None else None
+    if not isinstance(first, dict) or not first:
         return None
-    plain = (pa.types.is_int64, pa.types.is_float64, pa.types.is_string, pa.types.is_boolean)
-    for column in table.columns:
-        if column.null_count or not any(kind(column.type) for kind in plain):
-            return None  # null and absent are not the same, and a date is text
-    return table if table.num_columns else None
+    if len(first) > limits.row_features:
+        raise SourceError(f"row 0: {len(first):,} features, at most {limits.row_features:,} are taken")
+    size = min(max(1 << 20, len(body) // 8), 1 << 30)
+    for whole in (pa.int64(), pa.float64()):
+        kinds = {bool: pa.bool_(), int: whole, float: pa.float64(), str: pa.string()}
+        if not kinds.keys() >= {type(value) for value in first.values()}:
+            return None  # null and absent are not the same
+        # Other names are an error, not columns of their own: there might be one for each row.
+        schema = pa.schema([(name, kinds[type(value)]) for name, value in first.items()])
+        form = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
+        try:
+            table = arrow_json.read_json(io.BytesIO(body), arrow_json.ReadOptions(block_size=size), form)
+        except (pa.ArrowException, UnicodeDecodeError):
+            continue
+        return None if any(column.null_count for column in table.columns) else table
+    return None
 
 
 def parse_arrow(body: bytes, limits: Limits) -> Any:
@@ -261,8 +272,3 @@ def parse_arrow(body: bytes, limits: Limits) -> Any:
     if len(schema.names) > limits.row_features:
         raise SourceError(f"{len(schema.names):,} columns, at most {limits.row_features:,} are taken")
     return pa.Table.from_batches(batches, schema)
-
-
-def as_rows(parsed: Any) -> list[dict[str, Any]]:
-    """Rows as mappings."""
-    return parsed if isinstance(parsed, list) else parsed.to_pylist()

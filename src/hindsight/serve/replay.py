@@ -1,8 +1,7 @@
-"""Learning again from the log of a service: the same rows in the same commits, hence the same bits."""
+"""Learning again from the folder of a service: the same rows in the same commits, hence the same bits."""
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +12,10 @@ from ..rows.data import Data
 from ..sources.base import Chunk
 from ..training.plan import Plan
 from ..training.prepare import Preparation, joined, stacked
-from .folder import read_settings, read_snapshots
 from .live import LiveModel, mapping_rows
-from .log import read_log, segments
 from .mappings import csr_of
-from .parts import ANY, unpack
+from .parts import ANY
+from .store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,7 +27,7 @@ IN_MEMORY = 500_000  # rows that are certified without reading them again for ea
 
 
 def replay(path: str) -> LiveModel:
-    """Learn all rows in the log of a folder again, as its service learnt them.
+    """Learn all rows in the folder of a service again, as it learnt them.
 
     Parameters
     ----------
@@ -39,38 +37,39 @@ def replay(path: str) -> LiveModel:
     Raises
     ------
     SourceError
-        If the log does not have all rows.
+        If not all rows are there.
     """
-    log = os.path.join(path, "log")
-    found = segments(log)
-    if not found:
-        raise SourceError(f"{path}: its log is empty")
-    if found[0][0] != 1:
-        raise SourceError(
-            f"{path}: its log begins with commit {found[0][0]:,}: older ones went when a snapshot covered them "
-            "(hindsight serve --keep-log keeps all)"
-        )
-    plan = Plan.from_settings((read_settings(path) or {}).get("plan", {}), None)
-    for _, state in read_snapshots(os.path.join(path, "snapshots")):
-        kept = LiveModel(plan, ANY)
-        kept.restore(state["model"])
-        if kept.state is not None and kept.state.before:
-            raise SourceError(f"{path}: it began with a model, and what that had learnt from is not in the folder")
-    live = LiveModel(plan, ANY)
-    for frame in read_log(log):
-        live.learn_again(unpack(frame.payload)[1])
-    if live.state is None:
-        raise SourceError(f"{path}: there is no row to learn from in its log")
-    return live
+    store = Store(path)
+    try:
+        first = store.first_commit()
+        if first is None:
+            raise SourceError(f"{path}: there is no row to learn from")
+        if first != 1:
+            raise SourceError(
+                f"{path}: its rows begin with commit {first:,}: older ones went when a snapshot covered them "
+                "(hindsight serve --keep-log keeps all)"
+            )
+        plan = Plan.from_settings((store.settings() or {}).get("plan", {}), None)
+        for commit, _ in store.snapshots():
+            kept = LiveModel(plan, ANY)
+            kept.restore(store.snapshot(commit)["model"])
+            if kept.state is not None and kept.state.before:
+                raise SourceError(f"{path}: it began with a model, and what that had learnt from is not in the folder")
+        live = LiveModel(plan, ANY)
+        for each in store.commits():
+            live.learn(each.parts)
+        return live
+    finally:
+        store.close()
 
 
 def certify_log(
-    log: str, commit: int | None, runs: Sequence[Run], labels: list[str] | None, plan: Plan
+    path: str, commit: int | None, runs: Sequence[Run], labels: list[str] | None, plan: Plan
 ) -> list[Certificate]:
-    """The certificates of runs over the rows of a log up to a commit (None: to its end), which are read again."""
+    """The certificates of runs over the rows of a folder up to a commit (None: all), which are read again."""
 
     def prepared() -> Iterator[Any]:
-        return prepared_rows(log, commit, runs, labels, plan)
+        return prepared_rows(path, commit, runs, labels, plan)
 
     each = []
     few = runs[0].rounds <= IN_MEMORY
@@ -90,16 +89,18 @@ def certify_log(
 
 
 def prepared_rows(
-    log: str, commit: int | None, runs: Sequence[Run], labels: list[str] | None, plan: Plan
+    path: str, commit: int | None, runs: Sequence[Run], labels: list[str] | None, plan: Plan
 ) -> Iterator[Any]:
-    """The rows of a log as they were played, piece by piece."""
-    rows, preparation = mapping_rows(plan, ANY), Preparation(plan, labels, None, None)
-    for frame in read_log(log):
-        if commit is not None and frame.commit > commit:
-            return
-        pieces, _ = rows.encode([part for part in unpack(frame.payload)[1] if part.do != "keep"])
-        for piece in pieces:
-            X = csr_of(piece.X)
-            X.resize((X.shape[0], runs[0].features))
-            chunk = Chunk(X, piece.y, piece.weight, 0, {}, 0, lambda i: f"row {i}", str)
-            yield preparation.prepare(chunk, [runs])
+    """The rows of a folder as they were played, piece by piece."""
+    rows, preparation, store = mapping_rows(plan, ANY), Preparation(plan, labels, None, None), Store(path)
+    try:
+        for each in store.commits():
+            if commit is not None and each.number > commit:
+                return
+            for piece in rows.encode(each.parts):
+                X = csr_of(piece.X)
+                X.resize((X.shape[0], runs[0].features))
+                chunk = Chunk(X, piece.y, piece.weight, 0, {}, 0, lambda i: f"row {i}", str)
+                yield preparation.prepare(chunk, [runs])
+    finally:
+        store.close()

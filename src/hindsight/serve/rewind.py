@@ -1,4 +1,4 @@
-"""Going back: the rows in a log, and a folder as it was after some row, with what came later put aside."""
+"""Going back: the rows of a folder, and a folder as it was after some row, with what came later put aside."""
 
 from __future__ import annotations
 
@@ -6,92 +6,222 @@ import io
 import itertools
 import json
 import os
+import shutil
+import sqlite3
 import time
+import zlib
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import SourceError
-from ..storage import checkpoint
-from .folder import Folder
-from .log import frame_pieces, read_log, segments
-from .parts import ANY, Part, as_rows, pack, unpack
+from ..errors import ModelError, SourceError
+from ..storage.container import sync_folder
+from ..training.plan import Plan
+from .convert import convert
+from .live import LiveModel
+from .parts import ANY, Part
+from .store import NAME, NEWEST, SCHEMA, VERSION, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+NEW = "rewound.db"
 
-def rewind(path: str, sequence: int) -> dict[str, Any]:
-    """Make a folder what it was after a row; later rows and snapshots are moved to a folder inside it.
+
+def rewind(path: str, sequence: int | None = None) -> dict[str, Any]:
+    """Make a folder what it was after a row; the database as it is now is moved to a folder inside it.
+
+    What can be read is copied row by row to a new database, so that damage costs nothing that came before it.
 
     Parameters
     ----------
     path : str
         The folder of a service that is not running.
-    sequence : int
-        The number of the last row to keep; 0 keeps none.
+    sequence : int or None, default None
+        The number of the last row to keep; 0 keeps none, and None all that can be read and learnt.
 
     Returns
     -------
     dict
-        ``"dropped"``, how many rows were put aside, and ``"aside"``, where they are.
+        ``"row"``, the last row that is left; ``"dropped"``, how many rows were put aside, as far as that is known;
+        and ``"aside"``, where they are.
 
     Raises
     ------
     SourceError
-        If the folder is in use, or does not reach back so far.
+        If the folder is in use, or does not reach back, or on, so far.
     """
-    if not os.path.isdir(os.path.join(path, "log")):
+    if not os.path.isfile(os.path.join(path, "settings.json")):
         raise SourceError(f"{path}: there is no service in this folder")
-    folder = Folder(path)
+    convert(path, rewinding=True)
+    remove(os.path.join(path, NEW))
+    new = Store(path, write=True, name=NEW)
     try:
-        return _rewind(folder, sequence)
+        old = opened(new.path)
+        try:
+            found = copied(old, new, sequence)
+            moved = unused(new)
+        finally:
+            old.close()
+            if old.file != os.path.join(new.path, NAME):
+                remove(old.file)
+        new.ask("PRAGMA journal_mode = DELETE")  # so that the file is all of it
+        new.db.close()
+        return found | {"aside": exchange(new, moved, found["row"])}
     finally:
-        folder.close()
+        remove(new.file)
+        new.close()
 
 
-def _rewind(folder: Folder, sequence: int) -> dict[str, Any]:
-    snapshots = folder.read_snapshots()
-    kept = [(number, state) for number, state in snapshots if int(state["sequence"]) <= sequence]
-    first = segments(folder.log)
-    begins = int(kept[-1][1]["commit"]) if kept else 0
-    if (first and first[0][0] > begins + 1) or (snapshots and not kept and not first):
-        least = min([int(state["sequence"]) for _, state in snapshots], default=0)
-        raise SourceError(f"{folder.path}: it reaches back to row {least:,} at the earliest: older rows are in no log")
-    last = max([int(state["sequence"]) for _, state in snapshots], default=0)
-    cut: tuple[str, int, bytes] | None = None
-    for frame in read_log(folder.log, begins):
-        head, parts = unpack(frame.payload)
-        rows = sum(part.rows for part in parts if part.do != "keep")
-        ends = head["first"] + rows - 1
-        last = max(last, ends)
-        if cut is None and ends > sequence:
-            left = first_rows(parts, sequence - head["first"] + 1)
-            cut = frame.path, frame.begin, b"".join(frame_pieces(frame.commit, pack(head, left))) if left else b""
-    if sequence > last:
-        raise SourceError(f"{folder.path}: it has {last:,} rows, so it cannot go back to row {sequence:,}")
-    aside = aside_of(folder.path, sequence)
-    for number, state in snapshots:
-        if int(state["sequence"]) > sequence:
-            name = os.path.basename(checkpoint.path_of(folder.snapshots, number))
-            os.rename(checkpoint.path_of(folder.snapshots, number), os.path.join(aside, name))
-    if cut is not None:
-        path, begin, frame_kept = cut
-        for _, other in segments(folder.log):
-            if other > path:
-                os.rename(other, os.path.join(aside, os.path.basename(other)))
-        with open(path, "rb+") as file:
-            file.seek(begin)
-            rest = file.read()
-            with open(os.path.join(aside, os.path.basename(path)), "wb") as copy:
-                copy.write(rest)
-                copy.flush()
-                os.fsync(copy.fileno())
-            file.seek(begin)
-            file.truncate()
-            file.write(frame_kept)
-            file.flush()
-            os.fsync(file.fileno())
-    return {"dropped": last - sequence, "aside": aside}
+def exchange(new: Store, moved: list[str], row: int) -> str:
+    """Put a new database in the place of the old one, which is moved to a folder."""
+    aside, file = aside_of(new.path, row), os.path.join(new.path, NAME)
+    os.link(file, os.path.join(aside, NAME))
+    for name in (f"{NAME}-wal", f"{NAME}-shm"):  # they are the old database's, and must not be taken for the new one's
+        with suppress(FileNotFoundError):
+            os.rename(os.path.join(new.path, name), os.path.join(aside, name))
+    os.replace(new.file, file)
+    for name in moved:
+        os.rename(os.path.join(new.bodies, name), os.path.join(aside, name))
+    sync_folder(new.path)
+    os.pwrite(new.lock, bytes(NEWEST.size), 0)
+    return aside
+
+
+def unused(new: Store) -> list[str]:
+    """The files of bodies that a new database does not refer to."""
+    used = {str(k) for (k,) in new.ask("SELECT id FROM requests WHERE body IS NULL")}
+    used |= {f"snapshot-{k}" for (k,) in new.ask("SELECT commit_id FROM snapshots WHERE state IS NULL")}
+    return sorted(set(os.listdir(new.bodies)) - used) if os.path.isdir(new.bodies) else []
+
+
+def opened(path: str) -> Store:
+    """The store of a folder for reading, however damaged.
+
+    The first page of a database says what tables there are and where: where it is not that of a new database, a copy is
+    read that has that one.
+    """
+    file = os.path.join(path, NAME)
+    copy, fresh = f"{file}.copy", f"{file}.fresh"
+    for each in (copy, fresh):
+        remove(each)
+    db = sqlite3.connect(fresh, isolation_level=None)
+    db.executescript(f"PRAGMA journal_mode = WAL;{SCHEMA}PRAGMA user_version = {VERSION}")
+    size = int(db.execute("PRAGMA page_size").fetchone()[0])
+    db.close()
+    with open(fresh, "rb") as template, open(file, "rb") as there:
+        page, found = bytearray(template.read(size)), there.read(size)
+    remove(fresh)
+    if found[:24] == page[:24] and found[100:] == page[100:]:
+        return Store(path)
+    for end in ("", "-wal"):
+        with suppress(FileNotFoundError):
+            shutil.copyfile(file + end, copy + end)
+    page[28:32] = (os.path.getsize(copy) // size).to_bytes(4, "big")
+    with open(copy, "rb+") as damaged:
+        damaged.write(page)
+    return Store(path, name=f"{NAME}.copy")
+
+
+def copied(old: Store, new: Store, sequence: int | None) -> dict[str, Any]:
+    """Copy all up to a row, or as far as it can be read and learnt; that row, and how many more there were."""
+    new.begin()
+    last, base = copy_snapshots(old, new, sequence)
+    last = max(last, copy_requests(old, new, sequence))
+    row, why = reach(new, base)
+    if row is None or (sequence is not None and row < sequence):
+        least = next(readable(old, "SELECT min(sequence) FROM snapshots"), (None,))[0] or 0
+        if row is None or (sequence or 0) < least:
+            raise SourceError(f"{old.path}: it reaches back to row {least:,} at the earliest: older rows are gone")
+        raise SourceError(f"{old.path}: {why or f'it has {last:,} rows'}, so it cannot go back to row {sequence:,}")
+    new.ask("DELETE FROM requests WHERE first > ?", (row,))
+    copy_rest(old, new, row)
+    new.commit()
+    return {"row": row, "dropped": max(0, last - row)}
+
+
+def copy_snapshots(old: Store, new: Store, sequence: int | None) -> tuple[int, int | None]:
+    """Copy the snapshots up to a row that can be read; the last row of any, and the commit of the newest."""
+    last, base = 0, None
+    for commit, row in list(readable(old, "SELECT commit_id, sequence FROM snapshots ORDER BY commit_id")):
+        last = max(last, row)
+        with suppress(SourceError, ModelError):
+            old.snapshot(commit)
+            if sequence is None or row <= sequence:
+                for values in readable(old, "SELECT * FROM snapshots WHERE commit_id = ?", commit):
+                    new.ask("INSERT INTO snapshots VALUES (?, ?, ?, ?)", values)
+                base = commit
+    return last, base
+
+
+def copy_requests(old: Store, new: Store, sequence: int | None) -> int:
+    """Copy the requests up to a row that can be read; the last row of any."""
+    low, high = (next(readable(old, f"SELECT {each}(id) FROM requests"), (None,))[0] for each in ("min", "max"))
+    last, number = 0, low or 1
+    while high is None or number <= high:
+        found = next(readable(old, "SELECT * FROM requests WHERE id = ?", number), None)
+        if found is None and high is None:
+            break
+        if found is not None:
+            _, commit, at, first, rows, form, crc, body = found
+            last = max(last, first + rows - 1)
+            with suppress(SourceError):
+                part = Part("learn", form, old._get(str(number), body, crc, ""), rows)
+                if sequence is not None and last > sequence >= first:
+                    part = shortened(part, sequence - first + 1)
+                    found = (number, commit, at, first, part.rows, form, zlib.crc32(part.body), part.body)
+                if sequence is None or first <= sequence:
+                    new.ask("INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?)", found)
+        number += 1
+    return last
+
+
+def reach(store: Store, base: int | None) -> tuple[int | None, str | None]:
+    """The last row that a start would get to from a snapshot, or from the first row, and what stops it there."""
+    settings = store.settings() or {}
+    live, row = LiveModel(Plan.from_settings(settings.get("plan", {}), None), ANY), 0
+    if base is not None:
+        live.restore(store.snapshot(base)["model"])
+        row = int(store.one("SELECT sequence FROM snapshots WHERE commit_id = ?", base))
+    elif settings.get("model") or store.first_commit() not in (1, None):
+        return None, None
+    try:
+        for commit in store.commits(base or 0):
+            if commit.first != row + 1:
+                return row, f"rows {row + 1:,} to {commit.first - 1:,} cannot be read"
+            live.learn(commit.parts)
+            row += commit.rows
+    except ValueError as error:
+        return row, f"the rows after {row:,} cannot be learnt ({error})"
+    return row, None
+
+
+def copy_rest(old: Store, new: Store, row: int) -> None:
+    """Copy keys, places in streams and kept rows as they were after a row, as far as they can be read."""
+    for values in readable(old, "SELECT key, digest, row, answer FROM keys WHERE row <= ? ORDER BY id", row):
+        new.ask("INSERT OR IGNORE INTO keys (key, digest, row, answer) VALUES (?, ?, ?, ?)", values)
+    query = "SELECT source, start, min(rows, ? - first + 1), first FROM sources WHERE first <= ?"
+    for values in readable(old, query, row, row):
+        new.ask("INSERT OR IGNORE INTO sources VALUES (?, ?, ?, ?)", values)
+    query = "SELECT id, time, row, CASE WHEN outcome <= ? THEN outcome END, content FROM kept WHERE row <= ?"
+    for values in readable(old, query, row, row):
+        new.ask("INSERT OR IGNORE INTO kept VALUES (?, ?, ?, ?, ?)", values)
+    for values in readable(old, "SELECT name, seq FROM sqlite_sequence"):  # numbers are never given twice
+        new.ask("DELETE FROM sqlite_sequence")
+        new.ask("INSERT INTO sqlite_sequence VALUES (?, ?)", values)
+
+
+def readable(store: Store, query: str, *values: Any) -> Iterator[tuple[Any, ...]]:
+    """What a query finds, up to what cannot be read."""
+    with suppress(sqlite3.Error):
+        yield from store.ask(query, values)
+
+
+def remove(file: str) -> None:
+    """Remove a database where there is one."""
+    for end in ("", "-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            os.unlink(file + end)
 
 
 def aside_of(path: str, sequence: int) -> str:
@@ -100,7 +230,7 @@ def aside_of(path: str, sequence: int) -> str:
     for k in itertools.count(1):
         aside = stem if k == 1 else f"{stem}-{k}"
         try:
-            os.mkdir(aside)
+            os.mkdir(aside, 0o700)
         except FileExistsError:
             continue
         return aside
@@ -108,7 +238,7 @@ def aside_of(path: str, sequence: int) -> str:
 
 
 def rows_of(path: str, first: int = 1) -> Iterator[str]:
-    """The rows in the log of a folder as JSON, from one on.
+    """The rows in a folder as JSON, from one on.
 
     Parameters
     ----------
@@ -125,44 +255,21 @@ def rows_of(path: str, first: int = 1) -> Iterator[str]:
     Raises
     ------
     SourceError
-        If the log does not reach back so far.
+        If the folder does not reach back so far.
     """
-    folder = os.path.join(path, "log")
-    if not os.path.isdir(folder):
-        raise SourceError(f"{path}: there is no service in this folder")
-    begun = False
-    for frame in read_log(folder):
-        head, parts = unpack(frame.payload)
-        number = int(head["first"])
-        if not begun and number > first:
-            raise SourceError(f"{path}: its log begins at row {number:,}: older ones went when a snapshot covered them")
-        begun = True
-        for part in parts:
-            if part.do == "keep":
-                continue
+    store = Store(path)
+    try:
+        begun = False
+        for _, _, number, part in store.requests():
+            if not begun and number > first:
+                raise SourceError(f"{path}: its rows begin at {number:,}: older ones went when a snapshot covered them")
+            begun = True
             if number + part.rows > first:
-                for row in as_rows(part.parse(ANY)):
-                    if number >= first:
+                for k, row in enumerate(part.mappings(ANY), number):
+                    if k >= first:
                         yield json.dumps(row, ensure_ascii=False)
-                    number += 1
-            else:
-                number += part.rows
-
-
-def first_rows(parts: list[Part], count: int) -> list[Part]:
-    """The parts up to so many learnt rows."""
-    out: list[Part] = []
-    for part in parts:
-        if part.do == "keep":
-            out.append(part)
-        elif part.rows <= count:
-            out.append(part)
-            count -= part.rows
-        else:
-            if count > 0:
-                out.append(shortened(part, count))
-            break
-    return out
+    finally:
+        store.close()
 
 
 def shortened(part: Part, count: int) -> Part:
@@ -179,5 +286,5 @@ def shortened(part: Part, count: int) -> Part:
         lines = [line for line in part.body.splitlines() if line.strip()]
         body = b"\n".join(lines[:count])
     else:
-        body = json.dumps(as_rows(parsed)[:count]).encode()
-    return replace(part, body=body, rows=count, key=None, ids=part.ids[:count], parsed=None)
+        body = json.dumps(part.mappings(ANY)[:count]).encode()
+    return replace(part, body=body, rows=count, parsed=None)

@@ -1,4 +1,4 @@
-"""The best fixed predictor in hindsight where the beginning of the log is gone: from sums, or over the rows there are.
+"""The best fixed predictor in hindsight where the first rows are gone: from sums, or over the rows there are.
 
 For the square loss the sums of c x x', c x y and c y^2 over all rows tell what every fixed u loses on them, however
 many there were. The newest rows are learnt again from the older snapshot, which tells what the service lost on them;
@@ -21,17 +21,15 @@ from ..rows.data import Data
 from ..sources.base import Chunk
 from ..training.certify import combined
 from ..training.prepare import Preparation, joined, stacked
-from .folder import read_snapshots
 from .live import LiveModel, losses_of
-from .log import read_log, segments
 from .mappings import csr_of
-from .parts import ANY, unpack
+from .parts import ANY
+from .store import Store
 
 if TYPE_CHECKING:
     from ..certificates.certificate import Certificate, Certificates
     from ..training.plan import Plan
     from ..training.state import TrainingState
-    from .folder import Folder
     from .gram import Gram
 
 STRETCHES = ("widrow-hoff", "implicit-widrow-hoff", "convex-descent", "implicit-descent")  # theorems
@@ -57,34 +55,32 @@ def comparable(state: TrainingState) -> bool:
     return bool(state.in_logs) if state.labels is not None else bool(state.runs[0][0].learner.loss.quadratic)
 
 
-def over_window(folder: Folder, plan: Plan, commit: int) -> dict[str, Any] | None:
+def over_window(path: str, plan: Plan, newest: int) -> dict[str, Any] | None:
     """What the newest rows up to a commit cost the service and the best fixed predictor for them; None without any."""
-    first = segments(folder.log)
-    starts = [
-        state
-        for _, state in read_snapshots(folder.snapshots)
-        if first and first[0][0] <= int(state["commit"]) + 1 and int(state["commit"]) < commit and state["model"]
-    ]
-    if not starts:
-        return None
-    live = LiveModel(plan, ANY)
-    live.restore(starts[0]["model"])
-    state = live.state
-    assert state is not None
-    before, rows, chunks = state.compared_losses()[0], 0, []
-    begun = [run.weights.copy() for run in state.runs[0]]
-    for frame in read_log(folder.log, int(starts[0]["commit"])):
-        if frame.commit > commit or rows >= WINDOW:
-            break
-        parts = [part for part in unpack(frame.payload)[1] if part.do != "keep"]
-        rows += sum(part.rows for part in parts)
-        pieces, _ = live.encode(parts)
-        live.play(pieces)
-        chunks += [Chunk(csr_of(p.X), p.y, p.weight, 0, {}, 0, str, str) for p in pieces]
+    store = Store(path)
+    try:
+        first = store.first_commit()
+        starts = [each for each in store.snapshots() if first is not None and first - 1 <= each[0] < newest]
+        kept = store.snapshot(starts[0][0])["model"] if starts else None
+        if kept is None:
+            return None
+        live = LiveModel(plan, ANY)
+        live.restore(kept)
+        state = live.state
+        assert state is not None
+        before, rows, chunks = state.compared_losses()[0], 0, []
+        begun = [run.weights.copy() for run in state.runs[0]]
+        for commit in store.commits(starts[0][0]):
+            if commit.number > newest or rows >= WINDOW:
+                break
+            rows += commit.rows
+            live.learn(commit.parts)
+            chunks += [Chunk(csr_of(p.X), p.y, p.weight, 0, {}, 0, str, str) for p in live.played]
+    finally:
+        store.close()
     if not chunks:
         return None
-    lost = state.compared_losses()[0] - before
-    told: dict[str, Any] = {"rows": rows, "from": int(starts[0]["sequence"]) + 1, "loss": lost}
+    told: dict[str, Any] = {"rows": rows, "from": starts[0][1] + 1, "loss": state.compared_losses()[0] - before}
     stretch = stretch_of(state, chunks)
     if comparable(state):
         told["best"] = best_over(state, stretch)

@@ -1,26 +1,28 @@
-"""The durable core: commits go to the log, then to the model; a restart is the newest snapshot and the log after it."""
+"""The durable core: requests are checked, played, committed, then answered; a restart plays the commits again."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
+import sqlite3
 import time
-from collections import OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import OptionError, SourceError
+from ..errors import OptionError
 from ..online.run import assumption_warnings
 from ..training.plan import Plan, describe_learner
-from .folder import Folder
+from .convert import convert
 from .history import History
 from .live import LiveModel, Reader
-from .log import Frame, Log, LogError, read_log, segments
-from .parts import Limits, Part, as_rows, pack, unpack
+from .parts import ANY, Limits, Part
 from .rivals import begins_anywhere, best_of_sums
+from .store import ADVICE, Commit, Store, StoreError
+from .tables import TableRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,10 +30,10 @@ if TYPE_CHECKING:
     from ..training.model import Model
     from .live import Played
 
-SNAPSHOT_ROWS, SNAPSHOT_BYTES = 500_000, 256 << 20  # learnt or logged since the last snapshot, when the next is due
+SNAPSHOT_ROWS, SNAPSHOT_BYTES = 500_000, 256 << 20  # learnt or committed since the last snapshot, when one is due
 BEST_WIDTH = 130  # coordinates up to which the best in hindsight is sought whenever someone looks
 SHOWN_WIDTH = 100_000  # features up to which the largest weights are looked for
-KEPT_ANSWER = 1024  # bytes of an answer that is remembered as it was; of a longer one the predictions are left out
+KEPT_ROWS = 20  # whose predictions are remembered with a key
 
 
 class ServiceError(ValueError):
@@ -42,12 +44,22 @@ class ServiceError(ValueError):
         self.status = status
 
 
-@dataclass
-class Kept:
-    """A row that waits for its outcome: when it came, and what it is, as JSON."""
+class RefusedError(Exception):
+    """Requests that cannot be learnt together, with what was wrong with one of them."""
 
+    def __init__(self, why: Exception) -> None:
+        super().__init__(str(why))
+        self.why = why
+
+
+@dataclass
+class Step:
+    """A commit that was played: the number of its first row, its time, what became of it, and how to take it back."""
+
+    first: int
     time: float
-    row: str
+    played: list[Played]
+    undo: Callable[[], None]
 
 
 class Service:
@@ -64,7 +76,7 @@ class Service:
     limits : Limits, default `Limits()`
         The most that it takes.
     keep_log : bool or None, default None
-        Whether old segments of the log stay when a snapshot covers them; None is as the folder says, at first False.
+        Whether old requests stay when a snapshot covers them; None is as the folder says, at first False.
     notify : callable, default does nothing
         Called with a line of text on what was found at the start.
 
@@ -77,8 +89,8 @@ class Service:
 
     Raises
     ------
-    LogError
-        If the log is damaged before its end.
+    StoreError
+        If the database is damaged.
     OptionError
         If the folder is one of another plan.
     SourceError
@@ -96,47 +108,50 @@ class Service:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.limits, self.notify, self.clock = limits or Limits(), notify, clock
-        self.folder = Folder(path)
+        convert(path, notify)
+        self.store = Store(path, write=True)
         try:
             self._open(plan, model, keep_log)
-        except BaseException:
-            self.folder.close()
+        except BaseException as error:
+            self.store.close()
+            if isinstance(error, sqlite3.Error):
+                raise self.store.damaged(error) from None
             raise
 
     def _open(self, plan: Plan | None, model: Model | None, keep_log: bool | None) -> None:
-        self.sequence = self.commit_done = self.next_id = 0
-        self.pending: OrderedDict[int, Kept] = OrderedDict()
-        self.keys: OrderedDict[str, tuple[str, dict[str, Any]]] = OrderedDict()
-        self.sources: dict[str, int] = {}  # of each stream the rows that were taken
+        self.sequence = self.commit_done = 0
         self.history = History()
         self.refused_rows = 0
         self.reader: Reader | None = None
         self.unpublished, self.publish_cost, self.published_at = False, 0.0, 0.0
         self.sync_seconds = 0.0
         self.broken: str | None = None
-        self.covered: list[int] = []  # the newest commit of each snapshot that is kept
         self.pool = ThreadPoolExecutor(1, "sync")
-        snapshots = self.folder.read_snapshots()
         self.live = self._begin(plan, model)
-        told = self.folder.settings() or {}
+        told = self.store.settings() or {}
         self.keep_log = bool(told.get("keep_log", False)) if keep_log is None else keep_log
-        wanted = {"plan": self.folder_plan.settings(), "keep_log": self.keep_log}
+        began = model is not None or bool(told.get("model", False))
+        wanted = {"plan": self.folder_plan.settings(), "keep_log": self.keep_log, "model": began}
         if told != wanted:
-            self.folder.write_settings(wanted)
-        if snapshots:
-            self._restore(snapshots[-1][1])
-            self.covered = [int(state["commit"]) for _, state in snapshots]
+            self.store.write_settings(wanted)
+        self._restore()
         self.began = self.live.state is not None and bool(self.live.state.before)
-        before = self.commit_done
-        self._check_first(before)
-        for frame in read_log(self.folder.log, before):
-            self._replay(frame)
-        self.log = Log(self.folder.log, self.commit_done)
-        if self.log.cut:
-            self.notify(self.log.cut)
+        before, first = self.commit_done, self.store.first_commit()
+        if first is not None and first > before + 1:
+            raise StoreError(
+                f"{self.store.file}: commits {before + 1:,} to {first - 1:,} are in no snapshot that can be read, and "
+                f"their requests are gone: {ADVICE}"
+            )
+        self.live.limit(ANY)  # what was committed was within the limits of then
+        for commit in self.store.commits(before):
+            self._replay(commit)
+        self.live.limit(self.limits)
+        self.store.remove_bodies()
+        self.store.note_newest(self.commit_done)
+        self.waiting = self.store.waiting()
         self.replayed = self.commit_done - before
         self.snapshot_rows, self.snapshot_bytes = self.sequence, 0
-        if model is not None and not snapshots:
+        if model is not None:
             self.snapshot()
         elif self.replayed:
             self._snapshot_or_say()
@@ -144,16 +159,16 @@ class Service:
 
     def _begin(self, plan: Plan | None, model: Model | None) -> LiveModel:
         """The model before anything was restored."""
-        settings = self.folder.settings()
+        settings = self.store.settings()
         if model is not None:
             if settings is not None:
-                raise OptionError("from", f"{self.folder.path} has a model already: leave it out to go on with that")
+                raise OptionError("from", f"{self.store.path} has a model already: leave it out to go on with that")
             live = LiveModel.after(model, self.limits)
             self.folder_plan = live.plan
             return live
         if settings is None:
             if plan is None or plan.target is None:
-                raise OptionError("target", f"names the column to predict: {self.folder.path} is new (or --from MODEL)")
+                raise OptionError("target", f"names the column to predict: {self.store.path} is new (or --from MODEL)")
             self.folder_plan = plan
             return LiveModel(plan, self.limits)
         kept = self.folder_plan = Plan.from_settings(settings.get("plan", {}), None)
@@ -161,61 +176,76 @@ class Service:
             now, was = plan.settings(), kept.settings()
             name = next(name for name in now if now[name] != was.get(name))
             raise OptionError(
-                name, f"is {now[name]!r:.100}, but {self.folder.path} was begun with {was.get(name)!r:.100}"
+                name, f"is {now[name]!r:.100}, but {self.store.path} was begun with {was.get(name)!r:.100}"
             )
         return LiveModel(kept, self.limits)
-
-    def _check_first(self, before: int) -> None:
-        """Refuse a log that begins after what the snapshot covers."""
-        found = segments(self.folder.log)
-        if found and found[0][0] > before + 1:
-            raise LogError(
-                f"{found[0][1]}: commits {before + 1} to {found[0][0] - 1} are in no snapshot and not in the log"
-            )
 
     # ------------------------------------------------------------ snapshots
 
     def snapshot(self) -> None:
-        """Write a snapshot, and let go of what it covers of the log."""
-        state = {
-            "commit": self.commit_done,
-            "sequence": self.sequence,
-            "next_id": self.next_id,
-            "refused_rows": self.refused_rows,
-            "sources": packed(self.sources),
-            "model": self.live.to_snapshot(),
-            "pending": packed([[k, kept.time, kept.row] for k, kept in self.pending.items()]),
-            "keys": packed([[key, *told] for key, told in self.keys.items()]),
-            "history": packed(self.history.to_plain()),
-        }
-        self.folder.write_snapshot(state, 2)
-        self.covered = [*self.covered, self.commit_done][-2:]
-        self.snapshot_rows, self.snapshot_bytes = self.sequence, self.log.bytes
-        self.log.close()  # the next commit begins a segment
-        if not self.keep_log:
-            self.log.drop(self.covered[0])
+        """Write a snapshot, and let go of the requests that it covers."""
+        state = {"model": self.live.to_snapshot(), "history": packed(self.history.to_plain())}
+        self.store.add_snapshot(self.commit_done, self.sequence, state, self.keep_log)
+        self.snapshot_rows, self.snapshot_bytes = self.sequence, self.store.bytes
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.commit_done, self.sequence = int(state["commit"]), int(state["sequence"])
-        self.next_id, self.refused_rows = int(state["next_id"]), int(state["refused_rows"])
-        self.sources = dict(unpacked(state["sources"]))
-        self.live.restore(state["model"])
-        self.pending.update((k, Kept(at, row)) for k, at, row in unpacked(state["pending"]))
-        self.keys.update((key, (digest, answer)) for key, digest, answer in unpacked(state["keys"]))
-        self.history = History.from_plain(unpacked(state["history"]))
+    def _snapshot_or_say(self) -> None:
+        """A snapshot that fails, as when the disk is full, loses nothing: the requests are all there."""
+        try:
+            self.snapshot()
+        except (ValueError, OSError, sqlite3.Error) as error:
+            self.notify(f"no snapshot could be written: {error}")
+            self.snapshot_rows, self.snapshot_bytes = self.sequence, self.store.bytes
+
+    def _restore(self) -> None:
+        """Take up the newest snapshot that can be read."""
+        for commit, sequence in reversed(self.store.snapshots()):
+            try:
+                state = self.store.snapshot(commit)
+                history = History.from_plain(unpacked(state["history"]))
+                self.live.restore(state["model"])
+            except (ValueError, KeyError, TypeError) as error:
+                self.notify(f"a snapshot is left out: {error}")
+                continue
+            self.commit_done, self.sequence, self.history = commit, sequence, history
+            return
+
+    def _replay(self, commit: Commit) -> None:
+        """Learn a commit of the store again."""
+        try:
+            if commit.first != self.sequence + 1:
+                raise StoreError(f"row {self.sequence + 1:,} should come next")
+            played, _ = self.live.learn(commit.parts)
+        except ValueError as error:
+            rows = f"rows {commit.first:,} to {commit.first + commit.rows - 1:,}"
+            what = f"commit {commit.number:,} ({rows}) cannot be learnt again: {error}"
+            raise StoreError(f"{self.store.file}: {what}: {ADVICE}") from None
+        self.commit_done, self.sequence = commit.number, commit.first - 1 + commit.rows
+        self._note(commit.first, played, commit.time)
+
+    def _note(self, first: int, played: Sequence[Played], time: float) -> None:
+        """Take note of how a commit went."""
+        state = self.live.state
+        assert state is not None
+        for each in played:
+            self.history.add_mistakes(state, first, each)
+            first += each.b - each.a
+        self.history.add(state, first - 1, time)
 
     def close(self) -> None:
         """Write a snapshot of what is new, and let go of the folder."""
-        if self.commit_done > (self.covered[-1] if self.covered else 0) and not self.broken:
-            self._snapshot_or_say()
-        self.log.close()
+        with contextlib.suppress(sqlite3.Error):
+            if not self.broken and self.commit_done > max((commit for commit, _ in self.store.snapshots()), default=0):
+                self._snapshot_or_say()
         self.pool.shutdown()
-        self.folder.close()
+        self.store.close()
 
     # ------------------------------------------------------------ commits
 
-    def commit(self, parts: Sequence[Part]) -> list[dict[str, Any] | ValueError]:
-        """Write requests to the log in one commit, learn from them, and answer each.
+    def commit(self, parts: Sequence[Part]) -> list[dict[str, Any] | Exception]:
+        """Learn from requests, or keep them, in one transaction, and answer each once that is durable.
+
+        Each is decoded and checked, and played on a step that can be taken back; then all that could be played is
+        committed. Requests that come together are played together, and where one of them is refused each by itself.
 
         Parameters
         ----------
@@ -224,239 +254,223 @@ class Service:
 
         Returns
         -------
-        list of dict or ValueError
+        list of dict or Exception
             For each the answer, or why it is refused: then nothing of it was taken.
         """
-        out: list[dict[str, Any] | ValueError | None] = [None] * len(parts)
-        same: dict[int, int] = {}  # repetitions within the group
-        taken: dict[str, int] = {}
-        outcomes: set[int] = set()
-        sources = dict(self.sources)
-        ready: list[int] = []
-        for k, part in enumerate(parts):
-            try:
-                if self.broken:
-                    raise ServiceError(503, self.broken)
-                if part.key is not None and part.key in taken:
-                    same[k] = taken[part.key]
-                    continue
-                told = self._repeated(part)
-                if told is not None:
-                    out[k] = told
-                    continue
-                if part.source is not None:
-                    told = self._placed(part, sources)
-                    if told is not None:
-                        out[k] = told
-                        continue
-                if part.do == "outcome":
-                    self._join(part, outcomes)
-                elif part.do == "keep":
-                    self._number(part)
-                ready.append(k)
-                if part.key is not None:
-                    taken[part.key] = k
-            except ValueError as error:
-                out[k] = error
+        if self.broken:
+            return [ServiceError(503, self.broken)] * len(parts)
+        self.steps: list[Step] = []
+        before, refused = (self.sequence, self.commit_done, self.waiting), self.refused_rows
         try:
-            self._commit(parts, ready, out)
-        except BaseException as error:  # a bug: what is in memory may not be what is in the log
-            self.broken = f"learning stopped at {type(error).__name__}, a bug of hindsight: start the service again"
-            raise
-        for k, first in same.items():
-            other = parts[first].digest == parts[k].digest
-            out[k] = out[first] if other else ServiceError(422, KEY_OF_OTHER)
-        return [each if each is not None else ServiceError(500, "no answer was made") for each in out]
-
-    def _commit(self, parts: Sequence[Part], ready: list[int], out: list[Any]) -> None:
-        fresh = self.live.state is None
-        if fresh:
-            self._settle(parts, ready, out)
-        mark = None if self.live.rows is None else self.live.rows.mark()
-        learnt = [k for k in ready if parts[k].do != "keep" and out[k] is None]
-        pieces, refused = self.live.encode([parts[k] for k in learnt]) if learnt else ([], {})
-        for j, error in refused.items():
-            out[learnt[j]] = error
-            self.refused_rows += parts[learnt[j]].rows
-        good = [k for k in ready if out[k] is None]
-        if not good:
-            return
-        chosen = [parts[k] for k in good]
-        head = {"first": self.sequence + 1, "time": self.clock()}
-        try:
-            self.log.write(*pack(head, chosen))
-        except (OSError, LogError) as error:
-            self._take_back(mark, fresh, parts, good)
-            for k in good:
-                out[k] = unwritten(error)
-            return
-        began = time.perf_counter()
-        synced: Future[None] = self.pool.submit(self.log.sync)
-        places = {j: good.index(k) for j, k in enumerate(learnt) if k in good}
-        played = {places[j]: each for j, each in self.live.play(pieces).items()}
-        told = self._learnt(chosen, played, head)
-        reader = self._reader()
-        try:
+            self.store.begin()
+            out = self._take(parts)
+            began = time.perf_counter()
+            synced: Future[None] = self.pool.submit(self.store.commit)
+            reader = self._reader() if self.steps else None
             synced.result()
-        except LogError as error:
-            self.broken = str(error)
-            for k in good:
-                out[k] = ServiceError(503, self.broken)
-            return
-        self.sync_seconds = time.perf_counter() - began
-        for k, answer in zip(good, told, strict=True):
-            out[k] = answer
+            self.sync_seconds = time.perf_counter() - began
+        except BaseException as error:
+            self._take_back(error)
+            self.sequence, self.commit_done, self.waiting = before
+            self.refused_rows = refused
+            if not isinstance(error, (sqlite3.Error, OSError)):
+                raise
+            return [self._unwritten(error)] * len(parts)
+        if not self.steps:
+            return out
+        for step in self.steps:
+            self._note(step.first, step.played, step.time)
+        self.store.note_newest(self.commit_done)
         self.reader = reader or self.reader
         if (
             self.sequence - self.snapshot_rows >= SNAPSHOT_ROWS
-            or self.log.bytes - self.snapshot_bytes >= SNAPSHOT_BYTES
+            or self.store.bytes - self.snapshot_bytes >= SNAPSHOT_BYTES
         ):
             self._snapshot_or_say()
-
-    def _snapshot_or_say(self) -> None:
-        """A snapshot that fails, as when the disk is full, loses nothing: the log has it all."""
-        try:
-            self.snapshot()
-        except ValueError as error:
-            self.notify(f"no snapshot could be written: {error}")
-            self.snapshot_rows, self.snapshot_bytes = self.sequence, self.log.bytes
-
-    def _settle(self, parts: Sequence[Part], ready: list[int], out: list[Any]) -> None:
-        """Decide from the first request that can be learnt what is learnt."""
-        for k in ready:
-            if parts[k].do == "keep":
-                out[k] = ServiceError(409, NOTHING_YET)
-                continue
-            if self.live.state is not None:
-                continue
-            try:
-                self.live.settle(parts[k])
-                _, refused = self.live.encode([parts[k]])
-                if refused:
-                    self.live.state = self.live.rows = None
-                    out[k] = refused[0]
-                else:
-                    assert self.live.rows is not None
-                    self.live.rows.undo((0, 0, 0, 0, 0))  # type: ignore[arg-type]
-            except ValueError as error:
-                out[k] = error
-
-    def _take_back(self, mark: Any, fresh: bool, parts: Sequence[Part], good: list[int]) -> None:
-        """Forget what was prepared for a commit that could not be written."""
-        for k in good:
-            if parts[k].do == "keep":
-                self.next_id -= len(parts[k].ids)
-        if fresh:
-            self.live.state = self.live.rows = None
-        elif self.live.rows is not None and mark is not None:
-            self.live.rows.undo(mark)
-
-    def _repeated(self, part: Part) -> dict[str, Any] | None:
-        """The answer to a request that was answered before; None where it was not."""
-        if part.key is None or part.key not in self.keys:
-            return None
-        digest, answer = self.keys[part.key]
-        if digest != part.digest:
-            raise ServiceError(422, KEY_OF_OTHER)
-        return answer | {"repeated": True}
-
-    def _placed(self, part: Part, sources: dict[str, int]) -> dict[str, Any] | None:
-        """Check that rows of a stream are the next ones of it; the answer where they were taken before."""
-        assert part.source is not None
-        part.parse(self.limits)
-        done = sources.get(part.source, 0)
-        if part.start + part.rows <= done:
-            return {"rows": 0, "position": done, "repeated": True}
-        if part.start != done:
-            raise ServiceError(409, f"{done:,} rows of {part.source!r} were taken: send those from there on")
-        if part.source not in sources and len(sources) >= self.limits.sources:
-            raise ServiceError(429, f"{self.limits.sources:,} streams are known already")
-        sources[part.source] = done + part.rows
-        return None
-
-    def _join(self, part: Part, taken: set[int]) -> None:
-        """Make rows to learn of kept ones and their outcomes."""
-        self.expire()
-        given = part.parsed
-        ids, lines = [], []
-        for number, target in given:
-            if number in taken or number in ids or number not in self.pending:
-                known = isinstance(number, int) and 0 < number <= self.next_id
-                why = "was learnt already, or has expired" if known else "was never given out"
-                raise ServiceError(410 if known else 404, f"id {number!r:.40} {why}")
-            row = json.loads(self.pending[number].row)
-            lines.append(json.dumps(row | {self.live.plan.target: target}))
-            ids.append(number)
-        taken.update(ids)
-        part.do, part.form, part.body, part.ids, part.parsed = "learn", "lines", "\n".join(lines).encode(), ids, None
-        part.rows = len(ids)
-
-    def _number(self, part: Part) -> None:
-        """Give kept rows their numbers."""
-        self.expire()
-        part.parse(self.limits)
-        if len(self.pending) + part.rows > self.limits.pending:
-            raise ServiceError(429, f"{self.limits.pending:,} rows wait for their outcome already: no more are kept")
-        part.ids = list(range(self.next_id + 1, self.next_id + part.rows + 1))
-        self.next_id += part.rows
-
-    def expire(self) -> None:
-        """Forget kept rows whose outcome has not come in time."""
-        oldest = self.clock() - self.limits.expire
-        while self.pending and next(iter(self.pending.values())).time < oldest:
-            self.pending.popitem(last=False)
-
-    def _learnt(self, parts: Sequence[Part], played: dict[int, Played], head: dict[str, Any]) -> list[Any]:
-        """Take note of a commit that is in the log and was played; the answer to each part."""
-        self.commit_done += 1
-        out: list[dict[str, Any] | ValueError] = []
-        for k, part in enumerate(parts):
-            answer: dict[str, Any] | ValueError
-            if part.do == "keep":
-                for number, row in zip(part.ids, as_rows(part.parse(self.limits)), strict=True):
-                    self.pending[number] = Kept(head["time"], json.dumps(row, ensure_ascii=False))
-                answer = {"ids": part.ids}
-            else:
-                answer = self._answer(part, played[k])
-            if part.key is not None and isinstance(answer, dict):
-                short = answer if len(json.dumps(answer)) <= KEPT_ANSWER else without_predictions(answer)
-                self.keys[part.key] = part.digest, short
-                while len(self.keys) > self.limits.keys:
-                    self.keys.popitem(last=False)
-            out.append(answer)
-        if self.live.state is not None:
-            self.history.add(self.live.state, self.sequence, head["time"])
         return out
 
-    def _answer(self, part: Part, played: Played) -> dict[str, Any] | ValueError:
-        first = self.sequence + 1
-        self.sequence += part.rows
+    def _take_back(self, error: BaseException) -> None:
+        """Forget all that a transaction did, in memory as on disk."""
+        try:
+            self.store.rollback()
+            for step in reversed(self.steps):
+                step.undo()
+        except BaseException as second:
+            self.broken = f"learning stopped: {error or second}: start the service again"
+            raise
+
+    def _unwritten(self, error: Exception) -> ServiceError:
+        """Why a commit could not be written."""
+        code = getattr(error, "sqlite_errorcode", None)
+        if code in (sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC, sqlite3.SQLITE_CORRUPT):
+            # What is on the disk is then unknown.
+            self.broken = f"{self.store.file}: could not be written ({error}): start the service again"
+            return ServiceError(503, self.broken)
+        full = code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_TRUNCATE)
+        if full or getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            return ServiceError(507, "the disk is full: nothing of this request was taken; predictions go on")
+        return ServiceError(503, f"{self.store.file} cannot be written: {error}; nothing of this request was taken")
+
+    def _take(self, parts: Sequence[Part]) -> list[dict[str, Any] | Exception]:
+        """Play requests, together where that can be, and write them down."""
+        out: list[dict[str, Any] | Exception] = []
+        group: list[Part] = []
+        for part in parts:
+            if part.key is not None and any(part.key == other.key for other in group):  # the answer must be there
+                out += self._group(group)
+                group = []
+            group.append(part)
+        return out + self._group(group)
+
+    def _group(self, parts: Sequence[Part]) -> list[dict[str, Any] | Exception]:
+        if len(parts) > 1:
+            with contextlib.suppress(RefusedError):
+                return self._step(parts)
+        out: list[dict[str, Any] | Exception] = []
+        for part in parts:
+            try:
+                out += self._step([part])
+            except RefusedError as refused:
+                out.append(refused.why)
+                self.refused_rows += part.rows
+        return out
+
+    def _step(self, parts: Sequence[Part]) -> list[dict[str, Any] | Exception]:
+        """Check requests, play them together and write them down; a RefusedError, and no trace, where one cannot be."""
+        out: list[Any] = []
+        ready: list[tuple[int, Part]] = []
+        now, first, waiting = self.clock(), self.sequence + 1, self.waiting
+        try:
+            with self.store.all_or_nothing():
+                at = first
+                for k, part in enumerate(parts):
+                    found: dict[str, Any] | Part | ValueError
+                    try:
+                        found = self._admit(part, at, now)
+                    except ValueError as error:
+                        found = error
+                    if isinstance(found, Part):
+                        ready.append((k, found))
+                        at += found.rows
+                    out.append(found)
+                if ready:
+                    learnt = [part for _, part in ready]
+                    played, undo = self.live.learn(learnt)
+                    step = Step(first, now, played, undo)
+                    try:
+                        self.store.add_requests(self.commit_done + 1, now, first, learnt)
+                        for (k, part), each in zip(ready, played, strict=True):
+                            out[k] = self._answer(part, first, each)
+                            first += part.rows
+                    except BaseException:
+                        undo()
+                        raise
+        except (sqlite3.Error, OSError):
+            raise
+        except Exception as error:
+            self.waiting = waiting
+            raise RefusedError(error) from None
+        if ready:
+            self.steps.append(step)
+            self.sequence, self.commit_done = first - 1, self.commit_done + 1
+        return out
+
+    def _admit(self, part: Part, at: int, now: float) -> dict[str, Any] | Part:
+        """Check a request: its answer where it was taken before, or keeps rows; otherwise what there is to learn."""
+        if part.key is not None and (told := self.store.answer_to(part.key)) is not None:
+            if told[0] != part.digest:
+                raise ServiceError(422, KEY_OF_OTHER)
+            return told[1] | {"repeated": True}
+        if part.do == "keep":
+            return self._keep(part, at - 1, now)
+        if part.do == "outcome":
+            part = self._join(part, at, now)
+        part.parse(self.limits)
         if part.source is not None:
-            self.sources[part.source] = part.start + part.rows
-        for number in part.ids:
-            self.pending.pop(number, None)
-        if played.fault is not None:
-            self.refused_rows += part.rows
-            return ServiceError(422, played.fault)
+            done = self.store.place_in(part.source)
+            if part.start + part.rows <= (done or 0):
+                return {"rows": 0, "position": done, "repeated": True}
+            if part.start != (done or 0):
+                raise ServiceError(409, f"{done or 0:,} rows of {part.source!r} were taken: send those from there on")
+            if done is None and len(self.store.places()) >= self.limits.sources:
+                raise ServiceError(429, f"{self.limits.sources:,} streams are known already")
+            self.store.add_place(part.source, part.start, part.rows, at)
+        return part
+
+    def _keep(self, part: Part, row: int, now: float) -> dict[str, Any]:
+        """Keep rows until their outcome is known, if they could be learnt with one."""
+        state, rows = self.live.state, self.live.rows
+        if state is None or rows is None:
+            raise ServiceError(409, NOTHING_YET)
+        contents = part.contents(self.limits)
+        outcome = {self.live.plan.target: 0.0 if state.labels is None else state.labels[0]}
+        trial = [json.loads(content) | outcome for content in contents]
+        mark: Any = rows.mark()
+        try:
+            rows.encode([Part("learn", "json", b"", len(trial), parsed=trial)])
+        finally:
+            rows.undo(mark)
+        self.expire(now)
+        if self.waiting + part.rows > self.limits.pending:
+            raise ServiceError(429, f"{self.limits.pending:,} rows wait for their outcome already: no more are kept")
+        answer = {"ids": self.store.keep(contents, now, row)}
+        self.waiting += part.rows
+        self._remember(part, row, answer)
+        return answer
+
+    def _join(self, part: Part, at: int, now: float) -> Part:
+        """Rows to learn, of kept ones and their outcomes."""
+        self.expire(now)
+        lines: dict[int, str] = {}
+        for number, target in part.parsed:
+            row = self.store.kept(number) if 0 < number < 1 << 63 and number not in lines else None
+            if row is None:
+                known = self.store.was_kept(number)
+                why = "was learnt already, or has expired" if known else "was never given out"
+                raise ServiceError(410 if known else 404, f"id {number!r:.40} {why}")
+            lines[number] = json.dumps(json.loads(row) | {self.live.plan.target: target})
+        for row_number, number in enumerate(lines, at):
+            self.store.learnt(number, row_number)
+        self.waiting -= len(lines)
+        return replace(part, do="learn", form="lines", body="\n".join(lines.values()).encode(), parsed=None)
+
+    def expire(self, now: float) -> None:
+        """Forget kept rows whose outcome has not come in time."""
+        self.waiting -= self.store.expire(now - self.limits.expire)
+
+    def _answer(self, part: Part, first: int, played: Played) -> dict[str, Any]:
+        """The answer to a request that was learnt."""
         state = self.live.state
         assert state is not None
-        self.history.add_mistakes(state, first, played)
-        told: dict[str, Any] = {"sequence": first, "rows": part.rows, "loss": played.loss}
-        told["of"] = state.constant_quantity
-        return told if part.quiet else told | played.answers()
+        answer: dict[str, Any] = {"sequence": first, "rows": part.rows, "loss": played.loss}
+        answer["of"] = state.constant_quantity
+        if not part.quiet:
+            answer |= played.answers()
+        self._remember(part, first + part.rows - 1, answer)
+        return answer
 
-    def _replay(self, frame: Frame) -> None:
-        """Do a commit of the log again."""
-        try:
-            head, parts = unpack(frame.payload)
-            played = self.live.learn_again(parts)
-            for part in parts:
-                if part.do == "keep":
-                    self.next_id = max(self.next_id, *part.ids)
-            self._learnt(parts, played, head)
-        except (ValueError, KeyError, TypeError) as error:
-            what = f"{frame.path}, byte {frame.begin}: commit {frame.commit} cannot be learnt again: {error}"
-            raise LogError(what) from None
+    def _remember(self, part: Part, row: int, answer: dict[str, Any]) -> None:
+        """Remember the answer to a request with a key."""
+        if part.key is not None:
+            short = answer if part.rows <= KEPT_ROWS else without_predictions(answer)
+            self.store.add_key(part.key, part.digest, row, short, self.limits.keys)
+
+    def warm_up(self) -> None:
+        """Have all compiled, or loaded from the cache, that the first requests need: that may take a minute."""
+        state, plan = self.live.state, self.live.plan
+        if isinstance(self.live.rows, TableRows):
+            return
+        kinds: list[list[Any]] = [[0.5, 1.5, 2.5], ["0", "1", "0"]]
+        if state is not None:
+            kinds = [kinds[0]] if state.labels is None else [[*state.labels, state.labels[0]]]
+        fixed = {name: 1.0 for name in [plan.reading.get("weight")] if name}
+        for targets in kinds:
+            live = LiveModel(plan, ANY)
+            full = [{"a": 0.5, "b": 1.0 + k, plan.target: y} | fixed for k, y in enumerate(targets)]
+            for rows in (full, full[:1], [{"a": 0.5, plan.target: targets[0]} | fixed]):
+                with contextlib.suppress(ValueError):  # other targets than this learner takes
+                    live.learn([Part("learn", "json", b"", len(rows), parsed=rows)])
+                    live.reader(0).margins([{"a": 0.5, "b": 1.0}, {"b": 1.0}])
 
     # ------------------------------------------------------------ readers
 
@@ -482,9 +496,9 @@ class Service:
         """Where learning stands, in plain values: what the page and the metrics show."""
         state = self.live.state
         told: dict[str, Any] = {
-            "sequence": self.sequence, "commit": self.commit_done, "pending": len(self.pending),
+            "sequence": self.sequence, "commit": self.commit_done, "pending": self.waiting,
             "features": self.live.features, "refused": self.refused_rows, "sync": self.sync_seconds,
-            "log_bytes": self.log.bytes, "broken": self.broken,
+            "log_bytes": self.store.bytes, "broken": self.broken,
         }  # fmt: skip
         if state is None:
             return told | {"settled": False}
@@ -542,9 +556,9 @@ class Service:
         state = self.live.state
         told: dict[str, Any] = {
             "target": self.live.plan.target, "sequence": self.sequence, "commit": self.commit_done,
-            "pending": len(self.pending), "learner": next(describe_learner(each) for each in self.live.plan.make()),
+            "pending": self.waiting, "learner": next(describe_learner(each) for each in self.live.plan.make()),
             "labels": None if state is None else state.labels, "features": self.live.features,
-            "limits": asdict(self.limits), "settled": state is not None, "sources": dict(self.sources),
+            "limits": asdict(self.limits), "settled": state is not None, "sources": self.store.places(),
         }  # fmt: skip
         return told
 
@@ -575,22 +589,11 @@ def without_predictions(answer: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in answer.items() if name not in ("predictions", "probabilities")}
 
 
-def unwritten(error: Exception) -> ServiceError:
-    """Why a commit could not be written."""
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return ServiceError(507, "the disk is full: nothing of this request was taken; predictions go on")
-    what = error.strerror if isinstance(error, OSError) else str(error)
-    return ServiceError(503, f"the log cannot be written: {what}; nothing of this request was taken")
-
-
 def packed(value: Any) -> np.ndarray:
     """Plain values as an array of bytes: a snapshot takes long texts so."""
     return np.frombuffer(json.dumps(value, separators=(",", ":")).encode(), np.uint8).copy()
 
 
 def unpacked(data: Any) -> Any:
-    """What `packed` packed; a SourceError where it is none."""
-    try:
-        return json.loads(np.asarray(data, np.uint8).tobytes())
-    except (TypeError, ValueError) as error:
-        raise SourceError(f"a snapshot is damaged: {error}") from None
+    """What `packed` packed; a TypeError or a ValueError where it is none."""
+    return json.loads(np.asarray(data, np.uint8).tobytes())

@@ -97,21 +97,17 @@ class TableRows:
         """Parameters of `open_source` to read files in the same way."""
         return {"features": list(self.layout.encoders), "ignore": [], "categorical": [], "types": {}}
 
-    def encode(self, parts: Sequence[Part]) -> tuple[list[Piece], dict[int, ValueError]]:
-        """The rows of several requests, and why some requests are refused."""
-        pieces: list[Piece] = []
-        refused: dict[int, ValueError] = {}
+    def encode(self, parts: Sequence[Part]) -> list[Piece]:
+        """The rows of several requests; a ValueError where one cannot be learnt."""
+        pieces = []
         for k, part in enumerate(parts):
-            mark = self.mark()
-            try:
-                X, y, weight = self._encode(self.layout, part.parse(self.limits))
-                if self.given is not None:
-                    coded(self.given, Chunk(X, y, weight, 0, {}, 0, lambda i: f"row {i}", str), y)
-                pieces.append(Piece(X, y, weight, [(k, 0, len(y))]))
-            except ValueError as error:
-                self.undo(mark)
-                refused[k] = error
-        return pieces, refused
+            X, y, weight = self._encode(self.layout, part.parse(self.limits))
+            if self.given is not None:
+                coded(self.given, Chunk(X, y, weight, 0, {}, 0, lambda i: f"row {i}", str), y)
+            pieces.append(Piece(X, y, weight, [(k, 0, len(y))]))
+        if self.width > self.limits.features:
+            raise SourceError(f"there would be {self.width:,} features, at most {self.limits.features:,} are taken")
+        return pieces
 
     def mark(self) -> tuple[int, list[str]]:
         """How far it has got, for `undo`."""

@@ -9,6 +9,7 @@ runs. Every bit of it is restored.
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from contextlib import suppress
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ModelError
 from . import container
-from .codec import decode
+from .codec import decode, encode
 from .model import save
 from .registry import want
 
@@ -106,10 +107,26 @@ def latest(folder: str | os.PathLike[str]) -> dict[str, Any] | None:
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the state of one checkpoint file; a ModelError if it cannot be read."""
-    _, document, tensors = container.read(path, ("checkpoint",))
+    return _state(os.fspath(path), *container.read(path, ("checkpoint",))[1:])
+
+
+def to_bytes(name: str, state: Mapping[str, Any]) -> bytes:
+    """The bytes of a checkpoint file with this state; a ModelError if a part of it cannot be saved."""
+    try:
+        return b"".join(container.pieces_of(name, "checkpoint", *encode(dict(state))))
+    except TypeError as error:
+        raise ModelError(f"{name}: cannot be saved: {error}") from None
+
+
+def from_bytes(name: str, data: bytes) -> dict[str, Any]:
+    """The state in the bytes of a checkpoint file; a ModelError if they are damaged."""
+    return _state(name, *container.read_stream(name, io.BytesIO(data), len(data), ("checkpoint",))[1:])
+
+
+def _state(name: str, document: str, tensors: dict[str, Any]) -> dict[str, Any]:
     try:
         state = decode(document, tensors)
         want(isinstance(state, dict), "the state must be a mapping")
     except ModelError as error:
-        raise ModelError(f"{os.fspath(path)}: {error}") from None
+        raise ModelError(f"{name}: {error}") from None
     return dict(state)

@@ -247,6 +247,11 @@ def write(path: str | os.PathLike[str], kind: str, document: str, tensors: Mappi
         If there is an array of another type, a limit is exceeded, or the file cannot be written.
     """
     path = os.fspath(path)
+    replace(path, pieces_of(path, kind, document, tensors))
+
+
+def pieces_of(path: str, kind: str, document: str, tensors: Mapping[str, np.ndarray]) -> Iterator[bytes | memoryview]:
+    """The bytes of a sealed file; `path` is for messages."""
     metadata = {"format": "hindsight", "schema": str(SCHEMA), "kind": kind, "document": document}
     head: dict[str, Any] = {"__metadata__": metadata}
     arrays = sorted(tensors.items(), key=lambda item: item[1].dtype.itemsize, reverse=True)  # keeps numbers aligned
@@ -265,7 +270,7 @@ def write(path: str | os.PathLike[str], kind: str, document: str, tensors: Mappi
             f"{path}: a header of {len(text):,} bytes for {len(data):,} tensors exceeds the limits "
             f"of {HEADER:,} and {TENSORS:,}"
         )
-    replace(path, _sealed([len(text).to_bytes(8, "little"), text, *data[:-1]]))
+    return _sealed([len(text).to_bytes(8, "little"), text, *data[:-1]])
 
 
 def _sealed(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
@@ -308,14 +313,18 @@ def read(path: str | os.PathLike[str], kinds: Collection[str]) -> tuple[str, str
             found = os.fstat(file)
             if not stat.S_ISREG(found.st_mode):
                 raise ModelError(f"{path}: not a regular file")
-            return _read(path, stream, found.st_size, kinds)
+            return read_stream(path, stream, found.st_size, kinds)
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
     except MemoryError:
         raise ModelError(f"{path}: does not fit in memory") from None
 
 
-def _read(path: str, stream: BinaryIO, size: int, kinds: Collection[str]) -> tuple[str, str, dict[str, np.ndarray]]:
+def read_stream(
+    path: str, stream: BinaryIO, size: int, kinds: Collection[str]
+) -> tuple[str, str, dict[str, np.ndarray]]:
+    """The content of a sealed file of so many bytes, as `read`; `path` is for messages."""
+
     def bad(what: str) -> ModelError:
         return ModelError(f"{path}: not a complete model file: {what}")
 
