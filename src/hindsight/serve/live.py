@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ModelError, SourceError
+from ..kernels.facts import NAMES
 from ..kernels.state import fields_of
 from ..online.margins import each_mean
 from ..online.panel import PanelRun
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from .parts import Limits, Part
 
 Rows = MappingRows | TableRows
+
+
+FINITE = [name for name in NAMES if name != "rate_min"]  # which is infinite at first
 
 
 class PlayedPiece:
@@ -320,7 +324,7 @@ class Before:
     def check_finite(self, pieces: Sequence[Piece]) -> None:
         """Refuse rows that were played if a number they led to is not finite: nothing could be learnt after them."""
         gram = self.live.gram
-        facts = [np.array(one.tally[0].item()[:-1]) for one in self.runs]  # without the least rate, at first infinite
+        facts = [np.array([one.tally[0][name] for name in FINITE]) for one in self.runs]
         told = [self.state.constant, self.state.order, *([] if gram is None else [gram.sums])]
         met = [values for run in self.runs for values in numbers_of(run, touched(run, pieces))]
         if all(math.isfinite(values.sum()) or np.isfinite(values).all() for values in (*facts, *told, *met)):
