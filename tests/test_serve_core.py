@@ -230,18 +230,26 @@ def test_damage_is_said_and_rewind_gets_to_the_last_good_commit(tmp_path):
 
 
 def test_a_missing_request_is_said(tmp_path):
-    damaged(tmp_path, 3, keep_log=False)
-    for query, told in (
-        ("DELETE FROM requests WHERE id = 6", "request 6|rows 148|row"),
-        ("DELETE FROM snapshots", "are in no snapshot"),
-    ):
-        with sqlite3.connect(tmp_path / NAME) as db:
-            db.execute("DELETE FROM requests WHERE commit_id < 3")
-            db.execute(query)
+    damaged(tmp_path / "whole", 3)
+    cases = {
+        "DELETE FROM requests WHERE id = 5": r"commit 3 \(rows 108 to 147\) cannot be learnt again: row 99 should come",
+        "DELETE FROM requests WHERE id = 5; DELETE FROM snapshots": "request 5 of 6 is missing",
+        "DELETE FROM requests WHERE id < 5; DELETE FROM snapshots": "commits 1 to 2 are in no snapshot",
+    }
+    for k, (query, told) in enumerate(cases.items()):
+        folder = tmp_path / str(k)
+        shutil.copytree(tmp_path / "whole", folder)
+        db = sqlite3.connect(folder / NAME)
+        db.executescript(query)
         db.close()
-        if "snapshots" in query:
-            with pytest.raises(StoreError, match=told):
-                Service(str(tmp_path))
+        with pytest.raises(StoreError, match=told):
+            Service(str(folder))
+        if k < 2:
+            assert rewind(str(folder))["row"] == 98
+            Service(str(folder)).close()
+        else:
+            with pytest.raises(SourceError, match="older rows are gone"):
+                rewind(str(folder))
 
 
 def test_one_writer_per_folder(tmp_path):
