@@ -31,7 +31,7 @@ nightly: $(READY) .venv/ready-docs
 	$(PYTEST) --nightly
 	$(BIN)/python tests/torture.py --kills 100
 	$(BIN)/python tests/cluster_torture.py --kills 5
-	$(BIN)/python tests/serve_torture.py --kills 50
+	$(BIN)/python tests/serve_torture.py --kills 200
 	$(BIN)/python tests/installed.py
 	$(BIN)/python tests/truth.py --streams 1000
 	$(BIN)/python tests/adaptive_truth.py --streams 1000
