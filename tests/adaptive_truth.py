@@ -36,7 +36,7 @@ from hindsight.rows.data import Data
 EQUAL = 1e-9  # relative
 
 
-def draw(rng, real, most=40):
+def draw(rng, real, most=40, far=1e3):
     """Rows of many kinds: heavy tails, columns of all scales, collinear, sparse, late; targets and weights too."""
     m, n = int(rng.integers(1, most)), int(rng.integers(1, 6))
     X = rng.normal(size=(m, n))
@@ -63,7 +63,7 @@ def draw(rng, real, most=40):
         elif kind == 1:
             y = rng.standard_cauchy(m) * 10.0 ** rng.integers(-6, 7)
         elif kind == 2:
-            y = y + 10.0 ** rng.integers(3, 6)
+            y = y + far
         elif kind == 3:
             y = np.cumsum(np.abs(y))  # every target is a record
     else:
@@ -139,7 +139,7 @@ def judge(run, X, y, c, margins, want, intercept, bound_at, start, scale, rng, w
 
 def running(rng, loss):
     real, wrong = loss in ("square", "absolute"), []
-    X, y, c, intercept = draw(rng, real)
+    X, y, c, intercept = draw(rng, real, far=10.0 ** rng.integers(3, 6))
     if loss == "hinge":
         y = 2.0 * y - 1.0
     eta = float(2.0 ** rng.integers(-5, 6))

@@ -1,7 +1,8 @@
-"""A sum of words, each times a number of its own position: whatever is changed or moved changes the sum.
+"""A sum of words, each times a number of its own position, so that what is changed or moved by accident changes it.
 
 There are two: of words as they lie in memory, and of the rows of a batch method, in which zeros count for nothing. The
-second is the same for dense and sparse rows, and for float32 and float64.
+second is the same for dense and sparse rows, and for float32 and float64. The highest bit of a word is lost in pairs:
+where an even number of values differ in that bit alone (bit 31 of a double), the sum stays the same.
 """
 
 import numpy as np
