@@ -333,7 +333,7 @@ def main():
         if given.restart:
             lines.append(restart(Path(folder) / "b", options, given.restart))
         lines += [daemon(given.clients, given.seconds), river(given.clients, given.seconds)]
-    for line in lines:
+    for line in [*([("work", "answers", "time"), ("---",) * 3] if given.markdown else []), *lines]:
         print("| " + " | ".join(line) + " |" if given.markdown else f"{line[0]:55s} {line[1]:>16s}  {line[2]}")
 
 
