@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import naive
+from conftest import nightly
 from hindsight.certificates import certify as certifying
 from hindsight.certificates import rivals, theorems
 from hindsight.certificates.certify import certify_run
@@ -33,6 +34,7 @@ def rows_of_many_lengths(seed, geometry="euclidean"):
     return X, X @ u + 0.1 * rng.normal(size=400)
 
 
+@nightly(only=["balanced-*"])
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("geometry", ["euclidean", "simplex", "balanced"])
 def test_rows_of_many_lengths_have_a_bound_three_times_smaller(geometry, seed):
@@ -76,6 +78,7 @@ def test_winnow_gains_by_the_normalisers_its_mistakes_met():
     assert c.measured <= c.bound < classical
 
 
+@nightly(but=["explicit-euclidean", "implicit-simplex", "explicit-balanced"])
 @pytest.mark.parametrize("geometry", ["euclidean", "simplex", "balanced"])
 @pytest.mark.parametrize("update", ["explicit", "implicit"])
 def test_falling_rates_bound_the_plain_loss(geometry, update):

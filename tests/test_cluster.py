@@ -846,6 +846,7 @@ def own_scheduler(folder):
             process.wait()
 
 
+@nightly
 def test_a_fit_resumes_under_another_scheduler_when_the_first_was_killed(tmp_path, capfd):
     pytest.importorskip("distributed")
     from hindsight.cluster.dask_engine import connect
@@ -934,6 +935,7 @@ def test_the_command_learns_on_a_cluster(client, folder, tmp_path):
     assert code == 0 and found["certificate"]["verdict"] == "HOLDS" and found["epochs"] == 2
 
 
+@nightly
 def test_the_command_learns_from_ordinary_tables_as_on_one_machine(client, tmp_path):
     table = ordinary()
     table["y"] = [value and ("high" if float(value) > 0 else "low") for value in table["y"]]

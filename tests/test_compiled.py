@@ -10,6 +10,8 @@ import sys
 
 import pytest
 
+from conftest import nightly
+
 LEARN = 60  # functions for `learn` of a dense table with the default learner
 REPORT = 90  # with a certificate and a report
 
@@ -97,6 +99,7 @@ print(*found)
 """
 
 
+@nightly(but=["WidrowHoffRegressor"])
 @pytest.mark.parametrize("model", ["WidrowHoffRegressor", "PerceptronClassifier"])
 def test_a_loop_is_compiled_once_for_each_kind_of_rows(model):
     """Dense, of any strides, contiguous each, and sparse, which rows given as dicts are too; nothing else matters."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import BY_NAME, CASES, NAMED, close, feed, oracle, played, run_of, start_of, store, stream
+from conftest import BY_NAME, CASES, NAMED, close, feed, nightly, oracle, played, run_of, start_of, store, stream
 from hindsight.kernels.facts import NAMES, empty_facts
 from hindsight.online import learners
 from hindsight.online.facts import Facts
@@ -69,6 +69,7 @@ def agree(a, b):
             close(p, q)
 
 
+@nightly(only=["descent-quantile-*", "descent-poisson-*", "descent-huber-euclidean-implicit", "glm-tron-probit"])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_fact_is_what_its_name_says(case):
     X, y, weight = stream(case, seed=40)

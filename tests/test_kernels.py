@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 import naive
-from conftest import BY_NAME, TIGHT, close, feed, many, run_of, same, same_state, store, stream
+from conftest import BY_NAME, TIGHT, close, feed, many, nightly, run_of, same, same_state, store, stream
 from hindsight import kernels
 from hindsight.kernels import entropic
 from hindsight.kernels.online import NO_NOTES, margin, play
@@ -105,6 +105,7 @@ def test_exponentials(shift):
 # --- plain Python ---------------------------------------------------------------------------------------------------
 
 
+@nightly(only=["csr64-eg-balanced", "dense64-eg-balanced-implicit", "dense64-perceptron", "csr64-winnow-simplex"])
 @pytest.mark.parametrize(
     "name", ["perceptron", "widrow-hoff-implicit", "winnow-simplex", "eg-balanced", "eg-balanced-implicit"]
 )

@@ -114,7 +114,7 @@ def lazy_steps(
         np.zeros(s.size),
         math.nan,
         lambda: np.ones(s.size),
-        sharper=(potential, spent, "½ Σ θᵢ²/aᵢ"),
+        sharper=(unit * potential, unit * spent, "½ Σ θᵢ²/aᵢ" if unit == 1.0 else f"{unit:.6g}·½ Σ θᵢ²/aᵢ"),
         notes=(*notes, f"the metric's share of the bound: {unit * half:.6g}; the price met: {unit * price.sum():.6g}"),
         share=unit * half,
     )
@@ -157,11 +157,14 @@ def least_squares(run: Run, data: Data, t: Rounds, z: np.ndarray, u: Any, tol: f
     price = theorems.ridge_price(paid, z, t.y, c, t.q)
     found, kept = float(rival.sum()) + half, float(state.objective[0])
     scale = float((c * (t.y - state.base[0]) ** 2).sum())
-    agrees = u is not None and (how == "given" or abs(found - kept) <= BAND * max(found, kept) + 1e-12 * scale)
-    drops = f"the objective's smallest value: {kept:.9g} along the run, {found:.9g} in hindsight"
+    room, given = BAND * max(found, kept) + 1e-12 * scale, how == "given"
+    whole = bool(loss.quadratic) and loss.scale == 2.0  # the theorem is of the square loss alone
+    agrees = whole and (found >= kept - room if given else abs(found - kept) <= room)
+    at = "at the given u" if given else "in hindsight"
+    drops = f"the objective's smallest value: {kept:.9g} along the run, {found:.9g} {at}"
     return AppliedTheorem(
         theorem,
-        f"{loss.name} loss",
+        measured_name(loss),
         paid,
         rival,
         np.cumsum(rival) + half + np.cumsum(price),

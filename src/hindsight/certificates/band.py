@@ -41,7 +41,9 @@ def band(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> Band:
         lost = float((times * _lost_by_start(run, data, t, case)).sum())
         off = float((times * _margins(run, data, t, case)).sum())
         if run.learner.geometry.linear:
-            off += float(np.nansum(times / (t.c * t.eta) * _steps(run, data, t, case)))  # NaN: steps that never hold
+            loss, raw = run.learner.loss, run.learner.theorem == "glm-tron" or case.quantity.endswith("times its rate")
+            share = 1.0 / float(loss.scale) if loss.quadratic and not raw else 1.0
+            off += share * float(np.nansum(times / (t.c * t.eta) * _steps(run, data, t, case)))  # NaN never holds
         return Band(lost, sums + off)
 
 

@@ -24,7 +24,7 @@ from . import adaptive_theorems, theorems
 from .adaptive import in_play
 from .advice import cure
 from .applied import measured_loss, measured_name, measured_unit
-from .band import band
+from .band import Band, band
 from .certificate import MISTAKES, WEIGHTED, Assumption, Best, Certificate, Comparator, Member, Milestone
 from .constant import best_constant, fewest_of_constant
 from .outcome import Outcome, of_loss
@@ -93,7 +93,7 @@ def certify_panel(
     signer = int(promised.argmin())
     case, unit, price = judged[signer].case, factors[signer], measure.unit * aggregation_price(run)
     bound = float(promised[signer]) + price
-    sizes = band(run.members[signer], data, rounds[signer], case)
+    sizes = Band(*(unit * size for size in band(run.members[signer], data, rounds[signer], case)))
     found, equality = theorems.verdict(measure.total, bound, *sizes)
     followed: tuple[str, ...] = ()
     if run.learner.drift and not run.left:

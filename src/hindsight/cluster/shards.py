@@ -23,6 +23,7 @@ import numpy as np
 
 from ..certificates import batch_theorems, theorems
 from ..certificates.advice import SPREAD
+from ..certificates.applied import measured_unit
 from ..certificates.certificate import (
     MISTAKES,
     WEIGHTED,
@@ -323,15 +324,17 @@ def _telescoped(
 ) -> Certificate:
     """Apply the theorem of descent on shards to runs whose own bounds hold, which are added up."""
     u, eta, shards, epochs = rival.u, run.learner.rate.eta, len(run.facts), len(run.starts)
-    paid, met = math.fsum(f.loss for f in run.facts), math.fsum(f.gradient for f in run.facts)
+    unit = 1.0 if run.learner.theorem == "glm-tron" else measured_unit(run.learner.loss)
+    paid, met = unit * math.fsum(f.loss for f in run.facts), math.fsum(f.gradient for f in run.facts)
     distance = float((u - run.starts[0]) @ (u - run.starts[0]))
-    lost = epochs * math.fsum(rows.engine.each(loss_of, targets, run.bias, run.learner.loss, u))
-    bound = float(theorems.convex(eta, lost, shards * distance / 2.0, met))
-    scale = epochs * abs(math.fsum(rows.engine.each(loss_of, targets, run.bias, run.learner.loss, run.starts[0])))
+    lost = unit * epochs * math.fsum(rows.engine.each(loss_of, targets, run.bias, run.learner.loss, u))
+    bound = float(theorems.convex(eta, lost, unit * shards * distance / 2.0, unit * met))
+    began = math.fsum(rows.engine.each(loss_of, targets, run.bias, run.learner.loss, run.starts[0]))
+    scale = unit * epochs * abs(began)
     verdict, equality = theorems.verdict(paid, bound, scale)
-    gap = rival.gap * epochs * mean.total
+    gap = unit * rival.gap * epochs * mean.total
     return replace(
-        added, verdict=verdict, theorem=batch_theorems.SHARDS, quantity=f"{run.learner.loss.name} loss", measured=paid,
+        added, verdict=verdict, theorem=batch_theorems.SHARDS, measured=paid,
         bound=bound, comparator=replace(added.comparator, loss=lost, gap=gap), equality=equality,
         best_eta=math.sqrt(shards * distance / met) if met > 0.0 else math.nan,
         notes=(*added.notes[:-1], "each shard's bound counts |u − w|² in every epoch, that of all once per shard"),

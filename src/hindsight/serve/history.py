@@ -43,12 +43,14 @@ class History:
             self.points = self.points[1::2]
             self.step *= 2
 
-    def add_mistakes(self, state: TrainingState, first: int, played: Played) -> None:
-        """Take note of the newest rows that were predicted badly; the first of all has this number."""
+    def add_mistakes(self, state: TrainingState, first: int, played: Played, far: float) -> None:
+        """Take note of the newest rows that were predicted badly; the first has this number, `far` is a large loss."""
         from .live import Answering, predictions_of
 
         losses, z, y = (each[played.a : played.b] for each in (played.piece.losses, played.piece.z, played.piece.y))
-        of, wrong = Answering(state.labels, state.runs[0]), losses > (0.0 if state.labels else FAR * self.late())
+        of, wrong = Answering(state.labels, state.runs[0]), losses > (0.0 if state.labels else far)
+        if not wrong.any():
+            return
         if state.labels is not None:
             wrong &= np.array(predictions_of(of, z), object) != np.array([text(each) for each in y.tolist()], object)
         at = np.flatnonzero(wrong)[-MISTAKES:]
@@ -56,13 +58,13 @@ class History:
             told = {"sequence": first + k, "predicted": value, "target": y[k].item(), "loss": float(losses[k])}
             self.mistakes.append(told)
 
-    def late(self) -> float:
-        """The mean loss over about the newer half of the rows; 0 before there are points enough."""
+    def far(self) -> float:
+        """A loss that is large beside the mean over the newer half of the rows; 0 before there are points enough."""
         if len(self.points) < 2:
             return 0.0
         rows, mean = self.points[-1][:2]
         old = next((point for point in reversed(self.points) if 2 * point[0] <= rows), self.points[0])
-        return max(0.0, (rows * mean - old[0] * old[1]) / (rows - old[0]))
+        return FAR * max(0.0, (rows * mean - old[0] * old[1]) / (rows - old[0]))
 
     def to_plain(self) -> dict[str, Any]:
         """As plain values."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ModelError, SourceError
-from ..kernels.facts import NAMES
+from ..kernels.facts import FACTS, NAMES
 from ..kernels.state import fields_of
 from ..online.margins import each_mean
 from ..online.panel import PanelRun
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 Rows = MappingRows | TableRows
 
 
-FINITE = [name for name in NAMES if name != "rate_min"]  # which is infinite at first
+CALM, MODERATE = 1e100, 1e30  # below which numbers of a model, and of rows, make nothing infinite
+FINITE = np.array([name in NAMES and name != "rate_min" for name in FACTS.names or ()])  # which is infinite at first
 
 
 class PlayedPiece:
@@ -101,6 +102,7 @@ class LiveModel:
         self.shells: Shells | None = None
         self.gram: Gram | None = None
         self.played: list[Piece] = []
+        self.calm = False  # whether all numbers of the model are known to be moderate
 
     @classmethod
     def after(cls, model: Model, limits: Limits) -> LiveModel:
@@ -322,17 +324,31 @@ class Before:
             self.gram.sums = self.sums
 
     def check_finite(self, pieces: Sequence[Piece]) -> None:
-        """Refuse rows that were played if a number they led to is not finite: nothing could be learnt after them."""
-        gram = self.live.gram
-        facts = [np.array([one.tally[0][name] for name in FINITE]) for one in self.runs]
-        told = [self.state.constant, self.state.order, *([] if gram is None else [gram.sums])]
-        met = [values for run in self.runs for values in numbers_of(run, touched(run, pieces))]
-        if all(math.isfinite(values.sum()) or np.isfinite(values).all() for values in (*facts, *told, *met)):
+        """Refuse rows that were played if a number they led to is not finite: nothing could be learnt after them.
+
+        Moderate rows cannot make it so where all numbers were moderate before, so nothing is looked at then.
+        """
+        if self.live.calm and all(is_moderate(piece) for piece in pieces):
             return
-        sizes = [np.abs(piece.y) if piece.y.dtype.kind == "f" else np.zeros(len(piece.y)) for piece in pieces]
-        y = np.concatenate(sizes)
+        gram = self.live.gram
+        facts = [np.array(one.tally[0].item())[FINITE] for one in self.runs]
+        told = [self.state.constant, self.state.order, *([] if gram is None else [gram.sums])]
+        met = [values for run in self.runs for values in numbers_of(run, None)]
+        sizes = np.array([np.abs(values).max(initial=0.0) for values in (*facts, *told, *met)])
+        if np.isfinite(sizes).all():
+            self.live.calm = bool((sizes < CALM).all())
+            return
+        y = np.concatenate([np.abs(p.y) if p.y.dtype.kind == "f" else np.zeros(len(p.y)) for p in pieces])
         t = int(np.argmax(y))
         raise SourceError(f"row {t} (target {y[t]:g}): numbers so large cannot be learnt, sums would not be finite")
+
+
+def is_moderate(piece: Piece) -> bool:
+    """Whether products of the numbers of rows, and sums of them, stay far from what float64 can hold."""
+    values = np.abs(piece.X.data if hasattr(piece.X, "tocsr") else np.asarray(piece.X))
+    given = [values[values > 0.0], *(() if piece.y.dtype.kind != "f" else (np.abs(piece.y) + 1.0,))]
+    given += [] if piece.weight is None else [piece.weight[piece.weight > 0.0]]
+    return all(not each.size or (each.max() < MODERATE and each.min() > 1.0 / MODERATE) for each in given)
 
 
 def touched(run: Run, pieces: Sequence[Piece]) -> np.ndarray | None:

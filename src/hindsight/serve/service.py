@@ -226,8 +226,9 @@ class Service:
         """Take note of how a commit went."""
         state = self.live.state
         assert state is not None
+        far = self.history.far()
         for each in played:
-            self.history.add_mistakes(state, first, each)
+            self.history.add_mistakes(state, first, each, far)
             first += each.b - each.a
         self.history.add(state, first - 1, time)
 
