@@ -121,7 +121,7 @@ class LogMixture(NamedTuple):
         return top - bottom + math.log(one) - math.log(none)
 
     def set_rate(self, loss, state, c, weighed):
-        if not state.rate[0] * c <= 1.0:
+        if c > 0.0 and not state.rate[0] * c <= 1.0:
             if state.rate[0] < np.inf:
                 change_rate(state, 1.0 / c)
             state.rate[0] = 1.0 / c
