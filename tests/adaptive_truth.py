@@ -22,7 +22,7 @@ import scipy.sparse as sp
 sys.path.insert(0, str(Path(__file__).parent))
 
 import naive_adaptive as naive
-from hindsight.certificates import certify as certifying
+from hindsight.certificates import adaptive
 from hindsight.certificates import panel as panels
 from hindsight.certificates.certificate import Best
 from hindsight.certificates.certify import certify_run
@@ -493,7 +493,7 @@ def paid_share(found, signer):
 def verdicts(rng):
     """A panel whose parts are broken in a way that must not be passed over."""
     X, y = rng.normal(size=(30, 2)), rng.normal(size=30)
-    own, kind = certifying.FAMILIES["running"], str(rng.choice(["whole", "sharper", "member", "sequence"]))
+    own, kind = adaptive.APPLIED["running"], str(rng.choice(["whole", "sharper", "member", "sequence"]))
     wanted = {"whole": Verdict.HOLDS, "sharper": Verdict.UNCHECKABLE}.get(kind, Verdict.BROKEN)
     run = PanelRun(Panel((L.running("square", 2.0), L.running("square", 8.0)), drift=0.1), 2)
     play([run], X, [y])
@@ -502,10 +502,12 @@ def verdicts(rng):
         case = own(*args)
         if kind == "sharper":
             return replace(case, sharper=(2.0 * abs(case.sharper[1]) + 1e3, *case.sharper[1:]))
-        return replace(case, bound=0.5 * np.cumsum(case.measured)) if kind == "member" else case
+        return (
+            replace(case, course=case.course._replace(bound=0.5 * case.course.measured)) if kind == "member" else case
+        )
 
     best = mock.patch("hindsight.certificates.panel.best_sequence", return_value=(-1e6, 0.0, 0))
-    with mock.patch.dict(certifying.FAMILIES, running=changed), best if kind == "sequence" else nullcontext():
+    with mock.patch.dict(adaptive.APPLIED, running=changed), best if kind == "sequence" else nullcontext():
         found = certify_run(run, Data(X, y, None, 1.0))
     return [] if found.verdict is wanted else [f"{kind}: {found.verdict.value}, not {wanted.value}"]
 

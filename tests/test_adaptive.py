@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 import adaptive_truth
 import hindsight
 from conftest import many, nightly
-from hindsight.certificates.certify import FAMILIES, certify_run
+from hindsight.certificates.adaptive import APPLIED
+from hindsight.certificates.certify import certify_run
 from hindsight.certificates.theorems import Verdict
 from hindsight.online import learners as L
 from hindsight.online.panel import LIMIT, Panel, PanelRun, auto
@@ -256,9 +257,9 @@ def test_squared_errors_in_the_scale_free_geometry_are_whole():
 
 def changed(monkeypatch, **fields):
     """The theorem of running members, with something else in its place."""
-    own = FAMILIES["running"]
+    own = APPLIED["running"]
     monkeypatch.setitem(
-        FAMILIES, "running", lambda *args: replace(case := own(*args), **{k: f(case) for k, f in fields.items()})
+        APPLIED, "running", lambda *args: replace(case := own(*args), **{k: f(case) for k, f in fields.items()})
     )
 
 
@@ -277,7 +278,7 @@ def test_a_member_whose_sharper_form_fails_does_not_sign(monkeypatch):
 
 
 def test_a_broken_member_breaks_the_panel(monkeypatch):
-    changed(monkeypatch, bound=lambda case: 0.5 * np.cumsum(case.measured))
+    changed(monkeypatch, course=lambda case: case.course._replace(bound=0.5 * case.course.measured))
     found = certified_panel()
     assert found.verdict is Verdict.BROKEN
     assert found.notes == ("the bound of running(eta=2) is broken",)

@@ -11,10 +11,11 @@ import scipy.sparse as sp
 import naive
 from conftest import nightly
 from hindsight.certificates import rivals, theorems
-from hindsight.certificates.band import band
 from hindsight.certificates.certificate import Certificates
-from hindsight.certificates.certify import applied_theorem, certify_run
-from hindsight.certificates.replay import replay
+from hindsight.certificates.certify import certify_run
+from hindsight.certificates.hindsight import in_hindsight
+from hindsight.certificates.judge import applied_theorem
+from hindsight.certificates.replay import play_again, replay
 from hindsight.certificates.rivals import Data
 from hindsight.certificates.theorems import Verdict
 from hindsight.errors import MismatchError, RowError
@@ -43,7 +44,7 @@ def certificate(learner, *rows, u=None, planted=None, label=None, **options):
 
 def classical(run, data):
     """The bound of the classical form at the certificate's u."""
-    return float(applied_theorem(run)(run, data, replay(run, data), None, 0.01).bound[-1])
+    return applied_theorem(run)(run, data, replay(run, data), None, 0.01).bound
 
 
 def totals(c):
@@ -207,8 +208,7 @@ def test_the_band_is_of_what_the_start_loses(loss):
     far = certify_run(run, data)
     assert far.slack == pytest.approx(near.slack, rel=1e-4) and far.slack > 0.02 * far.bound
     assert near.verdict is far.verdict is Verdict.HOLDS and not near.equality and not far.equality
-    rounds = replay(run, data)
-    scale, rounding = band(run, data, rounds, applied_theorem(run)(run, data, rounds, None, 0.01))
+    scale, rounding = in_hindsight(run, data, play_again(run, data), None, 0.01).applied[0].band
     lost = np.abs(Y - Y[0]) ** {"square": 2, "absolute": 1}[loss]
     assert scale == pytest.approx(lost.sum(), rel=1e-6)
     assert 24 * 3e7 * 2.0**-53 < rounding < 1e-6 * far.bound

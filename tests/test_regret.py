@@ -1,4 +1,4 @@
-"""The regret along a run: against sums that are taken row by row, and thinned without losing its extremes."""
+"""The regret along a run, against sums that are taken row by row."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hindsight
-from hindsight.certificates.regret import regret_curve
+from hindsight.certificates.course import marks_between, marks_of
 
 
 def naive(X, y, c, model, best):
@@ -73,18 +73,10 @@ def test_a_promise_that_does_not_apply_is_not_drawn():
     assert found.verdict.value == "VOID" and np.isnan(found.curve.bound).all()
 
 
-@given(st.integers(0, 2**32), st.integers(1, 30_000), st.integers(0, 3))
-def test_a_long_curve_keeps_its_extremes(seed, rounds, nothing):
-    rng = np.random.default_rng(seed)
-    c, lost, best = rng.choice([0.5, 1.0], rounds), rng.exponential(size=rounds) ** 4, rng.random(rounds)
-    c[:nothing] = 0.0
-    curve = regret_curve(c, c * lost, c * best, np.full(rounds, 7.0))
-    if nothing >= rounds:
-        assert curve is None
-        return
-    with np.errstate(invalid="ignore"):
-        regret = (np.cumsum(c * lost) - np.cumsum(c * best)) / np.cumsum(c)
-    assert curve.rounds.size <= 700 and curve.rounds[0] == nothing + 1 and curve.rounds[-1] == rounds
-    assert curve.regret.max() == pytest.approx(np.nanmax(regret), rel=1e-9)
-    assert curve.regret.min() == pytest.approx(np.nanmin(regret), rel=1e-9, abs=1e-12)
-    np.testing.assert_allclose(curve.bound, 7.0 / np.cumsum(c)[curve.rounds - 1])
+@given(st.integers(1, 3000), st.integers(1, 50_000))
+def test_marks_are_the_same_whatever_the_chunks(chunk, rounds):
+    parts = [marks_between(a, min(a + chunk, rounds)) for a in range(0, rounds, chunk)]
+    marks = np.union1d(np.concatenate(parts), [rounds])
+    np.testing.assert_array_equal(marks, marks_of(rounds))
+    assert marks.size <= 64 + 32 * 10 + 1 and set(2 ** np.arange(rounds.bit_length())) <= set(marks.tolist())
+    assert (np.diff(marks) <= np.maximum(1, marks[:-1] / 32)).all()  # none is far from the next

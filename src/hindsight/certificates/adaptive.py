@@ -1,8 +1,11 @@
-"""Learners without a rate: lazy steps in the running geometry, online ridge, and second order for the log loss."""
+"""Learners without a rate: lazy steps in the running geometry, online ridge, and second order for the log loss.
+
+A theorem has two parts: what each round adds to the sums of a ledger, whoever the comparator is (`TERMS`), and what
+the sums say of a run beside one (`APPLIED`).
+"""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,114 +13,106 @@ import numpy as np
 from ..kernels.floats import EPS
 from ..kernels.losses import Logistic
 from ..online.margins import each_loss, each_mean, each_slope
+from ..online.run import Run
 from . import adaptive_theorems as theorems
-from .applied import AppliedTheorem, closeness, convexity, measured_name, measured_unit
+from .applied import (
+    AppliedTheorem,
+    Band,
+    closeness,
+    convex_as_met,
+    convexity_faults,
+    loss_of,
+    measured_name,
+    measured_unit,
+    ours,
+)
 from .certificate import Assumption, Comparator
-from .convex import no_theorem
+from .course import Course
+from .ledger import Block, Opponent, Terms
 from .rivals.metric import best_in_metric
 
 if TYPE_CHECKING:
-    from ..online.run import Run
+    from collections.abc import Callable
+
     from ..rows.data import Data
-    from .replay import Rounds
 
 METRIC = "the loss is convex and the metric never fell; nothing is asked of the data"
 BAND = 1e-6  # how far the ridge objective kept along the run may be from the one found in hindsight, relatively
+SPENT = Terms._fields.index("spent")
 ROOT = 1e-12  # relative error of the roots that second order takes
-FROM_FIRST_TARGET = ("running", "ridge", "vaw")  # theorems of runs whose start may be the first target
 
 
-def start_of(run: Run) -> np.ndarray:
-    """w_1: that of the run, with the first target as the intercept where the learner starts there."""
-    start = run.first.copy()
-    if run.intercept and hasattr(run.state, "base"):
-        start[-1] = run.state.base[0]
-    return start
+# ---------------------------------------------------------------- what a round adds up to
 
 
-def in_play(run: Run, t: Rounds) -> np.ndarray:
-    """1 for the rounds of the game, 0 for the row that gave the start."""
-    on = np.ones(t.row.size)
-    if run.learner.targets == "real" and run.intercept:
-        on[0] = 0.0
-    return on
-
-
-def weights_in_play(run: Run, t: Rounds) -> np.ndarray:
-    """The weights of the rounds that the theorem of a run speaks of, 0 for the row that gave the start."""
-    weights: np.ndarray = t.c * in_play(run, t) if run.learner.theorem in FROM_FIRST_TARGET else t.c
-    return weights
-
-
-def sought(
-    run: Run, data: Data, t: Rounds, on: np.ndarray, metric: np.ndarray, u: Any, tol: float
-) -> tuple[np.ndarray, float, float, str, tuple[str, ...]]:
-    """The u that minimises Σ c loss(u.x, y) + ½ Σ metric (u − w_1)² over the rounds: u, the half, gap, words, notes."""
-    loss, start = run.learner.loss, start_of(run)
-    factors = np.bincount(t.row, t.c * on, data.rounds)
-    if u is None:
-        best = best_in_metric(data, loss, metric, factors, start, tol)
-        return best.u, best.divergence, best.gap, closeness(best.gap, best.objective), best.notes
-    point = data.check(u)
-    return point, 0.5 * float(metric @ (point - start) ** 2), np.inf, "given", ()
-
-
-def running(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
-    """Theorem R: lazy implicit steps in a metric that never falls."""
-    on, state = in_play(run, t), run.state
-    return lazy_steps(run, data, t, on, -t.step * on, t.q, Metric(state.metric, state.theta, state.base[0]), u, tol)
-
-
-def scale_free(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
-    """Theorem R in the metric M²/η, for explicit and implicit steps at a constant rate."""
-    if not run.learner.rate.is_constant():
-        return no_theorem(run, data, t, u, tol)
-    eta, state = float(t.eta[0]), run.state
-    metric = Metric(state.largest_x**2 / eta, state.theta / eta, 0.0)
-    return lazy_steps(run, data, t, np.ones(t.row.size), -t.step / eta, eta * t.q, metric, u, tol)
-
-
-class Metric(NamedTuple):
-    """The metric at the end, the sum of the steps, and the margins of the start."""
-
-    a: np.ndarray
-    theta: np.ndarray
-    base: Any
-
-
-def lazy_steps(
-    run: Run, data: Data, t: Rounds, on: np.ndarray, s: np.ndarray, q: np.ndarray, metric: Metric, u: Any, tol: float
-) -> AppliedTheorem:
+def lazy_terms(run: Run, b: Block) -> Terms:
     """Theorem R for the slopes s that were used, taken at z, or at z − q s where steps are implicit."""
-    loss, c, unit = run.learner.loss, t.c * on, measured_unit(run.learner.loss)
-    after = t.z - q * s if run.learner.update.name == "implicit" else t.z
-    paid = c * each_loss(loss, t.z, t.y)
-    u, half, gap, how, notes = sought(run, data, t, on, metric.a, u, tol)
-    z = data.margins(u)[t.row]
-    rival = c * each_loss(loss, z, t.y)
-    off, near = slope_error(loss, s, c, after, t.y, 8.0 * EPS * (np.abs(t.z) + np.abs(q * s) + np.abs(t.y)))
+    eta, base = rate_and_base(run)
+    loss, s, q = run.learner.loss, -b.step / eta * (b.c > 0.0), eta * b.q
+    after = slope_point(run, b.z, q, s)
+    paid = b.c * each_loss(loss, b.z, b.y)
+    off, near = slope_error(loss, s, b.c, after, b.y, 8.0 * EPS * (np.abs(b.z) + np.abs(q * s) + np.abs(b.y)))
     idle = (s == 0.0) & (off > 0.0)  # no step was made: the round is paid for
-    price = theorems.running_price(paid, c * each_loss(loss, after, t.y), s, t.z - after, q)
-    price = np.where(idle, paid, price + off * np.abs(z - after) + near)
-    spent = float((-s * (t.z - metric.base) + 0.5 * q * s * s).sum())
-    seen = metric.a > 0.0
-    potential = 0.5 * float((metric.theta[seen] ** 2 / metric.a[seen]).sum())
-    return AppliedTheorem(
-        theorems.RUNNING,
-        measured_name(loss),
-        unit * paid,
-        unit * rival,
-        unit * (np.cumsum(rival) + half + np.cumsum(price)),
-        Comparator(u, unit * float(rival.sum()), float(np.linalg.norm(u)), unit * gap, how),
-        (convexity(loss, t.y, METRIC, t.z, z, *([] if after is t.z else [after])),),
-        np.zeros(s.size),
-        np.zeros(s.size),
-        math.nan,
-        lambda: np.ones(s.size),
-        sharper=(unit * potential, unit * spent, "½ Σ θᵢ²/aᵢ" if unit == 1.0 else f"{unit:.6g}·½ Σ θᵢ²/aᵢ"),
-        notes=(*notes, f"the metric's share of the bound: {unit * half:.6g}; the price met: {unit * price.sum():.6g}"),
-        share=unit * half,
-    )
+    price = theorems.running_price(paid, b.c * each_loss(loss, after, b.y), s, b.z - after, q)
+    off = np.where(idle, 0.0, off)
+    spent = -s * (b.z - base) + 0.5 * q * s * s
+    return Terms(paid, size_of(run, b), np.where(idle, paid, price + near), spent, off, off * np.abs(after))
+
+
+def ridge_terms(run: Run, b: Block) -> Terms:
+    """Theorem V for the margins of ridge regression, in the exact form that any prediction has."""
+    return square_terms(run, b, b.z)
+
+
+def forecaster_terms(run: Run, b: Block) -> Terms:
+    """Theorem V for Vovk, Azoury and Warmuth's forecaster, whose margins give those of ridge regression back."""
+    middle = 0.5 * (b.low + b.high)
+    return square_terms(run, b, middle + (b.z - middle) * (1.0 + b.q))
+
+
+def square_terms(run: Run, b: Block, z: np.ndarray) -> Terms:
+    """The price of predictions of any kind beside ridge regression, whose margins are z."""
+    paid = b.c * each_loss(run.learner.loss, b.z, b.y)
+    return Terms(paid, size_of(run, b), theorems.ridge_price(paid, z, b.y, b.c, b.q))
+
+
+def newton_terms(run: Run, b: Block) -> Terms:
+    """Theorem N: quadratics in place of the log losses."""
+    G, C, d = quadratics(run, b)
+    price = theorems.newton_price(b.q, G, C, d)
+    price += np.abs(G) * ROOT * (np.abs(b.z) + np.abs(d))  # the root z was taken so exactly
+    return Terms(b.c * each_loss(run.learner.loss, b.z, b.y), size_of(run, b), price)
+
+
+def quadratics(run: Run, b: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Slope and curvature of the quadratic of each round, and how far the weights' own margin is from z."""
+    p = each_mean(run.learner.loss, b.z)
+    return -b.step, b.c * run.learner.geometry.kappa * p * (1.0 - p), b.q * np.tanh(0.5 * b.z)
+
+
+def newton_gap(one: Opponent, run: Run, b: Block, z: np.ndarray) -> np.ndarray:
+    """By how much the quadratic of each round exceeds its loss at a comparator of margins z."""
+    G, C, _ = quadratics(run, b)
+    loss = run.learner.loss
+    return theorems.quadratic_gap(b.c * each_loss(loss, b.z, b.y), G, C, z - b.z, b.c * each_loss(loss, z, b.y))
+
+
+def size_of(run: Run, b: Block) -> np.ndarray:
+    """What rounding in the margin may change the loss by, in units of that rounding."""
+    size: np.ndarray = b.c * np.abs(each_slope(loss_of(run), b.z, b.y)) * (np.abs(b.z) + np.abs(b.y))
+    return size
+
+
+def rate_and_base(run: Run) -> tuple[float, float]:
+    """The rate that steps are divided by to be slopes, and the margin of the start."""
+    if run.learner.theorem == "scale-free":
+        return float(run.learner.rate.eta), 0.0
+    return 1.0, float(run.state.base[0])
+
+
+def slope_point(run: Run, z: np.ndarray, q: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """Where the slope of each step was taken."""
+    return z - q * s if run.learner.update.name == "implicit" else z
 
 
 def slope_error(
@@ -129,87 +124,211 @@ def slope_error(
     return off, 2.0 * width * np.maximum(np.abs(s), np.maximum(np.abs(low), np.abs(high)))
 
 
-def ridge(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
-    """Theorem V for the margins of ridge regression, in the exact form that any prediction has."""
-    return least_squares(run, data, t, t.z, u, tol, theorems.RIDGE)
+# ---------------------------------------------------------------- what the sums say
 
 
-def forecaster(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
-    """Theorem V for Vovk, Azoury and Warmuth's forecaster, whose margins give those of ridge regression back."""
-    on, base = in_play(run, t), run.state.base[0]
-    low = np.minimum.accumulate(np.r_[base, np.where(on > 0, t.y, base)])[:-1]
-    high = np.maximum.accumulate(np.r_[base, np.where(on > 0, t.y, base)])[:-1]
-    middle = 0.5 * (low + high)
-    return least_squares(run, data, t, middle + (t.z - middle) * (1.0 + t.q), u, tol, theorems.FORECASTER)
+class Beside(NamedTuple):
+    """A run beside a comparator: the sums of both at the marks, and what the comparator's distance to the start costs.
+
+    Attributes
+    ----------
+    marks : ndarray of int
+        After which rounds.
+    sums : ndarray
+        Of the `Terms`, one row per mark.
+    u : Opponent
+        The comparator.
+    half : float
+        What its distance costs.
+    gap, how, notes : float, str and tuple of str
+        How near it is to the one that makes the bound smallest, and how it was found.
+    scale : float
+        What the start would have lost.
+    """
+
+    marks: np.ndarray
+    sums: np.ndarray
+    u: Opponent
+    half: float
+    gap: float
+    how: str
+    notes: tuple[str, ...]
+    scale: float
+
+    def terms(self) -> Terms:
+        """The sums by name."""
+        return Terms(*self.sums.T)
+
+    def comparator(self, unit: float) -> Comparator:
+        """The comparator as certificates show it."""
+        return Comparator(
+            self.u.u, unit * float(self.u.lost[-1]), float(np.linalg.norm(self.u.u)), unit * self.gap, self.how
+        )
+
+    def course(self, unit: float, price: np.ndarray) -> Course:
+        """L, L_u and L_u + what the distance costs + the price."""
+        bound = theorems.with_price(self.u.lost, self.half, price)
+        return Course(self.marks, unit * self.terms().paid, unit * self.u.lost, unit * bound)
 
 
-def least_squares(run: Run, data: Data, t: Rounds, z: np.ndarray, u: Any, tol: float, theorem: Any) -> AppliedTheorem:
+def band_of(run: Run, b: Beside, course: Course) -> Band:
+    """How far rounding may put what was measured above the bound."""
+    unit = measured_unit(run.learner.loss)
+    lanes = EPS * (8.0 + 0.125 * run.width)
+    sums = 2.0 * EPS * float(b.marks[-1]) * float(np.abs(course.bound).max())
+    return Band(unit * b.scale, sums + lanes * (unit * b.u.size + float(b.terms().size[-1])))
+
+
+def start_of(run: Run) -> np.ndarray:
+    """w_1: that of the run, with the first target as the intercept where the learner starts there."""
+    start = run.first.copy()
+    if run.intercept and hasattr(run.state, "base"):
+        start[-1] = run.state.base[0]
+    return start
+
+
+def distance_of(run: Run) -> np.ndarray:
+    """The metric in which the distance of a comparator to the start costs half its square."""
+    state, name = run.state, run.learner.theorem
+    if name == "running":
+        return np.asarray(state.metric)
+    if name == "scale-free":
+        return np.asarray(state.largest_x**2 / run.learner.rate.eta)
+    return np.asarray(state.prior if name == "newton" else 2.0 * state.prior)
+
+
+def sought(run: Run, data: Data, factors: np.ndarray, u: Any, tol: float) -> tuple[np.ndarray, float, float, str, Any]:
+    """The u that minimises Σ c loss(u.x, y) + ½ Σ metric (u − w_1)² over the rounds: u, the half, gap, words, notes."""
+    loss, start, metric = run.learner.loss, start_of(run), distance_of(run)
+    if u is None:
+        exact = run.learner.theorem in ("ridge", "vaw")
+        best = best_in_metric(data, loss, metric, factors, start, min(tol, 1e-9) if exact else tol)
+        return best.u, best.divergence, best.gap, closeness(best.gap, best.objective), best.notes
+    point = data.check(u)
+    return point, 0.5 * float(metric @ (point - start) ** 2), np.inf, "given", ()
+
+
+def lazy_steps(run: Run, b: Beside) -> AppliedTheorem:
+    """Theorem R: lazy steps in a metric that never falls."""
+    loss, unit, sums = run.learner.loss, measured_unit(run.learner.loss), b.terms()
+    eta, _ = rate_and_base(run)
+    metric, theta = distance_of(run), run.state.theta / eta
+    price = sums.price + sums.off * b.u.largest + sums.stray
+    seen = metric > 0.0
+    potential = 0.5 * float((theta[seen] ** 2 / metric[seen]).sum())
+    course = b.course(unit, price)
+    return AppliedTheorem(
+        theorems.RUNNING,
+        measured_name(loss),
+        course,
+        b.comparator(unit),
+        (convex_as_met(loss, METRIC, b.u.faults),),
+        sharper=(
+            unit * potential,
+            unit * float(b.sums[-1, SPENT]),
+            "½ Σ θᵢ²/aᵢ" if unit == 1.0 else f"{unit:.6g}·½ Σ θᵢ²/aᵢ",
+        ),
+        notes=(
+            *b.notes,
+            f"the metric's share of the bound: {unit * b.half:.6g}; the price met: {unit * price[-1]:.6g}",
+        ),
+        share=unit * b.half,
+        band=band_of(run, b, course),
+    )
+
+
+def least_squares(run: Run, b: Beside) -> AppliedTheorem:
     """Σ c(y − p)² = min_u [L_u + Σ λ(u − w_1)²] + Σ c[(y − p)² − (y − z)²/(1 + cq)] for predictions p of any kind.
 
-    z are the margins of ridge regression. The smallest value of the objective is known twice, from the run and from the
-    rows in hindsight; where they differ digits were lost, and nothing is certified.
+    The smallest value of the objective is known twice, from the run and from the rows in hindsight; where they differ
+    digits were lost, and nothing is certified.
     """
-    loss, state, on = run.learner.loss, run.state, in_play(run, t)
-    c = t.c * on
-    paid = c * each_loss(loss, t.z, t.y)
-    u, half, gap, how, notes = sought(run, data, t, on, 2.0 * state.prior, u, min(tol, 1e-9))
-    rival = c * each_loss(loss, data.margins(u)[t.row], t.y)
-    price = theorems.ridge_price(paid, z, t.y, c, t.q)
-    found, kept = float(rival.sum()) + half, float(state.objective[0])
-    scale = float((c * (t.y - state.base[0]) ** 2).sum())
-    room, given = BAND * max(found, kept) + 1e-12 * scale, how == "given"
+    loss, sums = run.learner.loss, b.terms()
+    found, kept = float(b.u.lost[-1]) + b.half, float(run.state.objective[0])
+    room, given = BAND * max(found, kept) + 1e-12 * b.scale, b.how == "given"
     whole = bool(loss.quadratic) and loss.scale == 2.0  # the theorem is of the square loss alone
     agrees = whole and (found >= kept - room if given else abs(found - kept) <= room)
     at = "at the given u" if given else "in hindsight"
     drops = f"the objective's smallest value: {kept:.9g} along the run, {found:.9g} {at}"
+    course = b.course(1.0, sums.price)
     return AppliedTheorem(
-        theorem,
+        theorems.FORECASTER if run.learner.theorem == "vaw" else theorems.RIDGE,
         measured_name(loss),
-        paid,
-        rival,
-        np.cumsum(rival) + half + np.cumsum(price),
-        Comparator(u, float(rival.sum()), float(np.linalg.norm(u)), gap, how),
+        course,
+        b.comparator(1.0),
         (Assumption(drops, bool(agrees)),),
-        np.zeros(c.size),
-        np.zeros(c.size),
-        math.nan,
-        lambda: np.ones(c.size),
-        notes=(*notes, f"the prior's share of the bound: {half:.6g}; the price met: {price.sum():.6g}"),
-        share=half,
+        notes=(*b.notes, f"the prior's share of the bound: {b.half:.6g}; the price met: {sums.price[-1]:.6g}"),
+        share=b.half,
+        band=band_of(run, b, course),
     )
 
 
-def newton(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
+def newton(run: Run, b: Beside) -> AppliedTheorem:
     """Theorem N: quadratics in place of the log losses, with what they exceed them by at u."""
-    loss, state = run.learner.loss, run.state
-    paid, G = t.c * each_loss(loss, t.z, t.y), -t.step
-    p = each_mean(loss, t.z)
-    C = t.c * run.learner.geometry.kappa * p * (1.0 - p)
-    d = t.q * np.tanh(0.5 * t.z)
-    u, half, gap, how, notes = sought(run, data, t, np.ones(t.row.size), state.prior, u, tol)
-    z = data.margins(u)[t.row]
-    rival = t.c * each_loss(loss, z, t.y)
-    price = theorems.newton_price(t.q, G, C, d)
-    price += np.abs(G) * ROOT * (np.abs(t.z) + np.abs(d))  # the root z was taken so exactly
+    loss, sums = run.learner.loss, b.terms()
     is_log_loss = type(loss) is Logistic and loss.scale == 1.0
-    beyond = theorems.quadratic_gap(paid, G, C, z - t.z, rival)
-    met = max(0.0, float(beyond.sum()))
+    met = np.maximum(0.0, b.u.more)
+    course = b.course(1.0, sums.price + met)
     return AppliedTheorem(
         theorems.NEWTON,
         f"{loss.name} loss",
-        paid,
-        rival,
-        np.cumsum(rival) + half + np.cumsum(price) + np.maximum(0.0, np.cumsum(beyond)),
-        Comparator(u, float(rival.sum()), float(np.linalg.norm(u)), gap, how),
+        course,
+        b.comparator(1.0),
         (Assumption("the loss is the log loss; nothing is asked of the data", is_log_loss),),
-        np.zeros(t.row.size),
-        np.zeros(t.row.size),
-        math.nan,
-        lambda: np.ones(t.row.size),
         notes=(
-            *notes,
-            f"the prior's share of the bound: {half:.6g}; the price met: {price.sum():.6g}; "
-            f"what the quadratics exceed the losses by at u: {met:.6g}",
+            *b.notes,
+            f"the prior's share of the bound: {b.half:.6g}; the price met: {sums.price[-1]:.6g}; "
+            f"what the quadratics exceed the losses by at u: {met[-1]:.6g}",
         ),
-        share=half,
+        share=b.half,
+        band=band_of(run, b, course),
     )
+
+
+TERMS: dict[str | None, Callable[[Run, Block], Terms]] = {
+    "running": lazy_terms,
+    "scale-free": lazy_terms,
+    "ridge": ridge_terms,
+    "vaw": forecaster_terms,
+    "newton": newton_terms,
+}
+APPLIED: dict[str | None, Callable[[Run, Beside], AppliedTheorem]] = {
+    "running": lazy_steps,
+    "scale-free": lazy_steps,
+    "ridge": least_squares,
+    "vaw": least_squares,
+    "newton": newton,
+}
+
+
+def in_ledger(run: Run) -> bool:
+    """Whether the sums of a ledger are what the theorem of a run needs."""
+    learner = run.learner
+    return learner.theorem in TERMS and (learner.theorem != "scale-free" or learner.rate.is_constant())
+
+
+def terms_of(run: Run, b: Block) -> Terms | None:
+    """What rounds add to the ledger of a run; None where its theorem reads no ledger."""
+    return TERMS[run.learner.theorem](run, b) if in_ledger(run) else None
+
+
+def opponent_of(run: Run, u: np.ndarray) -> Opponent:
+    """A comparator of a run, which is played again beside it for Newton's steps, and to look at a loss of others."""
+    if run.learner.theorem == "newton":
+        return Opponent(u, fresh(run), newton_gap)
+    if run.learner.theorem in ("running", "scale-free") and not ours(run.learner.loss):
+        return Opponent(u, fresh(run), met_convexity)
+    return Opponent(u)
+
+
+def fresh(run: Run) -> Run:
+    """The same run before its first round."""
+    return Run(run.learner, run.features, intercept=run.intercept, start=run.start)
+
+
+def met_convexity(one: Opponent, run: Run, b: Block, z: np.ndarray) -> np.ndarray:
+    """Nothing more per round; where the loss was not convex at the margins met is noted."""
+    eta, _ = rate_and_base(run)
+    after = slope_point(run, b.z, eta * b.q, -b.step / eta)
+    one.faults += convexity_faults(run.learner.loss, b.y, b.z, z, after)
+    return np.zeros(z.size)

@@ -45,6 +45,11 @@ PROXIMAL_MET = Theorem(
 )  # fmt: skip
 
 
+def with_price(loss: Array, distance: float, price: Array) -> Array:
+    """L_u + what the distance of u to the start costs + the price met, at some rounds."""
+    return loss + distance + price
+
+
 def running_price(paid: Array, paid_after: Array, s: Array, apart: Array, q: Array) -> Array:
     """What a lazy step costs beyond the comparator: π = cℓ(z) − cℓ(z″) − s(z − z″) + ½ q s², s the slope at z″."""
     return paid - paid_after - s * apart + 0.5 * q * s * s

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,29 +12,28 @@ from .rivals.predictor import column_sizes
 if TYPE_CHECKING:
     from ..online.run import Run
     from ..rows.data import Data
-    from .replay import Rounds
 
 SPREAD = 100.0  # ratio of the sizes of columns from which scaling them is advised
 SORTED = 0.1  # label changes, as a share of those of shuffled rows, below which rows count as sorted
 
 
-def cure(run: Run, data: Data, t: Rounds, best_eta: float) -> str:
+def cure(run: Run, data: Data, best_eta: float) -> str:
     """What the facts point to for a run that lost more than the best constant would have.
 
     Parameters
     ----------
-    run, data, t : Run, Data and Rounds
-        The run, its rows and its rounds.
+    run, data : Run and Data
+        The run and its rows.
     best_eta : float
         The rate that would have made the bound smallest; NaN where none is known.
     """
     advice: list[str] = []
-    if run.learner.geometry.linear and _spread(data, t) >= SPREAD:
+    if run.learner.geometry.linear and _spread(data) >= SPREAD:
         advice.append("scale the features (--scale standard)")
-    eta = float(t.eta[0]) if t.eta.size else math.nan
+    eta = float(run.learner.rate.of_rounds(1)[0])
     if 0.0 < best_eta < 0.5 * eta and run.learner.rate.is_constant() and run.learner.theorem is not None:
         advice.append(f"take a smaller rate (--eta {best_eta:.2g})")
-    if _is_sorted(t):
+    if _is_sorted(data.y[data.c > 0.0]):
         advice.append("shuffle the rows: they are sorted by label")
     if not advice:
         panel = isinstance(run, PanelRun)
@@ -43,18 +41,18 @@ def cure(run: Run, data: Data, t: Rounds, best_eta: float) -> str:
     return "; ".join(advice)
 
 
-def _spread(data: Data, t: Rounds) -> float:
+def _spread(data: Data) -> float:
     """The largest column over the smallest, by their root mean squares."""
-    sizes = column_sizes(data, np.bincount(t.row, t.c, data.rounds))
+    sizes = column_sizes(data, data.c)
     sizes = sizes[: data.width - (1 if data.bias != 0.0 else 0)]
     sizes = sizes[sizes > 0.0]
     return float(sizes.max() / sizes.min()) if sizes.size > 1 else float(max(sizes.max(initial=1.0), 1.0))
 
 
-def _is_sorted(t: Rounds) -> bool:
+def _is_sorted(y: np.ndarray) -> bool:
     """Whether labels change far less often than in shuffled rows; never for numbers."""
-    high, low = float(t.y.max()), float(t.y.min())
-    if t.y.size < 20 or not ((t.y == high) | (t.y == low)).all() or high == low:
+    high, low = float(y.max()), float(y.min())
+    if y.size < 20 or not ((y == high) | (y == low)).all() or high == low:
         return False
-    share = float((t.y == high).mean())
-    return float(np.mean(t.y[1:] != t.y[:-1])) < SORTED * 2.0 * share * (1.0 - share)
+    share = float((y == high).mean())
+    return float(np.mean(y[1:] != y[:-1])) < SORTED * 2.0 * share * (1.0 - share)

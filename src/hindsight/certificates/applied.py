@@ -16,56 +16,84 @@ from .certificate import Assumption
 from .rivals.spaces import space
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ..online.run import Run
     from ..rows.data import Data
     from .certificate import Comparator
+    from .course import Course
     from .replay import Rounds
     from .theorems import Theorem, Verdict
 
 
-@dataclass(frozen=True)
-class AppliedTheorem:
-    """A theorem applied to a run; arrays hold one number per round.
+class Lemma(NamedTuple):
+    """What the steps of a run did to the potential of a theorem, and what its lemma allows; one number per round.
 
     Attributes
     ----------
-    theorem, quantity : the theorem, and what is measured in words.
-    measured, rival : the run's own loss, and the comparator's.
-    bound : after each round.
-    comparator, assumptions : as in the certificate.
-    change, allowed : what the step taken added to the potential, and what the theorem's lemma allows.
+    change, allowed : what the step taken added to the potential, and at most what the lemma says.
     potential : at the start; NaN where it is not followed.
-    share : the part of the bound that the comparator's distance to the start costs, where it is known.
-    met : the same run and comparator under a form of the theorem that keeps what the run met, where there is one.
     size : of the terms of change and allowed, which they may be off by in units of rounding.
-    best_eta : as in the certificate.
-    sharper : a sharper form: its left side, its right side and how it is written; None where there is none.
-    notes : what else there is to say.
     """
 
-    theorem: Theorem
-    quantity: str
-    measured: np.ndarray
-    rival: np.ndarray
-    bound: np.ndarray
-    comparator: Comparator
-    assumptions: tuple[Assumption, ...]
     change: np.ndarray
     allowed: np.ndarray
     potential: float
     size: Callable[[], np.ndarray]
+
+
+class Band(NamedTuple):
+    """What `theorems.verdict` asks for beside the two sides of a theorem."""
+
+    scale: float
+    rounding: float
+
+
+@dataclass(frozen=True)
+class AppliedTheorem:
+    """A theorem applied to a run.
+
+    Attributes
+    ----------
+    theorem, quantity : the theorem, and what is measured in words.
+    course : what was measured, what the comparator loses, and the bound.
+    comparator, assumptions : as in the certificate.
+    lemma : what the theorem says of every step, where it does.
+    best_eta : as in the certificate.
+    sharper : a sharper form: its left side, its right side and how it is written; None where there is none.
+    notes : what else there is to say.
+    share : the part of the bound that the comparator's distance to the start costs, where it is known.
+    met : the same run and comparator under a form of the theorem that keeps what the run met, where there is one.
+    band : how far rounding may put what was measured above the bound, where the theorem itself says.
+    """
+
+    theorem: Theorem
+    quantity: str
+    course: Course
+    comparator: Comparator
+    assumptions: tuple[Assumption, ...]
+    lemma: Lemma | None = None
     best_eta: float = math.nan
     sharper: tuple[float, float, str] | None = None
     notes: tuple[str, ...] = ()
     share: float = math.nan
     met: AppliedTheorem | None = None
+    band: Band | None = None
+
+    @property
+    def measured(self) -> float:
+        """What was measured of all rounds."""
+        return float(self.course.measured[-1])
+
+    @property
+    def bound(self) -> float:
+        """The bound after all rounds."""
+        return float(self.course.bound[-1])
 
     @property
     def applies(self) -> bool:
         """Whether no assumption fails and there is a bound."""
-        return all(need.met is not False for need in self.assumptions) and math.isfinite(self.bound[-1])
+        return all(need.met is not False for need in self.assumptions) and math.isfinite(self.bound)
 
 
 class Judged(NamedTuple):
@@ -112,20 +140,38 @@ def loss_of(run: Run) -> Any:
     return run.learner.loss if run.learner.theorem == "glm-tron" else measured_loss(run.learner.loss)
 
 
+PACKAGE = Square.__module__.rpartition(".")[0]  # of the losses whose convexity tests show
 GRID, TARGETS = 33, 9  # margins and targets at which slopes are compared
 
 
 def convexity(loss: Any, y: np.ndarray, text: str, *margins: np.ndarray) -> Assumption:
-    """The text, if the loss declares that it is convex, and is so at the margins of each round.
+    """The text, if the loss declares that it is convex, and is so at the margins of each round."""
+    return convex_as_met(loss, text, convexity_faults(loss, y, *margins) if loss.convex else ())
 
-    There the loss lies above its tangents, which is what the proofs take from convexity; over the range of all of them
-    its slope never falls.
-    """
+
+def convex_as_met(loss: Any, text: str, faults: Sequence[str]) -> Assumption:
+    """The text, if the loss declares that it is convex, and no fault was met."""
     if not loss.convex:
         return Assumption(f"the {loss.name} loss must be convex, and does not say that it is", None)
+    return Assumption(f"the {loss.name} loss must be convex: {faults[0]}" if faults else text, not faults)
+
+
+def ours(loss: Any) -> bool:
+    """Whether a loss is one of this package's, whose tests show its convexity once and for all."""
+    return type(loss).__module__.startswith(f"{PACKAGE}.")
+
+
+def convexity_faults(loss: Any, y: np.ndarray, *margins: np.ndarray) -> tuple[str, ...]:
+    """Where a loss is not convex at the margins of some rounds, in words; none for a loss of this package.
+
+    There a loss lies above its tangents, which is what the proofs take from convexity; over the range of all of them
+    its slope never falls.
+    """
+    if ours(loss):
+        return ()
     with np.errstate(all="ignore"):  # what overflows is void by itself
         fault = _below_tangent(loss, y, margins) or _falling_slope(loss, y, margins)
-    return Assumption(f"the {loss.name} loss must be convex: {fault}" if fault else text, not fault)
+    return (fault,) if fault else ()
 
 
 def _below_tangent(loss: Any, y: np.ndarray, margins: tuple[np.ndarray, ...]) -> str:
@@ -163,7 +209,8 @@ def _falling_slope(loss: Any, y: np.ndarray, margins: tuple[np.ndarray, ...]) ->
 def slack(run: Run, t: Rounds, case: AppliedTheorem) -> np.ndarray:
     """What the change of potential of each round may be off by, at most."""
     far = rounding(run, t, float(np.linalg.norm(case.comparator.u)))
-    return far + 8.0 * EPS * case.size()
+    assert case.lemma is not None
+    return far + 8.0 * EPS * case.lemma.size()
 
 
 def size_of_terms(step: np.ndarray, q: np.ndarray, z: np.ndarray, rival: np.ndarray, *terms: np.ndarray) -> np.ndarray:

@@ -7,15 +7,15 @@ of targets far from 0 many digits are lost in a difference, however small the lo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..kernels.floats import EPS
 from ..online.margins import each_loss, each_mean, each_slope
 from . import theorems
-from .adaptive import start_of, weights_in_play
-from .applied import divergence_change, loss_of, rounding
+from .adaptive import start_of
+from .applied import Band, divergence_change, loss_of, rounding
 from .certificate import MISTAKES, WEIGHTED
 
 if TYPE_CHECKING:
@@ -25,19 +25,11 @@ if TYPE_CHECKING:
     from .replay import Rounds
 
 
-class Band(NamedTuple):
-    """What `theorems.verdict` asks for beside the two sides of a theorem."""
-
-    scale: float
-    rounding: float
-
-
 def band(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> Band:
     """The band of a theorem that was applied to a run."""
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows makes a certificate void
-        c = weights_in_play(run, t)
-        times = c * t.eta if case.quantity.endswith("times its rate") else c
-        sums = 2.0 * EPS * float(np.abs(case.bound).sum())
+        times = t.c * t.eta if case.quantity.endswith("times its rate") else t.c
+        sums = 2.0 * EPS * t.row.size * float(np.abs(case.course.bound).max())
         lost = float((times * _lost_by_start(run, data, t, case)).sum())
         off = float((times * _margins(run, data, t, case)).sum())
         if run.learner.geometry.linear:

@@ -13,7 +13,17 @@ from ..kernels.floats import EPS
 from ..online.margins import each_loss, each_mean, each_slope
 from ..online.parts import LINKS
 from . import theorems
-from .applied import AppliedTheorem, convexity, divergence_change, seek, size_of_losses, size_of_terms, slack, unit_of
+from .applied import (
+    AppliedTheorem,
+    Lemma,
+    convexity,
+    divergence_change,
+    seek,
+    size_of_losses,
+    size_of_terms,
+    slack,
+    unit_of,
+)
 from .certificate import Assumption, Comparator
 
 if TYPE_CHECKING:
@@ -48,22 +58,16 @@ def convex(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
     case = AppliedTheorem(
         theorems.CONVEX if fixed else theorems.CONVEX_RATES,
         name if fixed else f"{name} times its rate",
-        weight * paid,
-        rival,
-        bound,
+        t.course(weight * paid, rival, bound),
         Comparator(u, float(rival.sum()), float(np.linalg.norm(u)), unit * gap, how),
         (convexity(loss, t.y, CONVEX, t.z, z),),
-        divergence_change(t, z),
-        -t.eta * t.c * (paid - other) + 0.5 * t.eta**2 * gradient,
-        divergence,
-        lambda: size_of_terms(
-            step,
-            norm,
-            t.z,
-            z,
-            t.eta * t.c * paid,
-            t.eta * t.c * other,
-            size_of_losses(loss, t, t.z, z),
+        lemma := Lemma(
+            divergence_change(t, z),
+            -t.eta * t.c * (paid - other) + 0.5 * t.eta**2 * gradient,
+            divergence,
+            lambda: size_of_terms(
+                step, norm, t.z, z, t.eta * t.c * paid, t.eta * t.c * other, size_of_losses(loss, t, t.z, z)
+            ),
         ),
         math.sqrt(2.0 * divergence / total) if fixed and total > 0.0 else math.nan,
         notes=notes,
@@ -73,9 +77,9 @@ def convex(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
         case,
         theorem=theorems.CONVEX_MET if fixed else theorems.CONVEX_PLAIN,
         quantity=name,
-        measured=unit * t.c * paid,
-        rival=own,
-        bound=theorems.met(own + 0.5 * unit * t.eta * gradient, unit * case.change, off, t.eta),
+        course=t.course(
+            unit * t.c * paid, own, theorems.met(own + 0.5 * unit * t.eta * gradient, unit * lemma.change, off, t.eta)
+        ),
         comparator=replace(case.comparator, loss=float(own.sum())),
     )
     return replace(case, met=met)
@@ -96,10 +100,10 @@ def no_theorem(
         why = f"the theorem {run.learner.theorem} speaks of a constant rate"
     elif run.learner.update.name == "implicit":
         why = "implicit steps of this loss in this geometry, or at rates that change in it, are covered by no theorem"
-    nothing = np.full(t.z.size, math.nan)
+    case = convex(run, data, t, u, tol)
     return replace(
-        convex(run, data, t, u, tol), theorem=theorems.NONE, assumptions=(Assumption(why, None),), bound=nothing,
-        change=nothing, best_eta=math.nan, met=None,
+        case, theorem=theorems.NONE, assumptions=(Assumption(why, None),), best_eta=math.nan, met=None, lemma=None,
+        course=case.course._replace(bound=np.full(t.marks.size, math.nan)),
     )  # fmt: skip
 
 
@@ -130,15 +134,15 @@ def planted(run: Run, data: Data, t: Rounds, w: Any) -> AppliedTheorem:
     return AppliedTheorem(
         theorems.GLM_TRON,
         "squared error",
-        measured,
-        rival,
-        theorems.glm_tron(eta, x2, lipschitz, distance + np.cumsum(extra)),
+        t.course(measured, rival, theorems.glm_tron(eta, x2, lipschitz, distance + np.cumsum(extra))),
         Comparator(w, float(rival.sum()), float(np.linalg.norm(w)), 0.0, "planted"),
         needs,
-        2.0 * divergence_change(t, z),
-        allowed,
-        distance,
-        lambda: size_of_terms(step, t.q, t.z, z, step * t.y, allowed),
+        Lemma(
+            2.0 * divergence_change(t, z),
+            allowed,
+            distance,
+            lambda: size_of_terms(step, t.q, t.z, z, step * t.y, allowed),
+        ),
         1.0 / (lipschitz * x2) if x2 > 0.0 else math.nan,
     )
 

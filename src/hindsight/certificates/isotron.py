@@ -24,7 +24,7 @@ from .batch_outcome import NOT_CONVEX, of_matching_loss, of_squares
 from .batch_theorems import GLM_TRON_MEAN, ISOTRON, MATCHING_LOSS
 from .certificate import Assumption, Certificate, Comparator
 from .convex import PLANTED, shape_of_link
-from .milestones import milestones
+from .course import Course, milestones
 from .outcome import Outcome
 from .theorems import Theorem, Verdict
 
@@ -118,6 +118,8 @@ def certify_rounds(
         over = case.change > case.allowed + 1e-12 * case.size
         if over.any():
             found, equality, bound, broken = Verdict.UNCHECKABLE, False, math.nan, int(over.argmax()) + 1
+    rounds = np.arange(1, len(case.measured) + 1)
+    course = Course(rounds, np.cumsum(case.measured), np.cumsum(case.rival), case.bound)
     known = _outcome(problem, case, total, planted is not None)
     notes = _notes(problem, case, found, broken)
     if known is not None and known.best is None:
@@ -125,7 +127,7 @@ def certify_rounds(
     return Certificate(
         found, case.theorem, case.quantity, total, bound, case.opponent, case.assumptions, len(case.measured),
         case.best_eta, equality,
-        milestones(case.measured, case.rival, case.bound, case.potential, case.change, found), notes, label,
+        milestones(course, case.potential + np.cumsum(case.change), found), notes, label,
         **({} if known is None else known._asdict()),
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import rivals, theorems
-from .applied import AppliedTheorem, closeness, divergence_change, rounding, size_of_terms
+from .applied import AppliedTheorem, Lemma, closeness, divergence_change, rounding, size_of_terms
 from .certificate import MISTAKES, WEIGHTED, Assumption, Comparator
 from .convex import no_theorem
 from .rivals.mistakes import largest_norm
@@ -87,7 +87,7 @@ def perceptron(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTh
                 candidates.append((hard.u, gap, hard.found, hard.notes))
             separable = _separability(run, t, hard)
     cases = [_perceptron_case(run, data, t, wrong, w1, *c) for c in candidates]
-    case = min(cases, key=lambda c: float(c.bound[-1]))
+    case = min(cases, key=lambda c: c.bound)
     return case if separable is None else replace(case, notes=(*case.notes, separable))
 
 
@@ -115,15 +115,15 @@ def _perceptron_case(
     return AppliedTheorem(
         theorems.PERCEPTRON_NOISY,
         _mistakes(t),
-        counted,
-        rival,
-        bound,
+        t.course(counted, rival, bound),
         Comparator(u, float(rival.sum()), norm, gap, how),
         (_labels(t), steps_on_mistakes(t, f"max |x|₂ = {run.facts.x2:.6g}")),
-        2.0 * divergence_change(t, z),
-        counted**2 * t.q - 2.0 * (counted - short),
-        float((u - w1) @ (u - w1)),
-        lambda: size_of_terms(counted, t.q, t.z, z, counted, counted * hinge),
+        Lemma(
+            2.0 * divergence_change(t, z),
+            counted**2 * t.q - 2.0 * (counted - short),
+            float((u - w1) @ (u - w1)),
+            lambda: size_of_terms(counted, t.q, t.z, z, counted, counted * hinge),
+        ),
         notes=(*notes, *trivial, *_weighting(t, "H is Σ c max(0, 1 − y u·x) over them, and |x|² is c²|x|²")),
     )
 
@@ -162,38 +162,39 @@ def winnow(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
     case = AppliedTheorem(
         theorems.WINNOW,
         _mistakes(t),
-        counted,
-        rival,
-        bound,
+        t.course(counted, rival, bound),
         Comparator(u, float(rival.sum()), float(np.abs(u).sum()), gap, how),
         needs,
-        divergence_change(t, z),
-        allowed,
-        entropy,
-        lambda: size_of_terms(eta * counted, t.top**2, t.z, z, far),
+        Lemma(
+            divergence_change(t, z),
+            allowed,
+            entropy,
+            lambda: size_of_terms(eta * counted, t.top**2, t.z, z, far),
+        ),
         best_eta,
         notes=(*notes, *_weighting(t, "and H_δ is Σ c max(0, δ − y u·x) over them")),
     )
     if not (wrong.any() and math.isfinite(delta)):
         return case
-    return replace(case, met=_normalisers_met(run, t, case, wrong, delta, short))
+    return replace(case, met=_normalisers_met(run, t, case, entropy, wrong, delta, short))
 
 
 def _normalisers_met(
-    run: Run, t: Rounds, case: AppliedTheorem, wrong: np.ndarray, delta: float, short: np.ndarray
+    run: Run, t: Rounds, case: AppliedTheorem, entropy: float, wrong: np.ndarray, delta: float, short: np.ndarray
 ) -> AppliedTheorem:
     """Winnow's bound with the normalisers that its mistakes met, for the same u and delta."""
     geometry, eta = run.learner.geometry, float(t.eta[0])
     most = theorems.each_ln_cosh(eta * t.c * geometry.radius * t.top)
     normaliser = np.minimum(t.change + rounding(run, t, geometry.radius), most)
-    grown, made = np.cumsum(np.where(wrong, normaliser, 0.0)), np.cumsum(case.measured)
-    bound = theorems.winnow_met(eta, delta, case.potential, np.cumsum(short), grown, made)
+    grown, made = np.cumsum(np.where(wrong, normaliser, 0.0)), np.cumsum(np.where(wrong, t.c, 0.0))
+    bound = theorems.winnow_met(eta, delta, entropy, np.cumsum(short), grown, made)
     bound, trivial = _at_most_all(bound, t)
     gain = eta * delta - grown[-1] / made[-1]
     text = f"ηδ − N = {gain:.6g}, which must be above 0 (δ = {delta:.4g}, N from the normalisers met)"
     notes = (*(note for note in case.notes if note != TRIVIAL), *trivial)
     needs = case.assumptions[0], Assumption(text, bool(gain > 0.0))
-    return replace(case, theorem=theorems.WINNOW_MET, bound=bound, assumptions=needs, notes=notes)
+    course = case.course._replace(bound=t.bounded(bound))
+    return replace(case, theorem=theorems.WINNOW_MET, course=course, assumptions=needs, notes=notes)
 
 
 def _gains(eta: float, top: float, heaviest: float, delta: float, norm: str) -> Assumption:

@@ -8,23 +8,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..kernels.losses import Square
-from ..online.margins import each_loss
+from ..online.margins import each_loss, each_mean
 from . import theorems
-from .adaptive import weights_in_play
 from .advice import cure
 from .applied import loss_of
 from .best import best_fixed
 from .certificate import MISTAKES, WEIGHTED, Best
 from .constant import best_constant, constant_margin, fewest_of_constant
-from .regret import regret_curve
+from .course import regret_curve, summed
+from .ledger import Opponent, Terms
 from .rivals.fewest import fewest
 from .rivals.spaces import SPACES
+from .theorems import Verdict
 
 if TYPE_CHECKING:
     from ..online.run import Run
     from ..rows.data import Data
-    from .applied import AppliedTheorem
+    from .applied import AppliedTheorem, Judged
     from .certificate import RegretCurve
+    from .hindsight import Known
+    from .ledger import Ledger
     from .replay import Rounds
 
 SAME = 1e-9  # relative difference up to which what a theorem measures is the loss itself
@@ -60,28 +63,44 @@ def outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float, p
 
 
 def _outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float, promised: bool) -> Outcome:
-    c = weights_in_play(run, t)
+    c = t.c
     factors = np.bincount(t.row, c, data.rounds)
-    measured, weight = float(case.measured.sum()), float(c.sum())
+    measured, weight = case.measured, float(c.sum())
     at_hand = {"the comparator": case.comparator.u, "the weights of the run": run.weights}
     if case.quantity in (MISTAKES, WEIGHTED):
         best = Best(*fewest(data, factors, run.learner.geometry, at_hand.values()))
-        constant, lost, each = fewest_of_constant(t.y, c), measured, case.measured
+        constant, lost, course = fewest_of_constant(t.y, c), measured, case.course.measured
         rival = c * (data.y * data.margins(best.u) <= 0.0)[t.row]
     elif case.theorem is theorems.GLM_TRON:  # squares of errors behind a link: not convex, and at least 0
         best = Best(case.comparator.u, case.comparator.loss, case.comparator.loss, case.comparator.found)
-        constant, lost, each, rival = best_constant(Square(2.0), t.y, c), measured, case.measured, case.rival
+        constant, lost, course = best_constant(Square(2.0), t.y, c), measured, case.course.measured
+        rival = c * (each_mean(run.learner.loss, data.margins(best.u)[t.row]) - t.y) ** 2
     else:
         loss = loss_of(run)
         each = c * each_loss(loss, t.z, t.y)
         lost = float(each.sum())
         lost = measured if abs(lost - measured) <= SAME * abs(measured) else lost
+        course = summed(each, t.marks)
         best = of_loss(data, loss, factors, run.learner.geometry, tol, at_hand)
         constant = best_constant(loss, t.y, c)
         rival = c * each_loss(loss, data.margins(best.u), data.y)[t.row]
-    advice = cure(run, data, t, case.best_eta) if lost > constant * (1.0 + SAME) else ""
-    curve = regret_curve(c, each, rival, case.bound if promised and lost == measured else None)
+    advice = cure(run, data, case.best_eta) if lost > constant * (1.0 + SAME) else ""
+    bound = case.course.bound if promised and lost == measured else None
+    curve = regret_curve(t.marks, summed(c, t.marks), course, summed(rival, t.marks), bound)
     return Outcome(best, constant, lost, weight, advice, curve)
+
+
+def outcome_of_ledger(run: Run, data: Data, ledger: Ledger, known: Known, found: Judged) -> Outcome:
+    """The outcome of a run that a ledger followed."""
+    case, constant = found.case, known.constant
+    marks, mass, sums, _ = ledger.sums_at()
+    known.tried["the comparator"] = Opponent(case.comparator.u, lost=case.course.rival / known.unit)
+    best, course = known.best_of(("the comparator", "the weights of the run", "the best constant"))
+    own = known.unit * Terms(*sums[:, 0].T).paid
+    lost = case.measured
+    advice = cure(run, data, case.best_eta) if lost > constant * (1.0 + SAME) else ""
+    bound = case.course.bound if found.verdict in (Verdict.HOLDS, Verdict.BROKEN) else None
+    return Outcome(best, constant, lost, float(mass[-1]), advice, regret_curve(marks, mass, own, course, bound))
 
 
 def of_loss(

@@ -12,97 +12,115 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..errors import MismatchError
-from ..kernels import state as states
-from ..kernels.aggregation import mix
-from ..kernels.compiler import for_parts
 from ..kernels.drift import best_sequence
-from ..kernels.facts import empty_facts
-from ..online.margins import each_loss
 from ..online.panel import member_name
 from . import adaptive_theorems, theorems
-from .adaptive import in_play
+from .adaptive import in_ledger
 from .advice import cure
-from .applied import measured_loss, measured_name, measured_unit
-from .band import Band, band
+from .applied import Band, measured_name, measured_unit
 from .certificate import MISTAKES, WEIGHTED, Assumption, Best, Certificate, Comparator, Member, Milestone
-from .constant import best_constant, fewest_of_constant
-from .outcome import Outcome, of_loss
-from .regret import even_rounds, regret_curve
-from .replay import replay_members
+from .constant import fewest_of_constant
+from .course import regret_curve, summed
+from .hindsight import Known, in_hindsight
+from .judge import judge, verdict_on
+from .ledger import Opponent, mark_of, starts_with_target
+from .outcome import Outcome
+from .replay import play_again, replay_members
 from .rivals.fewest import fewest
 from .rivals.predictor import NEAR
 from .theorems import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..online.panel import PanelRun
     from ..rows.data import Data
     from .applied import AppliedTheorem, Judged
     from .certificate import RegretCurve
+    from .ledger import Ledger, Mark
     from .replay import Rounds
 
 COUNTED = (MISTAKES, WEIGHTED)
 
 
 def certify_panel(
-    run: PanelRun, data: Data, judge: Callable[..., Judged], u: Any, tol: float, label: str | None
+    run: PanelRun, data: Data, u: Any, tol: float, label: str | None, ledger: Ledger | None = None
 ) -> Certificate:
-    """The certificate of a panel over its rows; `judge` judges a run over its rounds."""
-    rounds = replay_members(run, data)
-    t, on = rounds[0], in_play(run.members[0], rounds[0])
-    marks = {min(t.row.size, 2**k) for k in range(t.row.size.bit_length() + 1)}
-    margins, course = mixture_course(run, rounds, sorted(marks.union(even_rounds(t.row.size))))
-    judged = {
-        k: judge(member, data, rounds[k], u, tol)
-        for k, member in enumerate(run.members)
-        if member.learner.theorem is not None
-    }
-    measure = loss_measure(run, t, on)
-    factors = factors_of(judged, measure, rounds)
-    if not factors and any(one.case.quantity in COUNTED for one in judged.values()):
-        measure = mistake_measure(run, t, on)
-        factors = factors_of(judged, measure, rounds)
-    used = np.stack([measure.of(used_margins(run, each)) for each in rounds], axis=1)
+    """The certificate of a panel over its rows; `ledger` is what was added up while they were learnt."""
+    if not all(m.learner.theorem is None or in_ledger(m) for m in run.members):
+        return certify_other_members(run, data, u, tol, label)
+    ledger = play_again(run, data) if ledger is None else ledger
+    known = in_hindsight(run, data, ledger, u, tol)
+    judged = {k: verdict_on(run.members[k], case) for k, case in known.applied.items()}
+    marks, mass, _, used = ledger.sums_at()
+    sums = Sums(marks, mass, used, mixture_course(run, ledger))
+    return signed(run, data, judged, loss_measure(run), sums, known, label, ledger.each)
+
+
+class Sums(NamedTuple):
+    """A panel at its marks: the weight of the rounds so far, what each member lost as used, and the mixture.
+
+    The mixture is empty where a member has left on the way.
+    """
+
+    marks: np.ndarray
+    mass: np.ndarray
+    used: np.ndarray
+    mixture: list[Mark]
+
+
+def signed(
+    run: PanelRun,
+    data: Data,
+    judged: dict[int, Judged],
+    measure: Measure,
+    sums: Sums,
+    known: Known,
+    label: str | None,
+    each: list[np.ndarray],
+) -> Certificate:
+    """The certificate of a panel whose members were judged; `each` has what each lost in each round, for a drift."""
+    used = measure.unit * sums.used
+    factors = factors_of(judged, measure, run)
     promised = np.full(len(run.members), math.inf)
     for k, factor in factors.items():
-        promised[k] = factor * (judged[k].bound - float(judged[k].case.measured.sum())) + float(used[:, k].sum())
-    shares = run.shares
+        promised[k] = factor * (judged[k].bound - judged[k].case.measured) + float(used[-1, k])
+    powers = [mark for mark in sums.mixture if is_power(mark.rounds) or mark.rounds == run.rounds]
     table = tuple(
         Member(
             member_name(m.learner),
-            float(shares[k]),
-            float(used[:, k].sum()),
+            float(run.shares[k]),
+            float(used[-1, k]),
             float(promised[k]),
-            tuple(float(mark.shares[k]) for mark in course if mark.rounds in marks),
+            tuple(float(mark.shares[k]) for mark in powers),
         )
         for k, m in enumerate(run.members)
     )
     broken = [k for k, one in judged.items() if one.verdict is Verdict.BROKEN]
     if broken:
         return broken_member(run, measure, table[broken[0]].name, table, label)
-    at_hand = {"the weights of the run": run.weights}
+    signer = int(promised.argmin()) if factors else -1
     if factors:
-        at_hand["the comparator"] = judged[int(promised.argmin())].case.comparator.u
-    outcome = outcome_of(run, data, t, measure, tol, at_hand)
-    if not factors or measure.loss is None:
-        curve = curve_along(data, t, measure, margins, outcome, ())
+        case = judged[signer].case
+        known.tried["the comparator"] = Opponent(case.comparator.u, lost=case.course.rival / known.unit)
+    best, course = known.best_of(("the weights of the run", "the comparator", "the best constant"))
+    advice = cure(run, data, math.nan) if measure.total > known.constant * (1.0 + NEAR) else ""
+    outcome = Outcome(best, known.constant, measure.total, float(sums.mass[-1]), advice)
+    if not factors or measure.counted:
         why = {table[k].name: one.why_not for k, one in judged.items() if one.verdict is not Verdict.HOLDS}
-        return nothing_signed(run, measure, table, why, label, outcome._replace(curve=curve))
-    signer = int(promised.argmin())
-    case, unit, price = judged[signer].case, factors[signer], measure.unit * aggregation_price(run)
+        outcome = outcome._replace(curve=curve_along(sums, measure, course, ()))
+        return nothing_signed(run, measure, table, why, label, outcome)
+    unit, price = factors[signer], measure.unit * aggregation_price(run)
     bound = float(promised[signer]) + price
-    sizes = Band(*(unit * size for size in band(run.members[signer], data, rounds[signer], case)))
+    assert case.band is not None
+    sizes = Band(*(unit * size for size in case.band))
     found, equality = theorems.verdict(measure.total, bound, *sizes)
     followed: tuple[str, ...] = ()
     if run.learner.drift and not run.left:
-        most, words = tracking(run, used[on > 0.0], measure.unit)
+        most, words = tracking(run, measure.unit * np.concatenate(each), measure.unit)
         found = Verdict.BROKEN if theorems.verdict(measure.total, most, *sizes)[0] is Verdict.BROKEN else found
         followed = (words,)
-    along = course_of_bound(run, case, unit, used[:, signer], measure.unit, course)
-    path = tuple(mark for mark in along if mark.rounds in marks)
-    outcome = outcome._replace(curve=curve_along(data, t, measure, margins, outcome, along))
+    along = course_of_bound(run, case, unit, used[:, signer], measure.unit, sums)
+    path = tuple(mark for mark in along if is_power(mark.rounds) or mark.rounds == run.rounds)
+    outcome = outcome._replace(curve=curve_along(sums, measure, course, along))
     notes = (
         f"signed by {table[signer].name}, which promises {promised[signer]:.6g}; aggregation costs {price:.6g}",
         *paid_share(case, unit, bound),
@@ -126,51 +144,72 @@ def certify_panel(
     )  # fmt: skip
 
 
+def certify_other_members(run: PanelRun, data: Data, u: Any, tol: float, label: str | None) -> Certificate:
+    """The same where some theorem looks at every round: the rounds of all members are kept meanwhile."""
+    rounds, ledger = replay_members(run, data), play_again(run, data)
+    known = in_hindsight(run, data, ledger, u, tol)
+    judged = {k: verdict_on(run.members[k], case) for k, case in known.applied.items()}
+    for k, member in enumerate(run.members):
+        if k not in judged and member.learner.theorem is not None:
+            judged[k] = judge(member, data, rounds[k], u, tol)
+    marks, mass, _, used = ledger.sums_at()
+    sums, measure = Sums(marks, mass, used, mixture_course(run, ledger)), loss_measure(run)
+    if not factors_of(judged, measure, run) and any(one.case.quantity in COUNTED for one in judged.values()):
+        measure, sums, known = in_mistakes(run, data, rounds, sums)
+    return signed(run, data, judged, measure, sums, known, label, ledger.each)
+
+
+def in_mistakes(run: PanelRun, data: Data, rounds: list[Rounds], sums: Sums) -> tuple[Measure, Sums, Known]:
+    """The same sums where mistakes are counted, which members may bound; aggregation says nothing of them."""
+    t = rounds[0]
+    c = t.c * (np.arange(t.row.size) > 0) if starts_with_target(run) else t.c
+    name = MISTAKES if t.c.min() == t.c.max() == 1.0 else WEIGHTED
+    made = [summed(np.where(t.y * used_margins(run, each) <= 0.0, c, 0.0), sums.marks) for each in rounds]
+    factors = np.bincount(t.row, c, data.rounds)
+    best = Best(*fewest(data, factors, run.learner.geometry, (run.weights, *(m.weights for m in run.members))))
+    measure = Measure(name, float(run.facts.mistake_weight), 1.0)
+    return measure, sums._replace(used=np.stack(made, axis=1)), Known({}, best, fewest_of_constant(t.y, c), {}, 1.0)
+
+
+def is_power(rounds: int) -> bool:
+    """Whether a number is a power of 2."""
+    return rounds & (rounds - 1) == 0
+
+
 class Measure(NamedTuple):
-    """What is measured of a panel, its members and their rivals, and nothing else.
+    """What is measured of a panel, its members and their comparators, and nothing else.
 
     Attributes
     ----------
     name : in words.
     total : of the mixture.
     unit : what the loss that the mixture weighs is multiplied by, where it is what is measured.
-    loss : the loss; None where mistakes are counted.
-    y, c : targets, and weights that are 0 for a row that only gives the start.
     """
 
     name: str
     total: float
     unit: float
-    loss: Any
-    y: np.ndarray
-    c: np.ndarray
 
-    def of(self, z: np.ndarray) -> np.ndarray:
-        """What margins cost in each round."""
-        if self.loss is None:
-            return np.where(self.y * z <= 0.0, self.c, 0.0)
-        return np.asarray(self.c * each_loss(self.loss, z, self.y))
+    @property
+    def counted(self) -> bool:
+        """Whether mistakes are counted."""
+        return self.name in COUNTED
 
 
-def loss_measure(run: PanelRun, t: Rounds, on: np.ndarray) -> Measure:
+def loss_measure(run: PanelRun) -> Measure:
     """The loss that the mixture weighs."""
     loss, unit = run.learner.loss, measured_unit(run.learner.loss)
-    return Measure(measured_name(loss), unit * float(run.facts.loss), unit, measured_loss(loss), t.y, t.c * on)
+    return Measure(measured_name(loss), unit * float(run.facts.loss), unit)
 
 
-def mistake_measure(run: PanelRun, t: Rounds, on: np.ndarray) -> Measure:
-    """Mistakes, which members may bound; aggregation says nothing of them."""
-    name = MISTAKES if t.c.min() == t.c.max() == 1.0 else WEIGHTED
-    return Measure(name, float(run.facts.mistake_weight), 1.0, None, t.y, t.c * on)
-
-
-def factors_of(judged: dict[int, Judged], measure: Measure, rounds: list[Rounds]) -> dict[int, float]:
+def factors_of(judged: dict[int, Judged], measure: Measure, run: PanelRun) -> dict[int, float]:
     """What bounds that hold are multiplied by to bound what is measured, by member; without those of anything else."""
     found: dict[int, float] = {}
     for k, one in judged.items():
-        if one.verdict is Verdict.HOLDS and (one.case.quantity in COUNTED) is (measure.loss is None):
-            own, told = measure.of(rounds[k].z), np.where(measure.c > 0.0, one.case.measured, 0.0)
-            fits = [f for f in (measure.unit, 1.0) if np.allclose(f * told, own, rtol=1e-9, atol=0.0)]
+        if one.verdict is Verdict.HOLDS and (one.case.quantity in COUNTED) is measure.counted:
+            facts = run.members[k].facts
+            own = facts.mistake_weight if measure.counted else measure.unit * facts.loss
+            fits = [f for f in (measure.unit, 1.0) if math.isclose(f * one.case.measured, own, rel_tol=1e-9)]
             found.update((k, f) for f in fits)
     return found
 
@@ -180,7 +219,7 @@ def paid_share(case: AppliedTheorem, factor: float, bound: float) -> tuple[str, 
 
     It is all but what the comparator loses and what its distance from the start costs.
     """
-    paid = 1.0 - factor * (float(case.rival.sum()) + case.share) / bound if bound > 0.0 else math.nan
+    paid = 1.0 - factor * (float(case.course.rival[-1]) + case.share) / bound if bound > 0.0 else math.nan
     if math.isnan(paid):
         return ()
     kind = "accounting: most of the bound is price that the run itself met" if paid > 0.5 else "promise"
@@ -192,32 +231,13 @@ def below_all(measured: float, best: Best | None) -> bool:
     return best is not None and best.reach == math.inf and measured < best.lower * (1.0 - NEAR)
 
 
-def outcome_of(
-    run: PanelRun, data: Data, t: Rounds, measure: Measure, tol: float, at_hand: dict[str, np.ndarray]
-) -> Outcome:
-    """What the panel lost beside the best constant and the best fixed predictor, over the rounds in play."""
-    c, factors = measure.c, np.bincount(t.row, measure.c, data.rounds)
-    if measure.loss is None:
-        best = Best(*fewest(data, factors, run.learner.geometry, (run.weights, *(m.weights for m in run.members))))
-        constant = fewest_of_constant(t.y, c)
-    else:
-        best, constant = of_loss(data, measure.loss, factors, None, tol, at_hand), best_constant(measure.loss, t.y, c)
-    advice = cure(run, data, t, math.nan) if measure.total > constant * (1.0 + NEAR) else ""
-    return Outcome(best, constant, measure.total, float(c.sum()), advice)
-
-
-def curve_along(
-    data: Data, t: Rounds, measure: Measure, margins: np.ndarray, outcome: Outcome, along: tuple[Milestone, ...]
-) -> RegretCurve | None:
+def curve_along(sums: Sums, measure: Measure, best: np.ndarray, along: tuple[Milestone, ...]) -> RegretCurve | None:
     """The mixture beside the best fixed predictor, with what was promised where that is known."""
-    if not margins.size or outcome.best is None:
+    if not sums.mixture or not best.size or measure.counted:
         return None
-    bound = np.full(t.row.size, math.nan)
-    for mark in along:
-        bound[mark.rounds - 1] = mark.bound
-    with np.errstate(over="ignore", invalid="ignore"):
-        best = measure.of(data.margins(outcome.best.u)[t.row])
-        return regret_curve(measure.c, measure.of(margins), best, bound)
+    lost = measure.unit * np.array([mark.loss for mark in sums.mixture])
+    bound = np.array([mark.bound for mark in along]) if along else None
+    return regret_curve(sums.marks, sums.mass, lost, best, bound)
 
 
 def nothing_signed(
@@ -226,7 +246,7 @@ def nothing_signed(
     """No member promises anything of what the mixture weighs."""
     nobody = Comparator(np.zeros(run.width), math.nan, 0.0, math.inf, "not sought")
     none = "no member of the panel has a theorem that applies"
-    text = none if measure.loss is not None else "members bound their mistakes, of which aggregation says nothing"
+    text = none if not measure.counted else "members bound their mistakes, of which aggregation says nothing"
     notes = tuple(f"{name} promises nothing: {reason}" for name, reason in why.items())
     return Certificate(
         Verdict.UNCHECKABLE, theorems.NONE, measure.name, measure.total, math.nan, nobody, (Assumption(text, None),),
@@ -297,55 +317,26 @@ def used_margins(run: PanelRun, t: Rounds) -> np.ndarray:
     return np.clip(t.z, low, high)
 
 
-class Mark(NamedTuple):
-    """A mixture after so many rounds: loss, rate, price met, rounds after which weight was shared, and all weights."""
-
-    rounds: int
-    loss: float
-    rate: float
-    gap: float
-    shared: float
-    shares: np.ndarray
-
-
-def mixture_course(run: PanelRun, rounds: list[Rounds], marks: list[int]) -> tuple[np.ndarray, list[Mark]]:
-    """The margins of the mixture and its state at each mark, played again; empty where a member has left on the way."""
+def mixture_course(run: PanelRun, ledger: Ledger) -> list[Mark]:
+    """The mixture at each mark; empty where a member has left on the way."""
     if run.left:
-        return np.empty(0), []
-    margins = np.stack([t.z for t in rounds], axis=1)
-    state, tally = states.empty(run.mixture.State, len(rounds), False), empty_facts()
-    geometry, loss, t = run.members[0].learner.geometry, run.learner.loss, rounds[0]
-    out, found, first = np.empty(t.row.size), [], 0
-    for mark in marks:
-        part = slice(first, mark)
-        for_parts(mix, loss, geometry)(
-            margins[part], t.y[part], t.c[part], run.bias, loss, run.mixture, geometry, state, t.q[part], t.top[part],
-            tally, out[part],
-        )  # fmt: skip
-        shared = float(state.shared[0]) if run.learner.drift else 0.0
-        sums = float(tally[0].loss), float(state.rate[0]), float(state.gap[0])
-        found.append(Mark(mark, *sums, shared, run.mixture.shares(state)))
-        first = mark
-    if not np.isclose(tally[0].loss, run.tally[0].loss, rtol=1e-9, atol=1e-12):
-        raise MismatchError(
-            "the model was not trained on these rows in this order: "
-            f"its loss was {run.facts.loss:.9g}, here it is {tally[0].loss:.9g}"
-        )
-    return out, found
+        return []
+    last = mark_of(run, run.rounds)
+    return ledger.course if ledger.course and ledger.course[-1].rounds == last.rounds else [*ledger.course, last]
 
 
 def course_of_bound(
-    run: PanelRun, case: AppliedTheorem, factor: float, used: np.ndarray, unit: float, course: list[Mark]
+    run: PanelRun, case: AppliedTheorem, factor: float, used: np.ndarray, unit: float, sums: Sums
 ) -> tuple[Milestone, ...]:
     """The run at each mark, with what the signer and the mixture promised there."""
-    rival, bound = factor * np.cumsum(case.rival), factor * (case.bound - np.cumsum(case.measured)) + np.cumsum(used)
+    rival, bound = factor * case.course.rival, factor * (case.course.bound - case.course.measured) + used
     return tuple(
         Milestone(
             mark.rounds,
             unit * mark.loss,
-            float(rival[mark.rounds - 1]),
-            float(bound[mark.rounds - 1]) + unit * (at_rate(run, mark.rate, mark.shared) + mark.gap),
+            float(rival[at]),
+            float(bound[at]) + unit * (at_rate(run, mark.rate, mark.shared) + mark.gap),
             math.nan,
         )
-        for mark in course
+        for at, mark in enumerate(sums.mixture)
     )

@@ -11,7 +11,7 @@ from ..kernels.floats import EPS
 from ..kernels.penalised import Penalised
 from ..online.margins import each_loss, each_slope
 from .adaptive import slope_error
-from .applied import AppliedTheorem, closeness, convexity, divergence_change, size_of_terms
+from .applied import AppliedTheorem, Lemma, closeness, convexity, divergence_change, size_of_terms
 from .certificate import Assumption, Comparator
 from .proximal import INEXACT
 from .rivals.metric import best_in_metric
@@ -70,15 +70,17 @@ def penalised_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> Ap
     return AppliedTheorem(
         PENALISED if fixed else PENALISED_RATES,
         name if fixed else f"{name} times its rate",
-        paid,
-        rival,
-        penalised_bound(rival, penalty, distance, price),
+        t.course(paid, rival, penalised_bound(rival, penalty, distance, price)),
         Comparator(point, float(rival.sum()), float(np.linalg.norm(point)), gap, how),
         (convexity(loss, t.y, text, t.z, z, at) if exact else Assumption("the steps must be proximal", False),),
-        divergence_change(t, z),
-        unit * (rival - paid + price),
-        math.nan,
-        lambda: size_of_terms(t.step, t.q, t.z, z, unit * rival, unit * paid, unit * reached, t.step * at, t.change),
+        Lemma(
+            divergence_change(t, z),
+            unit * (rival - paid + price),
+            math.nan,
+            lambda: size_of_terms(
+                t.step, t.q, t.z, z, unit * rival, unit * paid, unit * reached, t.step * at, t.change
+            ),
+        ),
         notes=(f"the penalty of u: {float(penalty.sum()):.6g}; the price met: {float(price.sum()):.6g}",),
         share=distance + float(penalty.sum()),
     )

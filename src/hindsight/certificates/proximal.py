@@ -13,6 +13,7 @@ from . import adaptive_theorems, theorems
 from .adaptive import slope_error
 from .applied import (
     AppliedTheorem,
+    Lemma,
     convexity,
     divergence_change,
     rounding,
@@ -53,20 +54,20 @@ def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> App
     case = AppliedTheorem(
         adaptive_theorems.PROXIMAL,
         name,
-        unit * paid,
-        unit * own,
-        np.cumsum(right) + first,
+        t.course(unit * paid, unit * own, np.cumsum(right) + first),
         Comparator(u, unit * float(own.sum()), float(np.linalg.norm(u)), unit * gap, how),
         (_implicit(loss, t, off, z, after),),
-        divergence_change(t, z),
-        lemma(run, t, z, eta * (own - reached + stray), eta * (np.abs(own) + np.abs(reached)) + differences),
-        divergence,
-        lambda: size_of_terms(t.step, t.q, t.z, z, eta * own, eta * reached, moved, eta * stray, differences),
+        Lemma(
+            change := divergence_change(t, z),
+            lemma(run, t, z, eta * (own - reached + stray), eta * (np.abs(own) + np.abs(reached)) + differences),
+            divergence,
+            lambda: size_of_terms(t.step, t.q, t.z, z, eta * own, eta * reached, moved, eta * stray, differences),
+        ),
         notes=(*notes, f"the price met: {unit * price.sum():.6g}"),
         share=first,
     )
-    bound = theorems.met(right, unit * case.change, unit * slack(run, t, case), eta)
-    met = replace(case, theorem=adaptive_theorems.PROXIMAL_MET, bound=bound)
+    bound = theorems.met(right, unit * change, unit * slack(run, t, case), eta)
+    met = replace(case, theorem=adaptive_theorems.PROXIMAL_MET, course=case.course._replace(bound=t.bounded(bound)))
     return replace(case, met=met) if run.learner.rate.is_constant() else met
 
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import MismatchError
 from ..online.facts import same_sums
+from ..online.panel import PanelRun
 from ..online.run import BLOCK, Run
 from ..online.together import Single, together
+from .adaptive import terms_of
+from .course import Course, marks_of, summed
+from .ledger import Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..online.panel import PanelRun
     from ..rows.data import Data
 
 
@@ -49,6 +53,19 @@ class Rounds:
     after: np.ndarray
     rounding: np.ndarray
 
+    @cached_property
+    def marks(self) -> np.ndarray:
+        """The rounds at which sums are kept."""
+        return marks_of(self.row.size)
+
+    def course(self, measured: np.ndarray, rival: np.ndarray, bound: np.ndarray) -> Course:
+        """The course of what is measured in each round, of what a comparator loses there, and of the bound after it."""
+        return Course(self.marks, summed(measured, self.marks), summed(rival, self.marks), self.bounded(bound))
+
+    def bounded(self, bound: np.ndarray) -> np.ndarray:
+        """The bound at the marks, of which `bound` has one after each round."""
+        return bound[self.marks - 1]
+
 
 def _weights_may_differ(run: Run, rounding: float) -> float:
     """By how much weights may differ between storages; additive ones may be what is left of larger ones."""
@@ -62,6 +79,55 @@ def replay(run: Run, data: Data) -> Rounds:
     return _replay([run], data, lambda again: [Single(again[0], 0)])[0]
 
 
+def play_again(run: Run, data: Data) -> Ledger:
+    """The ledger of a run, or of a panel, that is played again from its start over the rows, and must be the same."""
+    passes = passes_over(run, data)
+    if isinstance(run, PanelRun):
+        again: Run = PanelRun(run.learner, run.features, intercept=run.intercept)
+    else:
+        again = Run(run.learner, run.features, intercept=run.intercept, start=run.start)
+    ledger = Ledger(again, terms_of)
+    if isinstance(again, PanelRun):
+        again.watcher = ledger
+    for _ in range(passes):
+        for first, rows, count in data.blocks():
+            for a in range(0, count, BLOCK):
+                b = min(count, a + BLOCK)
+                part = slice(first + a, first + b)
+                played = play_noted(again, ledger, rows, a, b, data.y[part], data.c[part])
+                if played < b - a:
+                    raise MismatchError(f"row {first + a + played} cannot be played: these are not the rows of the run")
+    for old, new in zip(members_of(run), members_of(again), strict=True):
+        check_same(old, new, 0.0)
+    if isinstance(run, PanelRun) and not run.left and not same_loss(run, again):
+        raise MismatchError(
+            "the model was not trained on these rows in this order: "
+            f"its loss was {run.facts.loss:.9g}, here it is {again.facts.loss:.9g}"
+        )
+    return ledger
+
+
+def same_loss(run: Run, again: Run) -> bool:
+    """Whether two runs lost the same, to nine digits."""
+    return bool(np.isclose(again.tally[0].loss, run.tally[0].loss, rtol=1e-9, atol=1e-12))
+
+
+def play_noted(run: Run, ledger: Ledger, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray) -> int:
+    """Play rows a..b with a run that its ledger follows, and return how many could be."""
+    if isinstance(run, PanelRun):
+        return run.play_block(rows, a, b, y, c, np.empty((3, b - a)))
+    own = np.empty((1, 4, b - a))
+    played = Single(run, 0).play(rows, a, b, y, c, own)
+    on = c[:played] > 0.0
+    ledger.add(own[:, :, :played][:, :, on], y[:played][on], c[:played][on])
+    return played
+
+
+def members_of(run: Run) -> list[Run]:
+    """The members of a panel, or the run itself."""
+    return run.members if isinstance(run, PanelRun) else [run]
+
+
 def replay_members(run: PanelRun, data: Data) -> list[Rounds]:
     """The same for the members of a panel, as they play; where some play together no `change` or `after` is noted."""
     return _replay(run.members, data, together)
@@ -69,15 +135,7 @@ def replay_members(run: PanelRun, data: Data) -> list[Rounds]:
 
 def _replay(runs: list[Run], data: Data, parties_of: Callable[[list[Run]], list[Any]]) -> list[Rounds]:
     """Play runs over the same rows again, in the parties that play a block each, and check that each is the same."""
-    run, counted = runs[0], int(np.count_nonzero(data.c))
-    passes, rest = divmod(run.rounds, counted) if counted else (0, 0)
-    if data.width != run.width:
-        raise MismatchError(f"the model has {run.width} coordinates, these rows have {data.width}")
-    if passes == 0 or rest:
-        raise MismatchError(
-            f"the model was trained on {run.rounds:,} rounds, which is not a whole number of passes over these "
-            f"{counted:,} rows: certify it on the rows it was trained on"
-        )
+    counted, passes = int(np.count_nonzero(data.c)), passes_over(runs[0], data)
     again = [Run(each.learner, each.features, intercept=each.intercept, start=each.start) for each in runs]
     parties = parties_of(again)
     out = np.zeros((len(runs), 7, passes, data.rounds))
@@ -93,7 +151,7 @@ def _replay(runs: list[Run], data: Data, parties_of: Callable[[list[Run]], list[
                     row = first + a + played
                     raise MismatchError(f"row {row} cannot be played: these are not the rows of the run")
     for old, new, noted in zip(runs, again, out, strict=True):
-        _check_same(old, new, float(noted[-1].sum()))
+        check_same(old, new, float(noted[-1].sum()))
     if counted == data.rounds and passes == 1:  # nothing to pick or repeat, so nothing to copy
         row, y, c = np.arange(counted), data.y, data.c
         return [Rounds(row, y, c, each.learner.rate.of_rounds(counted), *out[k, :, 0]) for k, each in enumerate(runs)]
@@ -106,7 +164,21 @@ def _replay(runs: list[Run], data: Data, parties_of: Callable[[list[Run]], list[
     ]
 
 
-def _check_same(run: Run, again: Run, rounding: float) -> None:
+def passes_over(run: Run, data: Data) -> int:
+    """How often a run went over the rows, which must be a whole number of times."""
+    counted = int(np.count_nonzero(data.c))
+    passes, rest = divmod(run.rounds, counted) if counted else (0, 0)
+    if data.width != run.width:
+        raise MismatchError(f"the model has {run.width} coordinates, these rows have {data.width}")
+    if passes == 0 or rest:
+        raise MismatchError(
+            f"the model was trained on {run.rounds:,} rounds, which is not a whole number of passes over these "
+            f"{counted:,} rows: certify it on the rows it was trained on"
+        )
+    return passes
+
+
+def check_same(run: Run, again: Run, rounding: float) -> None:
     """Refuse a replay that ends with other weights or other facts."""
     far = float(np.abs(run.weights - again.weights).max())
     if not same_sums(run.tally, again.tally) or not far <= _weights_may_differ(run, rounding):

@@ -31,13 +31,12 @@ def scale_free_perceptron(run: Run, data: Data, t: Rounds, u: Any, tol: float) -
     case = perceptron(run, divided(data, sizes), t, None if u is None else data.check(u) * sizes, tol)
     rival = replace(case.comparator, u=case.comparator.u / sizes)
     steps = steps_on_mistakes(t, f"max |x/M|₂ = {np.sqrt(t.q.max()):.6g}")
-    none = np.zeros(t.row.size)  # the metric moves, so that steps are not those of the Euclidean statement
     potential = float(((run.state.theta / sizes) ** 2).sum())
     spent = float((np.where(t.y * t.z <= 0.0, t.c, 0.0) ** 2 * t.q).sum())
     return replace(
-        case, theorem=theorems.PERCEPTRON_SCALE_FREE, comparator=rival, change=none, allowed=none,
+        case, theorem=theorems.PERCEPTRON_SCALE_FREE, comparator=rival,
+        lemma=None,  # the metric moves, so that steps are not those of the Euclidean statement
         sharper=(potential, spent, "Σ θᵢ²/Mᵢ²"), assumptions=(case.assumptions[0], steps),
-        size=lambda: np.ones(t.row.size),
         notes=tuple(note for note in case.notes if not note.startswith("separable")),
     )  # fmt: skip
 

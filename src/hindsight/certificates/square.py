@@ -10,7 +10,7 @@ import numpy as np
 
 from ..kernels.losses import Square
 from . import theorems
-from .applied import AppliedTheorem, divergence_change, rounding, seek, size_of_terms, slack
+from .applied import AppliedTheorem, Lemma, divergence_change, rounding, seek, size_of_terms, slack
 from .certificate import Assumption, Comparator
 from .convex import convex
 from .proximal import implicit_descent
@@ -66,22 +66,23 @@ def _explicit(
     case = AppliedTheorem(
         theorem,
         "squared error",
-        t.c * error**2,
-        own,
-        bound,
+        t.course(t.c * error**2, own, bound),
         Comparator(u, float(own.sum()), float(np.linalg.norm(u)), gap, how),
         (_below_one(run, t, largest, "η"),),
-        factor * divergence_change(t, z),
-        allowed,
-        factor * divergence,
-        lambda: size_of_terms(step, q, t.z, z, step * error, allowed, step * t.y),
+        lemma := Lemma(
+            factor * divergence_change(t, z),
+            allowed,
+            factor * divergence,
+            lambda: size_of_terms(step, q, t.z, z, step * error, allowed, step * t.y),
+        ),
         theorems.best_rate(x2, float(own.sum()), distance) / scale,
         notes=notes,
     )
     if not most < 1.0:
         return case
-    rise, off = 2.0 / factor * case.change, 2.0 / factor * slack(run, t, case)
-    met = replace(case, bound=theorems.met(theorems.stretched(eta, t.c, square, miss), rise, off, eta))
+    rise, off = 2.0 / factor * lemma.change, 2.0 / factor * slack(run, t, case)
+    bound = theorems.met(theorems.stretched(eta, t.c, square, miss), rise, off, eta)
+    met = replace(case, course=case.course._replace(bound=t.bounded(bound)))
     if factor == 2.0:
         return replace(case, met=replace(met, theorem=theorems.WIDROW_HOFF_MET))
     text = f"max ηV = {most:.6g}, which must be below 1, V ≤ ({run.learner.geometry.norm})² from the normalisers met"
@@ -118,15 +119,19 @@ def _changing_rates(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> Appl
     case = AppliedTheorem(
         theorems.WIDROW_HOFF_RATES,
         "squared error times its rate",
-        t.c * error**2 * eta,
-        rival,
-        theorems.widrow_hoff_rates(np.cumsum(a * eta * miss**2), 2.0 * divergence),
+        t.course(
+            t.c * error**2 * eta,
+            rival,
+            theorems.widrow_hoff_rates(np.cumsum(a * eta * miss**2), 2.0 * divergence),
+        ),
         Comparator(u, float(rival.sum()), float(np.linalg.norm(u)), gap, how),
         (_below_one(run, t, largest, "ηₜ"),),
-        2.0 * divergence_change(t, z),
-        allowed,
-        2.0 * divergence,
-        lambda: size_of_terms(step, t.q, t.z, z, step * error, allowed, step * t.y),
+        lemma := Lemma(
+            2.0 * divergence_change(t, z),
+            allowed,
+            2.0 * divergence,
+            lambda: size_of_terms(step, t.q, t.z, z, step * error, allowed, step * t.y),
+        ),
         notes=notes,
     )
     if not largest < 1.0:
@@ -136,9 +141,11 @@ def _changing_rates(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> Appl
         case,
         theorem=theorems.WIDROW_HOFF_PLAIN,
         quantity="squared error",
-        measured=t.c * error**2,
-        rival=own,
-        bound=theorems.met(theorems.stretched(eta, t.c, t.q, miss), case.change, slack(run, t, case), eta),
+        course=t.course(
+            t.c * error**2,
+            own,
+            theorems.met(theorems.stretched(eta, t.c, t.q, miss), lemma.change, slack(run, t, case), eta),
+        ),
         comparator=replace(case.comparator, loss=float(own.sum())),
     )
     return replace(case, met=met)
@@ -171,18 +178,18 @@ def implicit_widrow_hoff(run: Run, data: Data, t: Rounds, u: Any, tol: float) ->
     case = AppliedTheorem(
         theorems.IMPLICIT,
         "squared error",
-        t.c * error**2,
-        own,
-        bound,
+        t.course(t.c * error**2, own, bound),
         Comparator(u, total, float(np.linalg.norm(u)), gap * grow, how),
         (Assumption(f"η = {rate:g} > 0 is all it needs; max |x|₂ = {run.facts.x2:.6g}", True),),
-        2.0 * divergence_change(t, z),
-        allowed,
-        2.0 * divergence,
-        lambda: size_of_terms(step, t.q, t.z, z, step * error, allowed, step * t.y),
+        lemma := Lemma(
+            2.0 * divergence_change(t, z),
+            allowed,
+            2.0 * divergence,
+            lambda: size_of_terms(step, t.q, t.z, z, step * error, allowed, step * t.y),
+        ),
         best_eta / scale,
         (damped, float(bound[-1]) / grow, "Σ ℓ²/(1 + η|x|²)"),
         notes,
     )
-    bound = grow * theorems.met(own, case.change, slack(run, t, case), eta)
-    return replace(case, met=replace(case, theorem=theorems.IMPLICIT_MET, bound=bound))
+    course = case.course._replace(bound=t.bounded(grow * theorems.met(own, lemma.change, slack(run, t, case), eta)))
+    return replace(case, met=replace(case, theorem=theorems.IMPLICIT_MET, course=course))

@@ -60,7 +60,8 @@ def play_row(rows, t, y, c, loss, update, geometry, rate, state, run):
 
 
 # What a replay notes of each round: the step d, what the state says it added to the conjugate of the potential, the
-# margin after it, and what rounding may have added to that change. Without room for any round nothing is noted.
+# margin after it, and what rounding may have added to that change; or the step alone, where there is room for no more.
+# Without room for any round nothing is noted.
 TAKEN, ADDED, AFTER, ROUNDED = range(4)
 NO_NOTES = np.empty((0, 4))
 
@@ -85,10 +86,11 @@ def play(rows, first, last, y, c, loss, update, geometry, rate, state, progress,
     wide()
     run = progress[0]
     constant, noting, mark = rate.is_constant(), notes.shape[0] != 0, (0.0, 0.0)
+    whole = noting and notes.shape[1] == 4
     sums = read_sums(facts)
     played = last - first
     for i in range(last - first):
-        if noting:
+        if whole:
             mark = geometry.mark(state)
         opening = geometry.opens(state, rows)
         fine, zi, qi, ti, eta, d = play_row(rows, first + i, y[i], c[i], loss, update, geometry, rate, state, run)
@@ -100,8 +102,10 @@ def play(rows, first, last, y, c, loss, update, geometry, rate, state, progress,
             continue
         if opening:
             continue
-        if noting:
+        if whole:
             note_round(notes, geometry, state, rows, first + i, i, mark, zi, d)
+        elif noting:
+            notes[i, TAKEN] = d
         sums = tally(loss, geometry, zi, qi, ti, y[i], c[i], sums)
         if not constant:
             tally_rate(loss, geometry, zi, qi, ti, y[i], c[i], eta, facts)

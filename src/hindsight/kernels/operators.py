@@ -29,6 +29,15 @@ def residual_gradient(rows, w, y, a, out, gradient):  # type: ignore[no-untyped-
 
 
 @kernel
+def ordered_sum(rows, first, last, w, before, total):  # type: ignore[no-untyped-def]
+    """`total` and w . x_t of the rows first..last, each as often as its number says, with `before` rows before them."""
+    for t in range(first, last):
+        rows.ready(t)
+        total += (before + t - first + 1.0) * inner(w, rows, t)[0]
+    return total
+
+
+@kernel
 def norms(rows, w, q, top):  # type: ignore[no-untyped-def]
     """|x_t|_2^2 and |x_t|_inf of every row; `w` is any vector of its width."""
     for t in range(q.size):

@@ -231,6 +231,7 @@ class PanelRun(Run):
     state: Any
     averaging = False
     start = None
+    watcher: Any = None  # what follows the rounds, see `play_block`
     _before: Any = None  # what there was before members left, until the next row
     _together: Any = None  # the members as they play, see `parties`
     _compiled: Any = None  # those whose kernels are compiled
@@ -317,7 +318,7 @@ class PanelRun(Run):
     def _copy(self, members: list[Run]) -> PanelRun:
         other: PanelRun = object.__new__(PanelRun)
         other.__dict__.update(self.__dict__)
-        other.members, other.left, other._together = members, list(self.left), None
+        other.members, other.left, other._together, other.watcher = members, list(self.left), None, None
         other.state = type(self.state)(*(values.copy() for values in self.state))
         return other
 
@@ -345,6 +346,7 @@ class PanelRun(Run):
         if not stay or len(stay) == len(self.members):
             return
         self._before = self.features, self.rounds, self.members, self.state, self.left
+        self.watcher = None  # it follows those who were here
         fields = fields_of(type(self.state)).values()
         self.state = type(self.state)(
             *(np.ascontiguousarray(v[stay]) if field.axes else v for v, field in zip(self.state, fields, strict=True))
@@ -355,9 +357,10 @@ class PanelRun(Run):
     def play_block(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, work: np.ndarray) -> int:
         """Play rows a..b with every member, then aggregate; `work` gets the mixture's margins and the rows' norms.
 
-        Returns how many rows all members could play.
+        A `watcher` is shown the rows, and the margins, norms and steps of all members; it says in which parts they are
+        mixed. Returns how many rows all members could play.
         """
-        own, parties = np.empty((len(self.members), 3, b - a)), self.parties()
+        own, parties = np.empty((len(self.members), 3 if self.watcher is None else 4, b - a)), self.parties()
         if self._compiled is not parties:
             self._compile(rows, a, b, y, c, own, work)
             self._compiled = parties
@@ -367,11 +370,17 @@ class PanelRun(Run):
 
         played = min(each(play, len(parties), (b - a) * self.width))
         margins = np.ascontiguousarray(own[:, 0, :played].T)
-        work[1:] = own[0, 1:]
-        self.aggregate(margins, y[:played], c[:played], work[:, :played])
+        work[1:] = own[0, 1:3]
+        y, c = y[:played], c[:played]
+        if self.watcher is None:
+            self.aggregate(margins, y, c, work[:, :played])
+        else:
+            self.watcher.see(rows, a, a + played)
+            for part in self.watcher.follow(own[:, :, :played], y, c):
+                self.aggregate(margins[part], y[part], c[part], work[:, part])
         if played < b - a:
             short = int(np.argmax([not np.isfinite(own[k, 0, played]) for k in range(len(self.members))]))
-            work[:, played] = own[short, :, played]
+            work[:, played] = own[short, :3, played]
         return int(played)
 
     def _compile(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, own: np.ndarray, work: Any) -> None:
@@ -427,7 +436,7 @@ def check_panel_run(fields: dict[str, Any]) -> None:
 
 
 storable(Panel, check=check_panel)
-storable(PanelRun, check=check_panel_run, omit=("_before", "_together", "_compiled"))
+storable(PanelRun, check=check_panel_run, omit=("watcher", "_before", "_together", "_compiled"))
 for kind in (LogMixture, MeanMixture, LogDrift, MeanDrift):
     storable(kind, where=__name__)
 for kind in (LogMixture, MeanMixture, LogDrift):

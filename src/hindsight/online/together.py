@@ -141,11 +141,16 @@ class Single:
 
     def arguments(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, own: np.ndarray) -> tuple[Any, ...]:
         """The arguments of the kernel."""
-        return rows, a, b, y, c, *self.members[0].parts(), *own[self.places[0], :3], self.members[0].tally, NO_NOTES
+        notes = NO_NOTES if own.shape[1] == 3 else np.zeros((b - a, 1))
+        return rows, a, b, y, c, *self.members[0].parts(), *own[self.places[0], :3], self.members[0].tally, notes
 
     def play(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, own: np.ndarray) -> int:
-        """Play rows a..b."""
-        return int(self.kernel(*self.arguments(rows, a, b, y, c, own)))
+        """Play rows a..b; steps go to `own` where it has room for them."""
+        args = self.arguments(rows, a, b, y, c, own)
+        played = int(self.kernel(*args))
+        if own.shape[1] > 3:
+            own[self.places[0], 3] = args[-1][:, 0]
+        return played
 
     def replay(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, out: np.ndarray) -> int:
         """Play rows a..b again, with margins, norms and all that is noted of each round into its place of `out`."""

@@ -1,0 +1,116 @@
+"""The other side of a run: the comparators of its theorems, the best fixed predictor and the best constant.
+
+All of them are sought first, and then meet the rows together.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..online.margins import each_loss
+from .adaptive import APPLIED, Beside, in_ledger, opponent_of, sought, start_of
+from .applied import measured_loss, measured_unit
+from .best import best_fixed
+from .certificate import Best
+from .constant import best_constant, constant_margin
+from .ledger import Opponent, against, factors_of_rows, opens
+from .replay import members_of, passes_over
+from .rivals import clock
+from .rivals.spaces import SPACES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..online.run import Run
+    from ..rows.data import Data
+    from .applied import AppliedTheorem
+    from .ledger import Ledger
+
+
+class Known(NamedTuple):
+    """What is known of a run in hindsight.
+
+    Attributes
+    ----------
+    applied : dict
+        By the number of a member, its theorem applied.
+    best, constant : Best or None, and float
+        The best fixed predictor and what the best constant loses; None and NaN where they were not sought.
+    tried : dict
+        By name, predictors that may lose less than what the search found: "best", that one, is among them.
+    unit : float
+        What losses are multiplied by to be measured.
+    """
+
+    applied: dict[int, AppliedTheorem]
+    best: Best | None
+    constant: float
+    tried: dict[str, Opponent]
+    unit: float
+
+    def best_of(self, names: Sequence[str]) -> tuple[Best | None, np.ndarray]:
+        """The best fixed predictor, or one of these where it loses less; and what it has lost at each mark."""
+        best, course = self.best, self.tried["best"].lost if "best" in self.tried else np.empty(0)
+        for name in names:
+            if best is not None and name in self.tried:
+                value = self.unit * float(self.tried[name].lost[-1])
+                if value < best.loss:
+                    gap = max(0.0, best.gap - (best.loss - value))
+                    best = replace(best, u=self.tried[name].u, loss=value, gap=gap, found=f"found: {name}")
+                    course = self.tried[name].lost
+        return best, self.unit * course
+
+
+def in_hindsight(
+    run: Run, data: Data, ledger: Ledger, u: Any, tol: float, geometry: Any = None, seek_best: bool = True
+) -> Known:
+    """What the ledger of a run, or of the members of a panel, says beside their comparators and the best predictor.
+
+    Parameters
+    ----------
+    run, data, ledger : Run, Data and Ledger
+        The run, its rows and its ledger.
+    u : array of float or None
+        A comparator for all members; None seeks one for each.
+    tol : float
+        Relative gap to which they, and the best fixed predictor, are sought.
+    geometry : a geometry of `kernels` or None, default None
+        It determines the set of the best fixed predictor.
+    seek_best : bool, default True
+        Whether that and the best constant are sought.
+    """
+    passes, members = passes_over(run, data), {k: m for k, m in enumerate(members_of(run)) if in_ledger(m)}
+    loss, unit = run.learner.loss, measured_unit(run.learner.loss)
+    weights = {k: factors_of_rows(data, passes, opens(member)) for k, member in members.items()}
+    with clock.timed(0.5 * clock.left()):  # the other half is for the best fixed predictor
+        found = {k: sought(member, data, weights[k], u, tol) for k, member in members.items()}
+    facing = {k: opponent_of(member, found[k][0]) for k, member in members.items()}
+    best, constant, tried = None, math.nan, {}
+    if seek_best:
+        factors, whole = factors_of_rows(data, passes, ledger.opens), measured_loss(loss)
+        best, constant = Best(*best_fixed(data, whole, factors, geometry, tol)), best_constant(whole, data.y, factors)
+        points = {"best": best.u, "the weights of the run": run.weights}
+        if data.bias != 0.0 and (geometry is None or geometry.name not in SPACES) and factors.any():
+            points["the best constant"] = np.zeros(data.width)
+            points["the best constant"][-1] = constant_margin(whole, data.y, factors) / data.bias
+        tried = {name: Opponent(at) for name, at in points.items() if np.isfinite(at).all()}
+    against(data, loss, [*facing.values(), *tried.values()], run.rounds, ledger.opens)
+    marks, _, sums, _ = ledger.sums_at()
+    applied = {}
+    for k, member in members.items():
+        _, half, gap, how, notes = found[k]
+        beside = Beside(marks, sums[:, k], facing[k], half, gap, how, notes, lost_by_start(member, data, weights[k]))
+        applied[k] = APPLIED[member.learner.theorem](member, beside)
+    return Known(applied, best, constant, tried, unit)
+
+
+def lost_by_start(run: Run, data: Data, factors: np.ndarray) -> float:
+    """What the start of a run would have lost on all rows."""
+    start = start_of(run)
+    flat = not start[: run.features].any()
+    z = np.full(data.rounds, data.bias * start[-1]) if flat else data.margins(start)
+    return float(factors @ np.abs(each_loss(run.learner.loss, z, data.y)))
