@@ -175,7 +175,7 @@ def test_a_report_opens_with_the_certificate_and_holds_its_numbers(tmp_path):
     bound = [row for row in found["datasets"]["loss0"] if row["line"] == "guaranteed at most"]
     assert bound[-1]["value"] == pytest.approx(learner["means"]["guaranteed"], rel=1e-6)
     regret = [row for row in found["datasets"]["regret0"] if row["line"] == "regret"]
-    assert len(regret) > 250  # not at the milestones alone
+    assert len(regret) > 100  # not at the milestones alone
     assert regret[-1]["value"] == pytest.approx(learner["means"]["regret"], rel=1e-6)
     assert [row["feature"] for row in found["datasets"]["weights0"]] == ["b", "a"]
     assert all("best" in row for row in found["datasets"]["weights0"])

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..kernels import ledger
+from ..kernels.compiler import for_parts
 from ..kernels.floats import EPS
 from ..kernels.losses import Logistic
 from ..online.margins import each_loss, each_mean, each_slope
@@ -21,7 +23,6 @@ from .applied import (
     closeness,
     convex_as_met,
     convexity_faults,
-    loss_of,
     measured_name,
     measured_unit,
     ours,
@@ -38,69 +39,42 @@ if TYPE_CHECKING:
 
 METRIC = "the loss is convex and the metric never fell; nothing is asked of the data"
 BAND = 1e-6  # how far the ridge objective kept along the run may be from the one found in hindsight, relatively
-SPENT = Terms._fields.index("spent")
-ROOT = 1e-12  # relative error of the roots that second order takes
 
 
 # ---------------------------------------------------------------- what a round adds up to
 
 
-def lazy_terms(run: Run, b: Block) -> Terms:
-    """Theorem R for the slopes s that were used, taken at z, or at z − q s where steps are implicit."""
+def add_lazy_steps(run: Run, b: Block, sums: np.ndarray, kept: np.ndarray) -> None:
+    """Theorem R for the slopes that were used."""
     eta, base = rate_and_base(run)
-    loss, s, q = run.learner.loss, -b.step / eta * (b.c > 0.0), eta * b.q
-    after = slope_point(run, b.z, q, s)
-    paid = b.c * each_loss(loss, b.z, b.y)
-    off, near = slope_error(loss, s, b.c, after, b.y, 8.0 * EPS * (np.abs(b.z) + np.abs(q * s) + np.abs(b.y)))
-    idle = (s == 0.0) & (off > 0.0)  # no step was made: the round is paid for
-    price = theorems.running_price(paid, b.c * each_loss(loss, after, b.y), s, b.z - after, q)
-    off = np.where(idle, 0.0, off)
-    spent = -s * (b.z - base) + 0.5 * q * s * s
-    return Terms(paid, size_of(run, b), np.where(idle, paid, price + near), spent, off, off * np.abs(after))
+    loss = run.learner.loss
+    for_parts(ledger.add_lazy, loss)(b.z, b.q, b.step, b.y, b.c, loss, eta, ahead(run), base, b.places, sums, kept)
 
 
-def ridge_terms(run: Run, b: Block) -> Terms:
+def add_ridge(run: Run, b: Block, sums: np.ndarray, kept: np.ndarray) -> None:
     """Theorem V for the margins of ridge regression, in the exact form that any prediction has."""
-    return square_terms(run, b, b.z)
+    for_parts(ledger.add_square, run.learner.loss)(b.z, b.z, b.q, b.y, b.c, run.learner.loss, b.places, sums, kept)
 
 
-def forecaster_terms(run: Run, b: Block) -> Terms:
+def add_forecaster(run: Run, b: Block, sums: np.ndarray, kept: np.ndarray) -> None:
     """Theorem V for Vovk, Azoury and Warmuth's forecaster, whose margins give those of ridge regression back."""
     middle = 0.5 * (b.low + b.high)
-    return square_terms(run, b, middle + (b.z - middle) * (1.0 + b.q))
+    z = middle + (b.z - middle) * (1.0 + b.q)
+    for_parts(ledger.add_square, run.learner.loss)(b.z, z, b.q, b.y, b.c, run.learner.loss, b.places, sums, kept)
 
 
-def square_terms(run: Run, b: Block, z: np.ndarray) -> Terms:
-    """The price of predictions of any kind beside ridge regression, whose margins are z."""
-    paid = b.c * each_loss(run.learner.loss, b.z, b.y)
-    return Terms(paid, size_of(run, b), theorems.ridge_price(paid, z, b.y, b.c, b.q))
-
-
-def newton_terms(run: Run, b: Block) -> Terms:
+def add_newton(run: Run, b: Block, sums: np.ndarray, kept: np.ndarray) -> None:
     """Theorem N: quadratics in place of the log losses."""
-    G, C, d = quadratics(run, b)
-    price = theorems.newton_price(b.q, G, C, d)
-    price += np.abs(G) * ROOT * (np.abs(b.z) + np.abs(d))  # the root z was taken so exactly
-    return Terms(b.c * each_loss(run.learner.loss, b.z, b.y), size_of(run, b), price)
-
-
-def quadratics(run: Run, b: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Slope and curvature of the quadratic of each round, and how far the weights' own margin is from z."""
-    p = each_mean(run.learner.loss, b.z)
-    return -b.step, b.c * run.learner.geometry.kappa * p * (1.0 - p), b.q * np.tanh(0.5 * b.z)
+    loss, kappa = run.learner.loss, float(run.learner.geometry.kappa)
+    for_parts(ledger.add_newton, loss)(b.z, b.q, b.step, b.y, b.c, loss, kappa, b.places, sums, kept)
 
 
 def newton_gap(one: Opponent, run: Run, b: Block, z: np.ndarray) -> np.ndarray:
     """By how much the quadratic of each round exceeds its loss at a comparator of margins z."""
-    G, C, _ = quadratics(run, b)
-    loss = run.learner.loss
-    return theorems.quadratic_gap(b.c * each_loss(loss, b.z, b.y), G, C, z - b.z, b.c * each_loss(loss, z, b.y))
-
-
-def size_of(run: Run, b: Block) -> np.ndarray:
-    """What rounding in the margin may change the loss by, in units of that rounding."""
-    size: np.ndarray = b.c * np.abs(each_slope(loss_of(run), b.z, b.y)) * (np.abs(b.z) + np.abs(b.y))
-    return size
+    loss, p = run.learner.loss, each_mean(run.learner.loss, b.z)
+    C = b.c * run.learner.geometry.kappa * p * (1.0 - p)
+    paid, other = b.c * each_loss(loss, b.z, b.y), b.c * each_loss(loss, z, b.y)
+    return theorems.quadratic_gap(paid, -b.step, C, z - b.z, other)
 
 
 def rate_and_base(run: Run) -> tuple[float, float]:
@@ -110,9 +84,9 @@ def rate_and_base(run: Run) -> tuple[float, float]:
     return 1.0, float(run.state.base[0])
 
 
-def slope_point(run: Run, z: np.ndarray, q: np.ndarray, s: np.ndarray) -> np.ndarray:
-    """Where the slope of each step was taken."""
-    return z - q * s if run.learner.update.name == "implicit" else z
+def ahead(run: Run) -> float:
+    """1 where slopes are taken after the step, 0 where they are taken before."""
+    return 1.0 if run.learner.update.name == "implicit" else 0.0
 
 
 def slope_error(
@@ -176,7 +150,7 @@ def band_of(run: Run, b: Beside, course: Course) -> Band:
     unit = measured_unit(run.learner.loss)
     lanes = EPS * (8.0 + 0.125 * run.width)
     sums = 2.0 * EPS * float(b.marks[-1]) * float(np.abs(course.bound).max())
-    return Band(unit * b.scale, sums + lanes * (unit * b.u.size + float(b.terms().size[-1])))
+    return Band(unit * b.scale, sums + lanes * unit * (b.u.size + float(b.terms().size[-1])))
 
 
 def start_of(run: Run) -> np.ndarray:
@@ -225,7 +199,7 @@ def lazy_steps(run: Run, b: Beside) -> AppliedTheorem:
         (convex_as_met(loss, METRIC, b.u.faults),),
         sharper=(
             unit * potential,
-            unit * float(b.sums[-1, SPENT]),
+            unit * float(b.sums[-1, ledger.SPENT]),
             "½ Σ θᵢ²/aᵢ" if unit == 1.0 else f"{unit:.6g}·½ Σ θᵢ²/aᵢ",
         ),
         notes=(
@@ -285,12 +259,12 @@ def newton(run: Run, b: Beside) -> AppliedTheorem:
     )
 
 
-TERMS: dict[str | None, Callable[[Run, Block], Terms]] = {
-    "running": lazy_terms,
-    "scale-free": lazy_terms,
-    "ridge": ridge_terms,
-    "vaw": forecaster_terms,
-    "newton": newton_terms,
+TERMS: dict[str | None, Callable[[Run, Block, np.ndarray, np.ndarray], None]] = {
+    "running": add_lazy_steps,
+    "scale-free": add_lazy_steps,
+    "ridge": add_ridge,
+    "vaw": add_forecaster,
+    "newton": add_newton,
 }
 APPLIED: dict[str | None, Callable[[Run, Beside], AppliedTheorem]] = {
     "running": lazy_steps,
@@ -307,9 +281,10 @@ def in_ledger(run: Run) -> bool:
     return learner.theorem in TERMS and (learner.theorem != "scale-free" or learner.rate.is_constant())
 
 
-def terms_of(run: Run, b: Block) -> Terms | None:
-    """What rounds add to the ledger of a run; None where its theorem reads no ledger."""
-    return TERMS[run.learner.theorem](run, b) if in_ledger(run) else None
+def add_terms(run: Run, b: Block, sums: np.ndarray, kept: np.ndarray) -> None:
+    """Add some rounds to the sums of a ledger, and keep them at marks; nothing where the theorem reads no ledger."""
+    if in_ledger(run):
+        TERMS[run.learner.theorem](run, b, sums, kept)
 
 
 def opponent_of(run: Run, u: np.ndarray) -> Opponent:
@@ -328,7 +303,6 @@ def fresh(run: Run) -> Run:
 
 def met_convexity(one: Opponent, run: Run, b: Block, z: np.ndarray) -> np.ndarray:
     """Nothing more per round; where the loss was not convex at the margins met is noted."""
-    eta, _ = rate_and_base(run)
-    after = slope_point(run, b.z, eta * b.q, -b.step / eta)
+    after = b.z + ahead(run) * (b.q * b.step)
     one.faults += convexity_faults(run.learner.loss, b.y, b.z, z, after)
     return np.zeros(z.size)

@@ -1,6 +1,7 @@
 """The theorems of learners without a rate, and of panels: the only place where their bounds are written.
 
-Each holds for every comparator u. The price is what the run met, round by round; ``docs/theory.md`` has the proofs.
+Each holds for every comparator u. The price is what the run met, round by round (`hindsight.kernels.ledger` adds most
+of them up); ``docs/theory.md`` has the proofs.
 """
 
 from __future__ import annotations
@@ -50,24 +51,9 @@ def with_price(loss: Array, distance: float, price: Array) -> Array:
     return loss + distance + price
 
 
-def running_price(paid: Array, paid_after: Array, s: Array, apart: Array, q: Array) -> Array:
-    """What a lazy step costs beyond the comparator: π = cℓ(z) − cℓ(z″) − s(z − z″) + ½ q s², s the slope at z″."""
-    return paid - paid_after - s * apart + 0.5 * q * s * s
-
-
 def proximal_price(paid: Array, paid_after: Array, moved: Array, eta: Array) -> Array:
     """What an implicit step costs beyond the comparator: cℓ(wₜ) − cℓ(wₜ₊₁) − D(wₜ₊₁, wₜ)/ηₜ."""
     return paid - paid_after - moved / eta
-
-
-def ridge_price(paid: Array, z: Array, y: Array, c: Array, q: Array) -> Array:
-    """What a round cost beyond the rise of the ridge objective's smallest value, c(y − z)²/(1 + cq)."""
-    return paid - c * (y - z) ** 2 / (1.0 + c * q)
-
-
-def newton_price(q: Array, G: Array, C: Array, d: Array) -> Array:
-    """½(qG² − 2Gd − Cd²)/(1 + Cq) with d = w̃.x − z."""
-    return 0.5 * (q * G * G - 2.0 * G * d - C * d * d) / (1.0 + C * q)
 
 
 def quadratic_gap(paid: Array, G: Array, C: Array, apart: Array, paid_u: Array) -> Array:

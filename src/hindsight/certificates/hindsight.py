@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from .ledger import Ledger
 
 
+class OtherRowsError(Exception):
+    """The rows are not those which a ledger followed, to the last bit."""
+
+
 class Known(NamedTuple):
     """What is known of a run in hindsight.
 
@@ -82,6 +86,11 @@ def in_hindsight(
         It determines the set of the best fixed predictor.
     seek_best : bool, default True
         Whether that and the best constant are sought.
+
+    Raises
+    ------
+    OtherRowsError
+        If the ledger followed other rows.
     """
     passes, members = passes_over(run, data), {k: m for k, m in enumerate(members_of(run)) if in_ledger(m)}
     loss, unit = run.learner.loss, measured_unit(run.learner.loss)
@@ -98,12 +107,14 @@ def in_hindsight(
             points["the best constant"] = np.zeros(data.width)
             points["the best constant"][-1] = constant_margin(whole, data.y, factors) / data.bias
         tried = {name: Opponent(at) for name, at in points.items() if np.isfinite(at).all()}
-    against(data, loss, [*facing.values(), *tried.values()], run.rounds, ledger.opens)
-    marks, _, sums, _ = ledger.sums_at()
+    sketch = against(data, loss, [*facing.values(), *tried.values()], run.rounds, ledger.opens)
+    if ledger.rows_seen and sketch != ledger.sketch:
+        raise OtherRowsError
+    marks, _, sums = ledger.sums_at()
     applied = {}
     for k, member in members.items():
         _, half, gap, how, notes = found[k]
-        beside = Beside(marks, sums[:, k], facing[k], half, gap, how, notes, lost_by_start(member, data, weights[k]))
+        beside = Beside(marks, sums[k], facing[k], half, gap, how, notes, lost_by_start(member, data, weights[k]))
         applied[k] = APPLIED[member.learner.theorem](member, beside)
     return Known(applied, best, constant, tried, unit)
 

@@ -14,9 +14,12 @@ import numpy as np
 
 from ..errors import MismatchError
 from ..kernels import operators
+from ..kernels.compiler import for_parts
+from ..kernels.ledger import FIELDS, LARGEST, LENGTHS, meet
 from ..kernels.rows import CSR
-from ..online.margins import each_loss, each_slope
+from ..online.margins import each_loss
 from ..online.panel import PanelRun
+from ..online.together import Single
 from .course import marks_between, marks_of
 
 if TYPE_CHECKING:
@@ -29,8 +32,8 @@ PIECE = 4096  # rows that comparators are tried on in turn, while they are in th
 
 
 class Block(NamedTuple):
-    """Some rounds of a run: margins, norms and steps, targets, weights (0 for a row that only gives the start), and
-    the range of the targets before each."""
+    """Some rounds of a run: margins, norms and steps, targets, weights (0 for a row that only gives the start), the
+    range of the targets before each, and the places of those at which sums are kept."""
 
     z: np.ndarray
     q: np.ndarray
@@ -39,30 +42,32 @@ class Block(NamedTuple):
     c: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    places: np.ndarray
 
 
 class Terms(NamedTuple):
-    """What each round adds to the sums of a ledger.
+    """The sums of a ledger.
 
     Attributes
     ----------
-    paid : the loss.
-    size : what rounding in the margin may change it by, in units of that rounding.
-    price : what the round cost beyond the comparator, whoever that is.
-    spent : what the step may have added to the potential, where the theorem follows it.
-    off, stray : how far the slope of the step was from that of the loss, and times the margin it was taken at.
+    paid : the losses.
+    size : what rounding in the margins may change them by, in units of that rounding.
+    price : what the rounds cost beyond the comparator, whoever that is.
+    spent : what the steps may have added to the potential, where the theorem follows it.
+    off, stray : how far the slopes of steps were from that of the loss, and times the margin they were taken at.
     """
 
     paid: np.ndarray
     size: np.ndarray
     price: np.ndarray
-    spent: np.ndarray | float = 0.0
-    off: np.ndarray | float = 0.0
-    stray: np.ndarray | float = 0.0
+    spent: np.ndarray
+    off: np.ndarray
+    stray: np.ndarray
 
 
 class Mark(NamedTuple):
-    """A mixture after so many rounds: loss, rate, price met, rounds after which weight was shared, and all weights."""
+    """A mixture after so many rounds: loss, rate, price met, rounds after which weight was shared, all weights, and
+    what each member has lost as it was used, where the mixture counts that."""
 
     rounds: int
     loss: float
@@ -70,6 +75,7 @@ class Mark(NamedTuple):
     gap: float
     shared: float
     shares: np.ndarray
+    used: np.ndarray | None
 
 
 class Ledger:
@@ -79,8 +85,8 @@ class Ledger:
     ----------
     run : Run
         The run, or the panel, before its first round.
-    terms : callable
-        From a member and a block to the `Terms` of its rounds; None for a member whose theorem needs none.
+    add_terms : callable
+        From a member, a block of its rounds and its sums so far to its sums after them, with those at marks.
 
     Attributes
     ----------
@@ -88,20 +94,18 @@ class Ledger:
         Rounds that were added; rows of weight 0 are none.
     """
 
-    def __init__(self, run: Run, terms: Callable[[Run, Block], Terms | None]) -> None:
-        self.run, self.terms = run, terms
-        self.members = run.members if isinstance(run, PanelRun) else [run]
+    def __init__(self, run: Run, add_terms: Callable[[Run, Block, np.ndarray, np.ndarray], None]) -> None:
+        self.run, self.add_terms = run, add_terms
         panel = isinstance(run, PanelRun)
+        self.members = run.members if isinstance(run, PanelRun) else [run]
         self.opens = starts_with_target(run) if panel else opens(run)
         self.rounds = 0
-        self.mass = 0.0
-        self.totals = np.zeros((len(self.members), len(Terms._fields)))
-        self.lost = np.zeros(len(self.members))  # as the mixture used them
+        self.mass = np.zeros(1)
+        self.totals = np.zeros((len(self.members), FIELDS))
         self.range = [0.0, 0.0]
         self.at: list[np.ndarray] = []
         self.masses: list[np.ndarray] = []
         self.sums: list[np.ndarray] = []
-        self.used: list[np.ndarray] = []
         self.each: list[np.ndarray] = []
         self.course: list[Mark] = []
         self.rows_seen, self.sketch = 0, 0.0
@@ -111,34 +115,34 @@ class Ledger:
 
         Returns which of them are marks, by their place.
         """
+        if y.size == 0:
+            return np.empty(0, np.int64)
         weight = c
-        if self.rounds == 0 and y.size and self.opens:
+        if self.rounds == 0 and self.opens:
             weight = c.copy()
             weight[0] = 0.0
         low, high = self._ranges(y)
         places = marks_between(self.rounds, self.rounds + y.size) - self.rounds - 1
-        sums = np.empty((places.size, len(self.members), len(Terms._fields)))
-        used = np.empty((places.size, len(self.members)))
-        each = np.empty((y.size, len(self.members)))
-        clips = isinstance(self.run, PanelRun) and getattr(self.run.mixture, "clips", 0.0) != 0.0
+        sums = np.zeros((len(self.members), places.size, FIELDS))
         for k, member in enumerate(self.members):
-            z = own[k, 0]
-            found = self.terms(member, Block(z, own[k, 1], own[k, 3], y, weight if opens(member) else c, low, high))
-            for f, values in enumerate(found or ()):
-                sums[:, k, f] = self._running(self.totals[k], f, values, places, y.size)
-            as_used = np.clip(z, low, high) if clips else z
-            each[:, k] = weight * each_loss(member.learner.loss, as_used, y)
-            used[:, k] = self._running(self.lost, k, each[:, k], places, y.size)
+            mine = weight if opens(member) else c
+            block = Block(own[k, 0], own[k, 1], own[k, 3], y, mine, low, high, places)
+            self.add_terms(member, block, self.totals[k], sums[k])
         if getattr(self.run.learner, "drift", 0.0):
-            self.each.append(each[weight > 0.0])
-        total = np.array([self.mass])
-        self.masses.append(self._running(total, 0, weight, places, y.size))
-        self.mass = float(total[0])
+            self.each.append(self._used(own[:, 0], y, weight, low, high)[:, weight > 0.0].T)
+        mass = np.cumsum(np.concatenate((self.mass, weight)))
+        self.mass = mass[-1:]
+        self.masses.append(mass[places + 1])
         self.at.append(places + self.rounds + 1)
         self.sums.append(sums)
-        self.used.append(used)
         self.rounds += int(y.size)
         return places
+
+    def _used(self, z: np.ndarray, y: np.ndarray, c: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """What each member lost in each round, as a mixture used it."""
+        clips = isinstance(self.run, PanelRun) and getattr(self.run.mixture, "clips", 0.0) != 0.0
+        loss = self.run.learner.loss
+        return np.stack([c * each_loss(loss, np.clip(own, low, high) if clips else own, y) for own in z])
 
     def follow(self, own: np.ndarray, y: np.ndarray, c: np.ndarray) -> Iterator[slice]:
         """Add rows that the members of a panel have played, in parts that end at marks.
@@ -146,21 +150,14 @@ class Ledger:
         A part is mixed before the next one is asked for.
         """
         on = c > 0.0
-        places, first = self.add(own[:, :, on], y[on], c[on]), 0
-        for place, rounds in zip(np.flatnonzero(on)[places].tolist(), self.at[-1].tolist(), strict=True):
+        before, first = self.rounds, 0
+        places = self.add(own[:, :, on], y[on], c[on])
+        for place, rounds in zip(np.flatnonzero(on)[places].tolist(), (places + before + 1).tolist(), strict=True):
             yield slice(first, place + 1)
             self.course.append(mark_of(self.run, rounds))
             first = place + 1
         if first < y.size:
             yield slice(first, y.size)
-
-    def _running(self, totals: np.ndarray, k: int, values: Any, places: np.ndarray, count: int) -> Any:
-        """The sums up to each mark, in the order of the rounds; `totals[k]` is what came before and is advanced."""
-        if isinstance(values, float) or count == 0:
-            return totals[k]
-        sums = np.cumsum(np.concatenate((totals[k : k + 1], values)))
-        totals[k] = sums[-1]
-        return sums[places + 1]
 
     def _ranges(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The range of the targets before each round: it begins at the first one, or at 0 without an intercept."""
@@ -171,29 +168,19 @@ class Ledger:
         self.range = [low[-1], high[-1]]
         return low[:-1], high[:-1]
 
-    def see(self, rows: Any, first: int, last: int) -> None:
+    def see(self, rows: Any, first: int, y: np.ndarray, c: np.ndarray) -> None:
         """Take notice of rows that were learnt, so that others are not taken for them."""
-        self.sketch = operators.ordered_sum(rows, first, last, direction(self.run.width), self.rows_seen, self.sketch)
-        self.rows_seen += last - first
+        along = direction(self.run.width, self.run.bias)
+        self.sketch = operators.ordered_sum(rows, first, along, y, c, self.rows_seen, self.sketch)
+        self.rows_seen += y.size
 
-    def of_these(self, data: Data) -> bool:
-        """Whether these are the rows that were learnt, so far as one number per row tells, and targets and weights."""
-        sketch, seen = 0.0, 0
-        for _, rows in pieces(data):
-            count = (rows.indptr.size - 1) if isinstance(rows, CSR) else len(rows.values)
-            sketch = operators.ordered_sum(rows, 0, count, direction(data.width), seen, sketch)
-            seen += count
-        return seen == self.rows_seen and sketch == self.sketch
-
-    def sums_at(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The marks, the weight so far at each, the sums of each member's terms, and its losses as used."""
-        marks = marks_of(self.rounds)
-        at = np.concatenate([*self.at, np.empty(0, np.int64)]).astype(np.int64)
-        mass, sums, used = np.concatenate(self.masses), np.concatenate(self.sums), np.concatenate(self.used)
+    def sums_at(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The marks, the weight so far at each, and the sums of each member there."""
+        marks, at = marks_of(self.rounds), np.concatenate(self.at)
+        mass, sums = np.concatenate(self.masses), np.concatenate(self.sums, axis=1)
         if at.size < marks.size:
-            mass = np.append(mass, self.mass)
-            sums, used = np.append(sums, self.totals[None], axis=0), np.append(used, self.lost[None], axis=0)
-        return marks, mass, sums, used
+            mass, sums = np.append(mass, self.mass), np.append(sums, self.totals[:, None], axis=1)
+        return marks, mass, sums
 
 
 FROM_FIRST_TARGET = ("running", "ridge", "vaw")  # theorems of runs whose start may be the first target
@@ -213,14 +200,17 @@ def mark_of(run: Any, rounds: int) -> Mark:
     """The mixture of a panel as it stands."""
     state = run.state
     shared = float(state.shared[0]) if run.learner.drift else 0.0
-    return Mark(
-        rounds, float(run.tally[0].loss), float(state.rate[0]), float(state.gap[0]), shared, run.mixture.shares(state)
-    )
+    used = state.lost.copy() if hasattr(state, "lost") else None
+    sums = float(run.tally[0].loss), float(state.rate[0]), float(state.gap[0])
+    return Mark(rounds, *sums, shared, run.mixture.shares(state), used)
 
 
-def direction(width: int) -> np.ndarray:
-    """Numbers between 1 and 2 that rows are summed up with, to tell them from others."""
-    return np.asarray(1.0 + np.modf(0.6180339887498949 * np.arange(1.0, width + 1.0))[0])
+def direction(width: int, bias: float) -> np.ndarray:
+    """Numbers between 1 and 2 that rows are summed up with, to tell them from others; the intercept's is 1."""
+    along: np.ndarray = 1.0 + np.modf(0.6180339887498949 * np.arange(1.0, width + 1.0))[0]
+    if bias != 0.0:
+        along[-1] = 1.0
+    return along
 
 
 def factors_of_rows(data: Data, passes: int, opening: bool) -> np.ndarray:
@@ -265,38 +255,40 @@ class Opponent:
     faults: tuple[str, ...] = ()
 
 
-def against(data: Data, loss: Any, opponents: Sequence[Opponent], rounds: int, opening: bool) -> None:
-    """Let opponents meet the rows of a run of so many rounds, all in one pass over them for each of the run's."""
-    marks, done, totals = marks_of(rounds), 0, np.zeros((len(opponents), 2))
+def against(data: Data, loss: Any, opponents: Sequence[Opponent], rounds: int, opening: bool) -> float:
+    """Let opponents meet the rows of a run of so many rounds, all in one pass over them for each of the run's.
+
+    Returns the sum by which a ledger tells rows from others.
+    """
+    marks, done = marks_of(rounds), 0
+    along, seen, sketch = direction(data.width, data.bias), 0, 0.0
+    sums, more = np.zeros((len(opponents), 3)), np.zeros(len(opponents))
     kept: list[list[np.ndarray]] = [[] for _ in opponents]
+    norms = [float(np.linalg.norm(one.u)) for one in opponents]
     while done < rounds:
         for part, rows in pieces(data):
-            on = data.c[part] > 0.0
-            y, c = data.y[part], data.c[part].copy()
-            if not on.any():
-                continue
-            if done == 0 and opening:
-                c[int(np.argmax(on))] = 0.0
-            q, top = np.empty(y.size), np.empty(y.size)
-            operators.norms(rows, opponents[0].u, q, top)
-            last = done + int(np.count_nonzero(on))
-            places = marks[(marks > done) & (marks <= last)] - done
+            y, c = data.y[part], data.c[part]
+            sketch = operators.ordered_sum(rows, 0, along, y, c, seen, sketch)
+            seen += y.size
+            on = np.flatnonzero(c > 0.0)
+            if done == 0 and opening and on.size:
+                c = c.copy()
+                c[on[0]] = 0.0
+            places = on[marks[(marks > done) & (marks <= done + on.size)] - done - 1]
+            done += on.size
+            z = np.empty(y.size)
             for k, one in enumerate(opponents):
-                z = np.empty(y.size)
-                operators.margins(rows, one.u, z)
-                each = np.zeros((2, y.size))
-                each[0] = c * each_loss(loss, z, y)
+                at = np.zeros((2, places.size, 3))
+                for_parts(meet, loss)(rows, y, c, loss, one.u, norms[k], places, sums[k], at[0], z)
                 if one.member is not None and one.terms is not None:
-                    each[1] = one.terms(one, one.member, played_again(one.member, rows, y, c, on), z)
-                slopes = c * np.abs(each_slope(loss, z, y))
-                one.size += float(slopes @ (float(np.linalg.norm(one.u)) * np.sqrt(q) + np.abs(y)))
-                one.largest = max(one.largest, float(np.abs(z).max()))
-                sums = np.cumsum(np.concatenate((totals[k][:, None], each[:, on]), axis=1), axis=1)
-                totals[k] = sums[:, -1]
-                kept[k].append(sums[:, places])
-            done = last
-    for one, sums_at in zip(opponents, kept, strict=True):
-        one.lost, one.more = np.concatenate(sums_at, axis=1)
+                    each = one.terms(one, one.member, played_again(one.member, rows, y, data.c[part]), z)
+                    added = np.cumsum(np.concatenate((more[k : k + 1], np.where(c > 0.0, each, 0.0))))
+                    at[1, :, 0], more[k] = added[places + 1], added[-1]
+                kept[k].append(at[:, :, 0])
+    for one, at_marks, last in zip(opponents, kept, sums, strict=True):
+        one.lost, one.more = np.concatenate(at_marks, axis=1)
+        one.size, one.largest = float(last[LENGTHS]), float(last[LARGEST])
+    return float(sketch)
 
 
 def pieces(data: Data) -> Iterator[tuple[slice, Any]]:
@@ -310,12 +302,9 @@ def pieces(data: Data) -> Iterator[tuple[slice, Any]]:
                 yield slice(first + a, first + b), rows._replace(values=rows.values[a:b])
 
 
-def played_again(run: Run, rows: Any, y: np.ndarray, c: np.ndarray, on: np.ndarray) -> Block:
-    """Play rows with a fresh run, and return them as a block; ranges of targets are not given."""
-    from ..online.together import Single
-
+def played_again(run: Run, rows: Any, y: np.ndarray, c: np.ndarray) -> Block:
+    """Play rows with a fresh run, and return them as a block, without the ranges of targets and places."""
     own = np.zeros((1, 4, y.size))
-    weight = np.where(on, np.maximum(c, 0.0), 0.0)
-    if Single(run, 0).play(rows, 0, y.size, y, weight, own) < y.size:
+    if Single(run, 0).play(rows, 0, y.size, y, c, own) < y.size:
         raise MismatchError("a row cannot be played: these are not the rows of the run")
-    return Block(own[0, 0], own[0, 1], own[0, 3], y, c, y, y)
+    return Block(own[0, 0], own[0, 1], own[0, 3], y, c, y, y, np.empty(0, np.int64))

@@ -93,10 +93,10 @@ def _outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float, 
 def outcome_of_ledger(run: Run, data: Data, ledger: Ledger, known: Known, found: Judged) -> Outcome:
     """The outcome of a run that a ledger followed."""
     case, constant = found.case, known.constant
-    marks, mass, sums, _ = ledger.sums_at()
+    marks, mass, sums = ledger.sums_at()
     known.tried["the comparator"] = Opponent(case.comparator.u, lost=case.course.rival / known.unit)
     best, course = known.best_of(("the comparator", "the weights of the run", "the best constant"))
-    own = known.unit * Terms(*sums[:, 0].T).paid
+    own = known.unit * Terms(*sums[0].T).paid
     lost = case.measured
     advice = cure(run, data, case.best_eta) if lost > constant * (1.0 + SAME) else ""
     bound = case.course.bound if found.verdict in (Verdict.HOLDS, Verdict.BROKEN) else None

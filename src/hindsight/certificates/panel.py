@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..kernels.drift import best_sequence
+from ..kernels.ledger import PAID
 from ..online.panel import member_name
 from . import adaptive_theorems, theorems
 from .adaptive import in_ledger
@@ -21,7 +22,7 @@ from .applied import Band, measured_name, measured_unit
 from .certificate import MISTAKES, WEIGHTED, Assumption, Best, Certificate, Comparator, Member, Milestone
 from .constant import fewest_of_constant
 from .course import regret_curve, summed
-from .hindsight import Known, in_hindsight
+from .hindsight import Known, OtherRowsError, in_hindsight
 from .judge import judge, verdict_on
 from .ledger import Opponent, mark_of, starts_with_target
 from .outcome import Outcome
@@ -47,12 +48,15 @@ def certify_panel(
     """The certificate of a panel over its rows; `ledger` is what was added up while they were learnt."""
     if not all(m.learner.theorem is None or in_ledger(m) for m in run.members):
         return certify_other_members(run, data, u, tol, label)
-    ledger = play_again(run, data) if ledger is None else ledger
-    known = in_hindsight(run, data, ledger, u, tol)
+    try:
+        followed = play_again(run, data) if ledger is None else ledger
+        known = in_hindsight(run, data, followed, u, tol)
+    except OtherRowsError:
+        followed = play_again(run, data)
+        known = in_hindsight(run, data, followed, u, tol)
     judged = {k: verdict_on(run.members[k], case) for k, case in known.applied.items()}
-    marks, mass, _, used = ledger.sums_at()
-    sums = Sums(marks, mass, used, mixture_course(run, ledger))
-    return signed(run, data, judged, loss_measure(run), sums, known, label, ledger.each)
+    sums = sums_of(run, followed)
+    return signed(run, data, judged, loss_measure(run), sums, known, label, followed.each)
 
 
 class Sums(NamedTuple):
@@ -152,8 +156,7 @@ def certify_other_members(run: PanelRun, data: Data, u: Any, tol: float, label: 
     for k, member in enumerate(run.members):
         if k not in judged and member.learner.theorem is not None:
             judged[k] = judge(member, data, rounds[k], u, tol)
-    marks, mass, _, used = ledger.sums_at()
-    sums, measure = Sums(marks, mass, used, mixture_course(run, ledger)), loss_measure(run)
+    sums, measure = sums_of(run, ledger), loss_measure(run)
     if not factors_of(judged, measure, run) and any(one.case.quantity in COUNTED for one in judged.values()):
         measure, sums, known = in_mistakes(run, data, rounds, sums)
     return signed(run, data, judged, measure, sums, known, label, ledger.each)
@@ -315,6 +318,19 @@ def used_margins(run: PanelRun, t: Rounds) -> np.ndarray:
     if not run.intercept:
         low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
     return np.clip(t.z, low, high)
+
+
+def sums_of(run: PanelRun, ledger: Ledger) -> Sums:
+    """A panel at its marks: members are used as they are, or clipped, which the mixture counts."""
+    marks, mass, sums = ledger.sums_at()
+    course = mixture_course(run, ledger)
+    used = sums[:, :, PAID].T
+    if hasattr(run.state, "lost"):
+        last = mark_of(run, run.rounds)
+        used = np.array([mark.used for mark in course or [last] * marks.size])
+    else:
+        used[-1] = [member.facts.loss for member in run.members]
+    return Sums(marks, mass, used, course)
 
 
 def mixture_course(run: PanelRun, ledger: Ledger) -> list[Mark]:

@@ -13,7 +13,7 @@ from ..online.facts import same_sums
 from ..online.panel import PanelRun
 from ..online.run import BLOCK, Run
 from ..online.together import Single, together
-from .adaptive import terms_of
+from .adaptive import add_terms
 from .course import Course, marks_of, summed
 from .ledger import Ledger
 
@@ -86,7 +86,7 @@ def play_again(run: Run, data: Data) -> Ledger:
         again: Run = PanelRun(run.learner, run.features, intercept=run.intercept)
     else:
         again = Run(run.learner, run.features, intercept=run.intercept, start=run.start)
-    ledger = Ledger(again, terms_of)
+    ledger = Ledger(again, add_terms)
     if isinstance(again, PanelRun):
         again.watcher = ledger
     for _ in range(passes):

@@ -77,7 +77,8 @@ class LearnCommand:
         if results.certify and not plan.reread:
             raise OptionError("certify", "reads the rows again, which standard input does not allow: read from a file")
         self.plan, self.results = plan, results
-        self.session = Session(plan, results.destinations(), self.notify, model, results.comparing())
+        certify = results.certify or results.report is not None
+        self.session = Session(plan, results.destinations(), self.notify, model, results.comparing(), certify)
         self.signal = 0
         self.uncertified: str | None = None  # why there is no certificate
 
@@ -119,7 +120,7 @@ class LearnCommand:
             if not self.plan.reread:
                 raise ValueError("the rows came from standard input, which cannot be read again")
             with search_bar(self.results.progress == "auto") as notify:
-                return certify_state(state, notify)
+                return certify_state(state, notify, self.session.followed)
         except ValueError as error:
             if self.results.certify:
                 raise

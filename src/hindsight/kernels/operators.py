@@ -29,11 +29,14 @@ def residual_gradient(rows, w, y, a, out, gradient):  # type: ignore[no-untyped-
 
 
 @kernel
-def ordered_sum(rows, first, last, w, before, total):  # type: ignore[no-untyped-def]
-    """`total` and w . x_t of the rows first..last, each as often as its number says, with `before` rows before them."""
-    for t in range(first, last):
-        rows.ready(t)
-        total += (before + t - first + 1.0) * inner(w, rows, t)[0]
+def ordered_sum(rows, first, w, y, c, before, total):  # type: ignore[no-untyped-def]
+    """`total` with w . x + 3 y + 5 c of each row from the first on, as often as its number says, `before` being played.
+
+    It is the same to the last bit for the same rows, however they are cut.
+    """
+    for i in range(y.size):
+        rows.ready(first + i)
+        total += (before + i + 1.0) * (inner(w, rows, first + i)[0] + 3.0 * y[i] + 5.0 * c[i])
     return total
 
 

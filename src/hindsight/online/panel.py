@@ -375,7 +375,7 @@ class PanelRun(Run):
         if self.watcher is None:
             self.aggregate(margins, y, c, work[:, :played])
         else:
-            self.watcher.see(rows, a, a + played)
+            self.watcher.see(rows, a, y, c)
             for part in self.watcher.follow(own[:, :, :played], y, c):
                 self.aggregate(margins[part], y[part], c[part], work[:, part])
         if played < b - a:

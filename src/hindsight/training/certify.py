@@ -8,6 +8,7 @@ from ..certificates.certificate import Certificates
 from ..certificates.certify import certify_run
 from ..certificates.rivals.clock import left, timed
 from ..errors import ModelError
+from .followed import ledger_of
 from .going_on import all_rows_of
 from .plan import Plan
 from .prepare import Preparation, check_preparation
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from ..certificates.certificate import Certificate
     from ..online.run import Run
+    from .followed import Followed
     from .model import Model
     from .state import TrainingState
 
@@ -74,22 +76,28 @@ def certify_model(
         return combined(certify_runs(Preparation(plan, model.labels, made["scale"], state), model.runs))
 
 
-def certify_state(state: TrainingState, notify: Callable[[str, float], None] | None = None) -> list[list[Certificate]]:
-    """For each learner the certificates of its runs, once all rows were learnt; those before are read again too."""
+def certify_state(
+    state: TrainingState, notify: Callable[[str, float], None] | None = None, followed: Followed | None = None
+) -> list[list[Certificate]]:
+    """For each learner the certificates of its runs, once all rows were learnt.
+
+    Rows are read again, those before as well, unless they were kept; runs are played again unless they were followed.
+    """
     preparation = state.preparation
     if state.before:
         preparation = Preparation(all_rows_of(state), state.labels, state.scale, state.source_state)
     with timed(None, notify):
-        return [certify_runs(preparation, runs) for runs in state.runs]
+        return [certify_runs(preparation, runs, followed) for runs in state.runs]
 
 
-def certify_runs(preparation: Preparation, runs: Sequence[Run]) -> list[Certificate]:
+def certify_runs(preparation: Preparation, runs: Sequence[Run], followed: Followed | None = None) -> list[Certificate]:
     """The certificates of the runs of one learner, each with its label where there is one run per label."""
     labels = preparation.labels if preparation.labels is not None and len(runs) > 1 else [None] * len(runs)
     found: list[Certificate] = []
-    for run, rows, label in zip(runs, preparation.data(runs), labels, strict=True):
+    kept = None if followed is None else followed.data(runs)
+    for run, rows, label in zip(runs, preparation.data(runs) if kept is None else kept, labels, strict=True):
         with timed(left() / (len(runs) - len(found))):  # an equal share of the time that is left
-            found.append(certify_run(run, rows, label=label))
+            found.append(certify_run(run, rows, label=label, ledger=None if followed is None else ledger_of(run)))
     return found
 
 

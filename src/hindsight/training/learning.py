@@ -125,14 +125,15 @@ def learn(
         data, target, choose_learners([learner], None if eta is None else [eta], options), given, intercept, passes,
         scale, None if labels is None else tuple(map(str, labels)), limit, sample, shuffle, seed,
     )  # fmt: skip
-    state = Session(plan).run(NoProgress)
+    session = Session(plan, certify=certify)
+    state = session.run(NoProgress)
     if what := state.order_warning():
         warnings.warn(f"{what}: {IN_THIS_ORDER} shuffle=True learns in a random order", AssumptionWarning, stacklevel=2)
     certificate = None
     if certify:
         from .certify import certify_state, combined
 
-        certificate = combined(certify_state(state)[0])
+        certificate = combined(certify_state(state, followed=session.followed)[0])
     return state.to_model(certificate)
 
 

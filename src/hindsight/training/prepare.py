@@ -124,8 +124,7 @@ class Preparation:
         chunks, size = [], 0
         for rows in self.replay(runs):
             chunks.append(rows)
-            X = rows.X
-            size += (X.nbytes if hasattr(X, "nbytes") else X.data.nbytes + X.indices.nbytes) + X.shape[0] * 8
+            size += bytes_of(rows.X)
             if size > SMALL:
                 break
         else:
@@ -139,6 +138,11 @@ class Preparation:
             return lambda: ((rows.X, rows.targets[k], rows.weight) for rows in self.replay(runs))
 
         return [Data.from_chunks(again(k), run.bias) for k, run in enumerate(runs)]
+
+
+def bytes_of(X: Any) -> int:
+    """The memory that rows and their targets take."""
+    return int((X.nbytes if hasattr(X, "nbytes") else X.data.nbytes + X.indices.nbytes) + X.shape[0] * 8)
 
 
 def stacked(rows: list[Any]) -> Any:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..sources import Chunk, Source
+    from .followed import Followed
     from .model import Model
     from .plan import Plan
 
@@ -76,6 +77,8 @@ class Session:
         A model that goes on, with these rows after those it learnt from; see `hindsight.training.going_on`.
     compare : Compare or None, default None
         Compare the learners as forecasters.
+    certify : bool, default False
+        Whether certificates will be asked for: then what they need is kept while learning.
 
     Attributes
     ----------
@@ -105,6 +108,7 @@ class Session:
         notify: Callable[[str], None] = lambda _: None,
         model: Model | None = None,
         compare: Compare | None = None,
+        certify: bool = False,
     ) -> None:
         self.destinations, self.notify = destinations or Destinations(), notify
         if self.destinations.checkpoint is not None and not plan.reread:
@@ -117,6 +121,8 @@ class Session:
         self.asked, self.model, self.compare = plan, model, compare
         self.scores: LearnerScores | None = None
         self.curves: Curves | None = None
+        self.certify = certify
+        self.followed: Followed | None = None
         self.plan, self.notes = choose_loss(plan)
         self.checkpoint = self.destinations.newest_checkpoint()
         if self.checkpoint is not None and self._began_as(as_numbers(plan)):
@@ -204,12 +210,16 @@ class Session:
             self.scores = LearnerScores(state, self.names, self.compare.bounds)
         if self.destinations.report is not None:
             self.curves = Curves(state, None if self.compare is None else self.compare.bounds)
+        if self.certify and state.rows_done == 0 and not state.before and self.plan.passes == 1:
+            from .followed import Followed
+
+            self.followed = Followed(state.runs)
         outputs, every = Outputs(self.destinations, state, kept), self.destinations.every
         try:
             observer = observe(state)
             due = state.rows_done + every
             try:
-                for chunk in learn(state, observer.next_stop):
+                for chunk in learn(state, observer.next_stop, self.followed):
                     outputs.add(chunk)
                     if self.scores is not None:
                         self.scores.add(chunk)
@@ -263,7 +273,11 @@ class PlayedChunk:
     unlabelled: np.ndarray
 
 
-def learn(state: TrainingState, next_stop: Callable[[int], int | None] = lambda _: None) -> Iterator[PlayedChunk]:
+def learn(
+    state: TrainingState,
+    next_stop: Callable[[int], int | None] = lambda _: None,
+    followed: Followed | None = None,
+) -> Iterator[PlayedChunk]:
     """Play the rows from where the state stands.
 
     Parameters
@@ -272,6 +286,8 @@ def learn(state: TrainingState, next_stop: Callable[[int], int | None] = lambda 
         Where to start; it is advanced.
     next_stop : callable, default never
         Gives, from the number of rows played, that at which a chunk must end; None where any will do.
+    followed : Followed, default None
+        Keeps what certificates need.
 
     Yields
     ------
@@ -295,7 +311,7 @@ def learn(state: TrainingState, next_stop: Callable[[int], int | None] = lambda 
             chunks = chunks_after(plan, state.source, state.position)
         assert state.source is not None
         for chunk in limited(state.source, chunks, plan.limit, state.pass_rows):
-            yield from play_chunk(state, chunk, next_stop)
+            yield from play_chunk(state, chunk, next_stop, followed)
         if state.own_rows == 0:
             raise SourceError(
                 f"{plan.data}: there is no row to learn from"
@@ -344,9 +360,13 @@ class FeatureNames(Sequence[Any]):
         return j if names is None else names[j]
 
 
-def play_chunk(state: TrainingState, chunk: Chunk, next_stop: Callable[[int], int | None]) -> Iterator[PlayedChunk]:
+def play_chunk(
+    state: TrainingState, chunk: Chunk, next_stop: Callable[[int], int | None], followed: Followed | None = None
+) -> Iterator[PlayedChunk]:
     """Play a chunk, in parts that end at each stop."""
     X, y, codes, targets, weights = state.preparation.prepare(chunk, state.runs)
+    if followed is not None:
+        followed.add(X, targets, weights)
     state.add_checksum(chunk.X, y if codes is None else codes, weights)
     runs, m = list(itertools.chain(*state.runs)), len(chunk)
     room = state.features
