@@ -126,6 +126,30 @@ density table.csv --columns colour:categorical(blue|green|red)
 density table.csv --columns x1:poisson
 duel table.csv --target label
 duel sample:breast-cancer
+learn table.csv --target y --features x1,x2 --progress none --certify --save auto.model
+inspect auto.model
+certify auto.model table.csv
+predict auto.model table.csv
+evaluate auto.model table.csv
+learn table.csv --target label --features x1,x2 --progress none --certify --save auto-label.model
+certify auto-label.model table.csv --json
+evaluate auto-label.model table.csv
+learn table.csv --target y --features x1,x2 --progress none --from auto.model --certify --save more.model
+certify more.model table.csv table.csv
+learn table.csv --target y --features x1,x2 --progress none --learner widrow-hoff,ridge --compare --bounds -3,3
+learn table.csv --target label --features x1,x2 --progress none --learner perceptron,descent --loss hinge --compare
+learn table.csv --target colour --features x1,x2 --progress none --certify
+learn table.csv --target y --features x1,x2 --progress none --learner ridge --certify --passes 2
+learn table.csv --target y --features x1,x2 --progress none --learner vaw --certify
+learn table.csv --target y --features x1,x2 --progress none --learner running --certify
+learn table.csv --target label --features x1,x2 --progress none --learner newton --certify
+learn table.csv --target label --features x1,x2 --progress none --learner descent --loss logistic --certify
+learn table.csv --target y --features x1,x2 --progress none --learner widrow-hoff --shuffle --seed 2 --certify
+learn table.csv --target y --features x1,x2 --progress none --learner widrow-hoff --scale standard --certify
+learn table.csv --target label --features x1,x2 --progress none --learner isotron --rounds 5 --certify --save b.model
+predict b.model table.csv
+evaluate b.model table.csv
+density table.csv --columns x1:gaussian,colour:categorical(blue|green|red),w:poisson --json
 """.strip().splitlines()
 
 FILES = {
