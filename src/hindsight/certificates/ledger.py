@@ -264,7 +264,6 @@ def against(data: Data, loss: Any, opponents: Sequence[Opponent], rounds: int, o
     along, seen, sketch = direction(data.width, data.bias), 0, 0.0
     sums, more = np.zeros((len(opponents), 3)), np.zeros(len(opponents))
     kept: list[list[np.ndarray]] = [[] for _ in opponents]
-    norms = [float(np.linalg.norm(one.u)) for one in opponents]
     while done < rounds:
         for part, rows in pieces(data):
             y, c = data.y[part], data.c[part]
@@ -279,7 +278,7 @@ def against(data: Data, loss: Any, opponents: Sequence[Opponent], rounds: int, o
             z = np.empty(y.size)
             for k, one in enumerate(opponents):
                 at = np.zeros((2, places.size, 3))
-                for_parts(meet, loss)(rows, y, c, loss, one.u, norms[k], places, sums[k], at[0], z)
+                for_parts(meet, loss)(rows, y, c, loss, one.u, places, sums[k], at[0], z)
                 if one.member is not None and one.terms is not None:
                     each = one.terms(one, one.member, played_again(one.member, rows, y, data.c[part]), z)
                     added = np.cumsum(np.concatenate((more[k : k + 1], np.where(c > 0.0, each, 0.0))))

@@ -109,17 +109,27 @@ def add_newton(z, q, step, y, c, loss, kappa, places, sums, kept):
 LOST, LENGTHS, LARGEST = range(3)  # the sums of a comparator
 
 
+@inlined
+def size_of_margin(u, rows, t):
+    """Sigma |u_i x_i|: rounding in the margin of row t is in units of it."""
+    a, b = rows.span(t)
+    size = abs(rows.bias * u[u.size - 1]) if rows.bias != 0.0 else 0.0
+    for k in range(a, b):
+        size += abs(u[rows.index(k)] * rows.entry(t, k))
+    return size
+
+
 @kernel
-def meet(rows, y, c, loss, u, norm, places, sums, kept, z):
-    """What the comparator u, of this norm, loses on rows, with its margins into z.
+def meet(rows, y, c, loss, u, places, sums, kept, z):
+    """What the comparator u loses on rows, with its margins into z.
 
     `sums` are its losses, what rounding in the margins may change them by, and its largest |margin|.
     """
     wide()
     m = 0
     for i in range(z.size):
-        z[i], q, _ = inner(u, rows, i)
+        z[i] = inner(u, rows, i)[0]
         sums[LOST] += c[i] * loss.value(z[i], y[i])
-        sums[LENGTHS] += c[i] * abs(loss.slope(z[i], y[i])) * (norm * math.sqrt(q) + abs(y[i]))
+        sums[LENGTHS] += c[i] * abs(loss.slope(z[i], y[i])) * (size_of_margin(u, rows, i) + abs(y[i]))
         sums[LARGEST] = max(sums[LARGEST], abs(z[i]))
         m = keep(i, m, places, sums, kept)
