@@ -12,12 +12,14 @@ from typer.testing import CliRunner
 
 import hindsight as h
 from conftest import close, feed, many, nightly, registered_meanwhile, same_state
+from hindsight.certificates.applied import ours
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.theorems import Verdict
 from hindsight.cli import app
 from hindsight.errors import ModelError, RowError
 from hindsight.online import learners
-from hindsight.online.parts import LOSSES, loss_of
+from hindsight.online.margins import each_loss, each_slope
+from hindsight.online.parts import LINKS, LOSSES, loss_of
 from hindsight.online.run import Run
 from hindsight.rows.data import Data
 from hindsight.storage.codec import decode, encode
@@ -255,3 +257,26 @@ def test_the_command_takes_loss_and_setting(name, tmp_path):
     close(h.load(model).predict(X), want.predict(X))
     found = CliRunner().invoke(app, ["learn", str(path), "--target", "y", "--learner", "descent", "--quantile", "0.5"])
     assert found.exit_code == 2 and "quantile is not a setting of the loss 'square'" in found.output
+
+
+@pytest.mark.parametrize(
+    "loss", {type(loss): loss for loss in (*LOSSES.values(), *LINKS.values())}.values(), ids=lambda loss: loss.name
+)
+def test_losses_of_this_package_that_say_so_are_convex(loss):
+    """Certificates take it from here, and look in every round at the losses of others alone."""
+    assert ours(loss)
+    if not loss.convex:
+        return
+    rng = np.random.default_rng(0)
+    z = np.concatenate([rng.normal(size=400) * 10.0 ** rng.integers(-6, 3, 400), [0.0, 1.0, -1.0, 0.5]])
+    targets = {"real": [-3.0, 0.0, 0.5, 40.0], "sign": [-1.0, 1.0], "count": [0.0, 1.0, 7.0]}
+    if loss.link == "exponential":
+        z = np.clip(z, -300.0, 300.0)
+    for y in targets.get(loss.targets, [0.0, 0.3, 1.0]):
+        at = np.full(z.size, y)
+        value, slope = each_loss(loss, z, at), each_slope(loss, z, at)
+        order = np.argsort(z)
+        assert (np.diff(slope[order]) >= -1e-12 * np.abs(slope).max()).all(), y
+        tangents = value[:, None] + slope[:, None] * (z[None] - z[:, None])
+        room = 1e-9 * (np.abs(value)[:, None] + np.abs(value)[None] + np.abs(slope[:, None] * (z[None] - z[:, None])))
+        assert (tangents <= value[None] + room + 1e-12).all(), y

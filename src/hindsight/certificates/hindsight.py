@@ -94,13 +94,14 @@ def in_hindsight(
     """
     passes, members = passes_over(run, data), {k: m for k, m in enumerate(members_of(run)) if in_ledger(m)}
     loss, unit = run.learner.loss, measured_unit(run.learner.loss)
-    weights = {k: factors_of_rows(data, passes, opens(member)) for k, member in members.items()}
+    kinds = {ledger.opens, *map(opens, members.values())}
+    weights = {opening: factors_of_rows(data, passes, opening) for opening in kinds}
     with clock.timed(0.5 * clock.left()):  # the other half is for the best fixed predictor
-        found = {k: sought(member, data, weights[k], u, tol) for k, member in members.items()}
+        found = {k: sought(member, data, weights[opens(member)], u, tol) for k, member in members.items()}
     facing = {k: opponent_of(member, found[k][0]) for k, member in members.items()}
     best, constant, tried = None, math.nan, {}
     if seek_best:
-        factors, whole = factors_of_rows(data, passes, ledger.opens), measured_loss(loss)
+        factors, whole = weights[ledger.opens], measured_loss(loss)
         best, constant = Best(*best_fixed(data, whole, factors, geometry, tol)), best_constant(whole, data.y, factors)
         points = {"best": best.u, "the weights of the run": run.weights}
         if data.bias != 0.0 and (geometry is None or geometry.name not in SPACES) and factors.any():
@@ -114,7 +115,8 @@ def in_hindsight(
     applied = {}
     for k, member in members.items():
         _, half, gap, how, notes = found[k]
-        beside = Beside(marks, sums[k], facing[k], half, gap, how, notes, lost_by_start(member, data, weights[k]))
+        scale = lost_by_start(member, data, weights[opens(member)])
+        beside = Beside(marks, sums[k], facing[k], half, gap, how, notes, scale)
         applied[k] = APPLIED[member.learner.theorem](member, beside)
     return Known(applied, best, constant, tried, unit)
 

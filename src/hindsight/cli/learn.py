@@ -125,7 +125,7 @@ def learn(
     bounds: Annotated[
         str | None, option("--compare: where all targets lie, if they are numbers.", RESULTS, metavar="LOW,HIGH")
     ] = None,
-    certify: Annotated[bool, option("Print the certificate; reads the rows again.", RESULTS, "--certify")] = False,
+    certify: Annotated[bool, option("Print the certificate.", RESULTS, "--certify")] = False,
     report: Annotated[str | None, option("Certify, and write a report in HTML.", RESULTS, metavar="PAGE")] = None,
     save: Annotated[str | None, option("Write the model.", RESULTS, metavar="MODEL")] = None,
     predictions: Annotated[

@@ -30,7 +30,7 @@ def search_bar(wanted: bool = True) -> Iterator[Callable[[str, float], None] | N
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[gap]}"), TimeElapsedColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    task: Any = bar.add_task("playing the run again", total=1.0, gap="")
+    task: Any = bar.add_task("certifying", total=1.0, gap="")
 
     def notify(what: str, gap: float) -> None:
         bar.update(task, description=f"seeking {what}", completed=done_of(gap), gap=gap_text(gap))
