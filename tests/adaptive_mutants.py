@@ -67,7 +67,7 @@ MUTANTS = (
     Mutant("newton: half the price", "kernels.ledger.newton_price", r"0\.5 \* \(q", "0.25 * (q", ("newton",)),
     Mutant("newton: the price without its denominator", "kernels.ledger.newton_price", r" / \(1\.0 \+ C \* q\)", "", ("newton",)),
     Mutant("newton: quadratics never exceed", "certificates.adaptive.newton", r"np\.maximum\(0\.0, b\.u\.more\)", "0.0 * b.u.more", ("newton",)),
-    Mutant("newton: the quadratics' curvature at u", "certificates.adaptive_theorems.quadratic_gap", r"0\.5 \* C", "C", ("newton",)),
+    Mutant("newton: the quadratics' curvature at u", "certificates.theorems.quadratic_gap", r"0\.5 \* C", "C", ("newton",)),
     # --- aggregation
     Mutant("log: rate 1 whatever the weights", "kernels.aggregation.LogMixture.set_rate", r"1\.0 / c", "1.0", LOG),
     Mutant("log: weights of rows do not count", "kernels.aggregation.LogMixture.weigh_members", r"state\.rate\[0\] \* c", "state.rate[0]", LOG),

@@ -9,8 +9,8 @@ from scipy.stats import binom
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
 import hindsight as h
-from hindsight.certificates.batch_theorems import online_to_batch
 from hindsight.certificates.risk import RiskCertificate, risk_certificate
+from hindsight.certificates.theorems import online_to_batch
 from hindsight.errors import MismatchError
 from hindsight.online.learners import widrow_hoff
 from hindsight.online.run import Run, play

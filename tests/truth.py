@@ -28,8 +28,8 @@ import scipy.sparse as sp
 sys.path.insert(0, str(Path(__file__).parent))
 
 import naive
-from hindsight.certificates import adaptive_theorems, rivals, theorems
 from hindsight.certificates import certify as certifying
+from hindsight.certificates import rivals, theorems
 from hindsight.certificates.applied import AppliedTheorem
 from hindsight.certificates.band import band
 from hindsight.certificates.certificate import MISTAKES, WEIGHTED, Certificate
@@ -624,7 +624,7 @@ def allowed(seen: Seen, c: Certificate, theorem: theorems.Theorem) -> list[float
         z, step, norm = naive.dot(u, r.x), r.eta * r.c, naive.dual_square(r.x, s.geometry, s.radius)
         error, miss, wrong = r.z - r.y, z - r.y, r.y * r.z <= 0.0
         match theorem:
-            case adaptive_theorems.PROXIMAL | adaptive_theorems.PROXIMAL_MET:
+            case theorems.PROXIMAL | theorems.PROXIMAL_MET:
                 p, q = naive.read(thetas[t], s.geometry), naive.read(thetas[t + 1], s.geometry)
                 landed = naive.dot(q, naive.spread(r.x, s.geometry, s.radius))
                 if s.geometry == "euclidean":
@@ -794,10 +794,10 @@ def gaps(seen: Seen, run: Run, rng: np.random.Generator, out: Outcome) -> None:
 THEOREM_OF, REPLAY = certifying.applied_theorem, certifying.replay
 SQUARES = (theorems.WIDROW_HOFF, theorems.WIDROW_HOFF_RATES, theorems.IMPLICIT, theorems.EG)
 WINNOW_RIVAL = rivals.winnow
-PROXIMAL = (adaptive_theorems.PROXIMAL, adaptive_theorems.PROXIMAL_MET)
+PROXIMAL = (theorems.PROXIMAL, theorems.PROXIMAL_MET)
 MET = (
     theorems.WIDROW_HOFF_MET, theorems.WIDROW_HOFF_PLAIN, theorems.IMPLICIT_MET, theorems.EG_MET, theorems.CONVEX_MET,
-    theorems.CONVEX_PLAIN, adaptive_theorems.PROXIMAL_MET,
+    theorems.CONVEX_PLAIN, theorems.PROXIMAL_MET,
 )  # fmt: skip
 ROUGH = (theorems.EG_MET, theorems.WINNOW_MET)
 ONCE = (  # their potential is D(u, w), not twice that
@@ -956,10 +956,10 @@ def expected(
             return naive.eg_met(*scaled, noise=noise, **s.space, **seen.data)
         case theorems.CONVEX_MET | theorems.CONVEX_PLAIN:
             return naive.convex_met(*given, rule=s.rule, **s.space, **seen.data)
-        case adaptive_theorems.PROXIMAL_MET:
+        case theorems.PROXIMAL_MET:
             measured, bound = naive.proximal(*given, rule=s.rule, **s.space, **seen.data)
             return squares(s) * measured, squares(s) * bound
-        case adaptive_theorems.PROXIMAL:
+        case theorems.PROXIMAL:
             measured, bound = naive.proximal(*given, rule=s.rule, **s.space, **seen.data)
             last = naive.divergence_to(u, seen.duals[-1], **s.space) / seen.played.rates[-1]
             return squares(s) * measured, squares(s) * (bound + last)

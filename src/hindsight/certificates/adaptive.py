@@ -16,7 +16,7 @@ from ..kernels.floats import EPS
 from ..kernels.losses import Logistic
 from ..online.margins import each_loss, each_mean, each_slope
 from ..online.run import Run
-from . import adaptive_theorems as theorems
+from . import theorems
 from .applied import (
     AppliedTheorem,
     Band,

@@ -10,12 +10,11 @@ from ..batch.perceptron import BatchPerceptron
 from ..batch.separability import Separation, rounding, separate
 from ..kernels.floats import Floats
 from ..rows.data import Data
-from . import batch_theorems, theorems
+from . import theorems
 from .batch_outcome import of_pocket
-from .batch_theorems import BATCH_PERCEPTRON, BATCH_PERCEPTRON_STARTED
 from .certificate import UPDATES, Assumption, Certificate, Comparator
 from .rivals import hard_margin
-from .theorems import Verdict
+from .theorems import BATCH_PERCEPTRON, BATCH_PERCEPTRON_STARTED, Verdict
 
 SMALL = 4_000_000  # numbers in the rows up to which the hard margin is computed
 
@@ -63,7 +62,7 @@ def certify_batch_perceptron(model: BatchPerceptron, data: Data, label: str | No
         bound = _bound(R, u, start)
         need = Assumption(f"least y(u·x) = {least:.9g}, which must be at least 1", least >= 1.0)
         verdict, equality = theorems.verdict(float(model.updates), bound, 0.0) if need.met else (Verdict.VOID, False)
-        least_bound = 0.0 if started else batch_theorems.batch_perceptron(R, lower)
+        least_bound = 0.0 if started else theorems.batch_perceptron(R, lower)
         rival = Comparator(u, 0.0, norm, max(0.0, bound - least_bound), found)
         ended = "it stopped by itself: every row is right"
         if not model.converged:
@@ -78,7 +77,7 @@ def _bound(R: float, u: Floats, start: Floats) -> float:
     """Return the bound for u, from this start."""
     along = float(u @ start)
     across = float(np.linalg.norm(start - u * (along / float(u @ u))))
-    return batch_theorems.batch_perceptron(R, float(np.linalg.norm(u)), along, across)
+    return theorems.batch_perceptron(R, float(np.linalg.norm(u)), along, across)
 
 
 def _separator(

@@ -14,13 +14,12 @@ from ..errors import MismatchError
 from ..kernels.floats import Floats
 from ..online.facts import same_sums
 from ..rows.checksum import check_played
-from . import batch_theorems, rivals, theorems
+from . import rivals, theorems
 from .applied import closeness
 from .batch_outcome import of_descent
-from .batch_theorems import GRADIENT_DESCENT, STOCHASTIC_GRADIENT_DESCENT
 from .certificate import Assumption, Certificate, Comparator, Milestone
 from .rivals import clock
-from .theorems import Verdict
+from .theorems import GRADIENT_DESCENT, STOCHASTIC_GRADIENT_DESCENT, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,7 +128,7 @@ def certificate_of(
     loss, start, u = descent.learner.loss, descent.first, rival.u
     own, distance = objective(u), float((u - start) @ (u - start))
     measured = objective(weights)
-    bound = batch_theorems.gradient_descent(own, distance, facts.rate, facts.rate_gradient)
+    bound = theorems.gradient_descent(own, distance, facts.rate, facts.rate_gradient)
     theorem = GRADIENT_DESCENT
     scale = abs(objective(start))
     verdict, equality = theorems.verdict(measured, bound, scale)
@@ -147,7 +146,7 @@ def certificate_of(
         notes = (*notes, f"in expectation, with the |vₜ|² of these draws: f ≤ {bound:.6g}; measured {measured:.6g}")
     best_eta = math.nan
     if facts.rate_max == facts.rate_min and math.isfinite(bound):
-        best_eta = batch_theorems.descent_best_rate(distance, facts.gradient)
+        best_eta = theorems.descent_best_rate(distance, facts.gradient)
     path: tuple[Milestone, ...] = ()
     if verdict in (Verdict.HOLDS, Verdict.BROKEN):
         path = tuple(_milestone(objective, mark, output, u, own, distance) for mark in marks)
@@ -222,6 +221,6 @@ def _milestone(
     objective: Callable[[Floats], float], mark: Mark, output: str, u: Floats, own: float, distance: float
 ) -> Milestone:
     measured = mark.best if output == "best" else objective(mark.mean)
-    bound = batch_theorems.gradient_descent(own, distance, mark.rate, mark.rate_gradient)
+    bound = theorems.gradient_descent(own, distance, mark.rate, mark.rate_gradient)
     apart = mark.weights - u
     return Milestone(mark.rounds, measured, own, bound, float(apart @ apart))

@@ -18,15 +18,14 @@ from ..batch.isotron import GivenLink, History, SingleIndexProblem, run_rounds
 from ..errors import MismatchError
 from ..kernels.floats import Floats
 from ..rows.checksum import check_played
-from . import batch_theorems, theorems
+from . import theorems
 from .applied import closeness
 from .batch_outcome import NOT_CONVEX, of_matching_loss, of_squares
-from .batch_theorems import GLM_TRON_MEAN, ISOTRON, MATCHING_LOSS
 from .certificate import Assumption, Certificate, Comparator
 from .convex import PLANTED, shape_of_link
 from .course import Course, milestones
 from .outcome import Outcome
-from .theorems import Theorem, Verdict
+from .theorems import GLM_TRON_MEAN, ISOTRON, MATCHING_LOSS, Theorem, Verdict
 
 KEPT = 1 << 23  # margins of a run up to which a link of the user's own is looked at
 QUANTITY = "mean squared error, summed over the rounds,"
@@ -211,19 +210,19 @@ def _planted(problem: SingleIndexProblem, history: History, w: Floats) -> Applie
     distance = float((w - history.start) @ (w - history.start))
     bound = theorems.glm_tron(eta, x2, constant, distance)
     change = eta**2 * history.gradient - 2.0 * eta * history.along
-    allowed = batch_theorems.lemma_single_index(eta, x2, constant, history.loss)
+    allowed = theorems.lemma_single_index(eta, x2, constant, history.loss)
     own = problem.mean((problem.y - mean) ** 2)
     rounds = len(history.loss)
     # With y = u(w*.x) + e the inner product of the lemma is off by at most |e| (range of w*.x + 2 |y - yhat|/lambda).
     largest = float(np.abs(problem.y[keep]).max()) + float(np.abs(mean[keep]).max()) + 1.0
     off = 2.0 * eta * PLANTED * (width + 2.0 * largest / constant)
     size = 1.0 + np.abs(change) + np.abs(allowed) + 2.0 * eta * np.abs(history.along) + off / 1e-12
-    gain = batch_theorems.single_index_gain(eta, x2, constant)
+    gain = theorems.single_index_gain(eta, x2, constant)
     opponent = Comparator(w / problem.scale, rounds * own, float(np.linalg.norm(w)), 0.0, "planted")
     return AppliedToRounds(
         GLM_TRON_MEAN if problem.link.known else ISOTRON, QUANTITY, history.loss, np.full(rounds, own),
         np.full(rounds, bound), opponent, tuple(needs), change, allowed, size, distance,
-        rounds * off / gain if gain > 0.0 else 0.0, batch_theorems.single_index_best_rate(x2, constant), history,
+        rounds * off / gain if gain > 0.0 else 0.0, theorems.single_index_best_rate(x2, constant), history,
     )  # fmt: skip
 
 
@@ -253,16 +252,16 @@ def _matching(problem: SingleIndexProblem, history: History, given: Any) -> Appl
     again = _rerun(problem, history, u)
     own = problem.matching_loss(u)[0]
     distance = float((u - history.start) @ (u - history.start))
-    bound = batch_theorems.matching_loss(eta, own, distance, again.gradient)
+    bound = theorems.matching_loss(eta, own, distance, again.gradient)
     change = 0.5 * eta**2 * again.gradient - eta * again.along
-    allowed = batch_theorems.lemma_matching_loss(eta, own, again.match, again.gradient)
+    allowed = theorems.lemma_matching_loss(eta, own, again.match, again.gradient)
     size = 1.0 + np.abs(change) + eta * (np.abs(again.match) + abs(own) + np.abs(again.along))
     needs = (Assumption("the matching loss is convex and every gradient was met; nothing is asked of the data", True),)
     opponent = Comparator(u / problem.scale, rounds * own, float(np.linalg.norm(u)), gap * rounds, how)
     return AppliedToRounds(
         MATCHING_LOSS, "mean matching loss, summed over the rounds,", again.match, np.full(rounds, own), bound,
         opponent, needs, change, allowed, size, 0.5 * distance, 0.0,
-        batch_theorems.descent_best_rate(distance, float(again.gradient.sum())), again,
+        theorems.descent_best_rate(distance, float(again.gradient.sum())), again,
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from ..kernels.drift import best_sequence
 from ..kernels.ledger import PAID
 from ..online.panel import member_name
-from . import adaptive_theorems, theorems
+from . import theorems
 from .adaptive import in_ledger
 from .advice import cure
 from .applied import Band, measured_name, measured_unit
@@ -141,7 +141,7 @@ def signed(
     )
     rival = replace(case.comparator, loss=unit * case.comparator.loss, gap=unit * case.comparator.gap)
     weighed = () if run.left else (Assumption("members were weighed by what they had lost before", True),)
-    theorem = adaptive_theorems.DRIFT if run.learner.drift else adaptive_theorems.AGGREGATION
+    theorem = theorems.DRIFT if run.learner.drift else theorems.AGGREGATION
     return Certificate(
         found, theorem, case.quantity if unit == 1.0 else measure.name, measure.total, bound, rival,
         (*judged[signer].assumptions, *weighed), run.rounds, math.nan, equality, path, notes, label, table, *outcome,
@@ -263,7 +263,7 @@ def broken_member(
     """A member lost more than its theorem promises, which is a fault of the theorem or of the program."""
     nobody = Comparator(np.zeros(run.width), math.nan, 0.0, math.inf, "not sought")
     return Certificate(
-        Verdict.BROKEN, adaptive_theorems.AGGREGATION, measure.name, measure.total, math.nan, nobody, (),
+        Verdict.BROKEN, theorems.AGGREGATION, measure.name, measure.total, math.nan, nobody, (),
         run.rounds, notes=(f"the bound of {name} is broken",), label=label, members=table,
     )  # fmt: skip
 

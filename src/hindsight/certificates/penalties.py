@@ -10,45 +10,28 @@ import numpy as np
 from ..kernels.floats import EPS
 from ..kernels.penalised import Penalised
 from ..online.margins import each_loss, each_slope
+from . import theorems
 from .adaptive import slope_error
 from .applied import AppliedTheorem, Lemma, closeness, convexity, divergence_change, size_of_terms
 from .certificate import Assumption, Comparator
 from .proximal import INEXACT
 from .rivals.metric import best_in_metric
-from .theorems import Theorem
 
 if TYPE_CHECKING:
     from ..online.run import Run
     from ..rows.data import Data
     from .replay import Rounds
 
-PENALISED = Theorem(
-    "penalised descent", "Duchi, Shalev-Shwartz, Singer, Tewari 2010",
-    "Σ loss(wₜ) ≤ Σ (loss(u) + penalty(u)) + |u − w₁|²/(2η) + Σ πₜ", "penalties",
-)  # fmt: skip
-PENALISED_RATES = Theorem(
-    "penalised descent, changing rates", "Duchi, Shalev-Shwartz, Singer, Tewari 2010",
-    "Σ ηₜ loss(wₜ) ≤ Σ ηₜ(loss(u) + penalty(u)) + ½|u − w₁|² + Σ ηₜπₜ", "penalties",
-)  # fmt: skip
 REWEIGHTED = 12  # times that |u| is replaced by a parabola above it
-
-
-def penalised_bound(loss: np.ndarray, penalty: np.ndarray, distance: float, price: np.ndarray) -> np.ndarray:
-    """Σ (loss(u) + penalty(u)) + distance + Σ price after each round; the run's own penalty is left out."""
-    return np.cumsum(loss + penalty + price) + distance
-
-
-def penalised_price(paid: np.ndarray, reached: np.ndarray, step: np.ndarray, at: np.ndarray, change: np.ndarray) -> Any:
-    """What a step costs beyond the comparator: ηcℓ(z) − ηcℓ(z″) − d z″ + (d z′ − (z − z′)²/(2|x|²)), −d/(ηc) the slope
-    at z″; the bracket is `change`."""
-    return paid - reached - step * at + change
 
 
 def penalised_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
     """Explicit steps, whose slope is that at z, and implicit ones, at the margin after the step."""
     loss, geometry, fixed = run.learner.loss, run.learner.geometry, run.learner.rate.is_constant()
     if not isinstance(geometry, Penalised):
-        raise ValueError(f"the theorem {PENALISED.name} is for the penalised geometry, not for {geometry.name}")
+        raise ValueError(
+            f"the theorem {theorems.PENALISED.name} is for the penalised geometry, not for {geometry.name}"
+        )
     unit = float(t.eta[0]) if fixed else 1.0  # sums are in units of it
     weight = t.eta * t.c / unit
     factors, rounds = np.bincount(t.row, weight, data.rounds), float(t.eta.sum()) / unit
@@ -63,14 +46,14 @@ def penalised_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> Ap
     off, near = slope_error(loss, s, t.c, at, t.y, width)
     inexact = t.eta / unit * (off * np.abs(z - at) + near)
     exact = bool((off <= INEXACT * np.abs(t.step / t.eta).max()).all())
-    price = penalised_price(paid, reached, t.step / unit, at, t.change / unit) + inexact
+    price = theorems.penalised_price(paid, reached, t.step / unit, at, t.change / unit) + inexact
     distance = 0.5 * float((point - run.first) @ (point - run.first)) / unit
     penalty = goal.penalty(point) / rounds * t.eta / unit
     name, text = f"{loss.name} loss", "the loss is convex and the steps are proximal; nothing is asked of the data"
     return AppliedTheorem(
-        PENALISED if fixed else PENALISED_RATES,
+        theorems.PENALISED if fixed else theorems.PENALISED_RATES,
         name if fixed else f"{name} times its rate",
-        t.course(paid, rival, penalised_bound(rival, penalty, distance, price)),
+        t.course(paid, rival, theorems.penalised_bound(rival, penalty, distance, price)),
         Comparator(point, float(rival.sum()), float(np.linalg.norm(point)), gap, how),
         (convexity(loss, t.y, text, t.z, z, at) if exact else Assumption("the steps must be proximal", False),),
         Lemma(

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..kernels.floats import EPS
 from ..online.margins import each_loss
-from . import adaptive_theorems, theorems
+from . import theorems
 from .adaptive import slope_error
 from .applied import (
     AppliedTheorem,
@@ -47,12 +47,12 @@ def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> App
     off, near = slope_error(loss, -t.step / eta, t.c, after, t.y, width)
     paid, own, reached = (t.c * each_loss(loss, at, t.y) for at in (t.z, z, after))
     stray = off * np.abs(z - after) + near
-    price = adaptive_theorems.proximal_price(paid, reached, moved, eta) + stray
+    price = theorems.proximal_price(paid, reached, moved, eta) + stray
     price = np.where((t.step == 0.0) & (off > 0.0), np.minimum(price, paid), price)  # no step: the round is paid for
     differences = size_of_losses(loss, t, z, after)
     right, first = unit * (own + price), unit * divergence / float(eta[0])
     case = AppliedTheorem(
-        adaptive_theorems.PROXIMAL,
+        theorems.PROXIMAL,
         name,
         t.course(unit * paid, unit * own, np.cumsum(right) + first),
         Comparator(u, unit * float(own.sum()), float(np.linalg.norm(u)), unit * gap, how),
@@ -67,7 +67,7 @@ def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> App
         share=first,
     )
     bound = theorems.met(right, unit * change, unit * slack(run, t, case), eta)
-    met = replace(case, theorem=adaptive_theorems.PROXIMAL_MET, course=case.course._replace(bound=t.bounded(bound)))
+    met = replace(case, theorem=theorems.PROXIMAL_MET, course=case.course._replace(bound=t.bounded(bound)))
     return replace(case, met=met) if run.learner.rate.is_constant() else met
 
 

@@ -27,12 +27,11 @@ from ..online.margins import each_loss
 from ..online.run import Run
 from ..storage.registry import storable
 from ..validation import number
-from . import batch_theorems, rivals
-from .batch_theorems import ONLINE_TO_BATCH
+from . import rivals, theorems
 from .certificate import Assumption, Certificate, Certificates, Comparator
 from .certify import certify_run
 from .replay import Rounds, replay
-from .theorems import NONE, Verdict
+from .theorems import NONE, ONLINE_TO_BATCH, Verdict
 
 if TYPE_CHECKING:
     from ..online.learners import Learner
@@ -220,7 +219,7 @@ def _certificate(
         ONLINE_TO_BATCH,
         quantity,
         mean,
-        math.nan if void else batch_theorems.online_to_batch(mean, m, c, delta),
+        math.nan if void else theorems.online_to_batch(mean, m, c, delta),
         Comparator(rival.u, own, rival.norm, rival.gap / m, rival.found),
         tuple(needs),
         m,
@@ -275,7 +274,7 @@ def _in_expectation(run: Run, data: Data, t: Rounds, regret: Certificate, suppor
         return math.nan, "no regret bound here covers this run"
     square = learner.theorem in SQUARE
     if not square or support is None:
-        value = batch_theorems.expected_risk(regret.bound, m)
+        value = theorems.expected_risk(regret.bound, m)
         which = "X the largest seen: declare support" if square else "with the gradients met"
     else:
         rate, radius = float(t.eta[0]) * learner.loss.scale, learner.geometry.radius
@@ -285,7 +284,7 @@ def _in_expectation(run: Run, data: Data, t: Rounds, regret: Certificate, suppor
             return math.nan, f"void, ηX² = {x2:.6g} must be below 1"
         a = np.full(data.rounds, 1.0 / (1.0 - x2) if explicit else 1.0)
         best = rivals.best(data, Square(2.0), learner.geometry, 2.0 / rate, a, run.first)
-        value = batch_theorems.expected_risk(best.objective, m, 1.0 if explicit else 1.0 + x2)
+        value = theorems.expected_risk(best.objective, m, 1.0 if explicit else 1.0 + x2)
     if not math.isfinite(value):
         return math.nan, "the regret bound is void"
     return value, f"E[R_v] is at most a bound that these rows estimate, without bias, at {value:.6g} ({which})"

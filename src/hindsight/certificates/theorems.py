@@ -2,7 +2,8 @@
 
 Every bound holds for every comparator u, so the functions take what is known of u. The forms are general: norms
 explicit, weights c_t, a start w_1, rates that change. A weight multiplies the loss. Functions take numbers, or arrays
-with the sums after each round, and give the bound after each. ``docs/theory.md`` has statements and proofs.
+with the sums after each round, and give the bound after each. Where a price is what the run met, round by round,
+`hindsight.kernels.ledger` adds it up. ``docs/theory.md`` has statements and proofs.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from ..storage.registry import storable
 
 Sums = TypeVar("Sums", float, np.ndarray)  # a sum, or the sums after each round
+Array = np.ndarray  # one number per round
 
 
 @storable
@@ -112,6 +114,103 @@ WINNOW_MET = Theorem(
 )  # fmt: skip
 GLM_TRON = Theorem(
     "GLM-tron", "Kakade, Kalai, Kanade, Shamir 2011", "Σ(y − ŷ)² ≤ |w* − w₁|²/(η(2/λ − ηX²))", "glm-tron"
+)
+PENALISED = Theorem(
+    "penalised descent", "Duchi, Shalev-Shwartz, Singer, Tewari 2010",
+    "Σ loss(wₜ) ≤ Σ (loss(u) + penalty(u)) + |u − w₁|²/(2η) + Σ πₜ", "penalties",
+)  # fmt: skip
+PENALISED_RATES = Theorem(
+    "penalised descent, changing rates", "Duchi, Shalev-Shwartz, Singer, Tewari 2010",
+    "Σ ηₜ loss(wₜ) ≤ Σ ηₜ(loss(u) + penalty(u)) + ½|u − w₁|² + Σ ηₜπₜ", "penalties",
+)  # fmt: skip
+RUNNING = Theorem(
+    "running geometry", "Duchi, Hazan, Singer 2011; McMahan 2017",
+    "L ≤ L_u + ½ Σ aᵢ(u − w₁)ᵢ² + Σ πₜ", "running-geometry",
+)  # fmt: skip
+RIDGE = Theorem(
+    "online ridge regression", "Vovk 2001; Azoury, Warmuth 2001",
+    "L ≤ L_u + Σ λᵢ(u − w₁)ᵢ² + Σ cₜ[(yₜ − zₜ)² − (yₜ − zₜ)²/(1 + cₜqₜ)]", "online-ridge",
+)  # fmt: skip
+FORECASTER = Theorem(
+    "Vovk-Azoury-Warmuth", "Vovk 2001; Azoury, Warmuth 2001",
+    "L ≤ L_u + Σ λᵢ(u − w₁)ᵢ² + Σ cₜ[(yₜ − pₜ)² − (yₜ − zₜ)²/(1 + cₜqₜ)]", "online-ridge",
+)  # fmt: skip
+NEWTON = Theorem(
+    "logistic second order", "after Jézéquel, Gaillard, Rudi 2020",
+    "L ≤ L_u + ½ Σ λᵢ(u − w₁)ᵢ² + Σ ½(qG² − 2Gd − Cd²)/(1 + Cq) + Γ(u)", "logistic-second-order",
+)  # fmt: skip
+AGGREGATION = Theorem(
+    "aggregation", "Vovk 1990; Cesa-Bianchi, Lugosi 2006",
+    "L ≤ min_k [bound_k − (L_k − L_k as used)] + ln(K)/η + Σ δₜ", "aggregation",
+)  # fmt: skip
+DRIFT = Theorem(
+    "aggregation with drift", "Herbster, Warmuth 1998",
+    "L ≤ min_k [bound_k − (L_k − L_k as used)] + (ln(K) − (T − 1) ln(1 − α + α/K))/η + Σ δₜ", "aggregation",
+)  # fmt: skip
+PROXIMAL = Theorem(
+    "implicit descent", "Kulis, Bartlett 2010; McMahan 2017",
+    "L ≤ L_u + D(u, w₁)/η + Σ πₜ", "implicit-descent",
+)  # fmt: skip
+PROXIMAL_MET = Theorem(
+    "implicit descent, as met", "Kulis, Bartlett 2010; McMahan 2017",
+    "L ≤ L_u + Σ (D(u, wₜ) − D(u, wₜ₊₁))/ηₜ + Σ πₜ", "implicit-descent",
+)  # fmt: skip
+
+# of learners that read all rows in each round, of the risk of an average, and of shards
+GRADIENT_DESCENT = Theorem(
+    "gradient descent",
+    "Zinkevich 2003",
+    "f(w̄) ≤ f(u) + (|u − wₛ|² + Σ ηₜ²|∇f(wₜ)|²)/(2 Σ ηₜ)",
+    "gradient-descent",
+    "gradients",
+)
+STOCHASTIC_GRADIENT_DESCENT = Theorem(
+    "stochastic gradient descent",
+    "Zinkevich 2003",
+    "E f(w̄) ≤ f(u) + (|u − wₛ|² + E Σ ηₜ²|vₜ|²)/(2 Σ ηₜ), over the draws",
+    "gradient-descent",
+    "gradients",
+)
+BATCH_PERCEPTRON = Theorem(
+    "batch perceptron", "Novikoff 1962", "updates ≤ (R|u|)² if y(u·x) ≥ 1 on every row", "batch-perceptron"
+)
+BATCH_PERCEPTRON_STARTED = Theorem(
+    "batch perceptron from a start",
+    "Novikoff 1962",
+    "updates ≤ (D + √(D² + 4|u|²|w⊥|²))/2, D = (R|u|)² − 2u·wₛ, w⊥ the part of wₛ across u, if y(u·x) ≥ 1 on every row",
+    "batch-perceptron",
+)
+ISOTRON = Theorem(
+    "Isotron",
+    "Kalai, Sastry 2009",
+    "Σ L̂(uₜ, wₜ) ≤ |w* − w₁|²/(η(2/λ − ηX₂²)); λ²X₂²|w*|² from 0 at η = 1/(λX₂²)",
+    "isotron",
+)
+GLM_TRON_MEAN = Theorem(
+    "GLM-tron with the mean update",
+    "Kakade, Kalai, Kanade, Shamir 2011",
+    "Σ L̂(wₜ) ≤ |w* − w₁|²/(η(2/λ − ηX₂²))",
+    "glm-tron",
+)
+MATCHING_LOSS = Theorem(
+    "descent on the matching loss",
+    "Auer, Herbster, Warmuth 1996",
+    "Σ F(wₜ) ≤ Σ F(u) + |u − w₁|²/(2η) + (η/2) Σ|∇F(wₜ)|²",
+    "glm-tron",
+    "gradients",
+)
+ONLINE_TO_BATCH = Theorem(
+    "online to batch",
+    "Cesa-Bianchi, Conconi, Gentile 2004",
+    "with probability 1 − δ: R_v ≤ L_A/m + c·√(ln(1/δ)/(2m)), v = (w₁ + … + w_m)/m",
+    "online-to-batch",
+)
+SHARDS = Theorem(
+    "descent on shards with mixed weights",
+    "Zinkevich 2003; McDonald, Hall, Mann 2010",
+    "Σ over shards and epochs of loss(wₜ) ≤ Σ loss(u) + K·|u − w₁|²/(2η) + (η/2) Σ|gₜ|², for K shards",
+    "shards",
+    "gradients",
 )
 NONE = Theorem("no theorem", "", "only the regret is measured")
 
@@ -244,9 +343,6 @@ def best_rate(x2: float, loss: float, distance: float) -> float:
 # ---------------------------------------------------------------- what a round may add to the potential
 
 
-Array = np.ndarray  # one number per round
-
-
 def lemma_widrow_hoff(eta: Array, c: Array, q: Array, error: Array, rival: Array) -> Array:
     """At most this much is added to |w - u|^2 by an explicit step."""
     return -eta * c * error**2 + eta * c * rival**2 / (1.0 - eta * c * q)
@@ -269,3 +365,98 @@ def not_planted(eta: Array, c: Array, lipschitz: float, error: Array, apart: Arr
     s (w - w*).x >= (s + e)^2/lambda - e (w - w*).x, as u is nondecreasing and lambda-Lipschitz.
     """
     return 2.0 * eta * c * off * (np.abs(apart) + (2.0 * np.abs(error) + off) / lipschitz)
+
+
+# ---------------------------------------------------------------- learners without a rate, and penalties
+
+
+def with_price(loss: Array, distance: float, price: Array) -> Array:
+    """L_u + what the distance of u to the start costs + the price met, at some rounds."""
+    return loss + distance + price
+
+
+def proximal_price(paid: Array, paid_after: Array, moved: Array, eta: Array) -> Array:
+    """What an implicit step costs beyond the comparator: cℓ(wₜ) − cℓ(wₜ₊₁) − D(wₜ₊₁, wₜ)/ηₜ."""
+    return paid - paid_after - moved / eta
+
+
+def quadratic_gap(paid: Array, G: Array, C: Array, apart: Array, paid_u: Array) -> Array:
+    """By how much the quadratic of a round exceeds its loss at u: ℓ(z) + G(u.x − z) + ½C(u.x − z)² − ℓ(u.x)."""
+    return paid + G * apart + 0.5 * C * apart * apart - paid_u
+
+
+def penalised_bound(loss: Array, penalty: Array, distance: float, price: Array) -> Array:
+    """Σ (loss(u) + penalty(u)) + distance + Σ price after each round; the run's own penalty is left out."""
+    return np.cumsum(loss + penalty + price) + distance
+
+
+def penalised_price(paid: Array, reached: Array, step: Array, at: Array, change: Array) -> Array:
+    """What a step costs beyond the comparator: ηcℓ(z) − ηcℓ(z″) − d z″ + (d z′ − (z − z′)²/(2|x|²)), −d/(ηc) the slope
+    at z″; the bracket is `change`."""
+    return paid - reached - step * at + change
+
+
+# ---------------------------------------------------------------- all rows in each round
+
+
+def gradient_descent(value: float, distance: float, rate: float, rate_gradient: float) -> float:
+    """Return f(u) + (|u - w_s|^2 + Sigma eta^2 |grad|^2)/(2 Sigma eta), for the mean of iterates weighted by rates."""
+    return value + (distance + rate_gradient) / (2.0 * rate)
+
+
+def gradient_descent_planned(B: float, rho: float, eta: float, rounds: int) -> float:
+    """Return B^2/(2 eta T) + eta rho^2/2, which f of the mean exceeds f(u) by at most, if |u| <= B, from w_s = 0."""
+    return B**2 / (2.0 * eta * rounds) + 0.5 * eta * rho**2
+
+
+def descent_best_rate(distance: float, gradients: float) -> float:
+    """Return the constant eta that makes the bound of a descent smallest: sqrt(|u - w_1|^2 / Sigma |grad|^2)."""
+    return math.sqrt(distance / gradients) if gradients > 0.0 else math.nan
+
+
+def batch_perceptron(R: float, norm: float, along: float = 0.0, across: float = 0.0) -> float:
+    """Return the larger M with (u.w_s + M)^2 = |u|^2 (|w_s|^2 + M R^2); (R |u|)^2 from w_s = 0.
+
+    Of w_s it takes along = u.w_s, and across, the norm of the part that is orthogonal to u.
+    """
+    D, side = (R * norm) ** 2 - 2.0 * along, norm * across
+    root = math.hypot(D, 2.0 * side)
+    if D >= 0.0:
+        return 0.5 * (D + root)
+    return 2.0 * side * (side / (root - D))  # the same, without cancellation
+
+
+def lemma_single_index(eta: float, x2: float, lipschitz: float, loss: Array) -> Array:
+    """Return what |w - w*|^2 may change by in each round: -eta (2/lambda - eta X^2) times the mean squared error."""
+    return -single_index_gain(eta, x2, lipschitz) * loss
+
+
+def single_index_gain(eta: float, x2: float, lipschitz: float) -> float:
+    """Return eta (2/lambda - eta X^2), the decrease of |w - w*|^2 per unit of mean squared error."""
+    return eta * (2.0 / lipschitz - eta * x2)
+
+
+def single_index_best_rate(x2: float, lipschitz: float) -> float:
+    """Return the eta that makes `glm_tron` smallest, 1/(lambda X^2)."""
+    return 1.0 / (lipschitz * x2) if x2 > 0.0 else math.nan
+
+
+def matching_loss(eta: float, value: float, distance: float, gradients: Array) -> Array:
+    """Return Sigma F(u) + |u - w_1|^2/(2 eta) + (eta/2) Sigma |grad F|^2 after each round, from |grad F|^2 in each."""
+    bound: Array = np.cumsum(value + 0.5 * eta * gradients) + 0.5 * distance / eta
+    return bound
+
+
+def lemma_matching_loss(eta: float, value: float, losses: Array, gradients: Array) -> Array:
+    """Return what |u - w|^2/2 may change by in each round: -eta (F(w) - F(u)) + eta^2 |grad F|^2/2."""
+    return -eta * (losses - value) + 0.5 * eta**2 * gradients
+
+
+def online_to_batch(mean_loss: float, m: int, bound: float, delta: float) -> float:
+    """Return L_A/m + c sqrt(ln(1/delta)/(2m)), which the risk exceeds with probability delta at most."""
+    return mean_loss + bound * math.sqrt(math.log(1.0 / delta) / (2.0 * m))
+
+
+def expected_risk(regret_bound: float, m: int, factor: float = 1.0) -> float:
+    """Return L_A/m at most: a bound on L_A, up to a factor, per row; it estimates a bound on E[R_v] without bias."""
+    return regret_bound / m * factor

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..certificates import batch_theorems, theorems
+from ..certificates import theorems
 from ..certificates.advice import SPREAD
 from ..certificates.applied import measured_unit
 from ..certificates.certificate import (
@@ -334,7 +334,7 @@ def _telescoped(
     verdict, equality = theorems.verdict(paid, bound, scale)
     gap = unit * rival.gap * epochs * mean.total
     return replace(
-        added, verdict=verdict, theorem=batch_theorems.SHARDS, measured=paid,
+        added, verdict=verdict, theorem=theorems.SHARDS, measured=paid,
         bound=bound, comparator=replace(added.comparator, loss=lost, gap=gap), equality=equality,
         best_eta=math.sqrt(shards * distance / met) if met > 0.0 else math.nan,
         notes=(*added.notes[:-1], "each shard's bound counts |u − w|² in every epoch, that of all once per shard"),

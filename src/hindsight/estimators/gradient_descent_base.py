@@ -12,8 +12,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..batch.gradient_descent import Descent
-from ..certificates.batch_theorems import gradient_descent_planned
 from ..certificates.gradient_descent import AFTER, certify_descent
+from ..certificates.theorems import gradient_descent_planned
 from ..online.learners import descent
 from ..rows.data import Data
 from ..storage.registry import want
