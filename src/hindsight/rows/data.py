@@ -89,7 +89,7 @@ class Data:
     def __init__(self, X: Any, y: ArrayLike, weight: ArrayLike | None = None, bias: float = 0.0) -> None:
         self._X: Any = checked(X)
         self._rows: Rows | None = _as_rows(self._X, float(bias))
-        self._read: list[int] = []  # the checksum of the first reading of chunks
+        self._read: list[int] | None = None  # the checksum of the first reading of chunks
         self._source: Callable[[], Iterable[Chunk]] | None = None
         self._set(self._X.shape[0], self._X.shape[1], y, weight, bias)
 
@@ -112,6 +112,17 @@ class Data:
         y_all = np.concatenate(labels)
         data._set(y_all.size, widths.pop(), y_all, np.concatenate(weights), bias)
         data.passes = 1
+        return data
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[Chunk], bias: float = 0.0) -> Data:
+        """Return the data of rows in memory, in several parts of the same width, of which none is copied."""
+        data = cls.__new__(cls)
+        data._X, data._rows, data._source, data._read = None, None, lambda: parts, None
+        labels = [_vector(y, X.shape[0], "y") for X, y, _ in parts]
+        weights = [_vector(weight, X.shape[0], "weight") for X, _, weight in parts]
+        y_all = np.concatenate(labels)
+        data._set(y_all.size, parts[0][0].shape[1], y_all, np.concatenate(weights), bias)
         return data
 
     def _set(self, rounds: int, columns: int, y: ArrayLike, weight: ArrayLike | None, bias: float) -> None:
@@ -143,7 +154,8 @@ class Data:
         for X, y, weight in self._source():
             X = checked(X)
             count = X.shape[0]
-            read.add(X, y, weight)
+            if self._read is not None:
+                read.add(X, y, weight)
             if X.shape[1] != columns:
                 raise ValueError(f"a chunk has {X.shape[1]} columns, on the first reading all had {columns}")
             known = self.y[first : first + count]
@@ -159,7 +171,7 @@ class Data:
                 f"the source gave {first} rows on a second reading and {self.rounds} on the first; a certificate reads "
                 "the rows several times: give a callable that returns a new iterator at each call, or rows in memory"
             )
-        if read.differs_from(self._read):
+        if self._read is not None and read.differs_from(self._read):
             raise ValueError("the source gave other rows on a second reading: they, or their order, changed meanwhile")
 
     def checksum(self, ordered: bool = True) -> NDArray[np.uint64]:

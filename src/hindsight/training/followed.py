@@ -11,7 +11,7 @@ from ..certificates.adaptive import add_terms, in_ledger
 from ..certificates.ledger import Ledger
 from ..online.panel import PanelRun
 from ..rows.data import Data
-from .prepare import SMALL, bytes_of, joined, stacked
+from .prepare import SMALL, bytes_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,17 +45,20 @@ class Followed:
             self.chunks.append((X, targets, weight))
 
     def data(self, runs: Sequence[Run]) -> list[Data] | None:
-        """The rows as these runs played them; None where they were not kept."""
-        widths = {X.shape[1] for X, _, _ in self.chunks or ()}
-        dense = all(isinstance(X, np.ndarray) for X, _, _ in self.chunks or ())
-        if not self.chunks or (dense and len(widths) > 1):
+        """The rows as these runs played them; None where they were not kept, or are dense and became wider."""
+        width = max((X.shape[1] for X, _, _ in self.chunks or ()), default=0)
+        for X, _, _ in self.chunks or ():
+            if X.shape[1] < max(width, runs[0].features):
+                if isinstance(X, np.ndarray):
+                    return None
+                X.resize((X.shape[0], max(width, runs[0].features)))
+        if not self.chunks:
             return None
-        X, weight = stacked([X for X, _, _ in self.chunks]), joined([c for _, _, c in self.chunks])
-        if not dense and X.shape[1] < runs[0].features:
-            X.resize((X.shape[0], runs[0].features))
         at = [next(k for k, run in enumerate(self.runs) if run is mine) for mine in runs]
-        targets = [np.concatenate([each[k] for _, each, _ in self.chunks]) for k in at]
-        return [Data(X, y, weight, run.bias) for y, run in zip(targets, runs, strict=True)]
+        return [
+            Data.of_parts([(X, targets[k], weight) for X, targets, weight in self.chunks], run.bias)
+            for k, run in zip(at, runs, strict=True)
+        ]
 
 
 def ledger_of(run: Run) -> Ledger | None:
