@@ -42,7 +42,7 @@ MUTANTS = (
     Mutant("running: the opening row counts", "certificates.ledger.starts_with_target", r"return .*", "return False", ("running-square",)),
     Mutant("band: of the targets, wherever the run started", "certificates.hindsight.lost_by_start", r"start = start_of\(run\)", "start = 0.0 * start_of(run)", ("running-absolute", "running-square")),
     # --- second order
-    Mutant("ridge: the opening row counts in the headline", "certificates.hindsight.in_hindsight", r"passes, ledger\.opens\)", "passes, False)", ("ridge",)),
+    Mutant("ridge: the opening row counts in the headline", "certificates.hindsight.in_hindsight", r"weights\[ledger\.opens\], measured", "factors_of_rows(data, passes, False), measured", ("ridge",)),
     Mutant("verdict: a band of 1e-6", "certificates.theorems.verdict", r"1e-9", "1e-6", RIDGE),
     Mutant("ridge: an objective that is off by 1e-3 will do", "certificates.adaptive.least_squares", r"BAND \*", "1e-3 *", RIDGE),
     Mutant("ridge: the opening row counts", "certificates.ledger.opens", r"FROM_FIRST_TARGET", "('running', 'vaw')", ("ridge",)),

@@ -23,9 +23,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import naive_adaptive as naive
 from hindsight.certificates import adaptive
-from hindsight.certificates import panel as panels
 from hindsight.certificates.certificate import Best
 from hindsight.certificates.certify import certify_run
+from hindsight.certificates.hindsight import Known
 from hindsight.certificates.panel import aggregation_price
 from hindsight.certificates.theorems import Verdict, verdict
 from hindsight.online import learners as L
@@ -177,7 +177,7 @@ def below_all(rng, loss):
         return wrong
     for times, gap, reach in ((1.02, 0.0, math.inf), (1.02, 0.0, 1e6), (1.02, 0.03, math.inf), (0.995, 0.0, math.inf)):
         best = Best(np.zeros(run.width), times * lost, gap * lost, "drawn", reach)
-        with mock.patch.object(panels, "of_loss", lambda *_, best=best: best):
+        with mock.patch.object(Known, "best_of", lambda *_, best=best: (best, np.empty(0))):
             found = certify_run(run, Data(X, y, c, 1.0 if intercept else 0.0))
         said = "the run lost less than every fixed predictor" in found.notes
         if said != (times - gap > 1.0 and reach == math.inf):

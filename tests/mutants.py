@@ -224,7 +224,7 @@ MUTANTS = (
     Mutant("winnow: the gap of delta to infinity with another bound", "certificates.mistakes.winnow", r"math\.isfinite\(delta\)", "True", ("6 simplex", "6 balanced")),
     Mutant("mistakes: not capped", "certificates.mistakes._at_most_all", r"np\.minimum\(bound, rounds\), \(", "bound, (", ("5 noisy", "6 balanced")),
     Mutant("GLM-tron: what y is off by is not carried", "certificates.theorems.not_planted", r"return .*", "return 0.0 * off", ("11 planted",)),
-    Mutant("path: potential rises", "certificates.milestones.milestones", r"potential \+ np", "potential - np", ("1", "4 euclidean")),
+    Mutant("path: potential rises", "certificates.certify.certify_run", r"potential \+ summed", "potential - summed", ("1", "4 euclidean")),
     Mutant("rival: simplex not checked", "certificates.rivals.spaces.Mixtures.check", r"if ", "if False and ", ("3 simplex", "6 simplex")),
     Mutant("rival: L1 ball not checked", "certificates.rivals.spaces.SignedMixtures.check", r"if ", "if False and ", ("3 balanced", "6 balanced")),
     Mutant("rival: 1/2 missing from D", "certificates.rivals.spaces.Flat.divergence", r"0\.5 \* ", "", ("1", "4 euclidean")),
