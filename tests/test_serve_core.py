@@ -56,7 +56,6 @@ def outcome(*pairs, **more):
 
 def crash(service):
     """Let go of the folder as a killed process does."""
-    service.pool.shutdown()
     service.store.close()
 
 

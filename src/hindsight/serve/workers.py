@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .service import Service
 
 GROUP_BYTES = 32 << 20  # of the bodies that are committed together
-PATIENCE = 0.0005  # seconds at most that a commit waits for requests that are about to come
+PATIENCE = 0.0005, 0.25, 0.005  # seconds a commit waits for requests about to come: least, times a sync, most
 
 
 @dataclass
@@ -123,7 +123,9 @@ class Learning(Worker):
 
     def gather(self, first: Job) -> tuple[list[Job], bool]:
         """Requests up to a size; it waits a moment for those whose answers were just sent: one sync serves them all."""
-        group, size, until = [first], body_size(first), time.perf_counter() + PATIENCE
+        least, part, most = PATIENCE
+        patience = min(max(least, part * self.service.sync_seconds), most)
+        group, size, until = [first], body_size(first), time.perf_counter() + patience
         while size < GROUP_BYTES:
             left = until - time.perf_counter()
             try:

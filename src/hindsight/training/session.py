@@ -344,8 +344,13 @@ class FeatureNames(Sequence[Any]):
         return j if names is None else names[j]
 
 
-def play_chunk(state: TrainingState, chunk: Chunk, next_stop: Callable[[int], int | None]) -> Iterator[PlayedChunk]:
-    """Play a chunk, in parts that end at each stop."""
+def play_chunk(
+    state: TrainingState,
+    chunk: Chunk,
+    next_stop: Callable[[int], int | None],
+    play_part: Callable[..., None] = play,
+) -> Iterator[PlayedChunk]:
+    """Play a chunk, in parts that end at each stop; `play_rows` plays them for a caller that can go back by itself."""
     X, y, codes, targets, weights = state.preparation.prepare(chunk, state.runs)
     state.add_checksum(chunk.X, y if codes is None else codes, weights)
     runs, m = list(itertools.chain(*state.runs)), len(chunk)
@@ -365,7 +370,7 @@ def play_chunk(state: TrainingState, chunk: Chunk, next_stop: Callable[[int], in
         if b > a:
             try:
                 rows = X if b - a == m else X[a:b]  # scipy would copy them
-                play(runs, rows, [each[a:b] for each in targets], weight, z[a:b], names, idle=True)
+                play_part(runs, rows, [each[a:b] for each in targets], weight, z[a:b], names, idle=True)
             except RowError as error:
                 raise ValueError(f"{chunk.place(a + error.row)}{error.message}") from None
         code = None if codes is None else codes[a:b]
