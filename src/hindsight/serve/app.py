@@ -126,8 +126,8 @@ class Api:
 
     async def prometheus(self, request: Request) -> Response:
         """Counts and times for Prometheus."""
-        text = self.metrics.text(await self.summary(), self.learning.jobs.qsize())
-        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+        text, kind = self.metrics.text(await self.summary(), request.headers.get("accept", ""))
+        return Response(text, headers={"content-type": kind})
 
     async def health(self, request: Request) -> Response:
         """Whether it learns."""
