@@ -44,20 +44,42 @@ CALM, MODERATE = 1e100, 1e30  # below which numbers of a model, and of rows, mak
 FINITE = np.array([name in NAMES and name != "rate_min" for name in FACTS.names or ()])  # which is infinite at first
 
 
+@dataclass(frozen=True, eq=False)
+class Answering:
+    """What turns margins into answers: the labels, and the runs of a model."""
+
+    labels: list[str] | None
+    runs: Any
+
+    @property
+    def learner(self) -> Any:
+        """The learner of the runs."""
+        return self.runs[0].learner
+
+    def answers(self, z: np.ndarray) -> dict[str, Any]:
+        """Predictions and, where there are some, probabilities of margins, as plain values."""
+        found: dict[str, Any] = {"predictions": self.predictions(z)}
+        chances = None if self.labels is None else probabilities(self, z)  # type: ignore[arg-type]
+        return found if chances is None else found | {"probabilities": chances.tolist()}
+
+    def predictions(self, z: np.ndarray) -> list[Any]:
+        """The prediction of each row."""
+        if self.labels is None:
+            return each_mean(self.learner.loss, z[:, 0]).tolist()
+        codes = (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)
+        return [self.labels[k] for k in codes.tolist()]
+
+
 class PlayedPiece:
     """What became of the rows of a piece: margins before each was learnt, targets, losses, and what they say."""
 
     def __init__(self, state: TrainingState, z: np.ndarray, y: np.ndarray, losses: np.ndarray) -> None:
-        self.state, self.z, self.y, self.losses = state, z, y, losses
+        self.of, self.z, self.y, self.losses = Answering(state.labels, state.runs[0]), z, y, losses
 
     @cached_property
     def said(self) -> dict[str, list[Any]]:
         """Predictions, and probabilities where there are some, of all rows."""
-        return answers(Answering(self.state.labels, self.state.runs[0]), self.z)
-
-    def predictions(self, at: np.ndarray) -> list[Any]:
-        """Predictions of the rows at these places."""
-        return predictions_of(Answering(self.state.labels, self.state.runs[0]), self.z[at])
+        return self.of.answers(self.z)
 
 
 @dataclass
@@ -258,7 +280,7 @@ class LiveModel:
         if shells is None or not shells.fit(runs):
             shells = self.shells = Shells(runs)
         self.kept = [run.snapshot() for run in runs]
-        return Reader(shells, self.kept, state.labels, rows, state.features, rows.width, sequence)
+        return Reader(state.labels, shells.runs, shells, self.kept, rows, state.features, rows.width, sequence)
 
     def to_model(self, certificate: Any = None) -> Model:
         """The model as `hindsight.load` and the command know it, with its certificate where there is one."""
@@ -341,7 +363,7 @@ class Before:
         gram = self.live.gram
         facts = [np.array(one.tally[0].item())[FINITE] for one in self.runs]
         told = [self.state.constant, self.state.order, *([] if gram is None else [gram.sums])]
-        met = [values for run in self.runs for values in numbers_of(run, None)]
+        met = [values for run in self.runs for values in numbers_of(run)]
         sizes = np.array([np.abs(values).max(initial=0.0) for values in (*facts, *told, *met)])
         if np.isfinite(sizes).all():
             self.live.calm = bool((sizes < CALM).all())
@@ -370,16 +392,13 @@ def touched(run: Run, pieces: Sequence[Piece]) -> np.ndarray | None:
     return np.flatnonzero(met)
 
 
-def numbers_of(run: Run, touched: np.ndarray | None) -> Iterator[np.ndarray]:
-    """The numbers of a state at these coordinates, or at all; without those that are infinite from the start."""
-    members = getattr(run, "members", ())
-    for one in (run, *members):
+def numbers_of(run: Run) -> Iterator[np.ndarray]:
+    """The numbers of a state, without those that are infinite from the start."""
+    for one in (run, *getattr(run, "members", ())):
         for name, field in fields_of(type(one.state)).items():
             values = getattr(one.state, name)
-            if field.scratch or not values.size or (math.isinf(field.start) and values.max() == field.start):
-                continue
-            alone = field.axes == 1 and touched is not None and not (one is run and members)
-            yield values[touched] if alone else values
+            if not (field.scratch or not values.size or (math.isinf(field.start) and values.max() == field.start)):
+                yield values
 
 
 class Shells:
@@ -414,26 +433,15 @@ def shape_of(runs: list[Run]) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Reader:
+class Reader(Answering):
     """What predicts: the numbers of runs as they were, which no one changes, and how rows are looked up."""
 
     shells: Shells
     kept: list[Any]
-    labels: list[str] | None
     rows: Rows
     room: int
     width: int
     sequence: int
-
-    @property
-    def runs(self) -> list[Run]:
-        """Runs like those that predict."""
-        return self.shells.runs
-
-    @property
-    def learner(self) -> Any:
-        """The learner of the runs."""
-        return self.runs[0].learner
 
     def margins(self, parsed: Any) -> np.ndarray:
         """The margins of rows as they were parsed; a ValueError where one cannot be predicted."""
@@ -461,10 +469,6 @@ class Reader:
         except ValueError as error:
             return error
 
-    def answers(self, z: np.ndarray) -> dict[str, Any]:
-        """Predictions, and probabilities where there are some, of margins."""
-        return answers(self, z)
-
 
 def dense_if_full(X: Any, features: int) -> Any:
     """Rows that have every feature as an array, which is faster to play and gives the same bits; others as sparse."""
@@ -473,36 +477,6 @@ def dense_if_full(X: Any, features: int) -> Any:
     if room != width:
         return csr_of(X)
     return X.data.reshape(n, width) if hasattr(X, "tocsr") and X.nnz == n * width else X
-
-
-def answers(of: Any, z: np.ndarray) -> dict[str, Any]:
-    """Predictions and probabilities as plain values; `of` has labels, runs and a learner."""
-    found: dict[str, Any] = {"predictions": predictions_of(of, z)}
-    chances = None if of.labels is None else probabilities(of, z)
-    if chances is not None:
-        found["probabilities"] = chances.tolist()
-    return found
-
-
-def predictions_of(of: Any, z: np.ndarray) -> list[Any]:
-    """The prediction of each row."""
-    if of.labels is None:
-        return each_mean(of.learner.loss, z[:, 0]).tolist()
-    codes = (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)
-    return [of.labels[k] for k in codes.tolist()]
-
-
-@dataclass(frozen=True)
-class Answering:
-    """What `answers` needs of a model."""
-
-    labels: list[str] | None
-    runs: Any
-
-    @property
-    def learner(self) -> Any:
-        """The learner of the runs."""
-        return self.runs[0].learner
 
 
 def frozen(run: Run) -> Run:
