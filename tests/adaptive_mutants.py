@@ -36,7 +36,7 @@ MUTANTS = (
     Mutant("running: no price of a step", "kernels.ledger.running_price", r" \+ 0\.5 \* q \* s \* s", "", RUNNING),
     Mutant("running: the loss after a step is not subtracted", "kernels.ledger.running_price", r"paid - paid_after", "paid", RUNNING),
     Mutant("running: idle rounds are free", "kernels.ledger.add_lazy", r"price, off = paid, 0\.0", "price, off = 0.0, 0.0", ("running-square", "running-absolute")),
-    Mutant("ledger: sums begin anew in each block", "certificates.ledger.Ledger.add", r"self\.totals\[k\], sums", "0.0 * self.totals[k], sums", ("running-square", "ridge")),
+    Mutant("ledger: sums begin anew in each block", "certificates.ledger.Ledger.add", r"self\.totals\[k\], sums", "0.0 * self.totals[k], sums", MEAN),
     Mutant("ledger: losses without their weights", "kernels.ledger.add_paid", r"paid = c \* loss", "paid = loss", ("running-square",)),
     Mutant("ledger: comparators without their weights", "kernels.ledger.meet", r"sums\[LOST\] \+= c\[i\] \*", "sums[LOST] +=", ("running-square",)),
     Mutant("running: the opening row counts", "certificates.ledger.starts_with_target", r"return .*", "return False", ("running-square",)),

@@ -26,6 +26,7 @@ from hindsight.certificates import adaptive
 from hindsight.certificates.certificate import Best
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.hindsight import Known
+from hindsight.certificates.ledger import Ledger
 from hindsight.certificates.panel import aggregation_price
 from hindsight.certificates.theorems import Verdict, verdict
 from hindsight.online import learners as L
@@ -86,13 +87,30 @@ def with_one(X, intercept):
 
 
 def played(run, X, y, c, rng):
-    """Margins of the package, dense or sparse, in chunks of random sizes."""
+    """Margins of the package, dense or sparse, in chunks of random sizes; a ledger follows a panel."""
+    if isinstance(run, PanelRun) and all(m.learner.theorem is None or adaptive.in_ledger(m) for m in run.members):
+        run.watcher = Ledger(run, adaptive.add_terms)
     rows, z, a = (sp.csr_matrix(X) if rng.random() < 0.5 else X), np.empty((len(y), 1)), 0
     while a < len(y):
         b = min(len(y), a + int(rng.integers(1, 20)))
         play([run], rows[a:b], [y[a:b]], c[a:b], z[a:b], idle=True)
         a = b
     return z[:, 0]
+
+
+def both_ways(run, data, wrong):
+    """The certificate of a panel that is played again; that which came with the run must be the same."""
+    found = certify_run(run, data)
+    ledger = run.watcher
+    if ledger is not None and ledger.rounds == run.rounds:
+        came = certify_run(run, data, ledger=ledger)
+        for name in ("measured", "bound", "lost", "constant", "weight"):
+            a, b = getattr(found, name), getattr(came, name)
+            if not (a == b or math.isclose(a, b, rel_tol=1e-12) or (math.isnan(a) and math.isnan(b))):
+                wrong.append(f"{name}: {b!r} came with the run, played again it is {a!r}")
+        if came.verdict is not found.verdict or [m.rounds for m in came.path] != [m.rounds for m in found.path]:
+            wrong.append(f"{came.verdict.value} came with the run, played again it is {found.verdict.value}")
+    return found
 
 
 def comparators(rng, start, found):
@@ -178,7 +196,7 @@ def below_all(rng, loss):
     for times, gap, reach in ((1.02, 0.0, math.inf), (1.02, 0.0, 1e6), (1.02, 0.03, math.inf), (0.995, 0.0, math.inf)):
         best = Best(np.zeros(run.width), times * lost, gap * lost, "drawn", reach)
         with mock.patch.object(Known, "best_of", lambda *_, best=best: (best, np.empty(0))):
-            found = certify_run(run, Data(X, y, c, 1.0 if intercept else 0.0))
+            found = both_ways(run, Data(X, y, c, 1.0 if intercept else 0.0), wrong)
         said = "the run lost less than every fixed predictor" in found.notes
         if said != (times - gap > 1.0 and reach == math.inf):
             wrong.append(f"{'said' if said else 'not said'} to lose less: best {times}, gap {gap}, reach {reach}")
@@ -206,6 +224,12 @@ def ridge(rng, forecaster):
         return measured, bound
 
     judge(run, X, y, c, z, np.array(want), intercept, bound_at, start, scale, rng, wrong)
+    if run.facts.rounds:
+        weights, targets = np.array([c[t] for t, *_ in rounds]), np.array([y[t] for t, *_ in rounds])
+        constant = float(weights @ (targets - weights @ targets / weights.sum()) ** 2)
+        found = certify_run(run, Data(X, y, c, 1.0 if intercept else 0.0))
+        if apart(found.constant, constant, scale):
+            wrong.append(f"the best constant loses {found.constant:.12g}, naive {constant:.12g}")
     kept = run.state.objective
     if run.facts.rounds and kept[0] > 1e-6 * scale:
         kept[0] *= 1.0 + 1e-5
@@ -267,7 +291,7 @@ def aggregation(rng, loss):
     if apart(run.facts.loss, total, scale):
         wrong.append(f"loss {run.facts.loss:.12g}, naive {total:.12g}")
     if run.facts.rounds:
-        found = certify_run(run, Data(X, y, c, 1.0 if intercept else 0.0))
+        found = both_ways(run, Data(X, y, c, 1.0 if intercept else 0.0), wrong)
         if found.verdict is not Verdict.HOLDS:
             wrong.append(f"{found.verdict.value}: {found.measured:.9g} {found.bound:.9g} {found.notes}")
     return wrong
@@ -379,7 +403,7 @@ def drift(rng, loss):
         if total > one + EQUAL * (total + abs(one) + scale):
             wrong.append(f"one member is broken: {total:.12g} > {one:.12g}")
     if run.facts.rounds:
-        found = certify_run(run, Data(X, y, c, 1.0 if intercept else 0.0))
+        found = both_ways(run, Data(X, y, c, 1.0 if intercept else 0.0), wrong)
         if found.verdict is not Verdict.HOLDS:
             wrong.append(f"{found.verdict.value}: {found.measured:.9g} {found.bound:.9g} {found.notes}")
         elif eta < math.inf:

@@ -52,7 +52,7 @@ class Sender(threading.Thread):
                     assert answer.status in (429, 503), (answer.status, told)
                 except (OSError, http.client.HTTPException, ValueError):
                     pass
-                time.sleep(0.01)
+                time.sleep(0.05)
             count += 1
 
 

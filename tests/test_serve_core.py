@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import hindsight
 from conftest import many
 from hindsight.errors import ModelError, OptionError, SourceError
+from hindsight.online.run import predicted
 from hindsight.serve import service as core
 from hindsight.serve import store
 from hindsight.serve.parts import Limits, Part
@@ -56,7 +57,6 @@ def outcome(*pairs, **more):
 
 def crash(service):
     """Let go of the folder as a killed process does."""
-    service.pool.shutdown()
     service.store.close()
 
 
@@ -87,6 +87,35 @@ def test_a_restart_has_the_same_bits(tmp_path):
     assert third.replayed == 0
     assert bits(third) == bits(cut)
     third.close()
+
+
+@pytest.mark.parametrize("plan", [AUTO, service_plan("y", loss="logistic", labels=["k0", "k1", "k2"])])
+def test_predictions_change_neither_the_model_nor_later_predictions(tmp_path, plan):
+    data = rows(30)
+    if plan is not AUTO:
+        data = [row | {"y": row["c"]} for row in data]
+    questions = [{name: value for name, value in row.items() if name != "y"} for row in data]
+    with_reader, without = Service(str(tmp_path / "a"), plan), Service(str(tmp_path / "b"), plan)
+    for k in range(0, 30, 10):
+        for service in (with_reader, without):
+            service.commit([learn(data[k : k + 10])])
+        reader = with_reader.reader
+        each = [reader.margins([row]).tobytes() for row in questions]
+        together = reader.margins_of([[row] for row in questions])
+        assert [z.tobytes() for z in together] == each
+        assert predicted(with_reader.live.state.runs[0], whole(reader, questions)).tobytes() == b"".join(each)
+    refused, good = reader.margins_of([[{"x0": [1]}], questions[:1]])
+    assert "row 0, column 'x0'" in str(refused) and good.tobytes() == each[0]
+    assert bits(with_reader) == bits(without)
+    with_reader.close()
+    without.close()
+
+
+def whole(reader, questions):
+    """Rows to predict, with all the room there is."""
+    X = reader.rows.look_up(questions, reader.width)
+    X.resize((len(questions), reader.room))
+    return X
 
 
 def test_the_newest_snapshot_that_can_be_read_is_taken(tmp_path):

@@ -299,6 +299,7 @@ class PanelRun(Run):
         other = self._copy([run.reader() for run in self.members])
         other.tally = self.tally.copy()
         other._together = [party.reader([other.members[k] for k in party.places]) for party in parties]
+        other._compiled = other._together if self._compiled is parties else None  # the kernels are the same
         return other
 
     def bind(self, runs: Any, which: int, row: Any, old: Any) -> Any:

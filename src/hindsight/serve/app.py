@@ -94,7 +94,7 @@ class Api:
                 told |= {"rate": self.metrics.rate(), "waiting": self.learning.jobs.qsize()}
                 told["learn_seconds"] = self.metrics.quantiles("/learn")
                 told["predict_seconds"] = self.metrics.quantiles("/predict")
-                told["certificate"] = self.certifier.brief()
+                told["certificate"] = self.certifier.shown
                 self.latest = time.monotonic(), told
         return self.latest[1]
 
@@ -126,8 +126,8 @@ class Api:
 
     async def prometheus(self, request: Request) -> Response:
         """Counts and times for Prometheus."""
-        text = self.metrics.text(await self.summary(), self.learning.jobs.qsize())
-        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+        text, kind = self.metrics.text(await self.summary(), request.headers.get("accept", ""))
+        return Response(text, headers={"content-type": kind})
 
     async def health(self, request: Request) -> Response:
         """Whether it learns."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import io
 import json
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
+from .client import ARROW, arrow_stream
 from .parts import Part
 from .service import ServiceError
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     Headers = list[tuple[bytes, bytes]]
 
-ARROW = "application/vnd.apache.arrow.stream"
 FORMS = {
     "application/json": "json",
     "application/x-ndjson": "lines",
@@ -235,10 +234,7 @@ def arrow_of(found: dict[str, Any]) -> bytes:
         columns["probabilities"] = pa.array(found["probabilities"])
     if "ids" in found:
         columns["id"] = pa.array(found["ids"])
-    table, sink = pa.table(columns), io.BytesIO()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    return sink.getvalue()
+    return arrow_stream(pa.table(columns))
 
 
 def refused(error: ValueError) -> Answer:

@@ -161,10 +161,6 @@ class Certifier:
 
     # ------------------------------------------------------------ for the page
 
-    def brief(self) -> dict[str, Any] | None:
-        """The last certificate in a few numbers, with its path."""
-        return self.shown
-
     def due(self, sequence: int) -> bool:
         """Whether the page should have a new one: rows have doubled since the last, and are not too many."""
         last = 0 if self.shown is None else self.shown["sequence"]

@@ -202,10 +202,17 @@ def body_of(rows: Any) -> tuple[bytes, str]:
 
     if not hasattr(rows, "__arrow_c_stream__"):
         raise TypeError(f"rows must be a dict, a list of dicts or a data frame; got {type(rows).__name__}")
-    table, sink = pa.table(rows), io.BytesIO()
+    return arrow_stream(pa.table(rows)), ARROW
+
+
+def arrow_stream(table: Any) -> bytes:
+    """A table as an Arrow stream."""
+    import pyarrow as pa
+
+    sink = io.BytesIO()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
-    return sink.getvalue(), ARROW
+    return sink.getvalue()
 
 
 def lines_of(rows: Sequence[dict[str, Any]]) -> bytes:

@@ -11,7 +11,7 @@ from ..rows.labels import number_text
 
 if TYPE_CHECKING:
     from ..training.state import TrainingState
-    from .live import Played
+    from .live import PlayedPiece
 
 POINTS = 256  # at most; then every second one is left out
 MISTAKES = 20
@@ -43,18 +43,17 @@ class History:
             self.points = self.points[1::2]
             self.step *= 2
 
-    def add_mistakes(self, state: TrainingState, first: int, played: Played, far: float) -> None:
+    def add_mistakes(self, first: int, piece: PlayedPiece, far: float) -> None:
         """Take note of the newest rows that were predicted badly; the first has this number, `far` is a large loss."""
-        from .live import Answering, predictions_of
-
-        losses, z, y = (each[played.a : played.b] for each in (played.piece.losses, played.piece.z, played.piece.y))
-        of, wrong = Answering(state.labels, state.runs[0]), losses > (0.0 if state.labels else far)
+        losses, y, labels = piece.losses, piece.y, piece.of.labels
+        wrong = losses > (0.0 if labels else far)
         if not wrong.any():
             return
-        if state.labels is not None:
-            wrong &= np.array(predictions_of(of, z), object) != np.array([text(each) for each in y.tolist()], object)
+        if labels is not None:
+            said = np.array(piece.said["predictions"], object)
+            wrong &= said != np.array([text(each) for each in y.tolist()], object)
         at = np.flatnonzero(wrong)[-MISTAKES:]
-        for k, value in zip(at.tolist(), predictions_of(of, z[at]), strict=True):
+        for k, value in zip(at.tolist(), piece.of.predictions(piece.z[at]), strict=True):
             told = {"sequence": first + k, "predicted": value, "target": y[k].item(), "loss": float(losses[k])}
             self.mistakes.append(told)
 

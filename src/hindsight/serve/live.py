@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
 import math
@@ -17,7 +18,7 @@ from ..kernels.facts import FACTS, NAMES
 from ..kernels.state import fields_of
 from ..online.margins import each_mean
 from ..online.panel import PanelRun
-from ..online.run import Run, predicted
+from ..online.run import Run, play_rows
 from ..rows.labels import label_number, number_text
 from ..sources.base import Chunk, ReadOptions
 from ..training.evaluation import probabilities
@@ -43,16 +44,42 @@ CALM, MODERATE = 1e100, 1e30  # below which numbers of a model, and of rows, mak
 FINITE = np.array([name in NAMES and name != "rate_min" for name in FACTS.names or ()])  # which is infinite at first
 
 
+@dataclass(frozen=True, eq=False)
+class Answering:
+    """What turns margins into answers: the labels, and the runs of a model."""
+
+    labels: list[str] | None
+    runs: Any
+
+    @property
+    def learner(self) -> Any:
+        """The learner of the runs."""
+        return self.runs[0].learner
+
+    def answers(self, z: np.ndarray) -> dict[str, Any]:
+        """Predictions and, where there are some, probabilities of margins, as plain values."""
+        found: dict[str, Any] = {"predictions": self.predictions(z)}
+        chances = None if self.labels is None else probabilities(self, z)  # type: ignore[arg-type]
+        return found if chances is None else found | {"probabilities": chances.tolist()}
+
+    def predictions(self, z: np.ndarray) -> list[Any]:
+        """The prediction of each row."""
+        if self.labels is None:
+            return each_mean(self.learner.loss, z[:, 0]).tolist()
+        codes = (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)
+        return [self.labels[k] for k in codes.tolist()]
+
+
 class PlayedPiece:
     """What became of the rows of a piece: margins before each was learnt, targets, losses, and what they say."""
 
     def __init__(self, state: TrainingState, z: np.ndarray, y: np.ndarray, losses: np.ndarray) -> None:
-        self.state, self.z, self.y, self.losses = state, z, y, losses
+        self.of, self.z, self.y, self.losses = Answering(state.labels, state.runs[0]), z, y, losses
 
     @cached_property
     def said(self) -> dict[str, list[Any]]:
         """Predictions, and probabilities where there are some, of all rows."""
-        return answers(Answering(self.state.labels, self.state.runs[0]), self.z)
+        return self.of.answers(self.z)
 
 
 @dataclass
@@ -100,6 +127,7 @@ class LiveModel:
         self.state: TrainingState | None = None
         self.rows: Rows | None = None
         self.shells: Shells | None = None
+        self.kept: list[Any] | None = None  # snapshots of the runs as they are now, where a reader has them
         self.gram: Gram | None = None
         self.played: list[Piece] = []
         self.calm = False  # whether all numbers of the model are known to be moderate
@@ -118,7 +146,7 @@ class LiveModel:
         squares = state.labels is None and state.runs[0][0].learner.loss.quadratic
         self.gram = Gram(state.plan.intercept) if squares and not state.before and state.rows_done == 0 else None
         rows.labels = None if state.labels is None else frozenset(state.labels)
-        self.state, self.rows, self.plan = state, rows, state.plan
+        self.state, self.rows, self.plan, self.kept = state, rows, state.plan, None
 
     # ------------------------------------------------------------ the first rows
 
@@ -190,6 +218,7 @@ class LiveModel:
             assert self.rows is not None
             pieces = self.rows.encode(parts)
             before = Before(self, pieces)
+            self.kept = None
             found: dict[int, Played] = {}
             with np.errstate(over="ignore", invalid="ignore"):  # what is not finite then is refused
                 for piece in pieces:
@@ -215,7 +244,7 @@ class LiveModel:
             lambda i: "",
         )
         rounds = state.runs[0][0].tally[0].rounds
-        played = next(iter(play_chunk(state, chunk, lambda _: None)))
+        played = next(iter(play_chunk(state, chunk, lambda _: None, play_part=play_rows)))  # `learn` goes back
         z, y = played.margins, piece.y
         losses = losses_of(state, z, y)
         if piece.weight is not None:
@@ -250,8 +279,8 @@ class LiveModel:
         runs, shells = state.runs[0], self.shells
         if shells is None or not shells.fit(runs):
             shells = self.shells = Shells(runs)
-        kept = [run.snapshot() for run in runs]
-        return Reader(shells, kept, state.labels, rows, state.features, rows.width, sequence)
+        self.kept = [run.snapshot() for run in runs]
+        return Reader(state.labels, shells.runs, shells, self.kept, rows, state.features, rows.width, sequence)
 
     def to_model(self, certificate: Any = None) -> Model:
         """The model as `hindsight.load` and the command know it, with its certificate where there is one."""
@@ -305,7 +334,8 @@ class Before:
         assert state is not None
         self.live, self.state, self.gram = live, state, live.gram
         self.runs = list(itertools.chain(*state.runs))
-        self.kept = [run.snapshot(touched(run, pieces)) for run in self.runs]
+        whole = live.kept if len(state.runs) == 1 else None
+        self.kept = whole or [run.snapshot(touched(run, pieces)) for run in self.runs]
         each = [one for run in self.runs for one in (run, *getattr(run, "members", ()))]
         self.fields = [(one, dict(vars(one))) for one in (state, *each)]
         self.sums = np.empty((0, 0)) if live.gram is None else live.gram.sums.copy()
@@ -333,7 +363,7 @@ class Before:
         gram = self.live.gram
         facts = [np.array(one.tally[0].item())[FINITE] for one in self.runs]
         told = [self.state.constant, self.state.order, *([] if gram is None else [gram.sums])]
-        met = [values for run in self.runs for values in numbers_of(run, None)]
+        met = [values for run in self.runs for values in numbers_of(run)]
         sizes = np.array([np.abs(values).max(initial=0.0) for values in (*facts, *told, *met)])
         if np.isfinite(sizes).all():
             self.live.calm = bool((sizes < CALM).all())
@@ -362,16 +392,13 @@ def touched(run: Run, pieces: Sequence[Piece]) -> np.ndarray | None:
     return np.flatnonzero(met)
 
 
-def numbers_of(run: Run, touched: np.ndarray | None) -> Iterator[np.ndarray]:
-    """The numbers of a state at these coordinates, or at all; without those that are infinite from the start."""
-    members = getattr(run, "members", ())
-    for one in (run, *members):
+def numbers_of(run: Run) -> Iterator[np.ndarray]:
+    """The numbers of a state, without those that are infinite from the start."""
+    for one in (run, *getattr(run, "members", ())):
         for name, field in fields_of(type(one.state)).items():
             values = getattr(one.state, name)
-            if field.scratch or not values.size or (math.isinf(field.start) and values.max() == field.start):
-                continue
-            alone = field.axes == 1 and touched is not None and not (one is run and members)
-            yield values[touched] if alone else values
+            if not (field.scratch or not values.size or (math.isinf(field.start) and values.max() == field.start)):
+                yield values
 
 
 class Shells:
@@ -388,13 +415,16 @@ class Shells:
         return runs is self.of and shape_of(runs) == self.shape
 
     def margins(self, reader: Reader, X: Any) -> np.ndarray:
-        """The margins of rows as a reader has them."""
+        """The margins of rows as a reader has them: they are played with weight 0, which changes nothing."""
+        nothing, z = np.zeros(X.shape[0]), np.empty((X.shape[0], len(self.runs)))
+        y = nothing if reader.learner.targets != "sign" else nothing + 1.0
         with self.lock:
             if self.holds is not reader:
                 for run, kept in zip(self.runs, reader.kept, strict=True):
                     run.restore(kept)
                 self.holds = reader
-            return predicted(self.runs, X)
+            play_rows(self.runs, X, [y] * len(self.runs), nothing, z, idle=True)
+        return z
 
 
 def shape_of(runs: list[Run]) -> list[tuple[int, int]]:
@@ -403,65 +433,41 @@ def shape_of(runs: list[Run]) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Reader:
+class Reader(Answering):
     """What predicts: the numbers of runs as they were, which no one changes, and how rows are looked up."""
 
     shells: Shells
     kept: list[Any]
-    labels: list[str] | None
     rows: Rows
     room: int
     width: int
     sequence: int
 
-    @property
-    def runs(self) -> list[Run]:
-        """Runs like those that predict."""
-        return self.shells.runs
-
-    @property
-    def learner(self) -> Any:
-        """The learner of the runs."""
-        return self.runs[0].learner
-
     def margins(self, parsed: Any) -> np.ndarray:
-        """The margins of rows as they were parsed."""
-        (found,) = self.margins_of([parsed])
-        if isinstance(found, ValueError):
-            raise found
-        return found
+        """The margins of rows as they were parsed; a ValueError where one cannot be predicted."""
+        X = self.rows.look_up(parsed, self.width)
+        if hasattr(X, "tocsr"):
+            X = dense_if_full(X, self.room)
+        if hasattr(X, "tocsr"):
+            X.resize((X.shape[0], self.room))
+        return self.shells.margins(self, X)
 
     def margins_of(self, requests: Sequence[Any]) -> list[np.ndarray | ValueError]:
         """The margins of the rows of several requests, computed together; of a bad request why it is refused."""
-        out = self._looked_up(requests)
-        good = [k for k, each in enumerate(out) if not isinstance(each, ValueError)]
-        if not good:
-            return out
-        X = stacked([out[k] for k in good], self.room)
+        together = [k for k, parsed in enumerate(requests) if isinstance(parsed, list)]
+        found: dict[int, np.ndarray] = {}
+        if len(together) > 1:
+            with contextlib.suppress(ValueError):  # of one of them, which is then refused by itself
+                z = self.margins([row for k in together for row in requests[k]])
+                ends = np.cumsum([len(requests[k]) for k in together])
+                found = dict(zip(together, np.split(z, ends[:-1]), strict=True))
+        return [found[k] if k in found else self._alone(parsed) for k, parsed in enumerate(requests)]
+
+    def _alone(self, parsed: Any) -> np.ndarray | ValueError:
         try:
-            z = self.shells.margins(self, X)
+            return self.margins(parsed)
         except ValueError as error:
-            if len(good) == 1:
-                out[good[0]] = error
-                return out
-            return [each for parsed in requests for each in self.margins_of([parsed])]
-        ends = np.cumsum([out[k].shape[0] for k in good])
-        for k, part in zip(good, np.split(z, ends[:-1]), strict=True):
-            out[k] = part
-        return out
-
-    def _looked_up(self, requests: Sequence[Any]) -> list[Any]:
-        out: list[Any] = []
-        for parsed in requests:
-            try:
-                out.append(self.rows.look_up(parsed, self.width))
-            except ValueError as error:
-                out.append(error)
-        return out
-
-    def answers(self, z: np.ndarray) -> dict[str, Any]:
-        """Predictions, and probabilities where there are some, of margins."""
-        return answers(self, z)
+            return error
 
 
 def dense_if_full(X: Any, features: int) -> Any:
@@ -473,58 +479,13 @@ def dense_if_full(X: Any, features: int) -> Any:
     return X.data.reshape(n, width) if hasattr(X, "tocsr") and X.nnz == n * width else X
 
 
-def stacked(rows: list[Any], width: int) -> Any:
-    """Rows of several requests as one array or CSR matrix."""
-    if not hasattr(rows[0], "tocsr"):
-        return np.concatenate(rows) if len(rows) > 1 else rows[0]
-    from scipy.sparse import csr_matrix
-
-    if len(rows) == 1:
-        rows[0].resize((rows[0].shape[0], width))
-        return rows[0]
-    starts = np.cumsum([0, *(X.nnz for X in rows)])
-    ends = [X.indptr[1:] + start for X, start in zip(rows, starts, strict=False)]
-    parts = np.concatenate([X.data for X in rows]), np.concatenate([X.indices for X in rows])
-    return csr_matrix((*parts, np.concatenate([[0], *ends])), (sum(X.shape[0] for X in rows), width))
-
-
-def answers(of: Any, z: np.ndarray) -> dict[str, Any]:
-    """Predictions and probabilities as plain values; `of` has labels, runs and a learner."""
-    found: dict[str, Any] = {"predictions": predictions_of(of, z)}
-    chances = None if of.labels is None else probabilities(of, z)
-    if chances is not None:
-        found["probabilities"] = chances.tolist()
-    return found
-
-
-def predictions_of(of: Any, z: np.ndarray) -> list[Any]:
-    """The prediction of each row."""
-    if of.labels is None:
-        return each_mean(of.learner.loss, z[:, 0]).tolist()
-    codes = (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)
-    return [of.labels[k] for k in codes.tolist()]
-
-
-@dataclass(frozen=True)
-class Answering:
-    """What `answers` needs of a model."""
-
-    labels: list[str] | None
-    runs: Any
-
-    @property
-    def learner(self) -> Any:
-        """The learner of the runs."""
-        return self.runs[0].learner
-
-
 def frozen(run: Run) -> Run:
     """A copy of a run that only predicts."""
     if isinstance(run, PanelRun):
         panel = run._copy([frozen(member) for member in run.members])
         panel.tally = run.tally.copy()
         panel._before = None
-        panel.parties()
+        panel._compiled = panel.parties() if run._compiled is run.parties() else None
         return panel
     other: Run = object.__new__(Run)
     other.__dict__.update(run.__dict__)

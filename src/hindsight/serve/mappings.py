@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from dataclasses import dataclass, replace
@@ -11,11 +12,11 @@ import numpy as np
 
 from ..errors import NewLabelError, SourceError
 from ..rows.labels import MAX_WHOLE, number_text
-from ..sources.json_rows import FieldError, Key, MappingBuilder, finite_float, full_name
+from ..sources.json_rows import FieldError, Key, MappingBuilder, full_name
 from ..sources.labels import merge_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from ..sources.base import ReadOptions
     from .parts import Limits, Part
@@ -59,6 +60,16 @@ def numbers_in(row: dict[str, Any]) -> list[float] | None:
         return [float(v) for v in values]
     except OverflowError:
         return None
+
+
+@contextlib.contextmanager
+def said_of_row(t: int) -> Iterator[None]:
+    """Say of a value that cannot be taken in which row it is."""
+    try:
+        yield
+    except FieldError as error:
+        column = f", column {error.column!r}" if error.column else ""
+        raise SourceError(f"row {t}{column}: {error.reason}") from None
 
 
 class MappingRows:
@@ -158,12 +169,9 @@ class MappingRows:
         for t, row in enumerate(rows):
             if self._add_numbers(row):
                 continue
-            try:
+            with said_of_row(t):
                 if not builder.add(row):
                     raise FieldError("", "a value is missing")
-            except FieldError as error:
-                column = f", column {error.column!r}" if error.column else ""
-                raise SourceError(f"row {t}{column}: {error.reason}") from None
             if self.labels is not None:
                 text = builder.labels.get(first + t) or number_text(builder.y[-1])
                 self._check_label(t, text)
@@ -232,15 +240,9 @@ class MappingRows:
         for name in (target, weight):
             if name is not None and name not in columns:
                 raise SourceError(f"there is no column {name!r}")
-        y = self._targets(columns.pop(target)) if target is not None else np.zeros(table.num_rows)
-        c = None if weight is None else self._weights(columns.pop(weight))
-        cells = [
-            cell
-            for k, (name, column) in enumerate(columns.items())
-            if name not in self.builder.ignored
-            for cell in cells_of(name, column, self.options.missing, k)
-        ]
-        known = self.builder.known
+        y = self._targets(columns[target]) if target is not None else np.zeros(table.num_rows)
+        c = None if weight is None else self._weights(columns[weight])
+        cells, known = self._cells_of(table), self.builder.known
         new = sorted(
             (int(cell.rows[first]), cell.order, n, key)
             for n, cell in enumerate(cells)
@@ -279,10 +281,8 @@ class MappingRows:
         texts: dict[int, str] = {}
         for k, value in enumerate(coded.dictionary.to_pylist()):
             t = int(np.argmax(codes == k))
-            try:
+            with said_of_row(t):
                 number, text = self.builder._target(value)
-            except FieldError as error:
-                raise SourceError(f"row {t}, column {target!r}: {error.reason}") from None
             if self.labels is not None:
                 self._check_label(t, text or number_text(number))
             y[codes == k] = number
@@ -306,10 +306,10 @@ class MappingRows:
     def look_up(self, parsed: Any, width: int) -> Any:
         """Rows to predict, with the features below `width`; others are not known and are left out."""
         if not isinstance(parsed, list):
-            return self._look_up_columns(parsed, width)
+            return csr_of(rows_of_cells(self._cells_of(parsed), self.builder.known, parsed.num_rows, width))
         from scipy.sparse import csr_matrix
 
-        known, ignored, missing = self.builder.known, self._unread, self.options.missing
+        known = self.builder.known
         data: list[float] = []
         indices: list[int] = []
         ends = [0]
@@ -318,50 +318,37 @@ class MappingRows:
             if form is not None and form.target < 0 and (numbers := numbers_in(row)) is not None:
                 indices += form.ids
                 data += form.ordered(numbers)
-                ends.append(len(data))
-                continue
-            found: list[tuple[int, float]] = []
-            for name, value in row.items():
-                if name in ignored:
-                    continue
-                key: Key = name
-                if value is None:
-                    if missing == "error":
-                        raise SourceError(f"row {t}, column {name!r}: the value is missing")
-                    key, value = f"{name} is missing", 1.0
-                elif isinstance(value, str):
-                    key, value = (name, value), 1.0
-                else:
-                    try:
-                        value = finite_float(name, value)
-                    except FieldError as error:
-                        raise SourceError(f"row {t}, column {name!r}: {error.reason}") from None
-                j = known.get(key, width)
-                if j < width:
-                    found.append((j, value))
-            found.sort()
-            indices += [j for j, _ in found]
-            data += [value for _, value in found]
+            else:
+                keys, values = self._cells(t, row)
+                found = sorted(
+                    (j, v) for key, v in zip(keys, values, strict=True) if (j := known.get(key, width)) < width
+                )
+                indices += [j for j, _ in found]
+                data += [value for _, value in found]
             ends.append(len(data))
         if any(a == b for a, b in itertools.pairwise(indices)) and not _ascending(indices, ends):
             raise SourceError("two values of a row are of the same feature")
         arrays = np.array(data, np.float64), np.array(indices, np.int32), np.array(ends, np.int32)
         return csr_matrix(arrays, (len(parsed), width))
 
+    def _cells(self, t: int, row: dict[str, Any]) -> tuple[list[Key], list[float]]:
+        """The features of a row of this number, and their values."""
+        with said_of_row(t):
+            found = self.builder.cells(row)
+            if found is None:
+                raise FieldError("", "a value is missing")
+        return found[:2]
+
     @property
     def _unread(self) -> frozenset[str]:
         """Columns that are no features."""
         return self.builder.ignored | {name for name in (self.options.target, self.options.weight) if name is not None}
 
-    def _look_up_columns(self, table: Any, width: int) -> Any:
-        unread = self._unread
-        cells = [
-            cell
-            for k, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True))
-            if name not in unread
-            for cell in cells_of(name, column, self.options.missing, k)
-        ]
-        return csr_of(rows_of_cells(cells, self.builder.known, table.num_rows, width))
+    def _cells_of(self, table: Any) -> list[ColumnCells]:
+        """The values of all columns that are features."""
+        columns, unread = zip(table.column_names, table.columns, strict=True), self._unread
+        found = [cells_of(n, c, self.options.missing, k) for k, (n, c) in enumerate(columns) if n not in unread]
+        return [cell for cells in found for cell in cells]
 
 
 def _ascending(indices: list[int], ends: list[int]) -> bool:

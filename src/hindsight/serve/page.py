@@ -5,11 +5,14 @@ from __future__ import annotations
 import html
 import math
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from .openapi import policy
 
-STYLE, SCRIPT = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+FILES = ("page.css", "page.js", "page.html")
+STYLE, SCRIPT, HTML = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in FILES)
+PAGE = Template(HTML)
 TILES = {
     "rows": "rows learnt",
     "rate": "rows per second",
@@ -133,27 +136,9 @@ def live_page(told: dict[str, Any], about: dict[str, Any]) -> tuple[str, str]:
     tiles = "".join(
         f'<div><dt>{label.get(name, what)}</dt><dd id="{name}">{texts[name]}</dd></div>' for name, what in TILES.items()
     )
-    text = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><title>hindsight</title>'
-        f'<link rel="icon" href="data:,"><style>{STYLE}</style></head><body>'
-        f"<h1>hindsight: {html.escape(str(about['target']))}</h1>"
-        f'<p class="dim">{html.escape(about["learner"])}</p>'
-        '<p class="dim"><span id="state">as of now; a script keeps the numbers up to date</span> · '
-        '<a href="/docs">API</a> · <a href="/certificate?text=1">certificate</a> · <a href="/metrics">metrics</a></p>'
-        f'<p class="bad" id="broken">{texts["broken"]}</p><dl>{tiles}</dl>'
-        '<p class="key dim" id="key"></p><svg id="chart" viewBox="0 0 720 300" role="img" '
-        'aria-label="loss per row so far: the service, the best constant, a fixed predictor, the bound"></svg>'
-        f'<p class="bad" id="order">{texts["order"]}</p><p class="dim" id="drift">{texts["drift"]}</p>'
-        f'<p class="dim" id="claims">{texts["claims"]}</p>'
-        '<div class="two"><section><h2>largest weights</h2><table>'
-        '<thead><tr><th>feature</th><th class="n">weight</th></tr>'
-        f'</thead><tbody id="top">{rows(page["top"])}</tbody></table></section>'
-        '<section><h2>newest mistakes</h2><table><thead><tr><th class="n">row</th><th class="n">predicted</th>'
-        f'<th class="n">target</th><th class="n" id="off">{texts["off"]}</th></tr></thead>'
-        f'<tbody id="mistakes">{rows(page["mistakes"])}</tbody></table>'
-        f"</section></div><script>{SCRIPT}</script></body></html>"
-    )
+    fixed = {"target": html.escape(str(about["target"])), "learner": html.escape(about["learner"]), "tiles": tiles}
+    tables = {name: rows(page[name]) for name in ("top", "mistakes")}
+    text = PAGE.substitute(texts | fixed | tables | {"style": STYLE, "script": SCRIPT})
     return text, policy(STYLE, SCRIPT)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import json
 import os
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ModelError, SourceError
 from ..storage.container import sync_folder
 from ..training.plan import Plan
+from .client import arrow_stream
 from .convert import convert
 from .live import LiveModel
 from .parts import ANY, Part
@@ -276,12 +276,7 @@ def shortened(part: Part, count: int) -> Part:
     """The first rows of a part."""
     parsed = part.parse(ANY)
     if part.form == "arrow":
-        import pyarrow as pa
-
-        sink = io.BytesIO()
-        with pa.ipc.new_stream(sink, parsed.schema) as stream:
-            stream.write_table(parsed.slice(0, count))
-        body = sink.getvalue()
+        body = arrow_stream(parsed.slice(0, count))
     elif part.form == "lines":
         lines = [line for line in part.body.splitlines() if line.strip()]
         body = b"\n".join(lines[:count])

@@ -8,7 +8,7 @@ their theorem holds for these rows by themselves, begun at the weights of the sn
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,19 +18,19 @@ from ..kernels.floats import EPS
 from ..kernels.losses import Square
 from ..online.run import Run, play
 from ..rows.data import Data
-from ..sources.base import Chunk
 from ..training.certify import combined
-from ..training.prepare import Preparation, joined, stacked
 from .live import LiveModel, losses_of
-from .mappings import csr_of
 from .parts import ANY
+from .replay import as_played, data_of, joined_rows
 from .store import Store
 
 if TYPE_CHECKING:
     from ..certificates.certificate import Certificate, Certificates
     from ..training.plan import Plan
+    from ..training.prepare import PreparedChunk
     from ..training.state import TrainingState
     from .gram import Gram
+    from .mappings import Piece
 
 STRETCHES = ("widrow-hoff", "implicit-widrow-hoff", "convex-descent", "implicit-descent")  # theorems
 WINDOW = 200_000  # rows at most that are learnt again
@@ -68,20 +68,21 @@ def over_window(path: str, plan: Plan, newest: int) -> dict[str, Any] | None:
         live.restore(kept)
         state = live.state
         assert state is not None
-        before, rows, chunks = state.compared_losses()[0], 0, []
+        before, rows = state.compared_losses()[0], 0
+        pieces: list[Piece] = []
         begun = [run.weights.copy() for run in state.runs[0]]
         for commit in store.commits(starts[0][0]):
             if commit.number > newest or rows >= WINDOW:
                 break
             rows += commit.rows
             live.learn(commit.parts)
-            chunks += [Chunk(csr_of(p.X), p.y, p.weight, 0, {}, 0, str, str) for p in live.played]
+            pieces += live.played
     finally:
         store.close()
-    if not chunks:
+    if not pieces:
         return None
     told: dict[str, Any] = {"rows": rows, "from": starts[0][1] + 1, "loss": state.compared_losses()[0] - before}
-    stretch = stretch_of(state, chunks)
+    stretch = joined_rows(list(as_played(pieces, state.runs[0], state.labels, state.plan)))
     if comparable(state):
         told["best"] = best_over(state, stretch)
     if all(begins_anywhere(run.learner) for run in state.runs[0]):
@@ -89,36 +90,12 @@ def over_window(path: str, plan: Plan, newest: int) -> dict[str, Any] | None:
     return told
 
 
-class Stretch(NamedTuple):
-    """Rows as they were played, their targets for each run and as they came, and their weights."""
-
-    X: Any
-    targets: list[np.ndarray]
-    y: np.ndarray
-    weight: np.ndarray | None
-
-    def data(self, k: int, run: Run) -> Data:
-        """The rows as a run played them."""
-        return Data(self.X, self.targets[k], self.weight, run.bias)
-
-
-def stretch_of(state: TrainingState, chunks: list[Chunk]) -> Stretch:
-    """Chunks as one."""
-    runs, preparation = state.runs[0], Preparation(state.plan, state.labels, None, None)
-    for chunk in chunks:
-        chunk.X.resize((chunk.X.shape[0], runs[0].features))
-    prepared = [preparation.prepare(chunk, [runs]) for chunk in chunks]
-    targets = [np.concatenate([each.targets[k] for each in prepared]) for k in range(len(runs))]
-    y = np.concatenate([chunk.y for chunk in chunks if chunk.y is not None])
-    return Stretch(stacked([each.X for each in prepared]), targets, y, joined([each.weight for each in prepared]))
-
-
-def best_over(state: TrainingState, stretch: Stretch) -> float:
+def best_over(state: TrainingState, stretch: PreparedChunk) -> float:
     """What the best fixed predictors for rows, one per run, lose on them together."""
     factors = np.ones(stretch.y.size) if stretch.weight is None else stretch.weight
     margins = []
     for k, run in enumerate(state.runs[0]):
-        data = stretch.data(k, run)
+        data = data_of(stretch, k, run)
         margins.append(data.margins(best_fixed(data, run.learner.loss, factors).u))
     return float(losses_of(state, np.column_stack(margins), stretch.y) @ factors)
 
@@ -131,7 +108,7 @@ def begins_anywhere(learner: Any) -> bool:
 
 
 def certify_stretch(
-    state: TrainingState, stretch: Stretch, begun: list[np.ndarray]
+    state: TrainingState, stretch: PreparedChunk, begun: list[np.ndarray]
 ) -> Certificate | Certificates | None:
     """The certificates of the newest rows by themselves, begun at given weights; None if they end elsewhere."""
     found = []
@@ -144,5 +121,5 @@ def certify_stretch(
         if not np.allclose(again.weights, run.weights, rtol=1e-9, atol=1e-12):
             return None
         label = state.labels[k] if state.labels is not None and len(state.runs[0]) > 1 else None
-        found.append(certify_run(again, stretch.data(k, again), label=label))
+        found.append(certify_run(again, data_of(stretch, k, again), label=label))
     return combined(found)

@@ -7,7 +7,6 @@ import errno
 import json
 import sqlite3
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -126,7 +125,6 @@ class Service:
         self.unpublished, self.publish_cost, self.published_at = False, 0.0, 0.0
         self.sync_seconds = 0.0
         self.broken: str | None = None
-        self.pool = ThreadPoolExecutor(1, "sync")
         self.live = self._begin(plan, model)
         told = self.store.settings() or {}
         self.keep_log = bool(told.get("keep_log", False)) if keep_log is None else keep_log
@@ -227,9 +225,9 @@ class Service:
         state = self.live.state
         assert state is not None
         far = self.history.far()
-        for each in played:
-            self.history.add_mistakes(state, first, each, far)
-            first += each.b - each.a
+        for piece in dict.fromkeys(each.piece for each in played):
+            self.history.add_mistakes(first, piece, far)
+            first += len(piece.y)
         self.history.add(state, first - 1, time)
 
     def close(self) -> None:
@@ -237,7 +235,6 @@ class Service:
         with contextlib.suppress(sqlite3.Error):
             if not self.broken and self.commit_done > max((commit for commit, _ in self.store.snapshots()), default=0):
                 self._snapshot_or_say()
-        self.pool.shutdown()
         self.store.close()
 
     # ------------------------------------------------------------ commits
@@ -265,10 +262,9 @@ class Service:
         try:
             self.store.begin()
             out = self._take(parts)
-            began = time.perf_counter()
-            synced: Future[None] = self.pool.submit(self.store.commit)
             reader = self._reader() if self.steps else None
-            synced.result()
+            began = time.perf_counter()
+            self.store.commit()
             self.sync_seconds = time.perf_counter() - began
         except BaseException as error:
             self._take_back(error)

@@ -219,14 +219,13 @@ class Store:
     def add_requests(self, commit: int, time: float, first: int, parts: Sequence[Part]) -> None:
         """Add requests that were played together."""
         number = (self.one("SELECT max(id) FROM requests") or 0) + 1
+        values = []
         for k, part in enumerate(parts, number):
-            body = self._put(str(k), part.body)
-            self.ask(
-                "INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (k, commit, time, first, part.rows, part.form, zlib.crc32(part.body), body),
-            )
+            check, body = zlib.crc32(part.body), self._put(str(k), part.body)
+            values.append((k, commit, time, first, part.rows, part.form, check, body))
             first += part.rows
             self.bytes += len(part.body)
+        self.db.executemany("INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
 
     def commits(self, after: int = 0) -> Iterator[Commit]:
         """The commits after one, in order.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import threading
 import time
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .service import NOTHING_YET, ServiceError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .service import Service
 
 GROUP_BYTES = 32 << 20  # of the bodies that are committed together
-PATIENCE = 0.0005  # seconds at most that a commit waits for requests that are about to come
+PATIENCE = 0.0005, 0.005  # seconds that a commit waits for the next request that is about to come, and for all
 
 
 @dataclass
@@ -27,9 +27,7 @@ class Job:
     """Something to do, and who waits for it."""
 
     what: Any
-    loop: asyncio.AbstractEventLoop
     waiter: asyncio.Future[Any]
-    began: float = field(default_factory=time.perf_counter)
 
 
 class Worker(threading.Thread):
@@ -47,14 +45,12 @@ class Worker(threading.Thread):
         super().__init__(name=name, daemon=True)
         self.jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self.most = most
-        self.seconds: deque[float] = deque(maxlen=1024)  # how long the newest jobs took
 
     async def do(self, what: Any) -> Any:
         """Have something done, and return or raise what came of it."""
         if self.jobs.qsize() >= self.most:
             raise ServiceError(429, f"{self.most:,} requests wait already: try again soon")
-        loop = asyncio.get_running_loop()
-        job = Job(what, loop, loop.create_future())
+        job = Job(what, asyncio.get_running_loop().create_future())
         self.jobs.put(job)
         return await job.waiter
 
@@ -74,15 +70,12 @@ class Worker(threading.Thread):
                 found = self.answer([job.what for job in group])
             except BaseException as error:  # a bug: it must neither end the thread nor leave anyone waiting
                 found = [error] * len(group)
-            now = time.perf_counter()
-            self.seconds.extend(now - job.began for job in group)
-            loops = {id(job.loop): job.loop for job in group}
-            for loop in loops.values():
-                mine = [(job.waiter, each) for job, each in zip(group, found, strict=True) if job.loop is loop]
-                try:
-                    loop.call_soon_threadsafe(settle, mine)
-                except RuntimeError:  # the loop has ended: nobody waits any more
-                    continue
+            waiting: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
+            for job, each in zip(group, found, strict=True):
+                waiting.setdefault(job.waiter.get_loop(), []).append((job.waiter, each))
+            for loop, answers in waiting.items():
+                with contextlib.suppress(RuntimeError):  # the loop has ended: nobody waits any more
+                    loop.call_soon_threadsafe(settle, answers)
             if last:
                 return
 
@@ -119,13 +112,13 @@ class Learning(Worker):
         super().__init__("learn", service.limits.queue)
         self.service = service
         self.usual = 1  # requests that came together of late
-        self.commits: deque[int] = deque(maxlen=256)
 
     def gather(self, first: Job) -> tuple[list[Job], bool]:
         """Requests up to a size; it waits a moment for those whose answers were just sent: one sync serves them all."""
-        group, size, until = [first], body_size(first), time.perf_counter() + PATIENCE
+        group, size, pause = [first], body_size(first), max(PATIENCE[0], self.service.sync_seconds / 4)
+        last = time.perf_counter() + PATIENCE[1]
         while size < GROUP_BYTES:
-            left = until - time.perf_counter()
+            left = min(pause, last - time.perf_counter())
             try:
                 waits = len(group) < self.usual and left > 0.0
                 job = self.jobs.get(timeout=left) if waits else self.jobs.get_nowait()
@@ -146,7 +139,6 @@ class Learning(Worker):
         def flush() -> None:
             if group:
                 out.extend(self.service.commit(group))
-                self.commits.append(len(group))
                 group.clear()
 
         for what in whats:

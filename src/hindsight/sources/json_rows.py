@@ -126,8 +126,10 @@ class MappingBuilder:
         if "=" in name:
             self.taken[name] = key
 
-    def add(self, row: Mapping[Any, Any], y: Any = None, weight: Any = None) -> bool:
-        """Add a row; False if it is skipped because a value is missing."""
+    def cells(
+        self, row: Mapping[Any, Any], y: Any = None, weight: Any = None
+    ) -> tuple[list[Key], list[float], Any, Any] | None:
+        """The features of a row, their values, its target and weight; None if a missing value makes it be skipped."""
         options = self.options
         data: list[float] = []
         keys: list[Key] = []
@@ -140,7 +142,7 @@ class MappingBuilder:
             elif name not in self.ignored:
                 if value is None or value is math.nan or value != value:
                     if options.missing == "skip":
-                        return False
+                        return None
                     if options.missing == "error":
                         raise FieldError(name, "the value is missing")
                     if options.missing in ("indicator", "mean"):
@@ -154,6 +156,14 @@ class MappingBuilder:
                 else:
                     keys.append(name)
                     data.append(finite_float(name, value))
+        return keys, data, y, weight
+
+    def add(self, row: Mapping[Any, Any], y: Any = None, weight: Any = None) -> bool:
+        """Add a row; False if it is skipped because a value is missing."""
+        found, options = self.cells(row, y, weight), self.options
+        if found is None:
+            return False
+        keys, data, y, weight = found
         unlabelled = not options.strict and options.target is not None and is_gone(y)
         label, text = (0.0, None) if unlabelled else self._target(y)
         if weight is not None or options.weight is not None:

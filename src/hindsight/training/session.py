@@ -361,9 +361,13 @@ class FeatureNames(Sequence[Any]):
 
 
 def play_chunk(
-    state: TrainingState, chunk: Chunk, next_stop: Callable[[int], int | None], followed: Followed | None = None
+    state: TrainingState,
+    chunk: Chunk,
+    next_stop: Callable[[int], int | None],
+    followed: Followed | None = None,
+    play_part: Callable[..., None] = play,
 ) -> Iterator[PlayedChunk]:
-    """Play a chunk, in parts that end at each stop."""
+    """Play a chunk, in parts that end at each stop; `play_rows` plays them for a caller that can go back by itself."""
     X, y, codes, targets, weights = state.preparation.prepare(chunk, state.runs)
     if followed is not None:
         followed.add(X, targets, weights)
@@ -385,7 +389,7 @@ def play_chunk(
         if b > a:
             try:
                 rows = X if b - a == m else X[a:b]  # scipy would copy them
-                play(runs, rows, [each[a:b] for each in targets], weight, z[a:b], names, idle=True)
+                play_part(runs, rows, [each[a:b] for each in targets], weight, z[a:b], names, idle=True)
             except RowError as error:
                 raise ValueError(f"{chunk.place(a + error.row)}{error.message}") from None
         code = None if codes is None else codes[a:b]
