@@ -34,6 +34,7 @@ from hindsight.online.run import Run, play
 from hindsight.rows.data import Data
 
 EQUAL = 1e-9  # relative
+SPARSE = 0.5  # of the streams are played as sparse rows
 
 
 def draw(rng, real, most=40, far=1e3):
@@ -87,7 +88,7 @@ def with_one(X, intercept):
 
 def played(run, X, y, c, rng):
     """Margins of the package, dense or sparse, in chunks of random sizes."""
-    rows, z, a = (sp.csr_matrix(X) if rng.random() < 0.5 else X), np.empty((len(y), 1)), 0
+    rows, z, a = (sp.csr_matrix(X) if rng.random() < SPARSE else X), np.empty((len(y), 1)), 0
     while a < len(y):
         b = min(len(y), a + int(rng.integers(1, 20)))
         play([run], rows[a:b], [y[a:b]], c[a:b], z[a:b], idle=True)
