@@ -38,8 +38,12 @@ settings.load_profile("laws")
 nightly = pytest.mark.nightly
 _chosen = {"nightly": True}  # outside pytest all is run: mutants and torture import tests
 
-# The files that take longest come first, so that the workers end together.
-LONGEST = ()
+# The files that take longest come first, so that the workers end together; neighbours compile different loops.
+LONGEST = (
+    "adaptive", "serve", "bad_input", "cluster", "golden", "laws", "compiled", "outputs", "truth_repairs", "forged",
+    "penalties", "truth", "estimators", "certify", "cli", "extending", "losses", "parsers", "report",
+    "hostile_sources", "one", "facts", "rivals", "best", "kernels", "as_met", "site", "docs",
+)  # fmt: skip
 
 
 def many(few: Any, all_of_them: Any) -> Any:
