@@ -35,20 +35,21 @@ few-kills: $(READY)
 wheel-learns: $(READY)
 	$(BIN)/python tests/installed.py --quick
 
-# All tests, the wheel on other Pythons, the mutants, and a part of what truth, torture and fuzz draw.
+# All tests, the wheel on other Pythons, the mutants, and a part of what truth, torture and fuzz draw: two at a time.
+NIGHT := $(addprefix night-,mutants adaptive_mutants best_mutants truth adaptive_truth best_truth fuzz_parsers torture serve_torture cluster_torture)
+.PHONY: $(NIGHT)
 nightly: $(READY) .venv/ready-docs
 	$(PYTEST) --nightly
-	$(BIN)/python tests/torture.py --kills 100
-	$(BIN)/python tests/cluster_torture.py --kills 5
-	$(BIN)/python tests/serve_torture.py --kills 200
 	$(BIN)/python tests/installed.py
-	$(BIN)/python tests/truth.py --streams 1000
-	$(BIN)/python tests/adaptive_truth.py --streams 1000
-	$(BIN)/python tests/best_truth.py --streams 1000
-	$(BIN)/python tests/fuzz_parsers.py 10000 --bounds
-	$(BIN)/python tests/mutants.py
-	$(BIN)/python tests/adaptive_mutants.py
-	$(BIN)/python tests/best_mutants.py
+	$(MAKE) --jobs 2 $(NIGHT)
+
+night-truth night-adaptive_truth night-best_truth: DRAWS := --streams 1000
+night-fuzz_parsers: DRAWS := 10000 --bounds
+night-torture: DRAWS := --kills 100
+night-serve_torture: DRAWS := --kills 200
+night-cluster_torture: DRAWS := --kills 5
+$(NIGHT): night-%: $(READY)
+	$(BIN)/python tests/$*.py $(DRAWS)
 
 # A choice of the tests with the installed wheel: the lowest versions on Python 3.11, the newest on the newest Python.
 test-wheel: $(READY)
