@@ -3,10 +3,11 @@
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14; do $$name -c "" 2>/dev/null && echo $$name && exit; done; echo python3)
 BIN := .venv/bin
 READY := .venv/ready
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run docs test nightly test-wheel test-everywhere lint truth torture fuzz bench bench-auto bench-quality examples lock clean
+.PHONY: run docs test check few-kills wheel-learns nightly test-wheel test-everywhere lint truth torture fuzz bench bench-auto bench-quality examples lock clean
 
-run: $(READY)
+run: .venv/ready-run
 	$(BIN)/hindsight learn sample:diabetes --report report.html
 
 # The site in build/site, with what its code prints: make docs PICTURES=--pictures also draws those of docs/pictures anew.
@@ -16,37 +17,46 @@ docs: $(READY) .venv/ready-docs
 # A file of tests stays with one worker, and the files that take longest come first.
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-# What must pass before every merge: a fixed choice of what `make nightly` runs whole.
-test: $(READY) .venv/ready-docs
+# What must pass before every merge: a fixed choice of what `make nightly` runs whole, two things at a time.
+test: $(READY)
+	$(MAKE) --jobs 2 check .venv/ready-docs
+	$(PYTEST)
+	$(MAKE) --jobs 2 few-kills wheel-learns
+
+check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(PYTEST)
+
+few-kills: $(READY)
 	$(BIN)/python tests/torture.py --kills 3 --seed 0
+
+wheel-learns: $(READY)
 	$(BIN)/python tests/installed.py --quick
 
-# All tests, the wheel on other Pythons, the mutants, and a part of what truth, torture and fuzz draw.
+# All tests, the wheel on other Pythons, the mutants, and a part of what truth, torture and fuzz draw: two at a time.
+NIGHT := $(addprefix night-,mutants adaptive_mutants best_mutants truth adaptive_truth best_truth fuzz_parsers torture serve_torture cluster_torture)
+.PHONY: $(NIGHT)
 nightly: $(READY) .venv/ready-docs
 	$(PYTEST) --nightly
-	$(BIN)/python tests/torture.py --kills 100
-	$(BIN)/python tests/cluster_torture.py --kills 5
-	$(BIN)/python tests/serve_torture.py --kills 200
 	$(BIN)/python tests/installed.py
-	$(BIN)/python tests/truth.py --streams 1000
-	$(BIN)/python tests/adaptive_truth.py --streams 1000
-	$(BIN)/python tests/best_truth.py --streams 1000
-	$(BIN)/python tests/fuzz_parsers.py 10000 --bounds
-	$(BIN)/python tests/mutants.py
-	$(BIN)/python tests/adaptive_mutants.py
-	$(BIN)/python tests/best_mutants.py
+	$(MAKE) --jobs 2 $(NIGHT)
+
+night-truth night-adaptive_truth night-best_truth: DRAWS := --streams 1000
+night-fuzz_parsers: DRAWS := 10000 --bounds
+night-torture: DRAWS := --kills 100
+night-serve_torture: DRAWS := --kills 200
+night-cluster_torture: DRAWS := --kills 5
+$(NIGHT): night-%: $(READY)
+	$(BIN)/python tests/$*.py $(DRAWS)
 
 # A choice of the tests with the installed wheel: the lowest versions on Python 3.11, the newest on the newest Python.
 test-wheel: $(READY)
 	$(BIN)/python tests/installed.py
 
 # The whole suite with each of them, and once more without private parts of numba and Python.
-test-everywhere: $(READY)
+test-everywhere: $(READY) .venv/ready-docs
 	$(BIN)/python tests/installed.py --all
 	HINDSIGHT_PLAIN=1 $(PYTEST) --nightly
 
@@ -94,20 +104,26 @@ examples: $(READY)
 
 NEEDED = import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or later is needed, and $(PYTHON) is " + sys.version.split()[0] + "; name another one: make PYTHON=/path/to/python")
 
-$(READY): requirements/dev.txt pyproject.toml
+# What the command needs: Python compiles the modules that are imported when they are, all of them would take 20 s.
+.venv/ready-run: requirements/run.txt pyproject.toml
 	@$(PYTHON) -c '$(NEEDED)'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	$(BIN)/python -m compileall -q src
+	$(PIP) --no-compile --require-hashes -r requirements/run.txt
+	$(PIP) --no-deps --no-build-isolation --editable .
+	touch $@
+
+$(READY): requirements/dev.txt .venv/ready-run
+	$(PIP) --no-compile --require-hashes -r requirements/dev.txt
 	touch $@
 
 .venv/ready-bench: requirements/bench.txt $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt
+	$(PIP) --require-hashes -r requirements/bench.txt
 	touch $@
 
+# And all modules compiled: warnings of the compiler would be errors in tests.
 .venv/ready-docs: requirements/docs.txt $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	$(PIP) --no-compile --require-hashes -r requirements/docs.txt
+	-$(BIN)/python -W ignore -m compileall -qq -j 0 .venv/lib
 	touch $@
 
 # Pins with hashes and without addresses, for the oldest Python we support.
@@ -116,6 +132,7 @@ lock: $(READY)
 	$(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --no-annotate --extra charts --extra serve --extra test --extra lint --output-file requirements/dev.txt requirements/build.in pyproject.toml
 	$(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --no-annotate --extra bench --constraint requirements/dev.txt --output-file requirements/bench.txt pyproject.toml
 	$(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --no-annotate --extra docs --constraint requirements/dev.txt --output-file requirements/docs.txt pyproject.toml
+	$(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --no-annotate --extra charts --constraint requirements/dev.txt --output-file requirements/run.txt requirements/build.in pyproject.toml
 	$(BIN)/python tests/installed.py --lock
 
 clean:

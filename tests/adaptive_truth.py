@@ -35,6 +35,7 @@ from hindsight.online.run import Run, play
 from hindsight.rows.data import Data
 
 EQUAL = 1e-9  # relative
+SPARSE = 0.5  # of the streams are played as sparse rows
 
 
 def draw(rng, real, most=40, far=1e3):
@@ -90,7 +91,7 @@ def played(run, X, y, c, rng):
     """Margins of the package, dense or sparse, in chunks of random sizes; a ledger follows a panel."""
     if isinstance(run, PanelRun) and all(m.learner.theorem is None or adaptive.in_ledger(m) for m in run.members):
         run.watcher = Ledger(run, adaptive.add_terms)
-    rows, z, a = (sp.csr_matrix(X) if rng.random() < 0.5 else X), np.empty((len(y), 1)), 0
+    rows, z, a = (sp.csr_matrix(X) if rng.random() < SPARSE else X), np.empty((len(y), 1)), 0
     while a < len(y):
         b = min(len(y), a + int(rng.integers(1, 20)))
         play([run], rows[a:b], [y[a:b]], c[a:b], z[a:b], idle=True)

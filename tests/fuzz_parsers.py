@@ -39,6 +39,7 @@ SEEDS = {
     "vw": [b"1 2 'tag|a:2 x:3 y |b z:-1.5e2\n| q\n", b"-1 | a b:1 \xc3\xa9\n1 |n:0.5 12:3 a a\r\n"],
     "jsonl": [b'{"a": 1, "b": "x", "y": 2}\n{"y": -1.5e3}\n', b'{"a": null, "y": true}\n{"a": [1], "y": 1}\n'],
 }
+LEARNT = ("perceptron", "widrow-hoff")  # the learners that play rows where every index is checked
 SPICE = [
     *(
         b"\n",
@@ -92,8 +93,8 @@ def make(r: random.Random, form: str) -> bytes:
     return bytes(data)
 
 
-def rows(form: str, data: bytes, learn: bool = False, **options: object) -> list[object]:
-    """Everything that a source says of the data; with `learn` the rows are learnt as well."""
+def rows(form: str, data: bytes, learn: Sequence[str] = (), **options: object) -> list[object]:
+    """Everything that a source says of the data; the learners of `learn` play the rows as well."""
     sys.stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(data)))
     found: list[object] = []
     try:
@@ -112,7 +113,7 @@ def rows(form: str, data: bytes, learn: bool = False, **options: object) -> list
                 found.append((entries, str(chunk.y[t]), weight, chunk.place(t), chunk.raw(t)))
             found += chunk.rejects
             if learn and len(chunk) and 0 < X.shape[1] < 10_000:
-                play_rows(X, chunk.weight)
+                play_rows(X, chunk.weight, learn)
         found.append((len(source.names), source.names[:50]))
     except SourceError as error:
         if "\n" in str(error):
@@ -121,16 +122,16 @@ def rows(form: str, data: bytes, learn: bool = False, **options: object) -> list
     return sorted(found, key=repr)
 
 
-def play_rows(X: Any, weight: Any) -> None:
-    """Let some learners play the rows."""
+def play_rows(X: Any, weight: Any, learners: Sequence[str]) -> None:
+    """Let these learners play the rows."""
     weight = np.ones(X.shape[0]) if weight is None else weight  # one form of the loop to compile, not two
-    for name in ("perceptron", "widrow-hoff"):
+    for name in learners:
         run = Run(LEARNERS[name].make(), X.shape[1])
         with contextlib.suppress(RowError):  # a norm may overflow
             play([run], X, [np.where(np.arange(X.shape[0]) % 2, 1.0, -1.0)], weight, None, None, idle=True)
 
 
-def run(count: int, seed: int, forms: Sequence[str] = tuple(SEEDS), learn: bool = False, most: int = 1) -> str:
+def run(count: int, seed: int, forms: Sequence[str] = tuple(SEEDS), learn: Sequence[str] = (), most: int = 1) -> str:
     """The hash of all that was found in so many inputs for each format; fails where the size of the blocks matters.
 
     Up to `most` inputs follow one another in one text.
@@ -156,7 +157,7 @@ def run(count: int, seed: int, forms: Sequence[str] = tuple(SEEDS), learn: bool 
                 options["hash_bits"] = 6
             options["missing"] = r.choice(["error", "zero", "skip"])
             signal.alarm(60)
-            whole = rows(form, data, learn and k % 4 == 0, **options)
+            whole = rows(form, data, () if k % 4 else learn, **options)
             pieces = rows(form, data, chunk=r.randint(1, len(data) + 1), **options)
             signal.alarm(0)
             assert whole == pieces, (form, data, options)
@@ -201,10 +202,17 @@ def check_that_bounds_are_checked() -> None:
         raise AssertionError("an index outside an array goes unnoticed")
 
 
-def again(count: int, seed: int, most: int = 1, forms: Sequence[str] = tuple(SEEDS), **environment: str) -> str:
+def again(
+    count: int,
+    seed: int,
+    most: int = 1,
+    forms: Sequence[str] = tuple(SEEDS),
+    learners: Sequence[str] = LEARNT,
+    **environment: str,
+) -> str:
     """What this program prints in a process with another environment."""
     command = [sys.executable, __file__, str(count), "--seed", str(seed), "--alone", "--together", str(most)]
-    command += ["--forms", *forms]
+    command += ["--forms", *forms, "--learners", *learners]
     done = subprocess.run(command, env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True, check=True)
     return done.stdout.strip()
 
@@ -217,13 +225,14 @@ def main() -> None:
     parser.add_argument("--bounds", action="store_true", help="check every index of compiled code")
     parser.add_argument("--together", type=int, default=50, help="inputs that follow one another in a text, at most")
     parser.add_argument("--forms", nargs="+", default=list(SEEDS), choices=list(SEEDS), help="formats of the inputs")
+    parser.add_argument("--learners", nargs="+", default=LEARNT, help="which play the rows, with --bounds")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.alone:
         checked = os.environ.get("NUMBA_BOUNDSCHECK") == "1"
         if checked:
             check_that_bounds_are_checked()
-        print(run(args.count, args.seed, args.forms, learn=checked, most=args.together))
+        print(run(args.count, args.seed, args.forms, learn=args.learners if checked else (), most=args.together))
         return
     few = max(10, args.count // 1000) if args.plain is None else args.plain
     if few:

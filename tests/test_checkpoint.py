@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from commands import fork
 from conftest import many, nightly
 from hindsight.errors import ModelError
 from hindsight.online import learners
@@ -17,7 +18,7 @@ from hindsight.online.run import Run, play
 from hindsight.storage import checkpoint
 from hindsight.storage import container as files
 from hindsight.storage.checkpoint import generations, latest, path_of, write
-from test_files import Layer, fork
+from test_files import Layer
 from test_model import equal
 
 

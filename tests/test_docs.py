@@ -108,9 +108,7 @@ def test_works_cited_in_the_theory_are_in_the_bibliography():
 # ---------------------------------------------------------------- code
 
 
-@nightly(
-    but=["README", "extending", "auto", "evaluation", "certificates", "ridge", "eg", "perceptron", "glm-tron", "winnow"]
-)
+@nightly(but=["README", "auto", "certificates", "eg", "perceptron", "glm-tron"])
 @pytest.mark.parametrize("page", [page for page in PAGES if pages.has_code(page)], ids=lambda page: page.stem)
 def test_code_on_pages_runs_and_draws_their_pictures(page, tmp_path):
     with registered_meanwhile():

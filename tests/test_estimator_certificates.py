@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 
 import hindsight as h
+from conftest import nightly
 from discovery import ONLINE
 
 
@@ -52,6 +53,7 @@ def test_every_online_estimator_is_among_them():
     assert {type(model) for model, _ in REGRESSORS + CLASSIFIERS} == set(ONLINE)
 
 
+@nightly(but=["dense-*", "csr-WidrowHoff*", "csr-EG*", "csr-Auto*"])
 @pytest.mark.parametrize(("model", "theorem"), REGRESSORS, ids=lambda v: str(v))
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
 def test_regressors(model, theorem, sparse, rows):

@@ -52,12 +52,21 @@ def test_the_checks_that_are_expected_to_fail_are_listed_in_the_docs():
 
 # scikit-learn has no checks for those that take one column.
 TABULAR = [kind() for kind in PUBLIC if get_tags(kind()).input_tags.two_d_array]
+TABULAR += [
+    h.GenerativeClassifier("full"),
+    h.IsotronClassifier(1.0, rounds=20),
+    h.IsotronRegressor(1.0, rounds=20, scale_x=True, scale_y=True),
+    h.LeastSquares(l2=0.5),
+]
 # Each of these compiles all loops of an estimator for another storage of rows; the others stand for those named here.
 STORAGES = ("sparse", "f_contiguous", "dtypes", "memmap")
 COSTLY = ("Auto", "BatchPerceptron", "Descent", "EG", "GLMtronRegressor", "GradientDescentRegressor", "Ridge", "Winnow")
 
 
-@nightly(only=[f"{kind}*-check_*{storage}*" for kind in COSTLY for storage in STORAGES] + ["Auto*-check_*dense_data"])
+@nightly(
+    only=[f"{kind}*-check_*{storage}*" for kind in COSTLY for storage in STORAGES]
+    + ["Auto*-check_*dense_data", "Perceptron*-check_*dtypes", "Perceptron*-check_*f_contiguous*"]
+)
 @parametrize_with_checks(TABULAR, expected_failed_checks=expected_failures, xfail_strict=True)
 @pytest.mark.filterwarnings("ignore::hindsight.AssumptionWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
@@ -66,6 +75,7 @@ def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
+@nightly  # compiles the source of all that is imported
 def test_every_public_name_is_there_without_docstrings():
     """`python -OO` strips them, and Python 3.13 changes their indentation: nothing may depend on them."""
     code = "import hindsight; print(len([getattr(hindsight, name) for name in hindsight.__all__]))"

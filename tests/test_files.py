@@ -15,7 +15,6 @@ import stat
 import struct
 import tempfile
 import time
-import warnings
 import zipfile
 
 import numpy as np
@@ -23,6 +22,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commands import fork
 from hindsight.errors import ModelError
 from hindsight.storage import container as files
 from hindsight.storage.container import read, replace, write
@@ -300,12 +300,6 @@ def through(monkeypatch, hook, path, content):
         patch.setattr(files, "os", layer)
         replace(str(path), content)
     return layer.log
-
-
-def fork() -> int:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns where there are threads
-        return os.fork()
 
 
 def pieces(content: bytes) -> list[bytes]:

@@ -14,6 +14,7 @@ import pytest
 
 import forging
 import hindsight
+from commands import fork
 from conftest import many
 from hindsight import density
 from hindsight.errors import ModelError
@@ -23,7 +24,6 @@ from hindsight.storage.fields import annotations_of
 from hindsight.storage.model import load
 from hindsight.training.outputs import Destinations
 from hindsight.training.session import Session
-from test_files import fork
 from test_model import names_of_all_classes
 
 X, Y, LABELS = forging.X, forging.Y, forging.LABELS
@@ -53,7 +53,7 @@ def tensor_of(value, tensors, make):
 
 
 def test_forged_files_are_refused_or_harmless():
-    files = many(60, 200)
+    files = many(40, 200)
     found = forging.forge(range(files), some=files < 200)
     assert not found.crashes
     assert not found.odd  # nothing but results and errors of ours
@@ -371,7 +371,7 @@ def test_a_small_file_does_not_fill_the_memory(tmp_path, what):
 def test_what_is_packed_in_a_model_does_not_fill_the_memory(tmp_path):
     plans = forging.write_data(tmp_path)
     source = plans["hashed"].open()
-    state = source.state() | {"prints": packed_zeros(4 << 30)}
+    state = source.state() | {"prints": packed_zeros(many(2, 4) << 30)}
     said = in_bounded_memory(lambda: source.restore(state))
     assert said == "nothing was raised", said
 

@@ -14,19 +14,11 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.naive_bayes import GaussianNB
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hindsight
 from hindsight.density import Categorical, Exponential, FullGaussian, Gaussian, Keyed, Poisson, Product
 from hindsight.errors import RowError
 from hindsight.estimators.generative import GenerativeClassifier
-
-
-@parametrize_with_checks([GenerativeClassifier("full")])
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
-@pytest.mark.filterwarnings("ignore:.*:sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 def blobs(m, seed=0, equal=False):

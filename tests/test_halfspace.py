@@ -9,23 +9,15 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hindsight as h
+from conftest import many
 from hindsight.batch import perceptron as module
 from hindsight.batch.perceptron import BatchPerceptron, hard_halfspace
 from hindsight.batch.separability import fewest_mistakes, null_vector, separate
 from hindsight.certificates.rivals import Data
 from hindsight.errors import MismatchError
 from hindsight.estimators.perceptron import BatchPerceptronClassifier
-
-
-@parametrize_with_checks([BatchPerceptronClassifier()])
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
-@pytest.mark.filterwarnings("ignore:.*:sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
-
 
 # --- the loop of N2, read aloud ---------------------------------------------------------------------------------------
 
@@ -75,7 +67,7 @@ def test_the_pocket_is_the_best_of_all_hypotheses(kind):
         "fortran": np.asfortranarray,
         "csr": sp.csr_matrix,
     }[kind]
-    for X, y, passes, intercept in streams(150, seed=len(kind)):
+    for X, y, passes, intercept in streams(many(40, 150), seed=len(kind)):
         model = BatchPerceptronClassifier(passes, effort=math.inf, fit_intercept=intercept).fit(store(X), y)
         rows = full(X, intercept)
         hypotheses, visits, stopped = naive(rows, y, passes)
@@ -124,7 +116,7 @@ def test_scans_take_the_online_perceptrons_steps_and_give_its_facts():
 
 
 def test_resumed_is_uninterrupted():
-    for X, y, passes, intercept in streams(60, seed=7):
+    for X, y, passes, intercept in streams(many(20, 60), seed=7):
         options = {"effort": math.inf, "fit_intercept": intercept}
         whole = BatchPerceptronClassifier(passes + 2, **options).fit(X, y)
         parts = BatchPerceptronClassifier(2, warm_start=True, **options).fit(X, y)

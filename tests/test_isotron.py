@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from scipy.special import expit, ndtr
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from conftest import many
 from hindsight.batch import isotron as module
@@ -354,21 +353,6 @@ def test_probabilities_are_calibrated_on_the_training_rows():
 
 
 # ---------------------------------------------------------------- the estimators
-
-
-@parametrize_with_checks(
-    [
-        IsotronRegressor(rounds=20),
-        IsotronRegressor(1.0, rounds=20, scale_x=True, scale_y=True),
-        IsotronClassifier(rounds=20),
-        IsotronClassifier(1.0, rounds=20),
-        GLMtronBatchRegressor(rounds=20),
-    ]
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
-@pytest.mark.filterwarnings("ignore:.*:sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 def test_storages_agree():

@@ -105,7 +105,7 @@ def test_exponentials(shift):
 # --- plain Python ---------------------------------------------------------------------------------------------------
 
 
-@nightly(only=["csr64-eg-balanced", "dense64-eg-balanced-implicit", "dense64-perceptron", "csr64-winnow-simplex"])
+@nightly(but=["dense64-widrow-hoff-implicit", "csr64-eg-balanced-implicit"])
 @pytest.mark.parametrize(
     "name", ["perceptron", "widrow-hoff-implicit", "winnow-simplex", "eg-balanced", "eg-balanced-implicit"]
 )

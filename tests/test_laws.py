@@ -14,6 +14,7 @@ import naive
 from conftest import (
     BY_NAME,
     CASES,
+    CHOSEN,
     FLAT,
     NAMED,
     PLAYED,
@@ -173,6 +174,7 @@ def test_balanced_is_the_doubled_simplex(name):
 # --- storages -------------------------------------------------------------------------------------------------------
 
 
+@nightly(but=CHOSEN["csr64"])
 @named
 def test_dense_is_csr(case):
     X, y, weight = stream(case, m=300, n=30, density=0.3, seed=6)
@@ -370,6 +372,7 @@ def test_averages_without_a_round_are_the_start(case):
 # --- learners that are one another ----------------------------------------------------------------------------------
 
 
+@nightly(but=["dense64", "strided", "csr64"])
 @pytest.mark.parametrize("storage", STORAGES)
 def test_descent_on_the_perceptron_loss_is_the_perceptron(storage):
     case = BY_NAME["perceptron"]
@@ -382,6 +385,7 @@ def test_descent_on_the_perceptron_loss_is_the_perceptron(storage):
     assert 0 < a.facts.mistakes < a.facts.rounds
 
 
+@nightly(only=["balanced-*"])
 @pytest.mark.parametrize("update", ["explicit", "implicit"])
 @pytest.mark.parametrize("geometry", ["euclidean", "simplex", "balanced"])
 def test_the_square_loss_at_half_the_rate_is_widrow_hoff_and_eg(geometry, update):
@@ -425,6 +429,7 @@ def test_the_order_of_features_does_not_matter(case, storage):
     close(a.mean("after")[:-1][order], b.mean("after")[:-1])
 
 
+@nightly(but=["*-dense64", "*-strided", "*-csr64"])
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("k", [-30, -3, 1, 40])
 def test_scaling_the_rows_of_a_perceptron(storage, k):
@@ -438,6 +443,7 @@ def test_scaling_the_rows_of_a_perceptron(storage, k):
     assert a.facts.mistakes == b.facts.mistakes > 10
 
 
+@nightly(but=["*-dense64-*", "*-csr64-*", "*-dense32-implicit", "*-strided-implicit"])
 @pytest.mark.parametrize("update", ["explicit", "implicit"])
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("k", [-20, 3])
@@ -490,6 +496,7 @@ def rows_for(model, m=80, n=6, seed=25):
     return X, y, rng.choice([0.5, 1.0, 2.0], m)
 
 
+@nightly(but=["*-dense-*", "*-csr-Perceptron*", "*-csr-WidrowHoff*", "*-csr-WinnowClassifier()"])
 @estimators
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
 @pytest.mark.parametrize(
@@ -593,7 +600,7 @@ def test_small_streams_euclidean(name, data):
         assert run.rounds == (weight > 0).sum()
 
 
-@nightly(but=["winnow-balanced", "eg-simplex", "descent-absolute-simplex-implicit"])
+@nightly(but=["winnow-balanced", "eg-simplex", "eg-simplex-implicit"])
 @pytest.mark.parametrize(
     "name",
     [

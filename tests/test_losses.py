@@ -179,7 +179,7 @@ def test_a_step_too_far_is_one_clear_error():
 # ---------------------------------------------------------------- one row at a time, and files
 
 
-@nightly(but=["explicit-poisson", "implicit-huber", "explicit-quantile"])
+@nightly(but=["implicit-poisson", "implicit-quantile"])
 @every
 @both
 def test_one_row_at_a_time_and_from_a_file_it_is_the_same(name, update, tmp_path):
@@ -198,7 +198,7 @@ def test_one_row_at_a_time_and_from_a_file_it_is_the_same(name, update, tmp_path
 # ---------------------------------------------------------------- certificates
 
 
-@nightly(but=["explicit-poisson", "implicit-huber", "explicit-quantile"])
+@nightly(but=["explicit-poisson", "explicit-huber", "implicit-quantile"])
 @every
 @both
 def test_certificates_hold_and_their_rival_is_near_the_best(name, update):
@@ -224,6 +224,7 @@ def test_certificates_hold_and_their_rival_is_near_the_best(name, update):
         assert without_last(given) >= without_last(found) - found.comparator.gap - 1e-9
 
 
+@nightly(but=["quantile-scale-free"])
 @pytest.mark.parametrize(("name", "geometry"), [("poisson", "balanced"), ("quantile", "scale-free")])
 def test_in_other_geometries_certificates_hold_too(name, geometry):
     X, y = rows(name, 100)
@@ -243,6 +244,7 @@ def test_a_panel_takes_them():
 # ---------------------------------------------------------------- the command
 
 
+@nightly(but=["huber"])
 @every
 def test_the_command_takes_loss_and_setting(name, tmp_path):
     X, y = rows(name, 60)

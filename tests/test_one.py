@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from conftest import close, same, same_state
+from conftest import close, nightly, same, same_state
 from discovery import classifiers, online, regressors
 from hindsight import (
     DescentClassifier,
@@ -81,6 +81,7 @@ def same_models(a, b):
 # --- one is many ----------------------------------------------------------------------------------------------------
 
 
+@nightly(only=["AutoRegressor()-*float32*"])
 @pytest.mark.parametrize(
     ("model", "kind"),
     [(model, np.float64) for model in regressors(MODELS)] + [(model, np.float32) for model in regressors(MODELS)[::4]],

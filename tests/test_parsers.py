@@ -432,7 +432,8 @@ def test_random_text_gives_the_same_rows_in_blocks_of_any_size_and_as_plain_pyth
 def test_random_text_touches_nothing_outside_an_array():
     """Parsers and learners in a process that checks every index, those of bytes of text included."""
     forms = list(fuzz_parsers.SEEDS)
-    fuzz_parsers.again(many(40, 100), 2, forms=forms[: many(1, len(forms))], NUMBA_BOUNDSCHECK="1")
+    forms, learners = forms[: many(1, len(forms))], fuzz_parsers.LEARNT[: many(1, None)]
+    fuzz_parsers.again(many(40, 100), 2, forms=forms, learners=learners, NUMBA_BOUNDSCHECK="1")
 
 
 def test_names_can_be_read_while_a_thread_meets_more():

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import hindsight
 from browser import faults, needs_browser, started
+from conftest import nightly
 from hindsight.cli import app
 from hindsight.errors import MismatchError
 from hindsight.report.charts import PROMISE
@@ -258,6 +259,7 @@ def test_several_learners_are_overlaid_with_valid_intervals(tmp_path):
     assert pair["low"] == pytest.approx(other["anytime"]["mixture"][0], rel=1e-6)
 
 
+@nightly(but=["*diabetes-more0", "*breast-cancer-more3"])
 @pytest.mark.parametrize(
     ("data", "more"),
     [

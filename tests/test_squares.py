@@ -5,7 +5,6 @@ import pytest
 import scipy.linalg as sl
 import scipy.sparse as sp
 from sklearn.linear_model import LinearRegression, Ridge
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hindsight.batch import least_squares as squares
 from hindsight.certificates.rivals import Data
@@ -350,10 +349,3 @@ def test_a_bar_only_when_asked(capsys):
     out, err = capsys.readouterr()
     assert out == ""
     assert "rows" in err
-
-
-@parametrize_with_checks([LeastSquares(), LeastSquares(l2=0.5)])
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
-@pytest.mark.filterwarnings("ignore:.*:sklearn.exceptions.SkipTestWarning")
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)

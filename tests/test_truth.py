@@ -17,7 +17,7 @@ HAND_MADE = truth.tight()
 
 @pytest.mark.parametrize("family", truth.FAMILIES)
 def test_no_stream_breaks_its_theorem(family):
-    line = truth.survey(family, STREAMS)
+    line = truth.survey(family, STREAMS, narrow_sparse=many(False, True))  # each is a loop of its own to compile
     assert not line.violations, "\n".join(f"seed {seed}: {c.kind}: {c.text}" for seed, c in line.violations[:10])
 
 

@@ -29,7 +29,7 @@ from .applied import (
 )
 from .certificate import Assumption, Comparator
 from .course import Course
-from .ledger import Block, Opponent, Terms
+from .ledger import Block, Opponent, Terms, opens
 from .rivals.metric import best_in_metric
 
 if TYPE_CHECKING:
@@ -290,10 +290,10 @@ def add_terms(run: Run, b: Block, sums: np.ndarray, kept: np.ndarray) -> None:
 def opponent_of(run: Run, u: np.ndarray) -> Opponent:
     """A comparator of a run, which is played again beside it for Newton's steps, and to look at a loss of others."""
     if run.learner.theorem == "newton":
-        return Opponent(u, fresh(run), newton_gap)
+        return Opponent(u, opens(run), fresh(run), newton_gap)
     if run.learner.theorem in ("running", "scale-free") and not ours(run.learner.loss):
-        return Opponent(u, fresh(run), met_convexity)
-    return Opponent(u)
+        return Opponent(u, opens(run), fresh(run), met_convexity)
+    return Opponent(u, opens(run))
 
 
 def fresh(run: Run) -> Run:

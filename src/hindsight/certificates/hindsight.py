@@ -107,8 +107,8 @@ def in_hindsight(
         if data.bias != 0.0 and (geometry is None or geometry.name not in SPACES) and factors.any():
             points["the best constant"] = np.zeros(data.width)
             points["the best constant"][-1] = constant_margin(whole, data.y, factors) / data.bias
-        tried = {name: Opponent(at) for name, at in points.items() if np.isfinite(at).all()}
-    sketch = against(data, loss, [*facing.values(), *tried.values()], run.rounds, ledger.opens)
+        tried = {name: Opponent(at, ledger.opens) for name, at in points.items() if np.isfinite(at).all()}
+    sketch = against(data, loss, [*facing.values(), *tried.values()], run.rounds)
     if ledger.rows_seen and sketch != ledger.sketch:
         raise OtherRowsError
     marks, _, sums = ledger.sums_at()

@@ -230,6 +230,8 @@ class Opponent:
     ----------
     u : ndarray
         Its weights.
+    opens : bool
+        Whether the first round only gave the run its start, so that it does not count.
     member : Run or None
         A fresh run of the learner that it is the comparator of, to be played again beside it; None if that is not
         needed.
@@ -246,6 +248,7 @@ class Opponent:
     """
 
     u: np.ndarray
+    opens: bool = False
     member: Run | None = None
     terms: Callable[[Opponent, Run, Block, np.ndarray], np.ndarray] | None = None
     lost: np.ndarray = field(default_factory=lambda: np.empty(0))
@@ -255,7 +258,7 @@ class Opponent:
     faults: tuple[str, ...] = ()
 
 
-def against(data: Data, loss: Any, opponents: Sequence[Opponent], rounds: int, opening: bool) -> float:
+def against(data: Data, loss: Any, opponents: Sequence[Opponent], rounds: int) -> float:
     """Let opponents meet the rows of a run of so many rounds, all in one pass over them for each of the run's.
 
     Returns the sum by which a ledger tells rows from others.
@@ -270,18 +273,19 @@ def against(data: Data, loss: Any, opponents: Sequence[Opponent], rounds: int, o
             sketch = operators.ordered_sum(rows, 0, along, y, c, seen, sketch)
             seen += y.size
             on = np.flatnonzero(c > 0.0)
-            if done == 0 and opening and on.size:
-                c = c.copy()
-                c[on[0]] = 0.0
+            opened = c
+            if done == 0 and on.size:
+                opened = c.copy()
+                opened[on[0]] = 0.0
             places = on[marks[(marks > done) & (marks <= done + on.size)] - done - 1]
             done += on.size
             z = np.empty(y.size)
             for k, one in enumerate(opponents):
-                at = np.zeros((2, places.size, 3))
-                for_parts(meet, loss)(rows, y, c, loss, one.u, places, sums[k], at[0], z)
+                at, mine = np.zeros((2, places.size, 3)), opened if one.opens else c
+                for_parts(meet, loss)(rows, y, mine, loss, one.u, places, sums[k], at[0], z)
                 if one.member is not None and one.terms is not None:
-                    each = one.terms(one, one.member, played_again(one.member, rows, y, data.c[part]), z)
-                    added = np.cumsum(np.concatenate((more[k : k + 1], np.where(c > 0.0, each, 0.0))))
+                    each = one.terms(one, one.member, played_again(one.member, rows, y, c), z)
+                    added = np.cumsum(np.concatenate((more[k : k + 1], np.where(mine > 0.0, each, 0.0))))
                     at[1, :, 0], more[k] = added[places + 1], added[-1]
                 kept[k].append(at[:, :, 0])
     for one, at_marks, last in zip(opponents, kept, sums, strict=True):

@@ -1,0 +1,52 @@
+"""The command in a fork of this process, which has imported it already: all but the start is that of a new process."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import traceback
+import warnings
+
+from hindsight.online import panel
+
+
+def fork() -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns where there are threads
+        return os.fork()
+
+
+def forked(*words) -> subprocess.CompletedProcess:
+    """Run `hindsight` with these words; its exit status, and what it prints."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        child = fork()
+        if child == 0:
+            _run([str(word) for word in words], out.fileno(), err.fileno())
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        for file in (out, err):
+            file.seek(0)
+        return subprocess.CompletedProcess(words, status, out.read(), err.read())
+
+
+def _run(words: list[str], out: int, err: int) -> None:
+    """Be the command; it never returns."""
+    status = 1
+    try:
+        for number, given in enumerate((os.open(os.devnull, os.O_RDONLY), out, err)):
+            os.dup2(given, number)
+        sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
+        sys.argv = ["hindsight", *words]
+        panel._pool.clear()  # its threads are not in this process
+        warnings.resetwarnings()
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from hindsight.__main__ import main
+
+        main()
+    except SystemExit as end:
+        status = end.code or 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
