@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ..errors import DisprovedError, NewLabelError, OptionError, RowError
-from ..online.run import play
+from ..online.run import play, play_rows
 from ..rows.order import add_labels, add_numbers
 from ..rows.scaling import spread
 from ..sources import Reject, SourceError
@@ -295,7 +295,7 @@ def learn(state: TrainingState, next_stop: Callable[[int], int | None] = lambda 
             chunks = chunks_after(plan, state.source, state.position)
         assert state.source is not None
         for chunk in limited(state.source, chunks, plan.limit, state.pass_rows):
-            yield from play_chunk(state, chunk, next_stop)
+            yield from play_chunk(state, chunk, next_stop, play_rows)  # an error ends the run: nothing is undone
         if state.own_rows == 0:
             raise SourceError(
                 f"{plan.data}: there is no row to learn from"
@@ -344,8 +344,13 @@ class FeatureNames(Sequence[Any]):
         return j if names is None else names[j]
 
 
-def play_chunk(state: TrainingState, chunk: Chunk, next_stop: Callable[[int], int | None]) -> Iterator[PlayedChunk]:
-    """Play a chunk, in parts that end at each stop."""
+def play_chunk(
+    state: TrainingState,
+    chunk: Chunk,
+    next_stop: Callable[[int], int | None],
+    play: Callable[..., None] = play,
+) -> Iterator[PlayedChunk]:
+    """Play a chunk, in parts that end at each stop; `play` says what an error leaves of the runs."""
     X, y, codes, targets, weights = state.preparation.prepare(chunk, state.runs)
     state.add_checksum(chunk.X, y if codes is None else codes, weights)
     runs, m = list(itertools.chain(*state.runs)), len(chunk)
