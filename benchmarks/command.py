@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from common import Row, Seconds, installed, interleave, table
+from common import Row, Seconds, installed, interleave, table, users_environment
 
 PEAKS: dict[str, float] = {}
 WIDROW_HOFF = ("--learner", "widrow-hoff", "--eta", 0.01)  # as the peers step
@@ -40,7 +40,13 @@ def cold(name: str, folder: Path, *command: object) -> Callable[[], Seconds]:
 
     def run() -> Seconds:
         began = time.perf_counter()
-        process = subprocess.Popen([sys.executable, *map(str, command)], cwd=folder, stdout=-3, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            [sys.executable, *map(str, command)],
+            cwd=folder,
+            env=users_environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
         error = process.stderr.read() if process.stderr is not None else b""
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - began

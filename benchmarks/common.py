@@ -51,12 +51,16 @@ def interleave(work: dict[str, Callable[[], Any]], repetitions: int, *, warm: bo
     return times
 
 
+def users_environment() -> dict[str, str]:
+    """What a cold process of a user sees: malloc as it is, and modules that are compiled once and kept."""
+    return {k: v for k, v in os.environ.items() if k not in (*MALLOC, "PYTHONDONTWRITEBYTECODE")}
+
+
 def child(*command: Any, cpu: int | None = None) -> str:
     """Run a Python command line in a process of its own, on one core if `cpu` says which; what it printed."""
-    # A cold process shall see what a user's does, so the settings of malloc are not handed on.
     done = subprocess.run(
         [sys.executable, *map(str, command)],
-        env={k: v for k, v in os.environ.items() if k not in MALLOC},
+        env=users_environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -226,3 +226,21 @@ def test_dicts_and_arrays_may_take_turns(average):
                 mixed.learn_one(np.full(mixed.n_features_in_, np.nan), 1.0)
         assert mixed.predict_one(x) == plain.predict_one(x)
         np.testing.assert_array_equal(mixed.coef_, plain.coef_)
+
+
+def test_a_name_that_joins_where_there_is_room_is_learnt_in_one_call(reader, monkeypatch):
+    model, slow = WidrowHoffRegressor(0.1), []
+    other = WidrowHoffRegressor(0.1)
+    monkeypatch.setattr(model, "_learn_one", lambda *args: slow.append(args) or type(model)._learn_one(model, *args))
+    rows = [{f"w{j}": 1.0 + j for j in range(k % 40 + 1)} for k in range(120)]
+    for k, x in enumerate(rows):
+        model.learn_one(x, float(k))
+        other.learn_one(OrderedDict(x), float(k))
+        assert model.n_features_in_ == len(model._column) == other.n_features_in_
+    np.testing.assert_array_equal(model.coef_, other.coef_)
+    if reader != "python":  # the first row, and those for which room was made, of 2, 6, 14 and 30 names
+        assert len(slow) <= 8
+    with pytest.raises(ValueError, match=r"'new'.*not finite"):
+        model.learn_one({"w0": 1.0, "new": float("nan")}, 1.0)
+    assert list(model._column) == [f"w{j}" for j in range(40)]
+    assert model.n_features_in_ == 40

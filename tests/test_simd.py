@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 
 from hindsight import kernels
 from hindsight.kernels import simd as lanes
+from hindsight.kernels.losses import Logistic, Square
 from hindsight.kernels.rows import axpy, inner
 from hindsight.rows.matrices import rows_of
 
@@ -47,6 +48,29 @@ def test_quotients_and_roots():
     divided.py_func(x, w, plain)
     np.testing.assert_array_equal(out, plain)
     np.testing.assert_array_equal(out, np.r_[x / w, np.sqrt(w * w), x[0], w[7]])
+
+
+@njit
+def chosen(x, w, out):
+    a, b = lanes.load(lanes.spread(0.0), x, 0), lanes.load(lanes.spread(0.0), w, 0)
+    lanes.store(out, 0, lanes.where_less(a, b, a, lanes.spread(7.0)))
+    lanes.store(out, 8, lanes.rough_log(lanes.times(b, b)))
+    for i in range(8):
+        out[16 + i] = lanes.where_less(x[i], w[i], x[i], 7.0) + lanes.rough_log(w[i] * w[i])
+    return lanes.any_less(a, b), lanes.any_less(x[0], w[0])
+
+
+def test_choices_and_rough_logarithms():
+    rng = np.random.default_rng(0)
+    for k in range(100):
+        x, w, out, plain = rng.normal(size=8), 10.0 ** rng.uniform(-100, 100, 8), np.zeros(24), np.zeros(24)
+        x[0] = w[0] if k % 2 else x[0]
+        w = np.where(np.arange(8) == 3, w, -w) if k % 3 else w
+        assert chosen(x, w, out) == chosen.py_func(x, w, plain) == (bool((x < w).any()), bool(x[0] < w[0]))
+        np.testing.assert_array_equal(out, plain)
+        np.testing.assert_array_equal(out[:8], np.where(x < w, x, 7.0))
+        np.testing.assert_allclose(out[8:16], np.log(w * w), rtol=0, atol=0.0601)
+        np.testing.assert_array_equal(out[16:], out[:8] + out[8:16])
 
 
 @njit
@@ -226,3 +250,21 @@ def dense(rows, v, i, t):
 @njit
 def move(rule, rows, v, i, t, d):
     axpy(rule, v[i], rows, t, d)
+
+
+@njit
+def side_by_side(loss, likes, z, y, c, q, out):
+    loss.implicit_each(lanes.beside(likes), z, y, c, q, out)
+
+
+@pytest.mark.parametrize("size", [1, 3, 5])
+@pytest.mark.parametrize("loss", [Logistic(1.0), Logistic(2.0), Square(2.0)])
+def test_implicit_slopes_side_by_side_are_those_one_by_one(loss, size):
+    """To the last bit, from tiny steps to steps that lead far past 0."""
+    rng = np.random.default_rng(5)
+    one = njit(lambda loss, z, y, a: loss.implicit(z, y, a))
+    for _ in range(2000):
+        z, q = rng.normal(size=size) * 10.0 ** rng.uniform(-2, 2.5), 10.0 ** rng.uniform(-8, 6, size)
+        y, c, out = float(rng.choice([0.0, 1.0, 0.3])), 10.0 ** rng.uniform(-1, 1), np.zeros(size)
+        side_by_side(loss, (0.0,) * size, z, y, c, q, out)
+        assert out.tolist() == [one(loss, float(z[k]), y, float(c * q[k])) for k in range(size)]

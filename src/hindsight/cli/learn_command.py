@@ -194,7 +194,8 @@ class InterruptibleProgress(Progress):
     """Progress of a command, which takes the signals until it is closed."""
 
     def __init__(self, command: LearnCommand, state: TrainingState) -> None:
-        settings = list(command.settings(state))
+        shown = command.results.progress not in ("none", "json")
+        settings = list(command.settings(state)) if shown else []
         super().__init__(command.results.progress, state, command.session.titles, settings)
         self.slow = Timer(SOON, command.notify, [COMPILING])
         self.slow.daemon = True

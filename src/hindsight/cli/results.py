@@ -154,9 +154,9 @@ def weight_lines(state: TrainingState, which: int) -> Iterator[str]:
         return
     run: Any = runs[0]
     w, sizes = run.weights, run.largest_x
-    moves = {name: float(w[j] * sizes[j]) for j, name in enumerate(names[: runs[0].features])}
-    place = {name: j for j, name in enumerate(names)}
-    shown = ", ".join(f"{name.translate(CONTROL)} {w[place[name]]:.4g}" for name in ranked(moves)[:SHOWN])
-    more = f", … ({len(moves):,} features)" if len(moves) > SHOWN else ""
+    count = min(len(names), run.features)
+    order = np.argsort(-np.abs(w[:count] * sizes[:count]), kind="stable")[:SHOWN].tolist()
+    shown = ", ".join(f"{names[j].translate(CONTROL)} {w[j]:.4g}" for j in order)
+    more = f", … ({count:,} features)" if count > SHOWN else ""
     start = f", intercept {w[-1]:.4g}" if runs[0].intercept else ""
     yield f"weights: {shown}{more}{start}"

@@ -183,7 +183,7 @@ def lay(x, column, grow, kinds, cursor, items, numbers, order, table, data, indi
         items[3, i] = k
         if table[k, 1] != 0:
             fetch(table[k, 1])
-    count = 0
+    count, ascending = 0, True
     for i in range(size):
         name, k = items[0, i], items[3, i]
         while table[k, 1] != 0 and not (
@@ -201,12 +201,13 @@ def lay(x, column, grow, kinds, cursor, items, numbers, order, table, data, indi
             cursor[3] += 1
             table[k, 0], table[k, 1], table[k, 2] = items[2, i], name, place
         order[count] = table[k, 2] << POSITION | i
+        ascending &= count == 0 or order[count - 1] < order[count]
         count += 1
-    if count > FEW:
+    if count > FEW and not ascending:
         sort(order, count)
     for i in range(count):
         k = i
-        if count <= FEW:
+        if count <= FEW and not ascending:
             k = 0
             for other in range(count):
                 k += order[other] < order[i]

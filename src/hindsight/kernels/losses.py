@@ -6,6 +6,7 @@ A loss is a NamedTuple, registered with `loss_part`, with these methods (those i
     slope(self, z, y)               its derivative in z
     curvature(self, z)              its second derivative, where it is smooth
     implicit(self, z, y, a)         [smooth] the slope g = slope(z - a g), by Newton's method if left out
+    implicit_each(self, like, z, y, c, q, g)    [one by one] the same of arrays z and a = c q into g
     mean(self, z)                   [z] what a margin predicts
     error(self, z, y)               [mean(z) - y]
     wrong(self, z, y)               [y z <= 0, or (y - 1/2) z <= 0 for targets in [0, 1]] whether it is a mistake
@@ -25,8 +26,10 @@ import math
 from typing import NamedTuple
 
 from .compiler import helper, inlined, part
-from .simd import fuse, plus, times
+from .exponentials import exponentials
+from .simd import alike, any_less, fuse, larger, load, minus, over, plus, rough_log, store, times, where_less
 
+NEAR = 2.0  # from the margin itself a root is found as soon where the step is at most this
 ROOT_HALF, BELL = 0.7071067811865476, 0.3989422804014327  # 1/sqrt(2) and 1/sqrt(2 pi)
 
 
@@ -73,6 +76,11 @@ def steep_as_one(self, span):
     return 1.0
 
 
+def implicit_one_by_one(self, like, z, y, c, q, g):
+    for k in range(g.size):
+        g[k] = self.implicit(z[k], y, c * q[k])
+
+
 def implicit_by_newton(self, z, y, a):
     return implicit_smooth(self, z, y, a)
 
@@ -82,7 +90,7 @@ def fill_in_loss(kind):
     smooth = hasattr(kind, "curvature")
     attributes = {"name": kind.__name__.lower(), "targets": "real", "convex": False, "quadratic": False}
     attributes |= {"link": "identity", "link_lipschitz": None, "lipschitz": None}
-    attributes |= {"mean": identity, "error": difference, "ranges": ()}
+    attributes |= {"mean": identity, "error": difference, "ranges": (), "implicit_each": implicit_one_by_one}
     attributes["wrong"] = wrong_side_of_half if getattr(kind, "targets", "") == "unit" else wrong_side_of_zero
     attributes["rounded_step"] = step_rounded_once if smooth else step_rounded_twice
     attributes["moves"] = always if smooth else unless_zero
@@ -179,6 +187,13 @@ class Logistic(NamedTuple):
         if y == 0.0 or y == 1.0:
             return self.scale * logistic_root(z, y, self.scale * a)
         return implicit_smooth(self, z, y, a)
+
+    def implicit_each(self, like, z, y, c, q, g):
+        if y == 0.0 or y == 1.0:
+            logistic_roots(like, z, y, c, q, self.scale, g)
+        else:
+            for k in range(g.size):
+                g[k] = implicit_smooth(self, z[k], y, c * q[k])
 
 
 @loss_part
@@ -392,48 +407,81 @@ def logit_slope(z, y):
 
 
 @inlined
+def size_of(v):
+    """|v|."""
+    return larger(v, minus(alike(v, 0.0), v))
+
+
+@inlined
 def start_of_root(margin, a):
-    """Near the root v of v = margin + a sigmoid(-v), and a bracket of it: (v, low, high)."""
-    if margin >= 0.0:
-        size = math.log1p(a * math.exp(-margin))  # sigmoid(-v) is nearly e^-v: the product logarithm, nearly
-        return margin + size * (1.0 - math.log1p(size) / (2.0 + size)), margin, margin + a
-    if a + 2.0 * margin >= 0.0:  # the root is at least 0
-        size = math.log1p((a + 2.0 * margin) / (1.0 - margin))
-        return (size * (1.0 - math.log1p(size) / (2.0 + size)) if margin > -1.0 else size), 0.0, margin + a
-    e = math.exp(margin)
-    s = 1.0 / (1.0 + e)
-    return min(margin + a * s / (1.0 + a * e * s * s), 0.0), margin, min(margin + a, 0.0)
+    """Near the root v of v = margin + a sigmoid(-v), where `a` is large."""
+    one, none = alike(a, 1.0), alike(a, 0.0)
+    above = larger(margin, none)
+    # Above 0, sigmoid(-v) is nearly e^-v and the root the product logarithm, nearly. Below, 1/2 - v/4 leads to it.
+    end = plus(a, plus(margin, margin))
+    ratio = where_less(
+        margin, none, over(larger(end, none), minus(one, margin)), times(a, exponentials(minus(none, above), 0.0)[0])
+    )
+    size = rough_log(plus(one, ratio))
+    bent = times(size, minus(one, over(rough_log(plus(one, size)), plus(alike(a, 2.0), size))))
+    below = plus(margin, a)
+    return where_less(end, none, where_less(below, none, below, none), plus(above, bent))
+
+
+@inlined
+def roots(margin, a):
+    """The root v of v = margin + a sigmoid(-v), of a number or of lanes: Halley's steps in a bracket, two or three."""
+    one, none = alike(a, 1.0), alike(a, 0.0)
+    low, high, v, active = margin, plus(margin, a), margin, one
+    if any_less(alike(a, NEAR), a):
+        start = start_of_root(margin, a)
+        start = where_less(start, low, low, where_less(high, start, high, start))
+        v = where_less(alike(a, NEAR), a, start, margin)
+    for _ in range(100):
+        e = exponentials(minus(none, size_of(v)), 0.0)[0]
+        near = over(one, plus(one, e))
+        far = times(e, near)
+        chance = where_less(v, none, near, far)  # sigmoid(-v)
+        f = minus(minus(v, margin), times(a, chance))
+        low, high = where_less(none, f, low, v), where_less(none, f, v, high)
+        curvature = times(times(a, near), far)
+        step = over(f, plus(one, curvature))
+        turn = over(times(times(step, curvature), minus(chance, alike(a, 0.5))), plus(one, curvature))
+        bend = minus(one, turn)
+        new = minus(v, where_less(alike(a, 0.3), bend, over(step, bend), step))
+        middle = times(alike(a, 0.5), plus(low, high))
+        new = where_less(new, low, where_less(low, v, low, middle), new)
+        new = where_less(high, new, where_less(v, high, high, middle), new)
+        moved = size_of(minus(new, v))
+        v = where_less(none, active, new, v)  # a lane that is done stays as it is
+        active = where_less(times(alike(a, 1e-5), plus(alike(a, 1e-3), size_of(new))), moved, active, none)
+        if not any_less(none, active):  # the next error is the third power of this
+            break
+    return v
+
+
+@inlined
+def chance_against(v, sign):
+    """The slope at the root v of the margin."""
+    e = math.exp(-abs(v))
+    return -sign * (e / (1.0 + e) if v >= 0.0 else 1.0 / (1.0 + e))
 
 
 @helper
 def logistic_root(z, y, a):
-    """The slope g = sigmoid(z - a g) - y for y = 0 or 1, by Halley's steps within a bracket: three or four of them."""
+    """The slope g = sigmoid(z - a g) - y for y = 0 or 1."""
     sign = 1.0 if y == 1.0 else -1.0
-    margin = sign * z
-    v, low, high = start_of_root(margin, a)
-    for _ in range(100):
-        e = math.exp(-abs(v))
-        near = 1.0 / (1.0 + e)
-        chance = e * near if v >= 0.0 else near  # sigmoid(-v)
-        f = v - margin - a * chance
-        if f > 0.0:
-            high = v
-        else:
-            low = v
-        curvature = a * near * (e * near)
-        step = f / (1.0 + curvature)
-        bend = 1.0 - 0.5 * step * curvature * (2.0 * chance - 1.0) / (1.0 + curvature)
-        new = v - (step / bend if bend > 0.3 else step)
-        if new < low:
-            new = low if v != low else 0.5 * (low + high)
-        elif new > high:
-            new = high if v != high else 0.5 * (low + high)
-        done = abs(new - v) <= 1e-5 * (1e-3 + abs(new))  # the next error is the third power of this
-        v = new
-        if done:
-            break
-    e = math.exp(-abs(v))
-    return -sign * (e / (1.0 + e) if v >= 0.0 else 1.0 / (1.0 + e))
+    return chance_against(roots(sign * z, a), sign)
+
+
+@helper
+def logistic_roots(like, z, y, c, q, scale, g):
+    """The same for as many margins of z as `like` has lanes, with a = c q, times the scale into g."""
+    sign = 1.0 if y == 1.0 else -1.0
+    a = times(alike(like, scale), times(alike(like, c), load(like, q, 0)))
+    store(g, 0, roots(times(alike(like, sign), load(like, z, 0)), a))
+    for k in range(g.size):
+        g[k] = scale * chance_against(g[k], sign)
 
 
 @helper

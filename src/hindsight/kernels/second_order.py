@@ -387,7 +387,7 @@ class Forecaster(NamedTuple):
 
 @helper
 def shrunk(along, q):
-    """The root z of z + q tanh(z/2) = along, by Newton's steps, halved where they leave the bracket."""
+    """The root z of z + q tanh(z/2) = along, by Halley's steps, halved where they leave the bracket."""
     low, high, z = min(0.0, along), max(0.0, along), along / (1.0 + 0.5 * q)
     for _ in range(100):
         t = math.tanh(0.5 * z)
@@ -396,11 +396,15 @@ def shrunk(along, q):
             high = z
         else:
             low = z
-        new = z - f / (1.0 + 0.5 * q * (1.0 - t * t))
+        bend = 0.5 * q * (1.0 - t * t)
+        slope = 1.0 + bend
+        new = z - f / (slope + 0.5 * f * t * bend / slope)
         if not low < new < high:
             new = 0.5 * (low + high)
-        if f == 0.0 or abs(new - z) <= 1e-16 * abs(z):
+        if f == 0.0:
             return z
+        if abs(new - z) <= 1e-6 * abs(z):  # the next error is the third power of this
+            return new
         z = new
     return z
 

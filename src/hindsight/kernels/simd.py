@@ -15,6 +15,7 @@ from numba.extending import lower_builtin, register_model, type_callable
 
 DOUBLE, WORD, INT, BYTE = ir.DoubleType(), ir.IntType(64), ir.IntType(32), ir.IntType(8)
 ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to the nearest whole number
+LN2 = 0.6931471805599453
 FUSED = ("contract",)  # a multiplication and the addition after it may become one instruction, with one rounding
 
 
@@ -131,6 +132,46 @@ def larger(a, b):
 @compiles(larger, lambda a, b: a)
 def _larger(context, builder, kinds, a, b):
     return builder.select(builder.fcmp_ordered(">", b, a), b, a)
+
+
+def where_less(a, b, x, y):
+    """x where a < b, otherwise y, lane by lane."""
+    return np.where(a < b, x, y)[()]
+
+
+@compiles(where_less, lambda a, b, x, y: x)
+def _where_less(context, builder, kinds, a, b, x, y):
+    return builder.select(builder.fcmp_ordered("<", a, b), x, y)
+
+
+def any_less(a, b):
+    """Whether a < b in any lane."""
+    return bool(np.any(a < b))
+
+
+@compiles(any_less, lambda a, b: types.boolean)
+def _any_less(context, builder, kinds, a, b):
+    found = builder.fcmp_ordered("<", a, b)
+    if not isinstance(a.type, ir.VectorType):
+        return found
+    mask = ir.IntType(a.type.count)
+    return builder.icmp_unsigned("!=", builder.bitcast(found, mask), mask(0))
+
+
+def rough_log(a):
+    """ln a of positive numbers, to 0.06: the exponent, and between powers of two a straight line."""
+    high = (np.asarray(a, np.float64).view(np.uint64) >> np.uint64(32)).astype(np.float64)
+    return (high * (LN2 / 2**20) - 1023.0 * LN2)[()]
+
+
+@compiles(rough_log, lambda a: a)
+def _rough_log(context, builder, kinds, a):
+    word = ir.VectorType(WORD, a.type.count) if isinstance(a.type, ir.VectorType) else WORD
+    high = builder.lshr(builder.bitcast(a, word), sized(builder, a, WORD(32)))
+    number = builder.bitcast(builder.or_(high, sized(builder, a, WORD(0x4330000000000000))), a.type)  # 2^52 + high
+    high = builder.fsub(number, sized(builder, a, DOUBLE(2.0**52)))
+    scaled = builder.fmul(high, sized(builder, a, DOUBLE(LN2 / 2**20)))
+    return builder.fsub(scaled, sized(builder, a, DOUBLE(1023.0 * LN2)))
 
 
 def alike(like, x):

@@ -175,8 +175,11 @@ def play_running(
         if fine and c[i] != 0.0:
             span, _ = scales(state, declared)
             known = span > 0.0
+            out.d[:] = 0.0
+            if known:
+                loss.implicit_each(like, out.z, y[i], c[i], out.q, out.d)
             for m in range(out.z.size):
-                out.d[m] = -c[i] * (loss.implicit(out.z[m], y[i], c[i] * out.q[m]) if known else 0.0)
+                out.d[m] *= -c[i]
             fine = advance(out, i, progress, top)
             if fine:
                 state.heaviest[0] = max(state.heaviest[0], c[i])
@@ -285,9 +288,11 @@ def slopes_diagonal(rows, t, y, c, loss, priors, kappas, declared, state, number
             inside = solve_diagonal(inside, priors, kappas, curvature, state, numbers, rows.index(k), x, size)
     if rows.bias != 0.0:
         inside = solve_diagonal(inside, priors, kappas, curvature, state, numbers, last, rows.bias, size)
-    store(out.z, 0, inside)  # the margins are noted already
+    store(out.q, 0, inside)  # margins and norms are noted already
+    store(out.z, 0, load(inside, out.d, 0))
+    loss.implicit_each(inside, out.z, y, c, out.q, out.d)
     for m in range(size):
-        out.d[m] = -c * loss.implicit(out.d[m], y, c * out.z[m])
+        out.d[m] *= -c
 
 
 @kernel

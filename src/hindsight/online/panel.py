@@ -7,7 +7,6 @@ by default: it has no rate to set.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +25,7 @@ from ..storage.registry import storable, want
 from ..validation import choice, number
 from .learners import Learner, constant, diagonal_newton, newton, ridge, running
 from .parts import GEOMETRIES, LOSSES
+from .relay import relay
 from .run import Run, checked_tally
 from .together import together
 
@@ -34,7 +34,8 @@ DIAGONAL = ((0.25, 0.1), (1.0, 1.0), (4.0, 0.01))  # prior and kappa of the diag
 CURVATURES = (0.5, 0.125)  # kappa of the second-order members for the log loss
 LIMIT = 128  # coordinates, the intercept's included, up to which second order joins by itself
 SECOND_ORDER = ("auto", "yes", "no")
-BUSY = 20000  # numbers of a block from which on members play it on several processors
+BUSY, PIECE = 20000, 80000  # numbers of a piece that a member plays in one go, on several processors: least, and most
+FEW = 4  # pieces of a block, until they are as large as can be
 
 
 @dataclass(frozen=True)
@@ -361,28 +362,37 @@ class PanelRun(Run):
         A `watcher` is shown the rows, and the margins, norms and steps of all members; it says in which parts they are
         mixed. Returns how many rows all members could play.
         """
-        own, parties = np.empty((len(self.members), 3 if self.watcher is None else 4, b - a)), self.parties()
+        parties = self.parties()
+        bounds = pieces_of(b - a, numbers_of(rows, a, b, self.width))
+        each = [np.empty((len(self.members), 3 if self.watcher is None else 4, j - i)) for i, j in bounds]
         if self._compiled is not parties:
-            self._compile(rows, a, b, y, c, own, work)
+            self._compile(rows, a, b, y, c, each[0], work)
             self._compiled = parties
+        played = [[j - i] * len(parties) for i, j in bounds]
 
-        def play(k: int) -> int:
-            return int(parties[k].play(unshared(rows), a, b, y, c, own))
+        def do(k: int, piece: int) -> bool:
+            (i, j), own = bounds[piece], each[piece]
+            if k < len(parties):
+                played[piece][k] = int(parties[k].play(unshared(rows), a + i, a + j, y[i:j], c[i:j], own))
+                return played[piece][k] == j - i
+            j = i + min(played[piece])
+            work[1:, i:j] = own[0, 1:3, : j - i]
+            margins, part = np.ascontiguousarray(own[:, 0, : j - i].T), slice(i, j)
+            if self.watcher is None:
+                self.aggregate(margins, y[part], c[part], work[:, part])
+                return True
+            self.watcher.see(rows, a + i, y[part], c[part])
+            for each_part in self.watcher.follow(own[:, :, : j - i], y[part], c[part]):
+                self.aggregate(margins[each_part], y[part][each_part], c[part][each_part], work[:, part][:, each_part])
+            return True
 
-        played = min(each(play, len(parties), (b - a) * self.width))
-        margins = np.ascontiguousarray(own[:, 0, :played].T)
-        work[1:] = own[0, 1:3]
-        y, c = y[:played], c[:played]
-        if self.watcher is None:
-            self.aggregate(margins, y, c, work[:, :played])
-        else:
-            self.watcher.see(rows, a, y, c)
-            for part in self.watcher.follow(own[:, :, :played], y, c):
-                self.aggregate(margins[part], y[part], c[part], work[:, part])
-        if played < b - a:
-            short = int(np.argmax([not np.isfinite(own[k, 0, played]) for k in range(len(self.members))]))
-            work[:, played] = own[short, :3, played]
-        return int(played)
+        relay(do, len(parties) + 1, len(bounds))
+        for (i, j), own, counts in zip(bounds, each, played, strict=True):
+            if (count := min(counts)) < j - i:
+                short = int(np.argmax([not np.isfinite(own[k, 0, count]) for k in range(len(self.members))]))
+                work[:, i + count] = own[short, :3, count]
+                return i + count
+        return b - a
 
     def _compile(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, own: np.ndarray, work: Any) -> None:
         """Have the kernels that these rows need compiled, the members' side by side."""
@@ -444,13 +454,13 @@ for kind in (LogMixture, MeanMixture, LogDrift):
     storable(kind.State, where=__name__)
 
 
-_pool: list[ThreadPoolExecutor] = []
+def numbers_of(rows: Any, a: int, b: int, width: int) -> int:
+    """How many numbers the rows a..b have."""
+    return int(rows.indptr[b] - rows.indptr[a]) if hasattr(rows, "indptr") else (b - a) * width
 
 
-def each(do: Any, count: int, work: int) -> list[Any]:
-    """What `do` returns for 0..count - 1, on several processors where there is much to do."""
-    if work < BUSY or count == 1 or PROCESSORS == 1:
-        return [do(k) for k in range(count)]
-    if not _pool:
-        _pool.append(ThreadPoolExecutor(min(PROCESSORS, 8), "hindsight"))
-    return [found.result() for found in [_pool[0].submit(do, k) for k in range(count)]]
+def pieces_of(rows: int, numbers: int) -> list[tuple[int, int]]:
+    """Where the pieces begin and end in which members play a block: several where there is much to do."""
+    count = max(numbers // PIECE, min(numbers // BUSY, FEW)) if PROCESSORS > 1 else 1
+    count = max(1, min(count, rows))
+    return [(rows * k // count, rows * (k + 1) // count) for k in range(count)]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 BLOCK = 16384  # rows, so many that a call of the kernel costs next to nothing; what it notes of them stays in the cache
 SHARED = 1 << 19  # bytes of a block that several runs read in turn
-PASSED = 1 << 21  # and of one that the members of a panel read, on several processors
+PASSED = 1 << 23  # and of one that the members of a panel read piece by piece, on several processors
 
 
 class Coordinates:
@@ -323,7 +323,8 @@ def play_rows(
     targets = [plain_vector(y) for y in targets]
     weight = None if weight is None else plain_vector(weight)
     room = PASSED if panel else SHARED if len(runs) > 1 else _bytes(X)
-    block = max(1, min(BLOCK, room * m // max(1, _bytes(X)), m))
+    most = 4 * BLOCK if panel else BLOCK
+    block = max(1, min(most, room * m // max(1, _bytes(X)), m))
     work, ones = np.empty((3, block)), np.ones(block)
     rows = rows_of(X, runs[0].bias)
     for a in range(0, m, block):

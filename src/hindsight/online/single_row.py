@@ -58,17 +58,20 @@ held = compiled_with()
 
 @held
 def play_dict(  # type: ignore[no-untyped-def]
-    x, column, known, target, alive, kinds, cursor, items, numbers, order, table, rows, y, c, loss, update, geometry,
+    x, column, room, target, alive, kinds, cursor, items, numbers, order, table, rows, y, c, loss, update, geometry,
     rate, state, progress, z, q, top, facts, notes,
 ):  # fmt: skip
-    """Lay the dict at address x out and play it."""
+    """Lay the dict at address x out and play it, unless there are more names than `room`; alive[1] counts them then."""
     if alive[0] == 0:
         return NOT_PUT
-    room = rows.data, rows.indices, rows.indptr
-    if dicts.lay(x, column, True, kinds, cursor, items, numbers, order, table, *room) != DONE or cursor[3] != known:
+    row = rows.data, rows.indices, rows.indptr
+    if dicts.lay(x, column, True, kinds, cursor, items, numbers, order, table, *row) != DONE or cursor[3] > room:
         return NOT_PUT
     y[0] = target
-    return play(rows, ROW, ROW + 1, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, notes)
+    played = play(rows, ROW, ROW + 1, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, notes)
+    if played == PLAYED:
+        alive[1] = cursor[3]
+    return played
 
 
 @held
@@ -207,9 +210,11 @@ class One:
 
     A row is put and then learnt or predicted, which nobody else may do meanwhile. Or one compiled call does it all
     (`learn_whole`, `margin_whole`): it keeps the interpreter's lock, so no other thread comes between; and it does
-    nothing unless `alive` is 1, which it is not while a row is put, nor after runs, names or classes have changed.
+    nothing unless `alive` is 1, which it is not while a row is put, nor after runs or classes have changed. How many
+    names there are in rows that were learnt so is told by `names_learnt`.
     """
 
+    room = 0  # names for which there is room; 0 where no new one may join without being asked
     play: Any
     look: Any
     play_whole: Any
@@ -218,7 +223,7 @@ class One:
     def __init__(self, runs: list[Run], which: int, row: Any, old: One | None = None) -> None:
         run, learner = runs[which], runs[which].learner
         self.runs, self.run, self.row, self.state, self.rows, self.work = runs, run, row, run.state, row.rows, row.work
-        self.targets, self.alive = learner.targets, np.zeros(1, np.int64)
+        self.targets, self.alive = learner.targets, np.zeros(2, np.int64)
         self.y, self.c, self.z, self.q, self.top = np.zeros(1), np.ones(1), np.zeros(1), np.zeros(1), np.zeros(1)
         out = self.z, self.q, self.top, run.tally, NO_NOTES
         self.args = (row.rows, 0, 1, self.y, self.c, *run.parts(), *out)
@@ -252,12 +257,17 @@ class One:
         """Whether all is as when this was made."""
         return self.row is row and self.runs is runs and self.work is row.work and self.state is self.run.state
 
-    def learn_whole(self, x: Any, y: float, known: int) -> bool:
-        """Learn a row whose names are all among those `known`, if one call can; else nothing changes but names."""
+    @property
+    def names_learnt(self) -> int:
+        """How many names there were after the last row that one call learnt."""
+        return int(self.alive[1])
+
+    def learn_whole(self, x: Any, y: float, room: int) -> bool:
+        """Learn a row with which there are at most so many names, if one call can; else nothing changes but names."""
         if self.named:
-            played = type(x) in PLAIN and self.play_whole(id(x), self.row.address, known, y, *self.whole_args)
+            played = type(x) in PLAIN and self.play_whole(id(x), self.row.address, room, y, *self.whole_args)
         else:
-            played = is_vector(x) and self.play_whole(x, known, y, *self.whole_args)
+            played = is_vector(x) and self.play_whole(x, room, y, *self.whole_args)
         return bool(played == PLAYED)
 
     def margin_whole(self, x: Any) -> float:
@@ -286,7 +296,7 @@ class One:
 class PanelOne:
     """A panel on rows of one kind: the members bound to the row, several of a kind together, then the mixture."""
 
-    swift = False
+    swift, room = False, 0
 
     def __init__(self, runs: list[Any], which: int, row: Any, old: Any = None) -> None:
         run = runs[which]

@@ -154,8 +154,11 @@ class Data:
         for X, y, weight in self._source():
             X = checked(X)
             count = X.shape[0]
-            if self._read is not None:
-                read.add(X, y, weight)
+            if self._read is None:  # parts in memory
+                yield from _contiguous(_as_rows(X, self.bias), first)
+                first += count
+                continue
+            read.add(X, y, weight)
             if X.shape[1] != columns:
                 raise ValueError(f"a chunk has {X.shape[1]} columns, on the first reading all had {columns}")
             known = self.y[first : first + count]

@@ -244,7 +244,7 @@ class LiveModel:
             lambda i: "",
         )
         rounds = state.runs[0][0].tally[0].rounds
-        played = next(iter(play_chunk(state, chunk, lambda _: None, play_part=play_rows)))  # `learn` goes back
+        played = next(iter(play_chunk(state, chunk, lambda _: None, play_rows)))  # `learn` goes back
         z, y = played.margins, piece.y
         losses = losses_of(state, z, y)
         if piece.weight is not None:

@@ -15,7 +15,7 @@ from ..errors import SourceError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-CHUNK = 1 << 20  # bytes of text, or of the values of a table, in a chunk
+CHUNK = 1 << 22  # bytes of text, or of the values of a table, in a chunk
 MISSING_RULES = ("indicator", "zero", "mean", "skip", "error")
 FIRST_ROWS = 10_000  # that show what the columns of a table hold
 SHOWN = 120  # characters of a raw row in an error

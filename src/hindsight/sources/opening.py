@@ -105,7 +105,7 @@ def open_source(
         Map names to 2^hash_bits columns by a hash instead of a dictionary; between 1 and 31.
     rejects : bool, default False
         Skip bad rows and list them in `chunk.rejects`; otherwise a bad row is an error.
-    chunk : int, default 2**20
+    chunk : int, default 2**22
         Bytes of text, or of the values of a table, in a chunk. Results do not depend on it.
     ahead : bool, default True
         Read the next chunk in a thread while the current one is used.

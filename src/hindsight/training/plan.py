@@ -146,8 +146,11 @@ class Plan:
         """Whether the rows can be read more than once."""
         return not (isinstance(self.data, str) and self.data == "-")
 
-    def open(self, look_at_all: bool = False) -> Source:
-        """The source, from its beginning; what the columns of a table hold may be found by looking at all rows."""
+    def open(self, look_at_all: bool = False, **more: Any) -> Source:
+        """The source, from its beginning; what the columns of a table hold may be found by looking at all rows.
+
+        `more` are parameters of `open_source` that go before those of the plan.
+        """
         labels = None if not self.learners or self.classify() else False
         if isinstance(self.data, str) and self.data.startswith("sample:"):
             return SampleSource(self.data, self.target, labels)
@@ -159,8 +162,9 @@ class Plan:
             if not isinstance(paths[0], (str, os.PathLike)) or self._format(str(paths[0])) not in ("svmlight", "vw"):
                 raise SourceError(f"{self.data}: say which column to predict: --target COLUMN")
             target = "label"  # such rows have a place of their own for it
-        scan: dict[str, Any] = {"scan": 0} if look_at_all else {}
-        return open_source(self.data, target, labels=labels, digest=self.digest, **self.reading, **scan)
+        if look_at_all:
+            more["scan"] = 0
+        return open_source(self.data, target, labels=labels, digest=self.digest, **self.reading | more)
 
     def _format(self, path: str) -> str | None:
         form = self.reading.get("format") or file_format(path)
@@ -310,9 +314,9 @@ def first_targets(plan: Plan) -> np.ndarray:
 def first_values(plan: Plan) -> np.ndarray:
     """Different targets; where rows do not agree on what the columns of a table hold, all rows are looked at."""
     try:
-        return values_until_two(plan, plan.open())
+        return values_until_two(plan, plan.open(ahead=False))
     except DisprovedError:
-        return values_until_two(plan, plan.open(look_at_all=True))
+        return values_until_two(plan, plan.open(look_at_all=True, ahead=False))
 
 
 def values_until_two(plan: Plan, source: Source) -> np.ndarray:

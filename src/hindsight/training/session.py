@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ..errors import DisprovedError, NewLabelError, OptionError, RowError
-from ..online.run import play
+from ..online.run import play, play_rows
 from ..rows.order import add_labels, add_numbers
 from ..rows.scaling import spread
 from ..sources import Reject, SourceError
@@ -311,7 +311,9 @@ def learn(
             chunks = chunks_after(plan, state.source, state.position)
         assert state.source is not None
         for chunk in limited(state.source, chunks, plan.limit, state.pass_rows):
-            yield from play_chunk(state, chunk, next_stop, followed)
+            yield from play_chunk(
+                state, chunk, next_stop, play_rows, followed
+            )  # an error ends the run: nothing is undone
         if state.own_rows == 0:
             raise SourceError(
                 f"{plan.data}: there is no row to learn from"
@@ -364,10 +366,10 @@ def play_chunk(
     state: TrainingState,
     chunk: Chunk,
     next_stop: Callable[[int], int | None],
+    play: Callable[..., None] = play,
     followed: Followed | None = None,
-    play_part: Callable[..., None] = play,
 ) -> Iterator[PlayedChunk]:
-    """Play a chunk, in parts that end at each stop; `play_rows` plays them for a caller that can go back by itself."""
+    """Play a chunk, in parts that end at each stop; `play` says what an error leaves of the runs."""
     X, y, codes, targets, weights = state.preparation.prepare(chunk, state.runs)
     if followed is not None:
         followed.add(X, targets, weights)
@@ -389,7 +391,7 @@ def play_chunk(
         if b > a:
             try:
                 rows = X if b - a == m else X[a:b]  # scipy would copy them
-                play_part(runs, rows, [each[a:b] for each in targets], weight, z[a:b], names, idle=True)
+                play(runs, rows, [each[a:b] for each in targets], weight, z[a:b], names, idle=True)
             except RowError as error:
                 raise ValueError(f"{chunk.place(a + error.row)}{error.message}") from None
         code = None if codes is None else codes[a:b]

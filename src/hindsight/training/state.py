@@ -341,7 +341,7 @@ def start(
     >>> state.labels, state.features, state.rows_done
     (['benign', 'malignant'], 30, 0)
     """
-    source = plan.open(look_at_all)
+    source = plan.open(look_at_all, **({"ahead": False} if plan.reread else {}))  # then only its first rows are read
     learners, classify = plan.make(), plan.classify()
     chunk: Chunk | None
     if plan.scale not in SCALES:

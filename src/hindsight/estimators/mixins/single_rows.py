@@ -91,6 +91,7 @@ class SingleRowMixin:
             one = self.__dict__.get("_swift")
             if one is not None:
                 one.alive[0] = 0
+                self._count_names(one)
             try:
                 return do(*arguments)
             finally:
@@ -139,14 +140,22 @@ class SingleRowMixin:
 
     def _swiftly_learnt(self, one: One | None, x: Any, y: float, weight: float) -> bool:
         """Learn a row with the only run, in one compiled call, where that can be; whether it was."""
-        return (
+        if (
             one is not None
             and weight == 1.0
             and check_target(one.targets, y)
             and one.current(self.runs_, self._row)
             and "certificate_" not in self.__dict__  # `_learn_one` drops it
-            and one.learn_whole(x, y, self.n_features_in_)
-        )
+            and one.learn_whole(x, y, one.room or self.n_features_in_)
+        ):
+            if one.named and len(self._column) > self.n_features_in_:
+                self._count_names(one)
+            return True
+        return False
+
+    def _count_names(self, one: One) -> None:
+        """Count the names that joined with rows learnt in one compiled call: from then on they stay."""
+        self.n_features_in_ = max(self.n_features_in_, one.names_learnt)
 
     def _margins_one(self, x: Any) -> list[float]:
         """The margin of one row for every run, alone."""
@@ -190,6 +199,8 @@ class SingleRowMixin:
         if one is None or one.run is not self.runs_[k] or one.row is not self._row or one.stale():
             one = ones[k] = self.runs_[k].bind(self.runs_, k, self._row, one)
             self._swift = one if one.swift else None
+            grows = one.swift and self.runs_[k].learner.geometry.can_grow and self.start is None
+            one.room = one.run.features if grows and not hasattr(self, "feature_names_in_") else 0
         return one
 
     # ---- names that are new
