@@ -11,11 +11,11 @@ import best_truth
 from mutants import Mutant, applied
 
 del os.environ["NUMBA_DISABLE_JIT"]  # `mutants` breaks kernels and plays them in Python; nothing here is in a kernel
-RIVALS = "certificates.rivals"
-CONSTANT, BEST = "certificates.constant", "certificates.best"
-LEAST_SQUARES, SMOOTH, KINKED = f"{RIVALS}.least_squares", f"{RIVALS}.unpenalised", f"{RIVALS}.kinked"
+PACKAGE = "certificates.best"
+CONSTANT, BEST = f"{PACKAGE}.constant", f"{PACKAGE}.fixed"
+LEAST_SQUARES, SMOOTH, KINKED = f"{PACKAGE}.least_squares", f"{PACKAGE}.unpenalised", f"{PACKAGE}.kinked"
 IN_SET, WIDE, FEWEST, SHARED = (
-    f"{RIVALS}.constrained", f"{RIVALS}.wide", f"{RIVALS}.fewest", f"{RIVALS}.predictor",
+    f"{PACKAGE}.constrained", f"{PACKAGE}.wide", f"{PACKAGE}.fewest", f"{PACKAGE}.predictor",
 )  # fmt: skip
 # fmt: off
 BROKEN = (  # what is broken, the function, the pattern in its source, and what stands there instead

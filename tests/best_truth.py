@@ -18,14 +18,13 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog, minimize, minimize_scalar
 
-from hindsight.certificates import best as searches
-from hindsight.certificates.best import best_fixed
-from hindsight.certificates.constant import best_constant, fewest_of_constant
-from hindsight.certificates.rivals import constrained as in_sets
-from hindsight.certificates.rivals import fewest as fewest_search
-from hindsight.certificates.rivals import kinked, least_squares, unpenalised, wide
-from hindsight.certificates.rivals.fewest import FOUND, PROVED, SEPARATES, fewest
-from hindsight.certificates.rivals.predictor import FixedPredictor
+from hindsight.certificates.best import best_fixed, kinked, least_squares, unpenalised, wide
+from hindsight.certificates.best import constrained as in_sets
+from hindsight.certificates.best import fewest as fewest_search
+from hindsight.certificates.best import fixed as searches
+from hindsight.certificates.best.constant import best_constant, fewest_of_constant
+from hindsight.certificates.best.fewest import FOUND, PROVED, SEPARATES, fewest
+from hindsight.certificates.best.predictor import FixedPredictor
 from hindsight.kernels.entropic import Balanced, Simplex
 from hindsight.kernels.euclidean import Euclidean
 from hindsight.kernels.losses import Absolute, Hinge, Logistic, Probit, Square

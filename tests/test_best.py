@@ -14,16 +14,15 @@ from conftest import many
 from hindsight.batch.separability import fewest_mistakes
 from hindsight.certificates import outcome as outcomes
 from hindsight.certificates.advice import cure
-from hindsight.certificates.best import best_fixed
+from hindsight.certificates.best import best_fixed, clock
+from hindsight.certificates.best import fewest as fewest_search
+from hindsight.certificates.best.constant import best_constant
+from hindsight.certificates.best.constrained import Corners, minimiser
+from hindsight.certificates.best.fewest import FOUND, PROVED, SEPARATES, fewest
+from hindsight.certificates.best.least_squares import least_squares
+from hindsight.certificates.best.predictor import FixedPredictor
 from hindsight.certificates.certificate import mean_text
 from hindsight.certificates.certify import certify_run
-from hindsight.certificates.constant import best_constant
-from hindsight.certificates.rivals import clock
-from hindsight.certificates.rivals import fewest as fewest_search
-from hindsight.certificates.rivals.constrained import Corners, minimiser
-from hindsight.certificates.rivals.fewest import FOUND, PROVED, SEPARATES, fewest
-from hindsight.certificates.rivals.least_squares import least_squares
-from hindsight.certificates.rivals.predictor import FixedPredictor
 from hindsight.certificates.theorems import Verdict
 from hindsight.certificates.worth import worth_of
 from hindsight.kernels.entropic import Simplex

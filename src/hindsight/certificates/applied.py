@@ -11,9 +11,9 @@ import numpy as np
 from ..kernels.floats import EPS
 from ..kernels.losses import Square
 from ..online.margins import each_loss, each_slope
-from . import rivals
+from .best import comparator as rivals
+from .best.spaces import space
 from .certificate import Assumption
-from .rivals.spaces import space
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,8 +13,8 @@ from ..rows.data import Data
 from . import batch_theorems, theorems
 from .batch_outcome import of_pocket
 from .batch_theorems import BATCH_PERCEPTRON, BATCH_PERCEPTRON_STARTED
+from .best.separator import hard_margin
 from .certificate import UPDATES, Assumption, Certificate, Comparator
-from .rivals import hard_margin
 from .theorems import Verdict
 
 SMALL = 4_000_000  # numbers in the rows up to which the hard margin is computed

@@ -20,6 +20,7 @@ from ..rows.one_thread import one_thread
 from . import adaptive, theorems
 from .applied import AppliedTheorem, Judged, rounding
 from .band import band
+from .best import clock
 from .certificate import Assumption, Certificate
 from .convex import convex, no_theorem
 from .convex import planted as planted_theorem
@@ -30,7 +31,6 @@ from .panel import certify_panel
 from .penalties import penalised_descent
 from .proximal import implicit_descent
 from .replay import replay
-from .rivals import clock
 from .scale_free import scale_free_perceptron
 from .square import exponentiated_gradient, implicit_widrow_hoff, widrow_hoff
 from .theorems import Verdict

@@ -14,12 +14,12 @@ from ..errors import MismatchError
 from ..kernels.floats import Floats
 from ..online.facts import same_sums
 from ..rows.checksum import check_played
-from . import batch_theorems, rivals, theorems
+from . import batch_theorems, theorems
 from .applied import closeness
 from .batch_outcome import of_descent
 from .batch_theorems import GRADIENT_DESCENT, STOCHASTIC_GRADIENT_DESCENT
+from .best import clock, comparator
 from .certificate import Assumption, Certificate, Comparator, Milestone
-from .rivals import clock
 from .theorems import Verdict
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def certify_descent(
     notes: tuple[str, ...] = ()
     if u is None:
         with clock.timed(0.5 * clock.left()):  # the other half is for the best fixed predictor
-            best = rivals.best(data, loss, descent.learner.geometry, curvature, factors, middle, tol)
+            best = comparator.best(data, loss, descent.learner.geometry, curvature, factors, middle, tol)
         rival, notes = FoundRival(best.u, best.gap, closeness(best.gap, best.objective)), best.notes
     else:
         rival = FoundRival(data.check(u), math.inf, "given")

@@ -14,11 +14,11 @@ from .adaptive import weights_in_play
 from .advice import cure
 from .applied import loss_of
 from .best import best_fixed
+from .best.constant import best_constant, constant_margin, fewest_of_constant
+from .best.fewest import fewest
+from .best.spaces import SPACES
 from .certificate import MISTAKES, WEIGHTED, Best
-from .constant import best_constant, constant_margin, fewest_of_constant
 from .regret import regret_curve
-from .rivals.fewest import fewest
-from .rivals.spaces import SPACES
 
 if TYPE_CHECKING:
     from ..online.run import Run

@@ -25,13 +25,13 @@ from .adaptive import in_play
 from .advice import cure
 from .applied import measured_loss, measured_name, measured_unit
 from .band import Band, band
+from .best.constant import best_constant, fewest_of_constant
+from .best.fewest import fewest
+from .best.predictor import NEAR
 from .certificate import MISTAKES, WEIGHTED, Assumption, Best, Certificate, Comparator, Member, Milestone
-from .constant import best_constant, fewest_of_constant
 from .outcome import Outcome, of_loss
 from .regret import even_rounds, regret_curve
 from .replay import replay_members
-from .rivals.fewest import fewest
-from .rivals.predictor import NEAR
 from .theorems import Verdict
 
 if TYPE_CHECKING:

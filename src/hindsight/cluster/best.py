@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..certificates.best import WIDTH
-from ..certificates.rivals.predictor import (
+from ..certificates.best.fixed import WIDTH
+from ..certificates.best.predictor import (
     FAR,
     NEAR,
     FixedPredictor,
@@ -26,8 +26,8 @@ from ..certificates.rivals.predictor import (
     inverse,
     percent,
 )
-from ..certificates.rivals.spaces import SPACES
-from ..certificates.rivals.unpenalised import solved
+from ..certificates.best.spaces import SPACES
+from ..certificates.best.unpenalised import solved
 from ..kernels.floats import EPS
 from ..kernels.losses import Square
 from ..online.margins import each_curvature, each_loss, each_slope
@@ -189,7 +189,7 @@ def fewest_mistakes(
 
 def best_constant(rows: ClusterRows, targets: Targets, bias: float, loss: Any) -> float:
     """Return the least of Sigma c phi(z, y) over all constants z, or the limit that it tends to."""
-    from ..certificates import constant
+    from ..certificates.best import constant
     from .rounds import target_sums
 
     if loss.quadratic:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..online.margins import each_loss, each_slope
-from .rivals.kinked import KINKS, slopes_beside
+from ...online.margins import each_loss, each_slope
+from .kinked import KINKS, slopes_beside
 
 if TYPE_CHECKING:
-    from ..kernels.floats import Floats
+    from ...kernels.floats import Floats
 
 HALVINGS = 200
 

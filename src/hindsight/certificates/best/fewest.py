@@ -15,8 +15,8 @@ from ...kernels.floats import EPS
 from ...kernels.losses import Logistic, Square
 from . import clock
 from .least_squares import least_squares
-from .mistakes import hard_margin
 from .predictor import FixedPredictor, column_sizes, inverse
+from .separator import hard_margin
 from .spaces import SPACES
 from .unpenalised import smooth
 

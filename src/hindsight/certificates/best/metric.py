@@ -18,13 +18,13 @@ from ...kernels.floats import Floats
 from ...kernels.rows import CSR
 from ...online.margins import each_curvature, each_loss, each_slope
 from ...rows.data import Data
-from .loss import Rival, best, fixed
+from .comparator import LossComparator, best, fixed
 
 SQUARE = 600  # coordinates up to which Newton's method takes the second derivatives of a smooth loss
 STEPS = 60  # of Newton's method at most
 
 
-def best_in_metric(data: Data, loss: Any, metric: Floats, factors: Floats, start: Floats, tol: float) -> Rival:
+def best_in_metric(data: Data, loss: Any, metric: Floats, factors: Floats, start: Floats, tol: float) -> LossComparator:
     """Return the u that minimises F, up to a relative gap; its divergence is 1/2 Sigma m (u - w)^2."""
     with np.errstate(divide="ignore"):
         shrink = np.where(metric > 0.0, 1.0 / np.sqrt(metric), 0.0)
@@ -51,12 +51,12 @@ def best_in_metric(data: Data, loss: Any, metric: Floats, factors: Floats, start
     u = _unscaled(found.u, shrink, data, bias) + start
     given = fixed(data, loss, Euclidean(1.0), u, 0.0, factors)
     half = 0.5 * float(metric @ (u - start) ** 2)
-    return Rival(u, given.loss, half, given.objective + half, found.gap, found.passes, found.notes)
+    return LossComparator(u, given.loss, half, given.objective + half, found.gap, found.passes, found.notes)
 
 
 def by_newton(
     data: Data, loss: Any, metric: Floats, shrink: Floats, factors: Floats, start: Floats, tol: float
-) -> Rival:
+) -> LossComparator:
     """The same by Newton's method on a smooth loss, with steps halved until F falls.
 
     In units of 1/sqrt(m) F rises at least as fast as half a squared distance, so that F - min F is at most half the
@@ -88,7 +88,7 @@ def by_newton(
         u = best_u + step
     given = fixed(data, loss, Euclidean(1.0), best_u, 0.0, factors)
     half = 0.5 * float(metric @ (best_u - start) ** 2)
-    return Rival(best_u, given.loss, half, given.objective + half, gap, data.passes - begun, notes)
+    return LossComparator(best_u, given.loss, half, given.objective + half, gap, data.passes - begun, notes)
 
 
 def _moved(chunks: Any, shift: Floats) -> Any:

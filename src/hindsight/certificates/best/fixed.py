@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..kernels.euclidean import Euclidean
-from ..online.margins import each_loss
-from .rivals import clock
-from .rivals.constrained import in_set
-from .rivals.kinked import KINKS, kinked
-from .rivals.least_squares import least_squares
-from .rivals.predictor import FixedPredictor
-from .rivals.spaces import SPACES
-from .rivals.unpenalised import smooth
-from .rivals.wide import by_ascent, by_conjugate_gradients
+from ...kernels.euclidean import Euclidean
+from ...online.margins import each_loss
+from . import clock
+from .constrained import in_set
+from .kinked import KINKS, kinked
+from .least_squares import least_squares
+from .predictor import FixedPredictor
+from .spaces import SPACES
+from .unpenalised import smooth
+from .wide import by_ascent, by_conjugate_gradients
 
 if TYPE_CHECKING:
-    from ..kernels.floats import Floats
-    from ..rows.data import Data
+    from ...kernels.floats import Floats
+    from ...rows.data import Data
 
 GRAM = 2000  # coordinates up to which least squares takes the Gram matrix
 WIDTH = 600  # coordinates up to which Newton's method takes second derivatives

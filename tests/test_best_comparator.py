@@ -1,4 +1,4 @@
-"""Rivals against general solvers on small problems, and the promise of the gap on random ones."""
+"""Comparators against general solvers on small problems, and the promise of the gap on random ones."""
 
 import numpy as np
 import pytest
@@ -7,13 +7,14 @@ from hypothesis import strategies as st
 from scipy import optimize, sparse
 
 from conftest import many, nightly
-from hindsight.certificates.rivals import Data, best, fixed
-from hindsight.certificates.rivals.ascent import Ascent, solve
-from hindsight.certificates.rivals.spaces import doubled, relative_entropy, space
+from hindsight.certificates.best.ascent import Ascent, solve
+from hindsight.certificates.best.comparator import best, fixed
+from hindsight.certificates.best.spaces import doubled, relative_entropy, space
 from hindsight.kernels.entropic import Balanced, Simplex
 from hindsight.kernels.euclidean import Euclidean
 from hindsight.kernels.losses import Absolute, Clipped, Hinge, Logistic, Probit, Square, Tanh
 from hindsight.online.margins import each_loss
+from hindsight.rows.data import Data
 
 RULES = [Square(2.0), Absolute(1.0), Logistic(1.0), Hinge(1.0), Hinge(0.0), Clipped(1.5), Probit(1.0), Tanh(1.0)]
 GEOMETRIES = [Euclidean(1.0), Simplex(1.5), Balanced(2.0)]
@@ -227,7 +228,7 @@ class TestBadInput:
             (Balanced(1.0), [0.5, -0.6], "at most the radius 1.0, got 1.1"),
         ],
     )
-    def test_a_rival_outside_its_set(self, geometry, u, message):
+    def test_a_comparator_outside_its_set(self, geometry, u, message):
         with pytest.raises(ValueError, match=message):
             fixed(Data(np.ones((3, 2)), np.ones(3)), Square(2.0), geometry, u, 1.0)
 

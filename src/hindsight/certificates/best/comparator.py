@@ -30,7 +30,7 @@ GRAM = 2000  # widths up to which ridge regression forms the Gram matrix
 
 
 @dataclass(frozen=True)
-class Rival:
+class LossComparator:
     """A comparator in hindsight.
 
     Attributes
@@ -73,7 +73,7 @@ class Rival:
 def best(
     data: Data, loss: Loss, geometry: Geometry, kappa: float, a: ArrayLike | None = None,
     start: Floats | None = None, tol: float = 0.01, max_passes: int = 300, around: Floats | None = None,
-) -> Rival:  # fmt: skip
+) -> LossComparator:  # fmt: skip
     """Return the u that minimises Sigma a_t phi(u . x_t, y_t) + kappa D(u, w_1), up to a relative gap.
 
     Parameters
@@ -116,18 +116,18 @@ def best(
         fit = ridge(data, factors, loss.scale, kappa, where.start, tol)
         own = float(data.c @ each_loss(loss, fit.z, data.y))
         notes = fit.notes
-        return Rival(fit.u, own, where.divergence(fit.u), fit.objective, fit.gap, data.passes - begun, notes)
+        return LossComparator(fit.u, own, where.divergence(fit.u), fit.objective, fit.gap, data.passes - begun, notes)
     found = solve(data, loss, where, factors, kappa, tol, max_passes)
     own = float(data.c @ each_loss(loss, found.z, data.y))
     passes = data.passes - begun
     notes = () if found.done else (f"stopped at {passes} passes, gap {found.gap:.3g} of {found.objective:.3g}",)
-    return Rival(found.u, own, found.divergence, found.objective, found.gap, passes, notes)
+    return LossComparator(found.u, own, found.divergence, found.objective, found.gap, passes, notes)
 
 
 def fixed(
     data: Data, loss: Loss, geometry: Geometry, u: ArrayLike, kappa: float, a: ArrayLike | None = None,
     start: Floats | None = None, lower: float = -np.inf,
-) -> Rival:  # fmt: skip
+) -> LossComparator:  # fmt: skip
     """Return a given u as a rival, checked to be inside the geometry's set and evaluated in one pass.
 
     `lower` is a known lower bound on the objective (another comparator's `lower`); without one the gap is infinite.
@@ -142,7 +142,7 @@ def fixed(
     weighted = factors * each
     objective = float(weighted.sum()) + kappa * divergence
     gap = max(objective - lower, 0.0) + 4.0 * EPS * float(np.abs(weighted).sum())
-    return Rival(point, float(data.c @ each), divergence, objective, gap, data.passes - begun, ("given",))
+    return LossComparator(point, float(data.c @ each), divergence, objective, gap, data.passes - begun, ("given",))
 
 
 def _factors(data: Data, a: ArrayLike | None) -> Floats:
