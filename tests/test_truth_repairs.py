@@ -13,7 +13,7 @@ from conftest import nightly
 from hindsight import GLMtronBatchRegressor
 from hindsight.certificates import theorems
 from hindsight.certificates.best import comparator
-from hindsight.certificates.best.ridge import Hessian
+from hindsight.certificates.best.newton import Inverse
 from hindsight.certificates.certificate import Certificates
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.theorems import Verdict
@@ -518,13 +518,13 @@ def objective(X, y, a, kappa, u):
 def test_the_gap_of_ridge_regression_is_what_is_missing(seed):
     rng = np.random.default_rng(seed)
     X, y, a, kappa = rng.normal(size=(12, 3)), rng.normal(size=12), rng.uniform(0.1, 2.0, 12), 0.5
-    hessian = Hessian((X.T * a) @ X, 2.0, kappa)
+    hessian = Inverse(2.0 / kappa * (X.T * a) @ X + np.eye(3))
     least = exact_minimum(X, y, a, kappa)
     for _ in range(5):
         u = rng.normal(size=3)
         g = 2.0 * (X.T * a) @ (X @ u - y) + kappa * u
         missing = float(objective(X, y, a, kappa, u) - least)
-        assert missing <= hessian.gap(g, kappa) <= 1.02 * missing
+        assert missing <= comparator.gap_above(g / np.sqrt(kappa), hessian, True) <= 1.02 * missing
     found = comparator.best(Data(X, y), Square(2.0), L.space("euclidean", 1.0), kappa, a)
     missing = float(objective(X, y, a, kappa, found.u) - least)
     assert missing <= found.gap <= 1e-12 * found.objective

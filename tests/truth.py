@@ -34,7 +34,7 @@ from hindsight.certificates.applied import AppliedTheorem
 from hindsight.certificates.band import band
 from hindsight.certificates.best import comparator, fewest
 from hindsight.certificates.best import mistakes as mistake_comparators
-from hindsight.certificates.best.ridge import Hessian
+from hindsight.certificates.best.newton import Inverse
 from hindsight.certificates.certificate import MISTAKES, WEIGHTED, Certificate
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.replay import Rounds
@@ -779,7 +779,8 @@ def gaps(seen: Seen, run: Run, rng: np.random.Generator, out: Outcome) -> None:
     least = objective(best)
     u = best + rng.normal(size=s.width) * (np.abs(best).max() + float(np.abs(b).max()) / float(np.abs(A).max()))
     g = 2.0 * A.T @ (A @ u - b)
-    said = Hessian((X.T * c) @ X, 2.0, kappa).gap(g, kappa)
+    hessian = Inverse(2.0 / kappa * (X.T * c) @ X + np.eye(s.width))
+    said = comparator.gap_above(g / np.sqrt(kappa), hessian, True)
     if not objective(u) - least <= said * (1.0 + 1e-6) + EQUAL * least:
         out.say("wrong gap", f"ridge: {objective(u) - least!r} is missing, {said!r} is said")
     if s.family == "2":

@@ -12,7 +12,7 @@ from ..kernels.losses import Logistic
 from ..online.margins import each_loss, each_mean, each_slope
 from . import adaptive_theorems as theorems
 from .applied import AppliedTheorem, closeness, convexity, measured_name, measured_unit
-from .best.metric import best_in_metric
+from .best.comparator import best_in_metric
 from .certificate import Assumption, Comparator
 from .convex import no_theorem
 

@@ -12,7 +12,7 @@ from ..kernels.penalised import Penalised
 from ..online.margins import each_loss, each_slope
 from .adaptive import slope_error
 from .applied import AppliedTheorem, closeness, convexity, divergence_change, size_of_terms
-from .best.metric import best_in_metric
+from .best.comparator import best_in_metric
 from .certificate import Assumption, Comparator
 from .proximal import INEXACT
 from .theorems import Theorem

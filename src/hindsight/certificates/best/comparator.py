@@ -15,18 +15,28 @@ Any u gives a true bound, so a comparator found approximately loosens a certific
 """
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_matrix
 
+from ...kernels.euclidean import Euclidean
 from ...kernels.floats import EPS, Floats
+from ...kernels.rows import CSR
 from ...online.margins import each_loss
 from ...rows.data import Data
 from .ascent import Loss, solve
-from .ridge import ridge
+from .newton import TRIES, Inverse, newton
+from .objective import Objective, Point, Smooth, inverse
 from .spaces import Geometry, space
 
 GRAM = 2000  # widths up to which ridge regression forms the Gram matrix
+SPECTRUM = 500  # widths up to which the eigenvalues are computed, for the rank
+SECOND = 600  # widths up to which Newton's method takes the second derivatives of a smooth loss
+REFINED = 4  # solutions of a square loss that are tried, each with the gradient of the last
+ENOUGH = 1e-9  # relative gap up to which the comparator in a metric is sought, if not asked for less
 
 
 @dataclass(frozen=True)
@@ -113,10 +123,9 @@ def best(
     if loss.quadratic and where.quadratic and data.width <= GRAM:
         if not kappa >= 0.0:
             raise ValueError(f"kappa, the divergence's factor, must be at least 0, got {kappa}")
-        fit = ridge(data, factors, loss.scale, kappa, where.start, tol)
-        own = float(data.c @ each_loss(loss, fit.z, data.y))
-        notes = fit.notes
-        return LossComparator(fit.u, own, where.divergence(fit.u), fit.objective, fit.gap, data.passes - begun, notes)
+        near = penalised(data, loss, np.full(data.width, float(kappa)), factors, where.start, tol)
+        notes = spectrum(near.gram, near.hessian)
+        return near.comparator(data, where.divergence(near.point.u), data.passes - begun, notes)
     found = solve(data, loss, where, factors, kappa, tol, max_passes)
     own = float(data.c @ each_loss(loss, found.z, data.y))
     passes = data.passes - begun
@@ -143,6 +152,144 @@ def fixed(
     objective = float(weighted.sum()) + kappa * divergence
     gap = max(objective - lower, 0.0) + 4.0 * EPS * float(np.abs(weighted).sum())
     return LossComparator(point, float(data.c @ each), divergence, objective, gap, data.passes - begun, ("given",))
+
+
+class Penalised(NamedTuple):
+    """A minimiser of F with a metric, the gap there, and the second derivatives of F on columns divided by sqrt(m)."""
+
+    point: Point
+    gap: float
+    hessian: Inverse
+    gram: Floats
+
+    def comparator(self, data: Data, divergence: float, passes: int, notes: tuple[str, ...] = ()) -> LossComparator:
+        """The same as a comparator, with its own loss."""
+        own = float(data.c @ self.point.each)
+        return LossComparator(self.point.u, own, divergence, self.point.value, self.gap, passes, notes)
+
+
+class PenalisedStep:
+    """Newton's step on columns divided by sqrt(m), where a distance adds the identity to the second derivatives."""
+
+    def __init__(self, metric: Floats) -> None:
+        self.distance = bool(metric.any())
+        self.shrink = inverse(np.sqrt(metric)) if self.distance else np.ones(metric.size)
+
+    def factor(self, gram: Floats) -> None:
+        """Take the second derivatives of the losses."""
+        n, self.gram = gram.shape[0], gram
+        H = gram * np.outer(self.shrink, self.shrink)
+        H[np.diag_indices(n)] += float(self.distance)
+        self.hessian = Inverse(H, n * EPS, EPS)
+
+    def solve(self, g: Floats) -> Floats:
+        """H^-1 g."""
+        return self.shrink * self.hessian.solve(self.shrink * g)
+
+    def __call__(self, point: Point) -> Floats:
+        if point.half is None:  # those of a square loss are the same everywhere
+            self.factor(point.gram)
+        return -self.solve(point.gradient)
+
+
+def penalised(
+    data: Data, loss: Any, metric: Floats, factors: Floats, start: Floats, tol: float, first: Floats | None = None
+) -> Penalised:
+    """The u that minimises F with a metric, by Newton's method from `first` on; for a square loss, from its solution.
+
+    Parameters
+    ----------
+    data, loss, factors : Data, a loss with a second derivative, ndarray
+        The rows, phi and a.
+    metric, start : ndarray
+        m, at least 0, and w.
+    tol : float
+        Relative gap to reach.
+    first : ndarray, default None
+        Where to begin; None is w.
+    """
+    objective, step = Objective(data, Smooth(loss, data.y), factors, metric, start), PenalisedStep(metric)
+    u, tries = start if first is None else first, TRIES
+    if loss.quadratic:
+        gram, cross = data.moments(factors, factors * data.y)
+        step.factor(loss.scale * gram)
+        u, tries = start + step.solve(loss.scale * (cross - gram @ start)), REFINED
+    for point, _ in newton(objective.at, u, step, tries, halve=not loss.quadratic):
+        gap = gap_above(step.shrink * point.gradient, step.hessian if loss.quadratic else None, step.distance)
+        gap += 4.0 * EPS * abs(point.value)
+        if gap <= max(tol, 8.0 * EPS) * abs(point.value):
+            break
+    return Penalised(point, gap, step.hessian, step.gram)
+
+
+def gap_above(g: Floats, quadratic: Inverse | None, distance: bool) -> float:
+    """At least F(u) - min F, from the gradient g on columns divided by sqrt(m).
+
+    With a distance F rises at least as fast as half a squared length there, so that it is at most 1/2 |g|^2. With a
+    quadratic loss it is 1/2 g . H^-1 g, here with a margin for the rounding of H.
+    """
+    half = 0.5 * float(g @ g) if distance or not g.any() else np.inf
+    return half if quadratic is None else min(half, 0.505 * max(0.0, float(g @ quadratic.solve(g))))
+
+
+def spectrum(gram: Floats, hessian: Inverse) -> tuple[str, ...]:
+    """The rank of the rows and the condition number of the second derivatives, in words."""
+    n = gram.shape[0]
+    if not hessian.trusted:
+        values = hessian.values
+        ratio = float(values[-1] / values[0]) if values.size else 1.0
+        return (f"rank {values.size} of {n}: the minimum-norm solution", f"condition {ratio:.3g} on its range")
+    condition = f"condition about {1.0 / hessian.condition:.3g} with the penalty"
+    if n > SPECTRUM:
+        return (condition,)
+    values = np.linalg.eigvalsh(gram)
+    return (f"rank {int((values > n * EPS * max(float(values[-1]), 0.0)).sum())} of {n}", condition)
+
+
+_found: WeakKeyDictionary[Data, tuple[Any, Floats, Floats]] = WeakKeyDictionary()  # loss, factors and u, the last
+
+
+def best_in_metric(data: Data, loss: Any, metric: Floats, factors: Floats, start: Floats, tol: float) -> LossComparator:
+    """Return the u that minimises F with a metric, up to a relative gap; its divergence is 1/2 Sigma m (u - w)^2.
+
+    A coordinate of the factor 0 is one that no row has: there u = w. The search of a smooth loss begins at the u of the
+    last one, if that had the same rows, loss and factors: the members of a panel differ in their metrics alone.
+    """
+    begun = data.passes
+    if hasattr(loss, "curvature") and data.width <= SECOND:
+        known = _found.get(data)
+        same = known is not None and known[0] == loss and np.array_equal(known[1], factors)
+        first = known[2] if known is not None and same else None
+        found = penalised(data, loss, metric, factors, start, min(tol, ENOUGH), first)
+        _found[data] = loss, factors, found.point.u
+        return found.comparator(data, found.point.divergence, data.passes - begun)
+    return _by_scaled_rows(data, loss, metric, factors, start, tol)
+
+
+def _by_scaled_rows(
+    data: Data, loss: Any, metric: Floats, factors: Floats, start: Floats, tol: float
+) -> LossComparator:
+    """The same as the comparator of the Euclidean geometry for columns divided by sqrt(m)."""
+    n, shrink, shift = data.width - (1 if data.bias != 0.0 else 0), inverse(np.sqrt(metric)), data.margins(start)
+    moves = loss.targets == "real"  # then the comparator is sought as a difference from the start
+
+    def chunks() -> Any:
+        for first, rows, count in data.blocks():
+            part = slice(first, first + count)
+            if isinstance(rows, CSR):
+                indices, indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
+                X: Any = csr_matrix((rows.data * shrink[indices], indices, indptr), shape=(count, n))
+            else:
+                X = rows.values * shrink[:n]
+            yield X, data.y[part] - shift[part] if moves else data.y[part], data.c[part]
+
+    bias = float(data.bias * shrink[-1]) if data.bias != 0.0 else 0.0
+    found = best(Data.from_chunks(chunks, bias), loss, Euclidean(1.0), 1.0, factors, None, tol)
+    u = start.copy()
+    u[: found.u.size] += found.u * shrink[: found.u.size]  # without an intercept where the scaled rows have none
+    given = fixed(data, loss, Euclidean(1.0), u, 0.0, factors)
+    half = 0.5 * float(metric @ (u - start) ** 2)
+    return LossComparator(u, given.loss, half, given.objective + half, found.gap, found.passes, found.notes)
 
 
 def _factors(data: Data, a: ArrayLike | None) -> Floats:

@@ -169,7 +169,7 @@ def perceptron(data: Data, R: float | None = None, tol: float = 0.01, max_passes
                 found = MistakeComparator(rho * d, 1.0, hinge, 0.5 * rho * rho, bound, 0.0, 0)
         passes = data.passes - begun
         done = found.bound - lower <= max(tol, 1e-14) * found.bound
-        clock.tell(SOUGHT, (found.bound - lower) / found.bound if found.bound > 0.0 else 0.0)
+        clock.notify(SOUGHT, (found.bound - lower) / found.bound if found.bound > 0.0 else 0.0)
         if done or passes + wait + 2 > max_passes or clock.late():
             notes = () if done else (f"stopped at {passes} passes, gap {found.bound - lower:.3g} of {found.bound:.3g}",)
             bound, lower = found.bound, min(lower, found.bound)
@@ -251,7 +251,7 @@ def winnow(
         lo, hi = (lo, delta) if above else (delta, hi)
         passes = data.passes - begun
         done = found.bound - lower <= tol * found.bound
-        clock.tell(SOUGHT, (found.bound - lower) / found.bound if found.bound > 0.0 else 0.0)
+        clock.notify(SOUGHT, (found.bound - lower) / found.bound if found.bound > 0.0 else 0.0)
         if done or passes >= max_passes or clock.late():
             notes = (
                 found.notes if done else (*found.notes, f"stopped at {passes} passes, gap {found.bound - lower:.3g}")

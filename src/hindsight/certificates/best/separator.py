@@ -166,7 +166,7 @@ def _many(data: Data, tol: float, max_passes: int, begun: int) -> HardMargin:
         passes = data.passes - begun
         if norm - lower <= tol * norm < np.inf:
             return HardMargin(True, best, norm, lower, passes)
-        clock.tell("a separator", (norm - lower) / norm if norm < np.inf else 1.0)
+        clock.notify("a separator", (norm - lower) / norm if norm < np.inf else 1.0)
         if passes + wait + 2 > max_passes or clock.late():
             return _stopped(best, norm, lower, passes)
 
