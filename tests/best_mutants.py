@@ -27,7 +27,7 @@ BROKEN = (  # what is broken, the function, the pattern in its source, and what 
     ("smooth: half of the entropy twice", f"{OBJECTIVE}.conjugate_of", r"far \* np\.log1p\(-near\)", "2.0 * far * np.log1p(-near)"),
     ("smooth: no better a bound than 0", f"{SHARED}.FixedPredictor.above_floor", r"if most <= self\.gap", "if True"),
     ("smooth: rows on the plane are right", f"{BEST}.separates", r"data\.margins\(u\) > 0\.0", "data.margins(u) >= 0.0"),
-    ("over the reach: no reach", f"{BEST}.over_reach", r"size\(slope\) \* \(reach \+ length\)", "0.0 * size(slope)"),
+    ("over the reach: no reach", f"{BEST}.over_reach", r"size\(point\.slope\) \* \(reach \+ length\)", "0.0 * size(point.slope)"),
     ("kinked: the dual's sign", f"{OBJECTIVE}.Envelope.dual", r"return -r", "return r"),
     ("kinked: no reach", f"{SPACES}.Reach.least", r"return -self\.radius", "return -0.0"),
     ("in a set: the least over the corners", f"{BEST}.Search.below", r"self\.where\.least\(v\)", "0.0"),

@@ -95,7 +95,7 @@ def _by_newton(losses: Summed, weight: float, reach: float) -> FixedPredictor:
         far = reach + float(np.linalg.norm(point.u * inverse(step_of.shrink)))
         gap = (float(np.linalg.norm(step_of.shrink * point.gradient)) + off) * far + off
         half = -0.5 * float(point.gradient @ step)  # for the square loss L(u) - min L, if the rank is full
-        if loss.quadratic and step_of.rank == np.count_nonzero(step_of.shrink):
+        if loss.quadratic and step_of.inverse.rank == np.count_nonzero(step_of.shrink):
             gap = min(gap, 1.01 * half + off * max(1.0, far / reach))
             if gap <= NEAR * point.value or gap <= 4.0 * off:
                 reach = math.inf
@@ -103,7 +103,7 @@ def _by_newton(losses: Summed, weight: float, reach: float) -> FixedPredictor:
         elif half <= 1e-3 * NEAR * point.value:
             break
     found = FixedPredictor(point.u, point.value, gap, "", reach).above_floor(loss)
-    how = f"{percent(found.gap, found.loss)}, rank {step_of.rank} of {width}{beyond(found.reach)}"
+    how = f"{percent(found.gap, found.loss)}, rank {step_of.inverse.rank} of {width}{beyond(found.reach)}"
     return found._replace(how=f"least squares, {how}" if loss.quadratic else how)
 
 

@@ -28,7 +28,7 @@ from ...kernels.rows import CSR
 from ...online.margins import each_loss
 from ...rows.data import Data
 from .ascent import Loss, solve
-from .newton import TRIES, Inverse, newton
+from .newton import TRIES, Inverse, ScaledStep, newton
 from .objective import Objective, Point, Smooth, inverse
 from .spaces import Geometry, space
 
@@ -124,7 +124,7 @@ def best(
         if not kappa >= 0.0:
             raise ValueError(f"kappa, the divergence's factor, must be at least 0, got {kappa}")
         near = penalised(data, loss, np.full(data.width, float(kappa)), factors, where.start, tol)
-        notes = spectrum(near.gram, near.hessian)
+        notes = spectrum(data.moments(factors, factors * data.y)[0], near.step.inverse)
         return near.comparator(data, where.divergence(near.point.u), data.passes - begun, notes)
     found = solve(data, loss, where, factors, kappa, tol, max_passes)
     own = float(data.c @ each_loss(loss, found.z, data.y))
@@ -155,41 +155,16 @@ def fixed(
 
 
 class Penalised(NamedTuple):
-    """A minimiser of F with a metric, the gap there, and the second derivatives of F on columns divided by sqrt(m)."""
+    """A minimiser of F with a metric, the gap there, and the last step of Newton's method."""
 
     point: Point
     gap: float
-    hessian: Inverse
-    gram: Floats
+    step: ScaledStep
 
     def comparator(self, data: Data, divergence: float, passes: int, notes: tuple[str, ...] = ()) -> LossComparator:
         """The same as a comparator, with its own loss."""
         own = float(data.c @ self.point.each)
         return LossComparator(self.point.u, own, divergence, self.point.value, self.gap, passes, notes)
-
-
-class PenalisedStep:
-    """Newton's step on columns divided by sqrt(m), where a distance adds the identity to the second derivatives."""
-
-    def __init__(self, metric: Floats) -> None:
-        self.distance = bool(metric.any())
-        self.shrink = inverse(np.sqrt(metric)) if self.distance else np.ones(metric.size)
-
-    def factor(self, gram: Floats) -> None:
-        """Take the second derivatives of the losses."""
-        n, self.gram = gram.shape[0], gram
-        H = gram * np.outer(self.shrink, self.shrink)
-        H[np.diag_indices(n)] += float(self.distance)
-        self.hessian = Inverse(H, n * EPS, EPS)
-
-    def solve(self, g: Floats) -> Floats:
-        """H^-1 g."""
-        return self.shrink * self.hessian.solve(self.shrink * g)
-
-    def __call__(self, point: Point) -> Floats:
-        if point.half is None:  # those of a square loss are the same everywhere
-            self.factor(point.gram)
-        return -self.solve(point.gradient)
 
 
 def penalised(
@@ -208,18 +183,22 @@ def penalised(
     first : ndarray, default None
         Where to begin; None is w.
     """
-    objective, step = Objective(data, Smooth(loss, data.y), factors, metric, start), PenalisedStep(metric)
-    u, tries = start if first is None else first, TRIES
+    distance, n = bool(metric.any()), data.width
+    shrink = inverse(np.sqrt(metric)) if distance else np.ones(n)  # a distance is the identity on such columns
+    u, tries, gram = start if first is None else first, TRIES, None
     if loss.quadratic:
-        gram, cross = data.moments(factors, factors * data.y)
-        step.factor(loss.scale * gram)
-        u, tries = start + step.solve(loss.scale * (cross - gram @ start)), REFINED
-    for point, _ in newton(objective.at, u, step, tries, halve=not loss.quadratic):
-        gap = gap_above(step.shrink * point.gradient, step.hessian if loss.quadratic else None, step.distance)
+        products, cross = data.moments(factors, factors * data.y)
+        gram = loss.scale * products
+    step = ScaledStep(shrink, float(distance), gram, n * EPS, EPS)
+    if gram is not None:
+        u, tries = start + step.solve(loss.scale * cross - gram @ start), REFINED
+    objective = Objective(data, Smooth(loss, data.y), factors, metric, start)
+    for point, _ in newton(objective.at, u, step, tries, halve=gram is None):
+        gap = gap_above(shrink * point.gradient, None if gram is None else step.inverse, distance)
         gap += 4.0 * EPS * abs(point.value)
         if gap <= max(tol, 8.0 * EPS) * abs(point.value):
             break
-    return Penalised(point, gap, step.hessian, step.gram)
+    return Penalised(point, gap, step)
 
 
 def gap_above(g: Floats, quadratic: Inverse | None, distance: bool) -> float:

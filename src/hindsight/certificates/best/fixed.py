@@ -14,7 +14,7 @@ import numpy as np
 
 from ...kernels.euclidean import Euclidean
 from ...kernels.floats import EPS
-from ...online.margins import each_loss, each_slope
+from ...online.margins import each_loss
 from . import clock
 from .ascent import by_ascent
 from .least_squares import by_conjugate_gradients, least_squares
@@ -249,18 +249,18 @@ def smooth(data: Data, loss: Any, a: Floats) -> FixedPredictor:
             break
     found = FixedPredictor(point.u, least, max(0.0, least - lower), "")
     off = math.inf
-    if math.isfinite(found.gap) and step_of.rank == np.count_nonzero(step_of.shrink) and dual is not None:
+    if math.isfinite(found.gap) and step_of.inverse.rank == np.count_nonzero(step_of.shrink) and dual is not None:
         off = repaired(data, a, step_of, dual, point)
     found = found._replace(gap=found.gap + off)
     if not math.isfinite(found.gap):
-        found = over_reach(data, loss, a, step_of.shrink, found, dual)
+        found = over_reach(data, loss, a, step_of.shrink, point, dual)
     apart = separates(loss, data, on, found.u)
     found = (found._replace(gap=math.inf) if apart else found).above_floor(loss)
     if apart:
         return found._replace(
             how=f"the rows are separable: 0 is approached, not attained; {found.loss:.3g} was reached"
         )
-    how = f"{percent(found.gap, found.loss)}, rank {step_of.rank} of {data.width}{beyond(found.reach)}"
+    how = f"{percent(found.gap, found.loss)}, rank {step_of.inverse.rank} of {data.width}{beyond(found.reach)}"
     return found._replace(how=how)
 
 
@@ -284,25 +284,21 @@ def repaired(data: Data, a: Floats, step_of: ScaledStep, dual: Floats, point: Po
     return 2.0 * float(cost.sum()) + 8.0 * EPS * float(a @ np.abs(dual)) * (1.0 + float(np.abs(point.z).max()))
 
 
-def over_reach(
-    data: Data, loss: Any, a: Floats, shrink: Floats, found: FixedPredictor, dual: Floats | None
-) -> FixedPredictor:
-    """The same with the gap that slopes show over a finite reach: those at u, or others where phi* is known."""
-    z = data.margins(found.u)
-    each, slope = each_loss(loss, z, data.y), each_slope(loss, z, data.y)
-    length, reach = float(np.linalg.norm(found.u * inverse(shrink))), FAR * target_size(data, a, loss)
-    rounding = 8.0 * EPS * float(a @ (np.abs(each) + np.abs(slope * z)))
+def over_reach(data: Data, loss: Any, a: Floats, shrink: Floats, point: Point, dual: Floats | None) -> FixedPredictor:
+    """The point with the gap that slopes show over a finite reach: those at u, or others where phi* is known."""
+    length, reach = float(np.linalg.norm(point.u * inverse(shrink))), FAR * target_size(data, a, loss)
+    rounding = 8.0 * EPS * float(a @ (np.abs(point.each) + np.abs(point.slope * point.z)))
 
     def size(r: Floats) -> float:
         return float(np.linalg.norm(shrink * data.combine(a * r))) + sum_rounding(a, r, data.width)
 
-    gap = size(slope) * (reach + length) + rounding  # L(v) >= L(u) + g . (v - u)
+    gap = size(point.slope) * (reach + length) + rounding  # L(v) >= L(u) + g . (v - u)
     if dual is not None:
         on = a > 0.0
         below = -float((a[on] * conjugate_of(loss)(dual, data.y)[on]).sum())
         if math.isfinite(below):
-            gap = min(gap, max(0.0, found.loss - below) + size(dual) * reach + rounding)
-    return found._replace(gap=gap, reach=reach)
+            gap = min(gap, max(0.0, point.value - below) + size(dual) * reach + rounding)
+    return FixedPredictor(point.u, point.value, gap, "", reach)
 
 
 def separates(loss: Any, data: Data, on: Any, u: Floats) -> bool:

@@ -104,20 +104,42 @@ class Inverse:
 
 
 class ScaledStep:
-    """Newton's step on columns that are scaled to one size, with the rank of the second derivatives there.
+    """Newton's step on scaled columns, with the rank of the second derivatives there.
 
-    `damp`, a factor of the identity, is added to them.
+    Parameters
+    ----------
+    shrink : ndarray
+        The factor of each column.
+    damp : float, default 0.0
+        A factor of the identity that is added to the second derivatives there.
+    gram : ndarray, default None
+        The second derivatives, where they are the same for every u; None takes those of each point.
+    trusted, noise : float
+        As for `Inverse`.
     """
 
-    def __init__(self, shrink: Floats, damp: float = 0.0) -> None:
-        self.shrink, self.damp, self.rank = shrink, damp, 0
+    def __init__(
+        self, shrink: Floats, damp: float = 0.0, gram: Floats | None = None, trusted: float = CONDITION,
+        noise: float = 8.0 * EPS,
+    ) -> None:  # fmt: skip
+        self.shrink, self.damp, self.gram, self.limits = shrink, damp, gram, (trusted, noise)
+        if gram is not None:
+            self.factor(gram)
+
+    def factor(self, gram: Floats) -> None:
+        """Take second derivatives."""
+        self.H = gram * np.outer(self.shrink, self.shrink)
+        self.H[np.diag_indices(self.shrink.size)] += self.damp
+        self.inverse = Inverse(self.H, *self.limits)
+
+    def solve(self, g: Floats) -> Floats:
+        """H^-1 g, in units of the columns."""
+        return self.shrink * self.inverse.solve(self.shrink * g)
 
     def __call__(self, point: Any) -> Floats:
-        self.H = point.gram * np.outer(self.shrink, self.shrink)
-        self.H[np.diag_indices(self.shrink.size)] += self.damp
-        self.inverse = Inverse(self.H)
-        self.rank = self.inverse.rank
-        return -self.shrink * self.inverse.solve(self.shrink * point.gradient)
+        if self.gram is None:
+            self.factor(point.gram)
+        return -self.solve(point.gradient)
 
 
 class StepInSet:

@@ -149,21 +149,20 @@ class Point:
 
     @cached_property
     def _moments(self) -> tuple[Floats, Floats]:
-        data, a = self.objective.data, self.objective.a
-        if self.half is None:
-            return data.moments(a * self.curvature, a * self.slope)
-        scale = float(self.objective.quadratic.scale)
-        return scale * data.moments(a, a * data.y)[0], scale * self.half  # the sums of x x' are the same for every u
+        return self.objective.data.moments(self.objective.a * self.curvature, self.objective.a * self.slope)
 
     @property
     def gram(self) -> Floats:
-        """The second derivatives of L."""
-        return self._moments[0]
+        """The second derivatives of L; for a square loss they are the same for every u."""
+        if self.half is None:
+            return self._moments[0]
+        data, a = self.objective.data, self.objective.a
+        return float(self.objective.quadratic.scale) * data.moments(a, a * data.y)[0]
 
     @property
     def slopes(self) -> Floats:
         """The gradient of L: v for the slopes at u."""
-        return self._moments[1]
+        return self._moments[1] if self.half is None else float(self.objective.quadratic.scale) * self.half
 
     @property
     def gradient(self) -> Floats:
