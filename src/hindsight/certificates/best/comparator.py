@@ -28,7 +28,7 @@ from ...kernels.rows import CSR
 from ...online.margins import each_loss
 from ...rows.data import Data
 from .ascent import Loss, solve
-from .newton import TRIES, Inverse, ScaledStep, newton
+from .newton import CONDITION, TRIES, Inverse, ScaledStep, newton
 from .objective import Objective, Point, Smooth, inverse
 from .spaces import Geometry, space
 
@@ -205,10 +205,12 @@ def gap_above(g: Floats, quadratic: Inverse | None, distance: bool) -> float:
     """At least F(u) - min F, from the gradient g on columns divided by sqrt(m).
 
     With a distance F rises at least as fast as half a squared length there, so that it is at most 1/2 |g|^2. With a
-    quadratic loss it is 1/2 g . H^-1 g, here with a margin for the rounding of H.
+    quadratic loss it is 1/2 g . H^-1 g, here with a margin for the rounding of H, if its condition leaves H^-1 digits.
     """
     half = 0.5 * float(g @ g) if distance or not g.any() else np.inf
-    return half if quadratic is None else min(half, 0.505 * max(0.0, float(g @ quadratic.solve(g))))
+    if quadratic is None or quadratic.condition < CONDITION:
+        return half
+    return min(half, 0.505 * max(0.0, float(g @ quadratic.solve(g))))
 
 
 def spectrum(gram: Floats, hessian: Inverse) -> tuple[str, ...]:

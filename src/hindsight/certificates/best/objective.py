@@ -24,6 +24,7 @@ from ...kernels.floats import EPS
 from ...kernels.losses import Absolute, Hinge
 from ...kernels.rows import CSR
 from ...online.margins import each_curvature, each_loss, each_slope
+from ...rows.data import BLOCK
 
 if TYPE_CHECKING:
     from ...kernels.floats import Floats
@@ -210,8 +211,9 @@ def column_sizes(data: Data, a: Floats) -> Floats:
         if isinstance(rows, CSR):
             operators.combine(rows._replace(data=np.square(rows.data, dtype=np.float64)), part, sums)
         else:
-            values = np.asarray(rows.values, np.float64)
-            sums[:n] += part @ (values * values)
+            size = max(1, BLOCK // max(1, n))
+            for k in range(0, count, size):  # squares of a block stay in cache
+                sums[:n] += part[k : k + size] @ np.square(rows.values[k : k + size], dtype=np.float64)
     if data.bias != 0.0:
         sums[-1] = data.bias**2 * a.sum()
     return np.sqrt(sums / max(float(a.sum()), 1e-300))
