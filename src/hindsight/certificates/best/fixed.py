@@ -111,7 +111,7 @@ class Search:
 
     def __init__(self, data: Data, loss: Any, a: Floats, where: Any, start: Floats) -> None:
         self.data, self.loss, self.a, self.where = data, loss, a, where
-        self.signed = isinstance(where, Mixtures)
+        self.bounded = isinstance(where, Mixtures)  # not all of R^n
         self.u, self.least, self.lower = start, math.inf, -math.inf
         self.kinked = type(loss) in KINKS
         self.phi: Any = envelope_of(loss, data.y) if self.kinked else Smooth(loss, data.y)
@@ -136,7 +136,7 @@ class Search:
 
     @property
     def done(self) -> bool:
-        return self.least < math.inf and (self.gap <= ENOUGH[self.signed] * abs(self.least) or clock.late())
+        return self.least < math.inf and (self.gap <= ENOUGH[self.bounded] * abs(self.least) or clock.late())
 
     def notify(self) -> None:
         """Say how far it is."""
@@ -173,8 +173,8 @@ class Search:
 
     def direction(self) -> Any:
         """Newton's step over the set."""
-        damp = DAMP[self.signed] if self.kinked else 0.0
-        if self.signed:
+        damp = DAMP[self.bounded] if self.kinked else 0.0
+        if self.bounded:
             return StepInSet(self.where, damp)
         return ScaledStep(self.where.shrink, damp * float(self.a.sum()) / self.phi.width)
 
