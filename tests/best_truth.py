@@ -18,14 +18,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog, minimize, minimize_scalar
 
-from hindsight.certificates import best as searches
-from hindsight.certificates.best import best_fixed
-from hindsight.certificates.constant import best_constant, fewest_of_constant
-from hindsight.certificates.rivals import constrained as in_sets
-from hindsight.certificates.rivals import fewest as fewest_search
-from hindsight.certificates.rivals import kinked, least_squares, unpenalised, wide
-from hindsight.certificates.rivals.fewest import FOUND, PROVED, SEPARATES, fewest
-from hindsight.certificates.rivals.predictor import FixedPredictor
+from hindsight.certificates.best import best_fixed, least_squares
+from hindsight.certificates.best import fewest as fewest_search
+from hindsight.certificates.best import fixed as searches
+from hindsight.certificates.best.constant import best_constant, fewest_of_constant
+from hindsight.certificates.best.fewest import FOUND, PROVED, SEPARATES, fewest
+from hindsight.certificates.best.predictor import FixedPredictor
 from hindsight.kernels.entropic import Balanced, Simplex
 from hindsight.kernels.euclidean import Euclidean
 from hindsight.kernels.losses import Absolute, Hinge, Logistic, Probit, Square
@@ -75,25 +73,20 @@ def path_of(seed: int) -> str:
 @contextmanager
 def searched(path: str, seed: int = 0) -> Iterator[None]:
     """Have searches take a path."""
-    early = {"STEPS": 2}
     wide_too = [(searches, {"WIDTH": 0, "GRAM": 0})] if seed % 4 < 2 else []
     changes = {
         "few": [(searches, {"by_ascent": not_sought})],  # what follows where the search in a set ends too soon
         "many": [(searches, {"WIDTH": 0, "GRAM": 0})],
         "no program": [
-            (kinked, {"PROGRAM": 0}),
-            (in_sets, {"PROGRAM": 0}),
+            (searches, {"PROGRAM": 0}),
             (least_squares, {"SMALL": 0, "CONDITION": 2.0}),
         ],
         "ended early": [
             *wide_too,
-            (unpenalised, early),
-            (kinked, early | {"PROGRAM": 0, "STAGES": 2}),
-            (in_sets, early | {"PROGRAM": 0, "STAGES": 2}),
-            (wide, {"PASSES": 2, "TINY_WORK": 0}),
+            (searches, {"TRIES": 2, "TRIES_EACH": 2, "PROGRAM": 0, "STAGES": 2}),
+            (least_squares, {"PASSES": 2, "TINY_WORK": 0}),
             (least_squares, {"REFINED": 1, "CONDITION": 2.0 if seed % 2 else 1e-9}),
-            (least_squares, {"_full_rank": started_wrong(least_squares._full_rank)}),
-            (least_squares, {"_spectrum": decomposed_wrong(least_squares._spectrum)}),
+            (least_squares, {"first_solution": started_wrong(least_squares.first_solution)}),
         ],
     }[path]
     with ExitStack() as stack:
@@ -107,19 +100,12 @@ def not_sought(data, loss, a, geometry, tol):
     return FixedPredictor(np.zeros(data.width), np.inf, np.inf, "")
 
 
-def started_wrong(full_rank):
-    """Least squares from products that are half too large, so that its u is not the best."""
-    return lambda data, loss, a, shrink, on, solve, b, least: full_rank(
-        data, loss, a, shrink, on, solve, 1.5 * b, least
-    )
-
-
-def decomposed_wrong(spectrum):
-    """The same in singular vectors."""
+def started_wrong(first_solution):
+    """Least squares from a solution that is half too large, so that its u is not the best."""
 
     def wrong(*given):
-        values, V, inner, doubt = spectrum(*given)
-        return values, V, 1.5 * inner, doubt
+        v, solver, doubt = first_solution(*given)
+        return 1.5 * v, solver, doubt
 
     return wrong
 

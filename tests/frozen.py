@@ -32,7 +32,7 @@ import hindsight
 from conftest import CHOSEN, FLAT
 from discovery import ONLINE, PUBLIC
 from hindsight import density, forecast
-from hindsight.certificates.rivals import fewest
+from hindsight.certificates.best import fewest
 from hindsight.online import learners, parts
 
 FOLDER = Path(__file__).parent / "corpus"

@@ -10,13 +10,14 @@ import pytest
 import naive
 from conftest import nightly
 from hindsight.certificates import certify as certifying
-from hindsight.certificates import rivals, theorems
+from hindsight.certificates import theorems
+from hindsight.certificates.best import comparator
 from hindsight.certificates.certify import certify_run
-from hindsight.certificates.rivals import Data
 from hindsight.certificates.theorems import Verdict
 from hindsight.kernels import Square
 from hindsight.online import learners as L
 from hindsight.online.run import Run, play
+from hindsight.rows.data import Data
 
 
 def played(learner, X, y, weight=None):
@@ -47,7 +48,9 @@ def test_rows_of_many_lengths_have_a_bound_three_times_smaller(geometry, seed):
     c = certify_run(run, data)
     assert c.verdict is Verdict.HOLDS and c.theorem in (theorems.WIDROW_HOFF_MET, theorems.EG_MET)
     shrink = 1.0 - eta * top
-    best = rivals.best(data, Square(2.0), learner[geometry].geometry, 2.0 / eta, np.full(400, 1.0 / shrink), tol=1e-4)
+    best = comparator.best(
+        data, Square(2.0), learner[geometry].geometry, 2.0 / eta, np.full(400, 1.0 / shrink), tol=1e-4
+    )
     assert 3.0 * c.bound < best.lower
     assert any("the classical form, L ≤ L_u/(1 − η" in note and "for this u" in note for note in c.notes)
 

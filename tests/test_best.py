@@ -14,16 +14,16 @@ from conftest import many
 from hindsight.batch.separability import fewest_mistakes
 from hindsight.certificates import outcome as outcomes
 from hindsight.certificates.advice import cure
-from hindsight.certificates.best import best_fixed
+from hindsight.certificates.best import best_fixed, clock
+from hindsight.certificates.best import fewest as fewest_search
+from hindsight.certificates.best.constant import best_constant
+from hindsight.certificates.best.fewest import FOUND, PROVED, SEPARATES, fewest
+from hindsight.certificates.best.least_squares import least_squares
+from hindsight.certificates.best.newton import minimiser
+from hindsight.certificates.best.predictor import FixedPredictor
+from hindsight.certificates.best.spaces import space
 from hindsight.certificates.certificate import mean_text
 from hindsight.certificates.certify import certify_run
-from hindsight.certificates.constant import best_constant
-from hindsight.certificates.rivals import clock
-from hindsight.certificates.rivals import fewest as fewest_search
-from hindsight.certificates.rivals.constrained import Corners, minimiser
-from hindsight.certificates.rivals.fewest import FOUND, PROVED, SEPARATES, fewest
-from hindsight.certificates.rivals.least_squares import least_squares
-from hindsight.certificates.rivals.predictor import FixedPredictor
 from hindsight.certificates.theorems import Verdict
 from hindsight.certificates.worth import worth_of
 from hindsight.kernels.entropic import Simplex
@@ -346,6 +346,6 @@ def test_a_pocket_search_finds_fewer_mistakes_than_the_fits_at_hand(monkeypatch)
 
 @pytest.mark.parametrize("curvature", [0.0, 1e-300])
 def test_a_curvature_next_to_nothing_leaves_the_slope_to_decide(curvature):
-    corners = Corners(Simplex(1.0), 2)
-    found = minimiser(corners, curvature * np.eye(2), np.array([1e10, -1e10]), corners.start())
+    simplex = space(Simplex(1.0), 2)
+    found = minimiser(simplex, curvature * np.eye(2), np.array([1e10, -1e10]), simplex.start)
     np.testing.assert_array_equal(found, [0.0, 1.0])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hindsight
-from hindsight.certificates.rivals.fewest import FOUND, PROVED, SEPARATES
+from hindsight.certificates.best.fewest import FOUND, PROVED, SEPARATES
 from hindsight.certificates.theorems import Verdict
 
 rng = np.random.default_rng(3)

@@ -10,17 +10,18 @@ import scipy.sparse as sp
 
 import naive
 from conftest import nightly
-from hindsight.certificates import rivals, theorems
+from hindsight.certificates import theorems
+from hindsight.certificates.best.mistakes import winnow
 from hindsight.certificates.certificate import Certificates
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.hindsight import in_hindsight
 from hindsight.certificates.judge import applied_theorem
 from hindsight.certificates.replay import play_again, replay
-from hindsight.certificates.rivals import Data
 from hindsight.certificates.theorems import Verdict
 from hindsight.errors import MismatchError, RowError
 from hindsight.online import learners as L
 from hindsight.online.run import Run, play
+from hindsight.rows.data import Data
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(24, 3))
@@ -623,7 +624,7 @@ def test_the_best_eta_of_winnow_on_separable_rows(balanced, weight):
     c = certify_run(run, data)
     assert c.verdict is Verdict.HOLDS
     heaviest = 1.0 if weight is None else 2.0
-    found = rivals.winnow(data, learner.geometry, 0.1, run.first, 1.0, heaviest)
+    found = winnow(data, learner.geometry, 0.1, run.first, 1.0, heaviest)
     np.testing.assert_array_equal(found.u, c.comparator.u)
     geometry = "balanced" if balanced else "simplex"
     played = naive.play(rows, y, rule="perceptron", eta=0.1, weight=weight, geometry=geometry)

@@ -15,9 +15,9 @@ from conftest import many
 from hindsight.batch import perceptron as module
 from hindsight.batch.perceptron import BatchPerceptron, hard_halfspace
 from hindsight.batch.separability import fewest_mistakes, null_vector, separate
-from hindsight.certificates.rivals import Data
 from hindsight.errors import MismatchError
 from hindsight.estimators.perceptron import BatchPerceptronClassifier
+from hindsight.rows.data import Data
 
 # --- the loop of N2, read aloud ---------------------------------------------------------------------------------------
 

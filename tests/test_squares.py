@@ -7,8 +7,8 @@ import scipy.sparse as sp
 from sklearn.linear_model import LinearRegression, Ridge
 
 from hindsight.batch import least_squares as squares
-from hindsight.certificates.rivals import Data
 from hindsight.estimators.least_squares import LeastSquares
+from hindsight.rows.data import Data
 
 LONG = np.longdouble  # residuals of a w of size 1e9 are themselves lost to rounding in float64
 

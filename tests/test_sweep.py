@@ -13,13 +13,13 @@ import naive
 from conftest import many, nightly
 from hindsight.batch.gradient_descent import Descent
 from hindsight.certificates.gradient_descent import certify_descent
-from hindsight.certificates.rivals import Data
 from hindsight.certificates.theorems import Verdict
 from hindsight.errors import MismatchError
 from hindsight.estimators.gradient_descent import GradientDescentClassifier, GradientDescentRegressor
 from hindsight.kernels.descent import descend
 from hindsight.online.learners import descent
 from hindsight.online.parts import LOSSES
+from hindsight.rows.data import Data
 
 RULES = ("square", "absolute", "logistic", "hinge", "perceptron")
 SPARSE = ("square", "hinge")  # the rules that are played on CSR rows too: each pair takes seconds to compile

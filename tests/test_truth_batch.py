@@ -11,8 +11,9 @@ import hindsight as h
 from conftest import many, nightly
 from hindsight.batch import perceptron as pockets
 from hindsight.batch.separability import UNDECIDED, fewest_mistakes, separate
-from hindsight.certificates.rivals import Data, hard_margin
+from hindsight.certificates.best.separator import hard_margin
 from hindsight.certificates.theorems import Verdict
+from hindsight.rows.data import Data
 
 RNG = np.random.default_rng(3)
 

@@ -11,11 +11,11 @@ import scipy.sparse as sp
 
 from conftest import nightly
 from hindsight import GLMtronBatchRegressor
-from hindsight.certificates import rivals, theorems
+from hindsight.certificates import theorems
+from hindsight.certificates.best import comparator
+from hindsight.certificates.best.newton import Inverse
 from hindsight.certificates.certificate import Certificates
 from hindsight.certificates.certify import certify_run
-from hindsight.certificates.rivals import Data
-from hindsight.certificates.rivals.ridge import Hessian
 from hindsight.certificates.theorems import Verdict
 from hindsight.errors import MismatchError
 from hindsight.kernels.compiler import part
@@ -24,6 +24,7 @@ from hindsight.online import learners as L
 from hindsight.online.panel import Panel, PanelRun
 from hindsight.online.parts import LOSSES, UPDATES
 from hindsight.online.run import Run, play
+from hindsight.rows.data import Data
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -518,14 +519,14 @@ def objective(X, y, a, kappa, u):
 def test_the_gap_of_ridge_regression_is_what_is_missing(seed):
     rng = np.random.default_rng(seed)
     X, y, a, kappa = rng.normal(size=(12, 3)), rng.normal(size=12), rng.uniform(0.1, 2.0, 12), 0.5
-    hessian = Hessian((X.T * a) @ X, 2.0, kappa)
+    hessian = Inverse(2.0 / kappa * (X.T * a) @ X + np.eye(3))
     least = exact_minimum(X, y, a, kappa)
     for _ in range(5):
         u = rng.normal(size=3)
         g = 2.0 * (X.T * a) @ (X @ u - y) + kappa * u
         missing = float(objective(X, y, a, kappa, u) - least)
-        assert missing <= hessian.gap(g, kappa) <= 1.02 * missing
-    found = rivals.best(Data(X, y), Square(2.0), L.space("euclidean", 1.0), kappa, a)
+        assert missing <= comparator.gap_above(g / np.sqrt(kappa), hessian, True) <= 1.02 * missing
+    found = comparator.best(Data(X, y), Square(2.0), L.space("euclidean", 1.0), kappa, a)
     missing = float(objective(X, y, a, kappa, found.u) - least)
     assert missing <= found.gap <= 1e-12 * found.objective
 
@@ -533,7 +534,7 @@ def test_the_gap_of_ridge_regression_is_what_is_missing(seed):
 @pytest.mark.parametrize("eta", [0.5, 10.0, 100.0])
 def test_the_gap_of_an_implicit_certificate_counts_its_factor(monkeypatch, eta):
     """An ascent that stops early leaves a gap, which the bound's factor 1 + eta X^2 multiplies."""
-    monkeypatch.setattr("hindsight.certificates.rivals.loss.GRAM", 0)
+    monkeypatch.setattr("hindsight.certificates.best.comparator.GRAM", 0)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))
     y = X @ [1.0, -2.0, 0.5] + 0.1 * rng.normal(size=40)

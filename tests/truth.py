@@ -29,21 +29,22 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import naive
 from hindsight.certificates import certify as certifying
-from hindsight.certificates import rivals, theorems
+from hindsight.certificates import theorems
 from hindsight.certificates.applied import AppliedTheorem
 from hindsight.certificates.band import band
+from hindsight.certificates.best import comparator, fewest
+from hindsight.certificates.best import mistakes as mistake_comparators
+from hindsight.certificates.best.newton import Inverse
 from hindsight.certificates.certificate import MISTAKES, WEIGHTED, Certificate
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.replay import Rounds
-from hindsight.certificates.rivals import Data, fewest
-from hindsight.certificates.rivals import loss as loss_rivals
-from hindsight.certificates.rivals.ridge import Hessian
 from hindsight.certificates.theorems import Verdict
 from hindsight.errors import MismatchError
 from hindsight.kernels.losses import Square
 from hindsight.online import learners as L
 from hindsight.online.margins import each_loss, each_mean
 from hindsight.online.run import Run, play
+from hindsight.rows.data import Data
 from hindsight.serve.rivals import begins_anywhere
 
 EPS = sys.float_info.epsilon
@@ -500,7 +501,7 @@ def audit(seen: Seen, run: Run, u: np.ndarray | None, out: Outcome) -> Certifica
     cases: list[AppliedTheorem] = []
 
     def spy(*args: Any, **options: Any) -> Any:
-        found.append(WINNOW_RIVAL(*args, **options))
+        found.append(WINNOW_COMPARATOR(*args, **options))
         return found[-1]
 
     def applied(run: Run, w: Any = None) -> Any:
@@ -512,7 +513,7 @@ def audit(seen: Seen, run: Run, u: np.ndarray | None, out: Outcome) -> Certifica
 
     try:
         with (
-            mock.patch.object(rivals, "winnow", spy),
+            mock.patch.object(mistake_comparators, "winnow", spy),
             mock.patch.object(certifying, "applied_theorem", applied),
             mock.patch.multiple(fewest, EXACT=12, EPOCHS=3),  # long searches are for tests/best_truth.py
         ):
@@ -778,11 +779,12 @@ def gaps(seen: Seen, run: Run, rng: np.random.Generator, out: Outcome) -> None:
     least = objective(best)
     u = best + rng.normal(size=s.width) * (np.abs(best).max() + float(np.abs(b).max()) / float(np.abs(A).max()))
     g = 2.0 * A.T @ (A @ u - b)
-    said = Hessian((X.T * c) @ X, 2.0, kappa).gap(g, kappa)
+    hessian = Inverse(2.0 / kappa * (X.T * c) @ X + np.eye(s.width))
+    said = comparator.gap_above(g / np.sqrt(kappa), hessian, True)
     if not objective(u) - least <= said * (1.0 + 1e-6) + EQUAL * least:
         out.say("wrong gap", f"ridge: {objective(u) - least!r} is missing, {said!r} is said")
     if s.family == "2":
-        with mock.patch.object(loss_rivals, "GRAM", 0):
+        with mock.patch.object(comparator, "GRAM", 0):
             found = certify_run(run, s.data(), tol=0.5)
         grow = 1.0 + 2.0 / kappa * float((s.c * s.dual_squares()).max())
         if not found.bound - grow * least <= found.comparator.gap + EQUAL * (found.bound + seen.size):
@@ -793,7 +795,7 @@ def gaps(seen: Seen, run: Run, rng: np.random.Generator, out: Outcome) -> None:
 
 THEOREM_OF, REPLAY = certifying.applied_theorem, certifying.replay
 SQUARES = (theorems.WIDROW_HOFF, theorems.WIDROW_HOFF_RATES, theorems.IMPLICIT, theorems.EG)
-WINNOW_RIVAL = rivals.winnow
+WINNOW_COMPARATOR = mistake_comparators.winnow
 PROXIMAL = (theorems.PROXIMAL, theorems.PROXIMAL_MET)
 MET = (
     theorems.WIDROW_HOFF_MET, theorems.WIDROW_HOFF_PLAIN, theorems.IMPLICIT_MET, theorems.EG_MET, theorems.CONVEX_MET,

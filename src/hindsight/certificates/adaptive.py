@@ -27,10 +27,10 @@ from .applied import (
     measured_unit,
     ours,
 )
+from .best.comparator import best_in_metric
 from .certificate import Assumption, Comparator
 from .course import Course
 from .ledger import Block, Opponent, Terms, opens
-from .rivals.metric import best_in_metric
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..online.panel import PanelRun
-from .rivals.predictor import column_sizes
+from .best.objective import column_sizes
 
 if TYPE_CHECKING:
     from ..online.run import Run

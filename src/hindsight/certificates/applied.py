@@ -11,9 +11,9 @@ import numpy as np
 from ..kernels.floats import EPS
 from ..kernels.losses import Square
 from ..online.margins import each_loss, each_slope
-from . import rivals
+from .best import comparator
+from .best.spaces import space
 from .certificate import Assumption
-from .rivals.spaces import space
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -272,11 +272,11 @@ def seek(
         around, fixed = None, run.learner.rate.is_constant()
         if not fixed:
             around = -data.combine(np.bincount(t.row, t.step * (1.0 - t.eta[-1] / t.eta), data.rounds))
-        best = rivals.best(data, loss, geometry, kappa, factors, run.first, tol, around=around)
+        best = comparator.best(data, loss, geometry, kappa, factors, run.first, tol, around=around)
         how = closeness(best.gap, best.objective) if loss.convex else "found"
         divergence = best.divergence if fixed else space(geometry, data.width, run.first).divergence(best.u)
         return best.u, divergence, best.gap, how, best.notes
-    given = rivals.fixed(data, loss, geometry, u, kappa, factors, run.first)
+    given = comparator.fixed(data, loss, geometry, u, kappa, factors, run.first)
     return given.u, given.divergence, math.inf, "given", ()
 
 

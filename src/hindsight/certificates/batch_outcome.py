@@ -8,12 +8,12 @@ import numpy as np
 
 from ..kernels.euclidean import Euclidean
 from ..online.parts import LINKS
-from . import rivals
+from .best import comparator
+from .best.constant import best_constant, fewest_of_constant
+from .best.fewest import SEPARATES, fewest
+from .best.predictor import percent
 from .certificate import Best
-from .constant import best_constant, fewest_of_constant
 from .outcome import SAME, Outcome, of_loss
-from .rivals.fewest import SEPARATES, fewest
-from .rivals.predictor import percent
 
 if TYPE_CHECKING:
     from ..batch.gradient_descent import Descent
@@ -37,7 +37,7 @@ def of_descent(descent: Descent, data: Data, measured: float, tol: float) -> Out
     if l2 == 0.0:
         best = of_loss(data, loss, factors, geometry, tol, {"the last weights": descent.weights})
     else:
-        found = rivals.best(data, loss, geometry, l2, factors, np.zeros(data.width), tol)
+        found = comparator.best(data, loss, geometry, l2, factors, np.zeros(data.width), tol)
         best = Best(found.u, found.objective, found.gap, percent(found.gap, found.objective))
     constant = best_constant(loss, data.y, data.c) / weight
     advice = ""

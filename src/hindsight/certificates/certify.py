@@ -14,6 +14,7 @@ from ..errors import MismatchError
 from ..online.panel import PanelRun
 from ..rows.one_thread import one_thread
 from .adaptive import in_ledger
+from .best import clock
 from .certificate import Certificate
 from .course import milestones, summed
 from .hindsight import in_hindsight
@@ -21,7 +22,6 @@ from .judge import applied_theorem, judge, verdict_on
 from .outcome import Outcome, outcome, outcome_of_ledger
 from .panel import certify_panel
 from .replay import play_again, replay
-from .rivals import clock
 from .theorems import Verdict
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from ..errors import MismatchError
 from ..kernels.floats import Floats
 from ..online.facts import same_sums
 from ..rows.checksum import check_played
-from . import rivals, theorems
+from . import theorems
 from .applied import closeness
 from .batch_outcome import of_descent
+from .best import clock, comparator
 from .certificate import Assumption, Certificate, Comparator, Milestone
-from .rivals import clock
 from .theorems import GRADIENT_DESCENT, STOCHASTIC_GRADIENT_DESCENT, Verdict
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def certify_descent(
     notes: tuple[str, ...] = ()
     if u is None:
         with clock.timed(0.5 * clock.left()):  # the other half is for the best fixed predictor
-            best = rivals.best(data, loss, descent.learner.geometry, curvature, factors, middle, tol)
+            best = comparator.best(data, loss, descent.learner.geometry, curvature, factors, middle, tol)
         rival, notes = FoundRival(best.u, best.gap, closeness(best.gap, best.objective)), best.notes
     else:
         rival = FoundRival(data.check(u), math.inf, "given")

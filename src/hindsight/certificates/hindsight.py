@@ -14,13 +14,13 @@ import numpy as np
 from ..online.margins import each_loss
 from .adaptive import APPLIED, Beside, in_ledger, opponent_of, sought, start_of
 from .applied import measured_loss, measured_unit
-from .best import best_fixed
+from .best import clock
+from .best.constant import best_constant, constant_margin
+from .best.fixed import best_fixed
+from .best.spaces import SPACES
 from .certificate import Best
-from .constant import best_constant, constant_margin
 from .ledger import Opponent, against, factors_of_rows, opens
 from .replay import members_of, passes_over
-from .rivals import clock
-from .rivals.spaces import SPACES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import rivals, theorems
+from . import theorems
 from .applied import AppliedTheorem, Lemma, closeness, divergence_change, rounding, size_of_terms
+from .best import mistakes as best_u
+from .best.mistakes import TRIVIAL, largest_norm
+from .best.separator import HardMargin, hard_margin
+from .best.spaces import space
 from .certificate import MISTAKES, WEIGHTED, Assumption, Comparator
 from .convex import no_theorem
-from .rivals.mistakes import largest_norm
-from .rivals.spaces import space
-from .rivals.winnow import TRIVIAL
 
 if TYPE_CHECKING:
     from ..online.run import Run
@@ -78,10 +79,10 @@ def perceptron(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTh
     if u is not None:
         candidates.append((data.check(u), math.inf, "given", ()))
     else:
-        noisy = rivals.perceptron(_all_rounds(data, t), largest_norm(data), tol)
+        noisy = best_u.perceptron(_all_rounds(data, t), largest_norm(data), tol)
         candidates.append((noisy.u, noisy.gap, closeness(noisy.gap, noisy.bound, " over all rows"), noisy.notes))
         if data.rounds * data.width <= SMALL:
-            hard = rivals.hard_margin(data)
+            hard = hard_margin(data)
             if hard.u is not None:
                 gap = run.facts.weight_x2 * (hard.norm**2 - hard.lower**2)
                 candidates.append((hard.u, gap, hard.found, hard.notes))
@@ -91,7 +92,7 @@ def perceptron(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTh
     return case if separable is None else replace(case, notes=(*case.notes, separable))
 
 
-def _separability(run: Run, t: Rounds, hard: rivals.HardMargin) -> str:
+def _separability(run: Run, t: Rounds, hard: HardMargin) -> str:
     """Whether the rows are separable, and from w_1 = 0 what that promises: M <= max c |x|_2^2 B^2, M weighted by c."""
     if hard.u is None:
         return hard.notes[0] if hard.notes else "not shown separable"
@@ -138,7 +139,7 @@ def winnow(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
     top, heaviest = geometry.radius * float(t.top.max()), float(t.c.max())
     where = space(geometry, data.width, run.first)
     if u is None:
-        found = rivals.winnow(_all_rounds(data, t), geometry, eta, run.first, float(t.top.max()), heaviest, tol)
+        found = best_u.winnow(_all_rounds(data, t), geometry, eta, run.first, float(t.top.max()), heaviest, tol)
         u, delta, gap, notes = found.u, found.margin, found.gap, found.notes
         how = closeness(gap, found.bound, " over all rows")
     else:

@@ -13,12 +13,12 @@ from . import theorems
 from .advice import cure
 from .applied import loss_of
 from .best import best_fixed
+from .best.constant import best_constant, constant_margin, fewest_of_constant
+from .best.fewest import fewest
+from .best.spaces import SPACES
 from .certificate import MISTAKES, WEIGHTED, Best
-from .constant import best_constant, constant_margin, fewest_of_constant
 from .course import regret_curve, summed
 from .ledger import Opponent, Terms
-from .rivals.fewest import fewest
-from .rivals.spaces import SPACES
 from .theorems import Verdict
 
 if TYPE_CHECKING:

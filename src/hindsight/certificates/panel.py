@@ -19,16 +19,16 @@ from . import theorems
 from .adaptive import in_ledger
 from .advice import cure
 from .applied import Band, measured_name, measured_unit
+from .best.constant import fewest_of_constant
+from .best.fewest import fewest
+from .best.predictor import NEAR
 from .certificate import MISTAKES, WEIGHTED, Assumption, Best, Certificate, Comparator, Member, Milestone
-from .constant import fewest_of_constant
 from .course import regret_curve, summed
 from .hindsight import Known, OtherRowsError, in_hindsight
 from .judge import judge, verdict_on
 from .ledger import Opponent, mark_of, starts_with_target
 from .outcome import Outcome
 from .replay import play_again, replay_members
-from .rivals.fewest import fewest
-from .rivals.predictor import NEAR
 from .theorems import Verdict
 
 if TYPE_CHECKING:

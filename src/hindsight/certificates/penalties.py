@@ -13,9 +13,9 @@ from ..online.margins import each_loss, each_slope
 from . import theorems
 from .adaptive import slope_error
 from .applied import AppliedTheorem, Lemma, closeness, convexity, divergence_change, size_of_terms
+from .best.comparator import best_in_metric
 from .certificate import Assumption, Comparator
 from .proximal import INEXACT
-from .rivals.metric import best_in_metric
 
 if TYPE_CHECKING:
     from ..online.run import Run

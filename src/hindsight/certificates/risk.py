@@ -27,7 +27,8 @@ from ..online.margins import each_loss
 from ..online.run import Run
 from ..storage.registry import storable
 from ..validation import number
-from . import rivals, theorems
+from . import theorems
+from .best import comparator
 from .certificate import Assumption, Certificate, Certificates, Comparator
 from .certify import certify_run
 from .replay import Rounds, replay
@@ -283,7 +284,7 @@ def _in_expectation(run: Run, data: Data, t: Rounds, regret: Certificate, suppor
         if explicit and x2 >= 1.0:
             return math.nan, f"void, ηX² = {x2:.6g} must be below 1"
         a = np.full(data.rounds, 1.0 / (1.0 - x2) if explicit else 1.0)
-        best = rivals.best(data, Square(2.0), learner.geometry, 2.0 / rate, a, run.first)
+        best = comparator.best(data, Square(2.0), learner.geometry, 2.0 / rate, a, run.first)
         value = theorems.expected_risk(best.objective, m, 1.0 if explicit else 1.0 + x2)
     if not math.isfinite(value):
         return math.nan, "the regret bound is void"

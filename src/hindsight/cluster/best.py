@@ -11,26 +11,18 @@ what they found by L(v) >= L(u) + g . (v - u) for every v, g the gradient at u.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..certificates.best import WIDTH
-from ..certificates.rivals.predictor import (
-    FAR,
-    NEAR,
-    FixedPredictor,
-    beyond,
-    column_sizes,
-    floor_of,
-    inverse,
-    percent,
-)
-from ..certificates.rivals.spaces import SPACES
-from ..certificates.rivals.unpenalised import solved
+from ..certificates.best.fixed import WIDTH, not_sought
+from ..certificates.best.newton import ScaledStep, newton
+from ..certificates.best.objective import FAR, Objective, Smooth, column_sizes, inverse
+from ..certificates.best.predictor import NEAR, FixedPredictor, beyond, percent
+from ..certificates.best.spaces import SPACES, Mixtures, space
 from ..kernels.floats import EPS
 from ..kernels.losses import Square
-from ..online.margins import each_curvature, each_loss, each_slope
+from ..online.margins import each_loss, each_slope
 from .descent import MeanLoss
 
 if TYPE_CHECKING:
@@ -38,7 +30,6 @@ if TYPE_CHECKING:
     from .blocks import Block, Targets
     from .rows import ClusterRows, Measured
 
-STEPS = 60  # of Newton's method at most
 MANY_STEPS = 300  # of methods that take gradients alone
 HALVINGS = 100
 FEW = 1000  # different targets that are counted one by one
@@ -55,59 +46,68 @@ def best_fixed(
     mean = MeanLoss(rows, targets, bias, loss, 1.0)
     outside = loss.targets == "unit" and not rows.engine.reduce(all_between, targets, bias, 0.0, 1.0, add=min)
     if outside or not loss.convex:
-        why = "targets are outside [0, 1]" if outside else "the loss is not convex"
         u = np.zeros(width)
-        return FixedPredictor(u, mean.at(u)[0], math.inf, f"u = 0, none was sought: {why}")
+        return not_sought(u, mean.at(u)[0], outside)
     if geometry.name in SPACES:
         return _in_set(mean, geometry, width)
-    if width <= WIDTH and (loss.quadratic or hasattr(loss, "curvature")):
-        return _by_newton(rows, targets, bias, loss, measured, width)
-    return _by_gradients(mean, measured, width)
-
-
-def _by_newton(
-    rows: ClusterRows, targets: Targets, bias: float, loss: Any, measured: Measured, width: int
-) -> FixedPredictor:
-    u = step = best_u = np.zeros(width)
-    least, gap, rank, shrink = math.inf, math.inf, 0, np.zeros(width)
     reach = FAR * (1.0 if loss.targets != "real" else math.sqrt(measured.squares / measured.weight))
-    for _ in range(STEPS):
-        sums = rows.engine.reduce(derivatives, targets, bias, loss, u)
-        value, gradient, gram = sums[0], sums[1 : width + 1], sums[2 * width + 2 :].reshape(width, width)
-        if not value < least:
-            if not np.abs(step).max(initial=0.0) > 1e-14 * np.abs(best_u).max(initial=1e-300):
-                break
-            step = 0.5 * step
-            u = best_u + step
-            continue
-        shrink = inverse(np.sqrt(sums[width + 2 : 2 * width + 2] / measured.weight))
-        least, best_u, g = float(value), u, shrink * gradient
-        direction, rank = solved(gram * np.outer(shrink, shrink), g)
-        step = -shrink * direction
-        off = 16.0 * EPS * (math.sqrt(width * measured.weight) * math.sqrt(float(sums[width + 1])) + abs(least))
-        far = reach + float(np.linalg.norm(u * inverse(shrink)))
-        gap = (float(np.linalg.norm(g)) + off) * far + off
-        full = rank == np.count_nonzero(shrink)
-        if loss.quadratic and full:  # L(u) - min L = g . H^-1 g / 2
-            gap = min(gap, 0.505 * float(g @ direction) + off * max(1.0, far / reach))
-            if gap <= NEAR * least or gap <= 4.0 * off:
+    if width <= WIDTH and (loss.quadratic or hasattr(loss, "curvature")):
+        return _by_newton(Summed(rows, targets, bias, loss, width), measured.weight, reach)
+    return _by_gradients(mean, measured, width, reach)
+
+
+class SummedPoint(NamedTuple):
+    """L at u, its derivatives, and the sums of squared slopes and of squared columns."""
+
+    u: Floats
+    value: float
+    gradient: Floats
+    gram: Floats
+    slopes: float
+    columns: Floats
+
+
+class Summed(NamedTuple):
+    """L over all partitions: what Newton's method asks of a u, from one reduction."""
+
+    rows: ClusterRows
+    targets: Targets
+    bias: float
+    loss: Any
+    width: int
+
+    def at(self, u: Floats) -> SummedPoint:
+        """L at u."""
+        sums, n = self.rows.engine.reduce(derivatives, self.targets, self.bias, self.loss, u), self.width
+        value, gradient, slopes, columns, gram = np.split(sums, [1, n + 1, n + 2, 2 * n + 2])
+        return SummedPoint(u, float(value[0]), gradient, gram.reshape(n, n), float(slopes[0]), columns)
+
+
+def _by_newton(losses: Summed, weight: float, reach: float) -> FixedPredictor:
+    width, loss, step_of = losses.width, losses.loss, ScaledStep(np.zeros(losses.width))
+
+    def direction(point: SummedPoint) -> Floats:
+        step_of.shrink = inverse(np.sqrt(point.columns / weight))
+        return step_of(point)
+
+    for point, step in newton(losses.at, np.zeros(width), direction):
+        off = 16.0 * EPS * (math.sqrt(width * weight * point.slopes) + abs(point.value))
+        far = reach + float(np.linalg.norm(point.u * inverse(step_of.shrink)))
+        gap = (float(np.linalg.norm(step_of.shrink * point.gradient)) + off) * far + off
+        half = -0.5 * float(point.gradient @ step)  # for the square loss L(u) - min L, if the rank is full
+        if loss.quadratic and step_of.inverse.rank == np.count_nonzero(step_of.shrink):
+            gap = min(gap, 1.01 * half + off * max(1.0, far / reach))
+            if gap <= NEAR * point.value or gap <= 4.0 * off:
                 reach = math.inf
                 break
-        elif 0.5 * float(g @ direction) <= 1e-3 * NEAR * least:
+        elif half <= 1e-3 * NEAR * point.value:
             break
-        u = best_u + step
-    gap, reach = _below(loss, least, gap, reach)
-    how = f"{percent(gap, least)}, rank {rank} of {width}{beyond(reach)}"
-    return FixedPredictor(best_u, least, gap, f"least squares, {how}" if loss.quadratic else how, reach)
+    found = FixedPredictor(point.u, point.value, gap, "", reach).above_floor(loss)
+    how = f"{percent(found.gap, found.loss)}, rank {step_of.inverse.rank} of {width}{beyond(found.reach)}"
+    return found._replace(how=f"least squares, {how}" if loss.quadratic else how)
 
 
-def _below(loss: Any, least: float, gap: float, reach: float) -> tuple[float, float]:
-    """The gap and its reach, or what the least that the loss can be leaves."""
-    most = least - floor_of(loss)
-    return (most, math.inf) if most <= gap else (gap, reach)
-
-
-def _by_gradients(mean: MeanLoss, measured: Measured, width: int) -> FixedPredictor:
+def _by_gradients(mean: MeanLoss, measured: Measured, width: int, reach: float) -> FixedPredictor:
     from scipy.optimize import minimize
 
     first, slope = mean.at(np.zeros(width))
@@ -118,29 +118,27 @@ def _by_gradients(mean: MeanLoss, measured: Measured, width: int) -> FixedPredic
     u = found.x if found.fun < first else np.zeros(width)
     value, slope = mean.at(u)
     size = math.sqrt(measured.x2) or 1.0  # no column is larger than the longest row
-    reach = FAR * (1.0 if mean.loss.targets != "real" else math.sqrt(measured.squares / measured.weight))
     gap = float(np.linalg.norm(slope)) * (reach / size + float(np.linalg.norm(u)))
-    gap, reach = _below(mean.loss, value, gap, reach)
-    return FixedPredictor(u, value, gap, f"{percent(gap, value)}, by {found.nit} steps of L-BFGS{beyond(reach)}", reach)
+    best = FixedPredictor(u, value, gap, "", reach).above_floor(mean.loss)
+    return best._replace(how=f"{percent(best.gap, value)}, by {found.nit} steps of L-BFGS{beyond(best.reach)}")
 
 
 def _in_set(mean: MeanLoss, geometry: Any, width: int) -> FixedPredictor:
     """By projected gradients with momentum; the linear bound at u is least at a corner of the set."""
-    radius = float(getattr(geometry, "radius", 1.0))
-    signed = geometry.name == "balanced"
-    u = before = np.zeros(width) if signed else np.full(width, radius / width)
+    where = space(geometry, width)
+    assert isinstance(where, Mixtures)
+    u = before = where.start
     best = FixedPredictor(u, math.inf, math.inf, "")
     t, size, lower = 1.0, 1.0, -math.inf
     for _ in range(MANY_STEPS):
         value, slope = mean.at(u)
-        corner = -radius * float(np.abs(slope).max()) if signed else radius * float(slope.min())
-        lower = max(lower, value - float(slope @ u) + corner)
+        lower = max(lower, value - float(slope @ u) + where.least(slope))
         if value < best.loss:
             best = FixedPredictor(u, value, 0.0, "")
         if best.loss - lower <= 1e-9 * abs(best.loss):
             break
         while True:  # a step that the curvature along it allows
-            w = projected(u - slope / size, radius, signed)
+            w = projected(u - slope / size, where.radius, where.signed)
             after, move = mean.at(w)[0], w - u
             if after <= value + float(slope @ move) + 0.5 * size * float(move @ move) + 1e-12 * abs(value):
                 break
@@ -148,7 +146,8 @@ def _in_set(mean: MeanLoss, geometry: Any, width: int) -> FixedPredictor:
         if after < best.loss:
             best = FixedPredictor(w, after, 0.0, "")
         momentum = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * t * t))
-        u, before, t = projected(w + (t - 1.0) / momentum * (w - before), radius, signed), w, momentum
+        u = projected(w + (t - 1.0) / momentum * (w - before), where.radius, where.signed)
+        before, t = w, momentum
         size *= 0.9
     gap = max(0.0, best.loss - lower)
     return best._replace(gap=gap, how=f"{percent(gap, best.loss)} of this set, by projected gradients")
@@ -178,7 +177,8 @@ def fewest_mistakes(
     """Return that of some predictors which makes the fewest mistakes on all rows."""
     if geometry.name not in SPACES and at_hand[0].size <= WIDTH:  # and the least squares fit of the labels
         measured, _ = rows.measure(targets, bias)
-        at_hand = [*at_hand, _by_newton(rows, targets, bias, Square(2.0), measured, at_hand[0].size).u]
+        squares = Summed(rows, targets, bias, Square(2.0), at_hand[0].size)
+        at_hand = [*at_hand, _by_newton(squares, measured.weight, FAR).u]
     wrong = [float(rows.engine.reduce(weight_wrong, targets, bias, u)) for u in at_hand]
     k = int(np.argmin(wrong))
     return FixedPredictor(at_hand[k], wrong[k], wrong[k], "the fewest of a few predictors: none was sought")
@@ -189,7 +189,7 @@ def fewest_mistakes(
 
 def best_constant(rows: ClusterRows, targets: Targets, bias: float, loss: Any) -> float:
     """Return the least of Sigma c phi(z, y) over all constants z, or the limit that it tends to."""
-    from ..certificates import constant
+    from ..certificates.best import constant
     from .rounds import target_sums
 
     if loss.quadratic:
@@ -241,12 +241,9 @@ def derivatives(block: Block, targets: Targets, bias: float, loss: Any, u: Float
     data = block.data(targets, bias)
     if not data.rounds:
         return np.zeros(u.size * (u.size + 2) + 2)
-    z = data.margins(u)
-    slope, each = each_slope(loss, z, data.y), each_loss(loss, z, data.y)
-    curvature = np.full(z.size, float(loss.scale)) if loss.quadratic else each_curvature(loss, z)
-    gram, gradient = data.moments(data.c * curvature, data.c * slope)
+    point = Objective(data, Smooth(loss, data.y), data.c).at(u)
     sizes = squares_of_columns(block, targets, bias)
-    return np.concatenate(([data.c @ each], gradient, [data.c @ slope**2], sizes, gram.ravel()))
+    return np.concatenate(([point.value], point.gradient, [data.c @ point.slope**2], sizes, point.gram.ravel()))
 
 
 def all_between(block: Block, targets: Targets, bias: float, low: float, high: float) -> bool:

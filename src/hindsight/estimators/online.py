@@ -136,8 +136,8 @@ class OnlineEstimator(
         MismatchError
             If these are not the rows of the run.
         """
+        from ..certificates.best.clock import left, timed
         from ..certificates.certify import certify_run
-        from ..certificates.rivals.clock import left, timed
 
         check_is_fitted(self)
         labels = self._run_labels()

@@ -1,4 +1,4 @@
-"""Dual coordinate ascent over rows: the loop behind the rivals of loss bounds."""
+"""Dual coordinate ascent over rows: the loop behind the comparators of loss bounds."""
 
 from .compiler import helper, kernel
 from .floats import EPS

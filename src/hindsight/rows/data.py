@@ -346,7 +346,7 @@ class Data:
 
 def _multiple(a: Floats, of: Floats) -> float | None:
     """The factor by which `a` is a multiple of another array, to rounding; None where it is none."""
-    if a is of:
+    if a is of or np.array_equal(a, of):
         return 1.0
     k = int(np.argmax(np.abs(of))) if of.size else 0
     if not of.size or of[k] == 0.0:

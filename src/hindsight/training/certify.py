@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..certificates.best.clock import left, timed
 from ..certificates.certificate import Certificates
 from ..certificates.certify import certify_run
-from ..certificates.rivals.clock import left, timed
 from ..errors import ModelError
 from .followed import ledger_of
 from .going_on import all_rows_of

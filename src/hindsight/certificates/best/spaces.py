@@ -16,13 +16,14 @@ start has q+_i q-_i the same for every i (the start has it too), which makes D a
 
 from collections.abc import Callable
 from copy import copy
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ...kernels.euclidean import Euclidean
-from ...kernels.floats import Floats
+from ...kernels.floats import EPS, Floats
 from ...rows.data import Data
+from .objective import sum_rounding
 
 Geometry = Any  # one of the geometries of `kernels`
 LEAST = 1e-290  # a probability that still has all its digits
@@ -97,73 +98,56 @@ class Flat:
         return data.row_norms2()
 
 
+class Reach(NamedTuple):
+    """All u with |D u|_2 <= radius: of R^n as much as rounding lets one see; `shrink` is 1/D."""
+
+    shrink: Floats
+    radius: float
+
+    def least(self, v: Floats) -> float:
+        """Return the least of v . u."""
+        return -self.radius * float(np.linalg.norm(self.shrink * v)) if self.radius > 0.0 else 0.0
+
+    def rounding(self, v: Floats, a: Floats, r: Floats) -> float:
+        """Return what that may be off by where v is Sigma a r x."""
+        return self.radius * sum_rounding(a, r, v.size)
+
+
 class Mixtures:
-    """The simplex u >= 0, Sigma u = radius, with RE(u/radius || w_1/radius)."""
+    """The simplex u >= 0, Sigma u = radius, or the ball |u|_1 <= radius, with RE over their corners.
+
+    The corners are radius e_i, and -radius e_i where u is signed: `sides` are 1, or 1 and -1. A distribution q over
+    them, with one row per side, has u = radius sides . q.
+    """
 
     quadratic = False
 
     def __init__(self, geometry: Geometry, width: int, start: Floats | None) -> None:
-        self.geometry, self.radius = geometry, geometry.radius
-        self.start = np.full(width, self.radius / width) if start is None else start
-        self.p = self.check(self.start) / self.radius
+        self.geometry, self.radius, self.signed = geometry, float(geometry.radius), geometry.name != "simplex"
+        self.sides = np.array([1.0, -1.0] if self.signed else [1.0])
+        middle = np.zeros(width) if self.signed else np.full(width, self.radius / width)
+        self.start = middle if start is None else start
+        self.p = self._corners_of(self.check(self.start))
         with np.errstate(divide="ignore"):
             self.log_p = np.log(self.p)
 
     def check(self, u: Floats) -> Floats:
+        if self.signed:
+            if np.abs(u).sum() > self.radius * (1.0 + SUM):
+                raise ValueError(f"|u|_1 must be at most the radius {self.radius}, got {np.abs(u).sum()}")
+            return u
         if u.min() < 0.0:
             raise ValueError(f"u must be at least 0 on the simplex, got {u.min()} at coordinate {int(u.argmin())}")
         if abs(u.sum() - self.radius) > SUM * self.radius:
             raise ValueError(f"u must sum to {self.radius} on the simplex, got {u.sum()}")
         return u
 
-    def divergence(self, u: Floats) -> float:
-        return relative_entropy(u / self.radius, self.p, self.log_p)
-
-    def conjugate(self, v: Floats, kappa: float) -> float:
-        return -kappa * log_sum_exp(self.theta(v, kappa))
-
-    def size(self, v: Floats, kappa: float) -> float:
-        return kappa * mean_size(self.log_p, self.theta(v, kappa))
-
-    def point(self, v: Floats, kappa: float) -> tuple[Floats, float]:
-        theta = self.theta(v, kappa)
-        q = np.exp(theta - theta.max())
-        q /= q.sum()
-        return self.radius * q, relative_entropy(q, self.p, self.log_p)
-
-    def theta(self, v: Floats, kappa: float) -> Floats:
-        return self.log_p - (self.radius / kappa) * v
-
-    def around(self, v: Floats) -> "Mixtures":
-        moved = copy(self)
-        moved.log_p = normalised(self.theta(v, 1.0))
-        moved.p = np.exp(moved.log_p)
-        moved.start = self.radius * moved.p
-        return moved
-
-    def curvature(self, data: Data) -> Floats:
-        return (self.radius * data.row_norms_inf()) ** 2
-
-
-class SignedMixtures:
-    """The ball |u|_1 <= radius, with RE on the doubled coordinates."""
-
-    quadratic = False
-
-    def __init__(self, geometry: Geometry, width: int, start: Floats | None) -> None:
-        self.geometry, self.radius = geometry, geometry.radius
-        self.start = np.zeros(width) if start is None else start
-        self.p = doubled(self.check(self.start), self.radius)
-        with np.errstate(divide="ignore"):
-            self.log_p = np.log(self.p)
-
-    def check(self, u: Floats) -> Floats:
-        if np.abs(u).sum() > self.radius * (1.0 + SUM):
-            raise ValueError(f"|u|_1 must be at most the radius {self.radius}, got {np.abs(u).sum()}")
-        return u
+    def _corners_of(self, u: Floats) -> Floats:
+        """Return the q of u."""
+        return doubled(u, self.radius) if self.signed else u[None, :] / self.radius
 
     def divergence(self, u: Floats) -> float:
-        return relative_entropy(doubled(u, self.radius).ravel(), self.p.ravel(), self.log_p.ravel())
+        return relative_entropy(self._corners_of(u).ravel(), self.p.ravel(), self.log_p.ravel())
 
     def conjugate(self, v: Floats, kappa: float) -> float:
         return -kappa * log_sum_exp(self._logs(v, kappa).ravel())
@@ -175,30 +159,56 @@ class SignedMixtures:
         logs = self._logs(v, kappa)
         q = np.exp(logs - logs.max())
         q /= q.sum()
-        return self.radius * (q[0] - q[1]), relative_entropy(q.ravel(), self.p.ravel(), self.log_p.ravel())
+        return self.mixed(q), relative_entropy(q.ravel(), self.p.ravel(), self.log_p.ravel())
 
     def theta(self, v: Floats, kappa: float) -> Floats:
         logs = self._logs(v, kappa)
-        half: Floats = 0.5 * (logs[0] - logs[1])
+        half: Floats = 0.5 * (logs[0] - logs[1]) if self.signed else logs[0]
         return half
 
-    def around(self, v: Floats) -> "SignedMixtures":
+    def around(self, v: Floats) -> "Mixtures":
         moved = copy(self)
         moved.log_p = normalised(self._logs(v, 1.0))
         moved.p = np.exp(moved.log_p)
-        moved.start = self.radius * (moved.p[0] - moved.p[1])
+        moved.start = self.mixed(moved.p)
         return moved
 
     def _logs(self, v: Floats, kappa: float) -> Floats:
-        d = (self.radius / kappa) * v
-        logs: Floats = self.log_p + np.stack((-d, d))
+        logs: Floats = self.log_p - self.sides[:, None] * ((self.radius / kappa) * v)
         return logs
 
     def curvature(self, data: Data) -> Floats:
         return (self.radius * data.row_norms_inf()) ** 2
 
+    def mixed(self, q: Floats) -> Floats:
+        """Return the mean of the corners with weights q, in rows or one after another."""
+        u: Floats = self.radius * (self.sides @ q.reshape(self.sides.size, -1))
+        return u
 
-SPACES: dict[str, Callable[[Geometry, int, Floats | None], Space]] = {"simplex": Mixtures, "balanced": SignedMixtures}
+    def at_corners(self, R: Floats) -> Floats:
+        """Return R times each corner."""
+        return self.radius * np.hstack([side * R for side in self.sides])
+
+    def least(self, v: Floats) -> float:
+        """Return the least of v . u over the set, which a corner attains."""
+        return self.radius * float((self.sides[:, None] * v).min())
+
+    def lowest(self, v: Floats) -> Floats:
+        """Return that corner."""
+        q = np.zeros(self.sides.size * v.size)
+        q[int((self.sides[:, None] * v).argmin())] = 1.0
+        return self.mixed(q)
+
+    def rounding(self, v: Floats, a: Floats, r: Floats) -> float:
+        """Return what the least may be off by where v is Sigma a r x."""
+        return 16.0 * EPS * self.radius * float(np.abs(v).sum())
+
+    def words(self) -> str:
+        """The set in words."""
+        return f"|u|₁ {'≤' if self.signed else '='} {self.radius:g}"
+
+
+SPACES: dict[str, Callable[[Geometry, int, Floats | None], Space]] = {"simplex": Mixtures, "balanced": Mixtures}
 
 
 def space(geometry: Geometry, width: int, start: Floats | None = None) -> Space:

@@ -1,4 +1,4 @@
-"""The rivals of mistake bounds against linear programs and general solvers, and that none beats its lower bound."""
+"""The comparators of mistake bounds against general solvers, and that none beats its lower bound."""
 
 import numpy as np
 import pytest
@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from scipy import optimize, sparse
 
 from hindsight.certificates import theorems
-from hindsight.certificates.rivals import Data, hard_margin, perceptron, plain_bound, winnow
-from hindsight.certificates.rivals import mistakes as mistakes_module
-from hindsight.certificates.rivals import winnow as winnow_function
-from hindsight.certificates.rivals.mistakes import _many, largest_norm
-from hindsight.certificates.rivals.spaces import doubled, relative_entropy
+from hindsight.certificates.best import separator
+from hindsight.certificates.best.mistakes import largest_norm, perceptron, plain_bound, winnow
+from hindsight.certificates.best.separator import _many, hard_margin
+from hindsight.certificates.best.spaces import doubled, relative_entropy
 from hindsight.certificates.theorems import ln_cosh
 from hindsight.kernels.entropic import Balanced, Simplex
+from hindsight.rows.data import Data
 
 
 def labelled(seed, m=30, n=4, noise=0.0, weights=True):
@@ -192,7 +192,7 @@ def test_hard_margin_says_when_there_is_none(monkeypatch):
     found = hard_margin(Data(wide, np.where(np.arange(300) % 2, 1.0, -1.0)))
     assert found.separable is None and found.notes[0].startswith("not decided at this precision")
     assert hard_margin(Data(np.array([[0.0], [1.0]]), [1.0, 1.0])).separable is False
-    monkeypatch.setattr(mistakes_module, "NNLS", 0)
+    monkeypatch.setattr(separator, "NNLS", 0)
     found = hard_margin(Data(X, y), max_passes=50)
     assert found.separable is None
     assert "not shown separable" in found.notes[0]
@@ -241,7 +241,7 @@ def test_winnow_rival_reaches_its_lower_bound():
     X, y, _ = labelled(4, m=400, n=5, noise=0.1, weights=False)
     for geometry in (Simplex(1.0), Balanced(3.0)):
         rows = np.abs(X) * y[:, None] + 0.3 * X if isinstance(geometry, Simplex) else X
-        found = winnow_function(Data(rows, y), geometry, 0.01, tol=1e-4, max_passes=10**5)
+        found = winnow(Data(rows, y), geometry, 0.01, tol=1e-4, max_passes=10**5)
         assert np.isfinite(found.margin)
         assert found.gap <= 1e-4 * found.bound
         assert found.bound < 390

@@ -63,8 +63,8 @@ def left() -> float:
     return end if end == math.inf else max(0.0, end - time.monotonic())
 
 
-def tell(what: str, gap: float) -> None:
+def notify(what: str, gap: float) -> None:
     """Say what is sought and the relative gap so far."""
-    notify = _clock.get().notify
-    if notify is not None:
-        notify(what, gap)
+    called = _clock.get().notify
+    if called is not None:
+        called(what, gap)

@@ -16,6 +16,7 @@ a table of conjugates. Each pass contracts the gap of an L-smooth loss by about 
 spectrum; kappa is 1/eta or more, so a few passes suffice.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,10 @@ from ...kernels.geometries import begin
 from ...online.margins import each_loss, each_slope
 from ...rows.data import Data
 from . import clock
-from .spaces import Space
+from .least_squares import LONGER, passes_for
+from .objective import column_sizes, inverse, target_size
+from .predictor import FixedPredictor, beyond, percent
+from .spaces import Reach, Space, space
 
 SOUGHT = "the comparator of the promise"
 Loss = Any  # one of the losses of `kernels`
@@ -123,7 +127,7 @@ def solve(
             lower = max(best.lower, seen.lower)
             seen = (seen if seen.objective <= best.objective else best)._replace(lower=lower)
         enough = max(tol * abs(seen.objective), goal, 1.5 * seen.rounding)
-        clock.tell(SOUGHT, seen.gap / abs(seen.objective) if seen.objective else 0.0)
+        clock.notify(SOUGHT, seen.gap / abs(seen.objective) if seen.objective else 0.0)
         if seen.gap <= enough:
             return seen._replace(done=True, alpha=ascent.alpha)
         if clock.late():
@@ -135,3 +139,56 @@ def solve(
         wait = min(wait, max_passes - (data.passes - begun) - 2)
         if wait < 1:
             return best._replace(alpha=ascent.alpha)
+
+
+# ---------------------------------------------------------------- the best fixed predictor
+
+
+def by_ascent(data: Data, loss: Any, a: Floats, geometry: Any, tol: float) -> FixedPredictor:
+    """The u of least loss over the set of the geometry, by ascents on L(u) + kappa D(u, w_1) for smaller kappa.
+
+    The slopes alpha_t/a_t are a dual point of L itself, so that L(u) >= Sigma_t -a_t phi*(alpha_t / a_t) + v . u.
+    """
+    where: Any = space(geometry, data.width)
+    sizes = column_sizes(data, a) if where.quadratic else np.zeros(0)
+    shrink, unit = inverse(sizes), target_size(data, a, loss)
+    best_u, start = where.start, float((a * each_loss(loss, data.margins(where.start), data.y)).sum())
+    least, gap, reach = start, math.inf, math.inf
+    ascent = Ascent(data, loss, where, a, _first_kappa(data, a, where, tol, least))
+    duals: list[tuple[float, Floats]] = []  # the conjugates' sum and v of each dual point that may be the best
+    wait, done, limit = 1, 0, passes_for(data)
+    while True:
+        ascent.run_passes(wait)
+        done += wait
+        if not np.isfinite(where.point(ascent.v, ascent.kappa)[0]).all():
+            break  # kappa is too small for floating point
+        seen = ascent.evaluate()
+        loss_there = float(a @ each_loss(loss, seen.z, data.y))
+        if loss_there < least:
+            best_u, least = seen.u, loss_there
+        size = float(np.abs(ascent.conjugates).sum() + np.abs(ascent.alpha * seen.z).sum())
+        duals.append((float(ascent.conjugates.sum()) - 8.0 * EPS * size, ascent.v.copy()))
+        if where.quadratic:
+            reach = LONGER * max(float(np.linalg.norm(sizes * best_u)), unit)
+        within = Reach(shrink, reach) if where.quadratic else where
+        lows = [value + within.least(v) for value, v in duals]
+        duals = [duals[int(np.argmax(lows))], duals[-1]] if len(duals) > 1 else duals
+        gap = max(0.0, least - max(lows)) + seen.rounding
+        clock.notify("the best fixed predictor", gap / least if least > 0.0 else 0.0)
+        if gap <= tol * abs(least) or least <= 1e-12 * start or done >= limit or clock.late():
+            break
+        if seen.gap <= 0.25 * gap:
+            ascent.kappa *= 0.25
+            wait = 1
+        else:
+            wait = max(1, min(done // 4, limit - done))
+    found = FixedPredictor(best_u, least, gap, "", reach).above_floor(loss)
+    where_said = "" if where.quadratic else f", {where.words()}"
+    return found._replace(how=f"{percent(found.gap, found.loss)}{where_said}{beyond(found.reach)}")
+
+
+def _first_kappa(data: Data, a: Floats, where: Any, tol: float, scale: float) -> float:
+    """A factor of the divergence that leaves room for the gap."""
+    if where.quadratic:
+        return max(float((a * where.curvature(data)).max()), 1e-12)
+    return max(0.5 * tol * scale / math.log(2.0 * data.width + 1.0), 1e-12)

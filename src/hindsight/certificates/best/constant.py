@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..online.margins import each_loss, each_slope
-from .rivals.kinked import KINKS, slopes_beside
+from ...online.margins import each_loss, each_slope
+from .objective import KINKS, envelope_of
 
 if TYPE_CHECKING:
-    from ..kernels.floats import Floats
+    from ...kernels.floats import Floats
 
 HALVINGS = 200
 
@@ -53,11 +53,10 @@ def fewest_of_constant(y: Floats, c: Floats) -> float:
 
 def _best_kink(loss: Any, y: Floats, c: Floats) -> float:
     """The kink at which the slope of the sum turns positive."""
-    kink = KINKS[type(loss)](loss, y)
-    low, high = slopes_beside(loss, kink, y)
-    order = np.argsort(kink)
-    slope = float(c @ low) + np.cumsum((c * (high - low))[order])
-    return float(kink[order][min(int(np.searchsorted(slope, 0.0)), y.size - 1)])
+    phi = envelope_of(loss, y)
+    order = np.argsort(phi.kink)
+    slope = float(c @ phi.low) + np.cumsum((c * (phi.high - phi.low))[order])
+    return float(phi.kink[order][min(int(np.searchsorted(slope, 0.0)), y.size - 1)])
 
 
 def _root(loss: Any, y: Floats, c: Floats) -> float:

@@ -1,4 +1,4 @@
-"""Rivals against general solvers on small problems, and the promise of the gap on random ones."""
+"""Comparators against general solvers on small problems, and the promise of the gap on random ones."""
 
 import numpy as np
 import pytest
@@ -7,13 +7,14 @@ from hypothesis import strategies as st
 from scipy import optimize, sparse
 
 from conftest import many, nightly
-from hindsight.certificates.rivals import Data, best, fixed
-from hindsight.certificates.rivals.ascent import Ascent, solve
-from hindsight.certificates.rivals.spaces import doubled, relative_entropy, space
+from hindsight.certificates.best.ascent import Ascent, solve
+from hindsight.certificates.best.comparator import best, best_in_metric, fixed
+from hindsight.certificates.best.spaces import doubled, relative_entropy, space
 from hindsight.kernels.entropic import Balanced, Simplex
 from hindsight.kernels.euclidean import Euclidean
 from hindsight.kernels.losses import Absolute, Clipped, Hinge, Logistic, Probit, Square, Tanh
 from hindsight.online.margins import each_loss
+from hindsight.rows.data import Data
 
 RULES = [Square(2.0), Absolute(1.0), Logistic(1.0), Hinge(1.0), Hinge(0.0), Clipped(1.5), Probit(1.0), Tanh(1.0)]
 GEOMETRIES = [Euclidean(1.0), Simplex(1.5), Balanced(2.0)]
@@ -135,10 +136,30 @@ def test_ridge_of_singular_rows_has_least_norm_and_says_its_rank():
     y = r.normal(size=30)
     found = best(Data(X, y), Square(2.0), Euclidean(1.0), 0.0)
     np.testing.assert_allclose(found.u, np.linalg.lstsq(X, y, rcond=1e-10)[0], rtol=1e-9, atol=1e-11)
-    assert found.notes[0].startswith("rank 2 of 6")
+    assert found.notes[0].startswith("rank 2 of 6") and found.gap == np.inf  # what the rank leaves out is not seen
     penalised = best(Data(X, y), Square(2.0), Euclidean(1.0), 0.5)
     assert penalised.notes[0] == "rank 2 of 6"
     np.testing.assert_allclose(penalised.u, np.linalg.solve(2 * X.T @ X + 0.5 * np.eye(6), 2 * X.T @ y), rtol=1e-10)
+
+
+@pytest.mark.parametrize("rule", [Square(2.0), Logistic(1.0), Probit(1.0)], ids=str)
+def test_one_metric_after_another_is_each_alone(rule, monkeypatch):
+    """Moments are shared and searches begin at the last u, which changes nothing but the time."""
+    X, y, c, bias = problem(4, rule, m=60, n=3)
+    summed, r, data = [], np.random.default_rng(4), Data(X, y, c, bias)
+    add_up = Data._sum_moments
+    monkeypatch.setattr(Data, "_sum_moments", lambda self, a, b: summed.append(1) or add_up(self, a, b))
+    start, metrics = r.normal(size=4), 10.0 ** r.uniform(-2, 2, (5, 4))
+    found = [best_in_metric(data, rule, metric, c, start, 0.01) for metric in metrics]
+    assert len(summed) == 1 or not rule.quadratic
+    for one, metric in zip(found, metrics, strict=True):
+        alone = best_in_metric(Data(X, y, c, bias), rule, metric, c, start, 0.01)
+        np.testing.assert_allclose(one.u, alone.u, rtol=1e-4, atol=1e-6)
+        assert one.objective == pytest.approx(alone.objective, rel=2e-9)
+        assert max(one.objective, alone.objective) - min(one.lower, alone.lower) <= 3e-9 * one.objective
+        for u in (start, alone.u + 0.01 * r.normal(size=4)):
+            value = float(c @ each_loss(rule, data.margins(u), y)) + 0.5 * float(metric @ (u - start) ** 2)
+            assert value >= one.objective - one.gap
 
 
 @pytest.mark.parametrize("geometry", GEOMETRIES, ids=lambda g: type(g).__name__)
@@ -227,7 +248,7 @@ class TestBadInput:
             (Balanced(1.0), [0.5, -0.6], "at most the radius 1.0, got 1.1"),
         ],
     )
-    def test_a_rival_outside_its_set(self, geometry, u, message):
+    def test_a_comparator_outside_its_set(self, geometry, u, message):
         with pytest.raises(ValueError, match=message):
             fixed(Data(np.ones((3, 2)), np.ones(3)), Square(2.0), geometry, u, 1.0)
 

@@ -1,6 +1,6 @@
 """The fixed predictor with the fewest mistakes: 0 where a separator exists, else the fewest that were found.
 
-To find the fewest is hard in general; for few rows an integer programme proves it. A margin of 0 is a mistake.
+To find the fewest is hard in general; for few rows an integer program proves it. A margin of 0 is a mistake.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from ...batch.separability import fewest_mistakes
 from ...kernels.floats import EPS
 from ...kernels.losses import Logistic, Square
 from . import clock
+from .fixed import smooth
 from .least_squares import least_squares
-from .mistakes import hard_margin
-from .predictor import FixedPredictor, column_sizes, inverse
+from .objective import column_sizes, inverse
+from .predictor import FixedPredictor
+from .program import nonnegative_separator
+from .separator import hard_margin
 from .spaces import SPACES
-from .unpenalised import smooth
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 SMALL = 4_000_000  # numbers in the rows up to which a separator is sought
 PROGRAM = 40_000  # the same on the simplex, where a linear program seeks it
-EXACT, COLUMNS, SECONDS = 40, 6, 2.0  # rows and columns up to which the integer programme is solved, and its time
+EXACT, COLUMNS, SECONDS = 40, 6, 2.0  # rows and columns up to which the integer program is solved, and its time
 FEW = 50  # coordinates up to which each is tried alone, on the simplex
 EPOCHS, READS = 100, 3e7  # readings of the rows by the pocket search, and numbers read by it, at most
 STALE = 10  # readings without a better predictor after which it goes on from the best
@@ -97,15 +99,8 @@ def _separator(data: Data, signed: bool) -> tuple[Floats | None, bool | None]:
         return found.u, found.separable
     if size > PROGRAM:
         return None, None
-    from scipy.optimize import linprog
-
     on = data.c > 0.0
-    A = data.matrix()[on] * data.y[on][:, None]
-    scale = np.abs(A).max(axis=1, initial=0.0)
-    if not (scale > 0.0).all():
-        return None, False
-    out = linprog(np.ones(data.width), A_ub=-A / scale[:, None], b_ub=-np.ones(A.shape[0]), method="highs-ds")
-    return (out.x if out.status == 0 and out.x.any() else None), None
+    return nonnegative_separator(data.matrix()[on] * data.y[on][:, None])
 
 
 def _fits(data: Data, a: Floats) -> Iterator[Floats]:
@@ -151,7 +146,7 @@ def _shifted(data: Data, a: Floats, u: Floats) -> Floats:
 
 
 def _exact(data: Data, a: Floats, best: Floats, least: float, lower: float) -> tuple[Floats, float, float]:
-    """The same by an integer programme, where rows are few and weigh the same."""
+    """The same by an integer program, where rows are few and weigh the same."""
     on = a > 0.0
     few = on.sum() <= EXACT and data.width <= COLUMNS and a[on].min() == a[on].max()
     if not few or np.unique(data.y[on]).size < 2 or clock.late():

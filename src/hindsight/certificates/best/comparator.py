@@ -1,0 +1,286 @@
+"""The comparator of a loss bound: the u that makes it smallest in hindsight.
+
+Each of these bounds is, up to terms that do not depend on u,
+
+    F(u) = Sigma_t a_t phi(u . x_t, y_t) + kappa D(u, w_1)
+
+| bound | phi | a_t | kappa |
+|---|---|---|---|
+| Widrow-Hoff, exponentiated gradient | (z - y)^2 | c_t / (1 - eta c_t V_t), V_t of the round | 2 / eta |
+| implicit Widrow-Hoff | (z - y)^2 | c_t | 2 / eta |
+| descent on a convex loss | the loss | c_t | 1 / eta |
+
+At changing rates eta is the last one, and w_1 is moved (`around`) to where the distances along the run pull it.
+Any u gives a true bound, so a comparator found approximately loosens a certificate and never falsifies it.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_matrix
+
+from ...kernels.euclidean import Euclidean
+from ...kernels.floats import EPS, Floats
+from ...kernels.rows import CSR
+from ...online.margins import each_loss
+from ...rows.data import Data
+from .ascent import Loss, solve
+from .newton import CONDITION, TRIES, Inverse, ScaledStep, newton
+from .objective import Objective, Point, Smooth, inverse
+from .spaces import Geometry, space
+
+GRAM = 2000  # widths up to which ridge regression forms the Gram matrix
+SPECTRUM = 500  # widths up to which the eigenvalues are computed, for the rank
+SECOND = 600  # widths up to which Newton's method takes the second derivatives of a smooth loss
+REFINED = 4  # solutions of a square loss that are tried, each with the gradient of the last
+ENOUGH = 1e-9  # relative gap up to which the comparator in a metric is sought, if not asked for less
+
+
+@dataclass(frozen=True)
+class LossComparator:
+    """A comparator in hindsight.
+
+    Attributes
+    ----------
+    u : ndarray
+        Its weights, the intercept's last; inside its geometry's set.
+    loss : float
+        Sigma_t c_t phi(u . x_t, y_t): its own loss, with the rows' weights and no other factor.
+    divergence : float
+        D(u, w_1).
+    objective : float
+        F(u).
+    gap : float
+        At least F(u) - min F; infinite where nothing is known.
+    passes : int
+        How often the rows were read.
+    notes : tuple of str
+        Rank and condition number, or that the limit on passes ended the search.
+    """
+
+    u: Floats
+    loss: float
+    divergence: float
+    objective: float
+    gap: float
+    passes: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def norm(self) -> float:
+        """|u|_2."""
+        return float(np.linalg.norm(self.u))
+
+    @property
+    def lower(self) -> float:
+        """A lower bound on the objective of every u."""
+        return self.objective - self.gap
+
+
+def best(
+    data: Data, loss: Loss, geometry: Geometry, kappa: float, a: ArrayLike | None = None,
+    start: Floats | None = None, tol: float = 0.01, max_passes: int = 300, around: Floats | None = None,
+) -> LossComparator:  # fmt: skip
+    """Return the u that minimises Sigma a_t phi(u . x_t, y_t) + kappa D(u, w_1), up to a relative gap.
+
+    Parameters
+    ----------
+    data : Data
+        The rows.
+    loss : a loss of `kernels`
+        phi.
+    geometry : a geometry of `kernels`
+        It determines the set of u and D; one that is unknown here is taken as Euclidean.
+    kappa : float
+        The divergence's factor, above 0. A value of 0 is allowed for a quadratic loss in the Euclidean geometry, up to
+        2000 coordinates: least squares of minimum norm.
+    a : array_like of shape (m,), default None
+        Factors, at least 0; None is the rows' weights c_t.
+    start : ndarray, default None
+        w_1; None is the geometry's default.
+    tol : float, default 0.01
+        The gap to reach, relative to the objective.
+    max_passes : int, default 300
+        Limit on the passes; the gap reached by then is reported.
+    around : ndarray, default None
+        A v; D is then to the point that v . u + D(u, w_1) is smallest at, and so are the divergences reported.
+
+    Examples
+    --------
+    >>> from hindsight.kernels import Euclidean, Square
+    >>> data = Data(np.array([[1.0], [1.0]]), [1.0, 3.0])
+    >>> best(data, Square(2.0), Euclidean(1.0), kappa=4.0).u
+    array([1.])
+    """
+    factors = _factors(data, a)
+    where = space(geometry, data.width, start)
+    if around is not None:
+        where = where.around(around)
+    begun = data.passes
+    if loss.quadratic and where.quadratic and data.width <= GRAM:
+        if not kappa >= 0.0:
+            raise ValueError(f"kappa, the divergence's factor, must be at least 0, got {kappa}")
+        near = penalised(data, loss, np.full(data.width, float(kappa)), factors, where.start, tol)
+        notes = spectrum(data.moments(factors, factors * data.y)[0], near.step.inverse)
+        return near.comparator(data, where.divergence(near.point.u), data.passes - begun, notes)
+    found = solve(data, loss, where, factors, kappa, tol, max_passes)
+    own = float(data.c @ each_loss(loss, found.z, data.y))
+    passes = data.passes - begun
+    notes = () if found.done else (f"stopped at {passes} passes, gap {found.gap:.3g} of {found.objective:.3g}",)
+    return LossComparator(found.u, own, found.divergence, found.objective, found.gap, passes, notes)
+
+
+def fixed(
+    data: Data, loss: Loss, geometry: Geometry, u: ArrayLike, kappa: float, a: ArrayLike | None = None,
+    start: Floats | None = None, lower: float = -np.inf,
+) -> LossComparator:  # fmt: skip
+    """Return a given u as a rival, checked to be inside the geometry's set and evaluated in one pass.
+
+    `lower` is a known lower bound on the objective (another comparator's `lower`); without one the gap is infinite.
+    """
+    factors = _factors(data, a)
+    where = space(geometry, data.width, start)
+    point = data.check(u)
+    where.check(point)
+    begun = data.passes
+    each = each_loss(loss, data.margins(point), data.y)
+    divergence = where.divergence(point)
+    weighted = factors * each
+    objective = float(weighted.sum()) + kappa * divergence
+    gap = max(objective - lower, 0.0) + 4.0 * EPS * float(np.abs(weighted).sum())
+    return LossComparator(point, float(data.c @ each), divergence, objective, gap, data.passes - begun, ("given",))
+
+
+class Penalised(NamedTuple):
+    """A minimiser of F with a metric, the gap there, and the last step of Newton's method."""
+
+    point: Point
+    gap: float
+    step: ScaledStep
+
+    def comparator(self, data: Data, divergence: float, passes: int, notes: tuple[str, ...] = ()) -> LossComparator:
+        """The same as a comparator, with its own loss."""
+        own = float(data.c @ self.point.each)
+        return LossComparator(self.point.u, own, divergence, self.point.value, self.gap, passes, notes)
+
+
+def penalised(
+    data: Data, loss: Any, metric: Floats, factors: Floats, start: Floats, tol: float, first: Floats | None = None
+) -> Penalised:
+    """The u that minimises F with a metric, by Newton's method from `first` on; for a square loss, from its solution.
+
+    Parameters
+    ----------
+    data, loss, factors : Data, a loss with a second derivative, ndarray
+        The rows, phi and a.
+    metric, start : ndarray
+        m, at least 0, and w.
+    tol : float
+        Relative gap to reach.
+    first : ndarray, default None
+        Where to begin; None is w.
+    """
+    distance, n = bool(metric.any()), data.width
+    shrink = inverse(np.sqrt(metric)) if distance else np.ones(n)  # a distance is the identity on such columns
+    u, tries, gram = start if first is None else first, TRIES, None
+    if loss.quadratic:
+        products, cross = data.moments(factors, factors * data.y)
+        gram = loss.scale * products
+    step = ScaledStep(shrink, float(distance), gram, n * EPS, EPS)
+    if gram is not None:
+        u, tries = start + step.solve(loss.scale * cross - gram @ start), REFINED
+    objective = Objective(data, Smooth(loss, data.y), factors, metric, start)
+    for point, _ in newton(objective.at, u, step, tries, halve=gram is None):
+        gap = gap_above(shrink * point.gradient, None if gram is None else step.inverse, distance)
+        gap += 4.0 * EPS * abs(point.value)
+        if gap <= max(tol, 8.0 * EPS) * abs(point.value):
+            break
+    return Penalised(point, gap, step)
+
+
+def gap_above(g: Floats, quadratic: Inverse | None, distance: bool) -> float:
+    """At least F(u) - min F, from the gradient g on columns divided by sqrt(m).
+
+    With a distance F rises at least as fast as half a squared length there, so that it is at most 1/2 |g|^2. With a
+    quadratic loss it is 1/2 g . H^-1 g, here with a margin for the rounding of H, if its condition leaves H^-1 digits.
+    """
+    half = 0.5 * float(g @ g) if distance or not g.any() else np.inf
+    if quadratic is None or quadratic.condition < CONDITION:
+        return half
+    return min(half, 0.505 * max(0.0, float(g @ quadratic.solve(g))))
+
+
+def spectrum(gram: Floats, hessian: Inverse) -> tuple[str, ...]:
+    """The rank of the rows and the condition number of the second derivatives, in words."""
+    n = gram.shape[0]
+    if not hessian.trusted:
+        values = hessian.values
+        ratio = float(values[-1] / values[0]) if values.size else 1.0
+        return (f"rank {values.size} of {n}: the minimum-norm solution", f"condition {ratio:.3g} on its range")
+    condition = f"condition about {1.0 / hessian.condition:.3g} with the penalty"
+    if n > SPECTRUM:
+        return (condition,)
+    values = np.linalg.eigvalsh(gram)
+    return (f"rank {int((values > n * EPS * max(float(values[-1]), 0.0)).sum())} of {n}", condition)
+
+
+_found: WeakKeyDictionary[Data, tuple[Any, Floats, Floats]] = WeakKeyDictionary()  # loss, factors and u, the last
+
+
+def best_in_metric(data: Data, loss: Any, metric: Floats, factors: Floats, start: Floats, tol: float) -> LossComparator:
+    """Return the u that minimises F with a metric, up to a relative gap; its divergence is 1/2 Sigma m (u - w)^2.
+
+    A coordinate of the factor 0 is one that no row has: there u = w. The search of a smooth loss begins at the u of the
+    last one, if that had the same rows, loss and factors: the members of a panel differ in their metrics alone.
+    """
+    begun = data.passes
+    if hasattr(loss, "curvature") and data.width <= SECOND:
+        known = _found.get(data)
+        same = known is not None and known[0] == loss and np.array_equal(known[1], factors)
+        first = known[2] if known is not None and same else None
+        found = penalised(data, loss, metric, factors, start, min(tol, ENOUGH), first)
+        _found[data] = loss, factors, found.point.u
+        return found.comparator(data, found.point.divergence, data.passes - begun)
+    return _by_scaled_rows(data, loss, metric, factors, start, tol)
+
+
+def _by_scaled_rows(
+    data: Data, loss: Any, metric: Floats, factors: Floats, start: Floats, tol: float
+) -> LossComparator:
+    """The same as the comparator of the Euclidean geometry for columns divided by sqrt(m)."""
+    n, shrink, shift = data.width - (1 if data.bias != 0.0 else 0), inverse(np.sqrt(metric)), data.margins(start)
+    moves = loss.targets == "real"  # then the comparator is sought as a difference from the start
+
+    def chunks() -> Any:
+        for first, rows, count in data.blocks():
+            part = slice(first, first + count)
+            if isinstance(rows, CSR):
+                indices, indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
+                X: Any = csr_matrix((rows.data * shrink[indices], indices, indptr), shape=(count, n))
+            else:
+                X = rows.values * shrink[:n]
+            yield X, data.y[part] - shift[part] if moves else data.y[part], data.c[part]
+
+    bias = float(data.bias * shrink[-1]) if data.bias != 0.0 else 0.0
+    found = best(Data.from_chunks(chunks, bias), loss, Euclidean(1.0), 1.0, factors, None, tol)
+    u = start.copy()
+    u[: found.u.size] += found.u * shrink[: found.u.size]  # without an intercept where the scaled rows have none
+    given = fixed(data, loss, Euclidean(1.0), u, 0.0, factors)
+    half = 0.5 * float(metric @ (u - start) ** 2)
+    return LossComparator(u, given.loss, half, given.objective + half, found.gap, found.passes, found.notes)
+
+
+def _factors(data: Data, a: ArrayLike | None) -> Floats:
+    if a is None:
+        return data.c
+    out = np.array(a, dtype=np.float64)
+    if out.shape != (data.rounds,):
+        raise ValueError(f"a must have one number per row: {data.rounds} rows, got shape {out.shape}")
+    bad = ~(np.isfinite(out) & (out >= 0.0))
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise ValueError(f"a must be finite and at least 0, got {out[row]} in row {row}")
+    return out
