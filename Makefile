@@ -31,6 +31,7 @@ check: $(READY)
 
 few-kills: $(READY)
 	$(BIN)/python tests/torture.py --kills 3 --seed 0
+	$(BIN)/python tests/serve_torture.py --kills 5
 
 wheel-learns: $(READY)
 	$(BIN)/python tests/installed.py --quick
