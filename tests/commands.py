@@ -7,7 +7,7 @@ import tempfile
 import traceback
 import warnings
 
-from hindsight.online import panel
+from hindsight.online import relay
 
 
 def fork() -> int:
@@ -36,7 +36,7 @@ def _run(words: list[str], out: int, err: int) -> None:
             os.dup2(given, number)
         sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
         sys.argv = ["hindsight", *words]
-        panel._pool.clear()  # its threads are not in this process
+        relay._pool.clear()  # its threads are not in this process
         warnings.resetwarnings()
         warnings.simplefilter("ignore", DeprecationWarning)
         from hindsight.__main__ import main

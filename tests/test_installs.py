@@ -141,7 +141,7 @@ def test_a_file_without_permission_is_told_in_one_line(tmp_path, end):
 @pytest.mark.parametrize("version", ["2.7.18", "3.9.18", "3.10.13"])
 def test_make_says_which_python_it_needs(tmp_path, version):
     (tmp_path / "requirements").mkdir()
-    for name in ("Makefile", "pyproject.toml", "requirements/dev.txt"):
+    for name in ("Makefile", "pyproject.toml", "requirements/dev.txt", "requirements/run.txt"):
         shutil.copy(ROOT / name, tmp_path / name)
     old = tmp_path / "old-python"
     major = tuple(map(int, version.split(".")))

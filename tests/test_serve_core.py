@@ -961,9 +961,12 @@ def test_folders_of_earlier_versions_are_converted(tmp_path, name):
     service = Service(str(tmp_path / "d"), notify=said.append, clock=lambda: 1_700_000_100.0)
     assert len(said) == 1 and "was converted" in said[0] and ("without 1" in said[0]) == (name == "stuck")
     probe = [{"x0": 1.0, "x1": -0.5, "x2": 0.25, "c": "k1"}, {"x0": 0.1, "new": 2.0}]
-    assert service.reader.answers(service.reader.margins(probe)) == wanted["probe"]
+    found = service.reader.answers(service.reader.margins(probe))  # steps may be rounded in another way by now
+    assert found.keys() == wanted["probe"].keys() and found["predictions"] == wanted["probe"]["predictions"]
+    for key in found.keys() - {"predictions"}:
+        np.testing.assert_allclose(found[key], wanted["probe"][key], rtol=1e-12)
     assert service.sequence == wanted["sequence"] and list(service.live.rows.names) == wanted["names"]
-    assert service.live.state.losses()[0] == wanted["loss"]
+    assert service.live.state.losses()[0] == pytest.approx(wanted["loss"], rel=1e-12)
     assert service.store.places() == wanted["sources"] and waiting_in(service) == wanted["pending"]
     assert all(service.store.answer_to(key) is not None for key in wanted["keys"])
     for number in wanted["pending"]:

@@ -29,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import naive
 from hindsight.certificates import certify as certifying
+from hindsight.certificates import judge as judging
 from hindsight.certificates import theorems
 from hindsight.certificates.applied import AppliedTheorem
 from hindsight.certificates.band import band
@@ -536,12 +537,12 @@ def audit(seen: Seen, run: Run, u: np.ndarray | None, out: Outcome) -> Certifica
         measured, bound = expected(seen, c.theorem, c.comparator.u, delta)
         if case.met is not None and case.applies:
             other = expected(seen, case.theorem, c.comparator.u, delta)
-            out.near("wrong measure", f"{case.theorem.name}, measured", float(case.measured.sum()), other[0], seen.size)
+            out.near("wrong measure", f"{case.theorem.name}, measured", case.measured, other[0], seen.size)
             if not at_the_edge(seen, 5e-7):
                 size = noise if case.theorem in PROXIMAL else seen.noise(c.comparator.u)
-                out.near("wrong bound", case.theorem.name, float(case.bound[-1]), other[1], size)
-            if c.verdict is Verdict.HOLDS and c.quantity == case.quantity and not c.bound <= case.bound[-1]:
-                out.say("not the smallest", f"{c.theorem.name}: {c.bound!r}, {case.theorem.name}: {case.bound[-1]!r}")
+                out.near("wrong bound", case.theorem.name, case.bound, other[1], size)
+            if c.verdict is Verdict.HOLDS and c.quantity == case.quantity and not c.bound <= case.bound:
+                out.say("not the smallest", f"{c.theorem.name}: {c.bound!r}, {case.theorem.name}: {case.bound!r}")
     except ValueError as error:
         out.say("outside its set", f"comparator {c.comparator.u}: {error}")
         return None
@@ -574,7 +575,7 @@ def audit(seen: Seen, run: Run, u: np.ndarray | None, out: Outcome) -> Certifica
     if u is not None and not np.array_equal(c.comparator.u, u):
         out.say("other rival", f"{c.comparator.u} instead of {u}")
     if case.theorem in (theorems.WIDROW_HOFF, theorems.EG) and c.best_eta > 0.0 and case.applies:
-        best_rate(seen, c, float(case.bound[-1]), out)
+        best_rate(seen, c, case.bound, out)
     path(seen, run, c, out)
     in_hindsight(seen, run, c, out)
     separable(seen, c, out)
@@ -660,10 +661,13 @@ def allowed(seen: Seen, c: Certificate, theorem: theorems.Theorem) -> list[float
 def per_round(seen: Seen, c: Certificate, case: AppliedTheorem, out: Outcome) -> None:
     """The lemma's right side against the proofs, and its left side against the weights of the slow player."""
     s, u = seen.stream, c.comparator.u.tolist()
-    sizes, rounds = case.size(), list(naive.rounds(seen.X, seen.y, seen.played, **seen.data))
+    assert case.lemma is not None
+    sizes, rounds = case.lemma.size(), list(naive.rounds(seen.X, seen.y, seen.played, **seen.data))
     if not at_the_edge(seen, 5e-7):
         near = kinks(seen, c.comparator.u) if case.theorem in PROXIMAL else 0.0
-        for t, (a, b, r) in enumerate(zip(case.allowed.tolist(), allowed(seen, c, case.theorem), rounds, strict=True)):
+        for t, (a, b, r) in enumerate(
+            zip(case.lemma.allowed.tolist(), allowed(seen, c, case.theorem), rounds, strict=True)
+        ):
             noise = loss_noise(s, r, u) + r.eta * near
             out.near("wrong lemma", f"allowed in round {t}", a, b, float(sizes[t]) + noise / EQUAL)
     if not seen.weights or s.geometry == "balanced":  # near its surface the ball tells little of the exponents
@@ -679,7 +683,7 @@ def per_round(seen: Seen, c: Certificate, case: AppliedTheorem, out: Outcome) ->
                 r = rounds[t]
                 noise += 64.0 * EPS * r.eta * r.c * (abs(r.z) + abs(naive.dot(u, r.x)))
             size = max(a, b, float(sizes[t])) + noise / EQUAL
-            out.near("wrong change", f"of the potential in round {t}", float(case.change[t]), b - a, size)
+            out.near("wrong change", f"of the potential in round {t}", float(case.lemma.change[t]), b - a, size)
 
 
 def loss_noise(s: Stream, r: naive.Round, u: list[float]) -> float:
@@ -715,7 +719,10 @@ def lies(seen: Seen, run: Run, u: np.ndarray, rng: np.random.Generator, out: Out
         rounds = REPLAY(run, data)
         case = THEOREM_OF(run, s.planted)(run, data, rounds, None if s.planted is not None else u, 0.01)
         k = int(rng.integers(rounds.z.size))
-        more = float(case.allowed[k] - case.change[k]) + 1e-6 * float(case.size()[k]) + 8.0 * float(rounds.rounding[k])
+        lemma = case.lemma
+        more = (
+            float(lemma.allowed[k] - lemma.change[k]) + 1e-6 * float(lemma.size()[k]) + 8.0 * float(rounds.rounding[k])
+        )
         if s.geometry != "euclidean":
             more += 1e-6
         told.append(more)
@@ -735,11 +742,11 @@ def above(seen: Seen, run: Run, u: np.ndarray, out: Outcome) -> None:
 
     def applied(run: Run, w: Any = None) -> Any:
         def apply(run: Run, data: Data, rounds: Rounds, *more: Any) -> AppliedTheorem:
-            case = certifying.smallest(THEOREM_OF(run, w)(run, data, rounds, *more))
+            case = judging.smallest(THEOREM_OF(run, w)(run, data, rounds, *more))
             scale, rounding = band(run, data, rounds, case)
-            bound = float(case.bound[-1])
-            more = bound - float(case.measured.sum()) + 3.0 * EQUAL * (abs(bound) + scale) + 2.0 * rounding
-            return replace(case, measured=case.measured + more / case.measured.size, met=None)
+            more = case.bound - case.measured + 3.0 * EQUAL * (abs(case.bound) + scale) + 2.0 * rounding
+            grown = case.course.measured + more * case.course.rounds / case.course.rounds[-1]
+            return replace(case, course=case.course._replace(measured=grown), met=None)
 
         return apply
 

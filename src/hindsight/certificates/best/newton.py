@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TRIES = 60  # points at most
 FALL = 1e-4  # of what the slope along a step promises that a step must bring
 ROUNDING = 4.0 * EPS  # of the value, that it may rise by nevertheless: near its end only the gradient still falls
-NOTHING = 1e-20  # of the value: a promise beyond rounding, of the gradient too
+NOTHING = 1e-28  # of the value: a promise beyond rounding, of the gradient too
 CONDITION = 1e-9  # reciprocal condition number from which a Cholesky factor is trusted
 SAFE = 0.1  # of an estimated reciprocal condition, which may be too large
 
