@@ -104,6 +104,7 @@ def play_again(run: Run, data: Data) -> Ledger:
             "the model was not trained on these rows in this order: "
             f"its loss was {run.facts.loss:.9g}, here it is {again.facts.loss:.9g}"
         )
+    ledger.rows_seen = 0  # these are the rows: weights and facts have shown it
     return ledger
 
 

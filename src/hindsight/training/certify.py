@@ -8,6 +8,7 @@ from ..certificates.best.clock import left, timed
 from ..certificates.certificate import Certificates
 from ..certificates.certify import certify_run
 from ..errors import ModelError
+from ..online.panel import PanelRun
 from .followed import ledger_of
 from .going_on import all_rows_of
 from .plan import Plan
@@ -98,6 +99,8 @@ def certify_runs(preparation: Preparation, runs: Sequence[Run], followed: Follow
     for run, rows, label in zip(runs, preparation.data(runs) if kept is None else kept, labels, strict=True):
         with timed(left() / (len(runs) - len(found))):  # an equal share of the time that is left
             found.append(certify_run(run, rows, label=label, ledger=None if followed is None else ledger_of(run)))
+        if isinstance(run, PanelRun):
+            run.watcher = None  # later rows are not certified with these
     return found
 
 
