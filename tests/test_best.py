@@ -23,10 +23,9 @@ from hindsight.certificates.best.least_squares import least_squares
 from hindsight.certificates.best.newton import minimiser
 from hindsight.certificates.best.predictor import FixedPredictor
 from hindsight.certificates.best.spaces import space
-from hindsight.certificates.certificate import mean_text
+from hindsight.certificates.certificate import mean_text, worth_of
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.theorems import Verdict
-from hindsight.certificates.worth import worth_of
 from hindsight.kernels.entropic import Simplex
 from hindsight.kernels.euclidean import Euclidean
 from hindsight.kernels.losses import Absolute, Hinge, Logistic, Square

@@ -15,7 +15,6 @@ from ..storage.registry import storable, want
 from .show import TONES, card, folded
 from .table import table
 from .theorems import PERCEPTRON_NOISY, Theorem, Verdict
-from .worth import VACUOUS, worth_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -411,6 +410,31 @@ def mean_text(value: float) -> str:
     return f"{value:.3g}" if value == 0.0 or not 1e-3 <= abs(value) < 1e3 else f"{value:#.3g}".removesuffix(".")
 
 
+def worth_of(verdict: Verdict, measured: float, bound: float, trivial: float) -> str | None:
+    """How much a promise says: tight (at most twice what was measured), vacuous (above `trivial`), or loose.
+
+    Parameters
+    ----------
+    verdict : Verdict
+        None is returned unless it is HOLDS.
+    measured, bound : float
+        What was measured and what was promised.
+    trivial : float
+        What the best constant loses: a promise above it is one that anybody can make; NaN where it is not known.
+
+    Examples
+    --------
+    >>> worth_of(Verdict.HOLDS, 3.0, 5.0, 10.0), worth_of(Verdict.HOLDS, 3.0, 50.0, 10.0)
+    ('tight', 'vacuous')
+    """
+    if verdict is not Verdict.HOLDS or not math.isfinite(bound):
+        return None
+    if bound > trivial * (1.0 + 1e-9):
+        return VACUOUS
+    return TIGHT if bound <= 2.0 * measured else LOOSE
+
+
+TIGHT, LOOSE, VACUOUS = "tight", "loose", "vacuous"
 MARK = {True: "✓", False: "✗", None: "?"}
 COLOURS = {
     Verdict.HOLDS: "#1a7f37",

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..certificates.certificate import MISTAKES, WEIGHTED, RegretCurve
+from ..certificates.certificate import MISTAKES, WEIGHTED, RegretCurve, worth_of
 from ..certificates.theorems import GLM_TRON, Verdict
-from ..certificates.worth import worth_of
 from ..errors import MismatchError
 from ..formatting import _plain
 from ..online.margins import each_mean
