@@ -21,6 +21,7 @@ import scipy.sparse as sp
 import hindsight
 from conftest import many, nightly
 from hindsight import cluster
+from hindsight.batch.gradient_descent import loss_gradient
 from hindsight.batch.isotonic import fit_pools, interpolate
 from hindsight.certificates import theorems
 from hindsight.certificates.theorems import Verdict
@@ -28,10 +29,13 @@ from hindsight.cluster.blocks import Targets
 from hindsight.cluster.engine import InProcess
 from hindsight.cluster.pools import choose_cuts, merge_pools, pool_range, split
 from hindsight.cluster.reduction import FAN, collapse, root
+from hindsight.cluster.rows import RunTable
 from hindsight.cluster.shards import certify_epochs, play_epochs
 from hindsight.kernels import compiler
+from hindsight.kernels.losses import Square
 from hindsight.online.learners import descent, widrow_hoff
 from hindsight.online.run import Run, play
+from hindsight.rows.data import Data
 
 TIGHT = 1e-12
 
@@ -478,6 +482,20 @@ def test_a_round_of_descent_sends_weights_and_sums_whatever_the_rows():
     few, many = (sent_per_round(hindsight.GradientDescentRegressor(), m, 4) for m in (400, 4000))
     assert few == many and few[1:] == [8, 16 * 6 * 8]  # sixteen partitions of four: no worker has a full node
     assert sent_per_round(hindsight.GradientDescentRegressor(), 400, 1)[2] == 6 * 8  # but one that has them all
+
+
+def test_a_sum_over_a_table_is_one_reduction_and_that_of_one_machine():
+    X, y, _ = data(400)
+    whole, loss, w = Data(X, y, None, 1.0), Square(2.0), np.linspace(-1.0, 1.0, X.shape[1] + 1)
+    engine = InProcess(4)
+    table = RunTable(cluster.read(parted(X, y, parts=16), "y", engine=engine), Targets("real"), 1.0)
+    before = engine.messages
+    found = table.sum(loss_gradient, loss, w, table.weight)
+    assert engine.messages - before == 8  # one task for each slot, and one answer
+    np.testing.assert_allclose(found, whole.sum(loss_gradient, loss, w, whole.weight), rtol=1e-12, atol=1e-14)
+    here, there = table.measured("real"), whole.measured("real")
+    assert here.maxima.tolist() == there.maxima.tolist() and here.counted == there.counted
+    np.testing.assert_allclose(here.sums, there.sums, rtol=1e-12)
 
 
 def test_a_round_of_isotron_sends_each_point_once_and_the_driver_none(monkeypatch):

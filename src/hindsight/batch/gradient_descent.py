@@ -15,7 +15,7 @@ weighted by their rates: the one that the theorem is about. At a constant rate t
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -29,17 +29,56 @@ from ..online.run import Coordinates, check_rounds, check_start, checked_tally
 from ..rows.checksum import joined
 from ..storage.fields import conforms, is_count, is_number, is_vector
 from ..storage.registry import storable, want
-from ..validation import check_targets, check_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ..kernels.floats import Floats
     from ..online.learners import Learner
     from ..rows.data import Data
+    from ..rows.table import Measured, Table
 
 
 DRAWS = 1 << 16  # rows drawn at a time
 ADVICE = "take a smaller eta, or scale the features"
+
+
+def loss_gradient(data: Data, loss: Any, w: Floats, total: float) -> Floats:
+    """Return the losses of rows at w, divided by the weight of all rows, and then their gradient."""
+    g, value = np.zeros(w.size), 0.0
+    factors, loop = data.c / total, for_parts(add_gradient, loss)
+    with np.errstate(over="ignore", invalid="ignore"):  # the sums are checked, and refused
+        for first, rows, count in data.blocks():
+            part = slice(first, first + count)
+            value = loop(rows, data.y[part], factors[part], loss, w, g, value)
+    return np.concatenate(([value], g))
+
+
+def mean_loss(data: Data, loss: Any, w: Floats, total: float) -> float:
+    """Return the losses of rows at w, divided by the weight of all rows."""
+    factors, loop, value = data.c / total, for_parts(add_losses, loss), 0.0
+    for first, rows, count in data.blocks():
+        part = slice(first, first + count)
+        value = loop(rows, data.y[part], factors[part], loss, w, value)
+    return value
+
+
+def checksum_of(data: Data, ordered: bool) -> Any:
+    """Return the checksum of rows."""
+    return data.checksum(ordered)
+
+
+class MeanLoss(NamedTuple):
+    """The losses of all rows, divided by `total`, the weight of all rows for their mean."""
+
+    table: Table
+    loss: Any
+    total: float
+
+    def at(self, w: Floats) -> tuple[float, Floats]:
+        """Return the value at w and its gradient, from one sum."""
+        sums = self.table.sum(loss_gradient, self.loss, w, self.total)
+        return float(sums[0]), sums[1:]
 
 
 class Descent(Coordinates):
@@ -162,18 +201,15 @@ class Descent(Coordinates):
             seed=self.seed, best=self.keeps_best,
         )  # fmt: skip
 
-    def objective(self, data: Data, w: np.ndarray) -> float:
+    def objective(self, table: Table, w: np.ndarray) -> float:
         """Return f(w) over the rows; one pass."""
-        factors, w, total = data.c / data.c.sum(), np.ascontiguousarray(w), 0.0
-        loop = for_parts(add_losses, self.learner.loss)
-        for first, rows, count in data.blocks():
-            part = slice(first, first + count)
-            total = loop(rows, data.y[part], factors[part], self.learner.loss, w, total)
+        w = np.ascontiguousarray(w)
+        total = float(table.sum(mean_loss, self.learner.loss, w, table.weight))
         return total + 0.5 * self.l2 * float(w @ w)
 
     def play(
         self,
-        data: Data,
+        table: Table,
         rounds: int,
         *,
         stop: float = 0.0,
@@ -184,8 +220,8 @@ class Descent(Coordinates):
 
         Parameters
         ----------
-        data : Data
-            The rows.
+        table : Table
+            The rows; those of which some are drawn in memory, as `Data`.
         rounds : int
             How many.
         stop : float, default 0.0
@@ -195,22 +231,23 @@ class Descent(Coordinates):
         names : sequence, default None
             Names of the columns, for errors.
         """
-        if data.width != self.width:
-            raise ValueError(f"the descent has {self.width} coordinates, these rows have {data.width}")
-        check_targets(self.learner.targets, data.y)
-        check_weights(data.c)
-        data.finite_norms2(names)
+        if table.width != self.width:
+            raise ValueError(f"the descent has {self.width} coordinates, these rows have {table.width}")
+        measured = table.measured(self.learner.targets, names)
         given = self.learner.rate.rates.size
         if given and self.rounds + rounds > given:
             raise ValueError(f"{given} rates were given, but there are more rounds than that")
-        state, tally, before = snapshot(self.state), self.tally.copy(), self.rounds
+        state, tally = snapshot(self.state), self.tally.copy()
         kept = len(self.values), self.best, self.best_value, self.last_value
         drawn = self.generator.bit_generator.state
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # checked below, and refused
-                (self._play_full if self.batch is None else self._play_drawn)(data, rounds, stop, notify)
+                if self.batch is None:
+                    self._play_full(table, rounds, stop, notify)
+                else:
+                    self._play_drawn(cast("Data", table), rounds, stop, notify)
                 if self.keeps_best:
-                    self.last_value = self.objective(data, self.weights)
+                    self.last_value = self.objective(table, self.weights)
         except BaseException:
             restore(self.state, state)
             self.tally[:] = tally
@@ -218,23 +255,18 @@ class Descent(Coordinates):
             self.best, self.best_value, self.last_value = kept[1:]
             self.generator.bit_generator.state = drawn
             raise
-        self.checksum = joined(self.checksum, data.checksum(self.ordered))
-        self._add_facts(data, self.rounds - before)
+        self.checksum = joined(self.checksum, table.sum(checksum_of, self.ordered))
+        self._add_facts(measured)
 
-    def _add_facts(self, data: Data, rounds: int) -> None:
-        """Add the facts that do not depend on the margins."""
-        on = data.c > 0.0
-        square, largest = float(data.c / data.c.sum() @ data.y**2), float(np.abs(data.y[on]).max())
-        self.add_row_facts(rounds, square, largest, data.row_norms2()[on].max(), data.row_norms_inf()[on].max())
-
-    def add_row_facts(self, rounds: int, square: float, largest: float, x2: float, xinf: float) -> None:
-        """Add what all rounds share: the mean of y^2, and of rows with weight the largest |y|, |x|_2^2 and |x|_inf."""
+    def _add_facts(self, measured: Measured) -> None:
+        """Add the facts of rounds that are not counted yet: those that do not depend on the margins."""
         f, rate = self.tally[0], self.learner.rate
+        rounds = self.rounds - int(f.rounds)
         f.rounds += rounds
         f.weight += rounds
-        f.target += rounds * square
-        f.x2, f.xinf = max(f.x2, x2), max(f.xinf, xinf)
-        f.weight_max, f.target_max = 1.0, max(f.target_max, largest)
+        f.target += rounds * (measured.squares / measured.weight)
+        f.x2, f.xinf = max(f.x2, measured.x2), max(f.xinf, measured.xinf)
+        f.weight_max, f.target_max = 1.0, max(f.target_max, measured.largest)
         ends = rate.rates[self.rounds - rounds : self.rounds] if rate.rates.size else np.zeros(0)
         if not ends.size:
             ends = [rate.at(float(t)) for t in (self.rounds - rounds + 1, self.rounds)]
@@ -244,21 +276,17 @@ class Descent(Coordinates):
         if value < self.best_value:
             self.best, self.best_value = self.weights, value
 
-    def _play_full(self, data: Data, rounds: int, stop: float, notify: Callable[[int], None]) -> None:
-        loss, w, g = self.learner.loss, self.state.theta, self.state.gradient
-        factors, loop = data.c / data.c.sum(), for_parts(add_gradient, loss)
+    def _play_full(self, table: Table, rounds: int, stop: float, notify: Callable[[int], None]) -> None:
+        mean = MeanLoss(table, self.learner.loss, table.weight)
         for _ in range(rounds):
-            g[:], total = 0.0, 0.0
-            for first, rows, count in data.blocks():
-                part = slice(first, first + count)
-                total = loop(rows, data.y[part], factors[part], loss, w, g, total)
-            square = self.step_full(total)
+            total, self.state.gradient[:] = mean.at(self.state.theta)
+            square = self._step_full(total)
             notify(1)
             if square <= stop * stop and stop > 0.0:
                 break
         self.check_finite(f"round {self.rounds}: a weight is not finite")
 
-    def step_full(self, total: float) -> float:
+    def _step_full(self, total: float) -> float:
         """Take the step of a full batch, and return |grad f|^2.
 
         Parameters

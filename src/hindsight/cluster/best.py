@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..batch.gradient_descent import MeanLoss
 from ..certificates.best.fixed import WIDTH, not_sought
 from ..certificates.best.newton import ScaledStep, newton
 from ..certificates.best.objective import FAR, Objective, Smooth, column_sizes, inverse
@@ -23,12 +24,12 @@ from ..certificates.best.spaces import SPACES, Mixtures, space
 from ..kernels.floats import EPS
 from ..kernels.losses import Square
 from ..online.margins import each_loss, each_slope
-from .descent import MeanLoss
 
 if TYPE_CHECKING:
     from ..kernels.floats import Floats
-    from .blocks import Block, Targets
-    from .rows import ClusterRows, Measured
+    from ..rows.data import Data
+    from ..rows.table import Table
+    from .rows import RunTable
 
 MANY_STEPS = 300  # of methods that take gradients alone
 HALVINGS = 100
@@ -38,22 +39,20 @@ FEW = 1000  # different targets that are counted one by one
 # ---------------------------------------------------------------- the best fixed predictor
 
 
-def best_fixed(
-    rows: ClusterRows, targets: Targets, bias: float, loss: Any, geometry: Any, width: int
-) -> FixedPredictor:
+def best_fixed(table: Table, loss: Any, geometry: Any) -> FixedPredictor:
     """Return the u that minimises the loss of all rows over the set of a geometry, and its gap."""
-    measured, _ = rows.measure(targets, bias)
-    mean = MeanLoss(rows, targets, bias, loss, 1.0)
-    outside = loss.targets == "unit" and not rows.engine.reduce(all_between, targets, bias, 0.0, 1.0, add=min)
+    width, mean = table.width, MeanLoss(table, loss, 1.0)
+    outside = loss.targets == "unit" and not table.sum(all_between, 0.0, 1.0, add=min)
     if outside or not loss.convex:
         u = np.zeros(width)
         return not_sought(u, mean.at(u)[0], outside)
     if geometry.name in SPACES:
         return _in_set(mean, geometry, width)
+    measured = table.measured("real")
     reach = FAR * (1.0 if loss.targets != "real" else math.sqrt(measured.squares / measured.weight))
     if width <= WIDTH and (loss.quadratic or hasattr(loss, "curvature")):
-        return _by_newton(Summed(rows, targets, bias, loss, width), measured.weight, reach)
-    return _by_gradients(mean, measured, width, reach)
+        return _by_newton(Summed(table, loss), reach)
+    return _by_gradients(mean, math.sqrt(measured.x2), reach)
 
 
 class SummedPoint(NamedTuple):
@@ -70,21 +69,19 @@ class SummedPoint(NamedTuple):
 class Summed(NamedTuple):
     """L over all partitions: what Newton's method asks of a u, from one reduction."""
 
-    rows: ClusterRows
-    targets: Targets
-    bias: float
+    table: Table
     loss: Any
-    width: int
 
     def at(self, u: Floats) -> SummedPoint:
         """L at u."""
-        sums, n = self.rows.engine.reduce(derivatives, self.targets, self.bias, self.loss, u), self.width
+        sums, n = self.table.sum(derivatives, self.loss, u), u.size
         value, gradient, slopes, columns, gram = np.split(sums, [1, n + 1, n + 2, 2 * n + 2])
         return SummedPoint(u, float(value[0]), gradient, gram.reshape(n, n), float(slopes[0]), columns)
 
 
-def _by_newton(losses: Summed, weight: float, reach: float) -> FixedPredictor:
-    width, loss, step_of = losses.width, losses.loss, ScaledStep(np.zeros(losses.width))
+def _by_newton(losses: Summed, reach: float) -> FixedPredictor:
+    width, weight, loss = losses.table.width, losses.table.weight, losses.loss
+    step_of = ScaledStep(np.zeros(width))
 
     def direction(point: SummedPoint) -> Floats:
         step_of.shrink = inverse(np.sqrt(point.columns / weight))
@@ -107,9 +104,10 @@ def _by_newton(losses: Summed, weight: float, reach: float) -> FixedPredictor:
     return found._replace(how=f"least squares, {how}" if loss.quadratic else how)
 
 
-def _by_gradients(mean: MeanLoss, measured: Measured, width: int, reach: float) -> FixedPredictor:
+def _by_gradients(mean: MeanLoss, longest: float, reach: float) -> FixedPredictor:
     from scipy.optimize import minimize
 
+    width = mean.table.width
     first, slope = mean.at(np.zeros(width))
     found = minimize(
         lambda v: mean.at(np.ascontiguousarray(v)), np.zeros(width), jac=True, method="L-BFGS-B",
@@ -117,7 +115,7 @@ def _by_gradients(mean: MeanLoss, measured: Measured, width: int, reach: float) 
     )  # fmt: skip
     u = found.x if found.fun < first else np.zeros(width)
     value, slope = mean.at(u)
-    size = math.sqrt(measured.x2) or 1.0  # no column is larger than the longest row
+    size = longest or 1.0  # no column is larger than the longest row
     gap = float(np.linalg.norm(slope)) * (reach / size + float(np.linalg.norm(u)))
     best = FixedPredictor(u, value, gap, "", reach).above_floor(mean.loss)
     return best._replace(how=f"{percent(best.gap, value)}, by {found.nit} steps of L-BFGS{beyond(best.reach)}")
@@ -171,15 +169,11 @@ def projected(v: Floats, radius: float, signed: bool) -> Floats:
     return np.sign(v) * kept + 0.0 if signed else kept
 
 
-def fewest_mistakes(
-    rows: ClusterRows, targets: Targets, bias: float, geometry: Any, at_hand: list[Floats]
-) -> FixedPredictor:
+def fewest_mistakes(table: Table, geometry: Any, at_hand: list[Floats]) -> FixedPredictor:
     """Return that of some predictors which makes the fewest mistakes on all rows."""
     if geometry.name not in SPACES and at_hand[0].size <= WIDTH:  # and the least squares fit of the labels
-        measured, _ = rows.measure(targets, bias)
-        squares = Summed(rows, targets, bias, Square(2.0), at_hand[0].size)
-        at_hand = [*at_hand, _by_newton(squares, measured.weight, FAR).u]
-    wrong = [float(rows.engine.reduce(weight_wrong, targets, bias, u)) for u in at_hand]
+        at_hand = [*at_hand, _by_newton(Summed(table, Square(2.0)), FAR).u]
+    wrong = [float(table.sum(weight_wrong, u)) for u in at_hand]
     k = int(np.argmin(wrong))
     return FixedPredictor(at_hand[k], wrong[k], wrong[k], "the fewest of a few predictors: none was sought")
 
@@ -187,22 +181,21 @@ def fewest_mistakes(
 # ---------------------------------------------------------------- the best constant
 
 
-def best_constant(rows: ClusterRows, targets: Targets, bias: float, loss: Any) -> float:
+def best_constant(table: RunTable, loss: Any) -> float:
     """Return the least of Sigma c phi(z, y) over all constants z, or the limit that it tends to."""
     from ..certificates.best import constant
     from .rounds import target_sums
 
     if loss.quadratic:
-        measured, _ = rows.measure(targets, bias)
-        total, _ = rows.engine.reduce(target_sums, targets, bias, 0.0)
-        _, squares = rows.engine.reduce(target_sums, targets, bias, total / measured.weight)
+        total, _ = table.sum(target_sums, 0.0)
+        _, squares = table.sum(target_sums, total / table.weight)
         return 0.5 * float(loss.scale) * float(squares)
-    each = rows.engine.each(different_targets, targets, bias)
+    each = table.each(different_targets)
     if all(found is not None for found in each):
         y, c = (np.concatenate([found[k] for found in each]) for k in (0, 1))
         y, place = np.unique(y, return_inverse=True)
         return constant.best_constant(loss, y, np.bincount(place.ravel(), c))
-    low, high = rows.target_range()
+    low, high = table.rows.target_range()
     low, high = low - 1.0, high + 1.0
     if loss.targets == "unit":
         low, high = -1e3, 1e3
@@ -210,19 +203,19 @@ def best_constant(rows: ClusterRows, targets: Targets, bias: float, loss: Any) -
         middle = 0.5 * (low + high)
         if middle in (low, high):
             break
-        slope = rows.engine.reduce(at_constant, targets, bias, loss, middle)[1]
+        slope = table.sum(at_constant, loss, middle)[1]
         low, high = (low, middle) if slope >= 0.0 else (middle, high)
-    return float(min(rows.engine.reduce(at_constant, targets, bias, loss, z)[0] for z in (low, high)))
+    return float(min(table.sum(at_constant, loss, z)[0] for z in (low, high)))
 
 
-def fewest_of_constant(rows: ClusterRows, targets: Targets, bias: float) -> float:
+def fewest_of_constant(table: Table) -> float:
     """Return the mistakes of the better label."""
-    return float(rows.engine.reduce(weight_of_signs, targets, bias).min())
+    return float(table.sum(weight_of_signs).min())
 
 
-def spread_of_columns(rows: ClusterRows, targets: Targets, bias: float) -> float:
+def spread_of_columns(table: RunTable) -> float:
     """Return the largest feature over the smallest, by their root mean squares."""
-    sums = rows.engine.reduce(squares_of_columns, targets, bias)[: rows.features]
+    sums = table.sum(squares_of_columns)[: table.rows.features]
     sums = sums[sums > 0.0]
     return math.sqrt(float(sums.max() / sums.min())) if sums.size else 1.0
 
@@ -230,50 +223,43 @@ def spread_of_columns(rows: ClusterRows, targets: Targets, bias: float) -> float
 # ---------------------------------------------------------------- in the workers
 
 
-def squares_of_columns(block: Block, targets: Targets, bias: float) -> Floats:
-    """Return the sum of the squares of each column of a block."""
-    data = block.data(targets, bias)
+def squares_of_columns(data: Data) -> Floats:
+    """Return the sum of the squares of each column of rows."""
     return np.asarray(column_sizes(data, data.c) ** 2 * data.c.sum())
 
 
-def derivatives(block: Block, targets: Targets, bias: float, loss: Any, u: Floats) -> Floats:
-    """Return the losses of a block at u, its gradient, and sums of squared slopes, squared columns and curvatures."""
-    data = block.data(targets, bias)
+def derivatives(data: Data, loss: Any, u: Floats) -> Floats:
+    """Return the losses of rows at u, its gradient, and sums of squared slopes, squared columns and curvatures."""
     if not data.rounds:
         return np.zeros(u.size * (u.size + 2) + 2)
     point = Objective(data, Smooth(loss, data.y), data.c).at(u)
-    sizes = squares_of_columns(block, targets, bias)
+    sizes = squares_of_columns(data)
     return np.concatenate(([point.value], point.gradient, [data.c @ point.slope**2], sizes, point.gram.ravel()))
 
 
-def all_between(block: Block, targets: Targets, bias: float, low: float, high: float) -> bool:
-    """Return whether the targets of a block that count lie in a range."""
-    data = block.data(targets, bias)
+def all_between(data: Data, low: float, high: float) -> bool:
+    """Return whether the targets of rows that count lie in a range."""
     return bool(((data.y >= low) & (data.y <= high))[data.c > 0.0].all())
 
 
-def weight_wrong(block: Block, targets: Targets, bias: float, u: Floats) -> Floats:
-    """Return the weight of the rows of a block that u is wrong on; a margin of 0 is."""
-    data = block.data(targets, bias)
+def weight_wrong(data: Data, u: Floats) -> Floats:
+    """Return the weight of the rows of rows that u is wrong on; a margin of 0 is."""
     return np.asarray(data.c[data.y * data.margins(u) <= 0.0].sum())
 
 
-def weight_of_signs(block: Block, targets: Targets, bias: float) -> Floats:
+def weight_of_signs(data: Data) -> Floats:
     """Return the weight of the rows of either sign."""
-    data = block.data(targets, bias)
     return np.array([data.c[data.y > 0.0].sum(), data.c[data.y <= 0.0].sum()])
 
 
-def different_targets(block: Block, targets: Targets, bias: float) -> tuple[Floats, Floats] | None:
-    """Return the different targets of a block and their weights; None where they are many."""
-    data = block.data(targets, bias)
+def different_targets(data: Data) -> tuple[Floats, Floats] | None:
+    """Return the different targets of rows and their weights; None where they are many."""
     on = data.c > 0.0
     found, place = np.unique(data.y[on], return_inverse=True)
     return None if found.size > FEW else (found, np.bincount(place.ravel(), data.c[on], found.size))
 
 
-def at_constant(block: Block, targets: Targets, bias: float, loss: Any, z: float) -> Floats:
-    """Return what a constant loses on a block, and the slope of that."""
-    data = block.data(targets, bias)
+def at_constant(data: Data, loss: Any, z: float) -> Floats:
+    """Return what a constant loses on rows, and the slope of that."""
     at = np.full(data.rounds, z)
     return np.array([data.c @ each_loss(loss, at, data.y), data.c @ each_slope(loss, at, data.y)])

@@ -7,10 +7,12 @@ hindsight is sought by L-BFGS, with a gradient from one reduction per step.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..batch.gradient_descent import MeanLoss
 from ..certificates.applied import closeness
 from ..certificates.gradient_descent import AFTER, FoundRival, Marks, certificate_of
 from ..certificates.isotron import certify_rounds
@@ -19,9 +21,9 @@ from ..estimators.gradient_descent_base import GradientDescent
 from ..estimators.mixins.certifying import join_certificates
 from ..estimators.rounds import RoundsMixin
 from .blocks import Targets
-from .descent import MeanLoss, play_descent
 from .fitting import problem_of, targets_of_model
 from .rounds import check_weights_of
+from .rows import RunTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
     from ..batch.gradient_descent import Descent
     from ..certificates.certificate import Certificate, Certificates
     from ..kernels.floats import Floats
-    from .rows import ClusterRows, Measured
+    from ..rows.table import Table
+    from .rows import ClusterRows
 
 STEPS = 200  # of L-BFGS at most
 
@@ -80,33 +83,30 @@ def _targets(model: Any, rows: ClusterRows) -> list[Targets]:
 def _descents(model: GradientDescent, rows: ClusterRows, u: Any) -> list[Certificate]:
     out = []
     for targets, run, label in zip(_targets(model, rows), model.runs_, model._run_labels(), strict=True):
-        measured, _ = rows.measure(targets, run.bias)
-        mean = MeanLoss(rows, targets, run.bias, run.learner.loss, measured.weight)
-        again, marks = _played(run.restarted(), mean, measured, run.rounds)
+        table = RunTable(rows, targets, run.bias)
+        again, marks = _played(run.restarted(), table, run.rounds)
         if again.checksum != run.checksum or not np.array_equal(again.weights, run.weights):
             raise MismatchError("the model was not trained on these rows in these partitions")
         if model.output == AFTER:
-            first, _ = _played(run.restarted(), mean, measured, 1)
-            again, marks = _played(first.begun_here(), mean, measured, run.rounds)
-
-        def f(w: Floats, mean: MeanLoss = mean, l2: float = run.l2) -> float:
-            return mean.at(w)[0] + 0.5 * l2 * float(w @ w)
-
+            first, _ = _played(run.restarted(), table, 1)
+            again, marks = _played(first.begun_here(), table, run.rounds)
         if u is None:
             kappa = 1.0 / again.facts.rate
             curvature = run.l2 + kappa
-            rival = best_in_hindsight(mean.at, curvature, again.first * (kappa / curvature))
+            rival = best_in_hindsight(
+                MeanLoss(table, run.learner.loss, table.weight).at, curvature, again.first * (kappa / curvature)
+            )
         else:
             rival = FoundRival(check_weights_of(u, run.width), math.inf, "given")
-        weights, output = run.output(model.output), model.output
+        weights, output, f = run.output(model.output), model.output, partial(run.objective, table)
         out.append(certificate_of(again, weights, again.facts, marks.found, output, rival, f, (), label))
     return out
 
 
-def _played(again: Descent, mean: MeanLoss, measured: Measured, rounds: int) -> tuple[Descent, Marks]:
+def _played(again: Descent, table: Table, rounds: int) -> tuple[Descent, Marks]:
     """Return a descent after so many rounds, and its marks."""
     marks = Marks(rounds)
-    play_descent(again, mean, measured, rounds, notify=lambda t, value: marks.add(again))
+    again.play(table, rounds, notify=lambda _: marks.add(again))
     return again, marks
 
 

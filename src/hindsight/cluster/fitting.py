@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +18,8 @@ from ..rows.checksum import RowChecksum
 from ..rows.labels import run_count
 from ..validation import number
 from .blocks import Targets
-from .descent import MeanLoss, play_descent
 from .rounds import ClusterProblem, play_rounds
+from .rows import RunTable
 from .squares import factor_all
 
 if TYPE_CHECKING:
@@ -183,20 +184,31 @@ def _descent(model: GradientDescent, rows: ClusterRows, notify: Any, kept: Check
         raise ValueError(f"loss {model.loss!r} is for labels: use GradientDescentClassifier")
     runs = kept.latest(Descent)
     for k, targets in enumerate(targets_of_model(model, rows, plain.targets)):
-        measured, _ = rows.measure(targets, bias)
+        table = RunTable(rows, targets, bias)
         if k == 0:
-            learner, count = model.learner_for_norm(math.sqrt(measured.x2)), k + 1
+            learner, count = model.learner_for_norm(math.sqrt(table.measured(targets.kind).x2)), k + 1
         if k == len(runs):
             starts = None if model.start is None else np.atleast_2d(np.asarray(model.start, float))
             start = None if starts is None else starts[min(k, len(starts) - 1)]
             runs.append(model._new_run(learner, rows.features, start, 0))
-        run, mean = runs[k], MeanLoss(rows, targets, bias, learner.loss, measured.weight)
+        run = runs[k]
         left = int(model.rounds) - run.rounds
         if left > 0 or not run.checksum:
-            keep = None if kept.folder is None else lambda _: kept.write(runs)
-            play_descent(run, mean, measured, left, model.tol or 0.0, notify, kept.every, keep)
+            stop = model.tol or 0.0
+            told = partial(_told, run, runs, int(model.rounds), stop, notify, kept)
+            run.play(table, left, stop=stop, notify=told)
         count = k + 1
     model.runs_, model._setting = runs[:count], model._settings()
+
+
+def _told(run: Descent, runs: list[Descent], rounds: int, stop: float, notify: Any, kept: Checkpoints, _: int) -> None:
+    """Tell of a round of a descent, and keep all of them after every so many, unless it is the last round."""
+    if notify is not None:
+        notify(run.rounds, run.values[-1])
+    square = float(run.state.gradient @ run.state.gradient)
+    if kept.folder is not None and run.rounds % kept.every == 0 and run.rounds < rounds and square > stop * stop:
+        run.check_finite(f"round {run.rounds}: a weight is not finite")
+        kept.write(runs)
 
 
 def _rounds(model: Any, rows: ClusterRows, notify: Any, kept: Checkpoints) -> None:

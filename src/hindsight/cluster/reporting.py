@@ -132,9 +132,10 @@ def constant_of(rows: ClusterRows, labels: list[str] | None, runs: list[Epochs])
     from ..kernels.losses import Square
     from .best import best_constant
     from .blocks import Targets
+    from .rows import RunTable
 
     weight = sum(facts.weight for facts in runs[0].epochs)
-    squares = best_constant(rows, Targets("real"), runs[0].bias, Square(2.0)) * len(runs[0].starts)
+    squares = best_constant(RunTable(rows, Targets("real"), runs[0].bias), Square(2.0)) * len(runs[0].starts)
     return np.array([weight, 0.0, squares])
 
 

@@ -21,12 +21,14 @@ from ..kernels import isotonic as kernels
 from ..rows.checksum import add_played, begin_played
 from .engine import on_group
 from .pools import choose_cuts, merge_pools, pool_range, split
+from .rows import RunTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..batch.isotonic import Pools
     from ..kernels.floats import Floats
+    from ..rows.data import Data
     from .blocks import Block, Targets
     from .pools import Points
     from .reduction import Nodes
@@ -62,9 +64,10 @@ class ClusterProblem:
         self.rows, self.engine, self.targets, self.link, self.bias = rows, rows.engine, targets, link, bias
         if not link.known and link.constant < math.inf:
             raise ValueError("lipschitz is not for a cluster: Lipschitz isotonic regression needs all points at once")
-        self.measured, self.before = rows.measure(targets, bias)
+        self.table = RunTable(rows, targets, bias)
+        self.measured = self.table.measured(targets.kind)
         check_size(self.measured.weight, self.measured.largest)
-        self.width = rows.features + int(bias != 0.0)
+        self.width = self.table.width
         size = math.sqrt(self.measured.x2)
         self.scale = size if unit and size > 0.0 else 1.0
         self.x2, self.xinf = size / self.scale, self.measured.xinf / self.scale
@@ -85,9 +88,8 @@ class ClusterProblem:
 
     def target_variance(self) -> float:
         """Return the mean of (y - mean of y)^2."""
-        total, squares = self.engine.reduce(target_sums, self.targets, self.bias, 0.0)
-        mean = total / self.measured.weight
-        _, squares = self.engine.reduce(target_sums, self.targets, self.bias, mean)
+        total, _ = self.table.sum(target_sums, 0.0)
+        _, squares = self.table.sum(target_sums, total / self.measured.weight)
         return float(squares) / self.measured.weight
 
     def squared_targets(self) -> float:
@@ -101,7 +103,7 @@ class ClusterProblem:
     def checksum(self) -> tuple[int, ...]:
         """Return the checksum that one machine has of the rows in this order."""
         if self._checksum is None:
-            self._checksum = tuple(map(int, played_checksum(self.rows, self.targets, self.bias, self.before)))
+            self._checksum = tuple(map(int, played_checksum(self.table)))
         return self._checksum
 
     def round(self, w: Floats, t: int) -> RoundSums:
@@ -297,9 +299,8 @@ def round_sums(
     return np.concatenate(([loss, match], data.combine(residual)))
 
 
-def target_sums(block: Block, targets: Targets, bias: float, mean: float) -> Floats:
+def target_sums(data: Data, mean: float) -> Floats:
     """Return the sums of c (y - mean), and of c (y - mean)^2."""
-    data = block.data(targets, bias)
     off = data.y - mean
     return np.array([data.c @ off, data.c @ off**2])
 
@@ -324,7 +325,8 @@ def block_checksum(block: Block, targets: Targets, bias: float, before: dict[int
     return sums
 
 
-def played_checksum(rows: ClusterRows, targets: Targets, bias: float, before: Sequence[int]) -> Any:
+def played_checksum(table: RunTable) -> Any:
     """Return the checksum of all rows in their order."""
-    numbers = (shape.number for shape in rows.shapes)
-    return rows.engine.reduce(block_checksum, targets, bias, dict(zip(numbers, before, strict=True)))
+    rows, numbers = table.rows, (shape.number for shape in table.rows.shapes)
+    before = dict(zip(numbers, table.before, strict=True))
+    return rows.engine.reduce(block_checksum, table.targets, table.bias, before)

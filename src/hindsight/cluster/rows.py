@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import DisprovedError, SourceError
 from ..rows.scaling import SCALES, Measure
+from ..rows.table import Measured, measure
 from ..sources.tables.layout import LIMIT
 from .blocks import Block, Targets, load, load_arrays, load_frame, renamed, rescaled, sizes_of
 from .partitions import ROWS, Choice, looked_at, numbered, split
@@ -17,7 +18,6 @@ from .partitions import ROWS, Choice, looked_at, numbered, split
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..kernels.floats import Floats
     from .engine import Engine
     from .partitions import Table
 
@@ -56,39 +56,51 @@ def shape_of(block: Block) -> Shape:
     )  # fmt: skip
 
 
-class Measured:
-    """Sums and maxima of the rows of a run: over one block, or over all of them.
+def on_data(block: Block, targets: Targets, bias: float, work: Callable[..., Any], *shared: Any) -> Any:
+    """Return work(data, *shared) of the rows of a block with the targets of a run."""
+    return work(block.data(targets, bias), *shared)
+
+
+class RunTable:
+    """The rows of all partitions with the targets of a run: a `rows.table.Table`, with one reduction per sum.
+
+    Parameters
+    ----------
+    rows : ClusterRows
+        The rows.
+    targets : Targets
+        The targets of the run.
+    bias : float
+        The value of the intercept coordinate, 0 for none.
 
     Attributes
     ----------
-    weight, squares : float
-        Sums of c and of c y^2.
-    counted : int
-        Rows with weight.
-    x2, xinf, largest : float
-        The largest |x|_2^2, |x|_inf and |y| of these rows.
+    before : list of int
+        For each partition, how many rows with weight come before it.
     """
 
-    def __init__(self, sums: Floats, maxima: Floats) -> None:
-        self.sums, self.maxima = sums, maxima
-        self.weight, self.squares, self.counted = float(sums[0]), float(sums[1]), int(sums[2])
-        self.x2, self.xinf, self.largest = map(float, maxima)
+    def __init__(self, rows: ClusterRows, targets: Targets, bias: float) -> None:
+        self.rows, self.targets, self.bias = rows, targets, bias
+        self.width = rows.features + int(bias != 0.0)
+        each: list[Measured] = self.each(measure, targets.kind, rows.names)
+        total = each[0]
+        for other in each[1:]:
+            total = total + other
+        self._measured = total.checked()
+        self.weight = self._measured.weight
+        self.before: list[int] = np.cumsum([0, *(one.counted for one in each[:-1])]).tolist()
 
-    def __add__(self, other: Measured) -> Measured:
-        return Measured(self.sums + other.sums, np.maximum(self.maxima, other.maxima))
+    def sum(self, work: Callable[..., Any], *shared: Any, add: Callable[[Any, Any], Any] = np.add) -> Any:
+        """Return the sum of work(data, *shared) over all partitions, in the fixed order of `reduction`."""
+        return self.rows.engine.reduce(on_data, self.targets, self.bias, work, *shared, add=add)
 
+    def each(self, work: Callable[..., Any], *shared: Any) -> list[Any]:
+        """Return work(data, *shared) of every partition, in order."""
+        return self.rows.engine.each(on_data, self.targets, self.bias, work, *shared)
 
-def measure(block: Block, targets: Targets, bias: float) -> Measured:
-    """Check rows, targets and weights, and add up what a fit needs to know of them."""
-    from ..validation import check_targets, check_weights
-
-    data = block.data(targets, bias)
-    check_targets(targets.kind, data.y)
-    check_weights(data.c, idle=True)
-    q, top, on = data.finite_norms2(block.names), data.row_norms_inf(), data.c > 0.0
-    sums = np.array([data.c.sum(), data.c @ data.y**2, np.count_nonzero(on)])
-    maxima = [values[on].max(initial=0.0) for values in (q, top, np.abs(data.y))]
-    return Measured(sums, np.array(maxima))
+    def measured(self, kind: str, names: Sequence[Any] | None = None) -> Measured:
+        """Return sums and maxima of all rows, which were checked as targets of their kind."""
+        return self._measured
 
 
 def sample(block: Block, count: int) -> Any:
@@ -222,16 +234,6 @@ class ClusterRows:
     def target_range(self) -> tuple[float, float]:
         """Return the smallest and the largest target of the rows with weight."""
         return min(shape.least for shape in self.shapes), max(shape.most for shape in self.shapes)
-
-    def measure(self, targets: Targets, bias: float) -> tuple[Measured, list[int]]:
-        """Return what is known of all rows of a run, and for each partition how many rows with weight come before."""
-        each: list[Measured] = self.engine.each(measure, targets, bias)
-        total = each[0]
-        for other in each[1:]:
-            total = total + other
-        if not total.counted:
-            raise ValueError("all weights are zero: there is nothing to learn")
-        return total, np.cumsum([0, *(one.counted for one in each[:-1])]).tolist()
 
     def sample(self) -> Any:
         """Return a few rows of every partition."""

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..batch.gradient_descent import MeanLoss, mean_loss
 from ..certificates import theorems
 from ..certificates.advice import SPREAD
 from ..certificates.applied import measured_unit
@@ -47,10 +48,10 @@ from ..online.parts import LOSSES
 from ..online.run import Run, play
 from . import best
 from .certifying import best_in_hindsight
-from .descent import MeanLoss
 from .fitting import targets_of_model
 from .reduction import root
 from .rounds import check_weights_of
+from .rows import RunTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,7 +121,7 @@ def play_epochs(
     average: str | None = None, notify: Callable[[int, float], None] | None = None,
 ) -> Epochs:  # fmt: skip
     """Play so many epochs of a learner on all shards."""
-    rows.measure(targets, bias)
+    RunTable(rows, targets, bias)  # which checks them
     count, facts, starts = len(rows.shapes), [Facts() for _ in rows.shapes], list[Any]()
     w, averaged, each = start, None, list[Facts]()
     for epoch in range(1, epochs + 1):
@@ -246,10 +247,10 @@ def certify_epochs(
     if (shards, run.mixed.size) != (len(rows.shapes), width):
         told = f"{shards:,} shards of {run.mixed.size:,} coordinates, these are {len(rows.shapes):,} of {width:,}"
         raise MismatchError(f"the model was trained on {told}")
-    measured, _ = rows.measure(targets, run.bias)
+    table = RunTable(rows, targets, run.bias)
     loss = LOSSES["hinge"] if learner.loss.name == "perceptron" else learner.loss  # the latter is least at u = 0
-    mean = MeanLoss(rows, targets, run.bias, loss, measured.weight)
-    kappa = shards / (learner.rate.eta * epochs * measured.weight)
+    mean = MeanLoss(table, loss, table.weight)
+    kappa = shards / (learner.rate.eta * epochs * table.weight)
     first = run.starts[0]
     if u is None:
         rival = best_in_hindsight(mean.at, kappa, first)
@@ -265,8 +266,8 @@ def certify_epochs(
     check_played(run, played)
     certificate = _added_up(played, rival, notes, label)
     if learner.theorem in DESCENTS and learner.geometry.name in MIXED and certificate.verdict is Verdict.HOLDS:
-        certificate = _telescoped(certificate, run, rows, targets, mean, rival)
-    return with_outcome(certificate, run, rows, targets)
+        certificate = _telescoped(certificate, run, table, rival)
+    return with_outcome(certificate, run, table)
 
 
 def check_played(run: Epochs, played: list[PlayedAgain]) -> None:
@@ -287,22 +288,22 @@ def check_played(run: Epochs, played: list[PlayedAgain]) -> None:
             )
 
 
-def with_outcome(certificate: Certificate, run: Epochs, rows: ClusterRows, targets: Targets) -> Certificate:
+def with_outcome(certificate: Certificate, run: Epochs, table: RunTable) -> Certificate:
     """Return the certificate with the best fixed predictor and the best constant in hindsight, over all epochs."""
-    learner, epochs, bias = run.learner, len(run.starts), run.bias
-    width, weight = run.mixed.size, math.fsum(f.weight for f in run.facts)
+    learner, epochs = run.learner, len(run.starts)
+    weight = math.fsum(f.weight for f in run.facts)
     if certificate.quantity in (MISTAKES, WEIGHTED):
-        found = best.fewest_mistakes(rows, targets, bias, learner.geometry, [certificate.comparator.u, run.mixed])
-        constant, lost = best.fewest_of_constant(rows, targets, bias), certificate.measured
+        found = best.fewest_mistakes(table, learner.geometry, [certificate.comparator.u, run.mixed])
+        constant, lost = best.fewest_of_constant(table), certificate.measured
     else:
         squares = certificate.quantity.startswith("squared error")
         loss = Square(2.0) if squares else learner.loss
-        found = best.best_fixed(rows, targets, bias, loss, learner.geometry, width)
-        constant = best.best_constant(rows, targets, bias, loss)
+        found = best.best_fixed(table, loss, learner.geometry)
+        constant = best.best_constant(table, loss)
         lost = math.fsum(f.square if squares else f.loss for f in run.facts)
         lost = certificate.measured if abs(lost - certificate.measured) <= SAME * abs(lost) else lost
         for name, u in (("the comparator", certificate.comparator.u), ("the mixed weights", run.mixed)):
-            value = math.fsum(rows.engine.each(loss_of, targets, bias, loss, u))
+            value = math.fsum(table.each(mean_loss, loss, u, 1.0))
             if value < found.loss:
                 found = found._replace(u=u, loss=value, gap=found.gap - (found.loss - value), how=f"found: {name}")
     known = Best(found.u, epochs * found.loss, epochs * max(0.0, found.gap), found.how, found.reach)
@@ -311,7 +312,7 @@ def with_outcome(certificate: Certificate, run: Epochs, rows: ClusterRows, targe
     if lost > constant * (1.0 + SAME):
         eta, smaller = learner.rate.eta, certificate.best_eta
         told = list[str]()
-        if learner.geometry.linear and best.spread_of_columns(rows, targets, bias) >= SPREAD:
+        if learner.geometry.linear and best.spread_of_columns(table) >= SPREAD:
             told.append("scale the features (--scale max-abs)")
         if 0.0 < smaller < 0.5 * eta:
             told.append(f"take a smaller rate (--eta {smaller:.2g})")
@@ -319,20 +320,18 @@ def with_outcome(certificate: Certificate, run: Epochs, rows: ClusterRows, targe
     return replace(certificate, best=known, constant=constant, lost=lost, weight=weight, advice=advice)
 
 
-def _telescoped(
-    added: Certificate, run: Epochs, rows: ClusterRows, targets: Targets, mean: MeanLoss, rival: FoundRival
-) -> Certificate:
+def _telescoped(added: Certificate, run: Epochs, table: RunTable, rival: FoundRival) -> Certificate:
     """Apply the theorem of descent on shards to runs whose own bounds hold, which are added up."""
     u, eta, shards, epochs = rival.u, run.learner.rate.eta, len(run.facts), len(run.starts)
     unit = 1.0 if run.learner.theorem == "glm-tron" else measured_unit(run.learner.loss)
     paid, met = unit * math.fsum(f.loss for f in run.facts), math.fsum(f.gradient for f in run.facts)
     distance = float((u - run.starts[0]) @ (u - run.starts[0]))
-    lost = unit * epochs * math.fsum(rows.engine.each(loss_of, targets, run.bias, run.learner.loss, u))
+    lost = unit * epochs * math.fsum(table.each(mean_loss, run.learner.loss, u, 1.0))
     bound = float(theorems.convex(eta, lost, unit * shards * distance / 2.0, unit * met))
-    began = math.fsum(rows.engine.each(loss_of, targets, run.bias, run.learner.loss, run.starts[0]))
+    began = math.fsum(table.each(mean_loss, run.learner.loss, run.starts[0], 1.0))
     scale = unit * epochs * abs(began)
     verdict, equality = theorems.verdict(paid, bound, scale)
-    gap = unit * rival.gap * epochs * mean.total
+    gap = unit * rival.gap * epochs * table.weight
     return replace(
         added, verdict=verdict, theorem=theorems.SHARDS, measured=paid,
         bound=bound, comparator=replace(added.comparator, loss=lost, gap=gap), equality=equality,
@@ -381,13 +380,6 @@ def joined_assumptions(each: list[list[Certificate]], worst: Certificate) -> tup
         named = [replace(need, text=f"shard {k}, epoch {e + 1}: {need.text}") for k, e, need in ends]
         out += [own] if same else named
     return tuple(out)
-
-
-def loss_of(block: Block, targets: Targets, bias: float, loss: Any, u: Floats) -> float:
-    """Return the sum of the losses of a block at u."""
-    from .descent import loss_gradient
-
-    return float(loss_gradient(block, targets, bias, loss, u, 1.0)[0])
 
 
 class PlayedAgain(NamedTuple):

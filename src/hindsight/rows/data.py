@@ -20,6 +20,7 @@ from ..kernels.rows import CSR, Dense
 from .checksum import RowChecksum, add_played, begin_played
 from .matrices import checked, explain, rows_of, unsealed
 from .one_thread import one_thread
+from .table import Measured, measure
 
 Chunk = tuple[Any, ArrayLike, ArrayLike | None]
 Rows = Any  # `Dense` or `CSR` rows of the kernels
@@ -176,6 +177,19 @@ class Data:
             )
         if self._read is not None and read.differs_from(self._read):
             raise ValueError("the source gave other rows on a second reading: they, or their order, changed meanwhile")
+
+    @property
+    def weight(self) -> float:
+        """The weight of all rows."""
+        return float(self.c.sum())
+
+    def sum(self, work: Callable[..., Any], *shared: Any, add: Callable[[Any, Any], Any] = np.add) -> Any:
+        """Return work(data, *shared): all rows are one block (see `rows.table`)."""
+        return work(self, *shared)
+
+    def measured(self, kind: str, names: Sequence[Any] | None = None) -> Measured:
+        """Return sums and maxima of the rows, or refuse rows that cannot be learnt."""
+        return measure(self, kind, names).checked()
 
     def checksum(self, ordered: bool = True) -> NDArray[np.uint64]:
         """Return the checksum of the rows, targets and weights; one pass.
