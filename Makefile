@@ -37,20 +37,20 @@ wheel-learns: $(READY)
 	$(BIN)/python tests/installed.py --quick
 
 # All tests, the wheel on other Pythons, the mutants, and a part of what truth, torture and fuzz draw: two at a time.
-NIGHT := $(addprefix night-,mutants adaptive_mutants best_mutants truth adaptive_truth best_truth fuzz_parsers torture serve_torture cluster_torture)
+NIGHT := $(addprefix night-,mutants truth fuzz_parsers torture serve_torture cluster_torture)
 .PHONY: $(NIGHT)
 nightly: $(READY) .venv/ready-docs
 	$(PYTEST) --nightly
 	$(BIN)/python tests/installed.py
 	$(MAKE) --jobs 2 $(NIGHT)
 
-night-truth night-adaptive_truth night-best_truth: DRAWS := --streams 1000
+night-truth: DRAWS := --streams 1000
 night-fuzz_parsers: DRAWS := 10000 --bounds
 night-torture: DRAWS := --kills 100
 night-serve_torture: DRAWS := --kills 200
 night-cluster_torture: DRAWS := --kills 5
 $(NIGHT): night-%: $(READY)
-	$(BIN)/python tests/$*.py $(DRAWS)
+	$(BIN)/python $(wildcard tests/$*.py tests/$*/__main__.py) $(DRAWS)
 
 # A choice of the tests with the installed wheel: the lowest versions on Python 3.11, the newest on the newest Python.
 test-wheel: $(READY)
@@ -69,11 +69,8 @@ lint: $(READY)
 
 # The whole truth suite: ten thousand streams a theorem, and the mutants it must catch.
 truth: $(READY)
-	$(BIN)/python tests/truth.py --streams 10000
-	$(BIN)/python tests/adaptive_truth.py --streams 10000
-	$(BIN)/python tests/mutants.py
-	$(BIN)/python tests/adaptive_mutants.py
-	$(BIN)/python tests/best_mutants.py
+	$(BIN)/python tests/truth --streams 10000 --jobs 2
+	$(BIN)/python tests/mutants.py --jobs 2
 
 # A thousand kills of a run with checkpoints, one at every system call of a save where strace is there, and of workers.
 torture: $(READY)

@@ -7,7 +7,6 @@ import pytest
 import scipy.sparse as sp
 from typer.testing import CliRunner
 
-import adaptive_truth
 import hindsight
 from conftest import many, nightly
 from hindsight.certificates.adaptive import APPLIED
@@ -17,19 +16,6 @@ from hindsight.online import learners as L
 from hindsight.online.panel import LIMIT, Panel, PanelRun, auto
 from hindsight.online.run import Run, play
 from hindsight.rows.data import Data
-
-# The absolute and the hinge loss take the same paths, and as long to compile: `make truth` draws them too.
-QUICK = [name for name in adaptive_truth.FAMILIES if not name.endswith(("absolute", "hinge")) or "mixture" in name]
-
-
-CHOSEN = "scale-free-square running-logistic newton drift-log mixture-* ridge panel-mistakes panel-verdicts"
-
-
-@nightly(but=CHOSEN.split())
-@pytest.mark.parametrize("family", [*QUICK, "running-absolute", "implicit-hinge"])
-def test_the_theorem_holds_on_random_streams(family, monkeypatch):
-    monkeypatch.setattr(adaptive_truth, "SPARSE", many(0.0, 0.5))  # sparse rows are loops of their own to compile
-    assert adaptive_truth.complaints(family, many(8, 40), first=1_000_000) == []
 
 
 def rows(m=400, n=6, seed=0):

@@ -1,26 +1,18 @@
 """The truth of learners without a rate: random and adversarial streams through theorems R, V, N and G.
 
-    python tests/adaptive_truth.py --streams 10000 [--family running-square]
-
 Each stream is played by the package and by `naive_adaptive`; margins must agree, and the bound, written out from the
 theory with the naive player's numbers, must hold for comparators of all kinds; then the package certifies the run, and
 its bound must be the theory's at its comparator, and HOLD.
 """
 
-import argparse
 import copy
 import math
-import sys
-import time
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 from unittest import mock
 
 import numpy as np
 import scipy.sparse as sp
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 import naive_adaptive as naive
 from hindsight.certificates import adaptive
@@ -34,9 +26,8 @@ from hindsight.online import learners as L
 from hindsight.online.panel import Panel, PanelRun, auto
 from hindsight.online.run import Run, play
 from hindsight.rows.data import Data
-
-EQUAL = 1e-9  # relative
-SPARSE = 0.5  # of the streams are played as sparse rows
+from truth import streams
+from truth.outcome import EQUAL
 
 
 def draw(rng, real, most=40, far=1e3):
@@ -92,7 +83,7 @@ def played(run, X, y, c, rng):
     """Margins of the package, dense or sparse, in chunks of random sizes; a ledger follows a panel."""
     if isinstance(run, PanelRun) and all(m.learner.theorem is None or adaptive.in_ledger(m) for m in run.members):
         run.watcher = Ledger(run, adaptive.add_terms)
-    rows, z, a = (sp.csr_matrix(X) if rng.random() < SPARSE else X), np.empty((len(y), 1)), 0
+    rows, z, a = (sp.csr_matrix(X) if rng.random() < 0.5 and streams.SPARSE else X), np.empty((len(y), 1)), 0
     while a < len(y):
         b = min(len(y), a + int(rng.integers(1, 20)))
         play([run], rows[a:b], [y[a:b]], c[a:b], z[a:b], idle=True)
@@ -577,33 +568,6 @@ FAMILIES = {
 }
 
 
-def complaints(family, streams, first=0):
-    """What is wrong with so many streams of a family: (seed, words)."""
-    out = []
-    for seed in range(first, first + streams):
-        try:
-            found = FAMILIES[family](np.random.default_rng([seed, sum(map(ord, family))]))
-        except (ValueError, FloatingPointError, ZeroDivisionError, np.linalg.LinAlgError) as error:
-            found = [f"{type(error).__name__}: {error}"]
-        out += [(seed, words) for words in found]
-    return out
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--streams", type=int, default=1000)
-    parser.add_argument("--family", choices=FAMILIES)
-    asked = parser.parse_args()
-    bad = 0
-    for family in [asked.family] if asked.family else FAMILIES:
-        began = time.perf_counter()
-        found = complaints(family, asked.streams)
-        bad += len(found)
-        print(f"{family:22} {asked.streams:7,} streams {len(found):5} complaints {time.perf_counter() - began:7.1f} s")
-        for seed, words in found[:5]:
-            print(f"    stream {seed}: {words}", flush=True)
-    return 1 if bad or not math.isfinite(bad) else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def wrong(family, seed):
+    """What is wrong with the stream of a seed, in words."""
+    return FAMILIES[family](np.random.default_rng([seed, sum(map(ord, family))]))
