@@ -135,7 +135,7 @@ FLAT = ("quantile", "huber", "poisson")  # losses played in the Euclidean geomet
 def _descents():
     radius = {"euclidean": 1.0, "simplex": 1.0, "balanced": RADIUS}
     for loss in learners.LOSSES:
-        for geometry in radius if loss not in FLAT else ("euclidean",):  # adaptive_truth.py plays the scale-free one
+        for geometry in radius if loss not in FLAT else ("euclidean",):  # tests/truth plays the scale-free one
             for update in learners.UPDATES:
                 r = radius[geometry]
                 make = partial(learners.descent, loss, geometry, update=update, radius=r)

@@ -179,7 +179,7 @@ def trace(s: Stream, run: Run) -> tuple[np.ndarray, np.ndarray]:
         play([again], s.stored, [s.y], s.weight, z)
         on = s.c > 0.0
         ts, x = t + np.arange(on.sum()), s.X[on]
-        sums += ts @ z[on, 0] ** 2, ts @ (x * x).sum(axis=1), s.c[on] @ s.y[on] ** 2, s.c[on].sum()
+        sums += ts @ z[on, 0] ** 2, ts @ ((x * x).sum(axis=1) + s.bias**2), s.c[on] @ s.y[on] ** 2, s.c[on].sum()
         t += on.sum()
     return sums, again.weights
 
