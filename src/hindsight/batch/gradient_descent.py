@@ -46,7 +46,7 @@ ADVICE = "take a smaller eta, or scale the features"
 def loss_gradient(data: Data, loss: Any, w: Floats, total: float) -> Floats:
     """Return the losses of rows at w, divided by the weight of all rows, and then their gradient."""
     g, value = np.zeros(w.size), 0.0
-    factors, loop = data.c / total, for_parts(add_gradient, loss)
+    factors, loop = data.factors(total), for_parts(add_gradient, loss)
     with np.errstate(over="ignore", invalid="ignore"):  # the sums are checked, and refused
         for first, rows, count in data.blocks():
             part = slice(first, first + count)
@@ -56,7 +56,7 @@ def loss_gradient(data: Data, loss: Any, w: Floats, total: float) -> Floats:
 
 def mean_loss(data: Data, loss: Any, w: Floats, total: float) -> float:
     """Return the losses of rows at w, divided by the weight of all rows."""
-    factors, loop, value = data.c / total, for_parts(add_losses, loss), 0.0
+    factors, loop, value = data.factors(total), for_parts(add_losses, loss), 0.0
     for first, rows, count in data.blocks():
         part = slice(first, first + count)
         value = loop(rows, data.y[part], factors[part], loss, w, value)

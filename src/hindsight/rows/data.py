@@ -133,6 +133,7 @@ class Data:
         if self.c.size and self.c.min() < 0.0:
             raise ValueError(f"weights must be at least 0, got {self.c.min()} in row {int(self.c.argmin())}")
         self.passes = 0
+        self._factors: tuple[float, Floats] | None = None
         self._norms: tuple[Floats, Floats] | None = None
         self._last: tuple[Floats, Floats] | None = None
         self._moments: tuple[Floats, Floats, Floats, Floats] | None = None
@@ -204,6 +205,12 @@ class Data:
             part = slice(first, first + count)
             add_played(sums, rows, count, self.y[part], self.c[part], ordered)
         return sums
+
+    def factors(self, total: float) -> Floats:
+        """Return the weights divided by a number; do not write to the result, which is kept for the next call."""
+        if self._factors is None or self._factors[0] != total:
+            self._factors = total, self.c / total
+        return self._factors[1]
 
     def margins(self, u: Floats) -> Floats:
         """Return u . x_t for every row; do not write to the result, which may be kept for the next call."""
