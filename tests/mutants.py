@@ -126,7 +126,7 @@ MUTANTS = (
     Mutant("11: eta X^2 missing", "certificates.theorems.glm_tron", r" - eta \* x2", "", ("11 planted",)),
     Mutant("verdict: always HOLDS", "certificates.theorems.verdict", r"measured > bound \+ band", "False", ("1", "5 noisy")),
     Mutant("verdict: a band of 1e-6", "certificates.theorems.verdict", r"1e-9", "1e-6", ("1", "5 noisy")),
-    Mutant("stretches at changing rates", "serve.rivals.begins_anywhere", r"return bool\(.*", "return True", ("1'",)),
+    Mutant("stretches at changing rates", "serve.certificate.begins_anywhere", r"return bool\(.*", "return True", ("1'",)),
     Mutant("perceptron: separable, the weights left out", "certificates.mistakes._separability", r"run\.facts\.weight_x2", "run.facts.x2**2", ("5 separable",)),
     Mutant("best eta: X missing", "certificates.theorems.best_rate", r"x2 \* root", "root", ("1",)),
     Mutant("lemma: the step's own term missing", "certificates.applied.divergence_change", r"t\.change - ", "-", ("1", "1'")),

@@ -23,11 +23,11 @@ from hindsight.errors import ModelError, OptionError, SourceError
 from hindsight.online.run import predicted
 from hindsight.serve import service as core
 from hindsight.serve import store
-from hindsight.serve.parts import Limits, Part
+from hindsight.serve.parts import Limits, Part, ServiceError
 from hindsight.serve.planning import service_plan
 from hindsight.serve.replay import replay
 from hindsight.serve.rewind import rewind
-from hindsight.serve.service import Service, ServiceError
+from hindsight.serve.service import Service
 from hindsight.serve.store import NAME, StoreError
 
 PLAN = service_plan("y", "widrow-hoff", eta=0.1)
@@ -762,7 +762,7 @@ def trace(service):
     tables = {name: list(service.store.ask(f"SELECT * FROM {name}")) for name in store.TABLES if name != "snapshots"}
     state, live = service.live.state, service.live
     told = None if state is None else (bits(service), state.constant.tobytes(), state.order.tobytes(), state.rows_done)
-    sums = None if live.gram is None else live.gram.sums.tobytes()
+    sums = None if live.sums is None else live.sums.tobytes()
     return tables, told, sums, live.plan, live.features, service.sequence, service.waiting, service.history.to_plain()
 
 

@@ -8,7 +8,7 @@ import naive
 from hindsight.certificates import theorems
 from hindsight.certificates.theorems import Verdict
 from hindsight.online.run import Run, play
-from hindsight.serve.rivals import begins_anywhere
+from hindsight.serve.certificate import begins_anywhere
 from truth.audit import audit
 from truth.lies import above, gaps, lies, refusals
 from truth.oracle import MET, bounds, open_form

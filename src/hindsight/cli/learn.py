@@ -227,8 +227,8 @@ def learn_again(path: str, results: ResultOptions, given: dict[str, str]) -> int
     import time
 
     from ..certificates.theorems import Verdict
-    from ..serve.replay import certify_log, replay
-    from ..training.certify import combined
+    from ..serve.replay import StoredRows, replay
+    from ..training.certify import certify_runs, combined
     from ..training.plan import describe_learner
     from .results import result, summary
 
@@ -239,8 +239,8 @@ def learn_again(path: str, results: ResultOptions, given: dict[str, str]) -> int
     live = replay(path)
     state, seconds = live.state, time.perf_counter() - began
     assert state is not None
-    runs = state.runs[0]
-    certificates = [certify_log(path, None, runs, state.labels, live.plan)] if results.certify else []
+    rows = StoredRows(live.plan, state.labels, None, None, path=path)
+    certificates = [certify_runs(rows, state.runs[0])] if results.certify else []
     if results.save is not None:
         live.to_model(combined(certificates[0]) if certificates else None).save(results.save)
     titles = [describe_learner(learner) for learner in live.plan.make()]

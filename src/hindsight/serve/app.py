@@ -19,7 +19,7 @@ from .guard import LOOPBACK, Guard
 from .metrics import Metrics
 from .openapi import docs_page, document
 from .page import live_page, shown
-from .service import ServiceError
+from .parts import ServiceError
 from .workers import Learning, Predicting
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from .client import ARROW, arrow_stream
-from .parts import Part
-from .service import ServiceError
+from .parts import Part, ServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

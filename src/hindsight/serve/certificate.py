@@ -1,45 +1,59 @@
-"""The certificate of a service: its loss against the best in hindsight so far, over the rows that are in its folder."""
+"""The certificate of a service: its loss against the best in hindsight so far, over the rows that are in its folder.
+
+Where the first rows are gone, sums of c x x', c x y and c y^2 over all rows still tell what every fixed u loses in
+squares on them. The newest rows are learnt again from the older snapshot, which tells what the service lost on them;
+the best u for these rows is sought in hindsight. Steps at a constant rate depend on nothing but the weights, so that
+their theorem holds for these rows by themselves, begun at the weights of the snapshot: that is a certificate.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import copy
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ..certificates.best import best_fixed
 from ..errors import MismatchError, SourceError
-from ..training.certify import combined
-from .live import frozen
-from .replay import certify_log
-from .rivals import begins_anywhere, best_of_sums, over_window
-from .service import ServiceError
+from ..kernels.floats import EPS
+from ..kernels.losses import Square
+from ..online.run import Run, play
+from ..rows.data import Data
+from ..training.certify import certify_runs, combined
+from .parts import ServiceError
+from .replay import StoredRows, begun, learn_again
+from .store import Store
 
 if TYPE_CHECKING:
     from ..certificates.certificate import Certificate, Certificates
-    from ..online.run import Run
-    from ..training.plan import Plan
-    from .gram import Gram
+    from ..training.state import TrainingState
     from .service import Service
 
 MOST, SHOWN = 500_000, 20_000  # rows that are certified when asked to, and by itself for the page
 FEW = 50
+STRETCHES = ("widrow-hoff", "implicit-widrow-hoff", "convex-descent", "implicit-descent")  # theorems
+WINDOW = 200_000  # rows at most that are learnt again
 
 
 @dataclass(frozen=True)
 class Material:
-    """What a certificate is about, as it stood after a commit: runs that nobody changes, or why there is none."""
+    """What a certificate is about, as it stood after a commit: a state that nobody changes, and sums over all rows.
+
+    Attributes
+    ----------
+    why : str or None
+        Why no bound can be claimed for all rows.
+    """
 
     commit: int
     sequence: int
-    runs: list[Run]
-    labels: list[str] | None
-    plan: Plan
-    measured: dict[str, Any]
+    state: TrainingState
+    sums: np.ndarray | None
     why: str | None
-    gram: Gram | None = None
-    stretches: bool = False
-    but: str = ""
 
 
 class Certifier:
@@ -59,28 +73,17 @@ class Certifier:
     def material(self) -> Material:
         """What there is to certify now; called by the thread that learns."""
         service = self.service
-        state = service.live.state
-        if state is None:
+        if service.live.state is None:
             raise ServiceError(409, "nothing was learnt yet")
         why = None
-        first = service.store.first_commit()
         if service.began:
             why = "the rows that the model had learnt before the service began are not in its folder"
-        elif first != 1:
+        elif service.store.first_commit() != 1:
             why = "the first rows are gone, since a snapshot covers them: --keep-log keeps them"
         elif service.sequence > MOST:
             why = f"there are more than {MOST:,} rows"
-        measured = {
-            "loss": state.compared_losses()[0], "constant": state.best_constant(), "of": state.constant_quantity,
-            "weight": state.weight,
-        }  # fmt: skip
-        runs = [] if why else [frozen(run) for run in state.runs[0]]
-        gram = copy.deepcopy(service.live.gram) if why else None
-        stretches = all(begins_anywhere(run.learner) for run in state.runs[0])
-        at, first_run = (service.commit_done, service.sequence), state.runs[0][0]
-        opened = first_run.rounds > first_run.facts.rounds
-        but = " but the first, which only set the start," if opened else ""
-        return Material(*at, runs, state.labels, state.plan, measured, why, gram, stretches, but)
+        state = copy.deepcopy(replace(service.live.state, source=None))
+        return Material(service.commit_done, service.sequence, state, service.live.sums, why)
 
     async def certify(self, material: Material) -> dict[str, Any]:
         """The certificate, as plain values."""
@@ -92,17 +95,23 @@ class Certifier:
 
     def compute(self, material: Material) -> dict[str, Any]:
         """The certificate over all rows up to a commit."""
-        measured, why = material.measured, material.why
-        gain = measured["constant"] - measured["loss"]
+        state, why, path = material.state, material.why, self.service.store.path
+        loss, constant, run = state.compared_losses()[0], state.best_constant(), state.runs[0][0]
+        opened = " but the first, which only set the start," if run.rounds > run.facts.rounds else ""
         claim = (
-            f"on all {material.sequence:,} rows so far{material.but} the progressive {measured['of']} is "
-            f"{measured['loss']:.6g}, that of the best constant in hindsight {measured['constant']:.6g} "
-            f"({abs(gain):.6g} {'less' if gain < 0 else 'more'})"
+            f"on all {material.sequence:,} rows so far{opened} the progressive {state.constant_quantity} is "
+            f"{loss:.6g}, that of the best constant in hindsight {constant:.6g} "
+            f"({abs(constant - loss):.6g} {'less' if constant < loss else 'more'})"
         )
-        told: dict[str, Any] = {"sequence": material.sequence, "measured": measured, "claims": [claim]}
+        told: dict[str, Any] = {
+            "sequence": material.sequence,
+            "measured": {"loss": loss, "constant": constant, "of": state.constant_quantity, "weight": state.weight},
+            "claims": [claim],
+        }
         if why is None:
+            rows = StoredRows(state.plan, state.labels, None, None, path=path, last=material.commit)
             try:
-                certificate = self.over_log(material)
+                certificate = combined(certify_runs(rows, state.runs[0]))
             except (MismatchError, SourceError) as error:
                 why = f"the rows that are there are not all that was learnt from: {error}"
             else:
@@ -116,48 +125,13 @@ class Certifier:
                 told["text"] = f"{claim}\n{certificate}"
                 return told
         told |= {"verdict": "UNCHECKABLE", "certificate": None}
-        told["claims"] += self.without_bound(material, told)
+        if material.sums is not None:
+            told["claims"].append(from_sums(material, told))
+        if material.sums is None or all(begins_anywhere(run.learner) for run in state.runs[0]):
+            told["claims"] += over_window(path, material, told)
         told["claims"].append(f"no bound is claimed for all rows: {why}")
         told["text"] = "\n".join(told["claims"])
         return told
-
-    def without_bound(self, material: Material, told: dict[str, Any]) -> list[str]:
-        """What can be said where the rows are not all there; numbers are added to `told`."""
-        said = []
-        if material.gram is not None:
-            best, gap = best_of_sums(material.gram, material.sequence)
-            told["best"] = {"rows": material.sequence, "loss": material.measured["loss"], "best": best, "gap": gap}
-            regret = material.measured["loss"] - best
-            said.append(
-                "the best fixed linear predictor in hindsight for these rows has squared error "
-                f"{best:.6g} ± {gap:.2g}, from sums over all rows that each snapshot has: "
-                f"the regret is {regret:.6g} ± {gap:.2g}"
-            )
-        if material.gram is not None and not material.stretches:
-            return said
-        found = over_window(self.service.store.path, material.plan, material.commit)
-        if found is None:
-            return said
-        certificate = found.pop("certificate", None)
-        told["window"] = found
-        rows = f"rows {found['from']:,} to {found['from'] + found['rows'] - 1:,}"
-        if "best" in found:
-            said.append(
-                f"on {rows}, which were learnt again from a snapshot, the progressive {material.measured['of']} is "
-                f"{found['loss']:.6g}, that of the best fixed linear predictor for these rows {found['best']:.6g}"
-            )
-        if certificate is not None:
-            told |= {"verdict": certificate.verdict.value, "certificate": certificate.to_dict()}
-            said.append(
-                f"{certificate.verdict.value} for {rows} by themselves, begun at the weights of the snapshot: at a "
-                "constant rate the bound is one for every stretch of rows"
-            )
-        return said
-
-    def over_log(self, material: Material) -> Certificate | Certificates:
-        """Read the rows again, and certify the runs over them."""
-        path = self.service.store.path
-        return combined(certify_log(path, material.commit, material.runs, material.labels, material.plan))
 
     # ------------------------------------------------------------ for the page
 
@@ -186,3 +160,105 @@ def briefly(found: dict[str, Any]) -> dict[str, Any]:
         told["best"] = (certificate["best"] or certificate["comparator"])["loss"]
         told["path"] = [[at["rounds"], at["measured"], at["comparator"], at["bound"]] for at in certificate["path"]]
     return told
+
+
+# ---------------------------------------------------------------- where the first rows are gone
+
+
+def from_sums(material: Material, told: dict[str, Any]) -> str:
+    """What sums over all rows tell of the best fixed predictor; numbers are added to `told`."""
+    assert material.sums is not None
+    loss = material.state.compared_losses()[0]
+    best, gap = best_of_sums(material.sums, material.sequence)
+    told["best"] = {"rows": material.sequence, "loss": loss, "best": best, "gap": gap}
+    return (
+        f"the best fixed linear predictor in hindsight for these rows has squared error {best:.6g} ± {gap:.2g}, from "
+        f"sums over all rows that each snapshot has: the regret is {loss - best:.6g} ± {gap:.2g}"
+    )
+
+
+def best_of_sums(sums: np.ndarray, rows: int) -> tuple[float, float]:
+    """The least squared error of a fixed predictor on so many rows that were summed, and how far off that may be.
+
+    Sums of so many terms are off by as many roundings, and the least is a difference of sums that may be far larger.
+    """
+    values, vectors = np.linalg.eigh(sums)
+    few = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T  # as many rows as sums that lose what all rows lose
+    data = Data(np.ascontiguousarray(few[:, :-1]), np.ascontiguousarray(few[:, -1]), None, 0.0)
+    found = best_fixed(data, Square(2.0), np.ones(len(few)))
+    sizes = np.abs(np.append(found.u, 1.0))
+    rounding = (rows + len(few)) * EPS * float(sizes @ np.abs(sums) @ sizes)
+    return found.loss, found.gap + rounding
+
+
+def over_window(path: str, material: Material, told: dict[str, Any]) -> list[str]:
+    """What the newest rows cost the service and the best fixed predictor for them; numbers are added to `told`."""
+    with closing(Store(path)) as store:
+        first, last = store.first_commit(), 0
+        starts = [each for each in store.snapshots() if first is not None and first - 1 <= each[0] < material.commit]
+        kept = store.snapshot(starts[0][0])["model"] if starts else None
+        if kept is None:
+            return []
+        live, (after, row) = begun(store), starts[0]
+        live.restore(kept)
+        state = live.state
+        assert state is not None
+        assert live.rows is not None
+        before, numbered, runs, end = state.compared_losses()[0], live.rows.state(), state.runs[0], row
+        weights = [run.weights.copy() for run in runs]
+        for commit, _ in learn_again(store, live, after, row, material.commit):
+            end, last = end + commit.rows, commit.number
+            if end - row >= WINDOW:
+                break
+    if not last:
+        return []
+    rows = StoredRows(state.plan, state.labels, None, numbered, path=path, after=after, last=last)
+    loss, of, where = state.compared_losses()[0] - before, state.constant_quantity, f"rows {row + 1:,} to {end:,}"
+    told["window"] = {"rows": end - row, "from": row + 1, "loss": loss}
+    said = []
+    # A fixed predictor can be compared where what the service loses is a loss of the margins of its runs.
+    if state.in_logs if state.labels is not None else runs[0].learner.loss.quadratic:
+        told["window"]["best"] = best = best_over(state, rows)
+        said.append(
+            f"on {where}, which were learnt again from a snapshot, the progressive {of} is {loss:.6g}, that of the "
+            f"best fixed linear predictor for these rows {best:.6g}"
+        )
+    certificate = certify_stretch(rows, runs, weights) if all(begins_anywhere(run.learner) for run in runs) else None
+    if certificate is not None:
+        told |= {"verdict": certificate.verdict.value, "certificate": certificate.to_dict()}
+        said.append(
+            f"{certificate.verdict.value} for {where} by themselves, begun at the weights of the snapshot: at a "
+            "constant rate the bound is one for every stretch of rows"
+        )
+    return said
+
+
+def best_over(state: TrainingState, rows: StoredRows) -> float:
+    """What the best fixed predictors for rows, one per run, lose on them together."""
+    each = rows.data(state.runs[0])
+    best = [best_fixed(data, run.learner.loss, data.c) for data, run in zip(each, state.runs[0], strict=True)]
+    if state.labels is not None:
+        return sum(found.loss for found in best)
+    return float(each[0].c @ (each[0].margins(best[0].u) - each[0].y) ** 2)
+
+
+def begins_anywhere(learner: Any) -> bool:
+    """Whether a step depends on nothing but weights and row: then its theorem holds for every stretch of rows."""
+    if learner.theorem not in STRETCHES or learner.geometry.multiplicative:
+        return False
+    return bool(learner.rate.is_constant())
+
+
+def certify_stretch(rows: StoredRows, runs: list[Run], begun: list[np.ndarray]) -> Certificate | Certificates | None:
+    """The certificates of rows by themselves, for runs begun at given weights; None if they end elsewhere."""
+    again = []
+    for run, weights in zip(runs, begun, strict=True):
+        start = np.zeros(run.width)  # features that joined since had no weight
+        features = len(weights) - int(run.intercept)
+        start[:features], start[run.features :] = weights[:features], weights[features:]
+        again.append(Run(run.learner, run.features, intercept=bool(run.intercept), start=start))
+    for chunk in rows.replay(again):
+        play(again, chunk.X, chunk.targets, chunk.weight)
+    if not all(np.allclose(a.weights, b.weights, rtol=1e-9, atol=1e-12) for a, b in zip(again, runs, strict=True)):
+        return None
+    return combined(certify_runs(rows, again))

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from .asking import refused
-from .service import ServiceError
+from .parts import ServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

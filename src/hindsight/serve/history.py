@@ -45,7 +45,7 @@ class History:
 
     def add_mistakes(self, first: int, piece: PlayedPiece, far: float) -> None:
         """Take note of the newest rows that were predicted badly; the first has this number, `far` is a large loss."""
-        losses, y, labels = piece.losses, piece.y, piece.of.labels
+        losses, y, labels = piece.losses, piece.y, piece.model.labels
         wrong = losses > (0.0 if labels else far)
         if not wrong.any():
             return
@@ -53,7 +53,7 @@ class History:
             said = np.array(piece.said["predictions"], object)
             wrong &= said != np.array([text(each) for each in y.tolist()], object)
         at = np.flatnonzero(wrong)[-MISTAKES:]
-        for k, value in zip(at.tolist(), piece.of.predictions(piece.z[at]), strict=True):
+        for k, value in zip(at.tolist(), piece.model.predictions(piece.z[at]).tolist(), strict=True):
             told = {"sequence": first + k, "predicted": value, "target": y[k].item(), "loss": float(losses[k])}
             self.mistakes.append(told)
 

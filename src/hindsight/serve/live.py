@@ -23,63 +23,47 @@ from ..rows.labels import label_number, number_text
 from ..sources.base import Chunk, ReadOptions
 from ..training.evaluation import probabilities
 from ..training.going_on import plan_after, state_after
+from ..training.model import Model
 from ..training.plan import Plan, leaves_loss
 from ..training.prepare import check_labels, check_preparation, coded, in_order, labels_in
 from ..training.session import play_chunk
 from ..training.state import TrainingState
-from .gram import Gram
 from .mappings import MappingRows, Piece, csr_of
 from .tables import TableRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ..training.model import Model
     from .parts import Limits, Part
 
 Rows = MappingRows | TableRows
 
 
 CALM, MODERATE = 1e100, 1e30  # below which numbers of a model, and of rows, make nothing infinite
+SUMMED, TOGETHER = 256, 4096  # features up to which sums are kept, and rows that are added while they are in the cache
 FINITE = np.array([name in NAMES and name != "rate_min" for name in FACTS.names or ()])  # which is infinite at first
 
 
-@dataclass(frozen=True, eq=False)
-class Answering:
-    """What turns margins into answers: the labels, and the runs of a model."""
-
-    labels: list[str] | None
-    runs: Any
-
-    @property
-    def learner(self) -> Any:
-        """The learner of the runs."""
-        return self.runs[0].learner
-
-    def answers(self, z: np.ndarray) -> dict[str, Any]:
-        """Predictions and, where there are some, probabilities of margins, as plain values."""
-        found: dict[str, Any] = {"predictions": self.predictions(z)}
-        chances = None if self.labels is None else probabilities(self, z)  # type: ignore[arg-type]
-        return found if chances is None else found | {"probabilities": chances.tolist()}
-
-    def predictions(self, z: np.ndarray) -> list[Any]:
-        """The prediction of each row."""
-        if self.labels is None:
-            return each_mean(self.learner.loss, z[:, 0]).tolist()
-        codes = (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)
-        return [self.labels[k] for k in codes.tolist()]
-
-
+@dataclass(eq=False)
 class PlayedPiece:
     """What became of the rows of a piece: margins before each was learnt, targets, losses, and what they say."""
 
-    def __init__(self, state: TrainingState, z: np.ndarray, y: np.ndarray, losses: np.ndarray) -> None:
-        self.of, self.z, self.y, self.losses = Answering(state.labels, state.runs[0]), z, y, losses
+    model: Model
+    z: np.ndarray
+    y: np.ndarray
+    losses: np.ndarray
 
     @cached_property
     def said(self) -> dict[str, list[Any]]:
         """Predictions, and probabilities where there are some, of all rows."""
-        return self.of.answers(self.z)
+        return answers(self.model, self.z)
+
+
+def answers(model: Model, z: np.ndarray) -> dict[str, Any]:
+    """Predictions and, where there are some, probabilities of margins, as plain values."""
+    found = {"predictions": model.predictions(z).tolist()}
+    chances = None if model.labels is None else probabilities(model, z)
+    return found if chances is None else found | {"probabilities": chances.tolist()}
 
 
 @dataclass
@@ -116,10 +100,11 @@ class LiveModel:
         How far it has got; None before the first rows.
     rows : MappingRows, TableRows or None
         How rows are read.
-    gram : Gram or None
-        For the square loss sums over all rows, of not too many features.
-    played : list of Piece
-        The rows of the newest commit.
+    model : Model
+        The runs and the labels.
+    sums : ndarray or None
+        For the square loss, of not too many features, the sums of c z z' over all rows z = (x, 1, y), the 1 if there
+        is an intercept: they tell what every fixed predictor loses.
     """
 
     def __init__(self, plan: Plan, limits: Limits) -> None:
@@ -128,8 +113,7 @@ class LiveModel:
         self.rows: Rows | None = None
         self.shells: Shells | None = None
         self.kept: list[Any] | None = None  # snapshots of the runs as they are now, where a reader has them
-        self.gram: Gram | None = None
-        self.played: list[Piece] = []
+        self.sums: np.ndarray | None = None
         self.calm = False  # whether all numbers of the model are known to be moderate
 
     @classmethod
@@ -144,7 +128,9 @@ class LiveModel:
     def _take(self, state: TrainingState, rows: Rows) -> None:
         state.source = rows  # type: ignore[assignment]
         squares = state.labels is None and state.runs[0][0].learner.loss.quadratic
-        self.gram = Gram(state.plan.intercept) if squares and not state.before and state.rows_done == 0 else None
+        fresh, size = not state.before and state.rows_done == 0, 1 + state.plan.intercept
+        self.sums = np.zeros((size, size)) if squares and fresh else None
+        self.model = Model(state.runs[0], labels=state.labels)
         rows.labels = None if state.labels is None else frozenset(state.labels)
         self.state, self.rows, self.plan, self.kept = state, rows, state.plan, None
 
@@ -224,7 +210,6 @@ class LiveModel:
                 for piece in pieces:
                     found |= self._play(piece)
             before.check_finite(pieces)
-            self.played = pieces
         except BaseException:
             undo()
             raise
@@ -233,16 +218,7 @@ class LiveModel:
     def _play(self, piece: Piece) -> dict[int, Played]:
         state = self.state
         assert state is not None
-        chunk = Chunk(
-            dense_if_full(piece.X, state.features),
-            piece.y,
-            piece.weight,
-            state.rows_done,
-            {},
-            0,
-            lambda i: f"row {i}",
-            lambda i: "",
-        )
+        chunk = chunk_of(dense_if_full(piece.X, state.features), piece, state.rows_done)
         rounds = state.runs[0][0].tally[0].rounds
         played = next(iter(play_chunk(state, chunk, lambda _: None, play_rows)))  # `learn` goes back
         z, y = played.margins, piece.y
@@ -253,9 +229,9 @@ class LiveModel:
         if real.sum() > state.runs[0][0].tally[0].rounds - rounds:  # the first row of a panel gives members their start
             first, c = np.argmax(real), np.where(real, 1.0 if c is None else c, 0.0)
             losses[first] = c[first] = 0.0
-        if self.gram is not None and not self.gram.add(chunk.X, np.asarray(y, float), c):
-            self.gram = None
-        whole = PlayedPiece(state, z, y, losses)
+        if self.sums is not None:
+            self.sums = with_rows(self.sums, chunk.X, np.asarray(y, float), c, state.plan.intercept)
+        whole = PlayedPiece(self.model, z, y, losses)
         return {k: Played(whole, a, b) for k, a, b in piece.spans}
 
     def limit(self, limits: Limits) -> None:
@@ -278,9 +254,9 @@ class LiveModel:
         assert rows is not None
         runs, shells = state.runs[0], self.shells
         if shells is None or not shells.fit(runs):
-            shells = self.shells = Shells(runs)
+            shells = self.shells = Shells(runs, state.labels)
         self.kept = [run.snapshot() for run in runs]
-        return Reader(state.labels, shells.runs, shells, self.kept, rows, state.features, rows.width, sequence)
+        return Reader(shells, self.kept, rows, state.features, rows.width, sequence)
 
     def to_model(self, certificate: Any = None) -> Model:
         """The model as `hindsight.load` and the command know it, with its certificate where there is one."""
@@ -298,7 +274,7 @@ class LiveModel:
         """The state as plain values, arrays and runs."""
         if self.state is None:
             return None
-        return self.state.to_checkpoint() | {"position": None, "gram": None if self.gram is None else self.gram.sums}
+        return self.state.to_checkpoint() | {"position": None, "gram": self.sums}
 
     def restore(self, kept: dict[str, Any] | None) -> None:
         """Take up the state of a snapshot."""
@@ -312,10 +288,7 @@ class LiveModel:
         state = TrainingState.resumed(plan, kept)
         rows = rows_of_state(plan, state.source_state, self.limits, state.labels)
         self._take(state, rows)
-        self.gram = None
-        if sums is not None:
-            self.gram = Gram(plan.intercept)
-            self.gram.sums = np.array(sums, np.float64)
+        self.sums = None if sums is None else np.array(sums, np.float64)
 
 
 class Before:
@@ -332,13 +305,12 @@ class Before:
     def __init__(self, live: LiveModel, pieces: Sequence[Piece]) -> None:
         state = live.state
         assert state is not None
-        self.live, self.state, self.gram = live, state, live.gram
+        self.live, self.state = live, state
         self.runs = list(itertools.chain(*state.runs))
         whole = live.kept if len(state.runs) == 1 else None
         self.kept = whole or [run.snapshot(touched(run, pieces)) for run in self.runs]
         each = [one for run in self.runs for one in (run, *getattr(run, "members", ()))]
         self.fields = [(one, dict(vars(one))) for one in (state, *each)]
-        self.sums = np.empty((0, 0)) if live.gram is None else live.gram.sums.copy()
         self.numbers = state.constant.copy(), state.order.copy(), list(state.mistakes)
 
     def restore(self) -> None:
@@ -350,8 +322,6 @@ class Before:
             run.restore(kept)
         state = self.state
         state.constant, state.order, state.mistakes = self.numbers
-        if self.gram is not None:
-            self.gram.sums = self.sums
 
     def check_finite(self, pieces: Sequence[Piece]) -> None:
         """Refuse rows that were played if a number they led to is not finite: nothing could be learnt after them.
@@ -360,9 +330,9 @@ class Before:
         """
         if self.live.calm and all(is_moderate(piece) for piece in pieces):
             return
-        gram = self.live.gram
+        sums = self.live.sums
         facts = [np.array(one.tally[0].item())[FINITE] for one in self.runs]
-        told = [self.state.constant, self.state.order, *([] if gram is None else [gram.sums])]
+        told = [self.state.constant, self.state.order, *([] if sums is None else [sums])]
         met = [values for run in self.runs for values in numbers_of(run)]
         sizes = np.array([np.abs(values).max(initial=0.0) for values in (*facts, *told, *met)])
         if np.isfinite(sizes).all():
@@ -404,9 +374,9 @@ def numbers_of(run: Run) -> Iterator[np.ndarray]:
 class Shells:
     """Copies of runs that hold the numbers of one reader at a time: to copy numbers is faster than to copy runs."""
 
-    def __init__(self, runs: list[Run]) -> None:
+    def __init__(self, runs: list[Run], labels: list[str] | None) -> None:
         self.of, self.shape = runs, shape_of(runs)
-        self.runs = [frozen(run) for run in runs]
+        self.model = Model([frozen(run) for run in runs], labels=labels)
         self.lock = threading.Lock()
         self.holds: Reader | None = None
 
@@ -416,14 +386,14 @@ class Shells:
 
     def margins(self, reader: Reader, X: Any) -> np.ndarray:
         """The margins of rows as a reader has them: they are played with weight 0, which changes nothing."""
-        nothing, z = np.zeros(X.shape[0]), np.empty((X.shape[0], len(self.runs)))
-        y = nothing if reader.learner.targets != "sign" else nothing + 1.0
+        nothing, runs = np.zeros(X.shape[0]), self.model.runs
+        z, y = np.empty((X.shape[0], len(runs))), nothing if self.model.learner.targets != "sign" else nothing + 1.0
         with self.lock:
             if self.holds is not reader:
-                for run, kept in zip(self.runs, reader.kept, strict=True):
+                for run, kept in zip(runs, reader.kept, strict=True):
                     run.restore(kept)
                 self.holds = reader
-            play_rows(self.runs, X, [y] * len(self.runs), nothing, z, idle=True)
+            play_rows(runs, X, [y] * len(runs), nothing, z, idle=True)
         return z
 
 
@@ -433,7 +403,7 @@ def shape_of(runs: list[Run]) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Reader(Answering):
+class Reader:
     """What predicts: the numbers of runs as they were, which no one changes, and how rows are looked up."""
 
     shells: Shells
@@ -451,6 +421,10 @@ class Reader(Answering):
         if hasattr(X, "tocsr"):
             X.resize((X.shape[0], self.room))
         return self.shells.margins(self, X)
+
+    def answers(self, z: np.ndarray) -> dict[str, Any]:
+        """What margins say."""
+        return answers(self.shells.model, z)
 
     def margins_of(self, requests: Sequence[Any]) -> list[np.ndarray | ValueError]:
         """The margins of the rows of several requests, computed together; of a bad request why it is refused."""
@@ -492,6 +466,30 @@ def frozen(run: Run) -> Run:
     other.state = type(run.state)(*(values.copy() for values in run.state))
     other.progress, other.tally = run.progress.copy(), run.tally.copy()
     return other
+
+
+def chunk_of(X: Any, piece: Piece, first: int = 0) -> Chunk:
+    """Rows of a piece as they are played, the first of this number."""
+    return Chunk(X, piece.y, piece.weight, first, {}, 0, lambda i: f"row {i}", str)
+
+
+def with_rows(sums: np.ndarray, X: Any, y: np.ndarray, c: np.ndarray | None, intercept: bool) -> np.ndarray | None:
+    """The sums of c z z' with rows z = (x, 1, y) added; None where they have too many features."""
+    n, width = X.shape
+    if width > SUMMED:
+        return None
+    ends = 1 + intercept
+    old, size = len(sums), max(len(sums), width + ends)
+    out = np.zeros((size, size))
+    place = np.r_[: old - ends, size - ends : size]
+    out[np.ix_(place, place)] = sums
+    place = np.r_[:width, size - ends : size]
+    for a in range(0, n, TOGETHER):
+        rows = X[a : a + TOGETHER]
+        rows = rows.toarray() if hasattr(rows, "toarray") else rows
+        z = np.column_stack([rows, *[np.ones(len(rows))] * intercept, y[a : a + TOGETHER]])
+        out[np.ix_(place, place)] += z.T @ (z if c is None else z * c[a : a + TOGETHER, None])
+    return out
 
 
 # ---------------------------------------------------------------- how rows are read

@@ -20,6 +20,14 @@ BULK = 256  # lines from which on they are parsed as columns
 LINE = re.compile(rb"[^\s][^\r\n]*")  # that is not blank
 
 
+class ServiceError(ValueError):
+    """A request that is refused: the status of HTTP, and one line."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 @dataclass(frozen=True)
 class Limits:
     """The most that a request, and the service, may hold.

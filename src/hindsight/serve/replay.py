@@ -1,30 +1,72 @@
-"""Learning again from the folder of a service: the same rows in the same commits, hence the same bits."""
+"""Rows of a folder, learnt or read again: the same rows in the same commits, hence the same bits."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ..certificates.certify import certify_run
 from ..errors import SourceError
-from ..rows.data import Data
-from ..sources.base import Chunk
 from ..training.plan import Plan
-from ..training.prepare import Preparation, PreparedChunk, joined, stacked
-from .live import LiveModel, mapping_rows
+from ..training.prepare import Preparation, PreparedChunk
+from .live import LiveModel, chunk_of, mapping_rows, rows_of_state
 from .mappings import csr_of
 from .parts import ANY
-from .store import Store
+from .store import ADVICE, Store, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..certificates.certificate import Certificate
     from ..online.run import Run
-    from .mappings import Piece
+    from .live import Played
+    from .store import Commit
 
-IN_MEMORY = 500_000  # rows that are certified without reading them again for each pass over them
+
+def begun(store: Store) -> LiveModel:
+    """The model of a folder before its first row."""
+    return LiveModel(Plan.from_settings((store.settings() or {}).get("plan", {}), None), ANY)
+
+
+def learn_again(
+    store: Store, live: LiveModel, after: int = 0, row: int = 0, last: float = math.inf
+) -> Iterator[tuple[Commit, list[Played]]]:
+    """Learn the commits of a store again, as a service does at its start.
+
+    Parameters
+    ----------
+    store : Store
+        The store.
+    live : LiveModel
+        The model as it was after a commit; it is advanced.
+    after, row : int, default 0
+        That commit, and the number of its last row.
+    last : int, default all
+        The last commit to learn.
+
+    Yields
+    ------
+    Commit, list of Played
+        What was learnt, and what became of each request.
+
+    Raises
+    ------
+    StoreError
+        If a commit is damaged, missing, or cannot be learnt.
+    """
+    for commit in store.commits(after):
+        if commit.number > last:
+            return
+        try:
+            if commit.first != row + 1:
+                raise StoreError(f"row {row + 1:,} should come next")
+            played, _ = live.learn(commit.parts)
+        except ValueError as error:
+            rows = f"rows {commit.first:,} to {commit.first + commit.rows - 1:,}"
+            what = f"commit {commit.number:,} ({rows}) cannot be learnt again: {error}"
+            raise StoreError(f"{store.file}: {what}: {ADVICE}") from None
+        row += commit.rows
+        yield commit, played
 
 
 def replay(path: str) -> LiveModel:
@@ -40,8 +82,7 @@ def replay(path: str) -> LiveModel:
     SourceError
         If not all rows are there.
     """
-    store = Store(path)
-    try:
+    with closing(Store(path)) as store:
         first = store.first_commit()
         if first is None:
             raise SourceError(f"{path}: there is no row to learn from")
@@ -50,69 +91,41 @@ def replay(path: str) -> LiveModel:
                 f"{path}: its rows begin with commit {first:,}: older ones went when a snapshot covered them "
                 "(hindsight serve --keep-log keeps all)"
             )
-        settings = store.settings() or {}
-        if settings.get("model"):
+        if (store.settings() or {}).get("model"):
             raise SourceError(f"{path}: it began with a model, and what that had learnt from is not in the folder")
-        live = LiveModel(Plan.from_settings(settings.get("plan", {}), None), ANY)
-        for each in store.commits():
-            live.learn(each.parts)
+        live = begun(store)
+        for _ in learn_again(store, live):
+            pass
         return live
-    finally:
-        store.close()
 
 
-def certify_log(
-    path: str, commit: int | None, runs: Sequence[Run], labels: list[str] | None, plan: Plan
-) -> list[Certificate]:
-    """The certificates of runs over the rows of a folder up to a commit (None: all), which are read again."""
+@dataclass(frozen=True)
+class StoredRows(Preparation):
+    """The rows in a folder as runs played them.
 
-    def prepared() -> Iterator[Any]:
-        return prepared_rows(path, commit, runs, labels, plan)
+    Parameters
+    ----------
+    path : str
+        The folder; the service may be running.
+    after : int, default 0
+        The commit before the first row; `source_state` is how features were numbered then.
+    last : int, default all
+        The commit of the last row.
+    """
 
-    few = runs[0].rounds <= IN_MEMORY
-    whole = joined_rows(list(prepared())) if few else None
-    each = []
-    for k, run in enumerate(runs):
-        chunks: Any = lambda k=k: ((chunk.X, chunk.targets[k], chunk.weight) for chunk in prepared())  # noqa: E731
-        data = Data.from_chunks(chunks, run.bias) if whole is None else data_of(whole, k, run)
-        label = labels[k] if labels is not None and len(runs) > 1 else None
-        each.append(certify_run(run, data, label=label))
-    return each
+    path: str = ""
+    after: int = 0
+    last: float = math.inf
 
-
-def prepared_rows(
-    path: str, commit: int | None, runs: Sequence[Run], labels: list[str] | None, plan: Plan
-) -> Iterator[PreparedChunk]:
-    """The rows of a folder as they were played, piece by piece."""
-    rows, store = mapping_rows(plan, ANY), Store(path)
-    try:
-        for each in store.commits():
-            if commit is not None and each.number > commit:
-                return
-            yield from as_played(rows.encode(each.parts), runs, labels, plan)
-    finally:
-        store.close()
-
-
-def as_played(
-    pieces: Sequence[Piece], runs: Sequence[Run], labels: list[str] | None, plan: Plan
-) -> Iterator[PreparedChunk]:
-    """Rows as runs played them, with room for the features that these have now."""
-    preparation = Preparation(plan, labels, None, None)
-    for piece in pieces:
-        X = csr_of(piece.X)
-        X.resize((X.shape[0], runs[0].features))
-        chunk = Chunk(X, piece.y, piece.weight, 0, {}, 0, lambda i: f"row {i}", str)
-        yield preparation.prepare(chunk, [list(runs)])
-
-
-def joined_rows(chunks: list[PreparedChunk]) -> PreparedChunk:
-    """Chunks as one."""
-    targets = [np.concatenate(each) for each in zip(*(chunk.targets for chunk in chunks), strict=True)]
-    y = np.concatenate([chunk.y for chunk in chunks])
-    return PreparedChunk(stacked([chunk.X for chunk in chunks]), y, None, targets, joined([c.weight for c in chunks]))
-
-
-def data_of(rows: PreparedChunk, k: int, run: Run) -> Data:
-    """Rows as the run of this number played them."""
-    return Data(rows.X, rows.targets[k], rows.weight, run.bias)
+    def replay(self, runs: Sequence[Run]) -> Iterator[PreparedChunk]:
+        """One pass over the rows, with room for the features that the runs have now."""
+        begins = self.source_state is None
+        rows = mapping_rows(self.plan, ANY) if begins else rows_of_state(self.plan, self.source_state, ANY, self.labels)
+        with closing(Store(self.path)) as store:
+            for commit in store.commits(self.after):
+                if commit.number > self.last:
+                    return
+                for piece in rows.encode(commit.parts):
+                    X = csr_of(piece.X)
+                    X.resize((X.shape[0], runs[0].features))
+                    yield self.prepare(chunk_of(X, piece), [runs])

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ModelError, SourceError
 from ..storage.container import sync_folder
-from ..training.plan import Plan
 from .client import arrow_stream
 from .convert import convert
-from .live import LiveModel
 from .parts import ANY, Part
-from .store import NAME, NEWEST, SCHEMA, VERSION, Store
+from .replay import begun, learn_again
+from .store import NAME, NEWEST, SCHEMA, VERSION, Store, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -178,20 +177,16 @@ def copy_requests(old: Store, new: Store, sequence: int | None) -> int:
 
 def reach(store: Store, base: int | None) -> tuple[int | None, str | None]:
     """The last row that a start would get to from a snapshot, or from the first row, and what stops it there."""
-    settings = store.settings() or {}
-    live, row = LiveModel(Plan.from_settings(settings.get("plan", {}), None), ANY), 0
+    live, row = begun(store), 0
     if base is not None:
         live.restore(store.snapshot(base)["model"])
         row = int(store.one("SELECT sequence FROM snapshots WHERE commit_id = ?", base))
-    elif settings.get("model") or store.first_commit() not in (1, None):
+    elif (store.settings() or {}).get("model") or store.first_commit() not in (1, None):
         return None, None
     try:
-        for commit in store.commits(base or 0):
-            if commit.first != row + 1:
-                return row, f"rows {row + 1:,} to {commit.first - 1:,} cannot be read"
-            live.learn(commit.parts)
+        for commit, _ in learn_again(store, live, base or 0, row):
             row += commit.rows
-    except ValueError as error:
+    except StoreError as error:
         return row, f"the rows after {row:,} cannot be learnt ({error})"
     return row, None
 

@@ -15,12 +15,13 @@ import numpy as np
 from ..errors import OptionError
 from ..online.run import assumption_warnings
 from ..training.plan import Plan, describe_learner
+from .certificate import begins_anywhere, best_of_sums
 from .convert import convert
 from .history import History
 from .live import LiveModel, Reader
-from .parts import ANY, Limits, Part
-from .rivals import begins_anywhere, best_of_sums
-from .store import ADVICE, Commit, Store, StoreError
+from .parts import ANY, Limits, Part, ServiceError
+from .replay import learn_again
+from .store import ADVICE, Store, StoreError
 from .tables import TableRows
 
 if TYPE_CHECKING:
@@ -33,14 +34,6 @@ SNAPSHOT_ROWS, SNAPSHOT_BYTES = 500_000, 256 << 20  # learnt or committed since 
 BEST_WIDTH = 130  # coordinates up to which the best in hindsight is sought whenever someone looks
 SHOWN_WIDTH = 100_000  # features up to which the largest weights are looked for
 KEPT_ROWS = 20  # whose predictions are remembered with a key
-
-
-class ServiceError(ValueError):
-    """A request that is refused: the status of HTTP, and one line."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 class RefusedError(Exception):
@@ -141,8 +134,9 @@ class Service:
                 f"their requests are gone: {ADVICE}"
             )
         self.live.limit(ANY)  # what was committed was within the limits of then
-        for commit in self.store.commits(before):
-            self._replay(commit)
+        for commit, played in learn_again(self.store, self.live, before, self.sequence):
+            self.commit_done, self.sequence = commit.number, commit.first - 1 + commit.rows
+            self._note(commit.first, played, commit.time)
         self.live.limit(self.limits)
         self.store.remove_bodies()
         self.store.note_newest(self.commit_done)
@@ -206,19 +200,6 @@ class Service:
                 continue
             self.commit_done, self.sequence, self.history = commit, sequence, history
             return
-
-    def _replay(self, commit: Commit) -> None:
-        """Learn a commit of the store again."""
-        try:
-            if commit.first != self.sequence + 1:
-                raise StoreError(f"row {self.sequence + 1:,} should come next")
-            played, _ = self.live.learn(commit.parts)
-        except ValueError as error:
-            rows = f"rows {commit.first:,} to {commit.first + commit.rows - 1:,}"
-            what = f"commit {commit.number:,} ({rows}) cannot be learnt again: {error}"
-            raise StoreError(f"{self.store.file}: {what}: {ADVICE}") from None
-        self.commit_done, self.sequence = commit.number, commit.first - 1 + commit.rows
-        self._note(commit.first, played, commit.time)
 
     def _note(self, first: int, played: Sequence[Played], time: float) -> None:
         """Take note of how a commit went."""
@@ -520,10 +501,10 @@ class Service:
 
     def best(self) -> float | None:
         """What the best fixed linear predictor in hindsight loses on all rows; None where no sums tell it closely."""
-        gram, state = self.live.gram, self.live.state
-        if gram is None or state is None or len(gram.sums) > BEST_WIDTH:
+        sums, state = self.live.sums, self.live.state
+        if sums is None or state is None or len(sums) > BEST_WIDTH:
             return None
-        best, gap = best_of_sums(gram, self.sequence)
+        best, gap = best_of_sums(sums, self.sequence)
         return best if gap <= 1e-3 * state.compared_losses()[0] else None
 
     def top_weights(self, most: int = 12) -> list[dict[str, Any]]:

@@ -10,7 +10,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .service import NOTHING_YET, ServiceError
+from .parts import ServiceError
+from .service import NOTHING_YET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
