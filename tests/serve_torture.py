@@ -92,8 +92,8 @@ class Torture:
 
     def check(self):
         """Compare what was acknowledged with what is there."""
-        from hindsight.serve.parts import ANY
         from hindsight.serve.planning import service_plan
+        from hindsight.serve.requests import ANY
         from hindsight.serve.service import Service
         from hindsight.serve.store import Store
 

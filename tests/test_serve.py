@@ -24,9 +24,10 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 pytest.importorskip("httpx")
 
+from hindsight.serve.app import ROUTES
 from hindsight.serve.client import Client, RefusedError
 from hindsight.serve.openapi import document
-from hindsight.serve.parts import Limits
+from hindsight.serve.requests import Limits
 from hindsight.serve.rewind import rewind
 from hindsight.serve.service import Service
 from serving import Process
@@ -484,7 +485,7 @@ def values_of(schema):
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_requests_that_the_openapi_document_allows_get_an_answer_that_it_names(running, data):
-    told = document("y", Limits())["paths"]
+    told = document(ROUTES, "y", Limits())["paths"]
     path = data.draw(st.sampled_from([path for path, methods in told.items() if "post" in methods]))
     each = told[path]["post"]
     kind = data.draw(st.sampled_from(list(each["requestBody"]["content"])))
@@ -589,7 +590,7 @@ def test_the_rows_of_a_log_make_the_same_model(tmp_path):
 def test_rewind(tmp_path):
     folder = tmp_path / "d"
     service = Service(str(folder), hindsight_plan(), keep_log=True)
-    from hindsight.serve.parts import Part
+    from hindsight.serve.requests import Part
 
     def learn(data):
         return Part("learn", "json", json.dumps(data).encode())

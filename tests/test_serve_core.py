@@ -23,9 +23,9 @@ from hindsight.errors import ModelError, OptionError, SourceError
 from hindsight.online.run import predicted
 from hindsight.serve import service as core
 from hindsight.serve import store
-from hindsight.serve.parts import Limits, Part, ServiceError
 from hindsight.serve.planning import service_plan
 from hindsight.serve.replay import replay
+from hindsight.serve.requests import Limits, Part, ServiceError
 from hindsight.serve.rewind import rewind
 from hindsight.serve.service import Service
 from hindsight.serve.store import NAME, StoreError
@@ -505,7 +505,7 @@ def test_arrow_and_json_say_the_same(tmp_path_factory, data):
 
 
 def test_many_lines_are_read_as_columns(tmp_path):
-    from hindsight.serve.parts import parse
+    from hindsight.serve.requests import parse
 
     data = rows(300)
     body = learn(data).body
@@ -533,7 +533,7 @@ blank = st.sampled_from(["", "", " ", "\t", "  "])
 @given(st.lists(st.tuples(number, number, blank, st.sampled_from(["a", "a", "a", "ab", "é"])), min_size=1, max_size=4))
 @example([(text, "1", "", "a") for text in ("1", "-0", "2")])
 def test_lines_of_numbers_are_read_as_python_reads_them(given_rows):
-    from hindsight.serve.parts import columns_of_numbers, parse_json
+    from hindsight.serve.requests import columns_of_numbers, parse_json
 
     lines = [f'{gap}{{{gap}"{name}"{gap}:{gap}{a},"b": {b}{gap}}}{gap}' for a, b, gap, name in given_rows]
     body = "\r\n".join([*lines, ""]).encode()
@@ -555,7 +555,7 @@ def test_lines_of_numbers_are_read_as_python_reads_them(given_rows):
 
 
 def test_plain_lines_of_numbers_take_the_compiled_way():
-    from hindsight.serve.parts import columns_of_numbers
+    from hindsight.serve.requests import columns_of_numbers
 
     lines = [json.dumps({"a": k / 7, "b c": -k, "y": 1e-9 * k}) for k in range(300)]
     for end in ("\n", "\r\n", " \n\n"):
@@ -566,7 +566,7 @@ def test_plain_lines_of_numbers_take_the_compiled_way():
 
 
 def test_damaged_arrow_is_refused():
-    from hindsight.serve.parts import parse
+    from hindsight.serve.requests import parse
 
     good = stream(rows(50))
     rng = np.random.default_rng(0)
@@ -877,12 +877,12 @@ def test_smaller_limits_do_not_refuse_what_was_committed(tmp_path):
 
 
 def test_limits_come_before_memory(monkeypatch):
-    from hindsight.serve import parts
-    from hindsight.serve.parts import parse
+    from hindsight.serve import requests
+    from hindsight.serve.requests import parse
 
     few = Limits(rows=1000, values=5000, row_features=50)
     read = []
-    monkeypatch.setattr(parts, "parse_json", lambda text, what: read.append(text) or json.loads(text))
+    monkeypatch.setattr(requests, "parse_json", lambda text, what: read.append(text) or json.loads(text))
     for form, body in (("lines", b"{}\n" * 2000), ("lines", b"{}\r" * 2000), ("json", b"[" + b"[]," * 6000 + b"[]]")):
         with pytest.raises(SourceError, match=r"at most 1,000 are taken|more than 5,000 values"):
             parse(form, body, few)
@@ -897,7 +897,7 @@ def test_limits_come_before_memory(monkeypatch):
 FIRST = """
 import json, sys
 from numba.core.dispatcher import Dispatcher
-from hindsight.serve.parts import Part
+from hindsight.serve.requests import Part
 from hindsight.serve.planning import service_plan
 from hindsight.serve.service import Service
 service = Service(sys.argv[1], service_plan("y", "widrow-hoff", eta=0.1))

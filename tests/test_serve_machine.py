@@ -27,8 +27,8 @@ import httpx
 
 from conftest import many
 from hindsight.serve.app import Api
-from hindsight.serve.parts import Part
 from hindsight.serve.planning import service_plan
+from hindsight.serve.requests import Part
 from hindsight.serve.rewind import rewind
 from hindsight.serve.service import Service
 

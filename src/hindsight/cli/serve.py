@@ -59,7 +59,7 @@ def serve(
             from ..serve.server import run
         except ModuleNotFoundError as error:
             raise ValueError(f"{NEEDED} ({error.name} is missing)") from None
-        from ..serve.parts import Limits
+        from ..serve.requests import Limits
         from ..serve.service import Service
 
         secret = read_token(token)

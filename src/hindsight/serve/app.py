@@ -1,33 +1,55 @@
-"""The service over HTTP."""
+"""The service over HTTP: what answers each path, declared once with its description."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import math
 import time
 from typing import TYPE_CHECKING, Any
 
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
-from starlette.routing import Route
 
-from .asking import Answer, Asking, bug, dumps, refused, unknown
+from ..storage.codec import encode
+from ..storage.container import pieces_of
 from .certificate import Certifier
+from .client import ARROW
 from .guard import LOOPBACK, Guard
 from .metrics import Metrics
-from .openapi import docs_page, document
+from .openapi import IDS, KEEP, KEY, LEARNT, OUTCOME, PREDICTIONS, QUIET, ROW, SOURCE, START, Route, docs_page, document
 from .page import live_page, shown
-from .parts import ServiceError
+from .requests import Part, ServiceError
+from .responses import dumps, json_response, predictions_response, refused
 from .workers import Learning, Predicting
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from .service import Service
 
+FORMS = {"application/json": "json", "application/x-ndjson": "lines", "application/jsonl": "lines", ARROW: "arrow"}
 LISTENERS = 200
+SMALL = 1 << 16  # bytes that are parsed between other requests
+HELD = 8  # times the largest body: all bodies that are held at once
+LONGEST = 200  # characters of an idempotency key, and of the name of a stream
+ROUTES: dict[str, Route] = {}
+
+
+def route(path: str, *described: Any, **more: Any) -> Callable[[Any], Any]:
+    """Let a method of `Api` answer a path; the first line of its docstring says what it does."""
+
+    def declare(answer: Callable[[Api, Asked], Awaitable[Response]]) -> Any:
+        ROUTES[path] = Route(answer, *described, **more)
+        return answer
+
+    return declare
+
+
+class Asked(Request):
+    """A request, with the bytes of its body that are held."""
+
+    held = 0
 
 
 class Api:
@@ -46,30 +68,35 @@ class Api:
     def __init__(self, service: Service, hosts: Sequence[str] = (), token: str | None = None) -> None:
         self.service, self.limits = service, service.limits
         self.learning, self.predicting = Learning(service), Predicting(service)
-        self.metrics, self.certifier = Metrics(), Certifier(service)
+        self.metrics, self.certifier = Metrics(ROUTES), Certifier(service)
         self.listeners = 0
+        self.held = 0  # bytes of all bodies that are not answered yet
         self.latest: tuple[float, dict[str, Any]] = (-math.inf, {})
         self.reading = asyncio.Lock()
-        get = ["GET"]
-        routes = [
-            Route("/", self.page, methods=get),
-            Route("/model", self.model, methods=get),
-            Route("/facts", self.facts, methods=get),
-            Route("/certificate", self.certificate, methods=get),
-            Route("/metrics", self.prometheus, methods=get),
-            Route("/health", self.health, methods=get),
-            Route("/events", self.events, methods=get),
-            Route("/openapi.json", self.openapi, methods=get),
-            Route("/docs", self.docs, methods=get),
-        ]
-        handlers = dict.fromkeys((ValueError, HTTPException, Exception), said_no)
-        self.pages = Starlette(routes=routes, exception_handlers=handlers)
-        self.asking = Asking(self.learning, self.predicting, self.limits)
         self.app = Guard(self.answer, [*LOOPBACK, *hosts], token, self.metrics)
 
     async def answer(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request: with rows, or for a page."""
-        await (self.asking if scope["path"] in self.asking.paths else self.pages)(scope, receive, send)
+        """Answer a request: single rows come by the thousand in a second, so there is no more between than this."""
+        request, method = Asked(scope, receive), scope["method"]
+        found = ROUTES.get(scope["path"].rstrip("/") or "/")
+        try:
+            if found is None:
+                response = refused(ServiceError(404, "there is no such page: /docs lists what there is"))
+            elif method not in found.methods:
+                error = ServiceError(405, f"{method} is not for this path: /docs lists what there is")
+                response = refused(error, allow=", ".join(found.methods))
+            else:
+                response = await found.answer(self, request)
+        except ClientDisconnect:
+            return
+        except ValueError as error:
+            response = refused(error)
+        except Exception:
+            await json_response({"error": "this is a bug of hindsight: see its log"}, 500)(scope, receive, send)
+            raise
+        finally:
+            self.held -= request.held
+        await response(scope, receive, send)
 
     def start(self) -> None:
         """Begin to take jobs."""
@@ -82,6 +109,75 @@ class Api:
         self.predicting.stop()
         self.learning.stop()
         self.service.close()
+
+    # ------------------------------------------------------------ requests that bring rows
+
+    @route("/predict", ROW, PREDICTIONS | IDS, (KEEP, KEY))
+    async def predict(self, request: Asked) -> Response:
+        """Predict rows."""
+        keep = request.query_params.get("keep", "0")
+        if keep not in ("0", "1"):
+            raise ServiceError(422, f"keep must be 0 or 1; got {keep[:20]!r}")
+        part = await self.part(request, "keep")
+        found = await self.predicting.do(part.parsed)
+        if keep == "1":
+            found = found | await self.learning.do(part)
+        return await predictions_response(request, found)
+
+    @route("/learn", ROW, LEARNT, (KEY, QUIET, SOURCE, START), {"409": "other rows of the source are the next ones"})
+    async def learn(self, request: Asked) -> Response:
+        """Learn from rows with their target: each is predicted, then learnt."""
+        return await predictions_response(request, await self.learning.do(await self.part(request, "learn")))
+
+    @route(
+        "/outcome", OUTCOME, LEARNT, (KEY,),
+        {"404": "this id was never given out", "410": "the row was learnt already, or has expired"},
+    )  # fmt: skip
+    async def outcome(self, request: Asked) -> Response:
+        """Learn from kept rows whose target is now known."""
+        part = await self.part(request, "outcome")
+        if part.form == "arrow":
+            raise ServiceError(415, "outcomes come as JSON or JSON lines")
+        part.parsed = [outcome_of(k, row) for k, row in enumerate(part.mappings(self.limits))]
+        return await predictions_response(request, await self.learning.do(part))
+
+    async def part(self, request: Asked, do: str) -> Part:
+        """The rows of a request, parsed."""
+        given, query = request.headers.get("content-type", ""), request.query_params
+        kind = given.partition(";")[0].strip().lower()
+        if kind not in FORMS:
+            raise ServiceError(415, f"Content-Type must be one of {', '.join(FORMS)}; got {kind[:60]!r}")
+        part = Part(do, FORMS[kind], await self.body(request), quiet=query.get("predictions") == "0")
+        if "idempotency-key" in request.headers:
+            part.key = printable("Idempotency-Key", request.headers["idempotency-key"])
+            asked = f"{request.scope['path']}?{request.scope['query_string'].decode('latin-1')} {given}\n"
+            part.digest = hashlib.sha256(asked.encode() + part.body).hexdigest()[:32]
+        if "source" in query:
+            part.source, start = printable("source", query["source"]), query.get("start", "0")
+            if not (start.isascii() and start.isdigit() and len(start) < 16):
+                raise ServiceError(422, f"start must be a whole number; got {start[:20]!r}")
+            part.start = int(start)
+        if do == "outcome" or len(part.body) <= SMALL:
+            part.parse(self.limits)
+        else:
+            await asyncio.to_thread(part.parse, self.limits)
+        return part
+
+    async def body(self, request: Asked) -> bytes:
+        """The body, within its limits of size; the server limits its time."""
+        most, told = self.limits.body, request.headers.get("content-length", "")
+        if told.isdigit() and int(told) > most:
+            raise ServiceError(413, f"the body has {int(told):,} bytes, at most {most:,} are taken")
+        pieces: list[bytes] = []
+        async for piece in request.stream():
+            request.held += len(piece)
+            self.held += len(piece)
+            if self.held > HELD * most:
+                raise ServiceError(429, "the bodies of other requests take all the room: try again soon")
+            if request.held > most:
+                raise ServiceError(413, f"the body has more than {most:,} bytes")
+            pieces.append(piece)
+        return b"".join(pieces)
 
     # ------------------------------------------------------------ what there is
 
@@ -98,45 +194,46 @@ class Api:
                 self.latest = time.monotonic(), told
         return self.latest[1]
 
-    async def model(self, request: Request) -> Response:
-        """The model: what it learns and how; ``?file=1`` as a file for `hindsight.load`."""
-        if request.query_params.get("file") == "1":
-            model = await self.learning.do(self._copied)
-            data = await asyncio.to_thread(file_of, model)
-            return Response(data, media_type="application/octet-stream", headers={
-                "content-disposition": 'attachment; filename="hindsight.model"'})  # fmt: skip
-        return json_response(await self.learning.do(self.service.about))
+    @route("/model")
+    async def model(self, request: Asked) -> Response:
+        """What is learnt, and how; ?file=1 is a file for hindsight.load."""
+        if request.query_params.get("file") != "1":
+            return json_response(await self.learning.do(self.service.about))
+        model = await self.learning.do(self.service.live.to_model)
+        data = await asyncio.to_thread(lambda: b"".join(pieces_of("model", "model", *encode(model))))
+        named = {"content-disposition": 'attachment; filename="hindsight.model"'}
+        return Response(data, headers=named, media_type="application/octet-stream")
 
-    def _copied(self) -> Any:
-        if self.service.live.state is None:
-            raise ServiceError(409, "nothing was learnt yet")
-        return self.service.live.to_model()
-
-    async def facts(self, request: Request) -> Response:
-        """Sums and maxima over the rows so far, and the losses."""
+    @route("/facts")
+    async def facts(self, request: Asked) -> Response:
+        """Sums and maxima over all rows, and the losses."""
         return json_response(await self.learning.do(self.service.facts) | {"summary": await self.summary()})
 
-    async def certificate(self, request: Request) -> Response:
-        """The certificate against the best in hindsight so far."""
+    @route("/certificate")
+    async def certificate(self, request: Asked) -> Response:
+        """The loss against the best in hindsight so far, and what is claimed; ?text=1 to be read."""
         material = await self.learning.do(self.certifier.material)
         found = await self.certifier.certify(material)
         if request.query_params.get("text") == "1":
             return PlainTextResponse(found["text"] + "\n")
         return json_response(found)
 
-    async def prometheus(self, request: Request) -> Response:
-        """Counts and times for Prometheus."""
+    @route("/metrics", kind="text/plain")
+    async def prometheus(self, request: Asked) -> Response:
+        """Counts and times, for Prometheus."""
         text, kind = self.metrics.text(await self.summary(), request.headers.get("accept", ""))
         return Response(text, headers={"content-type": kind})
 
-    async def health(self, request: Request) -> Response:
+    @route("/health")
+    async def health(self, request: Asked) -> Response:
         """Whether it learns."""
         good = self.service.broken is None and self.learning.is_alive()
         told = {"status": "ok" if good else "broken", "sequence": self.service.sequence}
         return json_response(told if good else told | {"error": self.service.broken}, 200 if good else 503)
 
-    async def events(self, request: Request) -> Response:
-        """Where learning stands, once a second, as server-sent events."""
+    @route("/events", kind="text/event-stream")
+    async def events(self, request: Asked) -> Response:
+        """Where learning stands, once a second (server-sent events)."""
         if self.listeners >= LISTENERS:
             raise ServiceError(429, f"{LISTENERS} listen already")
 
@@ -159,49 +256,40 @@ class Api:
 
         return StreamingResponse(told(), media_type="text/event-stream")
 
-    async def page(self, request: Request) -> Response:
+    @route("/openapi.json")
+    async def openapi(self, request: Asked) -> Response:
+        """This description."""
+        return json_response(document(ROUTES, self.service.live.plan.target, self.limits))
+
+    @route("/docs", kind="text/html")
+    async def docs(self, request: Asked) -> Response:
+        """This description, to be read."""
+        return html_response(*docs_page(document(ROUTES, self.service.live.plan.target, self.limits)))
+
+    @route("/", kind="text/html")
+    async def page(self, request: Asked) -> Response:
         """The live page."""
-        text, policy = live_page(await self.summary(), await self.learning.do(self.service.about))
-        return HTMLResponse(text, headers={"content-security-policy": policy})
-
-    async def openapi(self, request: Request) -> Response:
-        """The description of this API."""
-        return json_response(document(self.service.live.plan.target, self.limits))
-
-    async def docs(self, request: Request) -> Response:
-        """The same, to be read."""
-        text, policy = docs_page(document(self.service.live.plan.target, self.limits))
-        return HTMLResponse(text, headers={"content-security-policy": policy})
+        return html_response(*live_page(await self.summary(), await self.learning.do(self.service.about)))
 
 
-# ---------------------------------------------------------------- answers
+def html_response(text: str, policy: str) -> Response:
+    """A page, and what it may do."""
+    return HTMLResponse(text, headers={"content-security-policy": policy})
 
 
-def file_of(model: Any) -> bytes:
-    """The file that `save` would write."""
-    import os
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "model")
-        model.save(path)
-        with open(path, "rb") as file:
-            return file.read()
-
-
-def json_response(value: Any, status: int = 200) -> Response:
-    """An answer as JSON."""
-    return Response(dumps(value), status, media_type="application/json")
+def outcome_of(k: int, row: dict[str, Any]) -> tuple[int, Any]:
+    """The id and the target of an outcome."""
+    if set(row) != {"id", "target"}:
+        raise ServiceError(422, f"row {k}: an outcome has an id and a target, and nothing else")
+    if type(row["id"]) is not int:
+        raise ServiceError(422, f"row {k}: id must be a whole number")
+    if not isinstance(row["target"], (int, float, str)):
+        raise ServiceError(422, f"row {k}: target must be a number or text")
+    return row["id"], row["target"]
 
 
-async def said_no(request: Request, error: Exception) -> Response:
-    """Why a request is refused."""
-    if isinstance(error, HTTPException):
-        return response_of(unknown(error.status_code, request.method), error.headers)
-    return response_of(refused(error) if isinstance(error, ValueError) else bug())
-
-
-def response_of(told: Answer, more: Any = None) -> Response:
-    """An answer as a response of Starlette."""
-    headers = {name.decode(): value.decode() for name, value in told.more} | dict(more or {})
-    return Response(told.body, told.status, headers, "application/json")
+def printable(name: str, text: str) -> str:
+    """A short text that a request gives."""
+    if not (0 < len(text) <= LONGEST and text.isprintable()):
+        raise ServiceError(422, f"{name} must have 1 to {LONGEST} printable characters")
+    return text

@@ -24,7 +24,6 @@ from ..kernels.losses import Square
 from ..online.run import Run, play
 from ..rows.data import Data
 from ..training.certify import certify_runs, combined
-from .parts import ServiceError
 from .replay import StoredRows, begun, learn_again
 from .store import Store
 
@@ -72,17 +71,14 @@ class Certifier:
 
     def material(self) -> Material:
         """What there is to certify now; called by the thread that learns."""
-        service = self.service
-        if service.live.state is None:
-            raise ServiceError(409, "nothing was learnt yet")
-        why = None
+        service, why = self.service, None
+        state = copy.deepcopy(replace(service.live.settled()[0], source=None))
         if service.began:
             why = "the rows that the model had learnt before the service began are not in its folder"
         elif service.store.first_commit() != 1:
             why = "the first rows are gone, since a snapshot covers them: --keep-log keeps them"
         elif service.sequence > MOST:
             why = f"there are more than {MOST:,} rows"
-        state = copy.deepcopy(replace(service.live.state, source=None))
         return Material(service.commit_done, service.sequence, state, service.live.sums, why)
 
     async def certify(self, material: Material) -> dict[str, Any]:
@@ -201,10 +197,8 @@ def over_window(path: str, material: Material, told: dict[str, Any]) -> list[str
             return []
         live, (after, row) = begun(store), starts[0]
         live.restore(kept)
-        state = live.state
-        assert state is not None
-        assert live.rows is not None
-        before, numbered, runs, end = state.compared_losses()[0], live.rows.state(), state.runs[0], row
+        state, read = live.settled()
+        before, numbered, runs, end = state.compared_losses()[0], read.state(), state.runs[0], row
         weights = [run.weights.copy() for run in runs]
         for commit, _ in learn_again(store, live, after, row, material.commit):
             end, last = end + commit.rows, commit.number

@@ -21,7 +21,7 @@ import numpy as np
 from ..errors import ModelError
 from ..storage import checkpoint
 from ..storage.container import sync_folder
-from .parts import ANY, Limits, Part
+from .requests import ANY, Limits, Part
 from .store import ADVICE, NAME, Store, StoreError, lock, read_settings
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
-from .asking import refused
-from .parts import ServiceError
+from .requests import ServiceError
+from .responses import refused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +67,7 @@ class Guard:
         why = self.refused(scope, headers)
         try:
             if why is not None:
-                await refused(why).send(say)
+                await refused(why)(scope, receive, say)
             else:
                 await self.app(scope, receive, say)
         finally:

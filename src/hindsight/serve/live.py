@@ -29,16 +29,18 @@ from ..training.prepare import check_labels, check_preparation, coded, in_order,
 from ..training.session import play_chunk
 from ..training.state import TrainingState
 from .mappings import MappingRows, Piece, csr_of
+from .requests import ServiceError
 from .tables import TableRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from .parts import Limits, Part
+    from .requests import Limits, Part
 
 Rows = MappingRows | TableRows
 
 
+NOTHING_YET = "nothing was learnt yet: send rows with their targets to /learn first"
 CALM, MODERATE = 1e100, 1e30  # below which numbers of a model, and of rows, make nothing infinite
 SUMMED, TOGETHER = 256, 4096  # features up to which sums are kept, and rows that are added while they are in the cache
 FINITE = np.array([name in NAMES and name != "rate_min" for name in FACTS.names or ()])  # which is infinite at first
@@ -134,6 +136,12 @@ class LiveModel:
         rows.labels = None if state.labels is None else frozenset(state.labels)
         self.state, self.rows, self.plan, self.kept = state, rows, state.plan, None
 
+    def settled(self) -> tuple[TrainingState, Rows]:
+        """The state, and how rows are read; a ServiceError before the first rows."""
+        if self.state is None or self.rows is None:
+            raise ServiceError(409, NOTHING_YET)
+        return self.state, self.rows
+
     # ------------------------------------------------------------ the first rows
 
     def settle(self, part: Part) -> None:
@@ -201,8 +209,7 @@ class LiveModel:
         try:
             if self.state is None:
                 self.settle(parts[0])
-            assert self.rows is not None
-            pieces = self.rows.encode(parts)
+            pieces = self.settled()[1].encode(parts)
             before = Before(self, pieces)
             self.kept = None
             found: dict[int, Played] = {}
@@ -216,8 +223,7 @@ class LiveModel:
         return [found[k] for k in range(len(parts))], undo
 
     def _play(self, piece: Piece) -> dict[int, Played]:
-        state = self.state
-        assert state is not None
+        state, _ = self.settled()
         chunk = chunk_of(dense_if_full(piece.X, state.features), piece, state.rows_done)
         rounds = state.runs[0][0].tally[0].rounds
         played = next(iter(play_chunk(state, chunk, lambda _: None, play_rows)))  # `learn` goes back
@@ -249,9 +255,7 @@ class LiveModel:
 
     def reader(self, sequence: int) -> Reader:
         """Something that predicts as the model does now, whatever it learns later."""
-        state, rows = self.state, self.rows
-        assert state is not None
-        assert rows is not None
+        state, rows = self.settled()
         runs, shells = state.runs[0], self.shells
         if shells is None or not shells.fit(runs):
             shells = self.shells = Shells(runs, state.labels)
@@ -260,9 +264,7 @@ class LiveModel:
 
     def to_model(self, certificate: Any = None) -> Model:
         """The model as `hindsight.load` and the command know it, with its certificate where there is one."""
-        state, rows = self.state, self.rows
-        assert state is not None
-        assert rows is not None
+        state, rows = self.settled()
         runs = [[copy.deepcopy(run) for run in each] for each in state.runs]
         for run in runs[0]:
             if run.features > max(1, rows.width):
@@ -303,9 +305,8 @@ class Before:
     """
 
     def __init__(self, live: LiveModel, pieces: Sequence[Piece]) -> None:
-        state = live.state
-        assert state is not None
-        self.live, self.state = live, state
+        self.live, self.state = live, live.settled()[0]
+        state = self.state
         self.runs = list(itertools.chain(*state.runs))
         whole = live.kept if len(state.runs) == 1 else None
         self.kept = whole or [run.snapshot(touched(run, pieces)) for run in self.runs]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..sources.base import ReadOptions
-    from .parts import Limits, Part
+    from .requests import Limits, Part
 
 
 TOGETHER = 2048  # rows that are put side by side at a time

@@ -11,9 +11,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
-PATHS = ("/", "/predict", "/learn", "/outcome", "/model", "/facts", "/certificate", "/metrics", "/health", "/events")
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
 QUANTILES = (("p50", 0.5), ("p99", 0.99))
 EDGES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
@@ -34,9 +33,16 @@ FAMILIES: tuple[tuple[Any, str, str, str], ...] = (  # of the summary: kind, nam
 
 
 class Metrics:
-    """Requests by path, method and status, histograms of their seconds, and where learning stands."""
+    """Requests by path, method and status, histograms of their seconds, and where learning stands.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    paths : collection of str
+        The paths that are told apart.
+    """
+
+    def __init__(self, paths: Collection[str]) -> None:
+        self.paths = paths
         self.registry = CollectorRegistry()
         labels = ("path", "method", "status")
         self.requests = Counter("hindsight_requests", "Requests.", labels, registry=self.registry)
@@ -49,7 +55,7 @@ class Metrics:
 
     def add(self, path: str, method: str, status: int, seconds: float) -> None:
         """Count a request."""
-        path = path if path in PATHS else "other"
+        path = path if path in self.paths else "other"
         self.requests.labels(path, method if method in METHODS else "other", status).inc()
         if path in self.recent and status < 400:
             self.recent[path].append(seconds)

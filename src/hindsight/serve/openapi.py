@@ -5,12 +5,19 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import inspect
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
+from .client import ARROW
 
 if TYPE_CHECKING:
-    from .parts import Limits
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from starlette.responses import Response
+
+    from .requests import Limits
 
 NUMBER: dict[str, Any] = {"type": "number"}
 WHOLE: dict[str, Any] = {"type": "integer"}
@@ -26,6 +33,14 @@ PREDICTIONS: dict[str, Any] = {
     "probabilities": {"type": "array", "items": {"type": "array", "items": NUMBER}},
     "sequence": WHOLE | {"description": "Rows learnt when it was predicted; of /learn the number of the first row."},
 }
+IDS: dict[str, Any] = {"ids": {"type": "array", "items": WHOLE}}
+LEARNT: dict[str, Any] = {"rows": WHOLE, "loss": NUMBER, "of": TEXT, "repeated": {"type": "boolean"}} | PREDICTIONS
+OUTCOME: dict[str, Any] = {
+    "type": "object",
+    "properties": {"id": WHOLE, "target": {"type": ["number", "string"]}},
+    "required": ["id", "target"],
+    "additionalProperties": False,
+}
 ERRORS = {
     "401": "a token is needed",
     "408": "the body came too slowly",
@@ -40,88 +55,88 @@ ERRORS = {
 }
 
 
-def document(target: str | None, limits: Limits) -> dict[str, Any]:
-    """The API as OpenAPI 3.1."""
-    example = {"x1": 0.5, "colour": "red"}
-    rows = body(ROW, example, True)
-    learnt = {"rows": WHOLE, "loss": NUMBER, "of": TEXT, "repeated": {"type": "boolean"}} | PREDICTIONS
-    quiet = parameter("predictions", "query", {"enum": ["0", "1"]}, "0 leaves predictions out of the answer.")
-    key = parameter(
-        "Idempotency-Key", "header", TEXT | {"maxLength": 200}, "Makes a repetition of the request count once."
-    )
-    source = parameter("source", "query", TEXT | {"maxLength": 200}, "The stream that the rows are from.")
-    start = parameter("start", "query", WHOLE | {"minimum": 0}, "How many rows of it came before: each is taken once.")
-    outcome = {
-        "type": "object",
-        "properties": {"id": WHOLE, "target": {"type": ["number", "string"]}},
-        "required": ["id", "target"],
-        "additionalProperties": False,
-    }
-    keep = parameter("keep", "query", {"enum": ["0", "1"]}, "1 keeps the rows until /outcome brings their targets.")
-    paths: dict[str, Any] = {
-        "/predict": post("Predict rows", rows, PREDICTIONS | {"ids": {"type": "array", "items": WHOLE}}, [keep, key]),
-        "/learn": post(
-            f"Learn from rows with their target {target!r}: each is predicted, then learnt",
-            body(ROW, example | {str(target): 1.0}, True), learnt, [key, quiet, source, start],
-            {"409": "other rows of the source are the next ones"},
-        ),
-        "/outcome": post(
-            f"Learn from kept rows whose target is now known. They are forgotten after {limits.expire:g} seconds",
-            body(outcome, {"id": 1, "target": 1.0}, False), learnt, [key],
-            {"404": "this id was never given out", "410": "the row was learnt already, or has expired"},
-        ),
-        "/model": get("What is learnt, and how; ?file=1 is a file for hindsight.load"),
-        "/facts": get("Sums and maxima over all rows, and the losses"),
-        "/certificate": get("The loss against the best in hindsight so far, and what is claimed; ?text=1 to be read"),
-        "/metrics": get("Counts and times, for Prometheus", "text/plain"),
-        "/health": get("Whether it learns"),
-        "/events": get("Where learning stands, once a second (server-sent events)", "text/event-stream"),
-        "/openapi.json": get("This description"),
-        "/docs": get("This description, to be read", "text/html"),
-        "/": get("The live page", "text/html"),
-    }  # fmt: skip
-    about = (
-        f"At most {limits.rows:,} rows and {limits.body:,} bytes at a time, {limits.row_features:,} features in a row."
-    )
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "hindsight", "version": __version__, "description": about},
-        "paths": paths,
-        "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
-    }
-
-
-def body(row: dict[str, Any], example: Any, arrow: bool) -> dict[str, Any]:
-    """Rows as JSON, JSON lines and, where it can be, an Arrow stream."""
-    some = {"oneOf": [row, {"type": "array", "items": row, "minItems": 1}]}
-    content: dict[str, Any] = {
-        "application/json": {"schema": some, "example": [example]},
-        "application/x-ndjson": {"schema": TEXT | {"description": "One JSON object per line."}},
-    }
-    if arrow:
-        content["application/vnd.apache.arrow.stream"] = {"schema": TEXT | {"format": "binary"}}
-    return {"required": True, "content": content}
-
-
 def parameter(name: str, where: str, schema: dict[str, Any], what: str) -> dict[str, Any]:
     """A parameter that may be left out."""
     return {"name": name, "in": where, "required": False, "schema": schema, "description": what}
 
 
-def post(
-    what: str, rows: dict[str, Any], answer: dict[str, Any], parameters: list[Any], more: dict[str, str] | None = None
-) -> dict[str, Any]:
-    """A request that brings rows."""
-    found = {"200": {"description": "done", "content": {"application/json": {"schema": {
-        "type": "object", "properties": answer}}}}}  # fmt: skip
-    failures = {status: {"description": text} for status, text in (ERRORS | (more or {})).items()}
-    return {"post": {"summary": what, "parameters": parameters, "requestBody": rows, "responses": found | failures}}
+SHORT = TEXT | {"maxLength": 200}
+YES_NO = {"enum": ["0", "1"]}
+KEY = parameter("Idempotency-Key", "header", SHORT, "Makes a repetition of the request count once.")
+KEEP = parameter("keep", "query", YES_NO, "1 keeps the rows until /outcome brings their targets.")
+QUIET = parameter("predictions", "query", YES_NO, "0 leaves predictions out of the answer.")
+SOURCE = parameter("source", "query", SHORT, "The stream that the rows are from.")
+START = parameter("start", "query", WHOLE | {"minimum": 0}, "How many rows of it came before: each is taken once.")
 
 
-def get(what: str, kind: str = "application/json") -> dict[str, Any]:
-    """A request that asks for something."""
-    failures = {status: {"description": ERRORS[status]} for status in ("401", "409", "421", "429", "503")}
-    return {"get": {"summary": what, "responses": {"200": {"description": "it", "content": {kind: {}}}} | failures}}
+@dataclass(frozen=True)
+class Route:
+    """What answers a path, and how that is described.
+
+    Attributes
+    ----------
+    answer : callable
+        From an `Api` and a request to a response; the first line of its docstring is the summary.
+    rows : dict or None
+        The schema of a row that it takes; None where it takes none.
+    gives : dict or None
+        The properties of what it then answers.
+    parameters : tuple of dict
+        What may come with the rows.
+    errors : dict of str to str
+        Its own statuses, with what they mean.
+    kind : str
+        The type of what it answers.
+    """
+
+    answer: Callable[[Any, Any], Awaitable[Response]]
+    rows: dict[str, Any] | None = None
+    gives: dict[str, Any] | None = None
+    parameters: tuple[dict[str, Any], ...] = ()
+    errors: dict[str, str] = field(default_factory=dict)
+    kind: str = "application/json"
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods of HTTP that it takes."""
+        return ("GET", "HEAD") if self.rows is None else ("POST",)
+
+    def described(self, example: dict[str, Any]) -> dict[str, Any]:
+        """The route as OpenAPI, with an example of a row."""
+        told: dict[str, Any] = {"summary": (inspect.getdoc(self.answer) or "").partition("\n")[0].removesuffix(".")}
+        errors, good = ERRORS | self.errors, {"description": "it", "content": {self.kind: {}}}
+        if self.rows is None:
+            errors = {status: ERRORS[status] for status in ("401", "409", "421", "429", "503")}
+        else:
+            some = {"oneOf": [self.rows, {"type": "array", "items": self.rows, "minItems": 1}]}
+            content: dict[str, Any] = {
+                "application/json": {"schema": some, "example": [example]},
+                "application/x-ndjson": {"schema": TEXT | {"description": "One JSON object per line."}},
+            }
+            if self.rows is not OUTCOME:
+                content[ARROW] = {"schema": TEXT | {"format": "binary"}}
+            told |= {"parameters": list(self.parameters), "requestBody": {"required": True, "content": content}}
+            schema = {"type": "object", "properties": self.gives}
+            good = {"description": "done", "content": {self.kind: {"schema": schema}}}
+        told["responses"] = {"200": good} | {status: {"description": text} for status, text in errors.items()}
+        return {self.methods[0].lower(): told}
+
+
+def document(routes: Mapping[str, Route], target: str | None, limits: Limits) -> dict[str, Any]:
+    """The API as OpenAPI 3.1."""
+    row: dict[str, Any] = {"x1": 0.5, "colour": "red"}
+    examples = {"/learn": row | {str(target): 1.0}, "/outcome": {"id": 1, "target": 1.0}}
+    about = (
+        f"The target is {target!r}. At most {limits.rows:,} rows and {limits.body:,} bytes are taken at a time, "
+        f"{limits.row_features:,} features in a row. Rows that are kept for their outcome are forgotten after "
+        f"{limits.expire:g} seconds."
+    )
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "hindsight", "version": __version__, "description": about},
+        "paths": {path: route.described(examples.get(path, row)) for path, route in routes.items()},
+        "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+    }
 
 
 STYLE = """

@@ -12,7 +12,7 @@ from ..training.plan import Plan
 from ..training.prepare import Preparation, PreparedChunk
 from .live import LiveModel, chunk_of, mapping_rows, rows_of_state
 from .mappings import csr_of
-from .parts import ANY
+from .requests import ANY
 from .store import ADVICE, Store, StoreError
 
 if TYPE_CHECKING:

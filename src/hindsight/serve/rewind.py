@@ -17,8 +17,8 @@ from ..errors import ModelError, SourceError
 from ..storage.container import sync_folder
 from .client import arrow_stream
 from .convert import convert
-from .parts import ANY, Part
 from .replay import begun, learn_again
+from .requests import ANY, Part
 from .store import NAME, NEWEST, SCHEMA, VERSION, Store, StoreError
 
 if TYPE_CHECKING:

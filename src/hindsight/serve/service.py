@@ -19,8 +19,8 @@ from .certificate import begins_anywhere, best_of_sums
 from .convert import convert
 from .history import History
 from .live import LiveModel, Reader
-from .parts import ANY, Limits, Part, ServiceError
 from .replay import learn_again
+from .requests import ANY, Limits, Part, ServiceError
 from .store import ADVICE, Store, StoreError
 from .tables import TableRows
 
@@ -203,13 +203,11 @@ class Service:
 
     def _note(self, first: int, played: Sequence[Played], time: float) -> None:
         """Take note of how a commit went."""
-        state = self.live.state
-        assert state is not None
         far = self.history.far()
         for piece in dict.fromkeys(each.piece for each in played):
             self.history.add_mistakes(first, piece, far)
             first += len(piece.y)
-        self.history.add(state, first - 1, time)
+        self.history.add(self.live.settled()[0], first - 1, time)
 
     def close(self) -> None:
         """Write a snapshot of what is new, and let go of the folder."""
@@ -377,9 +375,7 @@ class Service:
 
     def _keep(self, part: Part, row: int, now: float) -> dict[str, Any]:
         """Keep rows until their outcome is known, if they could be learnt with one."""
-        state, rows = self.live.state, self.live.rows
-        if state is None or rows is None:
-            raise ServiceError(409, NOTHING_YET)
+        state, rows = self.live.settled()
         contents = part.contents(self.limits)
         outcome = {self.live.plan.target: 0.0 if state.labels is None else state.labels[0]}
         trial = [json.loads(content) | outcome for content in contents]
@@ -418,10 +414,8 @@ class Service:
 
     def _answer(self, part: Part, first: int, played: Played) -> dict[str, Any]:
         """The answer to a request that was learnt."""
-        state = self.live.state
-        assert state is not None
-        answer: dict[str, Any] = {"sequence": first, "rows": part.rows, "loss": played.loss}
-        answer["of"] = state.constant_quantity
+        of = self.live.settled()[0].constant_quantity
+        answer: dict[str, Any] = {"sequence": first, "rows": part.rows, "loss": played.loss, "of": of}
         if not part.quiet:
             answer |= played.answers()
         self._remember(part, first + part.rows - 1, answer)
@@ -522,9 +516,7 @@ class Service:
 
     def facts(self) -> dict[str, Any]:
         """The facts of each run."""
-        state = self.live.state
-        if state is None:
-            raise ServiceError(409, NOTHING_YET)
+        state, _ = self.live.settled()
         named = [None] if len(state.runs[0]) == 1 else list(state.labels or ())
         each = [asdict(run.facts) for run in state.runs[0]]
         return {"sequence": self.sequence, "runs": [{"label": k} | v for k, v in zip(named, each, strict=True)]}
@@ -542,7 +534,6 @@ class Service:
 
 
 KEY_OF_OTHER = "this Idempotency-Key was used for another request"
-NOTHING_YET = "nothing was learnt yet: send rows with their targets to /learn first"
 
 
 def drift_of(learner: Any) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from urllib.parse import quote
 from ..errors import ModelError, SourceError
 from ..storage import checkpoint
 from ..storage.container import sync_folder, write_text
-from .parts import Part
+from .requests import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ..sources.tables.layout import TableLayout
     from ..training.plan import Plan
-    from .parts import Limits, Part
+    from .requests import Limits, Part
 
 ROOM = 10_000  # names that readers may meet in vain before they forget them
 

@@ -10,13 +10,13 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .parts import ServiceError
-from .service import NOTHING_YET
+from .live import NOTHING_YET
+from .requests import ServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .parts import Part
+    from .requests import Part
     from .service import Service
 
 GROUP_BYTES = 32 << 20  # of the bodies that are committed together
