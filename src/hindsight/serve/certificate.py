@@ -9,7 +9,6 @@ their theorem holds for these rows by themselves, begun at the weights of the sn
 from __future__ import annotations
 
 import asyncio
-import copy
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from ..kernels.losses import Square
 from ..online.run import Run, play
 from ..rows.data import Data
 from ..training.certify import certify_runs, combined
+from .live import frozen
 from .replay import StoredRows, begun, learn_again
 from .store import Store
 
@@ -72,7 +72,9 @@ class Certifier:
     def material(self) -> Material:
         """What there is to certify now; called by the thread that learns."""
         service, why = self.service, None
-        state = copy.deepcopy(replace(service.live.settled()[0], source=None))
+        live, _ = service.live.settled()
+        state = replace(live, runs=[[frozen(run) for run in live.runs[0]]], source=None)
+        state.constant, state.mistakes = live.constant.copy(), list(live.mistakes)
         if service.began:
             why = "the rows that the model had learnt before the service began are not in its folder"
         elif service.store.first_commit() != 1:

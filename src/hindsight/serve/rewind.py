@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import shutil
 import sqlite3
+import tempfile
 import time
 import zlib
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NEW = "rewound.db"
+REST = {  # what is copied of the tables beside requests and snapshots
+    "keys (key, digest, row, answer)": "SELECT key, digest, row, answer FROM keys WHERE row <= :row ORDER BY id",
+    "sources": "SELECT source, start, min(rows, :row - first + 1), first FROM sources WHERE first <= :row",
+    "kept": "SELECT id, time, row, CASE WHEN outcome <= :row THEN outcome END, content FROM kept WHERE row <= :row",
+}
 
 
 def rewind(path: str, sequence: int | None = None) -> dict[str, Any]:
@@ -74,7 +79,8 @@ def rewind(path: str, sequence: int | None = None) -> dict[str, Any]:
 
 def exchange(new: Store, moved: list[str], row: int) -> str:
     """Put a new database in the place of the old one, which is moved to a folder."""
-    aside, file = aside_of(new.path, row), os.path.join(new.path, NAME)
+    stem = f"rewound-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-to-{row}-"
+    aside, file = tempfile.mkdtemp("", stem, new.path), os.path.join(new.path, NAME)
     os.link(file, os.path.join(aside, NAME))
     for name in (f"{NAME}-wal", f"{NAME}-shm"):  # they are the old database's, and must not be taken for the new one's
         with suppress(FileNotFoundError):
@@ -147,7 +153,7 @@ def copy_snapshots(old: Store, new: Store, sequence: int | None) -> tuple[int, i
         with suppress(SourceError, ModelError):
             old.snapshot(commit)
             if sequence is None or row <= sequence:
-                for values in readable(old, "SELECT * FROM snapshots WHERE commit_id = ?", commit):
+                for values in readable(old, "SELECT * FROM snapshots WHERE commit_id = ?", (commit,)):
                     new.ask("INSERT INTO snapshots VALUES (?, ?, ?, ?)", values)
                 base = commit
     return last, base
@@ -158,7 +164,7 @@ def copy_requests(old: Store, new: Store, sequence: int | None) -> int:
     low, high = (next(readable(old, f"SELECT {each}(id) FROM requests"), (None,))[0] for each in ("min", "max"))
     last, number = 0, low or 1
     while high is None or number <= high:
-        found = next(readable(old, "SELECT * FROM requests WHERE id = ?", number), None)
+        found = next(readable(old, "SELECT * FROM requests WHERE id = ?", (number,)), None)
         if found is None and high is None:
             break
         if found is not None:
@@ -193,20 +199,15 @@ def reach(store: Store, base: int | None) -> tuple[int | None, str | None]:
 
 def copy_rest(old: Store, new: Store, row: int) -> None:
     """Copy keys, places in streams and kept rows as they were after a row, as far as they can be read."""
-    for values in readable(old, "SELECT key, digest, row, answer FROM keys WHERE row <= ? ORDER BY id", row):
-        new.ask("INSERT OR IGNORE INTO keys (key, digest, row, answer) VALUES (?, ?, ?, ?)", values)
-    query = "SELECT source, start, min(rows, ? - first + 1), first FROM sources WHERE first <= ?"
-    for values in readable(old, query, row, row):
-        new.ask("INSERT OR IGNORE INTO sources VALUES (?, ?, ?, ?)", values)
-    query = "SELECT id, time, row, CASE WHEN outcome <= ? THEN outcome END, content FROM kept WHERE row <= ?"
-    for values in readable(old, query, row, row):
-        new.ask("INSERT OR IGNORE INTO kept VALUES (?, ?, ?, ?, ?)", values)
+    for table, query in REST.items():
+        for values in readable(old, query, {"row": row}):
+            new.ask(f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * len(values))})", values)
     for values in readable(old, "SELECT name, seq FROM sqlite_sequence"):  # numbers are never given twice
         new.ask("DELETE FROM sqlite_sequence")
         new.ask("INSERT INTO sqlite_sequence VALUES (?, ?)", values)
 
 
-def readable(store: Store, query: str, *values: Any) -> Iterator[tuple[Any, ...]]:
+def readable(store: Store, query: str, values: Any = ()) -> Iterator[tuple[Any, ...]]:
     """What a query finds, up to what cannot be read."""
     with suppress(sqlite3.Error):
         yield from store.ask(query, values)
@@ -217,19 +218,6 @@ def remove(file: str) -> None:
     for end in ("", "-wal", "-shm"):
         with suppress(FileNotFoundError):
             os.unlink(file + end)
-
-
-def aside_of(path: str, sequence: int) -> str:
-    """A new folder for what is put aside."""
-    stem = os.path.join(path, f"rewound-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-to-{sequence}")
-    for k in itertools.count(1):
-        aside = stem if k == 1 else f"{stem}-{k}"
-        try:
-            os.mkdir(aside, 0o700)
-        except FileExistsError:
-            continue
-        return aside
-    raise AssertionError
 
 
 def rows_of(path: str, first: int = 1) -> Iterator[str]:
@@ -252,19 +240,13 @@ def rows_of(path: str, first: int = 1) -> Iterator[str]:
     SourceError
         If the folder does not reach back so far.
     """
-    store = Store(path)
-    try:
-        begun = False
-        for _, _, number, part in store.requests():
-            if not begun and number > first:
+    with closing(Store(path)) as store:
+        for n, (_, _, number, part) in enumerate(store.requests()):
+            if n == 0 and number > first:
                 raise SourceError(f"{path}: its rows begin at {number:,}: older ones went when a snapshot covered them")
-            begun = True
             if number + part.rows > first:
-                for k, row in enumerate(part.mappings(ANY), number):
-                    if k >= first:
-                        yield json.dumps(row, ensure_ascii=False)
-    finally:
-        store.close()
+                for row in part.mappings(ANY)[max(0, first - number) :]:
+                    yield json.dumps(row, ensure_ascii=False)
 
 
 def shortened(part: Part, count: int) -> Part:

@@ -288,18 +288,9 @@ class Service:
         return ServiceError(503, f"{self.store.file} cannot be written: {error}; nothing of this request was taken")
 
     def _take(self, parts: Sequence[Part]) -> list[dict[str, Any] | Exception]:
-        """Play requests, together where that can be, and write them down."""
-        out: list[dict[str, Any] | Exception] = []
-        group: list[Part] = []
-        for part in parts:
-            if part.key is not None and any(part.key == other.key for other in group):  # the answer must be there
-                out += self._group(group)
-                group = []
-            group.append(part)
-        return out + self._group(group)
-
-    def _group(self, parts: Sequence[Part]) -> list[dict[str, Any] | Exception]:
-        if len(parts) > 1:
+        """Play requests and write them down: together, or where one of them is refused each by itself."""
+        keys = [part.key for part in parts if part.key is not None]
+        if len(parts) > 1 and len(set(keys)) == len(keys):  # of two with one key, the first must be answered
             with contextlib.suppress(RefusedError):
                 return self._step(parts)
         out: list[dict[str, Any] | Exception] = []

@@ -236,25 +236,19 @@ class Store:
             If a request is damaged or missing: the message says which, and its rows.
         """
         held: Commit | None = None
-        fault: StoreError | None = None
-        requests = self.requests(after)
-        while fault is None:
-            try:
-                commit, time, first, part = next(requests)
-            except StopIteration:
-                break
-            except StoreError as error:
-                fault = error
-                continue
-            if held is not None and held.number != commit:
+        try:
+            for number, time, first, part in self.requests(after):
+                if held is not None and held.number != number:
+                    yield held
+                    held = None
+                held = held or Commit(number, time, first, [])
+                held.parts.append(part)
+        except StoreError:
+            if held is not None:  # what comes before the request that cannot be read
                 yield held
-                held = None
-            held = held or Commit(commit, time, first, [])
-            held.parts.append(part)
-        if held is not None:  # also before the request that cannot be read
+            raise
+        if held is not None:
             yield held
-        if fault is not None:
-            raise fault
 
     def requests(self, after: int = 0) -> Iterator[tuple[int, float, int, Part]]:
         """The requests after a commit: commit, time, number of the first row, and what is learnt."""

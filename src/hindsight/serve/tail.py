@@ -15,7 +15,7 @@ from .client import Client, lines_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-FORMS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json")
+FORMS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
 IDLE = 0.5  # seconds between looks at a file that is followed
 
 
@@ -53,72 +53,38 @@ def tail(
     int
         How many rows were sent.
     """
-    form = form or form_of(path)
+    form = form or FORMS.get(os.path.splitext(path)[1].lower())
+    if form is None:
+        raise SourceError(f"{path}: the name does not show the format: --format csv, tsv or jsonl")
     source = None if path == "-" and name is None else name or os.path.abspath(path)
     done = 0 if source is None else int(client.model()["sources"].get(source, 0))
     if done:
         notify(f"{done:,} rows of {source} are there already")
-    sent, at = 0, 0
-    for rows in batches(rows_of(path, form, follow), batch):
-        skip = max(0, min(len(rows), done - at))
+    at = done
+    for rows in batches(rows_of(path, form, follow), batch, done):
+        client.learn(b"\n".join(rows), source=source, start=at, predictions=False)
         at += len(rows)
-        if skip == len(rows):
-            continue
-        body = b"\n".join(rows[skip:])
-        start = at - len(rows) + skip
-        client.learn(body, source=source, start=start, predictions=False)
-        sent += len(rows) - skip
-    return sent
-
-
-def form_of(path: str) -> str:
-    """The format that the name of a file shows."""
-    end = os.path.splitext(path)[1].lower()
-    if end not in FORMS:
-        raise SourceError(f"{path}: the name does not show the format: --format csv, tsv or jsonl")
-    return "jsonl" if "json" in end or end == ".ndjson" else end[1:]
+    return at - done
 
 
 def rows_of(path: str, form: str, follow: bool) -> Iterator[bytes | None]:
     """The rows of a file as JSON; None where no more are there for now."""
     lines = lines_of_file(path, follow)
     if form == "jsonl":
-        for line in lines:
-            if line is None or line.strip():
-                yield None if line is None else line.strip()
+        yield from (line and line.strip() for line in lines if line is None or line.strip())
         return
-    given = Waiting(lines)
-    reader = csv.reader(given, delimiter="\t" if form == "tsv" else ",")
-    names: list[str] | None = None
+    texts = ("" if line is None else line.decode("utf-8-sig") for line in lines)
+    reader = csv.reader(texts, delimiter="\t" if form == "tsv" else ",")
+    names: list[str] = []
     for cells in reader:
         if not cells:
-            if given.idle:
-                given.idle = False
-                yield None
-            continue
-        if names is None:
+            yield None
+        elif not names:
             names = cells
-            continue
-        if len(cells) != len(names):
+        elif len(cells) != len(names):
             raise SourceError(f"{path}, line {reader.line_num}: {len(cells)} fields, {len(names)} expected")
-        yield lines_of([{name: value_of(cell) for name, cell in zip(names, cells, strict=True)}])
-
-
-class Waiting:
-    """Lines as text for the reader of CSV; an empty one where no more are there for now."""
-
-    def __init__(self, lines: Iterator[bytes | None]) -> None:
-        self.lines, self.idle = lines, False
-
-    def __iter__(self) -> Waiting:
-        return self
-
-    def __next__(self) -> str:
-        line = next(self.lines)
-        if line is None:
-            self.idle = True
-            return ""
-        return line.decode("utf-8-sig")
+        else:
+            yield lines_of([{name: value_of(cell) for name, cell in zip(names, cells, strict=True)}])
 
 
 def value_of(cell: str) -> Any:
@@ -156,11 +122,13 @@ def lines_of_file(path: str, follow: bool) -> Iterator[bytes | None]:
         file.close()
 
 
-def batches(rows: Iterator[bytes | None], size: int) -> Iterator[list[bytes]]:
-    """Rows in batches of a size; fewer where no more are there for now."""
+def batches(rows: Iterator[bytes | None], size: int, skip: int) -> Iterator[list[bytes]]:
+    """Rows but the first `skip` in batches of a size; fewer where no more are there for now."""
     held: list[bytes] = []
     for row in rows:
-        if row is not None:
+        if row is not None and skip > 0:
+            skip -= 1
+        elif row is not None:
             held.append(row)
         if held and (row is None or len(held) == size):
             yield held
