@@ -196,13 +196,13 @@ STORAGES = ("dense64", "dense32", "strided", "csr64", "csr32")
 
 
 def _pairs():
-    """Descents in which each loss meets each geometry, and each of both each update."""
+    """Descents in which each loss meets the Euclidean geometry and another one, and each geometry each update."""
     for k, loss in enumerate(learners.LOSSES):
         if loss in FLAT:
             yield f"descent-{loss}-euclidean-{'explicit' if loss == 'huber' else 'implicit'}"
         else:
-            for j, geometry in enumerate(("euclidean", "simplex", "balanced")):
-                yield f"descent-{loss}-{geometry}-{('explicit', 'implicit')[(k + j) % 2]}"
+            yield f"descent-{loss}-euclidean-{('explicit', 'implicit')[k % 2]}"
+            yield f"descent-{loss}-{('simplex', 'balanced')[k % 2]}-{('explicit', 'implicit')[k // 2 % 2]}"
 
 
 # What `make test` plays; `make nightly` plays all. Each further one costs a compilation.

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 import fuzz_parsers
-from conftest import many
+from conftest import many, nightly
 from hindsight.sources import SourceError, open_source, parsers
 from hindsight.sources.names import NameDictionary
 from hindsight.sources.sparse import max_columns
@@ -429,6 +429,7 @@ def test_random_text_gives_the_same_rows_in_blocks_of_any_size_and_as_plain_pyth
     fuzz_parsers.run(120, 1)
 
 
+@nightly
 def test_random_text_touches_nothing_outside_an_array():
     """Parsers and learners in a process that checks every index, those of bytes of text included."""
     forms = list(fuzz_parsers.SEEDS)

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import hindsight
 from browser import Browser, faults, needs_browser
+from conftest import nightly
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
@@ -154,6 +155,7 @@ def test_pages(running):
     assert told["verdict"] == "HOLDS" and "in hindsight" in told["claims"][-1]
 
 
+@nightly
 @needs_browser
 def test_the_live_page_in_a_browser(tmp_path):
     """No error, no request but to the service; numbers move; phones and the dark; and without a script."""
@@ -209,6 +211,7 @@ CLIPPED = """(() => {
 })()"""
 
 
+@nightly
 @needs_browser
 @pytest.mark.parametrize("scale", [1e-6, 1e12])
 def test_the_live_page_has_room_for_numbers_of_any_size(tmp_path, scale):

@@ -13,6 +13,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import build_docs  # noqa: E402
 import formulas  # noqa: E402
 from browser import needs_browser, started  # noqa: E402
+from conftest import nightly  # noqa: E402
 
 OUTSIDE = re.compile(r"""<(?:link|script|img|iframe)[^>]*(?:href|src)=["']?(?:https?:)?//""")
 
@@ -77,6 +78,7 @@ def faults(events, site):
             yield params["request"]["url"]
 
 
+@nightly
 @needs_browser
 def test_a_browser_shows_the_site_from_a_folder(site, tmp_path):
     with started(tmp_path / "profile") as browser:
@@ -95,6 +97,7 @@ def test_a_browser_shows_the_site_from_a_folder(site, tmp_path):
         assert grounds["dark"] != grounds["light"]
 
 
+@nightly
 @needs_browser
 def test_the_search_works_in_a_folder(site, tmp_path):
     with started(tmp_path / "profile") as browser:

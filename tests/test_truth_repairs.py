@@ -286,7 +286,7 @@ class Undeclared(NamedTuple):
         return self.scale * (z - y) / (1.0 + self.scale * a)
 
 
-@nightly(only=["not convex, running", "not convex, implicit"])
+@nightly(only=["not convex, *", "half-length steps"])
 @pytest.mark.parametrize("name", liars())
 def test_a_theorem_of_another_learner_holds_neither_alone_nor_in_a_panel(name):
     learner = liars()[name]
