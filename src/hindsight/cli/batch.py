@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..certificates.theorems import Verdict
 from ..errors import OptionError
-from ..report.page import write_page
 from ..training.batch import BATCH_LEARNERS
 from ..training.plan import Plan
 from .text import print_error_line
@@ -16,7 +15,6 @@ from .text import print_error_line
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..training.prepare import AllRows
     from .options import LearnerOptions, ResultOptions, RowOptions
 
 
@@ -41,7 +39,9 @@ def learn_in_batches(rows: RowOptions, learner: LearnerOptions, results: ResultO
     wanted = results.certify or results.report is not None
     certificate = model.certify(read.X, read.y, read.weight) if wanted else None
     if certificate is not None and results.report is not None:
-        write_page(results.report, report_of(plan, model, read, certificate))
+        from ..reports.estimators import write_fitted
+
+        write_fitted(results.report, plan, model, read, certificate)
     if results.save is not None:
         model.save(results.save)
     histories = model.histories_
@@ -61,19 +61,6 @@ def learn_in_batches(rows: RowOptions, learner: LearnerOptions, results: ResultO
         if results.report is not None:
             print(f"report: {results.report}")
     return int(certificate is not None and certificate.verdict is Verdict.BROKEN)
-
-
-def report_of(plan: Plan, model: Any, read: AllRows, certificate: Any) -> dict[str, Any]:
-    """What the page says."""
-    from ..training.estimator_report import rounds_content
-    from ..training.reporting import plain_name, settings_of, target_of
-
-    each = list(getattr(certificate, "each", [certificate]))
-    out = rounds_content(model, read.X, read.y, read.weight, each, read.names, target_of(plan))
-    plain = {
-        name: text for name, text in settings_of(plan, None).items() if name not in ("intercept", "passes", "scale")
-    }
-    return out | {"data": plain_name(plan.where), "settings": plain | out["settings"]}
 
 
 def check(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> None:

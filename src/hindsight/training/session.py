@@ -20,11 +20,11 @@ from ..rows.order import add_labels, add_numbers
 from ..rows.scaling import spread
 from ..sources import Reject, SourceError
 from .comparing import LearnerScores
-from .curves import Curves
 from .going_on import state_after
 from .outputs import Destinations, Outputs
 from .plan import as_numbers, choose_loss, describe_learner, short_names
 from .prepare import labelled, limited, number, targets_of
+from .recording import Recording
 from .state import TrainingState, same_plain, start
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Session:
         Whether `stop` was called.
     seconds : float
         How long learning took.
-    curves : Curves or None
+    curves : Recording or None
         The course of the run, where a report is wanted.
 
     Raises
@@ -120,7 +120,7 @@ class Session:
             raise OptionError("compare", "begins with the first row, so it cannot be resumed: leave --checkpoint out")
         self.asked, self.model, self.compare = plan, model, compare
         self.scores: LearnerScores | None = None
-        self.curves: Curves | None = None
+        self.curves: Recording | None = None
         self.certify = certify
         self.followed: Followed | None = None
         self.plan, self.notes = choose_loss(plan)
@@ -209,7 +209,7 @@ class Session:
         if self.compare is not None:
             self.scores = LearnerScores(state, self.names, self.compare.bounds)
         if self.destinations.report is not None:
-            self.curves = Curves(state, None if self.compare is None else self.compare.bounds)
+            self.curves = Recording.of(state, None if self.compare is None else self.compare.bounds)
         if self.certify and state.rows_done == 0 and not state.before and self.plan.passes == 1:
             from .followed import Followed
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..charts.drawing import altair, unvalidated
-from ..charts.plots import label_axis
+from .drawing import altair, unvalidated
+from .plots import label_axis
 
 BLUE, ORANGE, GREEN, PURPLE, RED, GREY = "#3b8eea", "#e8590c", "#2da44e", "#a371f7", "#e5534b", "#8b949e"
 CYCLE = [BLUE, ORANGE, GREEN, PURPLE, RED, "#d4a72c", "#1b9e9e", "#db61a2", "#7c8ea3", "#8a6d3b"]
@@ -287,7 +287,7 @@ def rounds_chart(each: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, 
     """The errors in every round over all rows."""
     alt, k = altair(), each["key"]
     names = list(dict.fromkeys(row["line"] for row in rows))
-    y = alt.Y("value:Q", title="mean squared error", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=6))
+    y = alt.Y("value:Q", title=f"mean {each['unit']}", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=6))
     tip = ["line:N", alt.Tooltip("rounds:Q", format=","), alt.Tooltip("value:Q", format=".5~g")]
     line = named(f"rounds{k}").mark_line(strokeWidth=2, point={"size": 30, "filled": True, "opacity": 0.01})
     line = line.encode(x=log_rounds(), y=y, color=coloured(names, legend(3)), tooltip=tip)
