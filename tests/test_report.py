@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import hindsight
 from browser import faults, needs_browser, started
 from conftest import nightly
-from hindsight.charts.course import PROMISE
+from hindsight.charts.runs import PROMISE
 from hindsight.cli import app
 from hindsight.errors import MismatchError
 from hindsight.reports.writing import write_report

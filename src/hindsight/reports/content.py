@@ -14,8 +14,8 @@ import numpy as np
 
 from ..certificates.certificate import MISTAKES, WEIGHTED, RegretCurve, worth_of
 from ..certificates.theorems import GLM_TRON
-from ..charts.course import PROMISE, best_name
-from ..charts.thinning import thinned
+from ..charts.drawing import thinned
+from ..charts.runs import PROMISE, best_name
 from ..formatting import _plain
 from ..online.margins import each_mean
 from ..storage.model import versions

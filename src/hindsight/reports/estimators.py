@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ..charts.thinning import thinned
+from ..charts.drawing import thinned
 from ..estimators.pipelines import last_step
 from ..online.margins import each_mean
 from ..rows.labels import count_mistakes, encode_labels
@@ -207,7 +207,8 @@ def fitted_values(
     drawn = sample.drawn()
     rows = ScoredRows(drawn[:, :-2], drawn[:, -2], drawn[:, -1], sample.seen)
     out |= prediction_values(subject, 0, rows, counts, odds, 1, datasets)
-    out["in_all"] = odds and not hasattr(model, "_means") and not hasattr(model, "runs_")
+    if odds and not hasattr(model, "_means") and not hasattr(model, "runs_"):
+        out["in_all"] = True  # probabilities are of all labels together
     charted = [labels.index(label) for label in out["chosen"]] if labels and out["chosen"] else [0]
     losses = losses_of(model)
     if losses:

@@ -9,8 +9,8 @@ from importlib.resources import files
 from typing import Any
 
 from ..certificates.certificate import MARK, mean_text
-from ..charts.course import best_name, charts, is_far, per_row
 from ..charts.drawing import EMBEDDING, altair, library
+from ..charts.runs import best_name, is_far, page_charts, per_row
 from ..content_policy import policy_tag
 from ..formatting import _n
 from ..storage.container import write_text
@@ -56,7 +56,7 @@ def page(content: dict[str, Any]) -> str:
     """The page as text."""
     try:
         altair()
-        drawn: dict[str, Any] = charts(content)
+        drawn: dict[str, Any] = page_charts(content)
         script = own_file("page.js").replace("EMBEDDING", json.dumps(EMBEDDING | {"renderer": "svg"}))
         scripts = [library(), script]
     except ValueError:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..charts.thinning import thinned
+from ..charts.drawing import thinned
 from ..errors import MismatchError
 from ..sources import load_sample
 from ..training.certify import certify_model
