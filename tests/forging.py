@@ -37,7 +37,7 @@ from hindsight.storage import checkpoint, container
 from hindsight.storage.model import KINDS, load
 from hindsight.training.certify import certify_model
 from hindsight.training.model import Model
-from hindsight.training.outputs import Destinations
+from hindsight.training.options import ResultOptions
 from hindsight.training.plan import Plan, choose_learners
 from hindsight.training.saved import open_model, to_portable
 from hindsight.training.session import Session
@@ -120,7 +120,7 @@ def true_models(folder: Path, plans: dict[str, Plan]) -> dict[str, Saved]:
     """Models and checkpoints that the command writes."""
     found = {}
     for name, plan in plans.items():
-        session = Session(plan, Destinations(checkpoint=str(folder / name), every=10))
+        session = Session(plan, ResultOptions(checkpoint=str(folder / name), every=10))
         state = session.run(lambda state: Quiet())
         path = checkpoint.path_of(folder / name, checkpoint.generations(folder / name)[0])
         found[f"checkpoint {name}"] = saved(path, ("checkpoint",), name)
@@ -358,7 +358,7 @@ def refused(read: Any, path: Any) -> bool:
 
 
 def resume(plan: Plan, folder: str) -> None:
-    Session(plan, Destinations(checkpoint=folder, every=10, resume=True)).run(lambda state: Quiet())
+    Session(plan, ResultOptions(checkpoint=folder, every=10, resume=True)).run(lambda state: Quiet())
 
 
 def use_model(found: Model, data: str, path: Path) -> None:

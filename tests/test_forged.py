@@ -22,7 +22,7 @@ from hindsight.storage import checkpoint, container, registry
 from hindsight.storage.codec import decode, encode
 from hindsight.storage.fields import annotations_of
 from hindsight.storage.model import load
-from hindsight.training.outputs import Destinations
+from hindsight.training.options import ResultOptions
 from hindsight.training.session import Session
 from test_model import names_of_all_classes
 
@@ -268,7 +268,7 @@ def test_lies_of_densities_are_refused(tmp_path):
 
 def test_a_narrower_second_run_of_a_checkpoint_is_refused(tmp_path):
     plan = forging.write_data(tmp_path)["two"]
-    session = Session(plan, Destinations(checkpoint=str(tmp_path / "kept"), every=10))
+    session = Session(plan, ResultOptions(checkpoint=str(tmp_path / "kept"), every=10))
     session.run(lambda state: forging.Quiet())
     path = checkpoint.path_of(tmp_path / "kept", max(checkpoint.generations(tmp_path / "kept")))
 
@@ -279,7 +279,7 @@ def test_a_narrower_second_run_of_a_checkpoint_is_refused(tmp_path):
             tensor_of(value, tensors, lambda a: a[:2])
 
     forge(path, narrow)
-    again = Session(plan, Destinations(checkpoint=str(tmp_path / "kept"), every=10, resume=True))
+    again = Session(plan, ResultOptions(checkpoint=str(tmp_path / "kept"), every=10, resume=True))
     with pytest.raises(ModelError, match="all runs must have the same features"):
         again.run(lambda state: forging.Quiet())
 

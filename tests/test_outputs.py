@@ -15,7 +15,8 @@ from commands import fork, forked
 from conftest import many, nightly
 from hindsight.errors import OptionError
 from hindsight.storage import checkpoint
-from hindsight.training.outputs import Destinations, check_outputs
+from hindsight.training.options import ResultOptions
+from hindsight.training.outputs import check_outputs
 from hindsight.training.plan import Plan, choose_learners
 from hindsight.training.session import Session
 
@@ -73,7 +74,7 @@ def test_the_rows_are_never_overwritten(table, option):
     before = table.read_bytes()
     for name in names_of(table, table.parent).values():
         with pytest.raises(OptionError, match=f"^{option[2:]} .* would be overwritten: .* is read"):
-            Session(Plan(str(table), "y", choose_learners(["widrow-hoff"])), Destinations(**{option[2:]: str(name)}))
+            Session(Plan(str(table), "y", choose_learners(["widrow-hoff"])), ResultOptions(**{option[2:]: str(name)}))
     assert table.read_bytes() == before
 
 
@@ -234,12 +235,12 @@ class Stopping:
 
 def run(plan, rows=10**9, **places):
     """Run a plan until so many rows were learnt; the state and the session."""
-    session = Session(plan, Destinations(**{name: str(path) for name, path in places.items()} | {"every": 1}))
+    session = Session(plan, ResultOptions(**{name: str(path) for name, path in places.items()} | {"every": 1}))
     return session.run(lambda state: Stopping(session, rows)), session
 
 
 def resumed(plan, **places):
-    session = Session(plan, Destinations(**{k: str(v) for k, v in places.items()} | {"every": 1, "resume": True}))
+    session = Session(plan, ResultOptions(**{k: str(v) for k, v in places.items()} | {"every": 1, "resume": True}))
     return session.run(lambda state: Stopping(session, 10**9))
 
 

@@ -21,7 +21,7 @@ from hindsight.cli import app
 from hindsight.errors import MismatchError
 from hindsight.reports.writing import write_report
 from hindsight.training.learning import NoProgress
-from hindsight.training.outputs import Destinations
+from hindsight.training.options import ResultOptions
 from hindsight.training.plan import Plan, choose_learners
 from hindsight.training.recording import PIECES, Course, Sample, early_rounds
 from hindsight.training.session import Session
@@ -128,7 +128,7 @@ def test_a_sample_is_of_all_rounds_and_does_not_depend_on_chunks():
 @pytest.mark.parametrize(("learner", "data"), [("widrow-hoff", "sample:diabetes"), ("perceptron", "sample:digits")])
 def test_curves_end_where_the_run_does(tmp_path, learner, data):
     plan = Plan(data, None, choose_learners([learner]))
-    session = Session(plan, Destinations(report=str(tmp_path / "page.html")))
+    session = Session(plan, ResultOptions(report=str(tmp_path / "page.html")))
     state = session.run(NoProgress)
     curves, facts = session.curves, [run.facts for run in state.runs[0]]
     total = dict(zip(curves.series, curves.course.sums, strict=True))
@@ -359,7 +359,7 @@ def test_a_resumed_run_says_where_its_curves_begin(tmp_path):
     file, page = table(tmp_path / "rows.csv", rows=2000), tmp_path / "page.html"
     plan = Plan(str(file), "y", choose_learners(["widrow-hoff"]), {"chunk": 10_000})
     folder = str(tmp_path / "checkpoints")
-    first = Session(plan, Destinations(checkpoint=folder, report=str(page)))
+    first = Session(plan, ResultOptions(checkpoint=folder, report=str(page)))
 
     class Stop(NoProgress):
         def advance(self, state):
@@ -367,10 +367,10 @@ def test_a_resumed_run_says_where_its_curves_begin(tmp_path):
 
     begun = first.run(Stop).rows_done
     assert 0 < begun < 2000
-    later = Session(plan, Destinations(checkpoint=folder, resume=True, report=str(page)))
+    later = Session(plan, ResultOptions(checkpoint=folder, resume=True, report=str(page)))
     state = later.run(NoProgress)
     write_report(str(page), state, later.curves, [])
-    whole = Session(plan, Destinations(report=str(page)))
+    whole = Session(plan, ResultOptions(report=str(page)))
     whole.run(NoProgress)
     assert later.curves.course.rounds == 2000
     np.testing.assert_allclose(later.curves.course.sums, whole.curves.course.sums, rtol=1e-9)

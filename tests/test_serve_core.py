@@ -99,6 +99,7 @@ def test_predictions_change_neither_the_model_nor_later_predictions(tmp_path, pl
     for k in range(0, 30, 10):
         for service in (with_reader, without):
             service.commit([learn(data[k : k + 10])])
+        with_reader.publish(now=True)  # on a busy machine readers may wait for a later commit
         reader = with_reader.reader
         each = [reader.margins([row]).tobytes() for row in questions]
         together = reader.margins_of([[row] for row in questions])

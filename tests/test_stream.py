@@ -11,7 +11,7 @@ import hindsight
 from conftest import nightly, same_state
 from hindsight.errors import NewLabelError
 from hindsight.rows.scaling import Measure, norms, scaled
-from hindsight.training.outputs import Destinations
+from hindsight.training.options import ResultOptions
 from hindsight.training.plan import Plan
 from hindsight.training.session import Session, learn
 from hindsight.training.state import TrainingState, start
@@ -242,21 +242,21 @@ class Silent:
 def test_a_session_stops_resumes_and_continues_its_files(tmp_path, table):
     path = csv(tmp_path / "a.csv", *table)
     plan = Plan(path, "y", LEARNERS, {"chunk": 900}, digest=True)
-    whole = Session(plan, Destinations(predictions=str(tmp_path / "whole.csv")))
+    whole = Session(plan, ResultOptions(predictions=str(tmp_path / "whole.csv")))
     observer = Silent(whole)
     state = whole.run(lambda _: observer)
     assert observer.calls == ["finish", "close"] and not whole.stopped and state.rows_done == 400
     parts = {"predictions": str(tmp_path / "parts.csv"), "checkpoint": str(tmp_path / "checkpoints")}
-    first = Session(plan, Destinations(**parts))
+    first = Session(plan, ResultOptions(**parts))
     stopped = first.run(lambda _: Silent(first, 100))
     assert first.stopped and 100 <= stopped.rows_done < 400
     with pytest.raises(ValueError, match="holds checkpoints already"):
-        Session(plan, Destinations(**parts))
-    second = Session(plan, Destinations(**parts, resume=True))
+        Session(plan, ResultOptions(**parts))
+    second = Session(plan, ResultOptions(**parts, resume=True))
     same(second.run(lambda _: Silent(second)), state)
     assert (tmp_path / "parts.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
     with pytest.raises(ValueError, match="there is no checkpoint to resume from"):
-        Session(plan, Destinations(checkpoint=str(tmp_path / "none"), resume=True))
+        Session(plan, ResultOptions(checkpoint=str(tmp_path / "none"), resume=True))
 
 
 def test_a_session_starts_again_when_a_third_label_turns_up(tmp_path, table):

@@ -8,36 +8,29 @@ from typing import TYPE_CHECKING, Any
 
 from ..certificates.theorems import Verdict
 from ..errors import OptionError
-from ..training.batch import BATCH_LEARNERS
+from ..training.learning import fit_isotron
+from ..training.outputs import check_files
 from ..training.plan import Plan
 from .text import print_error_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .options import LearnerOptions, ResultOptions, RowOptions
+    from ..training.options import LearnerOptions, ResultOptions, RowOptions
 
 
 def learn_in_batches(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> int:
     """Read, fit, and print the result; the exit status."""
     check(rows, learner, results)
-    results.destinations().check(rows.data)
-    etas = learner.etas()
-    if etas is not None and len(etas) != 1:
-        raise OptionError("eta", f"must be a number above 0; got {learner.eta!r}")
-    plan = Plan(rows.data, rows.target, (), rows.reading(False), limit=rows.limit, sample=rows.sample, seed=rows.seed)
-    quiet = results.progress in ("none", "json")
-    rounds = learner.rounds or 100
-    fit = BATCH_LEARNERS[learner.names]
-    model, read = fit(
-        plan, rounds, learner.lipschitz, None if etas is None else etas[0], not quiet and sys.stderr.isatty()
-    )
+    check_files(results, rows.data)
+    eta, rounds = learner.one_eta(), learner.rounds or 100
+    plan = Plan(rows.data, rows.target, (), rows.reading(), limit=rows.limit, sample=rows.sample, seed=rows.seed)
+    model, read = fit_isotron(plan, rounds, learner.lipschitz, eta, not results.quiet and sys.stderr.isatty())
     m, n = read.X.shape
-    if not quiet:
+    if not results.quiet:
         for line in table(rows, learner, model, rounds):
             print_error_line(line)
-    wanted = results.certify or results.report is not None
-    certificate = model.certify(read.X, read.y, read.weight) if wanted else None
+    certificate = model.certify(read.X, read.y, read.weight) if results.certifies else None
     if certificate is not None and results.report is not None:
         from ..reports.estimators import write_fitted
 
@@ -68,14 +61,14 @@ def check(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> 
     online = {"scale": rows.scale != "none", "passes": rows.passes > 1, "labels": rows.labels}
     online |= {name: getattr(results, name) for name in ("predictions", "rejects", "checkpoint", "resume")}
     for name in [*learner.options, *(name for name, value in online.items() if value)]:
-        raise OptionError(name, f"is not an option of {learner.names}, which learns from all rows at once")
+        raise OptionError(name, f"is not an option of {learner.learner}, which learns from all rows at once")
 
 
 def table(rows: RowOptions, learner: LearnerOptions, model: Any, rounds: int) -> Iterator[str]:
     """The settings, and the loss after 1, 2, 4, ... rounds."""
     slopes = "isotonic regression" if learner.lipschitz is None else f"slopes at most {learner.lipschitz:g}"
     yield f"{rows.data}  target {rows.target!r}" if rows.target else rows.data
-    yield f"  {learner.names}, link by {slopes}, η = {model.eta_:g}, {rounds} rounds"
+    yield f"  {learner.learner}, link by {slopes}, η = {model.eta_:g}, {rounds} rounds"
     for k, history in enumerate(model.histories_):
         losses = history.loss
         if len(model.histories_) > 1:

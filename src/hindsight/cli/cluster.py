@@ -15,8 +15,8 @@ from ..errors import OptionError
 from ..online.learners import LEARNERS
 from ..sources import file_format
 from ..sources.opening import list_files
-from ..training.plan import check_choice
-from .options import plan_of
+from ..training.outputs import check_files
+from ..training.plan import Plan, check_choice
 from .text import print_error_line
 
 if TYPE_CHECKING:
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from ..cluster.rows import ClusterRows
     from ..cluster.shards import Epochs
     from ..training.model import Model
-    from ..training.plan import Plan
-    from .options import LearnerOptions, ResultOptions, RowOptions
+    from ..training.options import LearnerOptions, ResultOptions, RowOptions
 
 EXACT = ("isotron", "least-squares", "gradient-descent", "glm-tron-batch")  # fitted as one machine would
 
@@ -36,12 +35,12 @@ def learn_on_cluster(
 ) -> int:
     """Learn, and print the result; the exit status."""
     check(rows, learner, results)
-    results.destinations().check(rows.data)
+    check_files(results, rows.data)
     with client_of(address, workers) as client:
-        if results.progress not in ("none", "json"):
+        if not results.quiet:
             count = len(client.nthreads())
             print_error_line(f"{rows.data}  {count} worker{'s' * (count > 1)}, dashboard {client.dashboard_link}")
-        if learner.names in EXACT:
+        if learner.learner in EXACT:
             return learn_exactly(rows, learner, results, client)
         return learn_on_shards(rows, learner, results, client)
 
@@ -59,25 +58,25 @@ def client_of(address: str | None, workers: int | None) -> Iterator[Any]:
 
 def check(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> None:
     """Refuse options that need the rows one after another in one place."""
-    check_choice("learner", learner.names, [*EXACT, *(name for name in LEARNERS if name != "auto")])
-    exact = learner.names in EXACT
+    check_choice("learner", learner.learner, [*EXACT, *(name for name in LEARNERS if name != "auto")])
+    exact = learner.learner in EXACT
     given = {name: getattr(results, name) for name in ("predictions", "rejects", "compare")}
     given |= {"bounds": results.bounds, "lipschitz": learner.lipschitz}
     given |= {"passes": exact and rows.passes > 1, "report": exact and results.report}
     given |= {"scale": exact and rows.scale != "none", "labels": exact and rows.labels}
     given |= {"checkpoint": not exact and results.checkpoint, "rounds": not exact and learner.rounds}
-    given |= {"eta": learner.names == "least-squares" and learner.eta}
-    takes = {"gradient-descent": {"loss", "power"}, "glm-tron-batch": {"link"}}.get(learner.names, set())
+    given |= {"eta": learner.learner == "least-squares" and learner.eta}
+    takes = {"gradient-descent": {"loss", "power"}, "glm-tron-batch": {"link"}}.get(learner.learner, set())
     given |= {name: exact and name not in takes for name in learner.options}
-    if learner.names == "least-squares" and results.certify:
+    if learner.learner == "least-squares" and results.certify:
         why = "it is the best fixed predictor itself, and has no regret to certify"
         raise OptionError("certify", f"is not an option of least-squares: {why}")
     for name, value in given.items():
         if value:
-            raise OptionError(name, f"is not an option of {learner.names} on a cluster")
+            raise OptionError(name, f"is not an option of {learner.learner} on a cluster")
     if rows.shuffle and rows.limit is not None:
         raise OptionError("limit", "and --shuffle: on a cluster take --sample, which draws from all partitions")
-    if learner.names == "isotron" and not learner.intercept:
+    if learner.learner == "isotron" and not learner.intercept:
         raise OptionError("no-intercept", "is not an option of isotron, which has no intercept")
     if rows.data == "-" or rows.data.startswith("sample:"):
         raise ValueError(f"{rows.data}: a cluster reads files: give a folder of them")
@@ -92,12 +91,12 @@ def read_rows(rows: RowOptions, results: ResultOptions, client: Any, labels: boo
     from .learn_command import counted, described
 
     def notify(line: str) -> None:
-        if results.progress not in ("none", "json"):
+        if not results.quiet:
             print_error_line(line)
 
     found = read(
         rows.data, rows.target or "label", client=client, labels=labels, limit=rows.limit, sample=rows.sample,
-        shuffle=rows.shuffle, seed=rows.seed, scale=rows.scale, notify=notify, **rows.reading(False),
+        shuffle=rows.shuffle, seed=rows.seed, scale=rows.scale, notify=notify, **rows.reading(),
     )  # fmt: skip
     assert found.table is not None
     for line in described(found.table.source, found.table.partitions[0].state):
@@ -112,14 +111,6 @@ def read_rows(rows: RowOptions, results: ResultOptions, client: Any, labels: boo
     for line in counted(counts):
         notify(line)
     return found
-
-
-def one_eta(learner: LearnerOptions) -> float | None:
-    """The rate; None if none was given."""
-    etas = learner.etas()
-    if etas is not None and len(etas) != 1:
-        raise OptionError("eta", f"must be a number above 0; got {learner.eta!r}")
-    return None if etas is None else etas[0]
 
 
 class Rounds:
@@ -145,12 +136,12 @@ def estimator(learner: LearnerOptions, rows: ClusterRows) -> Any:
     from ..estimators.isotron import GLMtronBatchRegressor, IsotronClassifier, IsotronRegressor
     from ..estimators.least_squares import LeastSquares
 
-    eta, rounds, options = one_eta(learner), learner.rounds or 100, learner.options
-    if learner.names == "isotron":
+    eta, rounds, options = learner.one_eta(), learner.rounds or 100, learner.options
+    if learner.learner == "isotron":
         return (IsotronClassifier if rows.text else IsotronRegressor)(None, rounds, eta)
-    if learner.names == "least-squares":
+    if learner.learner == "least-squares":
         return LeastSquares(fit_intercept=learner.intercept)
-    if learner.names == "glm-tron-batch":
+    if learner.learner == "glm-tron-batch":
         link = options.get("link", "logistic")
         return GLMtronBatchRegressor(link, rounds, eta, fit_intercept=learner.intercept)
     labels = rows.text or options.get("loss") in ("hinge", "perceptron")
@@ -165,19 +156,19 @@ def learn_exactly(rows: RowOptions, learner: LearnerOptions, results: ResultOpti
     from ..cluster.certifying import certify
     from ..cluster.fitting import fit
 
-    numbers = learner.names in ("least-squares", "glm-tron-batch")
+    numbers = learner.learner in ("least-squares", "glm-tron-batch")
     read = read_rows(rows, results, client, False if numbers else None)
-    note = Rounds("round", results.progress in ("none", "json"))
+    note = Rounds("round", results.quiet)
     model = fit(estimator(learner, read), read, notify=note, checkpoint=results.checkpoint, resume=results.resume)
     certificate = certify(model, read) if results.certify else None
     if results.save is not None:
         model.save(results.save)
     weights = np.atleast_2d(model.coef_)
-    out: dict[str, Any] = {"data": rows.data, "rows": read.rows, "features": read.features, "learner": learner.names}
+    out: dict[str, Any] = {"data": rows.data, "rows": read.rows, "features": read.features, "learner": learner.learner}
     out["weights"] = [dict(zip(read.names, w.tolist(), strict=True)) for w in weights]
     out["intercept"] = np.ravel(model.intercept_).tolist()
     lines = [f"{read.rows:,} rows × {read.features:,} features in {len(read.shapes):,} partitions"]
-    if learner.names == "least-squares":
+    if learner.learner == "least-squares":
         out |= {"loss": model.loss_, "condition": model.condition_}
         lines.append(f"sum of squares {model.loss_:.6g}, condition number {model.condition_:.4g}")
     elif hasattr(model, "histories_"):
@@ -202,8 +193,8 @@ def learn_on_shards(rows: RowOptions, learner: LearnerOptions, results: ResultOp
     from ..training.plan import choose_loss, describe_learner
     from ..training.prepare import check_labels, in_order
 
-    one_eta(learner)
-    plan, notes = choose_loss(plan_of(rows, learner, results))
+    learner.one_eta()
+    plan, notes = choose_loss(Plan.from_options(rows, learner, digest=results.digest))
     made, classify = plan.make()[0], plan.classify()
     if not made.rate.is_constant():
         raise OptionError("power", "changes the rate, which is constant on a cluster")
@@ -213,12 +204,12 @@ def learn_on_shards(rows: RowOptions, learner: LearnerOptions, results: ResultOp
     if classify:
         labels = in_order(set(plan.labels or label_texts(read.labels())))
         check_labels(labels)
-    if results.progress not in ("none", "json"):
+    if not results.quiet:
         for line in (describe_learner(made), *notes, *told_labels(labels)):
             print_error_line(f"  {line}")
     count = 1 if labels is None else run_count(len(labels))
     each = [Targets(made.targets, None if labels is None else np.array(labels), k) for k in range(count)]
-    note, bias = Rounds("epoch", results.progress in ("none", "json")), float(learner.intercept)
+    note, bias = Rounds("epoch", results.quiet), float(learner.intercept)
     runs = [play_epochs(made, read, targets, bias, rows.passes, notify=note) for targets in each]
     seconds, certificates = time.perf_counter() - began, list[Any]()
     if results.certify or results.report is not None:
@@ -235,7 +226,7 @@ def learn_on_shards(rows: RowOptions, learner: LearnerOptions, results: ResultOp
     if results.save is not None:
         model_of(plan, read, runs, labels, certificate).save(results.save)
     facts = [sum(run.facts[1:], run.facts[0]) for run in runs]
-    out: dict[str, Any] = {"data": rows.data, "rows": read.rows, "features": read.features, "learner": learner.names}
+    out: dict[str, Any] = {"data": rows.data, "rows": read.rows, "features": read.features, "learner": learner.learner}
     out |= {"shards": len(read.shapes), "epochs": rows.passes, "loss": [f.loss for f in facts], "labels": labels}
     out["weights"] = [dict(zip(read.names, run.mixed[: read.features].tolist(), strict=True)) for run in runs]
     epochs = f"{rows.passes} epoch{'s' * (rows.passes > 1)}"

@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from ..errors import OptionError
+from ..training.options import pair_of_numbers, split
 from .application import app, one_line_errors
-from .text import as_is, place_in_file, print_lines, print_title, split
+from .text import as_is, place_in_file, print_lines, print_title
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -466,12 +467,3 @@ def named_place(source: str, table: Table) -> Iterator[None]:
             for part in table.score.parts:
                 text = text.replace(repr(f"{shown_name(name)}:{part}"), repr(column_of(name, part)))
         raise ValueError(f"{place_in_file(source, error.row)}{text}") from None
-
-
-def pair_of_numbers(text: str) -> tuple[float, float]:
-    """LOW,HIGH as two numbers."""
-    try:
-        low, high = (float(part) for part in text.split(","))
-    except ValueError:
-        raise OptionError("bounds", f"must be LOW,HIGH, two numbers; got {text!r}") from None
-    return low, high

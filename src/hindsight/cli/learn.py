@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-from .application import app, one_line_errors
-from .options import LearnerOptions, LearnHelp, ResultOptions, RowOptions, plan_of
+from ..training.options import BATCH_LEARNERS, ClusterOptions, LearnerOptions, ResultOptions, RowOptions
+from .application import verb
 from .text import as_is
 
-ROWS, LEARNER, RESULTS, CLUSTER = "Rows", "Learner", "Results", "Cluster"
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 
-@app.command()
+@verb()
 def learners() -> None:
     """List the learners: one update rule, θ ← θ − η · slope · x, in different geometries."""
     from rich.console import Console
@@ -37,138 +39,64 @@ def pretty(formula: str) -> str:
     return formula
 
 
-def option(text: str, panel: str, *names: str, **more: Any) -> Any:
-    """An option of `learn`; names in braces are filled in by `LearnHelp`."""
-    return typer.Option(*names, help=text, rich_help_panel=panel, **more)
+class LearnHelp(TyperCommand):
+    """A command whose help names what is registered when it is printed.
+
+    In the help of a parameter, {learners}, {losses} and so on stand for the names in these tables, and {takers} for the
+    learners that take the parameter as an option.
+    """
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Fill in the names, and print."""
+        from ..online import learners, parts
+        from ..rows.scaling import SCALES
+        from ..sources.base import MISSING_RULES
+        from ..sources.opening import FORMATS
+        from ..training.plan import options_of
+        from .progress import SHOWS
+
+        tables: dict[str, Collection[str]]
+        tables = {"learners": learners.LEARNERS, "losses": parts.LOSSES, "updates": parts.UPDATES}
+        tables |= {"geometries": parts.GEOMETRIES, "links": parts.LINKS, "batch": BATCH_LEARNERS}
+        tables |= {"scales": SCALES, "formats": FORMATS, "missing": MISSING_RULES, "shows": SHOWS}
+        names = {table: ", ".join(entries) for table, entries in tables.items()}
+        for parameter in self.params:
+            names["takers"] = ", ".join(name for name in learners.LEARNERS if parameter.name in options_of(name))
+            text = getattr(parameter, "help", None)
+            if text:
+                parameter.help = text.format(**names)  # type: ignore[attr-defined]
+        super().format_help(ctx, formatter)
 
 
-@app.command(cls=LearnHelp)
+@verb(cls=LearnHelp)
 def learn(
     context: typer.Context,
-    data: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            help="CSV, TSV, Parquet, Arrow, JSON, svmlight, Vowpal Wabbit text, npy or npz, gzip, zstd or zip too; "
-            "a folder of such files, or of a service; - for standard input; or sample:diabetes|breast-cancer|digits.",
-        ),
-    ],
-    target: Annotated[str | None, option("The column to predict.", ROWS)] = None,
-    weight: Annotated[str | None, option("The column with the importance of each row.", ROWS)] = None,
-    features: Annotated[str | None, option("Columns to learn from: A,B,C (all others if not given).", ROWS)] = None,
-    ignore: Annotated[str | None, option("Columns to leave out: A,B,C.", ROWS)] = None,
-    types: Annotated[
-        str | None,
-        option("What columns hold: age:number,zip:category,note:text,when:date,id:ignore (else it is found).", ROWS),
-    ] = None,
-    categorical: Annotated[str, option("Columns of categories: A,B,C, or auto (those with text).", ROWS)] = "",
-    missing: Annotated[
-        str | None, option("What to do with a missing value: {missing} (indicator; with --strict error).", ROWS)
-    ] = None,
-    na: Annotated[str | None, option("Further words for a missing value: A,B,C.", ROWS)] = None,
-    cross: Annotated[
-        list[str] | None,
-        option("Products of two columns as features: A,B; may be given several times.", ROWS, "--cross", "-q"),
-    ] = None,
-    labels: Annotated[str | None, option("The labels: A,B,C (those found if not given).", ROWS)] = None,
-    format: Annotated[str | None, option("The format: {formats}.", ROWS)] = None,
-    header: Annotated[
-        bool | None,
-        option("Whether the first line names the columns (else 1, 2, ...).", ROWS, "--header/--no-header"),
-    ] = None,
-    separator: Annotated[str | None, option("What separates fields: one character, tab or space.", ROWS)] = None,
-    encoding: Annotated[str | None, option("The encoding of text, as latin-1.", ROWS)] = None,
-    decimal: Annotated[str | None, option("The decimal sign: . or a comma.", ROWS)] = None,
-    strict: Annotated[
-        bool, option("Take only UTF-8, commas, a header, numbers and no missing value.", ROWS, "--strict")
-    ] = False,
-    hash_bits: Annotated[int | None, option("Hash sparse features to 2^BITS columns.", ROWS, "--hash")] = None,
-    scale: Annotated[str, option("How to scale rows: {scales}.", ROWS)] = "none",
-    limit: Annotated[int | None, option("The most rows to take.", ROWS, min=1)] = None,
-    sample: Annotated[
-        float | None, option("Take each row with this probability, the same rows in every pass.", ROWS)
-    ] = None,
-    shuffle: Annotated[bool, option("Learn from the rows in a random order.", ROWS, "--shuffle")] = False,
-    seed: Annotated[int, option("Seed of --sample and --shuffle.", ROWS, min=0)] = 0,
-    passes: Annotated[int, option("The number of passes over the rows.", ROWS, min=1)] = 1,
+    rows: RowOptions,
+    *,
     origin: Annotated[
         str | None,
-        option("Go on with this model, as if FILE had followed what it learnt from.", ROWS, "--from", metavar="MODEL"),
+        typer.Option(
+            "--from",
+            metavar="MODEL",
+            help="Go on with this model, as if FILE had followed what it learnt from.",
+            rich_help_panel=RowOptions.title,
+        ),
     ] = None,
-    learner: Annotated[str, option("One of {learners} (or {batch}, in batches); several: A,B.", LEARNER)] = ("auto"),
-    eta: Annotated[str | None, option("The rate η, above 0; several: 0.01,0.1.", LEARNER)] = None,
-    power: Annotated[float, option("Rates fall as η·t^−power.", LEARNER)] = 0.0,
-    update: Annotated[str | None, option("{takers}: one of {updates}.", LEARNER)] = None,
-    loss: Annotated[str | None, option("{takers}: one of {losses}.", LEARNER)] = None,
-    geometry: Annotated[str | None, option("{takers}: one of {geometries}.", LEARNER)] = None,
-    l1: Annotated[float | None, option("{takers}: penalty l1·|w|₁ of a round; makes weights 0.", LEARNER)] = None,
-    l2: Annotated[float | None, option("{takers}: penalty l2·|w|²/2 of a round.", LEARNER)] = None,
-    quantile: Annotated[float | None, option("--loss quantile: which, between 0 and 1 (0.5).", LEARNER)] = None,
-    delta: Annotated[float | None, option("--loss huber: from where on errors count linearly (1).", LEARNER)] = None,
-    radius: Annotated[float | None, option("{takers}: L1 norm of signed weights.", LEARNER)] = None,
-    margin: Annotated[float | None, option("{takers}: a margin between 0 and 1 that sets η.", LEARNER)] = None,
-    link: Annotated[str | None, option("{takers}: one of {links}.", LEARNER)] = None,
-    second_order: Annotated[
-        str | None, option("{takers}: whether members with a matrix join: auto, yes, no.", LEARNER)
-    ] = None,
-    kappa: Annotated[float | None, option("{takers}: the prior, or the part of the curvature.", LEARNER)] = None,
-    prior: Annotated[float | None, option("{takers}: the prior.", LEARNER)] = None,
-    drift: Annotated[
-        float | None, option("{takers}: weight that members share again after each row, as 0.001.", LEARNER)
-    ] = None,
-    intercept: Annotated[bool, option("A constant coordinate 1 ({batch} has none).", LEARNER)] = True,
-    rounds: Annotated[int | None, option("{batch}: passes over all rows (100 if not given).", LEARNER, min=1)] = None,
-    lipschitz: Annotated[float | None, option("{batch}: the largest slope of its link.", LEARNER)] = None,
-    compare: Annotated[
-        bool, option("Compare several learners: for every pair an interval, valid at every time.", RESULTS, "--compare")
-    ] = False,
-    bounds: Annotated[
-        str | None, option("--compare: where all targets lie, if they are numbers.", RESULTS, metavar="LOW,HIGH")
-    ] = None,
-    certify: Annotated[bool, option("Print the certificate.", RESULTS, "--certify")] = False,
-    report: Annotated[str | None, option("Certify, and write a report in HTML.", RESULTS, metavar="PAGE")] = None,
-    save: Annotated[str | None, option("Write the model.", RESULTS, metavar="MODEL")] = None,
-    predictions: Annotated[
-        str | None,
-        option("Write each row's target, and its prediction before it was learnt: .csv, .jsonl or .parquet.", RESULTS),
-    ] = None,
-    rejects: Annotated[str | None, option("Write bad rows here, and continue.", RESULTS, metavar="FILE")] = None,
-    checkpoint: Annotated[str | None, option("Write checkpoints here.", RESULTS, metavar="DIR")] = None,
-    every: Annotated[int, option("Rows between checkpoints.", RESULTS, min=1)] = 1_000_000,
-    resume: Annotated[bool, option("Resume from the newest checkpoint.", RESULTS, "--resume")] = False,
-    progress: Annotated[str, option("Progress on standard error: {shows}.", RESULTS)] = "auto",
-    cluster: Annotated[str | None, option("Learn on a Dask cluster, as tcp://HOST:8786.", CLUSTER)] = None,
-    workers: Annotated[int | None, option("Learn in so many processes, by Dask.", CLUSTER, min=1)] = None,
-    as_json: Annotated[bool, option("Print the result as JSON.", RESULTS, "--json")] = False,
-) -> None:
+    learner: LearnerOptions,
+    results: ResultOptions,
+    place: ClusterOptions,
+) -> int:
     """Learn from rows in one pass; each is predicted before it is learnt.
 
     With --certify: what the run lost, what the best constant and the best fixed predictor in hindsight lose, what the
     theorem promises, and whether this data met its assumptions. The exit status is 1 only if a bound is BROKEN, 2 for
     bad input, and 130 or 143 when the run was interrupted (with --checkpoint it can then be resumed).
     """
-    some = {"update": update, "loss": loss, "geometry": geometry, "radius": radius, "margin": margin, "link": link,
-            "second_order": second_order, "kappa": kappa, "prior": prior, "drift": drift,
-            "l1": l1, "l2": l2, "quantile": quantile, "delta": delta}  # fmt: skip
-    options = {k: v for k, v in some.items() if v is not None} | ({"power": power} if power else {})
-    rows_read = RowOptions(
-        data, target, weight, features, ignore, categorical, missing, labels, format, header, hash_bits, scale, limit,
-        sample, seed, passes, strict, types, separator, encoding, decimal, na, shuffle, tuple(cross or ()),
-    )  # fmt: skip
-    chosen = LearnerOptions(learner, eta, options, intercept, rounds, lipschitz)
-    results = ResultOptions(
-        certify, report, save, predictions, rejects, checkpoint, every, resume, progress, as_json,
-        compare, bounds,
-    )  # fmt: skip
-    with one_line_errors():
-        if is_service(data):
-            status = learn_again(data, results, given_options(context))
-        elif origin is not None:
-            status = go_on(origin, rows_read, results, given_options(context))
-        else:
-            status = command(rows_read, chosen, results, cluster, workers)
-    if status:
-        raise typer.Exit(status)
+    if is_service(rows.data):
+        return learn_again(rows.data, results, given_options(context))
+    if origin is not None:
+        return go_on(origin, rows, results, given_options(context))
+    return command(rows, learner, results, place)
 
 
 OF_FURTHER_ROWS = (
@@ -199,15 +127,12 @@ def go_on(origin: str, rows: RowOptions, results: ResultOptions, given: dict[str
     for name, spelt in given.items():
         if name not in OF_FURTHER_ROWS:
             raise ValueError(f"{spelt} cannot be said with --from: it is settled by the model")
-    keep = {"format": rows.format, "rejects": results.rejects is not None}
+    taken = {name: getattr(rows, name) for name in ("limit", "sample", "shuffle", "seed", "format")}
     try:
-        plan = plan_after(
-            model, rows.data, limit=rows.limit, sample=rows.sample, shuffle=rows.shuffle, seed=rows.seed, **keep
-        )
+        plan = plan_after(model, rows.data, rejects=results.rejects is not None, **taken)
     except ModelError as error:
         raise ValueError(f"{origin}: {error}") from None
-    plan = replace(plan, digest=results.save is not None or results.checkpoint is not None)
-    return LearnCommand(plan, results, model).run()
+    return LearnCommand(replace(plan, digest=results.digest), results, model).run()
 
 
 def is_service(path: str) -> bool:
@@ -252,24 +177,21 @@ def learn_again(path: str, results: ResultOptions, given: dict[str, str]) -> int
     return int(any(c.verdict is Verdict.BROKEN for each in certificates for c in each))
 
 
-def command(
-    rows: RowOptions, learner: LearnerOptions, results: ResultOptions, cluster: str | None, workers: int | None
-) -> int:
+def command(rows: RowOptions, learner: LearnerOptions, results: ResultOptions, place: ClusterOptions) -> int:
     """Run the command; its exit status."""
-    from ..training.batch import BATCH_LEARNERS
-    from ..training.plan import check_choice
+    from ..training.plan import Plan, check_choice
     from .progress import SHOWS
 
     check_choice("progress", results.progress, SHOWS)
-    if cluster is not None or workers is not None:
+    if place.cluster is not None or place.workers is not None:
         from .cluster import learn_on_cluster
 
-        return learn_on_cluster(rows, learner, results, cluster, workers)
-    if learner.names in BATCH_LEARNERS:
+        return learn_on_cluster(rows, learner, results, place.cluster, place.workers)
+    if learner.learner in BATCH_LEARNERS:
         from .batch import learn_in_batches
 
         return learn_in_batches(rows, learner, results)
-    from .learn_command import LearnCommand, check_online
+    from .learn_command import LearnCommand
 
-    check_online(learner)
-    return LearnCommand(plan_of(rows, learner, results), results).run()
+    plan = Plan.from_options(rows, learner, rejects=results.rejects is not None, digest=results.digest)
+    return LearnCommand(plan, results).run()

@@ -12,7 +12,6 @@ from ..certificates.theorems import Verdict
 from ..errors import OptionError
 from ..kernels.side_by_side import observers
 from ..signals import heeded
-from ..training.batch import BATCH_LEARNERS
 from ..training.session import Session
 from .progress import Progress
 from .results import result, summary
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
 
     from ..certificates.certificate import Certificate
     from ..training.model import Model
+    from ..training.options import ResultOptions
     from ..training.plan import Plan
     from ..training.state import TrainingState
-    from .options import LearnerOptions, ResultOptions
 
 
 SOON = 1.0  # seconds without a row learnt after which it is said why
@@ -53,13 +52,6 @@ def counted(position: dict[str, Any] | None) -> Iterator[str]:
         yield f"{at['skipped']:,} rows were skipped: a value is missing in them (--missing indicator takes them)"
 
 
-def check_online(learner: LearnerOptions) -> None:
-    """Refuse options that only learners in batches take."""
-    for name in ("rounds", "lipschitz"):
-        if getattr(learner, name) is not None:
-            raise OptionError(name, f"is an option of {', '.join(BATCH_LEARNERS)}")
-
-
 class LearnCommand:
     """One call of `learn`.
 
@@ -77,8 +69,7 @@ class LearnCommand:
         if results.certify and not plan.reread:
             raise OptionError("certify", "reads the rows again, which standard input does not allow: read from a file")
         self.plan, self.results = plan, results
-        certify = results.certify or results.report is not None
-        self.session = Session(plan, results.destinations(), self.notify, model, results.comparing(), certify)
+        self.session = Session(plan, results, self.notify, model)
         self.signal = 0
         self.uncertified: str | None = None  # why there is no certificate
 
@@ -112,7 +103,7 @@ class LearnCommand:
 
     def certify(self, state: TrainingState) -> list[list[Certificate]]:
         """The certificates; none where they are only for the report and cannot be made, which it says."""
-        if not self.results.certify and self.results.report is None:
+        if not self.results.certifies:
             return []
         from ..training.certify import certify_state
 
@@ -130,7 +121,7 @@ class LearnCommand:
 
     def notify(self, line: str) -> None:
         """Print a line that is not a result, unless progress is off."""
-        if self.results.progress not in ("none", "json"):
+        if not self.results.quiet:
             print_error_line(line)
 
     def observe(self, state: TrainingState) -> Progress:
@@ -194,8 +185,7 @@ class InterruptibleProgress(Progress):
     """Progress of a command, which takes the signals until it is closed."""
 
     def __init__(self, command: LearnCommand, state: TrainingState) -> None:
-        shown = command.results.progress not in ("none", "json")
-        settings = list(command.settings(state)) if shown else []
+        settings = [] if command.results.quiet else list(command.settings(state))
         super().__init__(command.results.progress, state, command.session.titles, settings)
         self.slow = Timer(SOON, command.notify, [COMPILING])
         self.slow.daemon = True

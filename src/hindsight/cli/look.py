@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from ..training.options import separator_of, split, types_of, words_of
 from .application import app, one_line_errors
-from .options import separator_of, types_of
-from .text import print_lines, split
+from .text import print_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,9 +36,10 @@ def look(
         from ..sources import open_source
 
         source = open_source(
-            data, target, ignore=split(ignore or ""), format=format, header=header, separator=separator_of(separator),
-            missing="indicator", strict=False, types=types_of(types), encoding=encoding, decimal=decimal,
-            na=[] if na is None else [word.strip() for word in na.split(",")], scan=rows,
+            data, target, ignore=split(ignore or ""), format=format, header=header,
+            separator=separator and separator_of(separator),
+            missing="indicator", strict=False, types=types_of(types or ""), encoding=encoding, decimal=decimal,
+            na=[] if na is None else words_of(na), scan=rows,
         )  # fmt: skip
         print_lines(Console(), lines(data, source, target))
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..training.options import split
 from .application import app, one_line_errors
-from .text import print_error_line, split
+from .text import print_error_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

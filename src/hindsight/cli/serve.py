@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import OptionError
+from ..training.options import split
 from .application import app, one_line_errors
-from .text import print_error_line, split
+from .text import print_error_line
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 NEEDED = "the service needs more packages: pip install 'hindsight-learn[serve]'"

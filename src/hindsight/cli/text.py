@@ -1,4 +1,4 @@
-"""Small things that several verbs share: lists in arguments, lines for people, and where a row stands in a file."""
+"""Small things that several verbs share: lines for people, and where a row stands in a file."""
 
 from __future__ import annotations
 
@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 CONTROL = {k: f"\\x{k:02x}" for k in (*range(32), *range(127, 160))}
-
-
-def split(text: str) -> list[str]:
-    """The parts of ``A,B,C``, without spaces around them."""
-    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def as_options(text: str) -> str:

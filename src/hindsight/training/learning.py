@@ -1,19 +1,25 @@
-"""`hindsight.learn`: the command as a function."""
+"""`hindsight.learn`, the command as a function; and learners that read all rows before the first step."""
 
 from __future__ import annotations
 
+import inspect
 import warnings
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import AssumptionWarning
-from .plan import Plan, choose_learners
+from .options import LearnerOptions, ResultOptions, RowOptions
+from .plan import Plan
+from .prepare import AllRows, read_all
 from .session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from .model import Model
     from .state import TrainingState
+
+IN_THIS_ORDER = "what was lost along the way says nothing about rows that come in another order;"
 
 
 class NoProgress:
@@ -40,21 +46,6 @@ def learn(
     data: Any,
     target: str | None = None,
     *,
-    learner: str = "auto",
-    eta: float | None = None,
-    weight: str | None = None,
-    features: Sequence[str] | None = None,
-    ignore: Sequence[str] = (),
-    types: Mapping[str, str] | None = None,
-    missing: str = "indicator",
-    labels: Sequence[str] | None = None,
-    intercept: bool = True,
-    passes: int = 1,
-    scale: str = "none",
-    limit: int | None = None,
-    sample: float | None = None,
-    shuffle: bool = False,
-    seed: int = 0,
     certify: bool = False,
     reading: Mapping[str, Any] | None = None,
     **options: Any,
@@ -72,8 +63,10 @@ def learn(
         A name that ``hindsight learners`` lists.
     eta : float or None, default None
         The rate; None is the learner's default.
-    weight, features, ignore, types, missing
+    weight, features, ignore, types, categorical, missing, na, cross
         Columns and what they hold, as for `hindsight.open_source`.
+    format, header, separator, encoding, decimal, strict, hash_bits
+        How a file is read, as for `hindsight.open_source`.
     labels : sequence of str or None, default None
         The labels; None takes those that are found.
     intercept : bool, default True
@@ -91,7 +84,7 @@ def learn(
     certify : bool, default False
         Whether to read the rows again and certify the model.
     reading : mapping or None, default None
-        Further parameters of `hindsight.open_source`, as ``{"encoding": "latin-1"}``.
+        Further parameters of `hindsight.open_source`, as ``{"zero_based": True}``.
     **options
         Options of the learner: ``loss``, ``update``, ``geometry``, ...
 
@@ -102,7 +95,7 @@ def learn(
     Raises
     ------
     ValueError
-        If an option or a row is none.
+        If an option is unknown or a row cannot be learnt from.
 
     Warns
     -----
@@ -117,15 +110,8 @@ def learn(
     >>> model.predict([{"sky": "blue"}, {"sky": "grey"}]).tolist()
     ['no', 'yes']
     """
-    given: dict[str, Any] = {
-        "weight": weight, "features": features, "ignore": list(ignore), "types": dict(types or {}), "missing": missing,
-        "strict": False, "header": None, "format": None, "rejects": False, "hash_bits": None, "categorical": [],
-    } | dict(reading or {})  # fmt: skip
-    plan = Plan(
-        data, target, choose_learners([learner], None if eta is None else [eta], options), given, intercept, passes,
-        scale, None if labels is None else tuple(map(str, labels)), limit, sample, shuffle, seed,
-    )  # fmt: skip
-    session = Session(plan, certify=certify)
+    plan = Plan.of_one_learner(options | {"data": data, "target": target})
+    session = Session(replace(plan, reading=plan.reading | dict(reading or {})), ResultOptions(certify=certify))
     state = session.run(NoProgress)
     if what := state.order_warning():
         warnings.warn(f"{what}: {IN_THIS_ORDER} shuffle=True learns in a random order", AssumptionWarning, stacklevel=2)
@@ -137,4 +123,49 @@ def learn(
     return state.to_model(certificate)
 
 
-IN_THIS_ORDER = "what was lost along the way says nothing about rows that come in another order;"
+def signature() -> inspect.Signature:
+    """The signature of `learn`, with the options of rows and learners that it shares with the command."""
+    own = list(inspect.signature(learn).parameters.values())
+    only = inspect.Parameter.KEYWORD_ONLY
+    shared = [
+        inspect.Parameter(f.name, only, default=f.default, annotation=f.type)
+        for kind in (RowOptions, LearnerOptions)
+        for f in fields(kind)
+        if f.name not in ("data", "target", "rounds", "lipschitz", "more")
+    ]
+    return inspect.Signature([*own[:2], *shared, *own[2:]], return_annotation="Model")
+
+
+learn.__signature__ = signature()  # type: ignore[attr-defined]
+
+
+def fit_isotron(
+    plan: Plan, rounds: int = 100, lipschitz: float | None = None, eta: float | None = None, verbose: bool = False
+) -> tuple[Any, AllRows]:
+    """Read all rows and fit an isotron: a classifier where a target is text, a regressor where all are numbers.
+
+    Parameters
+    ----------
+    plan : Plan
+        Which rows to read, with no learners.
+    rounds : int, default 100
+        Passes over all rows.
+    lipschitz : float or None, default None
+        The largest slope of the link; None leaves it free (isotonic regression).
+    eta : float or None, default None
+        The rate; None is the estimator's default.
+    verbose : bool, default False
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    model : IsotronClassifier or IsotronRegressor
+    rows : AllRows
+    """
+    from ..estimators.isotron import IsotronClassifier, IsotronRegressor
+
+    rows = read_all(plan)
+    kind = IsotronClassifier if rows.y.dtype.kind == "U" else IsotronRegressor
+    model = kind(lipschitz, rounds, eta, verbose=verbose)
+    model.fit(rows.X, rows.y, rows.weight)
+    return model, rows

@@ -13,7 +13,6 @@ import os
 import stat
 import tempfile
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from ..online.run import Run
+    from .options import ResultOptions
     from .session import PlayedChunk
     from .state import TrainingState
 
@@ -36,89 +36,65 @@ FILES = ("save", "report", "predictions", "rejects")  # what a run writes
 REPLACED = ("save", "report")  # those that are written at the end, atomically
 
 
-@dataclass(frozen=True)
-class Destinations:
-    """The files that a run writes; None where one is not wanted.
+def check_files(results: ResultOptions, data: Any) -> None:
+    """Raise a ValueError of one line if a file cannot be written where it is to be, or would destroy another.
 
     Parameters
     ----------
-    save : str or None, default None
-        The model.
-    report : str or None, default None
-        A page in HTML with the certificates.
-    predictions : str or None, default None
-        The target and the prediction of each row before it was learnt: CSV, JSON lines or Parquet, by the name.
-    rejects : str or None, default None
-        Bad rows and what is wrong with them, as CSV.
-    checkpoint : str or None, default None
-        The folder of the checkpoints.
-    every : int, default 1_000_000
-        Rows between two checkpoints.
-    resume : bool, default False
-        Whether to resume from the newest checkpoint.
+    results : ResultOptions
+        The files to write.
+    data : object
+        What will be read.
     """
+    if results.resume and results.checkpoint is None:
+        raise OptionError("resume", "needs the folder of the checkpoints: --checkpoint DIR")
+    paths = {name: getattr(results, name) for name in FILES if getattr(results, name) is not None}
+    check_outputs(paths, data)
+    if results.checkpoint is not None:
+        check_folder(results.checkpoint)
+    for name, path in paths.items():
+        check_destination(path, replaced=name in REPLACED)
+        if results.checkpoint is None:
+            continue
+        folder, base = os.path.split(os.path.realpath(path))
+        if folder == os.path.realpath(results.checkpoint) and base.endswith(".checkpoint"):
+            raise OptionError(name, f"{path}: that is the name of a checkpoint")
+        if name not in REPLACED and is_special(path):
+            raise OptionError(name, f"{path}: not a regular file: a run with checkpoints could not continue it")
 
-    save: str | None = None
-    report: str | None = None
-    predictions: str | None = None
-    rejects: str | None = None
-    checkpoint: str | None = None
-    every: int = 1_000_000
-    resume: bool = False
 
-    def check(self, data: Any) -> None:
-        """Raise a ValueError of one line if a file cannot be written where it is to be, or would destroy another.
+def newest_checkpoint(results: ResultOptions) -> dict[str, Any] | None:
+    """The checkpoint to resume from, if any; a ValueError where there is none, or one that would be overwritten."""
+    if results.checkpoint is None:
+        return None
+    from ..storage import checkpoint
 
-        Parameters
-        ----------
-        data : object
-            What will be read.
-        """
-        paths = {name: getattr(self, name) for name in FILES if getattr(self, name) is not None}
-        check_outputs(paths, data)
-        if self.checkpoint is not None:
-            check_folder(self.checkpoint)
-        for name, path in paths.items():
-            check_destination(path, replaced=name in REPLACED)
-            if self.checkpoint is None:
-                continue
-            folder, base = os.path.split(os.path.realpath(path))
-            if folder == os.path.realpath(self.checkpoint) and base.endswith(".checkpoint"):
-                raise OptionError(name, f"{path}: that is the name of a checkpoint")
-            if name not in REPLACED and is_special(path):
-                raise OptionError(name, f"{path}: not a regular file: a run with checkpoints could not continue it")
+    found = checkpoint.latest(results.checkpoint) if results.resume else None
+    if results.resume and found is None:
+        raise ValueError(f"{results.checkpoint}: there is no checkpoint to resume from")
+    if not results.resume and checkpoint.generations(results.checkpoint):
+        raise ValueError(f"{results.checkpoint}: holds checkpoints already: resume from them, or take another folder")
+    if found is not None:
+        check_checkpoint(results, found)
+    return found
 
-    def newest_checkpoint(self) -> dict[str, Any] | None:
-        """The checkpoint to resume from, if any; a ValueError where there is none, or one that would be overwritten."""
-        if self.checkpoint is None:
-            return None
-        from ..storage import checkpoint
 
-        found = checkpoint.latest(self.checkpoint) if self.resume else None
-        if self.resume and found is None:
-            raise ValueError(f"{self.checkpoint}: there is no checkpoint to resume from")
-        if not self.resume and checkpoint.generations(self.checkpoint):
-            raise ValueError(f"{self.checkpoint}: holds checkpoints already: resume from them, or take another folder")
-        if found is not None:
-            self._check_checkpoint(found)
-        return found
-
-    def _check_checkpoint(self, found: dict[str, Any]) -> None:
-        """Refuse a checkpoint that does not say how much of each file was written, or that knows nothing of one."""
-        want(set(found) == {"files", "state"}, "a checkpoint must have the files and the state")
-        files, rows = found["files"], found["state"]
-        want(conforms(files, dict[str, dict[str, int | str]]), "the files must be mappings")
-        for name, kept in files.items():
-            fits = set(kept) == {"length", "digest"} and is_count(kept["length"]) and isinstance(kept["digest"], str)
-            want(fits, f"the file of {name!r:.40} must have a length and a digest")
-        done = rows.get("rows_done", 0) if isinstance(rows, dict) else 0
-        for name in FILES:
-            if name not in REPLACED and getattr(self, name) is not None and name not in files and done:
-                raise OptionError(
-                    name,
-                    f"was not given when the checkpoint was written after {done:,} rows, which would be missing: "
-                    "resume without it, or start anew",
-                )
+def check_checkpoint(results: ResultOptions, found: dict[str, Any]) -> None:
+    """Refuse a checkpoint that does not say how much of each file was written, or that knows nothing of one."""
+    want(set(found) == {"files", "state"}, "a checkpoint must have the files and the state")
+    files, rows = found["files"], found["state"]
+    want(conforms(files, dict[str, dict[str, int | str]]), "the files must be mappings")
+    for name, kept in files.items():
+        fits = set(kept) == {"length", "digest"} and is_count(kept["length"]) and isinstance(kept["digest"], str)
+        want(fits, f"the file of {name!r:.40} must have a length and a digest")
+    done = rows.get("rows_done", 0) if isinstance(rows, dict) else 0
+    for name in FILES:
+        if name not in REPLACED and getattr(results, name) is not None and name not in files and done:
+            raise OptionError(
+                name,
+                f"was not given when the checkpoint was written after {done:,} rows, which would be missing: "
+                "resume without it, or start anew",
+            )
 
 
 def check_outputs(outputs: Mapping[str, str | None], *inputs: Any) -> None:
@@ -340,7 +316,7 @@ class Outputs:
 
     Parameters
     ----------
-    destinations : Destinations
+    results : ResultOptions
         Where they are.
     state : TrainingState
         The state that is being learnt.
@@ -348,10 +324,10 @@ class Outputs:
         What `flush` returned for each file when the checkpoint was written; empty for a new run.
     """
 
-    def __init__(self, destinations: Destinations, state: TrainingState, kept: Mapping[str, Any]) -> None:
-        self.state, self.folder = state, destinations.checkpoint
+    def __init__(self, results: ResultOptions, state: TrainingState, kept: Mapping[str, Any]) -> None:
+        self.state, self.folder = state, results.checkpoint
         columns = prediction_columns(state)
-        files = (("predictions", destinations.predictions, columns), ("rejects", destinations.rejects, REJECTS))
+        files = (("predictions", results.predictions, columns), ("rejects", results.rejects, REJECTS))
         self.files: dict[str, ResumableFile | ParquetFile] = {}
         try:
             for name, path, head in files:

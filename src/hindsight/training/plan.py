@@ -24,11 +24,13 @@ from ..sources import Chunk, SampleSource, Source, file_format, found_format, la
 from ..sources.streams import standard_input
 from ..storage.fields import check_types
 from ..storage.registry import want
+from .options import BATCH_LEARNERS, LearnerOptions, RowOptions, split
 from .prepare import check_reading, labelled, limited, sampled, targets_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
+ROW_OPTIONS = tuple(f.name for f in fields(RowOptions))
 ONCE = "rows from standard input can be read only once"
 
 
@@ -92,6 +94,35 @@ class Plan:
             raise ValueError(f"sample, the part of the rows to take, must be above 0 and at most 1; got {self.sample}")
         if not 0 <= self.seed < 1 << 64:
             raise ValueError(f"seed must be a whole number from 0 to 2^64 - 1; got {self.seed}")
+
+    @classmethod
+    def from_options(
+        cls, rows: RowOptions, learner: LearnerOptions, *, rejects: bool = False, digest: bool = False
+    ) -> Plan:
+        """The plan that options of the command ask for."""
+        for name in ("rounds", "lipschitz"):
+            if getattr(learner, name) is not None:
+                raise OptionError(name, f"is an option of {', '.join(BATCH_LEARNERS)}")
+        learners = choose_learners(split(learner.learner), learner.etas, learner.options)
+        labels = None if rows.labels is None else tuple(map(str, rows.labels))
+        return cls(
+            rows.data, rows.target, learners, rows.reading(rejects), learner.intercept, rows.passes, rows.scale, labels,
+            rows.limit, rows.sample, rows.shuffle, rows.seed, digest,
+        )  # fmt: skip
+
+    @classmethod
+    def of_one_learner(cls, options: Mapping[str, Any], of_rows: Collection[str] = ROW_OPTIONS) -> Plan:
+        """The plan of one learner at one rate, from options by name; those of neither rows nor runs are the learner's.
+
+        `of_rows` are the options of rows that may be given.
+        """
+        rows = {name: value for name, value in options.items() if name in of_rows}
+        own = {name: value for name, value in options.items() if name in LearnerOptions.own}
+        more = {name: value for name, value in options.items() if name not in {*rows, *own}}
+        learner = LearnerOptions(**own, more=more)
+        check_choice("learner", learner.learner, LEARNERS)
+        learner.one_eta()
+        return cls.from_options(RowOptions(**rows), learner)
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any], data: Any) -> Plan:

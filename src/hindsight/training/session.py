@@ -21,7 +21,8 @@ from ..rows.scaling import spread
 from ..sources import Reject, SourceError
 from .comparing import LearnerScores
 from .going_on import state_after
-from .outputs import Destinations, Outputs
+from .options import ResultOptions
+from .outputs import Outputs, check_files, newest_checkpoint
 from .plan import as_numbers, choose_loss, describe_learner, short_names
 from .prepare import labelled, limited, number, targets_of
 from .recording import Recording
@@ -55,13 +56,6 @@ class Observer(Protocol):
         """No more rows will come, maybe because of an error."""
 
 
-@dataclass(frozen=True)
-class Compare:
-    """That learners are to be compared; `bounds` are those of targets that are numbers, None where not known."""
-
-    bounds: tuple[float, float] | None = None
-
-
 class Session:
     """One run of a plan, with the files it writes: it starts or resumes, learns, and can be stopped.
 
@@ -69,16 +63,12 @@ class Session:
     ----------
     plan : Plan
         What to learn.
-    destinations : Destinations
-        The files to write.
+    results : ResultOptions
+        The files to write, and whether learners are compared and certificates will be asked for.
     notify : callable, default does nothing
         Called with a line of text when learning starts again.
     model : Model or None, default None
         A model that goes on, with these rows after those it learnt from; see `hindsight.training.going_on`.
-    compare : Compare or None, default None
-        Compare the learners as forecasters.
-    certify : bool, default False
-        Whether certificates will be asked for: then what they need is kept while learning.
 
     Attributes
     ----------
@@ -104,27 +94,26 @@ class Session:
     def __init__(
         self,
         plan: Plan,
-        destinations: Destinations | None = None,
+        results: ResultOptions | None = None,
         notify: Callable[[str], None] = lambda _: None,
         model: Model | None = None,
-        compare: Compare | None = None,
-        certify: bool = False,
     ) -> None:
-        self.destinations, self.notify = destinations or Destinations(), notify
-        if self.destinations.checkpoint is not None and not plan.reread:
+        self.results, self.notify = results or ResultOptions(), notify
+        if self.results.bounds is not None and not self.results.compare:
+            raise OptionError("bounds", "is for --compare")
+        if self.results.checkpoint is not None and not plan.reread:
             raise OptionError("checkpoint", "needs rows that can be read again, not standard input: read from a file")
-        if self.destinations.save is not None and len(plan.learners) > 1:
+        if self.results.save is not None and len(plan.learners) > 1:
             raise OptionError("save", "takes one learner at one rate")
-        self.destinations.check(plan.data)
-        if compare is not None and self.destinations.checkpoint is not None:
+        check_files(self.results, plan.data)
+        if self.results.compare and self.results.checkpoint is not None:
             raise OptionError("compare", "begins with the first row, so it cannot be resumed: leave --checkpoint out")
-        self.asked, self.model, self.compare = plan, model, compare
+        self.asked, self.model = plan, model
         self.scores: LearnerScores | None = None
         self.curves: Recording | None = None
-        self.certify = certify
         self.followed: Followed | None = None
         self.plan, self.notes = choose_loss(plan)
-        self.checkpoint = self.destinations.newest_checkpoint()
+        self.checkpoint = newest_checkpoint(self.results)
         if self.checkpoint is not None and self._began_as(as_numbers(plan)):
             self.plan = as_numbers(plan)
         self.stopped, self.seconds = False, 0.0
@@ -199,22 +188,23 @@ class Session:
 
     def _forget_checkpoints(self, state: TrainingState) -> None:
         """Write a checkpoint of the new start and remove all others: the files they would continue are overwritten."""
-        if self.destinations.checkpoint is not None:
+        if self.results.checkpoint is not None:
             from ..storage import checkpoint
 
-            checkpoint.write(self.destinations.checkpoint, {"files": {}, "state": state.to_checkpoint()}, kept=1)
+            checkpoint.write(self.results.checkpoint, {"files": {}, "state": state.to_checkpoint()}, kept=1)
 
     def _learn(self, state: TrainingState, observe: Callable[[TrainingState], Observer]) -> None:
         kept = {} if self.checkpoint is None else self.checkpoint["files"]
-        if self.compare is not None:
-            self.scores = LearnerScores(state, self.names, self.compare.bounds)
-        if self.destinations.report is not None:
-            self.curves = Recording.of(state, None if self.compare is None else self.compare.bounds)
-        if self.certify and state.rows_done == 0 and not state.before and self.plan.passes == 1:
+        results = self.results
+        if results.compare:
+            self.scores = LearnerScores(state, self.names, results.bounds)
+        if results.report is not None:
+            self.curves = Recording.of(state, results.bounds)
+        if results.certifies and state.rows_done == 0 and not state.before and self.plan.passes == 1:
             from .followed import Followed
 
             self.followed = Followed(state.runs)
-        outputs, every = Outputs(self.destinations, state, kept), self.destinations.every
+        outputs, every = Outputs(results, state, kept), results.every
         try:
             observer = observe(state)
             due = state.rows_done + every
