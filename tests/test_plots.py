@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hindsight
-from hindsight.charts.thinning import thinned
+from hindsight.charts.drawing import thinned
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_weights_are_sorted_with_the_rival_beside_them(learnt):
     rows = bars["data"]["values"]
     assert [row["feature"] for row in rows] == ["b", "a", "c"]
     assert [row["weight"] for row in rows] == [model.coef_[j] for j in (1, 0, 2)]
-    assert [row["u"] for row in ticks["data"]["values"]] == [certificate.comparator.u[j] for j in (1, 0, 2)]
+    assert [row["best"] for row in ticks["data"]["values"]] == [certificate.comparator.u[j] for j in (1, 0, 2)]
     assert len(layers(hindsight.plot_weights(model, top=2))[1]["data"]["values"]) == 2
     with pytest.raises(ValueError, match="one name for each of the 3 features, got 1"):
         hindsight.plot_weights(model, names=["a"])

@@ -16,14 +16,14 @@ from typer.testing import CliRunner
 import hindsight
 from browser import faults, needs_browser, started
 from conftest import nightly
+from hindsight.charts.runs import PROMISE
 from hindsight.cli import app
 from hindsight.errors import MismatchError
-from hindsight.report.charts import PROMISE
-from hindsight.training.curves import PIECES, Course, Sample, early_rounds
+from hindsight.reports.writing import write_report
 from hindsight.training.learning import NoProgress
 from hindsight.training.options import ResultOptions
 from hindsight.training.plan import Plan, choose_learners
-from hindsight.training.reporting import write_report
+from hindsight.training.recording import PIECES, Course, Sample, early_rounds
 from hindsight.training.session import Session
 
 LIMIT = 2_000_000  # bytes of a page
@@ -73,8 +73,8 @@ def test_a_course_does_not_depend_on_chunks_and_keeps_the_extremes(seed, m, cuts
         assert values.min() == pytest.approx(means.min(), rel=1e-12)
     for a, b in zip(one.so_far(0), many.so_far(0), strict=True):
         assert a.tobytes() == b.tobytes()
-    for a, b in zip(one.ends(), many.ends(), strict=True):
-        assert a.tobytes() == b.tobytes()
+    for a, b in zip(one.window(0), many.window(0), strict=True):
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
 
 def test_a_window_is_the_mean_of_its_rounds():
@@ -508,7 +508,7 @@ def test_isotron_reports_its_link_and_its_errors(tmp_path, labels):
 
 
 def test_without_the_library_that_draws_the_page_has_its_numbers(tmp_path, monkeypatch):
-    from hindsight.report import page as module
+    from hindsight.reports import page as module
 
     def missing():
         raise ValueError("charts need altair")

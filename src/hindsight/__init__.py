@@ -50,6 +50,7 @@ if TYPE_CHECKING:  # for type checkers, which do not read the table below
     from .online.learners import Learner as Learner
     from .online.learners import register as register
     from .online.panel import Panel as Panel
+    from .reports.estimators import report as report
     from .serve.client import Client as Client
     from .sources import open_source as open_source
     from .storage.model import load as load
@@ -92,6 +93,7 @@ _PUBLIC = {  # public names by module
     "online.facts": ["Facts"],
     "online.learners": ["Learner", "register"],
     "online.panel": ["Panel"],
+    "reports.estimators": ["report"],
     "sources": ["open_source"],
     "storage.model": ["load"],
     "serve.client": ["Client"],
@@ -135,11 +137,9 @@ def certify(model: Any, X: Any, y: Any = None, sample_weight: Any = None, **opti
     >>> hindsight.certify(model, X, y).verdict.name
     'HOLDS'
     """
-    steps = getattr(model, "steps", None)  # of a pipeline: the rows go through all but the last
-    if steps is not None and not hasattr(model, "certify"):
-        if len(steps) > 1:
-            X = model[:-1].transform(X)
-        model = steps[-1][1]
+    from .estimators.pipelines import last_step
+
+    model, X = last_step(model, X)
     return model.certify(X, y, sample_weight, **options)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .drawing import COLOURS, FONT, altair
+from .drawing import COLOURS, FONT, altair, coloured, drawn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ def learning_curves(curves: Mapping[str, Sequence[tuple[int, float]]], title: st
         {"rows": points[-1][0], "value": points[-1][1], "learner": name} for name, points in curves.items()
     ]
     spread(ends, [v["value"] for v in values])
-    colour = alt.Color("learner:N", legend=None, scale=alt.Scale(domain=list(curves), range=COLOURS[: len(curves)]))
+    colour = coloured("learner", dict(zip(curves, COLOURS, strict=False)), legend=None)
     first, last = (end(v["rows"] for v in values) for end in (min, max))
     ticks = [t * 10**k for k in range(10) for t in (1, 2, 5) if first <= t * 10**k <= last]
     rows = alt.X(
@@ -44,16 +44,12 @@ def learning_curves(curves: Mapping[str, Sequence[tuple[int, float]]], title: st
         scale=alt.Scale(type="log", domain=[first, last], nice=False),
         axis=alt.Axis(format=",~r", values=ticks if len(ticks) < 9 else [t for t in ticks if str(t)[0] == "1"]),
     )
+    tip = ["learner:N", "rows:Q", "value:Q"]
     lines = (
-        alt.Chart(alt.Data(values=values))
-        .mark_line(strokeWidth=2)
-        .encode(x=rows, y=alt.Y("value:Q", title=y), color=colour, tooltip=["learner:N", "rows:Q", "value:Q"])
+        drawn(values).mark_line(strokeWidth=2).encode(x=rows, y=alt.Y("value:Q", title=y), color=colour, tooltip=tip)
     )
-    names = (
-        alt.Chart(alt.Data(values=ends))
-        .mark_text(align="left", dx=6, fontSize=12, font=FONT)
-        .encode(x=rows, y="place:Q", text="learner:N", color=colour)
-    )
+    names = drawn(ends).mark_text(align="left", dx=6, fontSize=12, font=FONT)
+    names = names.encode(x=rows, y="place:Q", text="learner:N", color=colour)
     return (lines + names).properties(width=480, height=300, title=alt.TitleParams(title, subtitle=subtitle))
 
 

@@ -8,8 +8,11 @@ import json
 import re
 import zlib
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ..content_policy import policy_tag
 from ..errors import ModelError
@@ -17,8 +20,12 @@ from ..errors import ModelError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ..kernels.floats import Floats
+
+POINTS = 2000  # of a curve, at most
 SUFFIXES = (".png", ".svg", ".html")
 COLOURS = ("#0969da", "#bc4c00", "#1a7f37", "#8250df", "#cf222e")
+GREY = "#57606a"
 FONT = "Helvetica, Arial, sans-serif"
 STYLE = f"""
 pre {{ font: 15px/1.5 {FONT}; max-width: 60em; margin: 2em 1em; white-space: pre-wrap }}
@@ -61,6 +68,41 @@ def unvalidated() -> Iterator[None]:
 
     with schemapi.debug_mode(False):
         yield
+
+
+def drawn(data: Any) -> Any:
+    """A chart without marks: of rows, or of a dataset of a page by its name."""
+    alt = altair()
+    return alt.Chart(alt.NamedData(name=data) if isinstance(data, str) else alt.Data(values=data))
+
+
+def rule(channel: str, colour: str, at: float = 0, *, dashed: bool = True) -> Any:
+    """A line across a chart at a value of "x" or "y"."""
+    dash = {"strokeDash": [4, 3]} if dashed else {}
+    return drawn([{"at": at}]).mark_rule(color=colour, **dash).encode(**{channel: "at:Q"})
+
+
+def coloured(field: str, inks: dict[str, str], **more: Any) -> Any:
+    """The colour of each value of a field."""
+    alt = altair()
+    return alt.Color(f"{field}:N", scale=alt.Scale(domain=list(inks), range=list(inks.values())), **more)
+
+
+def tips(**fields: str | tuple[str, str]) -> list[Any]:
+    """What is shown where the mouse is: fields of names ("N") or of numbers, by their format or title and format."""
+    alt, out = altair(), []
+    for field, look in fields.items():
+        title, form = look if isinstance(look, tuple) else (None, look)
+        kind = "N" if form == "N" else "Q"
+        more = {"title": title, "format": None if form in ("N", "") else form}
+        out.append(alt.Tooltip(f"{field}:{kind}", **{name: value for name, value in more.items() if value is not None}))
+    return out
+
+
+def headed(text: str, subtitle: Any) -> Any:
+    """The title of one of several charts, with smaller lines below."""
+    look = {"anchor": "start", "fontSize": 13, "subtitleColor": GREY, "subtitleFontSize": 11}
+    return altair().Title(text, subtitle=subtitle, **look)
 
 
 def check(path: str) -> str:
@@ -221,3 +263,28 @@ def checksum(code: bytes) -> bytes:
 def within_script(code: str) -> str:
     """Return JavaScript without text that a page takes for the end of the script, or for a comment around it."""
     return re.sub(r"<(/script|!--)", r"<\\\1", code, flags=re.IGNORECASE)
+
+
+def thinned(x: Floats, y: Floats, points: int = POINTS) -> Iterator[tuple[float, float]]:
+    """Give the points of a curve; of a long one the first, lowest, highest and last of each of many pieces, in order.
+
+    Examples
+    --------
+    >>> x = np.arange(10_000.0)
+    >>> y = np.where(x == 777, 5.0, 0.0)
+    >>> kept = list(thinned(x, y, 100))
+    >>> len(kept) <= 100, (777.0, 5.0) in kept
+    (True, True)
+    """
+    if len(x) <= points:
+        return zip(x.tolist(), y.tolist(), strict=True)
+    edges = np.linspace(0, len(x), points // 4 + 1).astype(int)
+    keep = set()
+    for a, b in pairwise(edges):
+        piece = y[a:b]
+        known = np.flatnonzero(np.isfinite(piece))
+        keep |= {int(a), int(b) - 1}
+        if known.size:
+            keep |= {int(a + known[piece[known].argmin()]), int(a + known[piece[known].argmax()])}
+    order = np.array(sorted(keep))
+    return zip(x[order].tolist(), y[order].tolist(), strict=True)

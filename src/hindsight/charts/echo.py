@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..formatting import _plain
-from .drawing import COLOURS, altair
-from .thinning import thinned
+from .drawing import COLOURS, altair, coloured, drawn, thinned
 
 if TYPE_CHECKING:
     from ..echo.result import Cancelled
 
 BEFORE, AFTER = "microphone", "echo cancelled"
-PAIR = [COLOURS[1], COLOURS[0]]
+PAIR = {BEFORE: COLOURS[1], AFTER: COLOURS[0]}
 WIDTH, HALF = 640, 274
 SETTLED = 2.0  # seconds after which a filter has learnt its room
 
@@ -70,10 +69,10 @@ def over_time(found: Cancelled, near: tuple[float, float] | None) -> Any:
     alt = altair()
     values = [{"time": t, "erle": _plain(e)} for t, e in thinned(found.times, found.erle)]
     x = alt.X("time:Q", title="seconds", axis=alt.Axis(tickCount=10))
-    line = alt.Chart(alt.Data(values=values)).mark_line(color=COLOURS[0], strokeWidth=2.5)
+    line = drawn(values).mark_line(color=COLOURS[0], strokeWidth=2.5)
     layers = [line.encode(x=x, y=alt.Y("erle:Q", title="echo cancelled, dB"), tooltip=["time:Q", "erle:Q"])]
     if near is not None:
-        shade = alt.Chart(alt.Data(values=[{"from": near[0], "to": near[1], "text": "near-end talk"}]))
+        shade = drawn([{"from": near[0], "to": near[1], "text": "near-end talk"}])
         area = shade.mark_rect(color=COLOURS[1], opacity=0.12)
         layers.insert(0, area.encode(x=alt.X("from:Q", title="seconds"), x2="to:Q"))
         words = shade.mark_text(align="left", baseline="top", dx=6, dy=6, fontSize=12, color=COLOURS[1])
@@ -93,9 +92,8 @@ def curves(across: str, powers: dict[str, Any]) -> list[dict[str, Any]]:
 def pair(values: list[dict[str, Any]], x: Any, y: str) -> Any:
     """Both signals along an axis."""
     alt = altair()
-    legend = alt.Legend(orient="bottom", title=None)
-    colour = alt.Color("signal:N", scale=alt.Scale(domain=[BEFORE, AFTER], range=PAIR), legend=legend)
+    colour = coloured("signal", PAIR, legend=alt.Legend(orient="bottom", title=None))
     height = alt.Y("level:Q", title=y, scale=alt.Scale(zero=False))
-    line = alt.Chart(alt.Data(values=values)).mark_line(strokeWidth=1.6)
+    line = drawn(values).mark_line(strokeWidth=1.6)
     tip = ["signal:N", x.shorthand, "level:Q"]
     return line.encode(x=x, y=height, color=colour, tooltip=tip).properties(width=HALF, height=190)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .drawing import COLOURS, altair
+from .drawing import COLOURS, GREY, altair, coloured, drawn, headed, rule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from ..forecast.calibrated import CalibrationTest
     from ..forecast.comparison import Comparison
 
-GREY = "#57606a"
 FLOOR = -2.0  # of log10 e in a chart: less is no evidence, and how much less says little
 WIDTH = 360
 
@@ -100,7 +99,7 @@ def e_values(paths: Mapping[str, tuple[np.ndarray, np.ndarray]], title: str, alp
     altair.LayerChart
         The chart.
     """
-    alt, labels = altair(), list(paths)
+    alt = altair()
     finite = [float(e) / math.log(10.0) for _, each in paths.values() for e in each if e < math.inf]
     top = max(2.5, *finite) if finite else 2.5
     values: list[dict[str, Any]] = [
@@ -110,31 +109,29 @@ def e_values(paths: Mapping[str, tuple[np.ndarray, np.ndarray]], title: str, alp
     ]
     top = max(top, *(v["e"] for v in values))
     last = max(2, *(int(rounds[-1]) for rounds, _ in paths.values()))
-    x = alt.X(
-        "rounds:Q",
-        title="rounds",
-        scale=alt.Scale(type="log" if last >= 50 else "linear", domain=[1, last], nice=False),
-        axis=alt.Axis(format="~s", grid=False, tickCount=6),
-    )
-    y = alt.Y(
-        "e:Q",
-        title="e-value",
-        scale=alt.Scale(domain=[FLOOR, top], nice=False),
-        axis=alt.Axis(labelExpr="'1e' + format(datum.value, '~g')", tickCount=6, tickMinStep=1),
-    )
-    colours = [COLOURS[k % len(COLOURS)] for k in range(len(labels))]
-    colour = alt.Color(
-        "for:N",
-        title=None,
-        scale=alt.Scale(domain=labels, range=colours),
-        legend=alt.Legend(orient="bottom", symbolStrokeWidth=3, labelLimit=300),
-    )
-    level = -math.log10(alpha)
-    rule = alt.Chart(alt.Data(values=[{"level": level}])).mark_rule(color=GREY, strokeDash=[4, 3]).encode(y="level:Q")
-    lines = alt.Chart(alt.Data(values=values)).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)
+    x = stream_axis(last)
+    y = e_axis("Y", "e-value", top)
+    inks = {label: COLOURS[k % len(COLOURS)] for k, label in enumerate(paths)}
+    below = alt.Legend(orient="bottom", symbolStrokeWidth=3, labelLimit=300)
+    colour = coloured("for", inks, title=None, legend=below)
+    lines = drawn(values).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)
     note = f"dashed: {1.0 / alpha:,.4g}, ever reached by chance with probability {alpha:g} at most"
-    shown = alt.Title(title, subtitle=note, anchor="start", fontSize=13, subtitleColor=GREY, subtitleFontSize=11)
-    return alt.layer(rule, lines).properties(width=WIDTH, height=180, title=shown)
+    layers = alt.layer(rule("y", GREY, -math.log10(alpha)), lines)
+    return layers.properties(width=WIDTH, height=180, title=headed(title, note))
+
+
+def e_axis(kind: str, title: str, top: float) -> Any:
+    """An axis of e-values, by their logarithms: "X" or "Y"."""
+    alt = altair()
+    look = alt.Axis(labelExpr="'1e' + format(datum.value, '~g')", tickCount=6, tickMinStep=1)
+    return getattr(alt, kind)("e:Q", title=title, scale=alt.Scale(domain=[FLOOR, top], nice=False), axis=look)
+
+
+def stream_axis(last: int) -> Any:
+    """The axis of the rounds of a stream, logarithmic where it is long."""
+    alt = altair()
+    scale = alt.Scale(type="log" if last >= 50 else "linear", domain=[1, last], nice=False)
+    return alt.X("rounds:Q", title="rounds", scale=scale, axis=alt.Axis(format="~s", grid=False, tickCount=6))
 
 
 def best(comparison: Comparison) -> Any:
@@ -158,25 +155,12 @@ def best(comparison: Comparison) -> Any:
         {"name": name, "e": max(FLOOR, float(np.divide(e, math.log(10.0)))), "is": labels[name not in inside]}
         for name, e in comparison.best.log_e.items()
     ]
-    level = -math.log10(comparison.alpha)
     top = max(2.5, *(v["e"] for v in values))
-    x = alt.X(
-        "e:Q",
-        title="e-value against being among the best",
-        scale=alt.Scale(domain=[FLOOR, top], nice=False),
-        axis=alt.Axis(labelExpr="'1e' + format(datum.value, '~g')", tickCount=6, tickMinStep=1),
-    )
+    x = e_axis("X", "e-value against being among the best", top)
     y = alt.Y("name:N", title=None, sort=list(comparison.names), axis=alt.Axis(labelLimit=200, ticks=False))
-    colour = alt.Color(
-        "is:N",
-        title=None,
-        scale=alt.Scale(domain=labels, range=[COLOURS[2], GREY]),
-        legend=alt.Legend(orient="bottom", symbolType="circle", symbolStrokeWidth=0),
-    )
-    rule = alt.Chart(alt.Data(values=[{"level": level}])).mark_rule(color=GREY, strokeDash=[4, 3]).encode(x="level:Q")
-    dots = alt.Chart(alt.Data(values=values)).mark_circle(size=90, opacity=1).encode(x=x, y=y, color=colour)
+    below = alt.Legend(orient="bottom", symbolType="circle", symbolStrokeWidth=0)
+    colour = coloured("is", dict(zip(labels, (COLOURS[2], GREY), strict=True)), title=None, legend=below)
+    dots = drawn(values).mark_circle(size=90, opacity=1).encode(x=x, y=y, color=colour)
     note = f"right of the dashed line at any time: left out (family-wise error {comparison.alpha:g}, at every time)"
-    title = alt.Title(
-        "Who may be the best", subtitle=note, anchor="start", fontSize=13, subtitleColor=GREY, subtitleFontSize=11
-    )
-    return alt.layer(rule, dots).properties(width=WIDTH, height=28 * len(values), title=title)
+    layers = alt.layer(rule("x", GREY, -math.log10(comparison.alpha)), dots)
+    return layers.properties(width=WIDTH, height=28 * len(values), title=headed("Who may be the best", note))

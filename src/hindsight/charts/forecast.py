@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..formatting import _plain
-from .drawing import altair
-from .evidence import best, evidence, watched
+from .drawing import GREY, altair, drawn, headed, rule
+from .evidence import best, evidence, stream_axis, watched
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..forecast.comparison import Comparison
 
 
-LINE, AREA, GREY, WARM = "#0969da", "#54aeff", "#57606a", "#bc4c00"
+LINE, AREA, WARM = "#0969da", "#54aeff", "#bc4c00"
 SIZE, LOW = 230, 60  # of a diagram, and of the histogram below it
 BINS = 20
 PARTS = [
@@ -74,22 +74,11 @@ def difference(comparison: Comparison, pair: int = 0) -> Any:
     top = max(1.5 * np.abs(path.difference[late]).max(), wide) or 1.0
     columns = {"rounds": path.rounds, "difference": path.difference, "low": path.low, "high": path.high}
     values = [{k: _plain(column[i].item()) for k, column in columns.items()} for i in range(path.rounds.size)]
-    logs = path.rounds[-1] >= 50
-    x = alt.X(
-        "rounds:Q",
-        title="rounds",
-        scale=alt.Scale(type="log" if logs else "linear", domain=[1, int(max(2, path.rounds[-1]))], nice=False),
-        axis=alt.Axis(format="~s", grid=False, tickCount=6),
-    )
+    x = stream_axis(int(max(2, path.rounds[-1])))
     scale = alt.Scale(domain=[-top, top], nice=True)
     y_title = f"loss of {two.first} − loss of {two.second}"
-    base = alt.Chart(alt.Data(values=values))
-    layers = [
-        alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(color=GREY, strokeDash=[4, 3]).encode(y="zero:Q"),
-        base.mark_line(color=LINE, strokeWidth=2, clip=True).encode(
-            x=x, y=alt.Y("difference:Q", title=y_title, scale=scale, axis=alt.Axis(format="~g"))
-        ),
-    ]
+    base, y = drawn(values), alt.Y("difference:Q", title=y_title, scale=scale, axis=alt.Axis(format="~g"))
+    layers = [rule("y", GREY), base.mark_line(color=LINE, strokeWidth=2, clip=True).encode(x=x, y=y)]
     if promised.any():
         band = base.mark_area(color=AREA, opacity=0.3, clip=True)
         layers.insert(0, band.encode(x=x, y=alt.Y("low:Q", scale=scale), y2="high:Q"))
@@ -98,8 +87,7 @@ def difference(comparison: Comparison, pair: int = 0) -> Any:
     note = f"mean {comparison.loss} loss so far, with its {level}{many}" if promised.any() else two.words
     words = "VOID: nothing is promised" if two.finding is Finding.VOID else two.words.split(": ")[0]
     lines = textwrap.wrap(note.removeprefix("VOID: "), 85)
-    title = alt.Title(words, subtitle=lines, anchor="start", fontSize=13, subtitleColor=GREY, subtitleFontSize=11)
-    return alt.layer(*layers).properties(width=360, height=220, title=title)
+    return alt.layer(*layers).properties(width=360, height=220, title=headed(words, lines))
 
 
 def diagrams(
@@ -164,40 +152,32 @@ def diagram(name: str, found: Reliability, band: Band | None = None) -> Any:
     at, level = found.pools.knots()
     line = [{"forecast": float(a), "should": float(b)} for a, b in zip(at, level, strict=True)]
     ends = [{"forecast": v, "should": v} for v in (low, high)]
-    layers = [alt.Chart(alt.Data(values=ends)).mark_line(color=GREY, strokeDash=[4, 3], strokeWidth=1).encode(x=x, y=y)]
+    layers = [drawn(ends).mark_line(color=GREY, strokeDash=[4, 3], strokeWidth=1).encode(x=x, y=y)]
     note = f"MCB {found.miscalibration:.4f} · DSC {found.discrimination:.4f} · UNC {found.uncertainty:.4f}"
     lines = [f"mean {found.loss} loss {found.score:.4f} = MCB − DSC + UNC", note]
     if band is not None:
         columns = zip(band.at.tolist(), band.low.tolist(), band.high.tolist(), strict=True)
         values = [{"forecast": a, "should": b, "high": c} for a, b, c in columns]
-        area = alt.Chart(alt.Data(values=values))
+        area = drawn(values)
         wide = len(values) > 1
         area = area.mark_area(color=AREA, opacity=0.3) if wide else area.mark_rule(color=AREA, opacity=0.3, size=8)
         layers.insert(0, area.encode(x=x, y=y, y2="high:Q"))
         lines.append(f"{100 * band.level:g} % {band.kind} band, {band.resamples:,} resamples, seed {band.seed}")
-    curve = alt.Chart(alt.Data(values=line))
+    curve = drawn(line)
     layers.append(curve.mark_line(color=WARM, strokeWidth=2).encode(x=x, y=y))
     if len(line) <= 200:
         layers.append(curve.mark_point(color=WARM, filled=True, size=18, opacity=1).encode(x=x, y=y))
-    title = alt.Title(name, subtitle=lines, anchor="start", fontSize=13, subtitleColor=GREY, subtitleFontSize=11)
-    top = alt.layer(*layers).properties(width=SIZE, height=SIZE, title=title)
+    top = alt.layer(*layers).properties(width=SIZE, height=SIZE, title=headed(name, lines))
     counts, edges = np.histogram(found.forecast, BINS, unit.domain, weights=found.weight)
-    bars = [
-        {"left": float(a), "right": float(b), "count": float(c)}
-        for a, b, c in zip(edges[:-1], edges[1:], counts, strict=True)
-    ]
-    below = (
-        alt.Chart(alt.Data(values=bars))
-        .mark_bar(color=GREY, opacity=0.5, binSpacing=1)
-        .encode(
-            x=alt.X("left:Q", title="forecast", scale=unit, bin="binned", axis=alt.Axis(tickCount=5)),
-            x2="right:Q",
-            y=alt.Y(
-                "count:Q", title="rounds", axis=alt.Axis(tickCount=2, labelExpr="format(datum.value, '~s')", grid=False)
-            ),
-        )
-        .properties(width=SIZE, height=LOW)
+    bins = zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True)
+    bars = drawn([{"left": a, "right": b, "count": c} for a, b, c in bins])
+    few = alt.Axis(tickCount=2, labelExpr="format(datum.value, '~s')", grid=False)
+    below = bars.mark_bar(color=GREY, opacity=0.5, binSpacing=1).encode(
+        x=alt.X("left:Q", title="forecast", scale=unit, bin="binned", axis=alt.Axis(tickCount=5)),
+        x2="right:Q",
+        y=alt.Y("count:Q", title="rounds", axis=few),
     )
+    below = below.properties(width=SIZE, height=LOW)
     return alt.vconcat(top, below, spacing=4)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -13,19 +12,17 @@ from ..certificates.certificate import COLOURS as VERDICTS
 from ..certificates.certificate import Certificate, Certificates
 from ..formatting import _n
 from ..validation import choice
-from .drawing import COLOURS, altair, styled
+from .drawing import COLOURS, GREY, altair, coloured, drawn, rule, styled, thinned
 from .forecast import diagrams
-from .thinning import thinned
+from .runs import BOUND, link_chart, weights_chart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
-GREY = "#57606a"
 WIDTH, HEIGHT = 520, 280
 RUN, BEST, FOUND, COMPARATOR = "this run", "the best fixed predictor", "the best found", "the comparator"
-BOUND = "guaranteed at most"
 INK = {RUN: COLOURS[0], BEST: COLOURS[2], FOUND: COLOURS[2], COMPARATOR: COLOURS[2], BOUND: GREY}
 DEPTH = 0.1  # of the smallest loss of the run: what the best fixed predictor loses below that is beyond the scale
 DOTS = 40  # rounds up to which each is marked
@@ -216,7 +213,6 @@ def plot_weights(
     >>> [bar["feature"] for bar in plot_weights(model).to_dict()["layer"][1]["data"]["values"]]
     ['x1', 'x0']
     """
-    alt = altair()
     w = np.asarray(model.coef_, np.float64)
     if w.ndim == 2 and w.shape[0] > 1:
         raise ValueError(f"the model has {w.shape[0]} weights for each feature, one per class: nothing single to plot")
@@ -226,25 +222,18 @@ def plot_weights(
     if len(known) != w.size:
         raise ValueError(f"names must have one name for each of the {w.size} features, got {len(known)}")
     certificate = getattr(model, "certificate_", None) if certificate is None else certificate
-    u = np.full(w.size, math.nan)
+    u = np.array([])
     if isinstance(certificate, Certificate) and certificate.comparator.u.size >= w.size:
         u = certificate.comparator.u[: w.size]
-    order = np.argsort(-np.abs(w), kind="stable")[:top]
-    rows = [{"feature": known[j], "rank": k, "weight": float(w[j]), "u": float(u[j])} for k, j in enumerate(order)]
-    features = alt.Y("rank:O", title=None, axis=label_axis([row["feature"] for row in rows]))
-    x = alt.X("weight:Q", title="weight")
-    bars = alt.Chart(alt.Data(values=rows)).mark_bar(color=COLOURS[0], height={"band": 0.7})
-    layers = [
-        alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(color=GREY).encode(x="zero:Q"),
-        bars.encode(x=x, y=features, tooltip=["feature:N", "weight:Q"]),
-    ]
+    order = np.argsort(-np.abs(w), kind="stable")[:top].tolist()
+    rows = [{"feature": known[j], "rank": k, "weight": float(w[j])} for k, j in enumerate(order)]
     note = f"the largest {len(rows)} of {w.size:,}" if w.size > len(rows) else f"all {w.size:,}"
-    if np.isfinite(u).all():
-        best = alt.Chart(alt.Data(values=rows)).mark_tick(color=COLOURS[1], thickness=3, height={"band": 0.9})
-        layers.append(best.encode(x="u:Q", y=features, tooltip=["feature:N", "u:Q"]))
+    if u.size and np.isfinite(u).all():
+        rows = [row | {"best": float(u[j])} for row, j in zip(rows, order, strict=True)]
         note += "; ticks: the best fixed predictor in hindsight"
-    title = alt.TitleParams("Weights", subtitle=note)
-    return styled(alt.layer(*layers).properties(width=WIDTH, height=max(60, 22 * len(rows)), title=title))
+    chart = weights_chart([rows], rows, {}, (COLOURS[0], COLOURS[1], GREY))
+    title = altair().TitleParams("Weights", subtitle=note)
+    return styled(chart.properties(width=WIDTH, height=max(60, 22 * len(rows)), title=title))
 
 
 # ---------------------------------------------------------------- panels
@@ -304,18 +293,14 @@ def regret_panel(certificate: Certificate) -> Any:
     what = f"{certificate.quantity}, mean so far" if total else certificate.quantity
     scale = alt.Scale(type="log", domain=[low, high if high > low else 2.0 * low], nice=False)
     y = alt.Y("value:Q", title=what, scale=scale, axis=alt.Axis(tickCount=5, format="~g"))
-    colour = alt.Color(
-        "line:N",
-        title=None,
-        scale=alt.Scale(domain=shown, range=[INK[name] for name in shown]),
-        legend=alt.Legend(orient="bottom", symbolType="stroke"),
-    )
+    below = alt.Legend(orient="bottom", symbolType="stroke")
+    colour = coloured("line", {name: INK[name] for name in shown}, title=None, legend=below)
     dash = alt.StrokeDash(
         "line:N", legend=None, scale=alt.Scale(domain=shown, range=[[5, 4] if n == BOUND else [1, 0] for n in shown])
     )
-    area = alt.Chart(alt.Data(values=between)).mark_area(color=COLOURS[0], opacity=0.12, clip=True)
+    area = drawn(between).mark_area(color=COLOURS[0], opacity=0.12, clip=True)
     dots = {"size": 26, "filled": True, "opacity": 1.0 if len(rounds) <= DOTS else 0.0}
-    lines = alt.Chart(alt.Data(values=points)).mark_line(strokeWidth=2.2, point=dots, clip=True)
+    lines = drawn(points).mark_line(strokeWidth=2.2, point=dots, clip=True)
     tip = ["line:N", "rounds:Q", "value:Q"]
     promise = f", at most {_n(certificate.bound)} guaranteed" if math.isfinite(certificate.bound) else ""
     best = certificate.best
@@ -361,30 +346,25 @@ def potential_panel(certificate: Certificate) -> Any:
         raise ValueError(f"{certificate.theorem.name} follows no potential: nothing to plot")
     points = [{"rounds": stop.rounds, "potential": stop.potential} for stop in path]
     y = alt.Y("potential:Q", title="potential: distance to the best fixed predictor", scale=alt.Scale(domainMin=0))
-    line = alt.Chart(alt.Data(values=points)).mark_line(
-        strokeWidth=2.2, color=COLOURS[3], point={"size": 30, "filled": True, "color": COLOURS[3]}
-    )
-    low = alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(color=GREY, strokeDash=[4, 3]).encode(y="zero:Q")
+    dots = {"size": 30, "filled": True, "color": COLOURS[3]}
+    line = drawn(points).mark_line(strokeWidth=2.2, color=COLOURS[3], point=dots)
     used = f"from {path[0].potential:.4g} after round {path[0].rounds:,} to {path[-1].potential:.4g} at the end"
-    drawn = line.encode(x=rounds_axis(path[-1].rounds), y=y, tooltip=["rounds:Q", "potential:Q"])
+    line = line.encode(x=rounds_axis(path[-1].rounds), y=y, tooltip=["rounds:Q", "potential:Q"])
     title = head(certificate, [f"{used}; below 0 it cannot fall"])
-    return alt.layer(drawn, low).properties(width=WIDTH, height=HEIGHT, title=title)
+    return alt.layer(line, rule("y", GREY)).properties(width=WIDTH, height=HEIGHT, title=title)
 
 
 def link_panel(link: Any, seen: list[dict[str, float]], label: str | None) -> Any:
     """A link, with the means of groups of rows."""
     alt = altair()
     points = [{"margin": z, "mean": m} for z, m in thinned(link.z, link.mean)]
-    x = alt.X("margin:Q", title="margin w·x", scale=alt.Scale(nice=False), axis=alt.Axis(tickCount=6))
     y = alt.Y("mean:Q", title="mean of y" if label is None else f"probability of {label}")
+    line = link_chart([points], points, {}, y, color=COLOURS[0], strokeWidth=2.5)
     title = alt.TitleParams("The learnt link" if label is None else label, subtitle=f"{link.z.size:,} knots")
-    line = alt.Chart(alt.Data(values=points)).mark_line(color=COLOURS[0], strokeWidth=2.5)
-    line = line.encode(x=x, y=y, tooltip=["margin:Q", "mean:Q"])
-    if not seen:
-        return line.properties(width=WIDTH, height=HEIGHT, title=title)
-    dots = alt.Chart(alt.Data(values=seen)).mark_circle(color=COLOURS[1], size=50, opacity=0.7)
-    dots = dots.encode(x=x, y=y, tooltip=["margin:Q", "mean:Q", "rows:Q"])
-    return alt.layer(dots, line).properties(width=WIDTH, height=HEIGHT, title=title)
+    if seen:
+        dots = drawn(seen).mark_circle(color=COLOURS[1], size=50, opacity=0.7)
+        line = alt.layer(dots.encode(x="margin:Q", y="mean:Q", tooltip=["margin:Q", "mean:Q", "rows:Q"]), line)
+    return line.properties(width=WIDTH, height=HEIGHT, title=title)
 
 
 def groups(model: Any, X: Any, y: Any, count: int = 30) -> list[list[dict[str, float]]]:
@@ -402,9 +382,3 @@ def groups(model: Any, X: Any, y: Any, count: int = 30) -> list[list[dict[str, f
             [{"margin": float(margins[p, k].mean()), "mean": float(hit[p].mean()), "rows": p.size} for p in parts]
         )
     return out
-
-
-def label_axis(labels: list[str]) -> Any:
-    """An axis with these labels, for places 0, 1, ...: equal names stay apart."""
-    words = json.dumps([label if len(label) <= 30 else label[:29] + "…" for label in labels])
-    return altair().Axis(labelExpr=f"{words}[datum.value]", labelLimit=220, ticks=False)

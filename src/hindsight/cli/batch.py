@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..certificates.theorems import Verdict
 from ..errors import OptionError
-from ..report.page import write_page
 from ..training.learning import fit_isotron
 from ..training.outputs import check_files
 from ..training.plan import Plan
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..training.options import LearnerOptions, ResultOptions, RowOptions
-    from ..training.prepare import AllRows
 
 
 def learn_in_batches(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> int:
@@ -34,7 +32,9 @@ def learn_in_batches(rows: RowOptions, learner: LearnerOptions, results: ResultO
             print_error_line(line)
     certificate = model.certify(read.X, read.y, read.weight) if results.certifies else None
     if certificate is not None and results.report is not None:
-        write_page(results.report, report_of(plan, model, read, certificate))
+        from ..reports.estimators import write_fitted
+
+        write_fitted(results.report, plan, model, read, certificate)
     if results.save is not None:
         model.save(results.save)
     histories = model.histories_
@@ -54,19 +54,6 @@ def learn_in_batches(rows: RowOptions, learner: LearnerOptions, results: ResultO
         if results.report is not None:
             print(f"report: {results.report}")
     return int(certificate is not None and certificate.verdict is Verdict.BROKEN)
-
-
-def report_of(plan: Plan, model: Any, read: AllRows, certificate: Any) -> dict[str, Any]:
-    """What the page says."""
-    from ..training.estimator_report import rounds_content
-    from ..training.reporting import plain_name, settings_of, target_of
-
-    each = list(getattr(certificate, "each", [certificate]))
-    out = rounds_content(model, read.X, read.y, read.weight, each, read.names, target_of(plan))
-    plain = {
-        name: text for name, text in settings_of(plan, None).items() if name not in ("intercept", "passes", "scale")
-    }
-    return out | {"data": plain_name(plan.where), "settings": plain | out["settings"]}
 
 
 def check(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> None:

@@ -169,7 +169,7 @@ class LearnCommand:
     def write(self, state: TrainingState, certificates: list[list[Certificate]]) -> None:
         """Write the page and the model."""
         if self.results.report is not None:
-            from ..training.reporting import write_report
+            from ..reports.writing import write_report
 
             assert self.session.curves is not None
             notes = [] if self.uncertified is None else [f"No certificate: {self.uncertified}."]

@@ -8,10 +8,10 @@ import numpy as np
 
 from ..kernels.facts import NAMES
 from ..online.run import Run
+from ..reports.writing import write_report
 from ..rows.labels import encode_labels
 from ..sources import label_text
-from ..training.curves import SAMPLE, Curves
-from ..training.reporting import write_report
+from ..training.recording import SAMPLE, Recording
 from ..training.session import PlayedChunk
 from ..training.state import TrainingState
 
@@ -51,10 +51,6 @@ class EpochCourse:
         own, mass = np.diff(self.total[:, series], prepend=0.0), np.diff(self.mass, prepend=0.0)
         return int(self.at[0]), self.at, own / mass
 
-    def weight_at(self, rounds: int) -> float:
-        """The weight of so many rounds."""
-        return float(np.interp(rounds, np.append(0, self.at), np.append(0.0, self.mass)))
-
 
 def report_shards(
     path: str, plan: Plan, rows: ClusterRows, runs: list[Epochs], labels: list[str] | None,
@@ -85,7 +81,7 @@ def report_shards(
     confusion = None if labels is None else np.sum(counts, axis=0)
     wrong = 0 if confusion is None else int(confusion.sum() - np.trace(confusion)) * len(runs[0].starts)
     state = TrainingState(plan, [played], labels, rows.scale, rows.state(), [wrong], constant_of(rows, labels, runs))
-    curves = Curves(state)
+    curves = Recording.of(state)
     for z, y, codes, weight in samples:
         curves.add(PlayedChunk(z, y, codes, weight, [], True, np.zeros(len(y), bool)))
     if curves.sample is not None:

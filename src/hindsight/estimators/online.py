@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -17,6 +17,11 @@ from .mixins import CardMixin, FitMixin, LinearMixin, ReportMixin, RunsMixin, Sa
 from .mixins.certifying import join_certificates
 from .mixins.rows import read_weights
 from .registration import check_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BLOCK = 1 << 15  # rows that are played again at once
 
 
 class OnlineEstimator(
@@ -86,6 +91,25 @@ class OnlineEstimator(
             warnings.warn(warning, AssumptionWarning, stacklevel=4)
         if margins is not None:
             self.margins_ = margins[:, 0] if margins.shape[1] == 1 else margins
+
+    def _replayed(self, X: Any, y: Any, sample_weight: Any) -> tuple[list[Run], np.ndarray, np.ndarray, int, Any]:
+        """The rows of the run played again from its start: new runs, the targets (or the place of each label) and the
+        weight of each row, how many passes there were, and parts of the rows with their margins as they are played."""
+        X = self._matrix(X, reset=False)
+        targets = self._seen(X, y)
+        told = np.asarray(self._codes(self._labels(X, y))) if hasattr(self, "classes_") else targets[0]
+        c = self._data(0, X, y, read_weights(sample_weight, X)).c
+        passes = self.runs_[0].rounds // int(np.count_nonzero(c))
+        runs = [self._new_run(run.learner, X.shape[1], getattr(run, "start", None)) for run in self.runs_]
+
+        def blocks() -> Iterator[tuple[slice, np.ndarray]]:
+            for a in [*range(0, X.shape[0], BLOCK)] * passes:
+                part = slice(a, a + BLOCK)
+                z = np.empty((len(c[part]), len(runs)))
+                play_rows(runs, X[part], [each[part] for each in targets], c[part], z, self._feature_names)
+                yield part, z
+
+        return runs, told, c, passes, blocks()
 
     def _pass_count(self) -> int:
         if not isinstance(self.passes, (int, np.integer)) or isinstance(self.passes, bool) or self.passes < 1:

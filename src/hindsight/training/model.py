@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from ..online.learners import Learner, descent
 from ..online.margins import each_mean
 from ..online.run import Run, play, predicted
 from ..storage.model import save, versions
-from ..storage.registry import storable, want
+from ..storage.registry import PACKAGE, storable, want
 
 if TYPE_CHECKING:
     import os
@@ -267,9 +268,7 @@ class Model:
         MismatchError
             If these are not the rows it was trained on.
         """
-        from .reporting import report_model
-
-        report_model(self, str(path), data)
+        import_module(PACKAGE).report(self, path, data)
 
     def predictions(self, z: np.ndarray) -> np.ndarray:
         """Return the predictions that belong to margins: labels, or numbers for a regression."""

@@ -20,12 +20,12 @@ from ..rows.order import add_labels, add_numbers
 from ..rows.scaling import spread
 from ..sources import Reject, SourceError
 from .comparing import LearnerScores
-from .curves import Curves
 from .going_on import state_after
 from .options import ResultOptions
 from .outputs import Outputs, check_files, newest_checkpoint
 from .plan import as_numbers, choose_loss, describe_learner, short_names
 from .prepare import labelled, limited, number, targets_of
+from .recording import Recording
 from .state import TrainingState, same_plain, start
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Session:
         Whether `stop` was called.
     seconds : float
         How long learning took.
-    curves : Curves or None
+    curves : Recording or None
         The course of the run, where a report is wanted.
 
     Raises
@@ -110,7 +110,7 @@ class Session:
             raise OptionError("compare", "begins with the first row, so it cannot be resumed: leave --checkpoint out")
         self.asked, self.model = plan, model
         self.scores: LearnerScores | None = None
-        self.curves: Curves | None = None
+        self.curves: Recording | None = None
         self.followed: Followed | None = None
         self.plan, self.notes = choose_loss(plan)
         self.checkpoint = newest_checkpoint(self.results)
@@ -199,7 +199,7 @@ class Session:
         if results.compare:
             self.scores = LearnerScores(state, self.names, results.bounds)
         if results.report is not None:
-            self.curves = Curves(state, results.bounds)
+            self.curves = Recording.of(state, results.bounds)
         if results.certifies and state.rows_done == 0 and not state.before and self.plan.passes == 1:
             from .followed import Followed
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from typing import Any
 
-from sklearn.utils.validation import check_is_fitted
+from ...storage.registry import PACKAGE
 
 
 class ReportMixin:
@@ -35,7 +36,4 @@ class ReportMixin:
         ValueError
             If the file cannot be written, or the model has met a single class.
         """
-        from ...training.estimator_report import report_estimator
-
-        check_is_fitted(self)
-        report_estimator(self, os.fspath(path), X, y, sample_weight)
+        import_module(PACKAGE).report(self, path, X, y, sample_weight)

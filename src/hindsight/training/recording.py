@@ -5,16 +5,19 @@ What is kept does not grow with the rows, and does not depend on the sizes of ch
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from ..online.margins import each_loss, each_mean
-from ..rows.labels import targets_of_runs
+from ..rows.labels import chosen_codes, targets_of_runs
 from .comparing import LearnerScores
 from .plan import short_names
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..online.run import Run
     from ..sources import Reject
     from .session import PlayedChunk
     from .state import TrainingState
@@ -28,12 +31,25 @@ COMPARED = 8  # learners that are compared two by two, at most
 REJECTS = 20  # bad rows that are kept
 
 
-class Marks(NamedTuple):
-    """Sums over the first so many rounds, one row per mark: of the weights, and of each series."""
+class Extremes(NamedTuple):
+    """The lowest or the highest mean of each piece, one column per series, and the round of each."""
 
-    rounds: np.ndarray
-    weight: np.ndarray
-    sums: np.ndarray
+    better: np.ufunc
+    value: np.ndarray
+    at: np.ndarray
+
+    def note(self, k: int, first: int, means: np.ndarray, new: bool) -> None:
+        """Take the means of rounds of piece k, from round `first` on, into account; `new`: they are its first."""
+        where = means.argmin(axis=0) if self.better is np.less else means.argmax(axis=0)
+        found = means[where, np.arange(means.shape[1])]
+        take = np.ones(found.size, bool) if new else self.better(found, self.value[k])
+        self.value[k, take], self.at[k, take] = found[take], first + where[take]
+
+    def halve(self) -> None:
+        """Join pieces two by two."""
+        later = self.better(self.value[1::2], self.value[::2])
+        for kept in (self.value, self.at):
+            kept[: PIECES // 2] = np.where(later, kept[1::2], kept[::2])
 
 
 class Course:
@@ -58,8 +74,10 @@ class Course:
         self.length, self.size, self.filled = 1, 0, 0  # of a piece; pieces so far; rounds in the last one
         self.at, self.mass = np.zeros(PIECES, np.int64), np.zeros(PIECES)
         self.total = np.zeros((PIECES, count))
-        self.lowest, self.highest = np.zeros((PIECES, count)), np.zeros((PIECES, count))
-        self.lowest_at, self.highest_at = np.zeros((PIECES, count), np.int64), np.zeros((PIECES, count), np.int64)
+        self.extremes = [
+            Extremes(better, np.zeros((PIECES, count)), np.zeros((PIECES, count), np.int64))
+            for better in (np.less, np.greater)
+        ]
         self.early: list[tuple[int, float, np.ndarray]] = []
 
     def add(self, weight: np.ndarray, values: np.ndarray) -> None:
@@ -81,7 +99,8 @@ class Course:
                 self._open_piece()
             b, k = min(m, a + self.length - self.filled), self.size - 1
             self.at[k], self.mass[k], self.total[k] = self.rounds + b, mass[b - 1], sums[b - 1]
-            self._note_extremes(k, self.rounds + a + 1, means[a:b], self.filled == 0)
+            for extreme in self.extremes:
+                extreme.note(k, self.rounds + a + 1, means[a:b], self.filled == 0)
             self.filled += b - a
             a = b
         self.rounds, self.weight, self.sums = self.rounds + m, float(mass[-1]), sums[-1].copy()
@@ -91,41 +110,21 @@ class Course:
             self._halve()
         self.size, self.filled = self.size + 1, 0
 
-    def _note_extremes(self, k: int, first: int, means: np.ndarray, new: bool) -> None:
-        columns = np.arange(means.shape[1])
-        low, high = means.argmin(axis=0), means.argmax(axis=0)
-        for where, at, value, better in (
-            (low, self.lowest_at, self.lowest, np.less),
-            (high, self.highest_at, self.highest, np.greater),
-        ):
-            found = means[where, columns]
-            take = np.ones(found.size, bool) if new else better(found, value[k])
-            value[k, take], at[k, take] = found[take], first + where[take]
-
     def _halve(self) -> None:
         """Join pieces two by two."""
         half = PIECES // 2
         for kept in (self.at, self.mass, self.total):
             kept[:half] = kept[1::2]
-        for value, at, better in (
-            (self.lowest, self.lowest_at, np.less),
-            (self.highest, self.highest_at, np.greater),
-        ):
-            later = better(value[1::2], value[::2])
-            value[:half], at[:half] = np.where(later, value[1::2], value[::2]), np.where(later, at[1::2], at[::2])
+        for extreme in self.extremes:
+            extreme.halve()
         self.size, self.length = half, 2 * self.length
-
-    def ends(self) -> Marks:
-        """The sums at the end of each piece."""
-        n = self.size
-        return Marks(self.at[:n].copy(), self.mass[:n].copy(), self.total[:n].copy())
 
     def so_far(self, series: int) -> tuple[np.ndarray, np.ndarray]:
         """The mean of a series after so many rounds, with its lowest and highest values; at most 2,000 points."""
         n = self.size
         points = {r: float(s[series]) / w for r, w, s in self.early}
-        points |= dict(zip(self.lowest_at[:n, series].tolist(), self.lowest[:n, series].tolist(), strict=True))
-        points |= dict(zip(self.highest_at[:n, series].tolist(), self.highest[:n, series].tolist(), strict=True))
+        for extreme in self.extremes:
+            points |= dict(zip(extreme.at[:n, series].tolist(), extreme.value[:n, series].tolist(), strict=True))
         points |= dict(zip(self.at[:n].tolist(), (self.total[:n, series] / self.mass[:n]).tolist(), strict=True))
         rounds = np.array(sorted(points), np.int64)
         return rounds, np.array([points[r] for r in rounds.tolist()])
@@ -140,13 +139,6 @@ class Course:
         later = np.flatnonzero(whole)[k:]
         sums, mass = self.total[later, series] - self.total[later - k, series], self.mass[later] - self.mass[later - k]
         return k * self.length, self.at[later].copy(), sums / mass
-
-    def weight_at(self, rounds: int) -> float:
-        """The weight of the first so many rounds: exact where they are a power of 2 or all; otherwise near it."""
-        known = [(r, w) for r, w, _ in self.early]
-        known += list(zip(self.at[: self.size].tolist(), self.mass[: self.size].tolist(), strict=True))
-        known.sort()
-        return float(np.interp(rounds, [r for r, _ in known], [w for _, w in known])) if known else float(rounds)
 
 
 def early_rounds(after: int, last: int) -> list[int]:
@@ -202,15 +194,19 @@ def scrambled(numbers: np.ndarray) -> np.ndarray:
     return z ^ (z >> np.uint64(31))
 
 
-class Curves:
-    """What a report shows of the course of training, for each learner of a state.
+class Recording:
+    """The course of some runs for their report, learner by learner.
 
     Parameters
     ----------
-    state : TrainingState
-        Where training stands: of a resumed one the means go on from its sums.
-    bounds : (float, float) or None, default None
-        Numbers: all targets lie between these; intervals for the differences of learners need them.
+    runs : list of list of Run
+        The runs of each learner, before the first row that is followed: means go on from their sums.
+    labels : list of str or None
+        The labels; None where targets are numbers.
+    mistakes : sequence of int, default=()
+        Rows that each learner got wrong before; none if empty.
+    first_row : int, default=0
+        Rows that were learnt before the first that is followed.
 
     Attributes
     ----------
@@ -224,36 +220,43 @@ class Curves:
         The first bad rows.
     scores : LearnerScores or None
         Several learners as forecasters, where they can be compared.
-    first_row : int
-        Rows that were learnt before the first that is followed.
     """
 
-    def __init__(self, state: TrainingState, bounds: tuple[float, float] | None = None) -> None:
-        self.labels, self.learners = state.labels, [runs[0].learner for runs in state.runs]
-        self.each = len(state.runs[0])  # runs of a learner
-        self.series = ("loss", "square") if self.labels is None else ("loss", "mistakes", "errors")
-        facts = [[run.facts for run in runs] for runs in state.runs]
-        before = [
-            {
-                "loss": sum(f.loss for f in mine),
-                "square": sum(f.square for f in mine),
-                "mistakes": sum(f.mistake_weight for f in mine),
-                "errors": float(wrong),
-            }
-            for mine, wrong in zip(facts, state.mistakes, strict=True)
-        ]
-        sums = np.array([known[name] for known in before for name in self.series])
-        self.first_row = state.rows_done
-        self.course = Course(facts[0][0].rounds, facts[0][0].weight, sums)
+    def __init__(
+        self, runs: list[list[Run]], labels: list[str] | None, mistakes: Sequence[int] = (), first_row: int = 0
+    ) -> None:
+        self.labels, self.learners, self.first_row = labels, [each[0].learner for each in runs], first_row
+        self.each = len(runs[0])  # runs of a learner
+        self.series = ("loss", "square") if labels is None else ("loss", "mistakes", "errors")
+        facts = [[run.facts for run in each] for each in runs]
+        names = {"loss": "loss", "square": "square", "mistakes": "mistake_weight"}
+        before = [{name: sum(getattr(f, of) for f in mine) for name, of in names.items()} for mine in facts]
+        wrong = mistakes or [0] * len(runs)
+        sums = [(known | {"errors": w})[name] for known, w in zip(before, wrong, strict=True) for name in self.series]
+        self.course = Course(facts[0][0].rounds, facts[0][0].weight, np.array(sums))
         columns = len(self.learners) * self.each + 2
         self.sample = Sample(columns, min(SAMPLE, max(FEWEST, KEPT // columns)))
-        count = len(self.labels or ())
+        count = len(labels or ())
         self.confusion = np.zeros((len(self.learners), count, count), np.int64) if count else None
         self.rejects: list[Reject] = []
-        self.scores = None
-        two = self.labels is None or len(self.labels) == 2
-        if 1 < len(self.learners) <= COMPARED and two and state.plan.passes == 1 and state.own_rows == 0:
-            self.scores = LearnerScores(state, short_names(self.learners), bounds)
+        self.scores: LearnerScores | None = None
+
+    @classmethod
+    def of(cls, state: TrainingState, bounds: tuple[float, float] | None = None) -> Self:
+        """The recording of training that stands at a state.
+
+        Parameters
+        ----------
+        state : TrainingState
+            Where training stands.
+        bounds : (float, float) or None, default=None
+            Numbers: all targets lie between these; intervals for the differences of learners need them.
+        """
+        out = cls(state.runs, state.labels, state.mistakes, state.rows_done)
+        two = state.labels is None or len(state.labels) == 2
+        if 1 < len(state.runs) <= COMPARED and two and state.plan.passes == 1 and state.own_rows == 0:
+            out.scores = LearnerScores(state, short_names(out.learners), bounds)
+        return out
 
     def index(self, learner: int, name: str) -> int:
         """The place of a series of a learner."""
@@ -264,36 +267,33 @@ class Curves:
         if self.scores is not None and len(chunk.y):
             self.scores.add(chunk)
         self.rejects += chunk.rejects[: REJECTS - len(self.rejects)]
-        z, y, codes = chunk.margins, np.asarray(chunk.y), chunk.codes
-        c = np.ones(len(z)) if chunk.weight is None else np.asarray(chunk.weight, np.float64)
+        self.add_rows(chunk.margins, chunk.y if chunk.codes is None else chunk.codes, chunk.weight)
+
+    def add_rows(self, z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> None:
+        """Add rows by their margins before each was learnt, their targets (or numbers of labels) and weights."""
+        c = np.ones(len(z)) if weight is None else np.asarray(weight, np.float64)
         if not c.all():
             on = c > 0.0
-            z, y, c, codes = z[on], y[on], c[on], None if codes is None else codes[on]
+            z, y, c = z[on], y[on], c[on]
         if not len(c):
             return
-        numbers = np.asarray(y, np.float64) if codes is None else codes.astype(np.float64)
-        columns = [self._values(k, z[:, k * self.each : (k + 1) * self.each], numbers, codes) for k in self._each()]
-        self.sample.add(self.course.rounds + 1, np.column_stack([z, numbers, c]))
+        columns = [self._values(k, z[:, k * self.each : (k + 1) * self.each], y) for k in range(len(self.learners))]
+        self.sample.add(self.course.rounds + 1, np.column_stack([z, np.asarray(y, np.float64), c]))
         self.course.add(c, np.column_stack(columns))
 
-    def _each(self) -> range:
-        return range(len(self.learners))
-
-    def _values(self, k: int, z: np.ndarray, y: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
+    def _values(self, k: int, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The values of the series of a learner, one column each."""
         learner: Any = self.learners[k]
-        if codes is None:
-            margins = np.ascontiguousarray(z[:, 0])
+        if self.labels is None:
+            y, margins = np.asarray(y, np.float64), np.ascontiguousarray(z[:, 0])
             with np.errstate(over="ignore"):
-                return np.column_stack(
-                    [each_loss(learner.loss, margins, y), (each_mean(learner.loss, margins) - y) ** 2]
-                )
-        assert self.labels is not None
+                squares = (each_mean(learner.loss, margins) - y) ** 2
+                return np.column_stack([each_loss(learner.loss, margins, y), squares])
         assert self.confusion is not None
-        targets = targets_of_runs(codes, len(self.labels), learner.targets, self.each)
+        targets = targets_of_runs(y, len(self.labels), learner.targets, self.each)
         lost = [each_loss(learner.loss, np.ascontiguousarray(z[:, r]), t) for r, t in enumerate(targets)]
         wrong = [np.where(t == 1.0, z[:, r] <= 0.0, z[:, r] >= 0.0) for r, t in enumerate(targets)]
-        chosen = (z[:, 0] > 0.0).astype(np.int64) if self.each == 1 else z.argmax(axis=1)
-        np.add.at(self.confusion[k], (codes.astype(np.int64), chosen), 1)
-        missed = wrong[0] if self.each == 1 else chosen != codes
+        chosen = chosen_codes(z)
+        np.add.at(self.confusion[k], (y.astype(np.int64), chosen), 1)
+        missed = wrong[0] if self.each == 1 else chosen != y
         return np.column_stack([np.sum(lost, axis=0), np.sum(wrong, axis=0), missed]).astype(np.float64)

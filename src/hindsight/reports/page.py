@@ -10,10 +10,10 @@ from typing import Any
 
 from ..certificates.certificate import MARK, mean_text
 from ..charts.drawing import EMBEDDING, altair, library
+from ..charts.runs import best_name, is_far, page_charts, per_row
 from ..content_policy import policy_tag
 from ..formatting import _n
 from ..storage.container import write_text
-from .charts import best_name, charts, is_far, per_row
 
 MEANS = {
     "HOLDS": "the assumptions of the theorem are met, and the run lost no more than it promises",
@@ -42,7 +42,7 @@ def write_page(path: str, content: dict[str, Any]) -> None:
     path : str
         The file to write.
     content : dict
-        What `hindsight.training.reporting.content` gathered.
+        What `hindsight.reports.content.content` gathered.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def page(content: dict[str, Any]) -> str:
     """The page as text."""
     try:
         altair()
-        drawn: dict[str, Any] = charts(content)
+        drawn: dict[str, Any] = page_charts(content)
         script = own_file("page.js").replace("EMBEDDING", json.dumps(EMBEDDING | {"renderer": "svg"}))
         scripts = [library(), script]
     except ValueError:
@@ -259,7 +259,7 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
             f"What the run had lost until then beyond the {best_name(each)} of all rows, on the same rounds."
             f"{FAR_AWAY if is_far(each, 'regret') else ''}",
         ),
-        figure(drawn, f"c-rounds{k}", "Errors per round", "Mean squared error of all rows in each round.", wide=True),
+        figure(drawn, f"c-rounds{k}", "Errors per round", f"Mean {each['unit']} of all rows in each round.", wide=True),
         figure(
             drawn,
             f"c-weights{k}",
@@ -324,7 +324,8 @@ def calibrated(each: dict[str, Any]) -> str:
         "forecaster lies with probability 0.9."
     )
     if each["chosen"]:
-        return f"{out} Probabilities of each label against the rest, before they are made to sum to 1."
+        rest = "" if each.get("in_all") else " against the rest, before they are made to sum to 1"
+        return f"{out} Probabilities of each label{rest}."
     terms = ", ".join(f"{name} {number(abs(round(found[0][name], 6)))}" for name in TERMS)  # all are at least 0
     return f"{out} Brier score {number(round(found[0]['score'], 6))}: {terms}."
 

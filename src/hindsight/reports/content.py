@@ -1,0 +1,508 @@
+"""What a report says of what was learnt: certificates, course, weights, predictions, and how it was made.
+
+Everything is gathered as plain values; `page` makes a page of them, and `datasets` has what its charts draw.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..certificates.certificate import MISTAKES, WEIGHTED, RegretCurve, worth_of
+from ..certificates.theorems import GLM_TRON
+from ..charts.drawing import thinned
+from ..charts.runs import PROMISE, best_name
+from ..formatting import _plain
+from ..online.margins import each_mean
+from ..storage.model import versions
+from ..training.certify import combined
+from ..training.plan import describe_learner, part_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..certificates.certificate import Best, Certificate
+    from ..online.run import Run
+    from ..training.recording import Recording
+
+    Datasets = dict[str, list[dict[str, Any]]]
+
+SHOWN = 6  # learners that have charts of their own, those of the least loss
+TOP = 20  # weights
+LABELS = 15  # of a table of confusions
+CHARTED = 6  # labels, of more than two, that have charts of their own: the most frequent ones
+COLUMNS = 200
+MEMBERS = 6  # of a panel
+DOTS = 1000  # of predictions against targets
+LINES = 600  # points of a line over rounds
+UNITS = {"square": "squared error", "mistakes": "mistakes"}
+
+
+@dataclass
+class Subject:
+    """What a report is about; what was learnt comes on top.
+
+    Attributes
+    ----------
+    data : str
+        The rows in a few words.
+    rows, features : int
+        How many there are.
+    names : sequence of str or None
+        The names of the features; None where they have none.
+    settings : dict of str to str
+        How it was made.
+    labels : list of str or None
+        The labels; None where targets are numbers.
+    target : str or None
+        The column that was predicted, if it has a name.
+    how : str
+        How the rows were read.
+    preparation : str
+        How they were prepared, in a few words.
+    rejected : int
+        How many rows were bad; `rejects` has the first ones.
+    warnings, notes : list of str
+        What else is to be said.
+    columns : list of dict or None
+        The columns and how they were typed; None stands for numbers alone.
+    """
+
+    data: str
+    rows: int
+    features: int
+    names: Sequence[str] | None
+    settings: dict[str, str]
+    labels: list[str] | None = None
+    target: str | None = None
+    how: str = "each row was predicted before it was learnt"
+    preparation: str = ""
+    rejected: int = 0
+    rejects: list[dict[str, Any]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    columns: list[dict[str, Any]] | None = None
+
+    def values(self) -> dict[str, Any]:
+        """All of it as the page takes it."""
+        rows = self.columns
+        if not rows:
+            known = [(name, "") for name in self.names or []] + (
+                [] if self.target is None else [(self.target, "target")]
+            )
+            rows = [{"name": name, "type": "number", "role": role, "why": "", "missing": None} for name, role in known]
+        columns = {"count": len(rows) if self.names else self.features, "shown": rows[:COLUMNS]}
+        settings = {k: v if len(v) <= 200 else v[:199] + "…" for k, v in self.settings.items()}
+        own = {name: value for name, value in vars(self).items() if name != "names"}
+        return own | {"columns": columns, "settings": settings, "versions": versions()}
+
+
+def content(subject: Subject, learners: list[dict[str, Any]], datasets: Datasets, **more: Any) -> dict[str, Any]:
+    """Everything that a report says, as plain values."""
+    drawn = {name: rounded(rows) for name, rows in datasets.items()}
+    return dict(_plain(subject.values() | {"learners": learners, "datasets": drawn} | more))
+
+
+def rounded(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What a chart draws, to seven digits: nobody sees more, and the page stays small."""
+    return [{k: float(f"{v:.7g}") if isinstance(v, float) else v for k, v in row.items()} for row in rows]
+
+
+# ---------------------------------------------------------------- one learner
+
+
+class Weights(NamedTuple):
+    """The weights of some runs, one row per run, without and with what belongs to them.
+
+    Attributes
+    ----------
+    w : ndarray of shape (n_runs, n_features)
+        Those of the features.
+    intercept : list of float
+        Those of the constant coordinate; empty without one.
+    sizes : ndarray or None
+        The largest size of each feature where it is known: weights are then compared by what they can move.
+    """
+
+    w: np.ndarray
+    intercept: list[float]
+    sizes: np.ndarray | None = None
+
+
+def weights_of(runs: Sequence[Run]) -> Weights:
+    """The weights of the runs of one learner."""
+    n = min(run.features for run in runs)
+    each = [run.weights for run in runs]
+    sizes = getattr(runs[0], "largest_x", None)
+    intercept = [float(w[-1]) for w in each] if runs[0].intercept else []
+    return Weights(np.array([w[:n] for w in each]), intercept, None if sizes is None else np.abs(sizes))
+
+
+def learner_values(
+    subject: Subject,
+    key: int,
+    certificates: Sequence[Certificate],
+    weights: Weights,
+    means: dict[str, float],
+    datasets: Datasets,
+    **words: Any,
+) -> dict[str, Any]:
+    """What is said of every learner: its figures, its certificates and its weights."""
+    whole = combined(certificates) if certificates else None
+    out: dict[str, Any] = {"key": key, "means": means, "window": 0, "verdict": None, "worth": None, "text": [], **words}
+    if whole is not None:
+        worth = certificates[0].worth
+        if len(certificates) > 1:
+            worth = worth_of(whole.verdict, means["loss"], means["guaranteed"], means["constant"])
+        out |= {"verdict": whole.verdict.value, "worth": worth, "text": whole.lines()}
+    out["best_shown"] = all(c.best_is_shown for c in certificates)
+    out["certificates"] = [certificate_values(c) for c in certificates]
+    best = [c.best for c in certificates] or [None] * len(weights.w)
+    datasets[f"weights{key}"] = largest_weights(weights, subject.names, subject.labels, best)
+    out |= {"intercept": weights.intercept, "nonzero": int(np.count_nonzero(weights.w))}
+    return out | {"moves": weights.sizes is not None}
+
+
+def certificate_values(certificate: Certificate) -> dict[str, Any]:
+    """A certificate as plain values, without the weights of its predictors: there may be very many."""
+    out = certificate.to_dict()
+    for name in ("comparator", "best"):
+        if out.get(name):
+            out[name].pop("u")
+    return out
+
+
+def largest_weights(
+    weights: Weights, names: Sequence[str] | None, labels: list[str] | None, best: Sequence[Best | None]
+) -> list[dict[str, Any]]:
+    """The largest weights, by what they can move where the sizes of features are known; and those of the best u."""
+    w, _, sizes = weights
+    n = w.shape[1]
+    order = np.argsort(-(np.abs(w) * (1.0 if sizes is None else sizes[:n])).ravel(), kind="stable")[:TOP]
+    rows = []
+    for rank, j in enumerate(order.tolist()):
+        run, feature = divmod(j, n)
+        name = names[feature] if names is not None and feature < len(names) else f"column {feature}"
+        rival = best[run]
+        row: dict[str, Any] = {"feature": name, "rank": rank, "weight": float(w[run, feature])}
+        if labels is not None and len(w) > 1:
+            row["label"] = labels[run]
+        if rival is not None and feature < rival.u.size:
+            row["best"] = float(rival.u[feature])
+        if sizes is not None:
+            for move, value in (("move", "weight"), ("best_move", "best")):
+                if value in row:
+                    row[move] = row[value] * float(sizes[feature])
+        rows.append(row)
+    return rows
+
+
+def lines_of(lines: dict[str, Any]) -> list[dict[str, Any]]:
+    """Pairs of rounds and values, by the name of the line, as a chart takes them."""
+    return [{"rounds": r, "value": v, "line": name} for name, pairs in lines.items() for r, v in pairs]
+
+
+# ---------------------------------------------------------------- online
+
+
+def online_values(
+    subject: Subject,
+    recording: Recording,
+    k: int,
+    runs: Sequence[Run],
+    certificates: list[Certificate],
+    datasets: Datasets,
+    *,
+    mistakes: int,
+    constant: tuple[str, float],
+    **words: Any,
+) -> dict[str, Any]:
+    """What is said of a learner whose rows were predicted before they were learnt.
+
+    `constant` is what the best constant loses per row, after the name of its unit: for runs without a certificate.
+    """
+    learner, labels = runs[0].learner, subject.labels
+    series = series_of(recording, k, certificates)
+    means, notes = figures_of(recording, k, series, certificates, constant)
+    words |= {"unit": UNITS.get(series, f"{part_name(learner.loss)} loss"), "notes": notes}
+    words |= {"title": describe_learner(learner)}
+    out = learner_values(subject, k, certificates, weights_of(runs), means, datasets, **words)
+    if labels:
+        out["mistakes"] = mistakes
+        if len(runs) > 1:
+            part = mistakes / (runs[0].facts.rounds or 1)
+            notes.append(
+                f"Each of the {len(runs)} labels was learnt against the rest, and these figures are sums over all of "
+                f"them. The label of the largest margin was wrong on {100 * part:.3g} % of the rows."
+            )
+    learners = len(recording.learners)
+    out["window"] = loss_data(recording, out, series, certificates, datasets, max(300, 1800 // learners))
+    regret_data(out, certificates, datasets)
+    shares_data(k, certificates, datasets)
+    drawn = recording.sample.drawn()
+    if not len(drawn):
+        return out
+    z, loss = drawn[:, k * len(runs) : (k + 1) * len(runs)], learner.loss
+    odds = learner.targets == "unit" and (getattr(loss, "link", None) or "identity") != "identity"
+    scores = np.column_stack([each_mean(loss, column) for column in z.T]) if odds or labels is None else z
+    rows = ScoredRows(scores, drawn[:, -2], drawn[:, -1], recording.sample.seen)
+    counts = None if recording.confusion is None else recording.confusion[k]
+    return out | prediction_values(subject, k, rows, counts, odds, min(SHOWN, learners), datasets)
+
+
+def series_of(recording: Recording, k: int, certificates: list[Certificate]) -> str:
+    """The series in which a learner is judged: that of its certificate, or of the command where there is none."""
+    if certificates:
+        about = certificates[0]
+        if about.quantity in (MISTAKES, WEIGHTED):
+            return "mistakes"
+        square = about.quantity.startswith("squared error") or about.theorem is GLM_TRON
+    else:
+        square = recording.learners[k].score == "square"
+    return "square" if square and "square" in recording.series else "loss"
+
+
+def figures_of(
+    recording: Recording, k: int, series: str, certificates: list[Certificate], constant: tuple[str, float]
+) -> tuple[dict[str, float], list[str]]:
+    """The means of the run, the best constant, the best fixed predictor and the promise; and what to say of them."""
+    mine = float(recording.course.sums[recording.index(k, series)]) / (recording.course.weight or 1.0)
+    if not certificates or any(math.isnan(c.lost) for c in certificates):
+        other = constant[1] if UNITS.get(series, "log loss") == constant[0] else math.nan
+        return {"loss": mine, "constant": other, "best": math.nan, "guaranteed": math.nan, "regret": math.nan}, []
+    means = summed_means(certificates)
+    notes = []
+    if certificates[0].weight != recording.course.weight:
+        notes.append("The curves count every round; the certificate leaves out those that only set the start.")
+    elif abs(mine - means["loss"]) > 1e-6 * abs(means["loss"]):
+        notes.append(f"The curves are in other units than the certificate: their mean is {mine:.6g} in the end.")
+    return means, notes
+
+
+def summed_means(certificates: Sequence[Certificate]) -> dict[str, float]:
+    """The figures per row of all certificates together."""
+    each = [c.means for c in certificates]
+    return {name: math.fsum(m[name] for m in each) for name in each[0]}
+
+
+def loss_data(
+    recording: Recording,
+    each: dict[str, Any],
+    series: str,
+    certificates: list[Certificate],
+    datasets: Datasets,
+    points: int,
+) -> int:
+    """The mean loss so far and over a window, and what it is compared with; the length of the window."""
+    k, means = each["key"], each["means"]
+    course, at = recording.course, recording.index(k, series)
+    lines: dict[str, list[tuple[float, float]]] = {}
+    rounds, values = course.so_far(at)
+    lines["so far"] = list(thinned(rounds, values, points))
+    window, where, over = course.window(at)
+    lines["window"] = list(thinned(where, over, points))
+    for name in ("constant", "best"):
+        if math.isfinite(means[name]):
+            lines[name] = [(float(rounds[0]), means[name]), (float(course.rounds), means[name])]
+    if math.isfinite(means["guaranteed"]):
+        curve = summed(certificates)
+        on = [] if curve is None else np.isfinite(curve.bound)
+        lines["guaranteed"] = [] if curve is None else pairs_of(curve.rounds[on].astype(float), curve.bound[on])
+    names = {
+        "so far": "mean so far",
+        "window": f"mean of the last {window:,} rounds",
+        "constant": "best constant",
+        "best": best_name(each),
+        "guaranteed": "guaranteed at most",
+    }
+    datasets[f"loss{k}"] = lines_of({names[line]: pairs for line, pairs in lines.items()})
+    datasets[f"hover{k}"] = hover_rows(lines)
+    return window
+
+
+def pairs_of(x: np.ndarray, y: np.ndarray) -> list[tuple[float, float]]:
+    """Points of a line as plain numbers."""
+    return list(zip(x.tolist(), y.tolist(), strict=True))
+
+
+def summed(certificates: list[Certificate]) -> RegretCurve | None:
+    """The curve of all runs together, at the rounds that those of all have; None where one has none."""
+    curves = [c.curve for c in certificates]
+    known = [curve for curve in curves if curve is not None]
+    if not known or len(known) < len(curves):
+        return None
+    rounds = reduce(np.intersect1d, [curve.rounds for curve in known])
+    places = [np.searchsorted(curve.rounds, rounds) for curve in known]
+    sums = [
+        np.sum([getattr(curve, name)[at] for curve, at in zip(known, places, strict=True)], axis=0)
+        for name in ("lost", "best", "bound")
+    ]
+    return RegretCurve(rounds, *sums)
+
+
+def hover_rows(lines: dict[str, list[tuple[float, float]]], count: int = 150) -> list[dict[str, Any]]:
+    """The values of all lines at some rounds: what a page shows where the mouse is."""
+    rounds = np.array([r for r, _ in lines["so far"]])
+    logs = np.geomspace(1.0, rounds.size, count // 2)
+    places = np.unique(np.concatenate([np.linspace(0, rounds.size - 1, count // 2), logs - 1.0]).astype(int))
+    out = []
+    for r in rounds[places].tolist():
+        before = {name: [v for at, v in pairs if at <= r] for name, pairs in lines.items()}
+        out.append({"rounds": r} | {name: values[-1] for name, values in before.items() if values})
+    return out
+
+
+def regret_data(each: dict[str, Any], certificates: list[Certificate], datasets: Datasets) -> None:
+    """The regret per round against the best fixed predictor along the run, and the most that was promised."""
+    curve = summed(certificates)
+    if curve is None or curve.rounds.size < 2:
+        return
+    lines = {"regret": curve.regret}
+    if math.isfinite(each["means"]["guaranteed"]):
+        lines[PROMISE] = curve.bound - curve.best
+    rows = lines_of({name: pairs_of(curve.rounds, line) for name, line in lines.items()})
+    datasets[f"regret{each['key']}"] = [row for row in rows if math.isfinite(row["value"])]
+
+
+def shares_data(k: int, certificates: list[Certificate], datasets: Datasets) -> None:
+    """The weights of the members of a panel along the run: those with the most, and the rest together."""
+    for c in certificates[:1]:
+        marks = [m.rounds for m in c.path]
+        members = [m for m in c.members if len(m.course) == len(marks)]
+        if len(marks) < 2 or not members:
+            return
+        named = sorted(members, key=lambda m: -math.fsum(m.course))[:MEMBERS]
+        lines = {m.name: m.course for m in named}
+        rest = [m.course for m in members if m not in named]
+        if rest:
+            lines["all others"] = tuple(math.fsum(each) for each in zip(*rest, strict=True))
+        datasets[f"shares{k}"] = lines_of({n: list(zip(marks, line, strict=True)) for n, line in lines.items()})
+
+
+# ---------------------------------------------------------------- predictions
+
+
+class ScoredRows(NamedTuple):
+    """Some of the rows with what was predicted for them.
+
+    Attributes
+    ----------
+    scores : ndarray
+        Predicted numbers; one column for the second of two labels, or one per label.
+    y, c : ndarray
+        The target of each row, or its label by its number, and its weight.
+    seen : int
+        Of how many rows these are a sample.
+    """
+
+    scores: np.ndarray
+    y: np.ndarray
+    c: np.ndarray
+    seen: int
+
+
+def prediction_values(
+    subject: Subject,
+    k: int,
+    rows: ScoredRows,
+    counts: np.ndarray | None,
+    odds: bool,
+    learners: int,
+    datasets: Datasets,
+) -> dict[str, Any]:
+    """Predicted against true numbers; for labels confusions, threshold curves and, of probabilities, calibration.
+
+    Of several labels each has a curve against the rest.
+    """
+    out: dict[str, Any] = {"sample": len(rows.y), "of": rows.seen}
+    labels = subject.labels
+    if labels is None or counts is None:
+        datasets[f"predicted{k}"] = dots(rows.y, rows.scores[:, 0], DOTS // learners)
+        return out
+    out["confusion"] = confusion_of(counts, labels)
+    many = rows.scores.shape[1] > 1
+    order = np.argsort(-counts.sum(axis=1), kind="stable")[:CHARTED]
+    charted = sorted(order.tolist()) if many else [1]
+    share, terms = learners * len(charted), []
+    for j, label in enumerate(charted):
+        scores = np.ascontiguousarray(rows.scores[:, label if many else 0])
+        place, hit = f"{k}/{j}" if many else f"{k}", (rows.y == label).astype(np.float64)
+        datasets[f"threshold{place}"] = threshold_rows(hit, scores, rows.c, points(150, 30, share))
+        if odds:
+            terms.append(calibration_data(hit, scores, rows.c, place, share, datasets))
+            terms[-1]["frequency"] = float(rows.c @ hit) / float(rows.c.sum())
+    out |= {"scores": "probability" if odds else "margin", "labels": len(labels)}
+    out["chosen"] = [labels[label] for label in charted] if many else []
+    out["positive"] = "that label" if many else labels[1]
+    return out | ({"calibration": terms} if odds else {})
+
+
+def confusion_of(counts: np.ndarray, labels: list[str]) -> dict[str, Any]:
+    """The table of confusions, of many labels those of the most frequent ones and the rest together."""
+    if len(labels) <= LABELS:
+        return {"labels": labels, "counts": counts.tolist()}
+    common = np.sort(np.argsort(-counts.sum(axis=1), kind="stable")[: LABELS - 1])
+    rest = np.setdiff1d(np.arange(len(labels)), common)
+    groups = [[int(j)] for j in common] + [rest.tolist()]
+    table = [[int(counts[np.ix_(a, b)].sum()) for b in groups] for a in groups]
+    return {"labels": [*(labels[j] for j in common), f"({len(rest)} others)"], "counts": table}
+
+
+def points(most: int, least: int, share: int) -> int:
+    """How many points a curve may have where so many of its kind share the page."""
+    return max(least, min(most, 6 * most // share))
+
+
+def spaced(size: int, count: int) -> np.ndarray:
+    """So many places, or all, evenly from the first to the last."""
+    return np.unique(np.linspace(0, size - 1, min(count, size)).astype(int))
+
+
+def dots(y: np.ndarray, said: np.ndarray, count: int) -> list[dict[str, Any]]:
+    """True and predicted numbers: some at random, and the lowest and highest."""
+    ends = [y.argmin(), y.argmax(), said.argmin(), said.argmax()]
+    show = np.unique(np.r_[np.arange(min(count, len(y))), ends].astype(int))
+    return [{"true": t, "predicted": p} for t, p in np.c_[y, said][show].tolist()]
+
+
+def threshold_rows(y: np.ndarray, scores: np.ndarray, c: np.ndarray, count: int) -> list[dict[str, Any]]:
+    """Recall, precision and error rate where rows are called positive if their score is above a threshold."""
+    order = np.argsort(-scores, kind="stable")
+    s, ones, all_ = scores[order], np.cumsum((c * y)[order]), np.cumsum(c[order])
+    last = np.flatnonzero(np.append(s[1:] < s[:-1], True))
+    last = last[spaced(last.size, count)]
+    positive, total = float(ones[-1]), float(all_[-1])
+    rows = []
+    for i in last.tolist():
+        hit, called = float(ones[i]), float(all_[i])
+        values = {
+            "recall": hit / positive if positive else math.nan,
+            "precision": hit / called,
+            "error rate": (called - hit + positive - hit) / total,
+        }
+        rows += [{"threshold": float(s[i]), "value": v, "line": name} for name, v in values.items()]
+    return rows
+
+
+def calibration_data(
+    y: np.ndarray, p: np.ndarray, c: np.ndarray, place: str, share: int, datasets: Datasets
+) -> dict[str, float]:
+    """The isotonic fit of the outcomes on the probabilities, a band for it, and the terms of the Brier score."""
+    from ..forecast.calibration import reliability
+
+    found = reliability(y, p, c)
+    line = thinned(*found.pools.knots(), points(400, 60, share))
+    datasets[f"calibration{place}"] = [{"probability": a, "observed": v} for a, v in line]
+    band = found.band(resamples=200)
+    keep = spaced(band.at.size, points(150, 40, share))
+    rows = np.column_stack([band.at, band.low, band.high])[keep].tolist()
+    datasets[f"band{place}"] = [{"probability": a, "low": low, "high": high} for a, low, high in rows]
+    counts, edges = np.histogram(p, bins=20, range=(0.0, 1.0), weights=c)
+    bins = zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True)
+    datasets[f"histogram{place}"] = [{"from": a, "to": b, "rows": n} for a, b, n in bins]
+    names = ("score", "miscalibration", "discrimination", "uncertainty")
+    return {name: float(getattr(found, name)) for name in names}

@@ -1,0 +1,332 @@
+"""The public `report`, and reports of estimators.
+
+The rows of online ones are played again; of those that read all rows at once, or in each of many rounds, errors and
+predictions are shown, and their rounds.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from ..charts.drawing import thinned
+from ..estimators.pipelines import last_step
+from ..online.margins import each_mean
+from ..rows.labels import count_mistakes, encode_labels
+from ..rows.order import FIELDS, add_labels, add_numbers, label_order, number_order
+from ..training.evaluation import evaluate
+from ..training.model import Model
+from ..training.outputs import check_destination
+from ..training.plan import describe_learner, part_name, short_names
+from ..training.recording import Recording, Sample
+from .content import (
+    LINES,
+    ScoredRows,
+    Subject,
+    Weights,
+    content,
+    learner_values,
+    lines_of,
+    online_values,
+    prediction_values,
+    summed_means,
+)
+from .page import write_page
+from .writing import course_notes, plain_name, report_model, settings_of, target_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..certificates.certificate import Certificate
+    from ..training.plan import Plan
+    from ..training.prepare import AllRows
+    from .content import Datasets
+
+IN_SAMPLE = (
+    "Errors and predictions are of rows that the model learnt from, all at once: on new rows it may err more. There is "
+    "no course of predictions made before each row, and so no regret."
+)
+CALIBRATED = "The learnt link is an isotonic fit of these rows: on them it is calibrated by construction."
+HELD_OUT = "Some rows were held out to pick the round; charts of predictions show them too."
+SCALED = "The certificate is in units of the targets as they were scaled for learning."
+
+
+ONLINE = ("intercept", "passes", "scale")  # settings of plans that learners in rounds have not
+
+
+def report(model: Any, path: str | os.PathLike[str], X: Any, y: Any = None, sample_weight: Any = None) -> None:
+    """Write a report of what a model learnt as one HTML page that loads nothing.
+
+    The rows of a model that learnt online are played again, for its certificate, which the model keeps, and for the
+    course of the run.
+
+    Parameters
+    ----------
+    model : Model or estimator
+        What `hindsight.learn` or `hindsight.load` returned, a fitted classifier or regressor with scikit-learn's
+        methods, or a scikit-learn Pipeline that ends in one.
+    path : str or path-like
+        The file; one that exists is replaced.
+    X : object
+        The rows the model was trained on, in that order: for a `Model` anything that `hindsight.open_source` reads.
+    y : array-like of shape (n_rows,), default=None
+        Targets as in training; None where the rows have them.
+    sample_weight : array-like of shape (n_rows,), default=None
+        Weights as in training.
+
+    Raises
+    ------
+    MismatchError
+        If these are not the rows of the run.
+    ModelError
+        If the model does not tell how its rows were read.
+    ValueError
+        If the file cannot be written, or the model has met a single class.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import hindsight
+    >>> X, y = [[1.0], [-1.0], [2.0], [0.5]], ["yes", "no", "yes", "no"]
+    >>> model = hindsight.PerceptronClassifier().fit(X, y)
+    >>> page = pathlib.Path(tempfile.mkdtemp()) / "page.html"
+    >>> hindsight.report(model, page, X, y)
+    >>> "HOLDS" in page.read_text(encoding="utf-8")
+    True
+    """
+    path = os.fspath(path)
+    model, X = last_step(model, X)
+    if isinstance(model, Model):
+        report_model(model, path, X if y is None else (X, y, sample_weight))
+    else:
+        report_estimator(model, path, X, y, sample_weight)
+
+
+def report_estimator(model: Any, path: str, X: Any, y: Any, sample_weight: Any = None) -> None:
+    """Certify an estimator over the rows it was trained on, where it can be, and write its report."""
+    check_is_fitted(model)
+    check_destination(path, replaced=True)
+    classes = getattr(model, "classes_", None)
+    if classes is not None and len(classes) < 2:
+        raise ValueError(f"a report needs two classes, and the model has met only {classes.tolist()[0]!r}")
+    each: list[Certificate] = []
+    if hasattr(model, "certify"):
+        model.certificate_ = model.certify(X, y, sample_weight)
+        each = list(getattr(model.certificate_, "each", [model.certificate_]))
+    known = getattr(model, "feature_names_in_", getattr(model, "_column", None))  # of a frame, or of dicts
+    subject = Subject(
+        f"{type(model).__name__} on rows in memory ({type(X).__name__})",
+        len(y),
+        model.n_features_in_,
+        [f"x{j}" for j in range(model.n_features_in_)] if known is None else [str(name) for name in known],
+        parameters_of(model),
+        labels=None if classes is None else [str(label) for label in classes],
+    )
+    datasets: Datasets = {}
+    make = played_values if hasattr(model, "_replayed") else fitted_values
+    learner = make(subject, model, X, y, sample_weight, each, datasets)
+    write_page(path, content(subject, [learner], datasets))
+
+
+def parameters_of(model: Any) -> dict[str, str]:
+    """The parameters of an estimator as text."""
+    return {name: str(value) for name, value in model.get_params().items() if value is not None}
+
+
+def played_values(
+    subject: Subject, model: Any, X: Any, y: Any, weight: Any, certificates: list[Certificate], datasets: Datasets
+) -> dict[str, Any]:
+    """What is said of an online estimator: its rows are played again from its start."""
+    runs, told, c, passes, blocks = model._replayed(X, y, weight)
+    recording, wrong = Recording([runs], subject.labels), 0
+    for part, z in blocks:
+        recording.add_rows(z, told[part], c[part])
+        on = c[part] > 0.0
+        wrong += 0 if subject.labels is None else count_mistakes(z[on], told[part][on])
+    subject.warnings, subject.notes = order_warnings(told[c > 0.0], subject.labels), course_notes(passes, recording)
+    subject.rows *= passes
+    name = short_names(recording.learners)[0].removeprefix("[1] ")
+    return online_values(
+        subject, recording, 0, runs, certificates, datasets, mistakes=wrong, constant=("", math.nan), name=name
+    )
+
+
+def order_warnings(y: np.ndarray, labels: list[str] | None) -> list[str]:
+    """What is wrong with the order of targets, or of numbers of labels."""
+    sums = np.zeros(FIELDS)
+    if labels is None:
+        add_numbers(sums, y)
+        found = number_order(sums)
+    else:
+        add_labels(sums, y)
+        found = label_order(sums, np.bincount(y, minlength=len(labels)))
+    return [] if found is None else [found]
+
+
+def write_fitted(path: str, plan: Plan, model: Any, read: AllRows, certificate: Any) -> None:
+    """Write the report of a model that was fitted to all the rows of a plan."""
+    subject = Subject(
+        plain_name(plan.where), read.X.shape[0], read.X.shape[1], list(read.names),
+        {k: v for k, v in settings_of(plan).items() if k not in ONLINE} | parameters_of(model),
+        labels=[str(label) for label in model.classes_] if hasattr(model, "classes_") else None, target=target_of(plan),
+    )  # fmt: skip
+    datasets: Datasets = {}
+    each = list(getattr(certificate, "each", [certificate]))
+    learner = fitted_values(subject, model, read.X, read.y, read.weight, each, datasets)
+    write_page(path, content(subject, [learner], datasets))
+
+
+# ---------------------------------------------------------------- fitted to all rows at once
+
+
+def fitted_values(
+    subject: Subject, model: Any, X: Any, y: Any, weight: Any, certificates: Sequence[Certificate], datasets: Datasets
+) -> dict[str, Any]:
+    """What is said of a model that was fitted to all rows at once."""
+    y, labels = np.asarray(column_or_1d(y)), subject.labels
+    c = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
+    words, means = words_of(model, X, y, c, certificates)
+    notes, subject.how = words["notes"], how_it_read(model)
+    if labels is None:
+        scores, odds, told, counts = np.asarray(model.predict(X))[:, None], False, y.astype(np.float64), None
+    else:
+        scores, odds = scores_of(model, X)
+        told = encode_labels(y, model.classes_)
+        said = encode_labels(np.asarray(model.predict(X)), model.classes_)
+        counts = np.zeros((len(labels), len(labels)), np.int64)
+        np.add.at(counts, (told[c > 0.0], said[c > 0.0]), 1)
+        if len(certificates) > 1:
+            notes.append(f"Each of the {len(labels)} labels has its own run; these figures are sums over all.")
+    out = learner_values(subject, 0, certificates, weights_of(model), means, datasets, **words)
+    sample = Sample(scores.shape[1] + 2)
+    sample.add(1, np.column_stack([scores, told, c])[c > 0.0])
+    drawn = sample.drawn()
+    rows = ScoredRows(drawn[:, :-2], drawn[:, -2], drawn[:, -1], sample.seen)
+    out |= prediction_values(subject, 0, rows, counts, odds, 1, datasets)
+    if odds and not hasattr(model, "_means") and not hasattr(model, "runs_"):
+        out["in_all"] = True  # probabilities are of all labels together
+    charted = [labels.index(label) for label in out["chosen"]] if labels and out["chosen"] else [0]
+    losses = losses_of(model)
+    if losses:
+        datasets["rounds0"] = round_rows(losses, labels, charted, words["unit"])
+    links: Any = getattr(model, "link_", None)
+    for j, k in enumerate([] if links is None else charted):
+        link, place = (links[k], f"link0/{j}") if isinstance(links, list) else (links, "link0")
+        datasets[place] = [{"margin": z, "mean": m} for z, m in thinned(link.z, link.mean, LINES)]
+    return out
+
+
+def words_of(
+    model: Any, X: Any, y: np.ndarray, c: np.ndarray, certificates: Sequence[Certificate]
+) -> tuple[dict[str, Any], dict[str, float]]:
+    """How a model was made, in words, and its figures: its own, those of its certificate, or those of an evaluation."""
+    kind = type(model).__name__
+    words: dict[str, Any] = {"name": kind, "title": "", "notes": [IN_SAMPLE], "unit": "mistakes"}
+    if hasattr(model, "histories_"):
+        best, unit = [h.best + 1 for h in model.histories_], y_unit(model)
+        where = f"round {best[0]:,}" if len(set(best)) == 1 else "the best rounds of each label"
+        words |= {"name": f"{kind} in {where} of {model.n_iter_:,}", "title": f"step η = {model.eta_:g}"}
+        first = model.histories_[0]
+        said = {CALIBRATED: first.link is not None, HELD_OUT: first.held is not None, SCALED: unit != 1.0}
+        words["notes"] += [note for note, is_so in said.items() if is_so]
+        words["unit"] = "squared error"
+        mse = unit * sum(float(h.loss[h.best]) for h in model.histories_)
+        return words, means_of(mse, spread_of(model, y, c))
+    if hasattr(model, "runs_"):
+        learner, rounds = model.runs_[0].learner, model.rounds_
+        words |= {"name": f"{kind} after {rounds:,} rounds", "title": describe_learner(learner)}
+        words["unit"] = f"{part_name(learner.loss)} loss{' with l2' if model.l2 else ''}"
+    elif hasattr(model, "method_"):
+        words["title"] = f"solved by {model.method_}"
+    elif hasattr(model, "n_updates_"):
+        words["title"] = f"{int(np.sum(model.n_updates_)):,} updates in {int(np.sum(model.n_visits_)):,} visits of rows"
+    if certificates and not any(math.isnan(certificate.lost) for certificate in certificates):
+        words["notes"] = [IN_SAMPLE.split(". There")[0] + "."]
+        return words, summed_means(certificates)
+    found = evaluate(model, X, y, weight=c, light=True)
+    if found.task == "regress":
+        return words | {"unit": "squared error"}, means_of(*found.figures["mse"][:2])
+    value, constant, _ = found.figures["accuracy"]
+    return words | {"unit": "mistakes"}, means_of(1.0 - value, 1.0 - constant)
+
+
+def how_it_read(model: Any) -> str:
+    """How a model read its rows."""
+    if hasattr(model, "n_updates_"):
+        return "rows were scanned in their order, over and over"
+    rounds = getattr(model, "n_iter_" if hasattr(model, "histories_") else "rounds_", None)
+    if rounds is None:
+        return "all rows were read at once"
+    drawn = getattr(model, "batch", "full")
+    return f"{'all rows were read' if drawn == 'full' else f'{drawn:,} rows were drawn'} in each of {rounds:,} rounds"
+
+
+def means_of(loss: float, constant: float) -> dict[str, float]:
+    """Figures where nothing but a constant is compared with."""
+    return {"loss": loss, "constant": constant, "best": math.nan, "guaranteed": math.nan, "regret": math.nan}
+
+
+def y_unit(model: Any) -> float:
+    """By what squared errors of the targets as they were learnt are multiplied."""
+    return float(getattr(model, "y_scale_", 1.0)) ** 2
+
+
+def spread_of(model: Any, y: np.ndarray, c: np.ndarray) -> float:
+    """What the best constant loses per unit of weight, in squares; of several runs in all."""
+    classes = getattr(model, "classes_", None)
+    if classes is None:
+        return spread(y.astype(np.float64), c)
+    return sum(spread((y == label).astype(np.float64), c) for label in classes[-len(model.histories_) :])
+
+
+def spread(y: np.ndarray, c: np.ndarray) -> float:
+    """What the best constant loses per unit of weight, in squares."""
+    total = float(c.sum()) or 1.0
+    return float(c @ (y - float(c @ y) / total) ** 2) / total
+
+
+def scores_of(model: Any, X: Any) -> tuple[np.ndarray, bool]:
+    """What each run says of each row, one column per run, and whether these are probabilities."""
+    if hasattr(model, "_means"):
+        return model._means(X), True
+    odds = hasattr(model, "predict_proba")
+    if odds and not hasattr(model, "runs_"):  # of all labels, not of each against the rest
+        p = np.asarray(model.predict_proba(X))
+        return p[:, 1:] if p.shape[1] == 2 else p, True
+    z = np.asarray(model.decision_function(X))
+    z = z.reshape(len(z), -1)
+    return np.column_stack([each_mean(model.runs_[0].learner.loss, column) for column in z.T]) if odds else z, odds
+
+
+def weights_of(model: Any) -> Weights:
+    """The weights of a model; none where it is not linear."""
+    if not hasattr(model, "coef_"):
+        return Weights(np.zeros((1, 0)), [])
+    w = np.atleast_2d(np.asarray(model.coef_, np.float64))
+    return Weights(w, np.ravel(model.intercept_).tolist() if getattr(model, "fit_intercept", False) else [])
+
+
+def losses_of(model: Any) -> list[dict[str, np.ndarray]]:
+    """For each run what it lost in every round, over the rows learnt from ("") and over those held out."""
+    if hasattr(model, "histories_"):
+        unit, pairs = y_unit(model), [{"": h.loss, ", held out": h.held} for h in model.histories_]
+        return [{name: unit * np.asarray(line) for name, line in of.items() if line is not None} for of in pairs]
+    found = getattr(model, "objectives_", [])  # where rows are drawn, it is not known
+    return [{"": values[1:]} for values in (found if isinstance(found, list) else [found])]
+
+
+def round_rows(
+    losses: list[dict[str, np.ndarray]], labels: list[str] | None, charted: list[int], unit: str
+) -> list[dict[str, Any]]:
+    """The losses of every round as lines, of the labels that have charts."""
+    lines = {}
+    for k in charted:
+        name = labels[k] if labels is not None and len(losses) > 1 else f"mean {unit}"
+        for more, values in losses[k].items():
+            rounds = np.arange(1.0, len(values) + 1.0)
+            lines[f"{name}{more}"] = thinned(rounds, values, LINES // len(charted))
+    return lines_of(lines)

@@ -1,0 +1,192 @@
+"""Reports of training that just ended, and of models that are played again."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..charts.drawing import thinned
+from ..errors import MismatchError
+from ..sources import load_sample
+from ..training.certify import certify_model
+from ..training.comparing import figures
+from ..training.model import Model
+from ..training.outputs import check_destination, check_outputs
+from ..training.plan import Plan, short_names
+from ..training.prepare import check_preparation
+from ..training.recording import Recording
+from ..training.session import learn
+from ..training.state import TrainingState
+from .content import SHOWN, Subject, content, lines_of, online_values
+from .page import write_page
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..certificates.certificate import Certificate
+    from .content import Datasets
+
+ONLINE = ("intercept", "passes", "scale")  # settings of plans that learners in rounds have not
+
+
+def write_report(
+    path: str,
+    state: TrainingState,
+    recording: Recording,
+    certificates: Sequence[Sequence[Certificate]],
+    *,
+    seconds: float | None = None,
+    notes: Sequence[str] = (),
+) -> None:
+    """Write the report of training that ended.
+
+    Parameters
+    ----------
+    path : str
+        The file to write.
+    state : TrainingState
+        Where training ended.
+    recording : Recording
+        The course of the run.
+    certificates : sequence of sequence of Certificate
+        Those of each learner; empty where there are none.
+    seconds : float or None, default None
+        How long learning took.
+    notes : sequence of str
+        What else is to be said.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be written.
+    """
+    plan, names, datasets = state.plan, short_names(recording.learners), dict[str, Any]()
+    subject = Subject(
+        plain_name(plan.where),
+        state.rows_done,
+        state.features,
+        state.names,
+        settings_of(plan) | ({} if seconds is None else {"seconds": f"{seconds:.2f}"}),
+        labels=state.labels,
+        target=target_of(plan),
+        preparation="" if state.source is None else state.source.preparation,
+        rejected=state.rejected,
+        rejects=[{"line": r.line, "column": r.column, "reason": r.reason, "file": r.file} for r in recording.rejects],
+        warnings=[w for w in (state.order_warning(),) if w],
+        notes=[*course_notes(plan.passes, recording), *notes],
+        columns=columns_of(state),
+    )
+    if len(names) == 1:
+        names = [names[0].removeprefix("[1] ")]
+    order = np.argsort(np.nan_to_num(state.compared_losses(), nan=math.inf), kind="stable")[:SHOWN]
+    constant = state.constant_quantity, state.mean_of_constant()
+    learners = [
+        online_values(
+            subject, recording, k, state.runs[k], list(certificates[k]) if certificates else [], datasets,
+            mistakes=state.mistakes[k], constant=constant, name=names[k],
+        )
+        for k in sorted(order.tolist())
+    ]  # fmt: skip
+    more = {"comparison": compared(state, recording, names, datasets)} if len(names) > 1 else {}
+    write_page(path, content(subject, learners, datasets, **more))
+
+
+def plain_name(where: Any) -> str:
+    """The data in a few words."""
+    if where == "-":
+        return "standard input"
+    return ", ".join(map(str, where)) if isinstance(where, list) else str(where)
+
+
+def target_of(plan: Plan) -> str | None:
+    """The column that was predicted, if it has a name."""
+    data = plan.data
+    if plan.target is None and isinstance(data, str) and data.startswith("sample:"):
+        return load_sample(data.removeprefix("sample:"), None).target
+    return plan.target
+
+
+def course_notes(passes: int, recording: Recording) -> list[str]:
+    """From where the curves begin, and what later passes are."""
+    out = []
+    if recording.first_row:
+        out.append(
+            f"The curves begin after row {recording.first_row:,}, from where the run was resumed: means count all "
+            "rounds, but their course before, the table of confusions and the sample of predictions are of later rows "
+            "alone."
+        )
+    if passes > 1:
+        out.append(f"{passes} passes: from the second on, rows are predicted that were learnt before.")
+    return out
+
+
+def settings_of(plan: Plan) -> dict[str, str]:
+    """The settings as text."""
+    given = plan.settings()
+    given |= {f"reading.{k}": v for k, v in given.pop("reading").items()}
+    given.pop("learners")
+    shown = {k: v for k, v in given.items() if v is not None and v != [] and v != {}}
+    return {k: v if isinstance(v, str) else f"{v:g}" if isinstance(v, float) else str(v) for k, v in shown.items()}
+
+
+def columns_of(state: TrainingState) -> list[dict[str, Any]]:
+    """The columns and how they were typed; none where they hold numbers alone."""
+    source: Any = state.source
+    rows: list[dict[str, Any]] = []
+    if getattr(source, "decisions", None) is None:
+        return rows
+    from ..sources.tables.describe import decisions_of
+
+    decisions = decisions_of(source, state.source_state) or source.decisions
+    roles = {source.asked.target: "target", source.asked.weight: "weight"}
+    unused = set(source.asked.ignore)
+    if source.asked.features is not None:
+        unused |= set(decisions.columns) - set(source.asked.features) - set(roles)
+    for decided in decisions.columns.values():
+        seen = decisions.evidence.get(decided.name)
+        missing = seen.missing / max(1, seen.rows) if seen is not None else None
+        role = roles.get(decided.name, "left out, as asked" if decided.name in unused else "")
+        row = {"name": decided.name, "type": decided.type, "role": role, "why": decided.why, "missing": missing}
+        rows.append(row)
+    return rows
+
+
+def compared(state: TrainingState, recording: Recording, names: list[str], datasets: Datasets) -> dict[str, Any]:
+    """All learners in the same units, and for every pair the interval that holds at every time."""
+    series = "square" if state.labels is None else "loss" if state.in_logs else "errors"
+    unit = {"square": "squared error", "loss": "log loss", "errors": "error rate"}[series]
+    points = max(60, 3000 // len(names))
+    courses = [recording.course.so_far(recording.index(k, series)) for k in range(len(names))]
+    datasets["overlay"] = lines_of({n: thinned(*each, points) for n, each in zip(names, courses, strict=True)})
+    table = [{"name": n} | f for n, f in zip([*names, "the best constant"], figures(state), strict=True)]
+    out: dict[str, Any] = {"unit": unit, "table": table}
+    if recording.scores is not None:
+        found = recording.scores.comparison()
+        out |= {"words": found.lines(), "loss": found.loss, "alpha": found.alpha}
+        pairs = datasets["pairs"] = []
+        for pair in found.pairs:
+            interval = None if pair.anytime is None else pair.anytime.mixture
+            ends = {} if interval is None else {"low": interval.low, "high": interval.high}
+            pairs.append({"pair": f"{pair.first} − {pair.second}", "difference": pair.difference} | ends)
+    return out
+
+
+def report_model(model: Model, path: str, data: Any) -> None:
+    """Certify a model over the rows it was trained on, play them again for its course, and write its report."""
+    check_outputs({"report": path}, data)
+    check_destination(path, replaced=True)
+    model.certificate = certify_model(model, data)
+    each = list(getattr(model.certificate, "each", [model.certificate]))
+    made, plan = check_preparation(model), Plan.from_settings(model.settings, data)
+    runs = [run.learner.begin(model.features, model.intercept) for run in model.runs]
+    sums = np.zeros(3 if model.labels is None else len(model.labels))
+    state = TrainingState(plan, [runs], model.labels, made["scale"], made["state"], [0], sums)
+    recording = Recording.of(state)
+    for chunk in learn(state):
+        recording.add(chunk)
+    lost = [run.facts.loss for run in runs], [run.facts.loss for run in model.runs]
+    if not np.allclose(*lost, rtol=1e-6):
+        raise MismatchError(f"played again, the rows give a loss of {sum(lost[0]):.9g}; it was {sum(lost[1]):.9g}")
+    write_report(path, state, recording, [each])
