@@ -332,7 +332,7 @@ MUTANTS = (
     Mutant("conjugate gradients: no gap", "certificates.best.least_squares.by_conjugate_gradients", r"gap = size \* reach", "gap = 0.0 * size", BEST),
     Mutant("margins of labels have no unit", "certificates.best.objective.target_size", r"return 1\.0", "return 1e-9", BEST),
     Mutant("margins of targets have no unit", "certificates.best.objective.target_size", r"return math\.sqrt", "return 1e-9 * math.sqrt", BEST),
-    Mutant("the intercept has no size", "certificates.best.objective.column_sizes", r"data\.bias\*\*2 \* a\.sum\(\)", "0.0", BEST),
+    Mutant("the intercept has no size", "rows.data.Data.column_squares", r"self\.bias\*\*2 \* a\.sum\(\)", "0.0", BEST),
     Mutant("targets outside [0, 1] have a least loss", "certificates.best.fixed.best_fixed", r"if outside or not loss\.convex", "if not loss.convex", BEST),
     Mutant("constant: the plain mean", "certificates.best.constant.constant_margin", r"float\(c @ y\) / float\(c\.sum\(\)\)", "float(y.mean())", BEST),
     Mutant("constant: a tenth of the loss is left out", "certificates.best.constant.best_constant", r"return float", "return 0.9 * float", BEST),

@@ -480,6 +480,7 @@ def test_a_round_of_descent_sends_weights_and_sums_whatever_the_rows():
     few, many = (sent_per_round(hindsight.GradientDescentRegressor(), m, 4) for m in (400, 4000))
     assert few == many and few[1:] == [8, 16 * 6 * 8]  # sixteen partitions of four: no worker has a full node
     assert sent_per_round(hindsight.GradientDescentRegressor(), 400, 1)[2] == 6 * 8  # but one that has them all
+    assert sent_per_round(hindsight.GLMtronBatchRegressor(), 400, 4)[1:] == [8, 16 * 7 * 8]  # one reduction too
 
 
 def test_a_sum_over_a_table_is_one_reduction_and_that_of_one_machine():

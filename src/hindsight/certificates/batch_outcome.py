@@ -57,13 +57,12 @@ def of_pocket(model: BatchPerceptron, data: Data, separator: Floats | None) -> O
 
 
 def of_matching_loss(problem: SingleIndexProblem, rounds: int, total: float, tol: float = 0.01) -> Outcome | None:
-    """The outcome of rounds on a matching loss; None where the rows lie on other machines, or the link has no name."""
+    """The outcome of rounds on a matching loss; None where the link has no name."""
     loss: Any = LINKS.get(problem.link.function.name)
-    data: Data | None = getattr(problem, "data", None)
-    if loss is None or data is None:
+    if loss is None:
         return None
     factors = rounds * problem.proportion
-    best = of_loss(data, loss, factors, None, tol)
+    best = of_loss(problem.data, loss, factors, None, tol)
     return Outcome(best, best_constant(loss, problem.y, factors), total, float(rounds))
 
 

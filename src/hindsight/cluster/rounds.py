@@ -64,6 +64,7 @@ class ClusterProblem(IndexProblem):
         table = RunTable(rows, targets, bias)
         super().__init__(table, link, eta, unit=unit)
         self.rows, self.engine, self.view = rows, rows.engine, table.view
+        self.data, self.y, self.proportion = table, table.y, table.c / table.weight
         self.bias, self.ranges = bias, min(RANGES, len(self.engine.blocks))
         self.few = self.measured.counted <= FEW  # whatever the number of slots, so that sums have the same bits
         self.sample = rows.sample() if not (link.known or self.few) and self.ranges > 1 else None

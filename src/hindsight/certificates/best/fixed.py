@@ -94,6 +94,8 @@ def best_fixed(data: Data, loss: Any, factors: Floats, geometry: Any = None, tol
         return smooth(data, loss, factors)
     if data.width <= WIDTH and (type(loss) in KINKS or hasattr(loss, "curvature")):
         found = kinked(data, loss, factors) if whole else in_set(data, loss, factors, geometry)
+        if spread and whole and found.gap > tol * abs(found.loss):
+            found = min(found, by_gradients(data, loss, factors, None), key=lambda f: f.loss)
         if whole or spread or found.gap <= tol * abs(found.loss) or clock.late():
             return found
         other = by_ascent(data, loss, factors, geometry, tol)
