@@ -266,7 +266,8 @@ class JsonLinesSource(MappingSource, TextSource):
 
     def __init__(self, paths: Sequence[str], options: ReadOptions) -> None:
         self._build(options)
-        self.unlabelled, self.types = 0, None
+        self.unlabelled = 0
+        self.types: str | None = None
         super().__init__(paths, options)
 
     def _open(self, path: str) -> ByteStream:
