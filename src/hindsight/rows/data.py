@@ -19,7 +19,8 @@ from ..kernels.floats import Floats
 from ..kernels.rows import CSR, Dense
 from .checksum import RowChecksum, add_played, begin_played
 from .matrices import checked, explain, rows_of, unsealed
-from .one_thread import one_thread
+from .one_thread import WIDE, one_thread
+from .stripes import add_up
 from .table import Measured, check_coordinates, measure
 
 Chunk = tuple[Any, ArrayLike, ArrayLike | None]
@@ -221,9 +222,17 @@ class Data:
         w, out = self.check(u), np.empty(self.rounds)
         if self._last is not None and np.array_equal(self._last[0], w):
             return self._last[1]
-        for first, rows, count in self.blocks():
-            operators.margins(rows, w, out[first : first + count])
+
+        def work(part: slice, rows: Rows) -> None:
+            operators.margins(rows, w, out[part])
+
+        self._add_up(work)
         return out
+
+    def _add_up(self, work: Callable[..., None], *sums: Floats) -> None:
+        """Have work(part, rows, *sums) add to the sums over all rows, which are read once."""
+        for first, rows, count in self.blocks():
+            add_up(work, first, rows, count, *sums)
 
     def kept_margins(self, u: Floats) -> Floats:
         """Return `margins`, and keep them for the next call."""
@@ -248,16 +257,21 @@ class Data:
         """Return Sigma_t r_t x_t; rows with r_t = 0 are skipped."""
         total: Floats = np.zeros(self.width)
         r = np.ascontiguousarray(r, dtype=np.float64)
-        for first, rows, count in self.blocks():
-            operators.combine(rows, r[first : first + count], total)
+
+        def work(part: slice, rows: Rows, total: Floats) -> None:
+            operators.combine(rows, r[part], total)
+
+        self._add_up(work, total)
         return total
 
     def residual_gradient(self, u: Floats, a: Floats) -> tuple[Floats, Floats]:
         """Return the margins u . x_t, and Sigma_t a_t (u . x_t - y_t) x_t, half the square loss' gradient; one pass."""
         w, out, gradient = self.check(u), np.empty(self.rounds), np.zeros(self.width)
-        for first, rows, count in self.blocks():
-            part = slice(first, first + count)
+
+        def work(part: slice, rows: Rows, gradient: Floats) -> None:
             operators.residual_gradient(rows, w, self.y[part], a[part], out[part], gradient)
+
+        self._add_up(work, gradient)
         self._last = w.copy(), out
         return out, gradient
 
@@ -299,8 +313,8 @@ class Data:
     def _sum_moments(self, a: Floats, r: Floats) -> tuple[Floats, Floats]:
         n = self.width - (1 if self.bias != 0.0 else 0)
         gram, ends, sums = np.zeros((self.width, self.width)), np.zeros(self.width), np.zeros(self.width)
-        for first, rows, count in self.blocks():
-            part = slice(first, first + count)
+
+        def work(part: slice, rows: Rows, gram: Floats, ends: Floats, sums: Floats) -> None:
             if isinstance(rows, CSR):
                 operators.outer(rows, a[part], gram)
                 operators.combine(rows, r[part], sums)
@@ -311,6 +325,12 @@ class Data:
                 _dense_moments(rows.values, a[part], r[part], *into)
                 if self.bias != 0.0:
                     sums[-1] += self.bias * r[part].sum()
+
+        if self.width < WIDE:
+            self._add_up(work, gram, ends, sums)
+        else:  # the products have threads of their own, and many sums would not fit
+            for first, rows, count in self.blocks():
+                work(slice(first, first + count), rows, gram, ends, sums)
         lower = np.tril_indices(n, -1)
         gram[lower] = gram.T[lower]
         if self.bias != 0.0:
