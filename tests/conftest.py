@@ -209,7 +209,7 @@ def _pairs():
 CHOSEN = {
     "dense64": {*(case.name for case in NAMED), *_pairs()},
     "dense32": {"widrow-hoff-implicit", "eg-simplex"},
-    "strided": {"perceptron", "eg-simplex"},
+    "strided": {"widrow-hoff-implicit", "winnow-balanced"},
     "csr64": {
         "perceptron", "winnow-balanced", "widrow-hoff-explicit", "widrow-hoff-implicit", "eg-simplex",
         "eg-simplex-implicit", "glm-tron-logistic",
