@@ -16,6 +16,19 @@ def fork() -> int:
         return os.fork()
 
 
+def in_a_fork(work) -> int:
+    """How a copy of this process ends that does this: with 0, 1 if it raised, or minus the signal that ended it."""
+    child = fork()
+    if child == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
 def forked(*words) -> subprocess.CompletedProcess:
     """Run `hindsight` with these words; its exit status, and what it prints."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
