@@ -214,7 +214,7 @@ CHOSEN = {
         "perceptron", "winnow-balanced", "widrow-hoff-explicit", "widrow-hoff-implicit", "eg-simplex",
         "eg-simplex-implicit", "glm-tron-logistic",
     },
-    "csr32": {"winnow-balanced"},
+    "csr32": {"widrow-hoff-implicit"},
 }  # fmt: skip
 
 
