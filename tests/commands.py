@@ -7,6 +7,9 @@ import tempfile
 import traceback
 import warnings
 
+from typer.testing import CliRunner
+
+from hindsight.cli import app
 from hindsight.online import relay
 
 
@@ -14,6 +17,12 @@ def fork() -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns where there are threads
         return os.fork()
+
+
+def run(*words, stdin=None) -> tuple[int, str, str]:
+    """The exit status of a command in this process, its output and its messages."""
+    done = CliRunner().invoke(app, [str(word) for word in words], input=stdin, env={"COLUMNS": "400", "NO_COLOR": "1"})
+    return done.exit_code, done.stdout, done.stderr
 
 
 def in_a_fork(work) -> int:
