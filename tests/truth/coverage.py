@@ -113,7 +113,7 @@ def judged(tracker, ours):
     rise = max(b - min([0.0, *net[: t + 1]]) for t, b in enumerate(net))
     if rise > found.worst + near or found.worst > most + near or found.stretch > most + near:
         out.append(f"over a stretch {rise}; told {found.worst}, at most {found.stretch}; by hand {most}")
-    if found.boundless or not rivals_of(tracker)[0].size and ours.top:
+    if found.boundless or (not rivals_of(tracker)[0].size and ours.top):
         return out + (["a promise beside infinite widths"] if found.loss_verdict is not Verdict.VOID else [])
     if found.loss_verdict is not Verdict.HOLDS:
         out.append(f"pinball: {found.loss_verdict}: {found}")

@@ -30,6 +30,8 @@ class RidgeRegressor(OnlineRegressor):
         How many times `fit` goes through the rows, in the order given.
     keep_margins : bool, default=False
         Whether to keep the prediction of each row before its update, as ``margins_``.
+    interval : float, default=None
+        The part of rows that `predict_interval` is to cover, between 0 and 1; None makes no intervals.
 
     Attributes
     ----------
@@ -66,13 +68,14 @@ class RidgeRegressor(OnlineRegressor):
 
     def __init__(
         self, kappa: float = 0.01, *, forecaster: bool = False, fit_intercept: bool = True, passes: int = 1,
-        keep_margins: bool = False,
+        keep_margins: bool = False, interval: float | None = None,
     ) -> None:  # fmt: skip
         self.kappa = kappa
         self.forecaster = forecaster
         self.fit_intercept = fit_intercept
         self.passes = passes
         self.keep_margins = keep_margins
+        self.interval = interval
 
     average = None
     start = None

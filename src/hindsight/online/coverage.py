@@ -131,3 +131,9 @@ def other_chances(loss: Any, z: np.ndarray) -> np.ndarray:
         return np.column_stack([positive, each_mean(loss, -z[:, 0]) if loss.link == "logistic" else 1.0 - positive])
     each = class_probabilities(np.column_stack([each_mean(loss, z[:, k]) for k in range(z.shape[1])]))
     return np.maximum(0.0, 1.0 - each)
+
+
+def sets_of(loss: Any, z: np.ndarray, half: float | np.ndarray, labels: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """For each row the labels whose score would be covered."""
+    taken = other_chances(loss, z) <= np.reshape(half, (-1, 1))
+    return [tuple(label for label, fits in zip(labels, row, strict=False) if fits) for row in taken.tolist()]
