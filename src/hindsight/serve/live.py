@@ -169,7 +169,7 @@ class LiveModel:
             raise SourceError(
                 "features may join at any time, which this geometry does not allow: begin with --from MODEL"
             )
-        runs = [[learner.begin(1, plan.intercept) for _ in range(count)] for learner in learners]
+        runs = plan.begin(1, count)
         constant = np.zeros(3 if labels is None else len(labels))
         self._take(TrainingState(plan, runs, labels, None, None, [0] * len(runs), constant), reader)
 

@@ -103,6 +103,14 @@ def rates_of(text: str) -> list[float]:
         raise OptionError("eta", f"must be a number above 0, or several: 0.01,0.1; got {text!r}") from None
 
 
+def part_of(text: str) -> float:
+    """The part that a number of per cent is."""
+    try:
+        return float(text) / 100.0
+    except ValueError:
+        raise OptionError("interval", f"must be in per cent, as 90; got {text!r}") from None
+
+
 def pair_of_numbers(text: str) -> tuple[float, float]:
     """LOW,HIGH as two numbers."""
     try:
@@ -185,7 +193,7 @@ class LearnerOptions:
     """Which learner, or several, with which settings; `more` are options of the learner by name, declared or not."""
 
     title: ClassVar = "Learner"
-    own: ClassVar = ("learner", "eta", "intercept", "rounds", "lipschitz")  # that are no options of a learner's
+    own: ClassVar = ("learner", "eta", "intercept", "interval", "rounds", "lipschitz")  # that are no options of a learner's
 
     learner: str = option("One of {learners} (or {batch}, in batches); several: A,B.", default="auto")
     eta: Sequence[float] | float | None = option("The rate η, above 0; several: 0.01,0.1.", read=rates_of)
@@ -205,6 +213,10 @@ class LearnerOptions:
     prior: float | None = option("{takers}: the prior.")
     drift: float | None = option("{takers}: weight that members share again after each row, as 0.001.")
     intercept: bool = option("A constant coordinate 1 ({batch} has none).", default=True)
+    interval: float | None = option(
+        "Ranges of predictions (sets of labels) that cover so many per cent of the rows, as 90.", read=part_of,
+        metavar="PERCENT",
+    )  # fmt: skip
     rounds: int | None = option("{batch}: passes over all rows (100 if not given).", min=1)
     lipschitz: float | None = option("{batch}: the largest slope of its link.")
     more: Mapping[str, Any] = field(default_factory=dict)
