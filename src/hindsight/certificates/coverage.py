@@ -54,6 +54,8 @@ class CoverageCertificate:
         What `loss` is at most; NaN where nothing is promised.
     loss_verdict : Verdict
         Whether that held: VOID with `boundless` rows.
+    score : float
+        The mean interval score: the width, and 2/(1 - asked) for each unit that a target lies outside.
     """
 
     verdict: Verdict
@@ -73,6 +75,12 @@ class CoverageCertificate:
     fixed_loss: float
     bound: float
     loss_verdict: Verdict
+    score: float
+
+    @property
+    def means(self) -> dict[str, float]:
+        """The mean width of the intervals, and the mean of their scores."""
+        return {"width": self.width, "interval_score": self.score}
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain numbers, strings and None (for NaN), ready for JSON."""
@@ -122,6 +130,7 @@ def certify_coverage(tracker: Coverage) -> CoverageCertificate:
         u, lost, bounds, below = rivals_of(tracker)
         fixed = float(np.interp(tracker.asked * weight, below, u, left=0.0)) if u.size else math.nan
         rival, bound = (float(each.min(initial=math.inf)) for each in (lost, bounds))
+    total = float(tracker.bins[1].sum())
     finite = at.boundless == 0.0 and math.isfinite(bound)
     covered, per = 1.0 - float(at.missed) / weight if weight else math.nan, 1.0 / weight if weight else math.nan
     return CoverageCertificate(
@@ -141,7 +150,8 @@ def certify_coverage(tracker: Coverage) -> CoverageCertificate:
         float(at.pinball) if at.boundless == 0.0 else math.inf,
         rival,
         bound if finite else math.nan,
-        theorems.verdict(float(at.pinball), bound, float(tracker.bins[1].sum()))[0] if finite else Verdict.VOID,
+        theorems.verdict(float(at.pinball), bound, total)[0] if finite else Verdict.VOID,
+        2.0 * per * (float(at.pinball) / alpha + total) if at.boundless == 0.0 else math.inf,
     )
 
 

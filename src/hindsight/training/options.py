@@ -106,9 +106,12 @@ def rates_of(text: str) -> list[float]:
 def part_of(text: str) -> float:
     """The part that a number of per cent is."""
     try:
-        return float(text) / 100.0
+        part = float(text) / 100.0
     except ValueError:
-        raise OptionError("interval", f"must be in per cent, as 90; got {text!r}") from None
+        part = 0.0
+    if not 0.01 <= part < 1.0:
+        raise OptionError("interval", f"must be in per cent, from 1 to below 100, as 90; got {text!r}")
+    return part
 
 
 def pair_of_numbers(text: str) -> tuple[float, float]:
