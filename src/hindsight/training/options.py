@@ -196,7 +196,14 @@ class LearnerOptions:
     """Which learner, or several, with which settings; `more` are options of the learner by name, declared or not."""
 
     title: ClassVar = "Learner"
-    own: ClassVar = ("learner", "eta", "intercept", "interval", "rounds", "lipschitz")  # that are no options of a learner's
+    own: ClassVar = (
+        "learner",
+        "eta",
+        "intercept",
+        "interval",
+        "rounds",
+        "lipschitz",
+    )  # that are no options of a learner's
 
     learner: str = option("One of {learners} (or {batch}, in batches); several: A,B.", default="auto")
     eta: Sequence[float] | float | None = option("The rate η, above 0; several: 0.01,0.1.", read=rates_of)

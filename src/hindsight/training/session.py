@@ -393,9 +393,7 @@ def play_chunk(
         state.rows_done, state.pass_rows = state.rows_done + b - a, state.pass_rows + b - a
         if b == m:
             state.position, state.bytes_read = chunk.position, chunk.read
-        yield PlayedChunk(
-            z[a:b], y[a:b], code, weight, rejects, b == m, gone[a:b], None if half is None else half[a:b]
-        )
+        yield PlayedChunk(z[a:b], y[a:b], code, weight, rejects, b == m, gone[a:b], None if half is None else half[a:b])
         a, rejects = b, []
         if a == m:
             return

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..certificates.certificate import Certificate, Certificates
+    from ..certificates.coverage import CoverageCertificate
     from ..online.coverage import Coverage
     from ..online.learners import Learner
     from ..sources import Chunk, Source
@@ -133,6 +134,15 @@ class TrainingState:
         """What makes intervals of predictions; None where none are asked for."""
         found: Coverage | None = self.runs[0][0].coverage
         return found
+
+    @property
+    def coverage(self) -> CoverageCertificate | None:
+        """How the intervals covered so far; None where none are asked for."""
+        if self.tracker is None:
+            return None
+        from ..certificates.coverage import certify_coverage
+
+        return certify_coverage(self.tracker)
 
     @property
     def features(self) -> int:
