@@ -230,3 +230,14 @@ def test_a_service_answers_with_intervals_and_has_them_after_a_restart(tmp_path)
     assert again.summary()["coverage"] == covered
     assert covered["rounds"] == 39
     again.close()
+
+
+@pytest.mark.parametrize("data", ["sample:diabetes", "sample:breast-cancer"])
+def test_a_report_draws_the_coverage_and_the_last_intervals(data, tmp_path):
+    pytest.importorskip("altair")
+    page, model = tmp_path / "page.html", hindsight.learn(data, interval=0.9)
+    model.report(page, data)
+    text = page.read_text(encoding="utf-8")
+    assert "Coverage along the run" in text
+    assert ("Intervals of the last rows" in text) is (model.labels is None)
+    assert f"{100 * model.coverage.covered:.4g} % of {model.coverage.rounds:,} rows" in text

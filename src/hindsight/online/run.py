@@ -367,7 +367,7 @@ def play_rows(
                 explain(X, a + played, y[played], work[0, played], work[1, played], run.features, names)
             if margins is not None:
                 margins[a:b, k] = work[0, : b - a]
-        if tracker is not None:
+        if tracker is not None and margins is not None:
             widths = tracker.follow(runs, margins[a:b], [y[a:b] for y in targets], c, before)
             if half is not None:
                 half[a:b] = widths

@@ -118,7 +118,10 @@ class CoverageTally:
 
     def figures(self, labels: bool) -> dict[str, tuple[float, float]]:
         """The figures, each beside that of the best constant interval, or the best constant set, in hindsight."""
-        best = (math.nan,) * 3 if self.kept is None else best_interval(*self.kept.joined(), self.asked, labels)
+        best = (math.nan,) * 3
+        if self.kept is not None:
+            y, weight = self.kept.joined()
+            best = best_interval(y, weight, self.asked, labels)
         names = ("coverage", "set_size") if labels else ("coverage", "width", "interval_score")
         sums = (self.covered, self.width, self.score)
         return {name: (total / self.weight, value) for name, total, value in zip(names, sums, best, strict=False)}
