@@ -17,6 +17,7 @@ from .plan import short_names
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..online.coverage import Coverage
     from ..online.run import Run
     from ..sources import Reject
     from .session import PlayedChunk
