@@ -131,6 +131,11 @@ RIDGE = Theorem(
     "online ridge regression", "Vovk 2001; Azoury, Warmuth 2001",
     "L ≤ L_u + Σ λᵢ(u − w₁)ᵢ² + Σ cₜ[(yₜ − zₜ)² − (yₜ − zₜ)²/(1 + cₜqₜ)]", "online-ridge",
 )  # fmt: skip
+WINDOWED_RIDGE = Theorem(
+    "online ridge regression that forgets", "after Vovk 2001; Azoury, Warmuth 2001",
+    "L ≤ W + Σ cₜ[(yₜ − zₜ)² − (yₜ − zₜ)²/(1 + cₜqₜ)], W = m_T + (1 − γ)(m₁ + … + m₍T₋₁₎) what the best predictors of "
+    "each window lose", "ridge-that-forgets",
+)  # fmt: skip
 FORECASTER = Theorem(
     "Vovk-Azoury-Warmuth", "Vovk 2001; Azoury, Warmuth 2001",
     "L ≤ L_u + Σ λᵢ(u − w₁)ᵢ² + Σ cₜ[(yₜ − pₜ)² − (yₜ − zₜ)²/(1 + cₜqₜ)]", "online-ridge",
@@ -374,9 +379,14 @@ def not_planted(eta: Array, c: Array, lipschitz: float, error: Array, apart: Arr
 # ---------------------------------------------------------------- learners without a rate, and penalties
 
 
-def with_price(loss: Array, distance: float, price: Array) -> Array:
+def with_price(loss: Array, distance: float, price: Array | float) -> Array:
     """L_u + what the distance of u to the start costs + the price met, at some rounds."""
     return loss + distance + price
+
+
+def windows(paid: Array, price: Array, drops: float) -> Array:
+    """m_T + (1 − γ) Σ m_t from L, the price met and the drops: exact after the last round, not below it before."""
+    return paid - price + drops
 
 
 def proximal_price(paid: Array, paid_after: Array, moved: Array, eta: Array) -> Array:

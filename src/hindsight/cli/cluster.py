@@ -256,12 +256,16 @@ def told_labels(labels: list[str] | None) -> list[str]:
 def model_of(plan: Plan, read: ClusterRows, runs: list[Epochs], labels: list[str] | None, certificate: Any) -> Model:
     """The model of the mixed weights, which reads other files as these were read."""
     from ..online.run import Run
+    from ..rows.labels import type_of_texts
     from ..training.model import Model
 
     reading = {name: value for name, value in read.reading.items() if name not in ("labels", "scan")}
     made_by = {"kind": "sparse" if read.sparse else "dense", "source": reading, "scale": read.scale}
     mixed = [Run(run.learner, read.features, intercept=bool(run.bias), start=run.mixed) for run in runs]
     preparation = made_by | {"state": read.state()}
+    if labels is not None:
+        assert read.table is not None
+        preparation["labels"] = read.table.source.label_type or type_of_texts(labels)
     return Model(mixed, read.names, labels, None, plan.settings(), preparation, None, certificate)
 
 

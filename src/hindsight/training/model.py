@@ -11,6 +11,7 @@ import numpy as np
 from ..online.learners import Learner, descent
 from ..online.margins import each_mean
 from ..online.run import Run, play, predicted
+from ..rows.labels import typed_labels
 from ..storage.model import save, versions
 from ..storage.registry import PACKAGE, storable, want
 
@@ -178,7 +179,8 @@ class Model:
         Returns
         -------
         ndarray of shape (n_rows,)
-            Labels as text, or numbers.
+            Labels of the type that they had in the rows: booleans, integers, floats or text. Of those read from text,
+            as CSV, a type is taken if all labels are of it. For a regression, numbers.
         """
         return self.predictions(self._margins_of(data))
 
@@ -226,7 +228,7 @@ class Model:
         half, middle = self.half, self.predict(data)
         return np.column_stack([middle - half, middle + half])
 
-    def predict_set(self, data: Any) -> list[tuple[str, ...]]:
+    def predict_set(self, data: Any) -> list[tuple[Any, ...]]:
         """Return a set of labels for each row.
 
         Parameters
@@ -236,14 +238,15 @@ class Model:
 
         Returns
         -------
-        list of tuple of str
-            The labels, in the order of `labels`.
+        list of tuple
+            The labels, of the type that `predict` returns, in the order of `labels`.
         """
         if self.labels is None:
             raise ValueError("the model predicts numbers: predict_interval gives ranges of them")
         from ..online.coverage import sets_of
 
-        return sets_of(self.learner.loss, self._margins_of(data), self.half, self.labels)
+        labels = typed_labels(self.labels, self.preparation.get("labels", "text")).tolist()
+        return sets_of(self.learner.loss, self._margins_of(data), self.half, labels)
 
     def _margins_of(self, data: Any) -> np.ndarray:
         """The margins of rows that are yet to be prepared."""
@@ -329,7 +332,7 @@ class Model:
         """Return the predictions that belong to margins: labels, or numbers for a regression."""
         if self.labels is None:
             return each_mean(self.learner.loss, z[:, 0])
-        return np.array(self.labels)[self.choices(z)]
+        return typed_labels(self.labels, self.preparation.get("labels", "text"))[self.choices(z)]
 
     def choices(self, z: np.ndarray) -> np.ndarray:
         """Return the index of the label that margins choose.
@@ -387,6 +390,8 @@ def check_model(fields: dict[str, Any]) -> None:
         want(values is None or (isinstance(values, list) and strings(values)), f"`{name}` must be a list of strings")
     for name in ("settings", "preparation", "progress"):
         want(isinstance(fields[name], dict) and strings(fields[name]), f"`{name}` must be a mapping with string keys")
+    if "labels" in fields["preparation"]:
+        typed_labels(fields["labels"] or [], fields["preparation"]["labels"])
     want(fields["digest"] is None or isinstance(fields["digest"], str), "`digest` must be a string")
     known = isinstance(fields["certificate"], (Certificate, Certificates, type(None)))
     want(known, "`certificate` must be a certificate")

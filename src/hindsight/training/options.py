@@ -221,6 +221,7 @@ class LearnerOptions:
     second_order: str | None = option("{takers}: whether members with a matrix join: auto, yes, no.")
     kappa: float | None = option("{takers}: the prior, or the part of the curvature.")
     prior: float | None = option("{takers}: the prior.")
+    window: int | None = option("{takers}: forget 1/N with each row, N at least 2; 0 forgets nothing.", metavar="N")
     drift: float | None = option("{takers}: weight that members share again after each row, as 0.001.")
     intercept: bool = option("A constant coordinate 1 ({batch} has none).", default=True)
     interval: float | None = option(

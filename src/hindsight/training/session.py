@@ -165,6 +165,8 @@ class Session:
                     state = start(self.plan, self.notes.append, all_labels, look_at_all)
                     if again:
                         self._forget_checkpoints(state)
+                if self.model is not None and self.model.labels is not None:
+                    state.label_type = self.model.preparation.get("labels", "text")
                 began = time.perf_counter()
                 self._learn(state, observe)
                 break

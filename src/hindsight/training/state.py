@@ -10,6 +10,7 @@ import numpy as np
 
 from ..online.run import Run
 from ..rows.checksum import TARGET_SUM, RowChecksum
+from ..rows.labels import type_of_texts
 from ..rows.order import FIELDS, label_order, number_order
 from ..rows.scaling import SCALES, Measure, check_scale
 from ..sources import SourceError
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from ..online.learners import Learner
     from ..sources import Chunk, Source
     from .model import Model
+
+NOT_KEPT = {"plan", "label_type", "source", "pending"}  # what a checkpoint leaves to the plan and the model
 
 
 @dataclass
@@ -70,6 +73,8 @@ class TrainingState:
         Sums that show whether the targets come sorted or in blocks; see `hindsight.rows.order`.
     before : list of dict
         What was learnt before these rows, where a model goes on: of each part its data, rows and digest.
+    label_type : str or None
+        The type of the labels where a model goes on; otherwise it is that of the rows.
     source : Source or None
         The source being read.
     pending : iterator of Chunk or None
@@ -93,13 +98,14 @@ class TrainingState:
     earlier: list[int] | None = None
     order: np.ndarray = field(default_factory=lambda: np.zeros(FIELDS))
     before: list[dict[str, Any]] = field(default_factory=list)
+    label_type: str | None = None
     source: Source | None = None
     pending: Iterator[Chunk] | None = None
 
     def to_checkpoint(self) -> dict[str, Any]:
         """The state as plain values, arrays and runs, from which `resumed` makes an equal one."""
         source_state = self.source.state() if self.source is not None else self.source_state
-        own = {k: v for k, v in vars(self).items() if k not in ("plan", "source", "pending")}
+        own = {k: v for k, v in vars(self).items() if k not in NOT_KEPT}
         return own | {"source_state": source_state, "settings": self.plan.settings()}
 
     @classmethod
@@ -249,6 +255,8 @@ class TrainingState:
         assert source is not None
         reading = self.plan.reading | source.resolved_options()
         preparation = {"kind": source.kind, "source": reading, "scale": self.scale, "state": self.source_state}
+        if self.labels is not None:
+            preparation["labels"] = self.label_type or source.label_type or type_of_texts(self.labels)
         progress = {
             "mistakes": self.mistakes[0], "constant": self.constant, "order": self.order, "rows": self.rows_done,
             "rejected": self.rejected, "parts": self.parts,
@@ -283,7 +291,7 @@ def same_plain(a: Any, b: Any) -> bool:
 
 def check_state(plan: Plan, own: dict[str, Any]) -> None:
     """Refuse the fields of a checkpoint that are none of this plan: compiled loops rely on runs that are alike."""
-    known = {f.name for f in fields(TrainingState)} - {"plan", "source", "pending"}
+    known = {f.name for f in fields(TrainingState)} - NOT_KEPT
     want(set(own) == known, f"the state must have {', '.join(sorted(known))}")
     check_types(TrainingState, own)
     labels, learners, each = own["labels"], plan.make(), [run for runs in own["runs"] for run in runs]
