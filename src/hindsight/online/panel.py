@@ -26,7 +26,7 @@ from ..validation import choice, number
 from .learners import Learner, constant, diagonal_newton, newton, ridge, running
 from .parts import GEOMETRIES, LOSSES
 from .relay import relay
-from .run import Run, checked_tally
+from .run import Run, check_covered, checked_tally
 from .together import together
 
 ETAS = tuple(2.0**k for k in (-3, -1, 1, 3, 5))  # of the running members
@@ -285,7 +285,7 @@ class PanelRun(Run):
     def snapshot(self, touched: np.ndarray | None = None) -> tuple[Any, ...]:
         """A copy of the state, for `restore`, or of these coordinates of it, if rows change no others."""
         parties = tuple(party.snapshot(touched) for party in self.parties())
-        return parties, states.snapshot(self.state), self.tally.copy()
+        return parties, states.snapshot(self.state), self.tally.copy(), self.covered()
 
     def restore(self, kept: tuple[Any, ...]) -> None:
         """Go back to a snapshot."""
@@ -293,12 +293,13 @@ class PanelRun(Run):
             party.restore(old)
         states.restore(self.state, kept[1])
         self.tally[:] = kept[2]
+        self.cover_as(kept[3])
 
     def reader(self) -> PanelRun:
         """A run that predicts as this one does, and can do so beside others."""
         parties = self.parties()
         other = self._copy([run.reader() for run in self.members])
-        other.tally = self.tally.copy()
+        other.tally, other.coverage = self.tally.copy(), None
         other._together = [party.reader([other.members[k] for k in party.places]) for party in parties]
         other._compiled = other._together if self._compiled is parties else None  # the kernels are the same
         return other
@@ -444,6 +445,7 @@ def check_panel_run(fields: dict[str, Any]) -> None:
     left = fields["left"]
     want(isinstance(left, list) and all(isinstance(name, str) for name in left), "the run's `left` must be names")
     fields["tally"] = checked_tally(fields["tally"])
+    check_covered(fields)
 
 
 storable(Panel, check=check_panel)
