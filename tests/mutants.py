@@ -50,6 +50,7 @@ LOG, MEAN = ("aggregation-log",), ("aggregation-square", "aggregation-absolute")
 SCALED = ("scale-free-square", "scale-free-logistic")
 DRIFT = ("drift-log", "drift-square")
 COVERAGE = ("coverage",)
+STACK = ("stack-log", "stack-square")
 BEST = ("best-constant", "best-outside", "best-fixed", "fewest-mistakes")
 
 MUTANTS = (
@@ -293,6 +294,24 @@ MUTANTS = (
     Mutant("panel: half the squared error", "certificates.panel.loss_measure", r"measured_unit\(.*\)", "1.0", ("panel-widrow-hoff",)),
     Mutant("panel: losses are mistakes", "certificates.panel.in_mistakes", r"run\.facts\.mistake_weight", "run.facts.loss", ("panel-mistakes",)),
     Mutant("panel: bounds of any quantity", "certificates.panel.factors_of", r"\(one\.case\.quantity in COUNTED\) is measure\.counted|math\.isclose\(.*\)(?=\])", "True", ("panel-mistakes", "panel-mixed-mistakes")),
+    # --- stacks
+    Mutant("stack: the target is the offset", "online.stack.Stages.__init__", r"stack\.run\.bias, self\.mixed", "stack.run.bias, y", STACK),
+    Mutant("stack: a correction that knows the next row", "online.stack.Stages.run", r"= self\.mixed\[:, None\], self\.norms\[0\]", "= self.mixed[:, None], np.roll(self.norms[0], -1)", STACK),
+    Mutant("stack: a mixture that knows the target", "online.stack.Stages.run", r"= self\.mixed\[:, None\]", "= 0.5 * (self.mixed + self.y)[:, None]", STACK),
+    Mutant("stack: members are not clipped", "kernels.aggregation.MeanMixture.as_used", r"return .*", "return z", ("stack-square",)),
+    Mutant("stack: members of any distance", "kernels.aggregation.distance", r"return .*", "return p - m", STACK),
+    Mutant("stack: rows of weight 0 are learnt", "kernels.aggregation.mix", r"counted\[i\] = 0\.0", "counted[i] = 1.0", STACK),
+    Mutant("stack: no offset in the margin", "kernels.second_order.leverage", r" \+ rows\.begins_at\(t\)", "", STACK),
+    Mutant("stack: no offset in the target of ridge", "kernels.second_order.learn_square", r" - rows\.begins_at\(t\)", "", ("stack-square",)),
+    Mutant("stack: no offset in the quadratics", "kernels.second_order.LogisticNewton.step", r"z - offset, state", "z, state", ("stack-log",)),
+    Mutant("stack: the objective without prices", "kernels.second_order.LogisticNewton.step", r" - newton_price\(.*\)\n", "\n", ("stack-log",)),
+    Mutant("stack: whole drops", "kernels.second_order.LogisticNewton.step", r"-= 0\.5 \*", "-= 0.0 *", ("stack-log",)),
+    Mutant("stack: the account without drops", "certificates.theorems.with_drops", r" \+ drops", "", STACK),
+    Mutant("stack: the account of the mixture's price", "certificates.panel.account_of", r"price_of_two\(run, 1\)", "price_of_two(run, COPIES)", STACK),
+    Mutant("stack: the promise without its price", "certificates.panel.aggregation_price", r" \+ price_of_two\(run, COPIES\)", "", STACK),
+    Mutant("stack: another prior", "online.stack.Stack.__init__", r"newton\(KAPPA, PRIOR\) if panel\.in_logs else ridge\(PRIOR\)", "newton(KAPPA, 2.0 * PRIOR) if panel.in_logs else ridge(2.0 * PRIOR)", STACK),
+    Mutant("stack: another curvature", "online.stack.Stack.__init__", r"newton\(KAPPA", "newton(2.0 * KAPPA", ("stack-log",)),
+    Mutant("stack: mixture and correction alike", "certificates.ledger.price_of_two", r"\(COPIES \+ 1\) / copies", "2.0", STACK),
     # --- drift
     Mutant("drift: nothing is shared", "kernels.drift.share", r" \+ drift / paid\.size", "", DRIFT),
     Mutant("drift: more is shared", "kernels.drift.share", r"drift / paid\.size", "2.0 * drift / paid.size", DRIFT),

@@ -156,6 +156,7 @@ DRIFT = Theorem(
     "aggregation with drift", "Herbster, Warmuth 1998",
     "L ≤ min_k [bound_k − (L_k − L_k as used)] + (ln(K) − (T − 1) ln(1 − α + α/K))/η + Σ δₜ", "aggregation",
 )  # fmt: skip
+STACKED = " + ln(5/4)/η′ + Σ δ′ₜ"  # what aggregating the mixture with its correction adds to either statement
 PROXIMAL = Theorem(
     "implicit descent", "Kulis, Bartlett 2010; McMahan 2017",
     "L ≤ L_u + D(u, w₁)/η + Σ πₜ", "implicit-descent",
@@ -392,6 +393,14 @@ def windows(paid: Array, price: Array, drops: float) -> Array:
 def proximal_price(paid: Array, paid_after: Array, moved: Array, eta: Array) -> Array:
     """What an implicit step costs beyond the comparator: cℓ(wₜ) − cℓ(wₜ₊₁) − D(wₜ₊₁, wₜ)/ηₜ."""
     return paid - paid_after - moved / eta
+
+
+QUARTER = 9.56  # the quadratics of curvature p(1 − p)/4 are never above the losses of margins up to this, whatever z
+
+
+def with_drops(lost: float, drops: float) -> float:
+    """min_u [L_u + what the distance costs] + Σ price of second order: its loss, and the drops of its prior."""
+    return lost + drops
 
 
 def quadratic_gap(paid: Array, G: Array, C: Array, apart: Array, paid_u: Array) -> Array:

@@ -49,8 +49,8 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
 
     The members are lazy implicit steps in the running geometry at five rates, three diagonal Newton learners and, where
     there are few features, online ridge regression. Each predicts every row before it is learnt; the prediction is
-    their mean, weighted by what each has lost [1]_, [2]_, [3]_. Neither the units of a column nor those of the target
-    matter.
+    their mean, weighted by what each has lost [1]_, [2]_, [3]_. For the square loss ridge regression on how far the
+    members are from that mean corrects it. Neither the units of a column nor those of the target matter.
 
     The loss of the run is at most the promise of any member that has a theorem, plus a price for aggregation that is
     measured: `certify` finds the smallest such promise on the rows of the run.
@@ -82,7 +82,7 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features_in_,)
-        The mean of the members' weights by their shares.
+        The mean of the members' weights by their shares, corrected.
     intercept_ : float
         Weight of the constant coordinate; 0 without one.
     shares_ : dict of str to float
@@ -148,7 +148,8 @@ class AutoClassifier(SetsMixin, PanelMixin, LogisticProbabilityMixin, OnlineClas
 
     The members are lazy implicit steps in the running geometry at five rates, three diagonal Newton learners and, where
     there are few features, two of second order. For the logistic loss the prediction is the mean of the members'
-    probabilities, weighted by what each has lost [1]_, [2]_, [3]_. The units of columns do not matter.
+    probabilities, weighted by what each has lost [1]_, [2]_, [3]_, which second order on how far the members are from
+    it corrects. The units of columns do not matter.
 
     Two classes share one panel, in which ``classes_[1]`` is positive; of more classes each has a panel against the
     rest, and their probabilities are scaled to sum to 1.
