@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import OptionError
-from ..formatting import _plain
 from ..storage.container import sync
 from ..storage.fields import conforms, is_count
 from ..storage.registry import want
@@ -281,6 +280,8 @@ def as_lines(header: list[str], records: Iterable[Iterable[Any]]) -> str:
     """Records as JSON objects, one a line; null for a number that is not finite."""
     rows = (dict(zip(header, each, strict=True)) for each in records)
     if "low" in header:
+        from ..formatting import _plain
+
         rows = (_plain(row) for row in rows)
     return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
 
