@@ -188,15 +188,16 @@ def windowed_ridge(rows, y, c, kappa, window, intercept):
     return margins, rounds, drops, given, base
 
 
-def newton(rows, y, c, prior, kappa):
-    """Margins; per round (row, z, q, G, C, d); the last prior."""
+def newton(rows, y, c, prior, kappa, offset=None):
+    """Margins, which begin at the offset of the row; per round (row, z, q, G, C, d); the last prior."""
     n = len(rows[0])
     lams, lam = priors(rows, c, prior, False, False)
     H, b = np.zeros((n, n)), np.zeros(n)
     margins, rounds = [], []
     for t, x in enumerate(np.asarray(rows, float)):
         A = H + np.diag(lams[t])
-        along, q = float(x @ solve(A, b)), float(x @ solve(A, x))
+        begin = 0.0 if offset is None else offset[t]
+        along, q = begin + float(x @ solve(A, b)), float(x @ solve(A, x))
         lo, hi = min(0.0, along), max(0.0, along)
         for _ in range(200):
             z = 0.5 * (lo + hi)
@@ -208,12 +209,12 @@ def newton(rows, y, c, prior, kappa):
         G, C = c[t] * (p - y[t]), c[t] * kappa * p * (1.0 - p)
         rounds.append((t, z, q, G, C, along - z))
         H += C * np.outer(x, x)
-        b += (C * z - G) * x
+        b += (C * (z - begin) - G) * x
     return margins, rounds, lam
 
 
 def log_mixture(Z, y, c):
-    """Margins of the Bayes mixture of probabilities, losses of the members, and the price."""
+    """Margins of the Bayes mixture of probabilities, losses of the members, its own, the price and the last rate."""
     T, K = Z.shape
     L, out, heavy, loss, gap, eta = np.zeros(K), np.zeros(T), 0.0, 0.0, 0.0, math.inf
     for t in range(T):
@@ -232,7 +233,7 @@ def log_mixture(Z, y, c):
         loss += paid
         gap += paid + np.logaddexp.reduce(lv - eta * each) / eta
         L += each
-    return out, L, loss, math.log(K) / eta + gap
+    return out, L, loss, math.log(K) / eta + gap, eta
 
 
 def mean_mixture(Z, y, c, loss, intercept):
@@ -267,7 +268,7 @@ def mean_mixture(Z, y, c, loss, intercept):
         total, gap, positive = total + paid, gap + paid - mixed, positive + max(0.0, paid - mixed)
         L += each
         low, high = min(low, y[t]), max(high, y[t])
-    return out, L, total, (math.log(K) / eta if eta < math.inf else 0.0) + gap
+    return out, L, total, (math.log(K) / eta if eta < math.inf else 0.0) + gap, eta
 
 
 def scale_free(rows, y, c, loss, eta, update, fixed):
@@ -360,3 +361,43 @@ def shared_mixture(Z, y, c, loss, intercept, alpha):
             weighed += 1
         low, high = min(low, y[t]), max(high, y[t])
     return out, np.array(every).reshape(-1, K), total, eta, gap, weighed
+
+
+def distances(p, m):
+    """How far predictions are from the mixture, and 0 where rounding could be most of that."""
+    D = p - m[:, None]
+    return np.where(np.abs(D) > 1e-8 * (np.abs(p) + np.abs(m)[:, None]), D, 0.0)
+
+
+def stacked(Z, y, c, loss, intercept):
+    """The mixture corrected by second order on its members, and both aggregated, the mixture as four members.
+
+    Returns margins; the loss; the prices of the mixture's aggregation, and of both beside the mixture and beside the
+    correction; what the members lost; the rows D; the mixture; per round of the correction (row, prediction, z, q, G,
+    C, d); its last prior.
+    """
+    real = loss == "square"
+
+    def mixed(Z):
+        return mean_mixture(Z, y, c, loss, intercept) if real else log_mixture(Z, y, c)
+
+    m, lost, _, price, _ = mixed(Z)
+    seen, ranges, counted = [0.0, 0.0], [], np.array(c, float)
+    for t in range(len(y)):
+        ranges.append((min(seen), max(seen)))
+        if real and intercept and c[t] > 0.0 and not any(c[:t]):
+            seen, counted[t] = [y[t]], 0.0
+        elif c[t] > 0.0:
+            seen.append(y[t])
+    low, high = np.array(ranges).T
+    if real:
+        D = distances(np.clip(Z, low[:, None], high[:, None]), m)
+        beyond, rounds, lam, _ = ridge(D.tolist(), y - m, counted, 0.1, False, False)
+        s = np.clip(m + np.array(beyond), low, high)
+        rounds = [(t, s[t], m[t] + z, q, 0.0, c[t], 0.0) for t, _, z, q in rounds]
+    else:
+        D = np.c_[distances(Z, m), np.ones(len(y))]
+        s, rounds, lam = newton(D.tolist(), y, c, 0.1, 0.25, m)
+        rounds = [(t, z, z, *rest) for t, z, *rest in rounds]
+    out, _, total, by_correction, eta = mixed(np.column_stack([m, m, m, m, s]))
+    return out, total, (price, by_correction - math.log(4.0) / eta, by_correction), lost, D, m, rounds, lam

@@ -7,16 +7,9 @@ import numpy as np
 import pandas as pd
 import polars
 import pytest
-from typer.testing import CliRunner
 
 import hindsight
-from hindsight.cli import app
-
-
-def run(*arguments):
-    """The exit code, the output and the messages of a command."""
-    done = CliRunner().invoke(app, [str(a) for a in arguments])
-    return done.exit_code, done.stdout, done.stderr
+from commands import run
 
 
 def frame(n=900, seed=0, target="label"):

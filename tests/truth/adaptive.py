@@ -20,8 +20,8 @@ from hindsight.certificates.certificate import Best
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.hindsight import Known
 from hindsight.certificates.ledger import Ledger
-from hindsight.certificates.panel import aggregation_price
-from hindsight.certificates.theorems import Verdict, verdict
+from hindsight.certificates.panel import account_of, aggregation_price
+from hindsight.certificates.theorems import QUARTER, Verdict, verdict
 from hindsight.online import learners as L
 from hindsight.online.panel import Panel, PanelRun, auto
 from hindsight.online.run import Run, play
@@ -311,15 +311,17 @@ def aggregation(rng, loss):
         y = 2.0 * y - 1.0
     whole = rng.random() < 0.5 and loss in ("square", "logistic")
     etas = 2.0 ** rng.integers(-5, 6, int(rng.integers(1, 6)))
-    panel = auto(loss, "yes") if whole else Panel(tuple(L.running(loss, float(eta)) for eta in etas))
+    panel = (
+        replace(auto(loss, "yes"), stack=False) if whole else Panel(tuple(L.running(loss, float(eta)) for eta in etas))
+    )
     run = PanelRun(panel, X.shape[1], intercept=intercept)
     z = played(run, X, y, c, rng)
     alone = [Run(m, X.shape[1], intercept=intercept) for m in panel.members]
     Z = np.stack([played(each, X, y, c, np.random.default_rng(0)) for each in alone], axis=1)
     if loss == "logistic":
-        out, lost, total, price = naive.log_mixture(Z, y, c)
+        out, lost, total, price, _ = naive.log_mixture(Z, y, c)
     else:
-        out, lost, total, price = naive.mean_mixture(Z, y, c, loss, intercept)
+        out, lost, total, price, _ = naive.mean_mixture(Z, y, c, loss, intercept)
     size = np.abs(out).max(initial=0.0) + np.abs(y).max(initial=0.0) + 1e-300
     if np.abs(out - z).max() > 1e-6 * size:
         wrong.append(f"mixtures differ by {np.abs(out - z).max() / size:.3g}")
@@ -349,9 +351,9 @@ def mixture(rng, loss):
     run, work = PanelRun(panel, 1, intercept=intercept), np.ones((3, T))
     run.aggregate(np.ascontiguousarray(Z), y, c, work)
     if loss == "logistic":
-        out, lost, total, price = naive.log_mixture(Z, y, c)
+        out, lost, total, price, _ = naive.log_mixture(Z, y, c)
     else:
-        out, lost, total, price = naive.mean_mixture(Z, y, c, loss, intercept)
+        out, lost, total, price, _ = naive.mean_mixture(Z, y, c, loss, intercept)
     if np.abs(out - work[0]).max() > 1e-7 * (1.0 + np.abs(out).max()):
         wrong.append(f"mixtures differ by {np.abs(out - work[0]).max():.3g}")
     if apart(float(run.tally[0].loss), total, 1.0):
@@ -361,6 +363,106 @@ def mixture(rng, loss):
     found = aggregation_price(run) if c.any() else price
     if abs(found - price) > 1e-7 * (1.0 + abs(price)):
         wrong.append(f"price {found:.12g}, naive {price:.12g}")
+    return wrong
+
+
+def stack(rng, loss):
+    """A mixture with its correction, of members that learn or of margins that no learner made, beside the naive one.
+
+    The correction is held against combinations of the members of all kinds, also beyond the margins for which its
+    quadratics are below the losses; then the certificate, whose account must be the theory's.
+    """
+    wrong, real = [], loss == "square"
+    X, y, c, intercept = draw(rng, real, far=10.0 ** rng.integers(3, 6))
+    made = rng.random() < 0.5
+    panel = Panel(
+        tuple(L.running(loss, 2.0 ** float(k)) for k in rng.integers(-5, 6, int(rng.integers(1, 5)))), stack=True
+    )
+    run = PanelRun(panel, X.shape[1], intercept=intercept)
+    if made:
+        size = np.abs(y).max() if real else 1.0
+        Z = rng.choice([-1.0, 1.0], (len(y), len(run.members))) * size * 10.0 ** rng.integers(-1, 2)
+        Z = Z + size * rng.normal(size=Z.shape) + np.where(rng.random() < 0.3, y[:, None], 0.0)
+        work, a = np.ones((3, len(y))), 0
+        while a < len(y):
+            b = min(len(y), a + int(rng.integers(1, 20)))
+            run.aggregate(np.ascontiguousarray(Z[a:b]), y[a:b], c[a:b], work[:, a:b])
+            a = b
+        z = work[0]
+    else:
+        z = played(run, X, y, c, rng)
+        alone = [Run(m, X.shape[1], intercept=intercept) for m in panel.members]
+        Z = np.stack([played(each, X, y, c, np.random.default_rng(0)) for each in alone], axis=1)
+    out, total, prices, lost, D, m, rounds, lam = naive.stacked(Z, y, c, loss, intercept)
+    size = np.abs(out).max() + np.abs(y).max() + 1e-300
+    near = Z + 1e-14 * (1.0 + np.abs(Z) + np.abs(y).max()) * rng.uniform(-1.0, 1.0, Z.shape)
+    if np.abs(naive.stacked(near, y, c, loss, intercept)[0] - out).max() > 1e-9 * size:
+        if not made and run.facts.rounds:  # rounding decides who leads: nothing can be compared
+            found = both_ways(run, Data(X, y, c, 1.0 if intercept else 0.0), wrong)
+            wrong += [] if found.verdict is Verdict.HOLDS else [f"{found.verdict.value}: {found.notes}"]
+        return wrong
+    if np.abs(out - z).max() > 1e-6 * size:
+        wrong.append(f"margins differ by {np.abs(out - z).max() / size:.3g}")
+    scale = float((c * y**2).sum()) + 1e-300
+    if apart(float(run.tally[0].loss), total, scale):
+        wrong.append(f"loss {run.tally[0].loss:.12g}, naive {total:.12g}")
+    if not rounds:
+        return wrong
+    if total > lost.min() + prices[0] + prices[1] + EQUAL * (total + lost.min() + scale):
+        wrong.append(f"aggregation is broken: {total:.12g} > {lost.min():.12g} + {prices[0] + prices[1]:.12g}")
+    half = 1.0 if real else 0.5
+    own = sum(c[t] * naive.value(loss, s, y[t]) for t, s, *_ in rounds)
+    price = sum(
+        c[t] * ((y[t] - s) ** 2 - (y[t] - v) ** 2 / (1.0 + c[t] * q))
+        if real
+        else 0.5 * (q * G * G - 2 * G * d - C * d * d) / (1 + C * q)
+        for t, s, v, q, G, C, d in rounds
+    )
+
+    def at(u):
+        """What a combination loses, what the quadratics in place of its losses do, and its largest margin."""
+        margins = {t: m[t] + float(D[t] @ u) for t, *_ in rounds}
+        paid = {t: c[t] * naive.value(loss, margins[t], y[t]) for t in margins}
+        if real:
+            return sum(paid.values()), sum(paid.values()), 0.0
+        quadratics = sum(
+            c[t] * naive.value(loss, v, y[t]) + G * (margins[t] - v) + 0.5 * C * (margins[t] - v) ** 2
+            for t, _, v, _, G, C, _ in rounds
+        )
+        return sum(paid.values()), quadratics, max(abs(v) for v in margins.values())
+
+    A, b = np.diag(lam), np.zeros(len(lam))
+    for t, _, v, _, G, C, _ in rounds:
+        weight, target = (c[t], y[t] - m[t]) if real else (C, 0.0)
+        A = A + weight * np.outer(D[t], D[t])
+        b = b + (weight * target if real else C * (v - m[t]) - G) * D[t]
+    u = naive.solve(A, b)
+    least = at(u)[1] + half * float(lam @ u**2)
+    if own > least + price + EQUAL * (own + abs(least) + abs(price) + scale):
+        wrong.append(f"the correction is broken: {own:.12g} > {least:.12g} + {price:.12g}")
+    for w in comparators(rng, np.zeros(len(u)), u):
+        paid, quadratics, far = at(w)
+        distance = half * float(lam @ w**2)
+        if quadratics + distance < least - EQUAL * abs(least) - 1e-9 * scale:
+            wrong.append(f"{quadratics + distance:.12g} is below the least, {least:.12g}")
+        if far <= QUARTER and paid + distance < least - EQUAL * abs(least) - 1e-9 * scale:
+            wrong.append(f"a combination loses {paid + distance:.12g}, less than the best: {least:.12g}")
+    told = account_of(run, 1.0)
+    if told is None:
+        wrong.append("no account")
+    elif abs(told.best - max(0.0, least)) > 1e-6 * (abs(least) + 1e-3 * scale):
+        wrong.append(f"the best combination {told.best:.12g}, naive {least:.12g}")
+    elif abs(told.bound - least - price - prices[2]) > 1e-6 * (abs(told.bound) + 1e-3 * scale):
+        wrong.append(f"account {told.bound:.12g}, naive {least + price + prices[2]:.12g}")
+    elif total > told.bound + EQUAL * (total + scale):
+        wrong.append(f"the account is broken: {total:.12g} > {told.bound:.12g}")
+    if made:
+        return wrong
+    found = both_ways(run, Data(X, y, c, 1.0 if intercept else 0.0), wrong)
+    if found.verdict is not Verdict.HOLDS or found.account is None:
+        wrong.append(f"{found.verdict.value}: {found.measured:.9g} {found.bound:.9g} {found.notes}")
+    elif abs(found.bound - min(k.bound for k in found.members) - prices[0] - prices[1]) > 1e-6 * (found.bound + scale):
+        wrong.append(f"bound {found.bound:.9g}, prices {prices}")
     return wrong
 
 
@@ -498,7 +600,7 @@ def panel(rng, kind):
     def mixed(Z):
         return naive.log_mixture(Z, y, c) if loss == "logistic" else naive.mean_mixture(Z, y, c, loss, intercept)
 
-    out, lost, total, price = mixed(Z)
+    out, lost, total, price, _ = mixed(Z)
     size = 1e-6 * (np.abs(out).max() + np.abs(y).max() + 1e-300)
     near = Z + 1e-14 * (1.0 + np.abs(Z) + np.abs(y).max()) * rng.uniform(-1.0, 1.0, Z.shape)
     steady = np.abs(mixed(near)[0] - out).max() <= 1e-3 * size  # or rounding decides who leads, and by how much
@@ -592,6 +694,8 @@ FAMILIES = {
     "mixture-log": lambda rng: mixture(rng, "logistic"),
     "mixture-square": lambda rng: mixture(rng, "square"),
     "mixture-absolute": lambda rng: mixture(rng, "absolute"),
+    "stack-log": lambda rng: stack(rng, "logistic"),
+    "stack-square": lambda rng: stack(rng, "square"),
     "scale-free-square": lambda rng: lazy(rng, "square", "scale-free"),
     "scale-free-logistic": lambda rng: lazy(rng, "logistic", "scale-free"),
     "scale-free-absolute": lambda rng: lazy(rng, "absolute", "scale-free"),

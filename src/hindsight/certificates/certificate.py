@@ -167,6 +167,38 @@ class Member:
 
 @storable
 @dataclass(frozen=True)
+class Account:
+    """A panel beside the best fixed combination of its members in hindsight, which is no predictor that anybody had.
+
+    Attributes
+    ----------
+    best : float
+        What that combination loses, its distance from the mixture counted.
+    bound : float
+        What the run lost at most, with what it cost to find the combination.
+    combination : tuple of float
+        What it adds to the mixture for each member, times how far the member is from the mixture.
+    reach : float
+        Of combinations with larger margins it says nothing.
+    """
+
+    best: float
+    bound: float
+    combination: tuple[float, ...]
+    reach: float = math.inf
+
+    def lines(self) -> list[str]:
+        """The same in words."""
+        within = "" if self.reach == math.inf else f" (with margins up to {self.reach:.3g})"
+        return [
+            f"account: the best fixed combination of the members in hindsight{within} loses {_n(self.best)}, its "
+            "distance from the mixture counted",
+            f"  beside it the run loses at most {_n(self.bound)}; nobody had that combination, so this is no promise",
+        ]
+
+
+@storable
+@dataclass(frozen=True)
 class Certificate:
     """A statement about the progressive predictions of one run on its rows as played.
 
@@ -194,6 +226,7 @@ class Certificate:
     notes : what else there is to say.
     label : the class, one-vs-rest.
     members : of a panel, each with its weight, its loss and what it promises.
+    account : of a panel with a stack, the run beside the best fixed combination of its members; None otherwise.
     curve : the run beside the best fixed predictor along the rounds, for charts; it is no part of `to_dict`, and None
         where it is not known.
     """
@@ -218,6 +251,7 @@ class Certificate:
     weight: float = math.nan
     advice: str = ""
     curve: RegretCurve | None = field(default=None, repr=False)
+    account: Account | None = None
 
     @property
     def slack(self) -> float:
@@ -358,7 +392,8 @@ class Certificate:
         if 0.0 < self.best_eta < math.inf:
             kept = f" with these {self.theorem.own}" if self.theorem.own else ""
             lines.append(f"  for this u{kept} η = {_n(self.best_eta)} would have made the bound smallest")
-        return lines + [f"  {note}" for note in self.notes] + self.member_lines()
+        account = [] if self.account is None else self.account.lines()
+        return lines + [f"  {note}" for note in (*self.notes, *account)] + self.member_lines()
 
     def member_lines(self) -> list[str]:
         """A table of the members of a panel."""

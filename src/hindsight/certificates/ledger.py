@@ -7,6 +7,7 @@ again; the sums are the same to the last bit. What depends on a comparator is ad
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +20,7 @@ from ..kernels.ledger import FIELDS, LARGEST, LENGTHS, meet
 from ..kernels.rows import CSR
 from ..online.margins import each_loss
 from ..online.panel import PanelRun
+from ..online.stack import COPIES
 from ..online.together import Single
 from .course import marks_between, marks_of
 
@@ -66,8 +68,9 @@ class Terms(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A mixture after so many rounds: loss, rate, price met, rounds after which weight was shared, all weights, and
-    what each member has lost as it was used, where the mixture counts that."""
+    """A panel after so many rounds: its loss; of the mixture the rate, the price met, the rounds after which weight was
+    shared, all weights, and what each member has lost as it was used, where that is counted; what the stack costs.
+    """
 
     rounds: int
     loss: float
@@ -76,6 +79,7 @@ class Mark(NamedTuple):
     shared: float
     shares: np.ndarray
     used: np.ndarray | None
+    corrected: float
 
 
 class Ledger:
@@ -95,8 +99,8 @@ class Ledger:
     """
 
     def __init__(self, run: Run, add_terms: Callable[[Run, Block, np.ndarray, np.ndarray], None]) -> None:
-        self.run, self.add_terms = run, add_terms
-        panel = isinstance(run, PanelRun)
+        self.run: Any = run
+        self.add_terms, panel = add_terms, isinstance(run, PanelRun)
         self.members = run.members if isinstance(run, PanelRun) else [run]
         self.opens = starts_with_target(run) if panel else opens(run)
         self.rounds = 0
@@ -202,7 +206,15 @@ def mark_of(run: Any, rounds: int) -> Mark:
     shared = float(state.shared[0]) if run.learner.drift else 0.0
     used = state.lost.copy() if hasattr(state, "lost") else None
     sums = float(run.tally[0].loss), float(state.rate[0]), float(state.gap[0])
-    return Mark(rounds, *sums, shared, run.mixture.shares(state), used)
+    return Mark(rounds, *sums, shared, run.mixture.shares(state), used, price_of_two(run, COPIES))
+
+
+def price_of_two(run: Any, copies: int) -> float:
+    """What the panel may lose beyond what is there in so many copies, the mixture or its correction; 0 without one."""
+    if run.stack is None:
+        return 0.0
+    state = run.stack.state
+    return math.log((COPIES + 1) / copies) / float(state.rate[0]) + float(state.gap[0])
 
 
 def direction(width: int, bias: float) -> np.ndarray:

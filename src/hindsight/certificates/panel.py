@@ -15,18 +15,19 @@ import numpy as np
 from ..kernels.drift import best_sequence
 from ..kernels.ledger import PAID
 from ..online.panel import member_name
+from ..online.stack import COPIES
 from . import theorems
-from .adaptive import in_ledger
+from .adaptive import BAND, in_ledger
 from .advice import cure
 from .applied import Band, measured_name, measured_unit
 from .best.constant import fewest_of_constant
 from .best.fewest import fewest
 from .best.predictor import NEAR
-from .certificate import MISTAKES, WEIGHTED, Assumption, Best, Certificate, Comparator, Member, Milestone
+from .certificate import MISTAKES, WEIGHTED, Account, Assumption, Best, Certificate, Comparator, Member, Milestone
 from .course import regret_curve, summed
 from .hindsight import Known, OtherRowsError, in_hindsight
 from .judge import judge, verdict_on
-from .ledger import Opponent, mark_of, starts_with_target
+from .ledger import Opponent, mark_of, price_of_two, starts_with_target
 from .outcome import Outcome
 from .replay import play_again, replay_members
 from .theorems import Verdict
@@ -56,7 +57,7 @@ def certify_panel(
         known = in_hindsight(run, data, followed, u, tol)
     judged = {k: verdict_on(run.members[k], case) for k, case in known.applied.items()}
     sums = sums_of(run, followed)
-    return signed(run, data, judged, loss_measure(run), sums, known, label, followed.each)
+    return signed(run, data, judged, loss_measure(run), sums, known, label, followed)
 
 
 class Sums(NamedTuple):
@@ -79,9 +80,9 @@ def signed(
     sums: Sums,
     known: Known,
     label: str | None,
-    each: list[np.ndarray],
+    ledger: Ledger,
 ) -> Certificate:
-    """The certificate of a panel whose members were judged; `each` has what each lost in each round, for a drift."""
+    """The certificate of a panel whose members were judged."""
     used = measure.unit * sums.used
     factors = factors_of(judged, measure, run)
     promised = np.full(len(run.members), math.inf)
@@ -119,9 +120,12 @@ def signed(
     found, equality = theorems.verdict(measure.total, bound, *sizes)
     followed: tuple[str, ...] = ()
     if run.learner.drift and not run.left:
-        most, words = tracking(run, measure.unit * np.concatenate(each), measure.unit)
+        most, words = tracking(run, measure.unit * np.concatenate(ledger.each), measure.unit)
         found = Verdict.BROKEN if theorems.verdict(measure.total, most, *sizes)[0] is Verdict.BROKEN else found
         followed = (words,)
+    account = account_of(run if run.left else ledger.run, measure.unit)
+    if account is not None and theorems.verdict(measure.total, account.bound, *sizes)[0] is Verdict.BROKEN:
+        found = Verdict.BROKEN
     along = course_of_bound(run, case, unit, used[:, signer], measure.unit, sums)
     path = tuple(mark for mark in along if is_power(mark.rounds) or mark.rounds == run.rounds)
     outcome = outcome._replace(curve=curve_along(sums, measure, course, along))
@@ -142,10 +146,37 @@ def signed(
     rival = replace(case.comparator, loss=unit * case.comparator.loss, gap=unit * case.comparator.gap)
     weighed = () if run.left else (Assumption("members were weighed by what they had lost before", True),)
     theorem = theorems.DRIFT if run.learner.drift else theorems.AGGREGATION
+    if run.stack is not None:
+        theorem = replace(theorem, statement=theorem.statement + theorems.STACKED)
     return Certificate(
         found, theorem, case.quantity if unit == 1.0 else measure.name, measure.total, bound, rival,
         (*judged[signer].assumptions, *weighed), run.rounds, math.nan, equality, path, notes, label, table, *outcome,
+        account=account,
     )  # fmt: skip
+
+
+def account_of(run: PanelRun, unit: float) -> Account | None:
+    """A panel beside the best fixed combination of its members; None without a stack, or where digits were lost.
+
+    The objective's smallest value is what the theorem of second order gives for the best combination. For the square
+    loss it is known twice, along the run and from its normal equations.
+    """
+    if run.stack is None:
+        return None
+    second, state = run.stack.run, run.stack.state
+    objective, drops, price = float(second.state.objective[0]), float(second.state.drop[0]), price_of_two(run, 1)
+    lost, reach = float(second.facts.loss), theorems.QUARTER
+    if run.learner.in_logs:
+        drops *= 0.5
+    else:
+        lost, reach = unit * float(state.lost[-1]), math.inf
+        found = unit * float(state.lost[0]) - float(second.state.right @ second.state.right)
+        if not abs(found - objective) <= BAND * max(abs(found), objective):
+            return None
+    if second.facts.rounds != run.facts.rounds or not math.isfinite(objective):
+        return None
+    bound, u = theorems.with_drops(lost, drops) + unit * price, second.weights[run.stack.places]
+    return Account(max(0.0, objective), bound, tuple(u.tolist()), reach)
 
 
 def certify_other_members(run: PanelRun, data: Data, u: Any, tol: float, label: str | None) -> Certificate:
@@ -159,7 +190,7 @@ def certify_other_members(run: PanelRun, data: Data, u: Any, tol: float, label: 
     sums, measure = sums_of(run, ledger), loss_measure(run)
     if not factors_of(judged, measure, run) and any(one.case.quantity in COUNTED for one in judged.values()):
         measure, sums, known = in_mistakes(run, data, rounds, sums)
-    return signed(run, data, judged, measure, sums, known, label, ledger.each)
+    return signed(run, data, judged, measure, sums, known, label, ledger)
 
 
 def in_mistakes(run: PanelRun, data: Data, rounds: list[Rounds], sums: Sums) -> tuple[Measure, Sums, Known]:
@@ -269,8 +300,10 @@ def broken_member(
 
 
 def aggregation_price(run: PanelRun) -> float:
-    """What a mixture may lose beyond its best member: ln(K)/η + Σδ, and with a drift what staying with it costs."""
-    return at_rate(run, float(run.state.rate[0]), rounds_shared(run)) + float(run.state.gap[0])
+    """What a panel may lose beyond its best member: ln(K)/η + Σδ, and with a drift what staying with it costs; with a
+    stack the same for the mixture beside its correction."""
+    mixture = at_rate(run, float(run.state.rate[0]), rounds_shared(run)) + float(run.state.gap[0])
+    return mixture + price_of_two(run, COPIES)
 
 
 def at_rate(run: PanelRun, rate: float, rounds: float) -> float:
@@ -301,7 +334,7 @@ def tracking(run: PanelRun, used: np.ndarray, unit: float) -> tuple[float, str]:
     switch = math.log(members / run.learner.drift) / rate
     room = np.empty((3, used.shape[1]))
     cost, lost, switches = best_sequence(np.ascontiguousarray(used), staying(run) / rate, switch, *room)
-    bound = cost + math.log(members) / rate + unit * float(run.state.gap[0])
+    bound = cost + math.log(members) / rate + unit * (float(run.state.gap[0]) + price_of_two(run, COPIES))
     return bound, (
         f"against the best sequence of members, which switches {switches:,.0f} times and loses {lost:.6g}: "
         f"at most {bound:.6g}"
@@ -351,7 +384,7 @@ def course_of_bound(
             mark.rounds,
             unit * mark.loss,
             float(rival[at]),
-            float(bound[at]) + unit * (at_rate(run, mark.rate, mark.shared) + mark.gap),
+            float(bound[at]) + unit * (at_rate(run, mark.rate, mark.shared) + mark.gap + mark.corrected),
             math.nan,
         )
         for at, mark in enumerate(sums.mixture)

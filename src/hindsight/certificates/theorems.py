@@ -144,6 +144,10 @@ NEWTON = Theorem(
     "logistic second order", "after Jézéquel, Gaillard, Rudi 2020",
     "L ≤ L_u + ½ Σ λᵢ(u − w₁)ᵢ² + Σ ½(qG² − 2Gd − Cd²)/(1 + Cq) + Γ(u)", "logistic-second-order",
 )  # fmt: skip
+COVERAGE = Theorem(
+    "intervals that cover", "Gibbs, Candès 2021",
+    "Σ cₜ(eₜ − α) + what was spared at width 0 = (c̄B₍T₊₁₎ − what B carried)/γ with 0 ≤ B ≤ 1 + γ(1 − α)", "coverage",
+)  # fmt: skip
 AGGREGATION = Theorem(
     "aggregation", "Vovk 1990; Cesa-Bianchi, Lugosi 2006",
     "L ≤ min_k [bound_k − (L_k − L_k as used)] + ln(K)/η + Σ δₜ", "aggregation",
@@ -152,6 +156,7 @@ DRIFT = Theorem(
     "aggregation with drift", "Herbster, Warmuth 1998",
     "L ≤ min_k [bound_k − (L_k − L_k as used)] + (ln(K) − (T − 1) ln(1 − α + α/K))/η + Σ δₜ", "aggregation",
 )  # fmt: skip
+STACKED = " + ln(5/4)/η′ + Σ δ′ₜ"  # what aggregating the mixture with its correction adds to either statement
 PROXIMAL = Theorem(
     "implicit descent", "Kulis, Bartlett 2010; McMahan 2017",
     "L ≤ L_u + D(u, w₁)/η + Σ πₜ", "implicit-descent",
@@ -390,6 +395,14 @@ def proximal_price(paid: Array, paid_after: Array, moved: Array, eta: Array) -> 
     return paid - paid_after - moved / eta
 
 
+QUARTER = 9.56  # the quadratics of curvature p(1 − p)/4 are never above the losses of margins up to this, whatever z
+
+
+def with_drops(lost: float, drops: float) -> float:
+    """min_u [L_u + what the distance costs] + Σ price of second order: its loss, and the drops of its prior."""
+    return lost + drops
+
+
 def quadratic_gap(paid: Array, G: Array, C: Array, apart: Array, paid_u: Array) -> Array:
     """By how much the quadratic of a round exceeds its loss at u: ℓ(z) + G(u.x − z) + ½C(u.x − z)² − ℓ(u.x)."""
     return paid + G * apart + 0.5 * C * apart * apart - paid_u
@@ -470,3 +483,27 @@ def online_to_batch(mean_loss: float, m: int, bound: float, delta: float) -> flo
 def expected_risk(regret_bound: float, m: int, factor: float = 1.0) -> float:
     """Return L_A/m at most: a bound on L_A, up to a factor, per row; it estimates a bound on E[R_v] without bias."""
     return regret_bound / m * factor
+
+
+# ---------------------------------------------------------------- intervals that cover
+
+
+def coverage(gamma: float, alpha: float, most: float, carried: float) -> tuple[float, float]:
+    """Between these lies the sum of c (e - alpha), with what was spared at width 0, whatever the rows were."""
+    return -carried / gamma, (most * (1.0 + gamma * (1.0 - alpha)) - carried) / gamma
+
+
+def coverage_of_stretch(gamma: float, alpha: float, most: float) -> float:
+    """The size of the same sum over any stretch of rounds, at most."""
+    return most * (1.0 + gamma * (1.0 - alpha)) / gamma
+
+
+def tracked_width(u: Array, inverse: float, logs: float, starts: float, price: float) -> Array:
+    """What a tracker in units of its width loses beyond the fixed width u: the distances D(u, w) = u ln(u/w) - u + w
+    by the rises of the inverse rates, whose sum is `inverse`, and the price met."""
+    return inverse * (u * np.log(u) - u) - u * logs + starts + price
+
+
+def mixed_widths(rival: Array, apart: Array, members: int, rate: float, gaps: float, met: float) -> Array:
+    """L_u + what the best member loses beyond u + ln K/eta + the gaps of the mixture, and what was met beside it."""
+    return rival + apart + math.log(members) / rate + gaps + met

@@ -61,7 +61,7 @@ def check(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> 
     check_choice("learner", learner.learner, [*EXACT, *(name for name in LEARNERS if name != "auto")])
     exact = learner.learner in EXACT
     given = {name: getattr(results, name) for name in ("predictions", "rejects", "compare")}
-    given |= {"bounds": results.bounds, "lipschitz": learner.lipschitz}
+    given |= {"bounds": results.bounds, "lipschitz": learner.lipschitz, "interval": learner.interval}
     given |= {"passes": exact and rows.passes > 1, "report": exact and results.report}
     given |= {"scale": exact and rows.scale != "none", "labels": exact and rows.labels}
     given |= {"checkpoint": not exact and results.checkpoint, "rounds": not exact and learner.rounds}

@@ -35,6 +35,8 @@ class RidgeRegressor(OnlineRegressor):
         How many times `fit` goes through the rows, in the order given.
     keep_margins : bool, default=False
         Whether to keep the prediction of each row before its update, as ``margins_``.
+    interval : float, default=None
+        The part of rows that `predict_interval` is to cover, between 0 and 1; None makes no intervals.
 
     Attributes
     ----------
@@ -71,7 +73,7 @@ class RidgeRegressor(OnlineRegressor):
 
     def __init__(
         self, kappa: float = 0.01, *, window: int | None = None, forecaster: bool = False, fit_intercept: bool = True,
-        passes: int = 1, keep_margins: bool = False,
+        passes: int = 1, keep_margins: bool = False, interval: float | None = None,
     ) -> None:  # fmt: skip
         self.kappa = kappa
         self.window = window
@@ -79,6 +81,7 @@ class RidgeRegressor(OnlineRegressor):
         self.fit_intercept = fit_intercept
         self.passes = passes
         self.keep_margins = keep_margins
+        self.interval = interval
 
     average = None
     start = None

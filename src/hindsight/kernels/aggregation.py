@@ -23,6 +23,7 @@ from .state import scalar, vector
 
 FOLD = 32  # rounds after which the chances of a mixture are folded into its logarithms
 SMALL = 1e-200  # or when one of them is smaller than this
+NEAR = 1e-8  # of their sizes, by which two predictions must differ
 ANEW = -1.0  # no rate: weights are not known at any, and are computed anew
 
 
@@ -128,6 +129,9 @@ class LogMixture(NamedTuple):
 
     def starts_with(self, state, bias, y):
         return False
+
+    def as_used(self, state, z):
+        return z
 
     def weigh_members(self, loss, state, z, out, y, c):
         power, mixed, before = state.rate[0] * c, 0.0, 0.0
@@ -244,6 +248,9 @@ class MeanMixture(NamedTuple):
     def starts_with(self, state, bias, y):
         return start_of_range(state, y, self.clips != 0.0 and bias != 0.0)
 
+    def as_used(self, state, z):
+        return within_range(self.clips, state, z)
+
     def weigh_members(self, loss, state, z, out, y, c):
         before, after = np.inf, np.inf
         for k in range(z.size):
@@ -274,11 +281,18 @@ class MeanMixture(NamedTuple):
         return v / v.sum()
 
 
+@inlined
+def distance(p, m):
+    """p - m, and 0 where rounding could be most of it."""
+    return p - m if abs(p - m) > NEAR * (abs(p) + abs(m)) else 0.0
+
+
 @kernel
-def mix(margins, y, c, bias, loss, mixture, geometry, state, q, top, facts, out):
+def mix(margins, y, c, bias, loss, mixture, geometry, state, q, top, facts, out, places, apart, counted):
     """Predict each row from the margins of the members, then learn what each was worth; the facts are the mixture's.
 
-    The row that gives members their start is no round.
+    The row that gives members their start is no round. Where `apart` has rows, they become how far the members, as they
+    are used, are from the mixture, each at its place, and `counted` the weights of the rounds.
     """
     wide()
     sums, weighed = read_sums(facts), ANEW
@@ -287,10 +301,16 @@ def mix(margins, y, c, bias, loss, mixture, geometry, state, q, top, facts, out)
         mixture.set_rate(loss, state, c[i] if c[i] > 0.0 else 0.0, weighed)
         weighed = ANEW
         out[i] = mixture.mixed_margin(loss, state, z)
+        if apart.shape[0] != 0:
+            for k in range(z.size):
+                apart[i, places[k]] = distance(mixture.as_used(state, z[k]), out[i])
+            counted[i] = 0.0
         if c[i] == 0.0:
             continue
         if mixture.starts_with(state, bias, y[i]):
             continue
+        if apart.shape[0] != 0:
+            counted[i] = c[i]
         weighed = mixture.weigh_members(loss, state, z, out[i], y[i], c[i])
         sums = tally(loss, geometry, out[i], q[i], top[i], y[i], c[i], sums)
     write_sums(facts, sums)

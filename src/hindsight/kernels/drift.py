@@ -98,6 +98,9 @@ class LogDrift(NamedTuple):
     def starts_with(self, state, bias, y):
         return False
 
+    def as_used(self, state, z):
+        return z
+
     def weigh_members(self, loss, state, z, out, y, c):
         for k in range(z.size):
             state.paid[k] = log_chance(z[k], y)
@@ -138,6 +141,9 @@ class MeanDrift(NamedTuple):
 
     def starts_with(self, state, bias, y):
         return start_of_range(state, y, bias != 0.0)
+
+    def as_used(self, state, z):
+        return within_range(1.0, state, z)
 
     def weigh_members(self, loss, state, z, out, y, c):
         if state.rate[0] < np.inf:

@@ -44,12 +44,23 @@ def every_index(self, t, width):
     return True
 
 
+def no_offset(self, t):
+    return 0.0
+
+
+NOTHING = np.empty(0)
+
+
 @part
 class Dense(NamedTuple):
-    """C-contiguous rows."""
+    """C-contiguous rows. Margins of row t begin with offset[t], for geometries of second order, where there is one."""
 
     values: np.ndarray
     bias: float
+    offset: np.ndarray = NOTHING
+
+    def begins_at(self, t):
+        return self.offset[t] if self.offset.size > 0 else 0.0
 
     def ready(self, t):
         prefetch_row(self.values, t * self.values.strides[0], self.values.strides[0])
@@ -93,7 +104,7 @@ class Spaced(NamedTuple):
         return self.memory[t * self.apart + k]
 
     index, inner, axpy, step_exponents = every_column, dense_inner, dense_axpy, dense_exponents
-    ascending = every_index
+    ascending, begins_at = every_index, no_offset
 
 
 @part
@@ -125,7 +136,7 @@ class Strided(NamedTuple):
         return self.scratch[k]
 
     index, inner, axpy, step_exponents = every_column, dense_inner, dense_axpy, dense_exponents
-    ascending = every_index
+    ascending, begins_at = every_index, no_offset
 
 
 @part
@@ -148,6 +159,8 @@ class CSR(NamedTuple):
 
     def entry(self, t, k):
         return self.data[k]
+
+    begins_at = no_offset
 
     def ascending(self, t, width):
         return ascending_within(self, t, width)

@@ -7,7 +7,8 @@ All keep A = Lambda + sum C x x' as a triangle, A = factor' factor, and the righ
 
 A row joins by rotations of the triangle, which lose no digits however its columns are scaled or aligned. The prior
 Lambda grows with the largest |x_i| so far, by rows of its own: kappa M_i^2 in coordinate i, drawn to the start. What a
-rotation leaves over of the right side, squared, is by how much the smallest value of the ridge objective rose.
+rotation leaves over of the right side, squared, is by how much the smallest value of the ridge objective rose. A row
+may begin at an offset, which is part of its margin: then targets are what is left beyond it.
 
 The rotations of a row of weight C follow from its image p alone: with t_k = 1 + C (p_1^2 + ... + p_k^2) and the residue
 r^(k) = x - p_1 factor_1 - ... - p_k factor_k,
@@ -29,6 +30,7 @@ import numpy as np
 
 from .compiler import helper, inlined
 from .geometries import geometry_part
+from .ledger import newton_price
 from .losses import sigmoid
 from .rows import ascends, write_row
 from .running import meet_target
@@ -298,7 +300,7 @@ def grow_prior(kappa, slack, state):
 
 @inlined
 def leverage(kappa, slack, state, rows, t):
-    """(x . (w - w_1), x' A^-1 x, |x|_inf) of row t, with its image; NaN where it is not finite."""
+    """(w . x, x' A^-1 x, |x|_inf) of row t, with its image; NaN where it is not finite."""
     if not ascends(rows, t, state.row.size):
         return np.nan, np.inf, 0.0
     write_row(rows, t, state.row)
@@ -317,7 +319,7 @@ def leverage(kappa, slack, state, rows, t):
     else:
         solve_row(state.factor, state.row, state.image, state.inverse)
         along, q = both_products(state.image, state.right)
-    return along, q, top
+    return state.base[0] + along + rows.begins_at(t), q, top
 
 
 @inlined
@@ -331,13 +333,13 @@ def take_prior(state):
 
 
 @inlined
-def learn_square(loss, state, rows, y, c, fade):
-    """Join a row with its target to the least squares problem, whose triangle is multiplied by `fade` then."""
+def learn_square(loss, state, rows, t, y, c, fade):
+    """Join row t with its target to the least squares problem, whose triangle is multiplied by `fade` then."""
     state.heaviest[0] = max(state.heaviest[0], c)
     if not meet_target(loss, state, rows, y, 0.0):
         return
     take_prior(state)
-    target = y - state.base[0]
+    target = y - state.base[0] - rows.begins_at(t)
     left = join(state.factor, state.right, state.row, state.image, c, target, fade, state.inverse, state.new_right)
     state.objective[0] += left * left
 
@@ -375,11 +377,10 @@ class Ridge(NamedTuple):
     weights, opens = weights_of_state, opens_with_intercept
 
     def dot(self, state, rows, t):
-        along, q, top = leverage(self.kappa, 1.0, state, rows, t)
-        return state.base[0] + along, q, top
+        return leverage(self.kappa, 1.0, state, rows, t)
 
     def step(self, loss, state, rows, t, z, y, c, d):
-        learn_square(loss, state, rows, y, c, 1.0)
+        learn_square(loss, state, rows, t, y, c, 1.0)
 
 
 WindowedState = NamedTuple(  # and how much of the prior has faded so far
@@ -401,12 +402,11 @@ class WindowedRidge(NamedTuple):
     weights, opens = weights_of_state, opens_with_intercept
 
     def dot(self, state, rows, t):
-        along, q, top = leverage(self.kappa, WORN, state, rows, t)
-        return state.base[0] + along, q, top
+        return leverage(self.kappa, WORN, state, rows, t)
 
     def step(self, loss, state, rows, t, z, y, c, d):
         state.objective[0] *= self.gamma
-        learn_square(loss, state, rows, y, c, math.sqrt(self.gamma))
+        learn_square(loss, state, rows, t, y, c, math.sqrt(self.gamma))
         for k in range(state.prior.size):
             faded = (1.0 - self.gamma) * state.prior[k]
             state.faded[k] += faded
@@ -430,10 +430,10 @@ class Forecaster(NamedTuple):
     def dot(self, state, rows, t):
         along, q, top = leverage(self.kappa, 1.0, state, rows, t)
         middle = 0.5 * (state.low[0] + state.high[0])
-        return middle + (state.base[0] + along - middle) / (1.0 + q), q, top
+        return middle + (along - middle) / (1.0 + q), q, top
 
     def step(self, loss, state, rows, t, z, y, c, d):
-        learn_square(loss, state, rows, y, c, 1.0)
+        learn_square(loss, state, rows, t, y, c, 1.0)
 
 
 @helper
@@ -477,9 +477,12 @@ class LogisticNewton(NamedTuple):
 
     def step(self, loss, state, rows, t, z, y, c, d):
         state.heaviest[0] = max(state.heaviest[0], c)
+        state.objective[0] -= 0.5 * state.new_drop[0] if state.grown[0] == 1.0 else 0.0  # it counts half the squares
         take_prior(state)
-        p = sigmoid(z)
+        p, offset = sigmoid(z), rows.begins_at(t)
         weight = c * self.kappa * p * (1.0 - p)
-        join(state.factor, state.right, state.row, state.image, weight, z, 1.0, state.inverse, state.new_right)
+        along, q = both_products(state.image, state.right)
+        state.objective[0] += c * loss.value(z, y) - newton_price(q, -d, weight, offset + along - z)
+        join(state.factor, state.right, state.row, state.image, weight, z - offset, 1.0, state.inverse, state.new_right)
         for k in range(state.row.size):
             state.right[k] += d * state.new_right[k]

@@ -26,7 +26,8 @@ from ..validation import choice, number
 from .learners import Learner, constant, diagonal_newton, newton, ridge, running
 from .parts import GEOMETRIES, LOSSES
 from .relay import relay
-from .run import Run, checked_tally
+from .run import Run, check_covered, checked_tally
+from .stack import Stack, Stages, check_stack
 from .together import together
 
 ETAS = tuple(2.0**k for k in (-3, -1, 1, 3, 5))  # of the running members
@@ -53,6 +54,8 @@ class Panel:
     drift : float, default 0.0
         The part of the weight that all members share again after each round, for streams that change; for the square
         and logistic losses.
+    stack : bool, default False
+        Whether second order on what the members predict corrects the mixture; for the square and logistic losses.
 
     Attributes
     ----------
@@ -72,6 +75,7 @@ class Panel:
     name: str = "panel"
     limit: int = 0
     drift: float = 0.0
+    stack: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "members", tuple(self.members))
@@ -83,8 +87,9 @@ class Panel:
             raise ValueError(f"all members of a panel must have the same loss: {other[0]} has another")
         if not 0.0 <= self.drift < 1.0:
             raise ValueError(f"drift must be at least 0 and below 1, got {self.drift!r}")
-        if self.drift and not (self.in_logs or self.clipped_squares):
-            raise ValueError("drift is for the square and logistic losses")
+        for name in ("drift", "stack"):
+            if getattr(self, name) and not (self.in_logs or self.clipped_squares):
+                raise ValueError(f"{name} is for the square and logistic losses")
 
     @property
     def loss(self) -> Any:
@@ -130,12 +135,17 @@ class Panel:
 
     def mixture(self, members: int) -> Any:
         """The mixture of so many members."""
-        floor = self.loss.scale if self.loss.quadratic else 0.0
+        if not self.drift:
+            return self.plain_mixture(members)
+        return LogDrift(members, self.drift) if self.in_logs else MeanDrift(members, self.loss.scale, self.drift)
+
+    def plain_mixture(self, members: int) -> Any:
+        """The same without a drift."""
         if self.in_logs:
-            return LogDrift(members, self.drift) if self.drift else LogMixture(members)
-        if self.drift:
-            return MeanDrift(members, floor, self.drift)
-        return MeanMixture(members, floor, 1.0 if self.targets == "real" else 0.0)
+            return LogMixture(members)
+        return MeanMixture(
+            members, self.loss.scale if self.loss.quadratic else 0.0, 1.0 if self.targets == "real" else 0.0
+        )
 
     def playing(self, width: int) -> tuple[Learner, ...]:
         """The members that take part with so many coordinates."""
@@ -210,7 +220,7 @@ def auto(
     elif second_order != "no" and loss == "logistic":
         members += [newton(kappa) for kappa in CURVATURES]
     most = int(number("limit", limit, 0)) if second_order == "auto" else 0
-    return Panel(tuple(members), "auto", most, number("drift", drift))
+    return Panel(tuple(members), "auto", most, number("drift", drift), loss in ("square", "logistic"))
 
 
 class PanelRun(Run):
@@ -224,6 +234,8 @@ class PanelRun(Run):
         That of the mixture.
     tally : record
         The facts of the mixture.
+    stack : Stack or None
+        What corrects the mixture.
     left : list of str
         Members that have left, since there were too many coordinates for them.
     """
@@ -232,6 +244,7 @@ class PanelRun(Run):
     state: Any
     averaging = False
     start = None
+    stack: Stack | None = None
     watcher: Any = None  # what follows the rounds, see `play_block`
     _before: Any = None  # what there was before members left, until the next row
     _together: Any = None  # the members as they play, see `parties`
@@ -244,6 +257,7 @@ class PanelRun(Run):
         self.left: list[str] = []
         self.mixture = learner.mixture(len(self.members))
         self.state = states.empty(self.mixture.State, len(self.members), False)
+        self.stack = Stack(learner, len(self.members)) if learner.stack else None
         self.first = np.zeros(features + intercept)
         self.tally = empty_facts()
 
@@ -264,8 +278,12 @@ class PanelRun(Run):
 
     @property
     def weights(self) -> np.ndarray:
-        """The mean of the members' weights by their shares."""
-        return np.asarray(self.shares @ np.array([run.weights for run in self.members]))
+        """The mean of the members' weights by their shares, which the stack corrects where they are of numbers."""
+        v = self.shares
+        if self.stack is not None and not self.learner.in_logs:
+            u = self.stack.share * self.stack.run.weights
+            v = v * (1.0 - u.sum()) + u[self.stack.places]
+        return np.asarray(v @ np.array([run.weights for run in self.members]))
 
     @property
     def largest_x(self) -> np.ndarray:
@@ -285,7 +303,8 @@ class PanelRun(Run):
     def snapshot(self, touched: np.ndarray | None = None) -> tuple[Any, ...]:
         """A copy of the state, for `restore`, or of these coordinates of it, if rows change no others."""
         parties = tuple(party.snapshot(touched) for party in self.parties())
-        return parties, states.snapshot(self.state), self.tally.copy()
+        stack = None if self.stack is None else self.stack.snapshot()
+        return parties, states.snapshot(self.state), self.tally.copy(), self.covered(), stack
 
     def restore(self, kept: tuple[Any, ...]) -> None:
         """Go back to a snapshot."""
@@ -293,12 +312,16 @@ class PanelRun(Run):
             party.restore(old)
         states.restore(self.state, kept[1])
         self.tally[:] = kept[2]
+        self.cover_as(kept[3])
+        if self.stack is not None:
+            self.stack.restore(kept[4])
 
     def reader(self) -> PanelRun:
         """A run that predicts as this one does, and can do so beside others."""
         parties = self.parties()
         other = self._copy([run.reader() for run in self.members])
-        other.tally = self.tally.copy()
+        other.stack = None if self.stack is None else self.stack.copy(self.stack.run.reader())
+        other.tally, other.coverage = self.tally.copy(), None
         other._together = [party.reader([other.members[k] for k in party.places]) for party in parties]
         other._compiled = other._together if self._compiled is parties else None  # the kernels are the same
         return other
@@ -312,6 +335,7 @@ class PanelRun(Run):
     def mirrored(self) -> PanelRun:
         """The run of the opposite labels."""
         other = self._copy([run.mirrored() for run in self.members])
+        other.stack = None if self.stack is None else self.stack.mirrored()
         other.tally = self.tally.copy()
         if self.learner.targets == "unit":
             other.tally[0].target = self.tally[0].weight - self.tally[0].target
@@ -334,7 +358,7 @@ class PanelRun(Run):
             features = limit
         kept = self._before
         if kept is not None and kept[:2] == (features, self.rounds):  # nothing was learnt since they left
-            self.members, self.state, self.left = kept[2:]
+            self.members, self.state, self.left, self.stack = kept[2:]
             self._before = self._together = None
         self._leave(features)
         for run in self.members:
@@ -347,12 +371,13 @@ class PanelRun(Run):
         stay = [k for k, m in enumerate(self.members) if not limit or width <= limit or not keeps_matrix(m.learner)]
         if not stay or len(stay) == len(self.members):
             return
-        self._before = self.features, self.rounds, self.members, self.state, self.left
+        self._before = self.features, self.rounds, self.members, self.state, self.left, self.stack
         self.watcher = None  # it follows those who were here
         fields = fields_of(type(self.state)).values()
         self.state = type(self.state)(
             *(np.ascontiguousarray(v[stay]) if field.axes else v for v, field in zip(self.state, fields, strict=True))
         )
+        self.stack = None if self.stack is None else self.stack.copy(self.stack.run, stay)
         gone = [member_name(m.learner) for k, m in enumerate(self.members) if k not in stay]
         self.left, self.members, self._together = self.left + gone, [self.members[k] for k in stay], None
 
@@ -397,8 +422,8 @@ class PanelRun(Run):
     def _compile(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, own: np.ndarray, work: Any) -> None:
         """Have the kernels that these rows need compiled, the members' side by side."""
         calls = [(party.kernel, party.arguments(rows, a, b, y, c, own)) for party in self.parties()]
-        margins = np.empty((0, len(self.members)))
-        compile_all([*calls, (self._mix_kernel, self.mixing(margins, y, c, work))])
+        mixing = Stages(self, np.empty((0, len(self.members))), y[:0], c[:0], work[:, :0])
+        compile_all([*calls, *mixing.calls()])
 
     @property
     def _mix_kernel(self) -> Any:
@@ -406,12 +431,11 @@ class PanelRun(Run):
 
     def aggregate(self, margins: np.ndarray, y: np.ndarray, c: np.ndarray, work: np.ndarray) -> None:
         """Predict rows from what the members predicted, and learn what each was worth."""
-        self._mix_kernel(*self.mixing(margins, y, c, work))
+        Stages(self, margins, y, c, work).run(self._mix_kernel)
 
-    def mixing(self, margins: np.ndarray, y: np.ndarray, c: np.ndarray, work: np.ndarray) -> tuple[Any, ...]:
-        """The arguments of the kernel that mixes."""
-        parts = self.learner.loss, self.mixture, self.members[0].learner.geometry, self.state
-        return margins, y, c, self.bias, *parts, work[1], work[2], self.tally, work[0]
+    def mixing_parts(self) -> tuple[Any, ...]:
+        """The parts of the kernel that mixes."""
+        return self.learner.loss, self.mixture, self.members[0].learner.geometry
 
 
 def check_panel(fields: dict[str, Any]) -> None:
@@ -422,6 +446,9 @@ def check_panel(fields: dict[str, Any]) -> None:
     want(isinstance(fields["name"], str), "the panel's `name` must be a string")
     want(type(fields["limit"]) is int and fields["limit"] >= 0, "the panel's `limit` must be a count")
     want(type(fields["drift"]) is float and 0.0 <= fields["drift"] < 1.0, "the panel's `drift` must be below 1")
+    want(
+        type(fields.get("stack", False)) is bool, "the panel's `stack` must be true or false"
+    )  # earlier ones have none
 
 
 def check_panel_run(fields: dict[str, Any]) -> None:
@@ -444,6 +471,11 @@ def check_panel_run(fields: dict[str, Any]) -> None:
     left = fields["left"]
     want(isinstance(left, list) and all(isinstance(name, str) for name in left), "the run's `left` must be names")
     fields["tally"] = checked_tally(fields["tally"])
+    check_covered(fields)
+    stack = fields.get("stack")
+    want((stack is not None) == learner.stack, "the run's `stack` is not the panel's")
+    if stack is not None:
+        check_stack(stack, learner, fields["mixture"].members, members)
 
 
 storable(Panel, check=check_panel)

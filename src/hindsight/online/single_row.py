@@ -15,7 +15,6 @@ import numpy as np
 
 from ..errors import RowError
 from ..kernels import dicts
-from ..kernels.aggregation import mix
 from ..kernels.compiler import compiled as compiled_with
 from ..kernels.compiler import entry_point, for_parts
 from ..kernels.dicts import DONE
@@ -23,6 +22,7 @@ from ..kernels.online import NO_NOTES, margin, moderate, play
 from ..kernels.rows import CSR, Dense
 from ..rows.matrices import explain
 from ..validation import check_numbers
+from .stack import Stages
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -304,15 +304,15 @@ class PanelOne:
         self.targets, self.alive = run.learner.targets, np.zeros(1, np.int64)
         count, self.parties = len(run.members), run.parties()
         self.own, self.margins, self.out = np.empty((count, 3, 1)), np.empty((1, count)), np.empty((3, 1))
+        self.z = self.out[0]
         self.y, self.c = np.zeros(1), np.ones(1)
         kept = isinstance(old, PanelOne) and old.run is run and type(old.row) is type(row)
         kept = kept and len(old.plays) == len(self.parties)
         self.args = [party.arguments(row.rows, 0, 1, self.y, self.c, self.own) for party in self.parties]
         kernels = zip(self.parties, self.args, strict=True)
         self.plays = old.plays if kept else [entry_point(party.kernel, args) for party, args in kernels]
-        self.mix_args = run.mixing(self.margins, self.y, self.c, self.out)
-        mixing = for_parts(mix, run.learner.loss, run.members[0].learner.geometry)
-        self.mix = old.mix if kept else entry_point(mixing, self.mix_args)
+        self.stages = Stages(run, self.margins, self.y, self.c, self.out)
+        self.mixes = old.mixes if kept else [entry_point(*call) for call in reversed(self.stages.calls()[:2])]
         self.moderate = entry_point(moderate, (row.rows,))
 
     def stale(self) -> bool:
@@ -330,12 +330,12 @@ class PanelOne:
             if before is not None:
                 self.run.restore(before)
             raise
-        self.mix(*self.mix_args)
+        self.stages.run(*self.mixes)
 
     def margin(self) -> float:
         """The margin of the row that was put."""
         self._play(0.0, 0.0)
-        self.mix(*self.mix_args)
+        self.stages.run(*self.mixes)
         return float(self.out[0, 0])
 
     def _play(self, y: float, weight: float) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..certificates.certificate import Certificate, Certificates
+    from ..certificates.coverage import CoverageCertificate
     from ..online.facts import Facts
     from .figures import Evaluation
 
@@ -124,6 +125,23 @@ class Model:
         """The weights that predict: one row per run, the intercept's weight last."""
         return np.array([run.weights if self.average is None else run.mean(self.average) for run in self.runs])
 
+    @property
+    def coverage(self) -> CoverageCertificate | None:
+        """How the intervals of the rows that it learnt from covered, each made before its row was learnt; None where
+        none were asked for."""
+        if self.runs[0].coverage is None:
+            return None
+        from ..certificates.coverage import certify_coverage
+
+        return certify_coverage(self.runs[0].coverage)
+
+    @property
+    def half(self) -> float:
+        """Half the width of the next interval, or the score up to which a label is in the set."""
+        if self.runs[0].coverage is None:
+            raise ValueError("the model was learnt without intervals: learn it with interval=0.9, or --interval 90")
+        return float(self.runs[0].coverage.half)
+
     def margins(self, X: Any) -> np.ndarray:
         """Return the margin w.x of each row; it does not depend on the other rows.
 
@@ -191,6 +209,44 @@ class Model:
         if found is None:
             raise ValueError(f"{self.learner.name} with the loss {self.learner.loss.name} gives no probabilities")
         return found
+
+    def predict_interval(self, data: Any) -> np.ndarray:
+        """Return a range for the target of each row.
+
+        Parameters
+        ----------
+        data : object
+            Rows, as for `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, 2)
+            The lowest and the highest value.
+        """
+        if self.labels is not None:
+            raise ValueError("the model predicts labels: predict_set gives sets of them")
+        half, middle = self.half, self.predict(data)
+        return np.column_stack([middle - half, middle + half])
+
+    def predict_set(self, data: Any) -> list[tuple[Any, ...]]:
+        """Return a set of labels for each row.
+
+        Parameters
+        ----------
+        data : object
+            Rows, as for `predict`.
+
+        Returns
+        -------
+        list of tuple
+            The labels, of the type that `predict` returns, in the order of `labels`.
+        """
+        if self.labels is None:
+            raise ValueError("the model predicts numbers: predict_interval gives ranges of them")
+        from ..online.coverage import sets_of
+
+        labels = typed_labels(self.labels, self.preparation.get("labels", "text")).tolist()
+        return sets_of(self.learner.loss, self._margins_of(data), self.half, labels)
 
     def _margins_of(self, data: Any) -> np.ndarray:
         """The margins of rows that are yet to be prepared."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..certificates.certificate import Certificate, Certificates
+    from ..certificates.coverage import CoverageCertificate
+    from ..online.coverage import Coverage
     from ..online.learners import Learner
     from ..sources import Chunk, Source
     from .model import Model
@@ -132,6 +134,21 @@ class TrainingState:
         if self.source is None or (self.source.kind == "sparse" and self.plan.reading.get("hash_bits") is not None):
             return None
         return list(self.source.names)
+
+    @property
+    def tracker(self) -> Coverage | None:
+        """What makes intervals of predictions; None where none are asked for."""
+        found: Coverage | None = self.runs[0][0].coverage
+        return found
+
+    @property
+    def coverage(self) -> CoverageCertificate | None:
+        """How the intervals covered so far; None where none are asked for."""
+        if self.tracker is None:
+            return None
+        from ..certificates.coverage import certify_coverage
+
+        return certify_coverage(self.tracker)
 
     @property
     def features(self) -> int:
@@ -278,6 +295,8 @@ def check_state(plan: Plan, own: dict[str, Any]) -> None:
     want(set(own) == known, f"the state must have {', '.join(sorted(known))}")
     check_types(TrainingState, own)
     labels, learners, each = own["labels"], plan.make(), [run for runs in own["runs"] for run in runs]
+    asked = None if not each or each[0].coverage is None else each[0].coverage.asked
+    want(asked == plan.interval, "intervals must be those of the settings")
     want((labels is not None) == plan.classify(), "there must be labels if the learners take them")
     want(labels is None or len(set(labels)) == len(labels) >= 2, "the labels must differ")
     count = 1 if labels is None or len(labels) == 2 else len(labels)
@@ -388,7 +407,7 @@ def start(
     hashed = plan.reading.get("hash_bits") if source.kind == "sparse" else None
     width = len(source.names) if hashed is None else 1 << hashed
     count = 1 if labels is None or len(labels) == 2 else len(labels)
-    runs = [[learner.begin(max(1, width), plan.intercept) for _ in range(count)] for learner in learners]
+    runs = plan.begin(max(1, width), count)
     constant = np.zeros(3 if labels is None else len(labels))
     state = TrainingState(plan, runs, labels, scale, source_state, [0] * len(runs), constant, earlier=earlier)
     state.source, state.pending = (source, pending) if pending is not None else (None, None)
