@@ -45,7 +45,7 @@ MISTAKES = ("5 noisy", "6 balanced")
 DESCENTS = ("4 euclidean", "4 balanced", "4'")
 LINKS = ("11 planted", "11 matching")
 RUNNING = ("running-square", "running-logistic")
-RIDGE = ("ridge", "vaw")
+RIDGE, WINDOWED = ("ridge", "vaw"), ("windowed-ridge",)
 LOG, MEAN = ("aggregation-log",), ("aggregation-square", "aggregation-absolute")
 SCALED = ("scale-free-square", "scale-free-logistic")
 DRIFT = ("drift-log", "drift-square")
@@ -245,7 +245,7 @@ MUTANTS = (
     Mutant("ledger: losses without their weights", "kernels.ledger.add_paid", r"paid = c \* loss", "paid = loss", ("running-square",)),
     Mutant("ledger: comparators without their weights", "kernels.ledger.meet", r"sums\[LOST\] \+= c\[i\] \*", "sums[LOST] +=", ("running-square",)),
     Mutant("running: the opening row counts", "certificates.ledger.starts_with_target", r"return .*", "return False", ("running-square",)),
-    Mutant("band: of the targets, wherever the run started", "certificates.hindsight.lost_by_start", r"start = start_of\(run\)", "start = 0.0 * start_of(run)", ("running-absolute", "running-square")),
+    Mutant("band: of the targets, wherever the run started", "certificates.adaptive.lost_by_start", r"start = start_of\(run\)", "start = 0.0 * start_of(run)", ("running-absolute", "running-square")),
     # --- second order
     Mutant("ridge: the opening row counts in the headline", "certificates.hindsight.in_hindsight", r"weights\[ledger\.opens\], measured", "factors_of_rows(data, passes, False), measured", ("ridge",)),
     Mutant("verdict: a band of 1e-6", "certificates.theorems.verdict", r"1e-9", "1e-6", RIDGE),
@@ -266,6 +266,26 @@ MUTANTS = (
     Mutant("vaw: towards the lowest target", "kernels.second_order.Forecaster.dot", r"0\.5 \* \(state\.low\[0\] \+ state\.high\[0\]\)", "state.low[0]", ("vaw",)),
     Mutant("ridge: a price without its denominator", "kernels.ledger.ridge_price", r" / \(1\.0 \+ c \* q\)", "", RIDGE),
     Mutant("ridge: half the prior at u", "certificates.adaptive.distance_of", r"2\.0 \* state\.prior", "state.prior", RIDGE),
+    Mutant("window: the triangle fades by gamma, not its root", "kernels.second_order.WindowedRidge.step", r"math\.sqrt\(self\.gamma\)", "self.gamma", WINDOWED),
+    Mutant("window: the triangle does not fade", "kernels.second_order.WindowedRidge.step", r"math\.sqrt\(self\.gamma\)", "1.0", WINDOWED),
+    Mutant("window: the triangle does not fade where rows are light", "kernels.second_order.coefficients", r"each = fade /", "each = 1.0 /", WINDOWED),
+    Mutant("window: the triangle does not fade where a row is heavy", "kernels.second_order.join", r"if fade != 1\.0", "if False", WINDOWED),
+    Mutant("window: the right side does not fade where a row is heavy", "kernels.second_order.join", r"right\[k\] \*= fade", "pass", WINDOWED),
+    Mutant("window: the objective does not fade", "kernels.second_order.WindowedRidge.step", r"state\.objective\[0\] \*= self\.gamma", "pass", WINDOWED),
+    Mutant("window: the prior does not fade", "kernels.second_order.WindowedRidge.step", r"state\.prior\[k\] -= faded", "pass", WINDOWED),
+    Mutant("window: the prior fades twice", "kernels.second_order.WindowedRidge.step", r"state\.prior\[k\] -= faded", "state.prior[k] -= 2.0 * faded", WINDOWED),
+    Mutant("window: what is put back costs a fixed predictor nothing", "certificates.adaptive.distance_of", r"state\.prior \+ state\.faded", "state.prior", WINDOWED),
+    Mutant("window: half of what is put back", "certificates.adaptive.distance_of", r"2\.0 \* \(state", "(state", WINDOWED),
+    Mutant("window: the prior is put back at once", "kernels.second_order.WindowedRidge.dot", r"WORN", "1.0", WINDOWED),
+    Mutant("window: the prior is put back too late", "kernels.second_order.WindowedRidge.dot", r"WORN", "4.0", WINDOWED),
+    Mutant("window: drops do not count", "certificates.theorems.windows", r" \+ drops", "", WINDOWED),
+    Mutant("window: the price is not taken off", "certificates.theorems.windows", r"paid - price", "paid", WINDOWED),
+    Mutant("window: a last window that is off by 1e-3 will do", "certificates.adaptive.windowed_least_squares", r"BAND \* max", "1e-3 * max", WINDOWED),
+    Mutant("window: one u for all rounds is not looked at", "certificates.adaptive.windowed_least_squares", r"above = .*", "above = True", WINDOWED),
+    Mutant("window: rows are a round older", "certificates.adaptive.last_window", r"\(age \+", "(1.0 + age +", WINDOWED),
+    Mutant("window: the prior of the next round", "certificates.adaptive.last_window", r" / gamma", "", WINDOWED),
+    Mutant("window: the opening row counts", "certificates.ledger.opens", r"FROM_FIRST_TARGET", "('running', 'ridge', 'vaw')", WINDOWED),
+    Mutant("window: the opening row counts in the last window", "certificates.adaptive.last_window", r"if opens\(run\)", "if False", WINDOWED),
     Mutant("newton: all of the curvature", "kernels.second_order.LogisticNewton.step", r"c \* self\.kappa \* p", "c * p", ("newton",)),
     Mutant("newton: only one label of the row at hand", "kernels.second_order.LogisticNewton.dot", r"shrunk\(along, q\)", "along", ("newton",)),
     Mutant("newton: no step along the image", "kernels.second_order.LogisticNewton.step", r"d \* state\.new_right\[k\]", "0.0", ("newton",)),

@@ -473,12 +473,13 @@ def test_a_row_joins_the_triangle(n, weight):
     least = right @ right
     second_order.solve_row(factor, row, image, inverse)
     np.testing.assert_allclose(factor.T @ image, x, rtol=0, atol=1e-13 * n)
-    left = second_order.join(factor, right, row, image, weight, 1.5, inverse, turned)
-    size = 1.0 + weight
+    fade = 0.75 if n in (5, 16, 40) else 1.0
+    left = second_order.join(factor, right, row, image, weight, 1.5, fade, inverse, turned)
+    size, factor, right = 1.0 + weight, factor / fade, right / fade
     np.testing.assert_allclose(factor.T @ factor, A + weight * np.outer(x, x), rtol=0, atol=1e-13 * n * size)
     np.testing.assert_allclose(factor.T @ right, b + weight * 1.5 * x, rtol=0, atol=1e-13 * n * size)
     assert left**2 + right @ right == pytest.approx(least + weight * 1.5**2, rel=1e-12)
-    np.testing.assert_allclose(factor.T @ turned, x, rtol=0, atol=1e-11 * n)
+    np.testing.assert_allclose(factor.T @ turned, fade * x, rtol=0, atol=1e-11 * n)
     np.testing.assert_array_equal(factor, np.triu(factor))
 
 

@@ -242,7 +242,8 @@ def turn_all(factor, row, image, weight, keep, turned):
 def join(factor, right, row, image, weight, target, fade, keep, turned):
     """Join a row with its image, of this weight, to the triangle; what is left of its target, times the weight's root.
 
-    Then all is multiplied by `fade`. `turned` becomes the image as it is then. The row may be used up.
+    `turned` becomes the image as it is then; it, the triangle and the right side are multiplied by `fade` after that.
+    The row may be used up.
     """
     n, root, last = right.size, math.sqrt(weight), coefficients(image, weight, fade, keep, turned)
     if not last < STEEP:
