@@ -118,10 +118,10 @@ $(READY): requirements/dev.txt .venv/ready-run
 	$(PIP) --require-hashes -r requirements/bench.txt
 	touch $@
 
-# And all modules compiled: warnings of the compiler would be errors in tests.
+# And all modules compiled, which is done once for all processes: warnings of the compiler would be errors in tests.
 .venv/ready-docs: requirements/docs.txt $(READY)
 	$(PIP) --no-compile --require-hashes -r requirements/docs.txt
-	-$(BIN)/python -W ignore -m compileall -qq -j 0 .venv/lib
+	-$(BIN)/python -W ignore -m compileall -qq -j 0 -x "/tests?/" .venv/lib src
 	touch $@
 
 # Pins with hashes and without addresses, for the oldest Python we support.

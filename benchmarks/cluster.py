@@ -26,7 +26,9 @@ import pyarrow.parquet as pq
 
 import hindsight
 from hindsight import cluster
-from hindsight.cluster.engine import InProcess
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from in_process import InProcess
 
 MODELS = (hindsight.GradientDescentRegressor, hindsight.GLMtronBatchRegressor, hindsight.IsotronRegressor)
 PEER_ROWS = 1_250_000

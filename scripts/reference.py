@@ -10,7 +10,7 @@ GROUPS = {  # pages of the API: title, and what of the package they hold, by the
     "certificates": ("Certificates", ("certificates",)),
     "learners": ("Learners and parts", ("online",)),
     "batch": ("Exact solvers", ("batch",)),
-    "plots": ("Plots", ("charts",)),
+    "plots": ("Plots and reports", ("charts", "reports")),
     "forecast": ("Forecasts", ("forecast",)),
     "density": ("Densities", ("density",)),
     "echo": ("Echo", ("echo",)),

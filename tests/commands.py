@@ -7,6 +7,9 @@ import tempfile
 import traceback
 import warnings
 
+from typer.testing import CliRunner
+
+from hindsight.cli import app
 from hindsight.online import relay
 
 
@@ -14,6 +17,25 @@ def fork() -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns where there are threads
         return os.fork()
+
+
+def run(*words, stdin=None) -> tuple[int, str, str]:
+    """The exit status of a command in this process, its output and its messages."""
+    done = CliRunner().invoke(app, [str(word) for word in words], input=stdin, env={"COLUMNS": "400", "NO_COLOR": "1"})
+    return done.exit_code, done.stdout, done.stderr
+
+
+def in_a_fork(work) -> int:
+    """How a copy of this process ends that does this: with 0, 1 if it raised, or minus the signal that ended it."""
+    child = fork()
+    if child == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def forked(*words) -> subprocess.CompletedProcess:

@@ -43,9 +43,10 @@ _chosen = {"nightly": True}  # outside pytest all is run: mutants and torture im
 
 # The files that take longest come first, so that the workers end together; neighbours compile different loops.
 LONGEST = (
-    "adaptive", "serve", "bad_input", "cluster", "golden", "laws", "compiled", "outputs", "truth_repairs", "forged",
-    "penalties", "truth", "estimators", "certify", "cli", "extending", "losses", "parsers", "report",
-    "hostile_sources", "one", "facts", "best_comparator", "best", "kernels", "as_met", "site", "docs",
+    "adaptive", "serve", "bad_input", "cluster", "golden", "laws", "compiled", "truth", "outputs", "truth_repairs",
+    "forged", "extending", "estimators", "losses", "corpus", "cli", "best_comparator", "halfspace", "penalties",
+    "kernels", "tables", "simd", "model", "echo", "installs", "sweep", "certify", "hostile_sources", "matrix_gate",
+    "going_on", "docs", "one", "site", "report",
 )  # fmt: skip
 
 
@@ -209,12 +210,12 @@ def _pairs():
 CHOSEN = {
     "dense64": {*(case.name for case in NAMED), *_pairs()},
     "dense32": {"widrow-hoff-implicit", "eg-simplex"},
-    "strided": {"perceptron", "eg-simplex"},
+    "strided": {"widrow-hoff-implicit", "winnow-balanced"},
     "csr64": {
         "perceptron", "winnow-balanced", "widrow-hoff-explicit", "widrow-hoff-implicit", "eg-simplex",
         "eg-simplex-implicit", "glm-tron-logistic",
     },
-    "csr32": {"winnow-balanced"},
+    "csr32": {"widrow-hoff-implicit"},
 }  # fmt: skip
 
 

@@ -49,6 +49,7 @@ RIDGE = ("ridge", "vaw")
 LOG, MEAN = ("aggregation-log",), ("aggregation-square", "aggregation-absolute")
 SCALED = ("scale-free-square", "scale-free-logistic")
 DRIFT = ("drift-log", "drift-square")
+COVERAGE = ("coverage",)
 STACK = ("stack-log", "stack-square")
 BEST = ("best-constant", "best-outside", "best-fixed", "fewest-mistakes")
 
@@ -369,6 +370,28 @@ MUTANTS = (
     Mutant("fewest: half of what is proved", "certificates.best.fewest._exact", r"each \* found\.lower", "0.5 * each * found.lower", BEST),
     Mutant("fewest: weights that differ are counted", "certificates.best.fewest._exact", r" and a\[on\]\.min\(\) == a\[on\]\.max\(\)", "", BEST),
     Mutant("fewest: another radius", "certificates.best.fewest._inside", r"geometry\.radius / size", "1.0 / size", BEST),
+    # --- intervals that cover
+    Mutant("coverage: a tie is a miss", "kernels.coverage.track", r"pinball\(alpha, s, q\), s > q", "pinball(alpha, s, q), s >= q", COVERAGE),
+    Mutant("coverage: a miss moves the level twice", "kernels.coverage.track", r"level \+ gamma \* part", "level + 2.0 * gamma * part", COVERAGE),
+    Mutant("coverage: the level ignores weights", "kernels.coverage.track", r"down = gamma \* part \* alpha", "down = gamma * alpha", COVERAGE),
+    Mutant("coverage: the level may fall below 0", "kernels.coverage.track", r"min\(down, level\) if q > 0\.0 else 0\.0", "down", COVERAGE),
+    Mutant("coverage: nothing was spared", "kernels.coverage.track", r"at\.spared \+= .*", "pass", COVERAGE),
+    Mutant("coverage: weights that grow are not carried", "kernels.coverage.track", r"at\.carried \+= .*", "at.carried = 0.5", COVERAGE),
+    Mutant("coverage: infinite at a level of 2", "kernels.coverage.track", r"if level < 1\.0 else np\.inf", "if level < 2.0 else np.inf", COVERAGE),
+    Mutant("coverage: stretches fall, but do not rise", "kernels.coverage.track", r"at\.rise, at\.fall = max\(at\.rise, net - at\.lowest\)", "at.rise, at.fall = 0.0", COVERAGE),
+    Mutant("coverage: the pinball loss upside down", "kernels.coverage.pinball", r"\(1\.0 - alpha\) \* \(s - q\)", "alpha * (s - q)", COVERAGE),
+    Mutant("coverage: members step the other way", "kernels.coverage.prepare_steps", r"-m\.pace \* alpha", "m.pace * alpha", COVERAGE),
+    Mutant("coverage: a step costs nothing", "kernels.coverage.track", r"m\.price \+= w \* cost", "pass", COVERAGE),
+    Mutant("coverage: steps that fall rise nothing", "kernels.coverage.raise_inverse", r"rise = .*", "rise = by / m.pace", COVERAGE),
+    Mutant("coverage: the mixture costs nothing", "kernels.coverage.track", r"at\.excess \+= gap", "pass", COVERAGE),
+    Mutant("coverage: the rate of the mixture falls late", "kernels.coverage.track", r"at\.grown \* PATIENCE", "at.grown * 0.1", COVERAGE),
+    Mutant("coverage: what the level adds is left out", "kernels.coverage.track", r"at\.raised \+= .*", "pass", COVERAGE),
+    Mutant("coverage: scores in the next bin", "kernels.coverage.track", r"OCTAVES // 2\) \* PARTS \+", "OCTAVES // 2) * PARTS + 1 +", COVERAGE),
+    Mutant("coverage: the level reaches 1 at most", "certificates.theorems.coverage", r"1\.0 \+ gamma \* \(1\.0 - alpha\)", "1.0 - gamma", COVERAGE),
+    Mutant("coverage: the level begins at half of it", "certificates.theorems.coverage", r"return -carried / gamma", "return -0.5 * carried / gamma", COVERAGE),
+    Mutant("coverage: half a stretch", "certificates.theorems.coverage_of_stretch", r"return most", "return 0.5 * most", COVERAGE),
+    Mutant("coverage: half a distance", "certificates.theorems.tracked_width", r"return inverse", "return 0.5 * inverse", COVERAGE),
+    Mutant("coverage: ln K missing", "certificates.theorems.mixed_widths", r"math\.log\(members\) / rate \+ ", "", COVERAGE),
 )  # fmt: skip
 
 

@@ -150,6 +150,44 @@ def ridge(rows, y, c, kappa, intercept, forecaster):
     return margins, rounds, lam, base
 
 
+def windowed_ridge(rows, y, c, kappa, window, intercept):
+    """Margins; per round (row, z, q, m), m the least value of the objective after it; the drops; all r; the start.
+
+    The objective of round t is a list of what it is a sum of: (weight, row, target) with the weights of all rounds
+    before times gamma, and the prior, which is put back to kappa h x_i^2 where it has faded below half of that.
+    """
+    n, gamma = len(rows[0]), 1.0 - 1.0 / window
+    past, lam, given, heavy = [], np.zeros(n), np.zeros(n), 0.0
+    base, begun, least, drops, margins, rounds = 0.0, False, 0.0, 0.0, [], []
+
+    def minimum(prior):
+        A = np.diag(prior) + sum((w * np.outer(x, x) for w, x, _ in past), np.zeros((n, n)))
+        u = solve(A, sum((w * v * x for w, x, v in past), np.zeros(n)))
+        return A, u, sum(w * (v - x @ u) ** 2 for w, x, v in past) + float(prior @ u**2)
+
+    for t, x in enumerate(np.asarray(rows, float)):
+        need = kappa * (heavy or 1.0) * x * x
+        new = np.where(need > 2.0 * lam, need, lam)
+        A, u, raised = minimum(new)
+        z, q = base + float(x @ u), float(x @ solve(A, x))
+        margins.append(z)
+        if c[t] == 0.0:
+            continue
+        heavy = max(heavy, c[t])
+        if intercept and not begun:
+            begun, base = True, y[t]
+            continue
+        begun = True
+        drops += raised - gamma * least
+        given += new - lam
+        past.append((c[t], x, y[t] - base))
+        least = minimum(new)[2]
+        rounds.append((t, z, q, least))
+        past = [(gamma * w, x, v) for w, x, v in past]
+        lam = gamma * new
+    return margins, rounds, drops, given, base
+
+
 def newton(rows, y, c, prior, kappa, offset=None):
     """Margins, which begin at the offset of the row; per round (row, z, q, G, C, d); the last prior."""
     n = len(rows[0])

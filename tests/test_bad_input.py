@@ -386,6 +386,7 @@ def test_multiplicative_steps_that_overflow_theta(radius):
     refuses(new, lambda: new.fit(np.array([[0.5, 0.1]]), [0.2]), "row 0", "non-finite")
 
 
+@nightly(but=["*-AutoRegressor*", "*-WidrowHoffRegressor()"])
 @pytest.mark.parametrize("model", [m for m in REGRESSORS if m._learner().targets == "real"], ids=lambda m: repr(m)[:50])
 @pytest.mark.parametrize("value", [1e160, -1.7e308])
 def test_targets_so_large_that_the_loss_overflows(model, value, tmp_path):
@@ -460,6 +461,7 @@ def test_masked_rows_of_a_source_and_of_an_evaluation():
 # --- one row --------------------------------------------------------------------------------------------------------
 
 
+@nightly(only=["*AutoClassifier*"])  # sparse rows of a panel: AutoRegressor has some
 @every
 @pytest.mark.parametrize("value", [np.nan, np.inf, "tall", None])
 def test_a_dict_with_a_value_that_is_no_number(model, value):

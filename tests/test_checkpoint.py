@@ -5,12 +5,13 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from commands import fork
+from commands import in_a_fork
 from conftest import many, nightly
 from hindsight.errors import ModelError
 from hindsight.online import learners
@@ -18,7 +19,7 @@ from hindsight.online.run import Run, play
 from hindsight.storage import checkpoint
 from hindsight.storage import container as files
 from hindsight.storage.checkpoint import generations, latest, path_of, write
-from test_files import Layer
+from test_files import Layer, killing
 from test_model import equal
 
 
@@ -108,21 +109,8 @@ def test_killed_after_any_call_the_last_or_the_new_state_is_there(tmp_path, monk
     seen = []
     for last in range(1, len(calls) + 1):
         folder = start(str(last))
-        child = fork()
-        if child == 0:
-
-            def hook(k, name, real, args, last=last):
-                try:
-                    return real()
-                finally:
-                    if k == last:
-                        os.kill(os.getpid(), signal.SIGKILL)
-
-            try:
-                through(monkeypatch, hook, folder, {"number": before})
-            finally:
-                os._exit(0)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        attempt = partial(through, monkeypatch, killing(last), folder, {"number": before})
+        assert in_a_fork(attempt) == -signal.SIGKILL
         found = latest(folder)
         assert found in ({"number": before - 1} if before else None, {"number": before})
         seen.append(found)

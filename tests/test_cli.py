@@ -9,18 +9,12 @@ import sys
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import hindsight
+from commands import run
 from conftest import nightly
-from hindsight.cli import app
 
 CSV = "x1,x2,y\n1,0,1.0\n0,1,-1.0\n0.5,0.5,0.25\n"
-
-
-def run(*args):
-    result = CliRunner().invoke(app, [str(a) for a in args], env={"COLUMNS": "200", "NO_COLOR": "1"})
-    return result.exit_code, result.stdout, result.stderr
 
 
 @pytest.fixture

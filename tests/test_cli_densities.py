@@ -8,18 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import hindsight.cli.densities  # registers the verbs
-from hindsight.cli import app
+from commands import run
 from hindsight.density import Categorical, Exponential, FullGaussian, Gaussian, Histogram, Keyed, NGram, Product
 from hindsight.density.spec import parse
 from hindsight.estimators.duel import duel, scaled, stations
-
-
-def run(*args):
-    result = CliRunner().invoke(app, [str(a) for a in args], env={"COLUMNS": "200", "NO_COLOR": "1"})
-    return result.exit_code, result.stdout, result.stderr
 
 
 @pytest.fixture

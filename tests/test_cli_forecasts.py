@@ -5,16 +5,11 @@ import sys
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import hindsight.cli.forecasts
+from commands import run
 from hindsight.cli import app
 from hindsight.forecast import Scores, calibration_test, compare, comparison, reliability
-
-
-def run(*args):
-    result = CliRunner().invoke(app, [str(a) for a in args], env={"COLUMNS": "200", "NO_COLOR": "1"})
-    return result.exit_code, result.stdout, result.stderr
 
 
 @pytest.fixture(scope="module")

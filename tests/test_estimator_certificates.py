@@ -32,6 +32,7 @@ REGRESSORS = [
     (h.DescentRegressor("absolute", "balanced", update="explicit", radius=2.0), "descent on a convex loss, as met"),
     (h.DescentRegressor("absolute", update="explicit", power=0.5), "descent, changing rates, as met"),
     (h.RidgeRegressor(), "online ridge regression"),
+    (h.RidgeRegressor(window=8), "online ridge regression that forgets"),
     (h.RidgeRegressor(forecaster=True), "Vovk-Azoury-Warmuth"),
     (h.AutoRegressor(), "aggregation"),
     (h.AutoRegressor(drift=0.01), "aggregation with drift"),

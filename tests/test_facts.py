@@ -79,7 +79,6 @@ def test_every_fact_is_what_its_name_says(case):
     agree(run.facts, read_aloud(case, X, y, weight, z, want.rates))
 
 
-@nightly(only=["csr32"])
 @pytest.mark.parametrize("storage", ["dense64", "dense32", "strided", "csr64", "csr32"])
 def test_every_storage_has_the_same_facts(storage):
     case = BY_NAME["widrow-hoff-implicit"]

@@ -22,7 +22,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commands import fork
+from commands import fork, in_a_fork
 from hindsight.errors import ModelError
 from hindsight.storage import container as files
 from hindsight.storage.container import read, replace, write
@@ -294,6 +294,19 @@ class Layer:
         return call
 
 
+def killing(last):
+    """A hook that ends the process after the last of so many calls."""
+
+    def hook(k, name, real, args):
+        try:
+            return real()
+        finally:
+            if k == last:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    return hook
+
+
 def through(monkeypatch, hook, path, content):
     layer = Layer(hook)
     with monkeypatch.context() as patch:
@@ -333,21 +346,8 @@ def test_killed_after_any_call_the_old_or_the_new_file_stands_there(tmp_path, mo
         path.parent.mkdir()
         if exists:
             path.write_bytes(OLD)
-        child = fork()
-        if child == 0:
-
-            def hook(k, name, real, args, last=last):
-                try:
-                    return real()
-                finally:
-                    if k == last:
-                        os.kill(os.getpid(), signal.SIGKILL)
-
-            try:
-                through(monkeypatch, hook, path, pieces(NEW))
-            finally:
-                os._exit(0)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        killed = in_a_fork(lambda path=path, last=last: through(monkeypatch, killing(last), path, pieces(NEW)))
+        assert killed == -signal.SIGKILL
         found = path.read_bytes() if path.exists() else None
         assert found in ((OLD if exists else None), NEW)
         seen.add(found)
@@ -407,16 +407,13 @@ def test_a_limit_of_the_system_on_the_size_of_files(tmp_path):
     """A write that the kernel itself cuts short, and then refuses."""
     path = tmp_path / "m"
     path.write_bytes(OLD)
-    child = fork()
-    if child == 0:
+
+    def limited():
         resource.setrlimit(resource.RLIMIT_FSIZE, (450, 450))
-        message = ""
-        try:
+        with pytest.raises(ModelError, match=f"^{path}: cannot be written: {os.strerror(errno.EFBIG)}$"):
             replace(str(path), [NEW])
-        except ModelError as error:
-            message = str(error)
-        os._exit(0 if message == f"{path}: cannot be written: {os.strerror(errno.EFBIG)}" else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+    assert in_a_fork(limited) == 0
     assert path.read_bytes() == OLD and os.listdir(tmp_path) == ["m"]
 
 
@@ -530,22 +527,11 @@ def test_no_permission():
     """As someone who is not root."""
     folder = tempfile.mkdtemp()
     os.chmod(folder, 0o755)
-    child = 0
     if os.geteuid() == 0:
         os.chown(folder, 65534, 65534)
-        child = fork()
-        if child == 0:
-            os.setuid(65534)
-    if child == 0:
-        good = False
-        try:
-            no_permission(folder)
-            good = True
-        finally:
-            if os.getuid() == 65534:
-                os._exit(0 if good else 1)
+        assert in_a_fork(lambda: (os.setuid(65534), no_permission(folder))) == 0
     else:
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        no_permission(folder)
     shutil.rmtree(folder)
 
 

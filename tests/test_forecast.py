@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-import scoringrules
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,13 +53,6 @@ def test_losses_are_those_of_the_textbook():
     assert log_loss([1, 0, 1, 0], [1.0, 0.0, 0.0, 1.0]).tolist() == [0.0, 0.0, math.inf, math.inf]
     assert mean_loss([1, 0], [0.0, 0.5], loss="log") == math.inf
     assert mean_loss([1, 0], [0.0, 0.5], weight=[0, 1], loss="log") == math.log(2)
-
-
-def test_losses_agree_with_scoringrules():
-    y, h, _ = table()
-    np.testing.assert_allclose(square_loss(y, h["A"]), scoringrules.brier_score(y, h["A"]), rtol=1e-13)
-    inside = np.clip(h["A"], 0.01, 0.99)
-    np.testing.assert_allclose(log_loss(y, inside), scoringrules.log_score(y, inside), rtol=1e-12)
 
 
 def test_weighted_means_are_those_of_repeated_rows():

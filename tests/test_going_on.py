@@ -7,16 +7,9 @@ import numpy as np
 import pandas as pd
 import polars
 import pytest
-from typer.testing import CliRunner
 
 import hindsight
-from hindsight.cli import app
-
-
-def run(*arguments):
-    """The exit code, the output and the messages of a command."""
-    done = CliRunner().invoke(app, [str(a) for a in arguments])
-    return done.exit_code, done.stdout, done.stderr
+from commands import run
 
 
 def frame(n=900, seed=0, target="label"):
@@ -143,6 +136,60 @@ def test_new_categories_join_and_new_rows_are_predicted_from_their_columns():
     p = model.predict_proba(later.drop(columns="y").iloc[::-1])
     assert p.shape == (900, 2) and np.allclose(p.sum(axis=1), 1.0)
     assert np.array_equal(model.predict(later), np.where(p[::-1, 1] > 0.5, "leaves", "buys"))
+
+
+LABELS = {
+    "booleans": [False, True],
+    "integers": [-1, 3],
+    "floats": [0.5, 1.0],
+    "text": ["a", "b"],
+    "digits as text": ["0", "1"],
+    "more than two": [1, 2, 3],
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_come_back_in_the_type_they_came_in(tmp_path, kind):
+    values = np.array(LABELS[kind])
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = values[np.digitize(X[:, 0], [-0.5, 0.5][: len(values) - 1])]
+    table = pd.DataFrame(X, columns=["a", "b"]).assign(y=y)
+    table.to_parquet(tmp_path / "t.parquet")
+    table.to_json(tmp_path / "t.jsonl", orient="records", lines=True)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    came = {
+        "frame": table, "polars": polars.from_pandas(table), "parquet": tmp_path / "t.parquet",
+        "json": tmp_path / "t.jsonl", "csv": tmp_path / "t.csv", "dicts": table.to_dict("records"),
+        "array": (X, y), "objects": (X, np.array(y.tolist(), object)),
+    }  # fmt: skip
+    for name, data in came.items():
+        arrays = name in ("array", "objects")
+        model = hindsight.learn(data, **({} if arrays else {"target": "y"}), learner="perceptron")
+        rows = X if arrays else table.drop(columns="y")
+        found = model.predict(rows)
+        wanted = values if name != "csv" or kind != "digits as text" else values.astype(int)
+        assert found.dtype.kind == wanted.dtype.kind and set(found.tolist()) <= set(wanted.tolist()), name
+        model.save(tmp_path / "model")
+        again = hindsight.load(tmp_path / "model").predict(rows)
+        assert again.dtype == found.dtype and np.array_equal(again, found)
+        model.partial_fit(data)
+        if not arrays and kind != "booleans":  # which CSV spells out
+            model.partial_fit(tmp_path / "t.csv")
+        assert model.predict(rows).dtype == found.dtype  # that of the first rows
+    shown = run("predict", tmp_path / "model", tmp_path / "t.csv")[1].splitlines()[1:]
+    assert set(shown) <= set(model.labels)
+
+
+def test_a_model_that_does_not_say_of_what_type_its_labels_are_gives_text(tmp_path):
+    model = hindsight.learn(pd.DataFrame({"x": [1.0, -1.0] * 9, "y": [1, 0] * 9}), "y", learner="perceptron")
+    assert model.preparation.pop("labels") == "integer"
+    model.save(tmp_path / "old")
+    assert hindsight.load(tmp_path / "old").predict(pd.DataFrame({"x": [2.0, -2.0]})).tolist() == ["1", "0"]
+    for lie in ("boolean", "number", 1):
+        model.preparation["labels"], model.labels = lie, ["1", "2"]
+        model.save(tmp_path / "lies")
+        with pytest.raises(hindsight.ModelError):
+            hindsight.load(tmp_path / "lies")
 
 
 def test_frames_of_any_kind_files_and_arrays_are_the_same_rows(tmp_path):

@@ -140,6 +140,7 @@ learn table.csv --target y --features x1,x2 --progress none --learner widrow-hof
 learn table.csv --target label --features x1,x2 --progress none --learner perceptron,descent --loss hinge --compare
 learn table.csv --target colour --features x1,x2 --progress none --certify
 learn table.csv --target y --features x1,x2 --progress none --learner ridge --certify --passes 2
+learn table.csv --target y --features x1,x2 --progress none --learner ridge --window 4 --certify --passes 2
 learn table.csv --target y --features x1,x2 --progress none --learner vaw --certify
 learn table.csv --target y --features x1,x2 --progress none --learner running --certify
 learn table.csv --target label --features x1,x2 --progress none --learner newton --certify

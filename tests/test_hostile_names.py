@@ -15,11 +15,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
+from commands import run
 from conftest import nightly
 from hindsight import charts
-from hindsight.cli import app
 from hindsight.estimators.progress import progress_bar
 from hindsight.forecast import compare, reliability
 
@@ -38,11 +37,6 @@ SCRIPTS = [
     "datum.x; document.title='RUN'",
 ]
 NAMES = MARKUP + SCRIPTS
-
-
-def run(*args):
-    result = CliRunner().invoke(app, [str(a) for a in args], env={"COLUMNS": "400", "NO_COLOR": "1"})
-    return result.exit_code, result.stdout, result.stderr
 
 
 # ---------------------------------------------------------------- on the terminal

@@ -186,6 +186,7 @@ def test_dense_is_csr(case):
     close(a.tally[0].tolist()[:-1], b.tally[0].tolist()[:-1])
 
 
+@nightly(but=CHOSEN["strided"])
 @some
 def test_strided_is_dense_bit_for_bit(case):
     X, y, weight = stream(case, m=100, n=33, seed=7)
@@ -195,8 +196,8 @@ def test_strided_is_dense_bit_for_bit(case):
     same_state(a, b)
 
 
-@nightly(but=["fortran-widrow-hoff-explicit", "reversed-widrow-hoff-explicit", "sliced-widrow-hoff-explicit"])
-@pytest.mark.parametrize("name", ["widrow-hoff-explicit", "eg-balanced"])
+@nightly(but=["*-widrow-hoff-implicit"])
+@pytest.mark.parametrize("name", ["widrow-hoff-implicit", "eg-balanced"])
 @pytest.mark.parametrize(
     "view",
     [np.asfortranarray, lambda X: X[::-1, ::-1].copy()[::-1, ::-1], lambda X: np.repeat(X, 2, axis=1)[:, ::2]],
@@ -372,7 +373,7 @@ def test_averages_without_a_round_are_the_start(case):
 # --- learners that are one another ----------------------------------------------------------------------------------
 
 
-@nightly(but=["dense64", "strided", "csr64"])
+@nightly(but=["dense64", "csr64"])
 @pytest.mark.parametrize("storage", STORAGES)
 def test_descent_on_the_perceptron_loss_is_the_perceptron(storage):
     case = BY_NAME["perceptron"]
@@ -429,7 +430,7 @@ def test_the_order_of_features_does_not_matter(case, storage):
     close(a.mean("after")[:-1][order], b.mean("after")[:-1])
 
 
-@nightly(but=["*-dense64", "*-strided", "*-csr64"])
+@nightly(but=["*-dense64", "*-csr64"])
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("k", [-30, -3, 1, 40])
 def test_scaling_the_rows_of_a_perceptron(storage, k):

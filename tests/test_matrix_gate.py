@@ -229,7 +229,7 @@ def test_odd_matrices_are_predicted_by_a_saved_model(odd):
     close(h.Model([run]).predict(ODD[odd](sp.csr_matrix(X))), h.Model([run]).predict(X))
 
 
-@nightly(only=["eg-*"])
+@nightly(only=["eg-*", "winnow-int64"])
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("name", ["perceptron", "winnow", "widrow-hoff", "eg"])
 def test_odd_matrices_are_played_bit_by_bit_as_plain_ones(name, odd):

@@ -530,7 +530,7 @@ def test_every_part_of_every_learner_is_known():
     assert set(map(type, rules)) == PARTS["loss"]
     assert set(map(type, learners.UPDATES.values())) == PARTS["update"]
     own = (learners.running(), learners.ridge(), learners.vaw(), learners.newton(), learners.diagonal_newton())
-    own += (learners.descent(l1=0.1),)
+    own += (learners.descent(l1=0.1), learners.ridge(window=2))
     named = {type(learners.space(name, 1.0)) for name in learners.GEOMETRIES}
     assert named | {type(learner.geometry) for learner in own} == PARTS["geometry"]
 

@@ -84,7 +84,7 @@ def same_models(a, b):
 @nightly(only=["AutoRegressor()-*float32*"])
 @pytest.mark.parametrize(
     ("model", "kind"),
-    [(model, np.float64) for model in regressors(MODELS)] + [(model, np.float32) for model in regressors(MODELS)[::4]],
+    [(model, np.float64) for model in regressors(MODELS)] + [(model, np.float32) for model in regressors(MODELS)[::6]],
     ids=str,
 )
 def test_arrays_one_by_one_are_a_dense_matrix(model, kind):

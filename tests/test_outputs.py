@@ -6,12 +6,13 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from commands import fork, forked
+from commands import forked, in_a_fork
 from conftest import many, nightly
 from hindsight.errors import OptionError
 from hindsight.storage import checkpoint
@@ -300,24 +301,19 @@ def test_a_restart_for_a_late_label_can_be_killed_at_any_checkpoint_and_resumed(
     for last in range(1, count + 1, many(3, 1)):
         folder = tmp_path / str(last)
         folder.mkdir()
-        child = fork()
-        if child == 0:  # killed before or after its last checkpoint
-
-            def write(*args, folder=folder, last=last, **options):
-                number = max(checkpoint.generations(folder / "kept"), default=0) + 1
-                if number == last and last % 2:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                real(*args, **options)
-                if number == last:
-                    os.kill(os.getpid(), signal.SIGKILL)
-
-            monkeypatch.setattr(checkpoint, "write", write)
-            try:
-                run(plan, predictions=folder / "p", checkpoint=folder / "kept")
-            finally:
-                os._exit(0)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
         places = {"predictions": folder / "p", "checkpoint": folder / "kept"}
+
+        def write(*args, folder=folder, last=last, **options):  # killed before or after its last checkpoint
+            number = max(checkpoint.generations(folder / "kept"), default=0) + 1
+            if number == last and last % 2:
+                os.kill(os.getpid(), signal.SIGKILL)
+            real(*args, **options)
+            if number == last:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(checkpoint, "write", write)
+            assert in_a_fork(partial(run, plan, **places)) == -signal.SIGKILL
         again = resumed(plan, **places) if checkpoint.generations(folder / "kept") else run(plan, **places)[0]
         assert (folder / "p").read_bytes() == (tmp_path / "whole").read_bytes(), last
         assert again.labels == whole.labels and again.mistakes == whole.mistakes
@@ -329,24 +325,20 @@ def test_a_restart_killed_while_it_overwrites_the_predictions(tmp_path, monkeypa
 
     plan = late_label(tmp_path)
     run(plan, predictions=tmp_path / "whole")
-    child = fork()
-    if child == 0:
-        real, opened = outputs.ResumableFile.flush, []
+    real, opened = outputs.ResumableFile.flush, []
+    places = {"predictions": tmp_path / "p", "checkpoint": tmp_path / "kept"}
 
-        def flush(self):
-            opened.append(self)
-            if len({id(file) for file in opened}) == 2:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return real(self)
+    def flush(self):
+        opened.append(self)
+        if len({id(file) for file in opened}) == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(self)
 
-        monkeypatch.setattr(outputs.ResumableFile, "flush", flush)
-        try:
-            run(plan, predictions=tmp_path / "p", checkpoint=tmp_path / "kept")
-        finally:
-            os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    with monkeypatch.context() as patch:
+        patch.setattr(outputs.ResumableFile, "flush", flush)
+        assert in_a_fork(partial(run, plan, **places)) == -signal.SIGKILL
     assert (tmp_path / "p").stat().st_size < (tmp_path / "whole").stat().st_size / 2
-    resumed(plan, predictions=tmp_path / "p", checkpoint=tmp_path / "kept")
+    resumed(plan, **places)
     assert (tmp_path / "p").read_bytes() == (tmp_path / "whole").read_bytes()
 
 

@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import hindsight
 from browser import faults, needs_browser, started
+from commands import run
 from conftest import nightly
 from hindsight.charts.runs import PROMISE
-from hindsight.cli import app
 from hindsight.errors import MismatchError
 from hindsight.reports.writing import write_report
 from hindsight.training.learning import NoProgress
@@ -27,11 +26,6 @@ from hindsight.training.recording import PIECES, Course, Sample, early_rounds
 from hindsight.training.session import Session
 
 LIMIT = 2_000_000  # bytes of a page
-
-
-def run(*args, stdin=None):
-    result = CliRunner().invoke(app, [str(a) for a in args], input=stdin, env={"COLUMNS": "400", "NO_COLOR": "1"})
-    return result.exit_code, result.stdout, result.stderr
 
 
 def content_of(path):

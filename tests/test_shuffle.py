@@ -7,19 +7,12 @@ from collections import Counter
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
-from typer.testing import CliRunner
 
 import hindsight
+from commands import run
 from conftest import nightly
-from hindsight.cli import app
 from hindsight.rows import order
 from hindsight.training.shuffle import shuffled
-
-
-def run(*arguments):
-    """The exit code, the output and the messages of a command."""
-    done = CliRunner().invoke(app, [str(a) for a in arguments])
-    return done.exit_code, done.stdout, done.stderr
 
 
 def read(data, chunk, **options):

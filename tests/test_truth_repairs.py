@@ -105,6 +105,7 @@ class Heavier(NamedTuple):
         return self.scale * loss.slope(z, y)
 
 
+@nightly(only=["balanced-*"])
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
 @pytest.mark.parametrize("times", [0.5, 0.99, 1.01, 1.5])
 @pytest.mark.parametrize("geometry", ["euclidean", "simplex", "balanced"])

@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # for type checkers, which do not read the table below
     from .batch.separability import separate as separate
     from .certificates.certificate import Certificate as Certificate
     from .certificates.certificate import Certificates as Certificates
+    from .certificates.coverage import CoverageCertificate as CoverageCertificate
     from .certificates.risk import RiskCertificate as RiskCertificate
     from .certificates.risk import risk_certificate as risk_certificate
     from .certificates.theorems import Verdict as Verdict
@@ -66,6 +67,7 @@ _PUBLIC = {  # public names by module
     "batch.perceptron": ["hard_halfspace"],
     "batch.separability": ["fewest_mistakes", "separate"],
     "certificates.certificate": ["Certificate", "Certificates"],
+    "certificates.coverage": ["CoverageCertificate"],
     "certificates.risk": ["RiskCertificate", "risk_certificate"],
     "certificates.theorems": ["Verdict"],
     "charts.plots": ["plot_link", "plot_potential", "plot_regret", "plot_reliability", "plot_weights"],

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hindsight.certificates.theorems import Verdict
-from truth import adaptive, best, streams
+from truth import adaptive, best, coverage, streams
 from truth.check import check
 from truth.outcome import Complaint, Outcome
 from truth.streams import Stream, draw, tight
@@ -30,7 +30,7 @@ def _told(family: str, words: Callable[[int], list[str]], seed: int) -> Outcome:
 FAMILIES: dict[str, Callable[[int], Outcome]] = {  # what is wrong with the stream of a seed
     **{family: partial(lambda family, seed: check(*draw(family, seed)), family) for family in streams.FAMILIES},
     **{family: partial(_told, family, partial(adaptive.wrong, family)) for family in adaptive.FAMILIES},
-    **{family: partial(_told, family, words) for family, words in best.FAMILIES.items()},
+    **{family: partial(_told, family, words) for family, words in (best.FAMILIES | coverage.FAMILIES).items()},
 }
 HAND_MADE = {family: [s for s in tight() if s.family == family] for family in streams.FAMILIES}
 CRASHES = (ArithmeticError, ValueError, np.linalg.LinAlgError)

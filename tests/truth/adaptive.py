@@ -233,6 +233,50 @@ def ridge(rng, forecaster):
     return wrong
 
 
+def windowed_ridge(rng):
+    """What the windows lose by each window's own minimum, beside the identity, any sequence of u and any one u."""
+    wrong = []
+    X, y, c, intercept = draw(rng, True, int(rng.choice([12, 40, 80])))
+    kappa, window = float(10.0 ** rng.integers(-3, 2)), int(rng.choice([2, 3, 5, 16, 100]))
+    rows = with_one(X, intercept)
+    want, rounds, drops, given, base = naive.windowed_ridge(rows, y, c, kappa, window, intercept)
+    run = Run(L.ridge(kappa, window), X.shape[1], intercept=intercept)
+    z = played(run, X, y, c, rng)
+    start = np.zeros(len(rows[0]))
+    if intercept:
+        start[-1] = base
+    rows, gamma = np.array(rows), 1.0 - 1.0 / window
+    scale = float((c * (y - base) ** 2).sum()) + 1e-300
+    if not rounds:
+        return wrong
+    measured = sum(c[t] * (y[t] - p) ** 2 for t, p, *_ in rounds)
+    kept = sum(c[t] * (y[t] - p) ** 2 / (1.0 + c[t] * q) for t, p, q, _ in rounds)
+    windows = rounds[-1][3] + (1.0 - gamma) * sum(m for *_, m in rounds[:-1])
+    if abs(kept + drops - windows) > 1e-7 * windows + 1e-9 * scale:
+        wrong.append(f"the identity is broken: {kept:.12g} + {drops:.12g} is not {windows:.12g}")
+    judge(
+        run, X, y, c, z, np.array(want), intercept, lambda u: (measured, windows + measured - kept), start, scale, rng,
+        wrong,
+    )  # fmt: skip
+    found = certify_run(run, Data(X, y, c, 1.0 if intercept else 0.0), seek_best=False)
+    for u in comparators(rng, start, found.comparator.u):
+        least = sum(c[t] * (y[t] - rows[t] @ u) ** 2 for t, *_ in rounds) + float(given @ (u - start) ** 2)
+        if windows > least * (1 + EQUAL) + 1e-9 * scale:
+            wrong.append(f"one u for all rounds loses less than the windows: {least:.12g} < {windows:.12g}")
+        fixed = certify_run(run, Data(X, y, c, 1.0 if intercept else 0.0), u=u, seek_best=False)
+        if fixed.verdict is not Verdict.HOLDS or apart(fixed.bound, found.bound, scale):
+            wrong.append(f"beside a given u: {fixed}")
+    lost = float(found.comparator.loss) + float(given @ (found.comparator.u - start) ** 2)
+    for field, off in ((run.state.objective, 1e-5 * run.state.objective[0]), (run.state.drop, 1.01 * lost)):
+        if off > 1e-11 * scale:
+            field[0] += off
+            spoilt = certify_run(run, Data(X, y, c, 1.0 if intercept else 0.0), seek_best=False)
+            field[0] -= off
+            if spoilt.verdict is not Verdict.VOID:
+                wrong.append(f"a state that is off by {off:.3g} is {spoilt.verdict.value}")
+    return wrong
+
+
 def newton(rng):
     wrong = []
     X, y, c, intercept = draw(rng, False)
@@ -641,6 +685,7 @@ FAMILIES = {
     "below-all-log": lambda rng: below_all(rng, "logistic"),
     "ridge": lambda rng: ridge(rng, False),
     "vaw": lambda rng: ridge(rng, True),
+    "windowed-ridge": windowed_ridge,
     "newton": newton,
     "aggregation-log": lambda rng: aggregation(rng, "logistic"),
     "aggregation-square": lambda rng: aggregation(rng, "square"),

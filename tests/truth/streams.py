@@ -139,7 +139,7 @@ def draw_frame(rng: np.random.Generator, geometry: str, radius: float, X: np.nda
         start = 0.9 * start if geometry == "balanced" else start
     return {
         "X": X, "weight": weight, "bias": bias, "start": start, "geometry": geometry, "radius": radius,
-        "passes": int(rng.choice([1, 1, 2])), "sparse": wide or bool(rng.random() < 0.4),
+        "passes": int(rng.choice([1, 1, 2])), "sparse": wide or (rng.random() < 0.4 and SPARSE),
     }  # fmt: skip
 
 
@@ -380,8 +380,7 @@ FAMILIES: dict[str, Callable[[np.random.Generator], Stream]] = {
 def draw(family: str, seed: int) -> tuple[Stream, np.random.Generator]:
     """The stream of a seed, and the generator for its comparators."""
     rng = np.random.default_rng([list(FAMILIES).index(family), seed])
-    s = FAMILIES[family](rng)
-    return (s if SPARSE or s.width > 100 else replace(s, sparse=False)), rng
+    return FAMILIES[family](rng), rng
 
 
 def tight() -> list[Stream]:

@@ -27,6 +27,7 @@ from ..online.facts import Facts
 from ..online.learners import Learner
 from ..online.run import Coordinates, check_rounds, check_start, checked_tally
 from ..rows.checksum import joined
+from ..rows.table import checksum_of
 from ..storage.fields import conforms, is_count, is_number, is_vector
 from ..storage.registry import storable, want
 
@@ -61,11 +62,6 @@ def mean_loss(data: Data, loss: Any, w: Floats, total: float) -> float:
         part = slice(first, first + count)
         value = loop(rows, data.y[part], factors[part], loss, w, value)
     return value
-
-
-def checksum_of(data: Data, ordered: bool) -> Any:
-    """Return the checksum of rows."""
-    return data.checksum(ordered)
 
 
 class MeanLoss(NamedTuple):

@@ -9,23 +9,24 @@ tie. The rows are summed in the same two halves whatever the number of threads.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..errors import RowError
 from ..kernels import isotonic as kernels
 from ..kernels.floats import Floats
 from ..online.facts import Facts
-from ..rows.checksum import add_played, begin_played, joined
+from ..rows.checksum import joined
 from ..rows.data import Data
 from ..rows.matrices import checked
+from ..rows.table import Measured, Table, checksum_of
 from ..storage.fields import is_finite
 from ..storage.registry import storable, want
-from .isotonic import LARGE, Pools, check_size, fit_pools, in_two, interpolate, total_weight
+from .isotonic import LARGE, Pools, check_size, fit_pools, in_two, interpolate
 from .links import LinkFunction, check_link
 
 SERIES = ("loss", "match", "gradient", "along")  # what a history has of each round
@@ -91,8 +92,133 @@ class RoundSums(NamedTuple):
     link: Any
 
 
-class SingleIndexProblem:
-    """All rows of a fit with their targets and weights, the link, and the step.
+def round_sums(data: Data, v: Floats, total: float, link: Any) -> Floats:
+    """Return the squared error of rows under a link, their matching loss (NaN if unknown), and Sigma p (y - mean) x.
+
+    All of them are divided by `total`, the weight of all rows, for their means. The error is NaN where a margin is not
+    finite.
+    """
+    z, factors = data.kept_margins(v), data.factors(total)
+    residual, match = np.empty(z.size), math.nan
+    with np.errstate(over="ignore", invalid="ignore"):  # the sums are looked at
+        mean = link.fit(z, data.y, None)[0] if np.isfinite(z).all() else np.full(z.size, math.nan)
+        if link.integral is not None:
+            match = float(kernels.weighted_sum(factors, link.integral(z) - data.y * z))
+    loss = kernels.residuals(data.y, mean, factors, residual)
+    return np.concatenate(([loss, match], data.combine(residual)))
+
+
+def target_sums(data: Data, mean: float) -> Floats:
+    """Return the sums of c (y - mean), and of c (y - mean)^2."""
+    off = data.y - mean
+    return np.array([data.c @ off, data.c @ off**2])
+
+
+class IndexProblem:
+    """What rounds ask of rows: sums over a table under a link that is known, and the step.
+
+    Parameters
+    ----------
+    table : Table
+        The rows with their targets and weights.
+    link : GivenLink or LearntLink
+        The link.
+    eta : float, default None
+        The step; None is 1/(lambda X2^2), with X2 the largest norm of a row that has weight.
+    unit : bool, default False
+        Whether to divide the rows by X2.
+    names : sequence, default None
+        Names of the columns, for errors.
+    """
+
+    def __init__(
+        self, table: Table, link: Any, eta: float | None = None, *, unit: bool = False, names: Any = None
+    ) -> None:
+        self.table, self.link, self.width = table, link, table.width
+        self.measured = measured = table.measured("real", names)
+        check_size(measured.weight, measured.largest)
+        size = math.sqrt(measured.x2)
+        self.scale = size if unit and size > 0.0 else 1.0
+        self.x2, self.xinf = size / self.scale, measured.xinf / self.scale
+        self.eta = eta if eta is not None else 1.0 / (link.lipschitz * (self.x2**2 or 1.0))
+        self._checksum: tuple[int, ...] = ()
+
+    def checksum(self) -> tuple[int, ...]:
+        """Return the checksum of the rows, targets and weights."""
+        if not self._checksum:
+            self._checksum = joined((), self.table.sum(checksum_of, True))
+        return self._checksum
+
+    def round(self, w: Floats, t: int) -> RoundSums:
+        """Return the sums of round t (from 1) at w; a ValueError if a margin is not finite."""
+        sums = self.table.sum(round_sums, w / self.scale, self.measured.weight, self.link)
+        return self.checked_sums(sums, t, None)
+
+    def checked_sums(self, sums: Floats, t: int, link: Any) -> RoundSums:
+        """Return the sums of round t with what the link learnt, or refuse margins that were not finite."""
+        check_margins(math.inf if math.isnan(sums[0]) else 0.0, t, self.eta)
+        return RoundSums(float(sums[0]), float(sums[1]), sums[2:] / self.scale, link)
+
+    def learnt(self, link: Any) -> Any:
+        """Return what the link learnt in a round, to be kept."""
+        return link
+
+    def matching_loss(self, u: Floats) -> tuple[float, Floats]:
+        """Return the mean matching loss at u, and its gradient; the link's integral must be known."""
+        sums = self.round(u, 1)
+        return sums.match, -sums.gradient
+
+    def check(self, u: Any) -> Floats:
+        """Return weights as float64, or raise a ValueError if their number is not the width."""
+        return self.table.check(u)
+
+    def target_variance(self) -> float:
+        """Return the mean of (y - mean of y)^2."""
+        total = self.table.sum(target_sums, 0.0)[0]
+        return float(self.table.sum(target_sums, total / self.measured.weight)[1]) / self.measured.weight
+
+    def squared_targets(self) -> float:
+        """Return the mean of y^2."""
+        return self.measured.squares / self.measured.weight
+
+    def largest_target(self) -> float:
+        """Return the largest |y| of the rows with weight."""
+        return self.measured.largest
+
+
+class Halves:
+    """Rows in memory as a table of one block, or of two if they are many, which two threads work on."""
+
+    def __init__(self, X: Any, y: Floats, c: Floats, bias: float) -> None:
+        cut = len(y) // 2 if len(y) >= LARGE else len(y)
+        self.whole = Data(X, y, c, bias)
+        self.blocks = [self.whole]
+        if cut < len(y):
+            self.blocks = [Data(X[part], y[part], c[part], bias) for part in (slice(cut), slice(cut, None))]
+            self.blocks[1].before = int(np.count_nonzero(c[:cut]))
+        self.width, self.weight, self.check = self.whole.width, self.whole.weight, self.whole.check
+
+    def each(self, work: Callable[[int], Any]) -> list[Any]:
+        """Return work(k) for each block k."""
+        out: list[Any] = [None] * len(self.blocks)
+
+        def run(k: int) -> None:
+            out[k] = work(k)
+
+        in_two(run, len(out))
+        return out
+
+    def sum(self, work: Callable[..., Any], *shared: Any, add: Callable[[Any, Any], Any] = np.add) -> Any:
+        """Return the sum of work(data, *shared) over the blocks."""
+        return functools.reduce(add, self.each(lambda k: work(self.blocks[k], *shared)))
+
+    def measured(self, kind: str, names: Sequence[Any] | None = None) -> Measured:
+        """Return sums and maxima of the rows, or refuse rows that cannot be learnt."""
+        return self.whole.measured(kind, names)
+
+
+class SingleIndexProblem(IndexProblem):
+    """All rows of a fit in memory, under a link that is known or learnt.
 
     Parameters
     ----------
@@ -108,10 +234,8 @@ class SingleIndexProblem:
         The step; None is 1/(lambda X2^2), with X2 the largest norm of a row that has weight.
     bias : float, default 0.0
         The value of an intercept coordinate, 0 for none.
-    unit : bool, default False
-        Whether to divide the rows by X2.
-    names : sequence, default None
-        Names of the columns, for errors.
+    unit, names : bool and sequence
+        As for `IndexProblem`.
     """
 
     def __init__(
@@ -127,51 +251,16 @@ class SingleIndexProblem:
         names: Any = None,
     ) -> None:
         X = checked(X)
-        m = X.shape[0]
-        cut = m // 2 if m >= LARGE else m
-        c = np.ones(m) if weight is None else weight
-        spans = [(0, cut), (cut, m)] if cut < m else [(0, m)]
-        self.data = Data(X, y, c, bias)
-        self.halves = [Data(X[a:b], y[a:b], c[a:b], bias) for a, b in spans] if len(spans) > 1 else [self.data]
-        self.link, self.y, self.c, self.weight = link, y, c, weight
-        total = total_weight(c)
-        check_size(total, float(kernels.largest(y)))
-        self.proportion, self._residual = c / total, np.empty(m)
-        self.width = self.halves[0].width
-        norms2 = np.concatenate([self._norms2(k, names) for k in range(len(spans))])
-        norms_inf = np.concatenate([half.row_norms_inf() for half in self.halves])
-        counted = c > 0.0
-        largest = float(norms2[counted].max())
-        self.scale = math.sqrt(largest) if unit and largest > 0.0 else 1.0
-        self.x2, self.xinf = math.sqrt(largest) / self.scale, float(norms_inf[counted].max()) / self.scale
-        self.eta = eta if eta is not None else 1.0 / (link.lipschitz * (self.x2**2 or 1.0))
-
-    def _norms2(self, k: int, names: Any) -> Floats:
-        try:
-            return self.halves[k].finite_norms2(names)
-        except RowError as error:
-            raise RowError(k * self.halves[0].rounds + error.row, error.message) from None
-
-    def checksum(self) -> tuple[int, ...]:
-        """Return the checksum of the rows, targets and weights."""
-        sums = begin_played()
-        for half in self.halves:
-            for first, rows, count in half.blocks():
-                part = slice(first, first + count)
-                add_played(sums, rows, count, half.y[part], half.c[part])
-        return joined((), sums)
+        c = np.ones(X.shape[0]) if weight is None else weight
+        self.halves = Halves(X, y, c, bias)
+        super().__init__(self.halves, link, eta, unit=unit, names=names)
+        self.data, self.y, self.c, self.weight = self.halves.whole, y, c, weight
+        self.proportion = c / self.measured.weight
 
     def margins(self, w: Floats) -> Floats:
         """Return w . x of every row, computed from the row alone."""
-        out = np.empty(self.y.size)
-        v = w / self.scale
-
-        def work(k: int) -> None:
-            first = k * self.halves[0].rounds
-            out[first : first + self.halves[k].rounds] = self.halves[k].margins(v)
-
-        in_two(work, len(self.halves))
-        return out
+        v, blocks = w / self.scale, self.halves.blocks
+        return np.concatenate(self.halves.each(lambda k: blocks[k].margins(v)))
 
     def mean(self, values: Floats) -> float:
         """Return the weighted mean over the rows."""
@@ -179,46 +268,15 @@ class SingleIndexProblem:
 
     def round(self, w: Floats, t: int) -> RoundSums:
         """Return the sums of round t (from 1) at w; a ValueError if a margin is not finite."""
-        z = self.margins(w)
+        if self.link.known:
+            return super().round(w, t)
+        z, residual, blocks = self.margins(w), np.empty(self.y.size), self.halves.blocks
         check_margins(kernels.largest(z), t, self.eta)
         mean, link = self.link.fit(z, self.y, self.weight)
-        loss, integral = kernels.residuals(self.y, mean, self.proportion, self._residual), self.link.integral
-        match = math.nan if integral is None else self.mean(integral(z) - self.y * z)
-        return RoundSums(float(loss), match, self.combine(self._residual), link)
-
-    def matching_loss(self, u: Floats) -> tuple[float, Floats]:
-        """Return the mean matching loss at u, and its gradient; the link's integral must be known."""
-        z = self.margins(u)
-        value = self.mean(self.link.integral(z) - self.y * z)
-        return value, self.combine(self.proportion * (self.link.at(None, z) - self.y))
-
-    def check(self, u: Any) -> Floats:
-        """Return weights as float64, or raise a ValueError if their number is not the width."""
-        return self.halves[0].check(u)
-
-    def target_variance(self) -> float:
-        """Return the mean of (y - mean of y)^2."""
-        return self.mean((self.y - self.mean(self.y)) ** 2)
-
-    def squared_targets(self) -> float:
-        """Return the mean of y^2."""
-        return self.mean(self.y**2)
-
-    def largest_target(self) -> float:
-        """Return the largest |y| of the rows with weight."""
-        return float(np.abs(self.y[self.c > 0.0]).max())
-
-    def combine(self, r: Floats) -> Floats:
-        """Return Sigma r x."""
-        sums = np.zeros((len(self.halves), self.width))
-
-        def work(k: int) -> None:
-            first = k * self.halves[0].rounds
-            sums[k] = self.halves[k].combine(r[first : first + self.halves[k].rounds])
-
-        in_two(work, len(self.halves))
-        out: Floats = sums.sum(axis=0) / self.scale
-        return out
+        loss = kernels.residuals(self.y, mean, self.proportion, residual)
+        parts = np.split(residual, [blocks[0].rounds])
+        gradient = sum(self.halves.each(lambda k: blocks[k].combine(parts[k])))
+        return RoundSums(float(loss), math.nan, gradient / self.scale, link)
 
 
 @storable
@@ -276,7 +334,7 @@ class History:
         want(fields["link"] is None or isinstance(fields["link"], Pools), "`link` must be pools")
         want(len(fields.get("checksum", ())) in (0, 3), "`checksum` must be three integers")
 
-    def facts(self, problem: SingleIndexProblem) -> Facts:
+    def facts(self, problem: IndexProblem) -> Facts:
         """Return the facts of the rounds; the loss of a round is a mean over the rows: matching loss, or square."""
         rounds, eta, total = len(self.loss), problem.eta, float(self.loss.sum())
         loss = float(self.match.sum()) if np.isfinite(self.match).all() else total
@@ -297,19 +355,21 @@ def check_margins(largest: float, t: int, eta: float) -> None:
 
 
 def run_rounds(
-    problem: SingleIndexProblem,
+    problem: IndexProblem,
     rounds: int,
     start: Floats | None = None,
     *,
     held: SingleIndexProblem | None = None,
     comparator: Floats | None = None,
     notify: Callable[[int, float], None] | None = None,
+    known: History | None = None,
+    keep: Callable[[int, Callable[[], History]], None] | None = None,
 ) -> History:
     """Run so many rounds from w_1 = start.
 
     Parameters
     ----------
-    problem : SingleIndexProblem
+    problem : IndexProblem
         The rows, the link and the step.
     rounds : int
         How many.
@@ -321,16 +381,33 @@ def run_rounds(
         The u of `History.along`.
     notify : callable, default None
         Called after each round with its number, from 1, and its loss.
+    known : History, default None
+        The first of these rounds, which are not run again.
+    keep : callable, default None
+        Called after each round with its number and with what gives the history of the rounds so far.
     """
     w = np.zeros(problem.width) if start is None else start.astype(np.float64)
-    first = w.copy()
-    loss, match, gradient, along = (np.full(rounds, math.nan) for _ in range(4))
+    first, done, series = w.copy(), 0, np.full((len(SERIES), rounds), math.nan)
     other = None if held is None else np.empty(rounds)
     best, best_w, best_link = -1, w, None
-    for t in range(rounds):
+    if known is not None:
+        first, w, done = known.start, known.last, len(known.loss)
+        series[:, :done] = [getattr(known, name) for name in SERIES]
+        best, best_w, best_link = known.best, known.w, known.link
+    loss, match, gradient, along = series
+
+    def history() -> History:
+        checksum = problem.checksum()
+        return History(
+            loss[:done], None if other is None else other[:done], match[:done], gradient[:done], along[:done], first, w,
+            best, best_w, problem.learnt(best_link), checksum,
+        )  # fmt: skip
+
+    for t in range(done, rounds):
         sums = problem.round(w, t + 1)
         loss[t], match[t], g = sums.loss, sums.match, sums.gradient
-        gradient[t] = float(g @ g)
+        with np.errstate(over="ignore"):  # looked at below
+            gradient[t] = float(g @ g)
         if comparator is not None:
             along[t] = float(g @ (comparator - w))
         if held is not None and other is not None:
@@ -341,7 +418,9 @@ def run_rounds(
             best, best_w, best_link = t, w, sums.link
         if not np.isfinite(gradient[t]):
             raise ValueError(f"round {t + 1}: the step is not finite (eta = {problem.eta:g}); take a smaller eta")
-        w = w + problem.eta * g
+        w, done = w + problem.eta * g, t + 1
         if notify is not None:
-            notify(t + 1, float(by[t]))
-    return History(loss, other, match, gradient, along, first, w, best, best_w, best_link, problem.checksum())
+            notify(done, float(by[t]))
+        if keep is not None:
+            keep(done, history)
+    return history()

@@ -6,6 +6,7 @@ the sums say of a run beside one (`APPLIED`).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ from .applied import (
     ours,
 )
 from .best.comparator import best_in_metric
-from .certificate import Assumption, Comparator
+from .certificate import FOR_ALL_ROUNDS, Assumption, Comparator
 from .course import Course
 from .ledger import Block, Opponent, Terms, opens
 
@@ -118,6 +119,8 @@ class Beside(NamedTuple):
         How near it is to the one that makes the bound smallest, and how it was found.
     scale : float
         What the start would have lost.
+    data, factors : Data and ndarray
+        The rows, and the weight of each over all passes.
     """
 
     marks: np.ndarray
@@ -128,6 +131,8 @@ class Beside(NamedTuple):
     how: str
     notes: tuple[str, ...]
     scale: float
+    data: Data
+    factors: np.ndarray
 
     def terms(self) -> Terms:
         """The sums by name."""
@@ -161,9 +166,19 @@ def start_of(run: Run) -> np.ndarray:
     return start
 
 
+def lost_by_start(run: Run, data: Data, factors: np.ndarray) -> float:
+    """What the start of a run would have lost on all rows."""
+    start = start_of(run)
+    flat = not start[: run.features].any()
+    z = np.full(data.rounds, data.bias * start[-1]) if flat else data.margins(start)
+    return float(factors @ np.abs(each_loss(run.learner.loss, z, data.y)))
+
+
 def distance_of(run: Run) -> np.ndarray:
     """The metric in which the distance of a comparator to the start costs half its square."""
     state, name = run.state, run.learner.theorem
+    if name == "windowed-ridge":
+        return np.asarray(2.0 * (state.prior + state.faded))
     if name == "running":
         return np.asarray(state.metric)
     if name == "scale-free":
@@ -175,7 +190,7 @@ def sought(run: Run, data: Data, factors: np.ndarray, u: Any, tol: float) -> tup
     """The u that minimises Σ c loss(u.x, y) + ½ Σ metric (u − w_1)² over the rounds: u, the half, gap, words, notes."""
     loss, start, metric = run.learner.loss, start_of(run), distance_of(run)
     if u is None:
-        exact = run.learner.theorem in ("ridge", "vaw")
+        exact = run.learner.theorem in ("ridge", "vaw", "windowed-ridge")
         best = best_in_metric(data, loss, metric, factors, start, min(tol, 1e-9) if exact else tol)
         return best.u, best.divergence, best.gap, closeness(best.gap, best.objective), best.notes
     point = data.check(u)
@@ -237,6 +252,57 @@ def least_squares(run: Run, b: Beside) -> AppliedTheorem:
     )
 
 
+def windowed_least_squares(run: Run, b: Beside) -> AppliedTheorem:
+    """Σ c(y − z)²/(1 + cq) + drops = m_T + (1 − γ) Σ m_t, m_t the smallest value of the objective after round t.
+
+    That of the last round is known twice, from the run and from the rows in hindsight; where they differ digits were
+    lost, and nothing is certified. Nor is it where a fixed u with all that its prior was given makes the sum smaller.
+    """
+    loss, sums, state, gamma = run.learner.loss, b.terms(), run.state, float(run.learner.geometry.gamma)
+    windows = theorems.windows(sums.paid, sums.price, float(state.drop[0]))
+    fixed = theorems.with_price(b.u.lost, b.half, 0.0)
+    kept, (found, scale) = float(state.objective[0]), last_window(run, b, gamma)
+    whole = bool(loss.quadratic) and loss.scale == 2.0  # the theorem is of the square loss alone
+    agrees = whole and abs(found - kept) <= BAND * max(found, kept) + 1e-12 * scale
+    above = whole and windows[-1] <= fixed[-1] + BAND * fixed[-1] + 1e-12 * b.scale
+    course = b.course(1.0, sums.price)
+    bound = np.minimum(course.bound, theorems.with_price(windows, 0.0, sums.price))
+    return AppliedTheorem(
+        theorems.WINDOWED_RIDGE,
+        measured_name(loss),
+        course._replace(bound=bound),
+        replace(b.comparator(1.0), found=b.how if b.how == "given" else FOR_ALL_ROUNDS),
+        (
+            Assumption(f"the last window's smallest value: {kept:.9g} along the run, {found:.9g} in hindsight", agrees),
+            Assumption(
+                f"the best predictors of each window lose {windows[-1]:.9g} with their priors, no more than one for "
+                f"all rounds with its own, {fixed[-1]:.9g}",
+                bool(above),
+            ),
+        ),
+        notes=(
+            *b.notes,
+            f"windows of about {1.0 / (1.0 - gamma):,.0f} rounds, of the weights 1, γ, γ², … from the last one back: "
+            f"each round counts once in all of them together; the price met: {sums.price[-1]:.6g}",
+        ),
+        band=band_of(run, b, course),
+    )
+
+
+def last_window(run: Run, b: Beside, gamma: float) -> tuple[float, float]:
+    """The smallest value of the objective after the last round, from the rows, and what the start would have lost."""
+    on = np.flatnonzero(b.data.c > 0.0)
+    age = np.arange(on.size - 1.0, -1.0, -1.0)
+    weights = np.zeros(b.data.c.size)
+    for back in range(run.rounds // max(1, on.size)):  # passes
+        weights[on] += b.data.c[on] * gamma ** (age + back * on.size)
+    if opens(run):
+        weights[on[0]] -= b.data.c[on[0]] * gamma ** (run.rounds - 1.0)
+    weights, metric = np.maximum(0.0, weights), 2.0 * run.state.prior / gamma
+    best = best_in_metric(b.data, run.learner.loss, metric, weights, start_of(run), 1e-9)
+    return best.objective, lost_by_start(run, b.data, weights)
+
+
 def newton(run: Run, b: Beside) -> AppliedTheorem:
     """Theorem N: quadratics in place of the log losses, with what they exceed them by at u."""
     loss, sums = run.learner.loss, b.terms()
@@ -263,6 +329,7 @@ TERMS: dict[str | None, Callable[[Run, Block, np.ndarray, np.ndarray], None]] = 
     "running": add_lazy_steps,
     "scale-free": add_lazy_steps,
     "ridge": add_ridge,
+    "windowed-ridge": add_ridge,
     "vaw": add_forecaster,
     "newton": add_newton,
 }
@@ -270,6 +337,7 @@ APPLIED: dict[str | None, Callable[[Run, Beside], AppliedTheorem]] = {
     "running": lazy_steps,
     "scale-free": lazy_steps,
     "ridge": least_squares,
+    "windowed-ridge": windowed_least_squares,
     "vaw": least_squares,
     "newton": newton,
 }

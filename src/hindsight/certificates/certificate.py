@@ -373,7 +373,7 @@ class Certificate:
             lines.append(f"  the {self._named_best}: {found}")
             lines.append(f"  regret against it: {_n(self.regret)}")
         near, own = self.comparator.found, self.comparator.loss
-        smallest = math.isfinite(self.bound) and near not in ("given", "planted")
+        smallest = math.isfinite(self.bound) and near not in ("given", "planted", FOR_ALL_ROUNDS)
         told = "the promise is smallest for" if smallest else "the comparator has"
         if near != "not sought":
             lines.append(f"  {told} |u| = {_n(self.comparator.norm)}, which loses {_n(own)} ({near})")
@@ -478,6 +478,7 @@ COLOURS = {
     Verdict.BROKEN: "#cf222e",
 }
 MISTAKES, WEIGHTED = "mistakes", "weighted mistakes"  # what is counted; a weighted mistake counts its row's weight
+FOR_ALL_ROUNDS = "one for all rounds"  # the comparator beside a promise that is not of fixed predictors
 UPDATES = "updates"  # of the batch perceptron
 BEYOND = 1e6  # times the reach: no double holds the margins of a predictor that is longer
 WORST_FIRST = (Verdict.BROKEN, Verdict.VOID, Verdict.UNCHECKABLE, Verdict.HOLDS)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..online.margins import each_loss
-from .adaptive import APPLIED, Beside, in_ledger, opponent_of, sought, start_of
+from .adaptive import APPLIED, Beside, in_ledger, lost_by_start, opponent_of, sought
 from .applied import measured_loss, measured_unit
 from .best import clock
 from .best.constant import best_constant, constant_margin
@@ -115,15 +114,8 @@ def in_hindsight(
     applied = {}
     for k, member in members.items():
         _, half, gap, how, notes = found[k]
-        scale = lost_by_start(member, data, weights[opens(member)])
-        beside = Beside(marks, sums[k], facing[k], half, gap, how, notes, scale)
+        factors = weights[opens(member)]
+        scale = lost_by_start(member, data, factors)
+        beside = Beside(marks, sums[k], facing[k], half, gap, how, notes, scale, data, factors)
         applied[k] = APPLIED[member.learner.theorem](member, beside)
     return Known(applied, best, constant, tried, unit)
-
-
-def lost_by_start(run: Run, data: Data, factors: np.ndarray) -> float:
-    """What the start of a run would have lost on all rows."""
-    start = start_of(run)
-    flat = not start[: run.features].any()
-    z = np.full(data.rounds, data.bias * start[-1]) if flat else data.margins(start)
-    return float(factors @ np.abs(each_loss(run.learner.loss, z, data.y)))

@@ -19,60 +19,15 @@ from ..errors import MismatchError
 from ..kernels.floats import Floats
 from ..rows.checksum import check_played
 from . import theorems
-from .applied import closeness
+from .applied import AppliedTheorem, Band, Lemma, closeness
 from .batch_outcome import NOT_CONVEX, of_matching_loss, of_squares
 from .certificate import Assumption, Certificate, Comparator
 from .convex import PLANTED, shape_of_link
 from .course import Course, milestones
-from .outcome import Outcome
-from .theorems import GLM_TRON_MEAN, ISOTRON, MATCHING_LOSS, Theorem, Verdict
+from .theorems import GLM_TRON_MEAN, ISOTRON, MATCHING_LOSS, Verdict
 
 KEPT = 1 << 23  # margins of a run up to which a link of the user's own is looked at
 QUANTITY = "mean squared error, summed over the rounds,"
-
-
-@dataclass(frozen=True)
-class AppliedToRounds:
-    """A theorem applied to the rounds; arrays have one entry per round.
-
-    Attributes
-    ----------
-    theorem, quantity : Theorem and str
-        The theorem, and what is measured in words.
-    measured, rival : ndarray
-        What the learner and its comparator pay.
-    bound : ndarray
-        The bound after each round.
-    opponent, assumptions : Comparator and tuple of Assumption
-        As in the certificate.
-    change, allowed : ndarray
-        The change of the potential, and what the theorem's lemma allows.
-    size : ndarray
-        The size of the terms of both, which they may be off by in units of rounding.
-    potential : float
-        The potential at the start.
-    slack : float
-        By how much planted data that is off by PLANTED may exceed the bound.
-    best_eta : float
-        The step that would have made the bound smallest.
-    history : History
-        The rounds, run again.
-    """
-
-    theorem: Theorem
-    quantity: str
-    measured: Floats
-    rival: Floats
-    bound: Floats
-    opponent: Comparator
-    assumptions: tuple[Assumption, ...]
-    change: Floats
-    allowed: Floats
-    size: Floats
-    potential: float
-    slack: float
-    best_eta: float
-    history: History
 
 
 def certify_rounds(
@@ -104,39 +59,38 @@ def certify_rounds(
         case = _matching(problem, history, u)
     else:
         case = _without_theorem(problem, _rerun(problem, history, None))
-    total = float(case.measured.sum())
-    bound = float(case.bound[-1])
-    scale = len(case.measured) * problem.squared_targets()
-    found, equality = theorems.verdict(total, bound, scale + 1e9 * case.slack)
-    broken = None
+    total, bound, rounds = case.measured, case.bound, len(history.loss)
+    slack = 0.0 if case.band is None else case.band.rounding
+    found, equality = theorems.verdict(total, bound, rounds * problem.squared_targets(), slack)
+    broken, potential = None, None
     if any(need.met is False for need in case.assumptions):
         found, equality, bound = Verdict.VOID, False, math.nan
     elif any(need.met is None for need in case.assumptions):
         found, equality = Verdict.UNCHECKABLE, False
     elif found is Verdict.HOLDS:
-        over = case.change > case.allowed + 1e-12 * case.size
+        assert case.lemma is not None
+        over = case.lemma.change > case.lemma.allowed + 1e-12 * case.lemma.size()
         if over.any():
             found, equality, bound, broken = Verdict.UNCHECKABLE, False, math.nan, int(over.argmax()) + 1
-    rounds = np.arange(1, len(case.measured) + 1)
-    course = Course(rounds, np.cumsum(case.measured), np.cumsum(case.rival), case.bound)
-    known = _outcome(problem, case, total, planted is not None)
-    notes = _notes(problem, case, found, broken)
+    if case.lemma is not None:
+        potential = case.lemma.potential + np.cumsum(case.lemma.change)
+    if case.theorem is MATCHING_LOSS:
+        known = of_matching_loss(problem, rounds, total)
+    else:
+        known = of_squares(problem, rounds, total, None if planted is None else case.comparator)
+    notes = _notes(problem, history.loss, case, found, broken)
     if known is not None and known.best is None:
         notes = (*notes, NOT_CONVEX)
     return Certificate(
-        found, case.theorem, case.quantity, total, bound, case.opponent, case.assumptions, len(case.measured),
-        case.best_eta, equality,
-        milestones(course, case.potential + np.cumsum(case.change), found), notes, label,
-        **({} if known is None else known._asdict()),
+        found, case.theorem, case.quantity, total, bound, case.comparator, case.assumptions, rounds, case.best_eta,
+        equality, milestones(case.course, potential, found), notes, label, **({} if known is None else known._asdict()),
     )  # fmt: skip
 
 
-def _outcome(problem: SingleIndexProblem, case: AppliedToRounds, total: float, planted: bool) -> Outcome | None:
-    """What is known in hindsight beside the theorem."""
-    rounds = len(case.measured)
-    if case.theorem is MATCHING_LOSS:
-        return of_matching_loss(problem, rounds, total)
-    return of_squares(problem, rounds, total, case.opponent if planted else None)
+def _course(measured: Floats, own: float, bound: Any) -> Course:
+    """The course of what is measured in each round, beside a comparator that loses the same in all of them."""
+    rounds = np.arange(1, len(measured) + 1)
+    return Course(rounds, np.cumsum(measured), own * rounds, np.broadcast_to(bound, rounds.shape))
 
 
 @dataclass(frozen=True)
@@ -183,7 +137,7 @@ def _rerun(problem: SingleIndexProblem, history: History, comparator: Floats | N
     return again
 
 
-def _planted(problem: SingleIndexProblem, history: History, w: Floats) -> AppliedToRounds:
+def _planted(problem: SingleIndexProblem, history: History, w: Floats) -> AppliedTheorem:
     """Apply Isotron's theorem, or GLM-tron's: by Jensen's inequality for the mean update they have one form."""
     eta, x2, constant = problem.eta, problem.x2**2, float(problem.link.lipschitz)
     keep = problem.c > 0.0
@@ -218,12 +172,16 @@ def _planted(problem: SingleIndexProblem, history: History, w: Floats) -> Applie
     off = 2.0 * eta * PLANTED * (width + 2.0 * largest / constant)
     size = 1.0 + np.abs(change) + np.abs(allowed) + 2.0 * eta * np.abs(history.along) + off / 1e-12
     gain = theorems.single_index_gain(eta, x2, constant)
-    opponent = Comparator(w / problem.scale, rounds * own, float(np.linalg.norm(w)), 0.0, "planted")
-    return AppliedToRounds(
-        GLM_TRON_MEAN if problem.link.known else ISOTRON, QUANTITY, history.loss, np.full(rounds, own),
-        np.full(rounds, bound), opponent, tuple(needs), change, allowed, size, distance,
-        rounds * off / gain if gain > 0.0 else 0.0, theorems.single_index_best_rate(x2, constant), history,
-    )  # fmt: skip
+    return AppliedTheorem(
+        GLM_TRON_MEAN if problem.link.known else ISOTRON,
+        QUANTITY,
+        _course(history.loss, own, bound),
+        Comparator(w / problem.scale, rounds * own, float(np.linalg.norm(w)), 0.0, "planted"),
+        tuple(needs),
+        Lemma(change, allowed, distance, lambda: size),
+        theorems.single_index_best_rate(x2, constant),
+        band=Band(0.0, rounds * off / gain if gain > 0.0 else 0.0),  # of planted rows that are off by PLANTED
+    )
 
 
 def _realisable(z: Floats, y: Floats, constant: float) -> tuple[float, float]:
@@ -242,7 +200,7 @@ def _realisable(z: Floats, y: Floats, constant: float) -> tuple[float, float]:
     return max(0.0, falls), max(0.0, steep)
 
 
-def _matching(problem: SingleIndexProblem, history: History, given: Any) -> AppliedToRounds:
+def _matching(problem: SingleIndexProblem, history: History, given: Any) -> AppliedTheorem:
     """Apply the bound of descent to the mean matching loss F, which is convex whatever the data."""
     eta, rounds = problem.eta, len(history.loss)
     if given is None:
@@ -257,12 +215,15 @@ def _matching(problem: SingleIndexProblem, history: History, given: Any) -> Appl
     allowed = theorems.lemma_matching_loss(eta, own, again.match, again.gradient)
     size = 1.0 + np.abs(change) + eta * (np.abs(again.match) + abs(own) + np.abs(again.along))
     needs = (Assumption("the matching loss is convex and every gradient was met; nothing is asked of the data", True),)
-    opponent = Comparator(u / problem.scale, rounds * own, float(np.linalg.norm(u)), gap * rounds, how)
-    return AppliedToRounds(
-        MATCHING_LOSS, "mean matching loss, summed over the rounds,", again.match, np.full(rounds, own), bound,
-        opponent, needs, change, allowed, size, 0.5 * distance, 0.0,
-        theorems.descent_best_rate(distance, float(again.gradient.sum())), again,
-    )  # fmt: skip
+    return AppliedTheorem(
+        MATCHING_LOSS,
+        "mean matching loss, summed over the rounds,",
+        _course(again.match, own, bound),
+        Comparator(u / problem.scale, rounds * own, float(np.linalg.norm(u)), gap * rounds, how),
+        needs,
+        Lemma(change, allowed, 0.5 * distance, lambda: size),
+        theorems.descent_best_rate(distance, float(again.gradient.sum())),
+    )
 
 
 def _rival(problem: SingleIndexProblem, kappa: float, start: Floats) -> tuple[Floats, float, str]:
@@ -279,7 +240,7 @@ def _rival(problem: SingleIndexProblem, kappa: float, start: Floats) -> tuple[Fl
     return found.x, gap, closeness(gap, value)
 
 
-def _without_theorem(problem: SingleIndexProblem, history: History) -> AppliedToRounds:
+def _without_theorem(problem: SingleIndexProblem, history: History) -> AppliedTheorem:
     """Measure the loss where no w* was declared: there is no bound."""
     rounds = len(history.loss)
     own = problem.target_variance()
@@ -289,20 +250,17 @@ def _without_theorem(problem: SingleIndexProblem, history: History) -> AppliedTo
     else:
         text = "y = u(w*·x) for some w* and a nondecreasing Lipschitz u: none was declared"
         theorem = ISOTRON
-    opponent = Comparator(np.zeros(problem.width), rounds * own, 0.0, math.inf, "the mean of y")
-    nan = np.full(rounds, math.nan)
-    return AppliedToRounds(
-        theorem, QUANTITY, history.loss, np.full(rounds, own), nan, opponent, (Assumption(text, None),), nan, nan, nan,
-        math.nan, 0.0, math.nan, history,
-    )  # fmt: skip
+    mean = Comparator(np.zeros(problem.width), rounds * own, 0.0, math.inf, "the mean of y")
+    return AppliedTheorem(theorem, QUANTITY, _course(history.loss, own, math.nan), mean, (Assumption(text, None),))
 
 
-def _notes(problem: SingleIndexProblem, case: AppliedToRounds, found: Verdict, broken: int | None) -> tuple[str, ...]:
-    loss = case.history.loss
+def _notes(
+    problem: SingleIndexProblem, loss: Floats, case: AppliedTheorem, found: Verdict, broken: int | None
+) -> tuple[str, ...]:
     k = int(loss.argmin())
     best = f"the best of {len(loss):,} iterates is round {k + 1:,}: mean squared error {loss[k]:.6g}"
     if found is Verdict.HOLDS and case.theorem is not MATCHING_LOSS:
-        best += f", promised at most {case.bound[-1] / len(loss):.6g}"
+        best += f", promised at most {case.bound / len(loss):.6g}"
     notes = [best]
     if problem.scale != 1.0:
         notes.append(f"rows divided by X₂ = {problem.scale:.6g}; norms here are those of weights of the divided rows")

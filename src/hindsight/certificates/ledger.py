@@ -186,7 +186,7 @@ class Ledger:
         return marks, mass, sums
 
 
-FROM_FIRST_TARGET = ("running", "ridge", "vaw")  # theorems of runs whose start may be the first target
+FROM_FIRST_TARGET = ("running", "ridge", "windowed-ridge", "vaw")  # theorems of runs that a target may start
 
 
 def starts_with_target(run: Run) -> bool:

@@ -131,6 +131,11 @@ RIDGE = Theorem(
     "online ridge regression", "Vovk 2001; Azoury, Warmuth 2001",
     "L ≤ L_u + Σ λᵢ(u − w₁)ᵢ² + Σ cₜ[(yₜ − zₜ)² − (yₜ − zₜ)²/(1 + cₜqₜ)]", "online-ridge",
 )  # fmt: skip
+WINDOWED_RIDGE = Theorem(
+    "online ridge regression that forgets", "after Vovk 2001; Azoury, Warmuth 2001",
+    "L ≤ W + Σ cₜ[(yₜ − zₜ)² − (yₜ − zₜ)²/(1 + cₜqₜ)], W = m_T + (1 − γ)(m₁ + … + m₍T₋₁₎) what the best predictors of "
+    "each window lose", "ridge-that-forgets",
+)  # fmt: skip
 FORECASTER = Theorem(
     "Vovk-Azoury-Warmuth", "Vovk 2001; Azoury, Warmuth 2001",
     "L ≤ L_u + Σ λᵢ(u − w₁)ᵢ² + Σ cₜ[(yₜ − pₜ)² − (yₜ − zₜ)²/(1 + cₜqₜ)]", "online-ridge",
@@ -138,6 +143,10 @@ FORECASTER = Theorem(
 NEWTON = Theorem(
     "logistic second order", "after Jézéquel, Gaillard, Rudi 2020",
     "L ≤ L_u + ½ Σ λᵢ(u − w₁)ᵢ² + Σ ½(qG² − 2Gd − Cd²)/(1 + Cq) + Γ(u)", "logistic-second-order",
+)  # fmt: skip
+COVERAGE = Theorem(
+    "intervals that cover", "Gibbs, Candès 2021",
+    "Σ cₜ(eₜ − α) + what was spared at width 0 = (c̄B₍T₊₁₎ − what B carried)/γ with 0 ≤ B ≤ 1 + γ(1 − α)", "coverage",
 )  # fmt: skip
 AGGREGATION = Theorem(
     "aggregation", "Vovk 1990; Cesa-Bianchi, Lugosi 2006",
@@ -371,9 +380,14 @@ def not_planted(eta: Array, c: Array, lipschitz: float, error: Array, apart: Arr
 # ---------------------------------------------------------------- learners without a rate, and penalties
 
 
-def with_price(loss: Array, distance: float, price: Array) -> Array:
+def with_price(loss: Array, distance: float, price: Array | float) -> Array:
     """L_u + what the distance of u to the start costs + the price met, at some rounds."""
     return loss + distance + price
+
+
+def windows(paid: Array, price: Array, drops: float) -> Array:
+    """m_T + (1 − γ) Σ m_t from L, the price met and the drops: exact after the last round, not below it before."""
+    return paid - price + drops
 
 
 def proximal_price(paid: Array, paid_after: Array, moved: Array, eta: Array) -> Array:
@@ -469,3 +483,27 @@ def online_to_batch(mean_loss: float, m: int, bound: float, delta: float) -> flo
 def expected_risk(regret_bound: float, m: int, factor: float = 1.0) -> float:
     """Return L_A/m at most: a bound on L_A, up to a factor, per row; it estimates a bound on E[R_v] without bias."""
     return regret_bound / m * factor
+
+
+# ---------------------------------------------------------------- intervals that cover
+
+
+def coverage(gamma: float, alpha: float, most: float, carried: float) -> tuple[float, float]:
+    """Between these lies the sum of c (e - alpha), with what was spared at width 0, whatever the rows were."""
+    return -carried / gamma, (most * (1.0 + gamma * (1.0 - alpha)) - carried) / gamma
+
+
+def coverage_of_stretch(gamma: float, alpha: float, most: float) -> float:
+    """The size of the same sum over any stretch of rounds, at most."""
+    return most * (1.0 + gamma * (1.0 - alpha)) / gamma
+
+
+def tracked_width(u: Array, inverse: float, logs: float, starts: float, price: float) -> Array:
+    """What a tracker in units of its width loses beyond the fixed width u: the distances D(u, w) = u ln(u/w) - u + w
+    by the rises of the inverse rates, whose sum is `inverse`, and the price met."""
+    return inverse * (u * np.log(u) - u) - u * logs + starts + price
+
+
+def mixed_widths(rival: Array, apart: Array, members: int, rate: float, gaps: float, met: float) -> Array:
+    """L_u + what the best member loses beyond u + ln K/eta + the gaps of the mixture, and what was met beside it."""
+    return rival + apart + math.log(members) / rate + gaps + met

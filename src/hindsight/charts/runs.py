@@ -320,12 +320,45 @@ def histogram_chart(used: list[str], rows: list[dict[str, Any]], each: dict[str,
     )
 
 
+def coverage_chart(used: list[str], rows: list[dict[str, Any]], each: dict[str, Any]) -> Any:
+    """The part of the rows that intervals covered so far, and the part that was asked for."""
+    asked = each["coverage"]["asked"]
+    late = [row["value"] for row in rows[len(rows) // 8 :]]
+    y = axis(
+        "Y",
+        "value",
+        "covered so far",
+        None,
+        "%",
+        zero=False,
+        nice=False,
+        clamp=True,
+        domain=[min([*late, asked - 0.05]), 1.0],
+    )
+    line = drawn(used[0]).mark_line(color=BLUE, strokeWidth=2, point=dotted(30, opacity=0.01))
+    level = drawn([{"value": asked}]).mark_rule(color=GREY, strokeDash=[4, 3]).encode(y=y)
+    return altair().layer(level, line.encode(x=log_rounds(), y=y, tooltip=tips(rounds=",", value=("covered", ".2%"))))
+
+
+def ranges_chart(used: list[str], rows: list[dict[str, Any]], each: dict[str, Any]) -> Any:
+    """The last rows with their intervals; those that were missed in another colour."""
+    alt = altair()
+    x, y = axis("X", "rounds", "the last rows", zero=False), axis("Y", "low", "target and interval", zero=False)
+    missed = alt.condition("datum.covered == 1", alt.value(BLUE), alt.value(ORANGE))
+    tip = tips(rounds=",", target=".6~g", low=".6~g", high=".6~g")
+    bars = drawn(used[0]).mark_rule(strokeWidth=4, opacity=0.3, color=BLUE).encode(x=x, y=y, y2="high:Q")
+    dots = drawn(used[0]).mark_circle(size=34, opacity=1.0).encode(x=x, y="target:Q", color=missed, tooltip=tip)
+    return alt.layer(bars, dots)
+
+
 SIMPLE = {  # charts of one learner with one kind of axes, by the dataset that they draw
     "regret": regret_chart,
     "rounds": rounds_chart,
     "link": link_chart,
     "weights": weights_chart,
     "shares": shares_chart,
+    "coverage": coverage_chart,
+    "ranges": ranges_chart,
     "predicted": predicted_chart,
     "threshold": threshold_chart,
     "calibration": calibration_chart,

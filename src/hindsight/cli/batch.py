@@ -58,7 +58,12 @@ def learn_in_batches(rows: RowOptions, learner: LearnerOptions, results: ResultO
 
 def check(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> None:
     """Refuse options of learners that go through the rows once."""
-    online = {"scale": rows.scale != "none", "passes": rows.passes > 1, "labels": rows.labels}
+    online = {
+        "interval": learner.interval,
+        "scale": rows.scale != "none",
+        "passes": rows.passes > 1,
+        "labels": rows.labels,
+    }
     online |= {name: getattr(results, name) for name in ("predictions", "rejects", "checkpoint", "resume")}
     for name in [*learner.options, *(name for name, value in online.items() if value)]:
         raise OptionError(name, f"is not an option of {learner.learner}, which learns from all rows at once")

@@ -20,6 +20,8 @@ COLUMNS = 40  # of a table that are shown
 def card(path: str, model: Model, top: int) -> list[str]:
     """What a model file holds, as lines of text."""
     out = [f"{path}", *aligned(general(model)), *columns_of(model), *facts_of(model), *weights_of(model, top)]
+    if model.coverage is not None:
+        out += ["intervals", *(f"  {line}" for line in model.coverage.lines())]
     if model.certificate is None:
         out.append("certificate: none was made")
     else:
@@ -141,6 +143,8 @@ def card_values(model: Model, top: int) -> dict[str, Any]:
         "digest": model.digest,
         "versions": model.versions,
     }
+    if model.coverage is not None:
+        found["coverage"] = model.coverage.to_dict()
     return dict(_plain(found))
 
 

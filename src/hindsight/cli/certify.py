@@ -41,6 +41,10 @@ def certify(
                 certificate = certify_model(found, data if len(data) > 1 else data[0], within=within, notify=notify)
         except ModelError as error:
             raise ValueError(f"{model}: {error}") from None
-    print(json.dumps(certificate.to_dict()) if as_json else str(certificate))
+    covered = found.coverage
+    if as_json:
+        print(json.dumps(certificate.to_dict() | ({} if covered is None else {"coverage": covered.to_dict()})))
+    else:
+        print(certificate if covered is None else f"{certificate}\n{covered}")
     if certificate.verdict is Verdict.BROKEN:
         raise typer.Exit(1)

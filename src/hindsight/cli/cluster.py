@@ -61,7 +61,7 @@ def check(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> 
     check_choice("learner", learner.learner, [*EXACT, *(name for name in LEARNERS if name != "auto")])
     exact = learner.learner in EXACT
     given = {name: getattr(results, name) for name in ("predictions", "rejects", "compare")}
-    given |= {"bounds": results.bounds, "lipschitz": learner.lipschitz}
+    given |= {"bounds": results.bounds, "lipschitz": learner.lipschitz, "interval": learner.interval}
     given |= {"passes": exact and rows.passes > 1, "report": exact and results.report}
     given |= {"scale": exact and rows.scale != "none", "labels": exact and rows.labels}
     given |= {"checkpoint": not exact and results.checkpoint, "rounds": not exact and learner.rounds}
@@ -256,12 +256,16 @@ def told_labels(labels: list[str] | None) -> list[str]:
 def model_of(plan: Plan, read: ClusterRows, runs: list[Epochs], labels: list[str] | None, certificate: Any) -> Model:
     """The model of the mixed weights, which reads other files as these were read."""
     from ..online.run import Run
+    from ..rows.labels import type_of_texts
     from ..training.model import Model
 
     reading = {name: value for name, value in read.reading.items() if name not in ("labels", "scan")}
     made_by = {"kind": "sparse" if read.sparse else "dense", "source": reading, "scale": read.scale}
     mixed = [Run(run.learner, read.features, intercept=bool(run.bias), start=run.mixed) for run in runs]
     preparation = made_by | {"state": read.state()}
+    if labels is not None:
+        assert read.table is not None
+        preparation["labels"] = read.table.source.label_type or type_of_texts(labels)
     return Model(mixed, read.names, labels, None, plan.settings(), preparation, None, certificate)
 
 

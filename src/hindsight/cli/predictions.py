@@ -54,6 +54,8 @@ def columns_of(model: Model, margins: bool, probabilities: bool) -> list[str]:
     from ..training.saved import has_probability
 
     labels = model.labels or []
+    from ..training.outputs import interval_columns
+
     names = ["prediction"]
     if probabilities:
         names += [f"probability {label}" for label in labels]
@@ -61,7 +63,7 @@ def columns_of(model: Model, margins: bool, probabilities: bool) -> list[str]:
         names.append("probability")
     if margins:
         names += ["margin"] if len(model.runs) == 1 else [f"margin {label}" for label in labels]
-    return names
+    return names + interval_columns(model.runs[0].coverage is not None, model.labels)
 
 
 def said(model: Model, X: Any, place: Callable[[int], str], margins: bool, each: bool) -> Iterator[Any]:
@@ -86,6 +88,10 @@ def said(model: Model, X: Any, place: Callable[[int], str], margins: bool, each:
         yield each_mean(model.learner.loss, z[:, 0])
     if margins:
         yield from (z[:, k] for k in range(z.shape[1]))
+    if model.runs[0].coverage is not None:
+        from ..training.outputs import intervals
+
+        yield from intervals(model.learner.loss, model.labels, z, model.half)
 
 
 # ---------------------------------------------------------------- formats

@@ -57,6 +57,7 @@ def result(
     out |= {"best_constant": state.best_constant(), "compared_by": state.constant_quantity}
     out |= {"seconds": seconds, "settings": state.plan.settings()}
     out |= {} if compared is None else {"comparison": compared.to_dict()}
+    out |= {} if state.coverage is None else {"coverage": state.coverage.to_dict()}
     return dict(_plain(out | {"learners": learners}))
 
 
@@ -103,6 +104,8 @@ def summary(
     if len(titles) > 1:
         yield from side_by_side(state)
     constant = state.best_constant()
+    if state.coverage is not None:
+        yield from state.coverage.lines()
     yield f"the best constant: {state.constant_quantity} {constant:.6g}, mean {state.mean_of_constant():.6g}"
     # In a shorter run, loading the kernel takes most of the time.
     speed = f", {state.rows_done / seconds:,.0f} rows/s" if seconds > 2.0 else ""

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import OptionError
-from ..training.options import split
+from ..training.options import part_of, split
 from .application import app, one_line_errors
 from .text import print_error_line
 
@@ -45,6 +45,10 @@ def serve(
     drift: Annotated[
         float | None, typer.Option(help="For streams that change: the part of the weight that members share again.")
     ] = None,
+    interval: Annotated[
+        float | None,
+        typer.Option(metavar="PERCENT", help="Ranges of predictions (sets of labels) that cover so many per cent."),
+    ] = None,
     weight: Annotated[str | None, typer.Option(help="The column with the importance of each row.")] = None,
     ignore: Annotated[str | None, typer.Option(help="Columns to leave out: A,B,C.")] = None,
     labels: Annotated[str | None, typer.Option(help="The labels, A,B,C; by default those of the first rows.")] = None,
@@ -68,6 +72,7 @@ def serve(
             raise OptionError("host", f"{host} can be reached by others: name a file with a token (--token FILE)")
         given: dict[str, Any] = {
             "learner": learner, "loss": loss, "eta": eta, "drift": drift, "weight": weight, "missing": missing,
+            "interval": None if interval is None else part_of(str(interval)),
             "ignore": None if ignore is None else split(ignore), "labels": None if labels is None else split(labels),
         }  # fmt: skip
         options = {name: value for name, value in given.items() if value is not None}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ..rows.data import Data
 from ..rows.labels import encode_labels, targets_of_runs
 from ..rows.scaling import Measure, scaled
 from ..sources import label_text
-from ..training.prepare import joined, stacked, targets_of
+from ..training.prepare import alike, joined, stacked, targets_of
 from .partitions import Partition
 
 if TYPE_CHECKING:
@@ -82,6 +82,29 @@ class Targets:
         """Return what tells it from others."""
         classes = None if self.classes is None else tuple(self.classes.tolist())
         return self.kind, classes, self.run, self.offset, self.scale
+
+
+class View(NamedTuple):
+    """What a run takes of all rows.
+
+    Parameters
+    ----------
+    targets : Targets
+        The targets.
+    bias : float
+        The value of the intercept coordinate, 0 for none.
+    before : dict of int
+        How many rows with weight come before each partition, by its number.
+    """
+
+    targets: Targets
+    bias: float
+    before: dict[int, int]
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells its rows from those of others."""
+        return self.targets.key(), self.bias
 
 
 class Block:
@@ -155,9 +178,11 @@ class Block:
         """Forget what was made under this name."""
         self._kept.pop(name, None)
 
-    def data(self, targets: Targets, bias: float) -> Data:
-        """Return the rows with the targets of a run."""
-        return self.keep("data", (targets.key(), bias), lambda: self._data(targets, bias))
+    def data(self, view: View) -> Data:
+        """Return the rows as a run takes them."""
+        data: Data = self.keep("data", view.key, lambda: self._data(view.targets, view.bias))
+        data.before = view.before.get(self.origin.number, 0)
+        return data
 
     def _data(self, targets: Targets, bias: float) -> Data:
         if self.X is not None:
@@ -182,11 +207,6 @@ class Block:
                 raise RowError(done + error.row, error.message) from None
             done += len(own)
 
-    def margins(self, targets: Targets, bias: float, w: Floats) -> Floats:
-        """Return w . x of every row, kept until it is asked for other weights."""
-        data = self.data(targets, bias)
-        return self.keep("margins", (bias, w.tobytes()), lambda: data.margins(w))
-
     @contextmanager
     def explained(self) -> Iterator[None]:
         """Say of an error in a row where that row stands."""
@@ -198,25 +218,21 @@ class Block:
 
 def load(partition: Partition, held: bool = True) -> Block:
     """Return the block of a partition, with its rows or without."""
-    rows, targets, weights = list[Any](), list[np.ndarray](), list[np.ndarray | None]()
-    source, position = partition.open(), dict[str, Any]()
+    source, chunks, rows, position = partition.open(), list[Any](), list[Any](), dict[str, Any]()
     for chunk in partition.chunks(source):
         position = chunk.position
         if len(chunk):
-            targets.append(targets_of(chunk))
-            weights.append(chunk.weight)
+            chunks.append((targets_of(chunk), chunk.weight))
             rows.append(chunk.X if held else None)
-    if any(y.dtype.kind == "U" for y in targets):
-        targets = [label_text(y) if y.dtype.kind == "f" else y for y in targets]
-    if any(weight is not None for weight in weights):
-        weights = [np.ones(len(y)) if w is None else w for y, w in zip(targets, weights, strict=True)]
+    targets = alike([y for y, _ in chunks])
     y = np.concatenate(targets) if targets else np.zeros(0)
+    weight = joined([c for _, c in chunks], [len(part) for part in targets])
     X = (stacked(rows) if rows else no_rows(source)) if held or not rows else None
     names = list(source.names)
     space = source.state().get("space") if getattr(source, "table", None) is not None else None
     if X is not None and X.shape[1] < len(names):
         X.resize((X.shape[0], len(names)))
-    out = Block(partition, X, y, joined(weights), names, space, source.kind == "sparse")
+    out = Block(partition, X, y, weight, names, space, source.kind == "sparse")
     out.counts = {name: position[name] for name in LEFT_OUT if position.get(name)}
     return out
 

@@ -1,13 +1,14 @@
-"""Where work on partitions is done: what an engine offers, and one in this process that counts messages.
+"""Where work on partitions is done: here, or on workers.
 
 An engine holds the blocks of rows in groups of partitions, one group per slot (a worker's thread), or several where a
-slot has no memory for all of its blocks at once. Work is a plain function of a module. `Dask` runs it in other
-processes; `InProcess` runs it here, as so many slots would, and counts what would be sent between them.
+slot has no memory for all of its blocks at once. Work is a plain function of a module, which `Engine` runs in this
+process and `Dask` in others.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +27,7 @@ class ClusterError(ValueError):
 
 
 class Engine:
-    """Blocks of rows on slots, and work on them.
+    """Blocks of rows on slots, and work on them: one slot, in this process.
 
     Attributes
     ----------
@@ -50,7 +51,7 @@ class Engine:
 
     def slots_of_blocks(self) -> list[int]:
         """Return the slot of each block."""
-        raise NotImplementedError
+        return [0] * len(self.blocks)
 
     def place(self, sizes: Sequence[int]) -> None:
         """Form groups of the blocks of these sizes: one per slot, or smaller ones where a slot has too little room."""
@@ -81,11 +82,11 @@ class Engine:
 
     def submit(self, work: Callable[..., Any], *args: Any, group: int) -> Any:
         """Return a handle of what `work` gives in the slot of a group; arguments may hold handles, in lists too."""
-        raise NotImplementedError
+        return work(*args)
 
     def gather(self, handles: Sequence[Any]) -> list[Any]:
         """Return the values of handles, or raise the error of the first partition that has one."""
-        raise NotImplementedError
+        return list(handles)
 
     def map(self, works: Sequence[tuple[Callable[..., Any], tuple[Any, ...]]]) -> list[Any]:
         """Return handles of what each of these functions gives for its arguments, a partition each."""
@@ -107,13 +108,8 @@ class Engine:
 
     def each(self, work: Callable[..., Any], *shared: Any) -> list[Any]:
         """Return work(block, *shared) for every block, in order."""
-        self.refresh()
-        parts = [self.submit(on_each, work, self.held(j), *shared, group=j) for j in range(len(self.groups))]
-        out: list[Any] = [None] * len(self.blocks)
-        for group, part in zip(self.groups, self.gather(parts), strict=True):
-            for k, value in zip(group, part, strict=True):
-                out[k] = value
-        return out
+        every: list[Any] = self.reduce(listed, work, *shared, add=operator.add)
+        return every
 
     def reduce(self, work: Callable[..., Any], *shared: Any, add: Callable[[Any, Any], Any] = np.add) -> Any:
         """Return the sum of work(block, *shared) over all blocks, in the fixed order of `reduction`."""
@@ -139,13 +135,9 @@ class Engine:
         ]
 
 
-def on_each(work: Callable[..., Any], blocks: Sequence[Block], *shared: Any) -> list[Any]:
-    """Return work(block, *shared) for the blocks of a group."""
-    out = []
-    for block in blocks:
-        with block.explained():
-            out.append(work(block, *shared))
-    return out
+def listed(block: Block, work: Callable[..., Any], *shared: Any) -> list[Any]:
+    """Return what work gives for a block, as a list."""
+    return [work(block, *shared)]
 
 
 def on_group(
@@ -153,83 +145,8 @@ def on_group(
     blocks: Sequence[Block], *shared: Any,
 ) -> Nodes:  # fmt: skip
     """Return what is left of work(block, *shared) of a group after adding all that can be added there."""
-    values = on_each(work, blocks, *shared)
-    return collapse({(0, k): value for k, value in zip(places, values, strict=True)}, count, add)
-
-
-# ---------------------------------------------------------------- in this process
-
-
-class Handle:
-    """A value, and the slot that holds it."""
-
-    def __init__(self, value: Any, slot: int) -> None:
-        self.value, self.slot = value, slot
-
-
-class InProcess(Engine):
-    """An engine that works here, as `slots` workers would, and counts messages.
-
-    Attributes
-    ----------
-    messages, sent : int
-        Tasks that the driver sent and values that went from one place to another, and the bytes of numbers in both.
-    to_driver : int
-        The bytes among them that the driver received.
-
-    Examples
-    --------
-    >>> engine = InProcess(3)
-    >>> engine.blocks = [None] * 7
-    >>> engine.place([8] * 7)
-    >>> engine.groups, engine.leaders()
-    ([[0, 1, 2], [3, 4], [5, 6]], [0, 1, 2])
-    """
-
-    DRIVER = -1
-
-    def __init__(self, slots: int = 1) -> None:
-        super().__init__()
-        self.slots = slots
-        self.messages = self.sent = self.to_driver = 0
-
-    def slots_of_blocks(self) -> list[int]:
-        return [k * self.slots // len(self.blocks) for k in range(len(self.blocks))]
-
-    def submit(self, work: Callable[..., Any], *args: Any, group: int) -> Handle:
-        slot = self.homes[group]
-        self._count(sum(size_of(arg) for arg in args if not holds_handles(arg)), slot)
-        return Handle(work(*[self._bring(arg, slot) for arg in args]), slot)
-
-    def gather(self, handles: Sequence[Any]) -> list[Any]:
-        return [self._bring(handle, self.DRIVER) for handle in handles]
-
-    def _bring(self, arg: Any, to: int) -> Any:
-        """Return an argument with the values of handles, counted where they come from another place."""
-        if isinstance(arg, Handle):
-            if arg.slot != to:
-                self._count(size_of(arg.value), to)
-            return arg.value
-        return [self._bring(one, to) for one in arg] if holds_handles(arg) else arg
-
-    def _count(self, size: int, to: int) -> None:
-        self.messages, self.sent = self.messages + 1, self.sent + size
-        self.to_driver += size if to == self.DRIVER else 0
-
-
-def holds_handles(arg: Any) -> bool:
-    """Return whether an argument is a handle, or a list with some."""
-    return isinstance(arg, Handle) or (isinstance(arg, list) and any(isinstance(one, Handle) for one in arg))
-
-
-def size_of(value: Any) -> int:
-    """Return the bytes of the arrays and numbers in a value; functions and names count nothing."""
-    if isinstance(value, np.ndarray):
-        return value.nbytes
-    if isinstance(value, (float, np.generic)):
-        return 8
-    if isinstance(value, dict):
-        return sum(map(size_of, value.values()))
-    if isinstance(value, (list, tuple)):
-        return sum(map(size_of, value))
-    return sum(map(size_of, vars(value).values())) if hasattr(value, "__dict__") and not callable(value) else 0
+    nodes: Nodes = {}
+    for place, block in zip(places, blocks, strict=True):
+        with block.explained():
+            nodes[0, place] = work(block, *shared)
+    return collapse(nodes, count, add)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..batch.gradient_descent import Descent
 from ..batch.isotron import History
+from ..batch.least_squares import Factor
 from ..errors import ModelError
 from ..estimators.gradient_descent_base import GradientDescent
 from ..estimators.least_squares import LeastSquares
@@ -18,9 +19,8 @@ from ..rows.checksum import RowChecksum
 from ..rows.labels import run_count
 from ..validation import number
 from .blocks import Targets
-from .rounds import ClusterProblem, play_rounds
+from .rounds import ClusterProblem
 from .rows import RunTable
-from .squares import factor_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,9 +102,9 @@ def fit(
     --------
     >>> from hindsight import LeastSquares
     >>> from hindsight.cluster import read
-    >>> from hindsight.cluster.engine import InProcess
+    >>> from hindsight.cluster.engine import Engine
     >>> parts = [(np.array([[0.0], [1.0]]), np.array([1.0, 3.0])), (np.array([[2.0]]), np.array([5.0]))]
-    >>> fit(LeastSquares(), read(parts, "y", engine=InProcess())).coef_.round(12)
+    >>> fit(LeastSquares(), read(parts, "y", engine=Engine())).coef_.round(12)
     array([2.])
     """
     if every < 1:
@@ -155,10 +155,17 @@ def params(model: Any) -> list[tuple[str, Any]]:
 def _squares(model: LeastSquares, rows: ClusterRows, notify: Any, kept: Checkpoints) -> None:
     if rows.text:
         raise ValueError("the targets are text, but LeastSquares takes numbers")
-    model._factor, model._iterated = factor_all(rows, bool(model.fit_intercept)), None
+    model._factor, model._iterated = rows.engine.reduce(factor, bool(model.fit_intercept), add=Factor.join), None
     loss = model.loss_
     if notify is not None:
         notify(1, loss)
+
+
+def factor(block: Block, intercept: bool) -> Factor:
+    """Return the factor of the rows of a block."""
+    out = Factor(len(block.names), intercept)
+    block.over(lambda X, y, weight: out.add(X, y, weight, block.names), block.y.astype(float, copy=False))
+    return out.settle()
 
 
 def targets_of_model(model: Any, rows: ClusterRows, kind: str) -> list[Targets]:
@@ -179,26 +186,18 @@ def _descent(model: GradientDescent, rows: ClusterRows, notify: Any, kept: Check
     model._check()
     if model.batch != "full":
         raise ValueError("rows are drawn at random within one machine: take batch='full' on a cluster")
-    plain, bias = model._plain(), float(bool(model.fit_intercept))
+    plain = model._plain()
     if plain.targets == "sign" and not hasattr(model, "_set_classes"):
         raise ValueError(f"loss {model.loss!r} is for labels: use GradientDescentClassifier")
-    runs = kept.latest(Descent)
-    for k, targets in enumerate(targets_of_model(model, rows, plain.targets)):
-        table = RunTable(rows, targets, bias)
-        if k == 0:
-            learner, count = model.learner_for_norm(math.sqrt(table.measured(targets.kind).x2)), k + 1
-        if k == len(runs):
-            starts = None if model.start is None else np.atleast_2d(np.asarray(model.start, float))
-            start = None if starts is None else starts[min(k, len(starts) - 1)]
-            runs.append(model._new_run(learner, rows.features, start, 0))
-        run = runs[k]
+    each = targets_of_model(model, rows, plain.targets)
+    tables: list[Any] = [RunTable(rows, targets, float(bool(model.fit_intercept))) for targets in each]
+    runs = kept.latest(Descent) or model._begin(tables)
+    for run, table in zip(runs, tables, strict=True):
         left = int(model.rounds) - run.rounds
         if left > 0 or not run.checksum:
-            stop = model.tol or 0.0
-            told = partial(_told, run, runs, int(model.rounds), stop, notify, kept)
-            run.play(table, left, stop=stop, notify=told)
-        count = k + 1
-    model.runs_, model._setting = runs[:count], model._settings()
+            told = partial(_told, run, runs, int(model.rounds), model.tol or 0.0, notify, kept)
+            run.play(table, left, stop=model.tol or 0.0, notify=told)
+    model.runs_, model._setting = runs, model._settings()
 
 
 def _told(run: Descent, runs: list[Descent], rounds: int, stop: float, notify: Any, kept: Checkpoints, _: int) -> None:
@@ -225,18 +224,13 @@ def _rounds(model: Any, rows: ClusterRows, notify: Any, kept: Checkpoints) -> No
         model.y_offset_, model.y_scale_ = offset, scale
         each = [Targets("real", None, 0, offset, scale)]
     model.histories_, model._facts, model._rows = [], [], None
-    known = kept.latest(History)
-    for k, targets in enumerate(each):
-        problem = problem_of(model, rows, targets)
-        before = known[k] if k < len(known) else None
-        done = [*known[:k]] if k < len(known) else list(model.histories_)
-        keep = None if kept.folder is None else (lambda h, done=done: kept.write([*done, h]))
-        history = play_rounds(problem, int(model.rounds), None, notify, before, kept.every if keep else 0, keep)
-        model.histories_.append(history)
-        model.eta_, model.x_scale_ = problem.eta, problem.scale
-        model._facts.append(history.facts(problem))  # type: ignore[arg-type]
-    model._last = [h.last / model.x_scale_ for h in model.histories_]
-    model.n_iter_ = int(model.rounds)
+
+    def keep(t: int, history: Callable[[], History]) -> None:
+        if kept.folder is not None and t % kept.every == 0 and t < int(model.rounds):
+            kept.write([*model.histories_, history()])
+
+    for targets, known in zip_longest(each, kept.latest(History)):
+        model._play(problem_of(model, rows, targets), notify=notify, known=known, keep=keep)
 
 
 def problem_of(model: Any, rows: ClusterRows, targets: Targets) -> ClusterProblem:

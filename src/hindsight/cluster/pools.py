@@ -21,6 +21,7 @@ import numpy as np
 
 from ..batch.isotonic import ALL, Pools, fit_pools
 from ..kernels import isotonic as kernels
+from ..training.prepare import joined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,12 +60,14 @@ def split(points: Points, cuts: Floats) -> list[Points]:
 
 def pool_range(pieces: Sequence[Points]) -> Pools | None:
     """Return the pools of one range from the points that each partition has there; None without any."""
+    z, y, w = joined_points(pieces)
+    return fit_pools(z, y, w, 1.0, np.inf, values=False)[1] if z.size else None
+
+
+def joined_points(pieces: Sequence[Points]) -> Points:
+    """Return the points of all pieces."""
     z, y = (np.concatenate([piece[k] for piece in pieces]) for k in (0, 1))
-    if not z.size:
-        return None
-    weights = [np.ones(piece[0].size) if piece[2] is None else piece[2] for piece in pieces]
-    w = None if all(piece[2] is None for piece in pieces) else np.concatenate(weights)
-    return fit_pools(z, y, w, 1.0, np.inf, values=False)[1]
+    return z, y, joined([piece[2] for piece in pieces], [piece[0].size for piece in pieces])
 
 
 def merge_pools(ranges: Sequence[Pools | None]) -> Pools:

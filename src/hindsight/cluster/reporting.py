@@ -125,13 +125,14 @@ def constant_of(rows: ClusterRows, labels: list[str] | None, runs: list[Epochs])
     """Return the sums for the loss of the best constant: those of numbers, or the weight of each label."""
     if labels is not None:
         return np.asarray(np.sum(rows.engine.each(weight_of_labels, labels), axis=0) * len(runs[0].starts))
+    from ..certificates.best.constant import best_constant
     from ..kernels.losses import Square
-    from .best import best_constant
     from .blocks import Targets
     from .rows import RunTable
 
     weight = sum(facts.weight for facts in runs[0].epochs)
-    squares = best_constant(RunTable(rows, Targets("real"), runs[0].bias), Square(2.0)) * len(runs[0].starts)
+    table: Any = RunTable(rows, Targets("real"), runs[0].bias)
+    squares = best_constant(Square(2.0), table.y, len(runs[0].starts) * table.c)
     return np.array([weight, 0.0, squares])
 
 

@@ -10,14 +10,16 @@ import numpy as np
 
 from ..errors import DisprovedError, SourceError
 from ..rows.scaling import SCALES, Measure
-from ..rows.table import Measured, measure
+from ..rows.spread import SpreadRows
+from ..rows.table import Measured, check_coordinates, measure
 from ..sources.tables.layout import LIMIT
-from .blocks import Block, Targets, load, load_arrays, load_frame, renamed, rescaled, sizes_of
+from .blocks import Block, Targets, View, load, load_arrays, load_frame, renamed, rescaled, sizes_of
 from .partitions import ROWS, Choice, looked_at, numbered, split
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ..kernels.floats import Floats
     from .engine import Engine
     from .partitions import Table
 
@@ -56,12 +58,12 @@ def shape_of(block: Block) -> Shape:
     )  # fmt: skip
 
 
-def on_data(block: Block, targets: Targets, bias: float, work: Callable[..., Any], *shared: Any) -> Any:
-    """Return work(data, *shared) of the rows of a block with the targets of a run."""
-    return work(block.data(targets, bias), *shared)
+def on_data(block: Block, view: View, work: Callable[..., Any], *shared: Any) -> Any:
+    """Return work(data, *shared) of the rows of a block as a run takes them."""
+    return work(block.data(view), *shared)
 
 
-class RunTable:
+class RunTable(SpreadRows):
     """The rows of all partitions with the targets of a run: a `rows.table.Table`, with one reduction per sum.
 
     Parameters
@@ -75,12 +77,12 @@ class RunTable:
 
     Attributes
     ----------
-    before : list of int
-        For each partition, how many rows with weight come before it.
+    view : View
+        What the workers make of their rows.
     """
 
     def __init__(self, rows: ClusterRows, targets: Targets, bias: float) -> None:
-        self.rows, self.targets, self.bias = rows, targets, bias
+        self.rows, self.bias, self.view = rows, bias, View(targets, bias, {})
         self.width = rows.features + int(bias != 0.0)
         each: list[Measured] = self.each(measure, targets.kind, rows.names)
         total = each[0]
@@ -88,15 +90,21 @@ class RunTable:
             total = total + other
         self._measured = total.checked()
         self.weight = self._measured.weight
-        self.before: list[int] = np.cumsum([0, *(one.counted for one in each[:-1])]).tolist()
+        before = np.cumsum([0, *(one.counted for one in each)]).tolist()
+        numbers = [shape.number for shape in rows.shapes]
+        self.view = self.view._replace(before=dict(zip(numbers, before, strict=False)))
 
     def sum(self, work: Callable[..., Any], *shared: Any, add: Callable[[Any, Any], Any] = np.add) -> Any:
         """Return the sum of work(data, *shared) over all partitions, in the fixed order of `reduction`."""
-        return self.rows.engine.reduce(on_data, self.targets, self.bias, work, *shared, add=add)
+        return self.rows.engine.reduce(on_data, self.view, work, *shared, add=add)
 
     def each(self, work: Callable[..., Any], *shared: Any) -> list[Any]:
         """Return work(data, *shared) of every partition, in order."""
-        return self.rows.engine.each(on_data, self.targets, self.bias, work, *shared)
+        return self.rows.engine.each(on_data, self.view, work, *shared)
+
+    def check(self, u: Any) -> Floats:
+        """Return u as float64, or raise a ValueError if its length is not the width or a number is not finite."""
+        return check_coordinates(u, self.width, self.bias)
 
     def measured(self, kind: str, names: Sequence[Any] | None = None) -> Measured:
         """Return sums and maxima of all rows, which were checked as targets of their kind."""
@@ -320,9 +328,9 @@ def read(
     Examples
     --------
     >>> import numpy as np
-    >>> from hindsight.cluster.engine import InProcess
+    >>> from hindsight.cluster.engine import Engine
     >>> parts = [(np.eye(2), np.array([1.0, 2.0])), (np.eye(2), np.array([3.0, 4.0]))]
-    >>> rows = read(parts, "y", engine=InProcess())
+    >>> rows = read(parts, "y", engine=Engine())
     >>> rows.rows, rows.features
     (4, 2)
     """

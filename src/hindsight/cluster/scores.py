@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import copy
+import math
 import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..batch.isotonic import interpolate
+from ..batch.gradient_descent import mean_loss
+from ..batch.isotron import LearntLink, target_sums
+from ..kernels.losses import Square
 from ..rows.labels import encode_labels
-from .pools import choose_cuts, split
-from .rounds import merged, pool_ranges, shared_out
+from .blocks import Block, Targets
+from .rounds import ClusterProblem
+from .rows import ClusterRows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ..batch.isotonic import Pools
-    from ..kernels.floats import Floats
-    from .blocks import Block
-    from .pools import Points
-    from .rows import ClusterRows
 
 
 @dataclass(frozen=True)
@@ -60,23 +59,21 @@ def corp(model: Any, rows: ClusterRows) -> Corp:
     -------
     Corp
     """
-    engine, leaders = rows.engine, rows.engine.leaders()
-    ends = engine.each(forecast_sample, model, 512)
-    cuts = choose_cuts(np.concatenate(ends), min(64, len(engine.blocks)))
-    pools, groups = [], range(len(engine.groups))
-    for i, mine in enumerate(shared_out(cuts.size + 1, len(leaders))):
-        pieces = [engine.submit(forecasts_in, engine.held(j), model, cuts, mine, group=j) for j in groups]
-        pools.append(engine.submit(pool_ranges, pieces, group=leaders[i]))
-    link = merged(engine.gather(pools))
-    count, weight, total, score, best = engine.reduce(forecast_sums, model, link.knots())
-    mean = float(total / weight)
-    spread = float(engine.reduce(outcome_spread, model, mean) / weight)
-    score, best = float(score / weight), float(best / weight)
-    return Corp(int(count), score, score - best, spread - best, spread, mean, link)
+    engine = copy.copy(rows.engine)
+    engine.change(forecasts_of, [model] * len(engine.blocks))
+    forecasts = ClusterRows(engine)
+    as_they_are = np.ones(1)
+    problem = ClusterProblem(forecasts, Targets(), LearntLink(math.inf, 1.0), 1.0, 0.0, False)
+    again, measured = problem.round(as_they_are, 1), problem.measured
+    score = float(problem.table.sum(mean_loss, Square(2.0), as_they_are, measured.weight))
+    mean = float(problem.table.sum(target_sums, 0.0)[0]) / measured.weight
+    spread = problem.target_variance()
+    link = problem.learnt(again.link)
+    return Corp(measured.counted, score, score - again.loss, spread - again.loss, spread, mean, link)
 
 
-def outcomes(block: Block, model: Any) -> tuple[Floats, Floats, Floats]:
-    """Return the forecasts of a block, its outcomes and its weights."""
+def forecasts_of(block: Block, model: Any) -> Block:
+    """Return the forecasts of a block as its only feature, with its outcomes and weights."""
     said = list[Any]()
     if hasattr(model, "classes_"):
         if len(model.classes_) != 2:
@@ -86,45 +83,8 @@ def outcomes(block: Block, model: Any) -> tuple[Floats, Floats, Floats]:
     else:
         block.over(lambda X, y, weight: said.append(model.predict(X)))
         y = block.y.astype(np.float64)
-    p = np.concatenate(said)
-    c = np.ones(len(y)) if block.weight is None else block.weight
-    return np.ascontiguousarray(p, np.float64), y, c
-
-
-def kept_outcomes(block: Block, model: Any) -> tuple[Floats, Floats, Floats]:
-    """Return `outcomes`, computed once for a model."""
-    key = model.coef_.tobytes(), np.asarray(model.intercept_).tobytes()
-    found: tuple[Floats, Floats, Floats] = block.keep("forecasts", key, lambda: outcomes(block, model))
-    return found
-
-
-def forecast_sample(block: Block, model: Any, count: int) -> Floats:
-    """Return some forecasts."""
-    p = kept_outcomes(block, model)[0]
-    return p[np.unique(np.linspace(0, p.size - 1, min(p.size, count)).astype(np.int64))]
-
-
-def forecasts_in(blocks: Sequence[Block], model: Any, cuts: Floats, ranges: range) -> list[list[Points]]:
-    """Return forecasts, outcomes and weights of a group in some ranges: for each range, those of each block."""
-    each = []
-    for block in blocks:
-        p, y, c = kept_outcomes(block, model)
-        on = c > 0.0
-        each.append(split((p[on], y[on], None if block.weight is None else c[on]), cuts))
-    return [[points[r] for points in each] for r in ranges]
-
-
-def forecast_sums(block: Block, model: Any, knots: tuple[Floats, Floats]) -> Floats:
-    """Return the number of rows with weight, and sums of c, c y, c (p - y)^2 and c (recalibrated - y)^2."""
-    p, y, c = kept_outcomes(block, model)
-    again = interpolate(*knots, p)
-    return np.array([np.count_nonzero(c), c.sum(), c @ y, c @ (p - y) ** 2, c @ (again - y) ** 2])
-
-
-def outcome_spread(block: Block, model: Any, mean: float) -> Floats:
-    """Return the sum of c (y - mean)^2."""
-    _, y, c = kept_outcomes(block, model)
-    return np.asarray(c @ (y - mean) ** 2)
+    p = np.concatenate(said).astype(np.float64)[:, None]
+    return Block(block.origin, p, y, block.weight, ["forecast"])
 
 
 def density(family: Any, rows: ClusterRows) -> Any:

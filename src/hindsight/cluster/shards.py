@@ -21,10 +21,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..batch.gradient_descent import MeanLoss, mean_loss
+from ..batch.gradient_descent import mean_loss
 from ..certificates import theorems
 from ..certificates.advice import SPREAD
-from ..certificates.applied import measured_unit
+from ..certificates.applied import closeness, measured_unit
+from ..certificates.best import best_fixed, comparator
+from ..certificates.best.constant import best_constant, fewest_of_constant
+from ..certificates.best.fixed import WIDTH
+from ..certificates.best.objective import column_sizes
+from ..certificates.best.spaces import SPACES
 from ..certificates.certificate import (
     MISTAKES,
     WEIGHTED,
@@ -37,20 +42,20 @@ from ..certificates.certificate import (
 )
 from ..certificates.certify import certify_run
 from ..certificates.gradient_descent import FoundRival
-from ..certificates.outcome import SAME
+from ..certificates.outcome import SAME, of_loss
 from ..certificates.theorems import Verdict
 from ..errors import MismatchError
 from ..estimators.mixins.certifying import join_certificates
 from ..estimators.online import OnlineEstimator
+from ..kernels.euclidean import Euclidean
 from ..kernels.losses import Square
 from ..online.facts import Facts
+from ..online.margins import each_loss
 from ..online.parts import LOSSES
 from ..online.run import Run, play
-from . import best
-from .certifying import best_in_hindsight
+from .blocks import View
 from .fitting import targets_of_model
 from .reduction import root
-from .rounds import check_weights_of
 from .rows import RunTable
 
 if TYPE_CHECKING:
@@ -64,6 +69,7 @@ if TYPE_CHECKING:
 
 MIXED = ("euclidean",)  # geometries whose weights may be averaged under the theorem
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")  # in the sentence of an assumption
+TOL = 0.01  # relative gap to which the best fixed predictor is sought
 DESCENTS = ("convex-descent", "glm-tron")  # theorems of explicit steps on a convex loss
 
 
@@ -110,7 +116,7 @@ def shard_run(
     block: Block, learner: Learner, targets: Targets, bias: float, start: Floats | None, average: bool = False
 ) -> Run:
     """Return the run of a learner over a block."""
-    data = block.data(targets, bias)
+    data = block.data(View(targets, bias, {}))
     run = Run(learner, len(block.names), intercept=bool(bias), average=average, start=start)
     block.over(lambda X, y, weight: play([run], X, [y], weight, names=block.names, idle=True), data.y)
     return run
@@ -172,10 +178,10 @@ def mix(
     --------
     >>> from hindsight import DescentRegressor
     >>> from hindsight.cluster import read
-    >>> from hindsight.cluster.engine import InProcess
+    >>> from hindsight.cluster.engine import Engine
     >>> parts = [(np.array([[1.0]]), np.array([2.0])), (np.array([[1.0]]), np.array([4.0]))]
     >>> model = DescentRegressor("square", eta=0.5, update="explicit", fit_intercept=False)
-    >>> mix(model, read(parts, "y", engine=InProcess()))[0].coef_
+    >>> mix(model, read(parts, "y", engine=Engine()))[0].coef_
     array([3.])
     """
     if not isinstance(model, OnlineEstimator):
@@ -247,20 +253,23 @@ def certify_epochs(
     if (shards, run.mixed.size) != (len(rows.shapes), width):
         told = f"{shards:,} shards of {run.mixed.size:,} coordinates, these are {len(rows.shapes):,} of {width:,}"
         raise MismatchError(f"the model was trained on {told}")
-    table = RunTable(rows, targets, run.bias)
+    table: Any = RunTable(rows, targets, run.bias)
     loss = LOSSES["hinge"] if learner.loss.name == "perceptron" else learner.loss  # the latter is least at u = 0
-    mean = MeanLoss(table, loss, table.weight)
+    factors = table.c / table.weight
     kappa = shards / (learner.rate.eta * epochs * table.weight)
-    first = run.starts[0]
+    rival = FoundRival(np.zeros(0) if u is None else table.check(u), math.inf, "given")
     if u is None:
-        rival = best_in_hindsight(mean.at, kappa, first)
-    else:
-        rival = FoundRival(check_weights_of(u, first.size), math.inf, "given")
+        found = comparator.best(table, loss, Euclidean(1.0), kappa, factors, run.starts[0])
+        rival = FoundRival(found.u, found.gap, closeness(found.gap, found.objective))
+
+    def mean(w: Floats) -> float:
+        return float(factors @ each_loss(loss, table.margins(w), table.y))
+
     notes = (
         f"{shards:,} shards, {epochs:,} epoch{'s' * (epochs > 1)}: in each, every shard is a run of its own, which "
         "starts at the mean of all",
-        f"mixed weights: mean loss {mean.at(run.mixed)[0]:.6g} on all rows, that of the comparator "
-        f"{mean.at(rival.u)[0]:.6g}; of the mixed weights no theorem speaks",
+        f"mixed weights: mean loss {mean(run.mixed):.6g} on all rows, that of the comparator "
+        f"{mean(rival.u):.6g}; of the mixed weights no theorem speaks",
     )
     played: list[PlayedAgain] = rows.engine.each(certify_shard, learner, targets, run.bias, run.starts, rival.u)
     check_played(run, played)
@@ -288,49 +297,52 @@ def check_played(run: Epochs, played: list[PlayedAgain]) -> None:
             )
 
 
-def with_outcome(certificate: Certificate, run: Epochs, table: RunTable) -> Certificate:
+def with_outcome(certificate: Certificate, run: Epochs, table: Any) -> Certificate:
     """Return the certificate with the best fixed predictor and the best constant in hindsight, over all epochs."""
-    learner, epochs = run.learner, len(run.starts)
-    weight = math.fsum(f.weight for f in run.facts)
+    learner, factors = run.learner, len(run.starts) * table.c
+    tried = {"the comparator": certificate.comparator.u, "the mixed weights": run.mixed}
     if certificate.quantity in (MISTAKES, WEIGHTED):
-        found = best.fewest_mistakes(table, learner.geometry, [certificate.comparator.u, run.mixed])
-        constant, lost = best.fewest_of_constant(table), certificate.measured
+        if learner.geometry.name not in SPACES and table.width <= WIDTH:
+            tried["least squares"] = best_fixed(table, Square(2.0), factors).u
+        wrong = {name: float(factors[table.y * table.margins(u) <= 0.0].sum()) for name, u in tried.items()}
+        name = min(wrong, key=wrong.__getitem__)
+        known = Best(tried[name], wrong[name], wrong[name], "the fewest of a few predictors: none was sought")
+        constant, lost = fewest_of_constant(table.y, factors), certificate.measured
     else:
         squares = certificate.quantity.startswith("squared error")
         loss = Square(2.0) if squares else learner.loss
-        found = best.best_fixed(table, loss, learner.geometry)
-        constant = best.best_constant(table, loss)
+        known = of_loss(table, loss, factors, learner.geometry, TOL, tried)
+        constant = best_constant(loss, table.y, factors)
         lost = math.fsum(f.square if squares else f.loss for f in run.facts)
         lost = certificate.measured if abs(lost - certificate.measured) <= SAME * abs(lost) else lost
-        for name, u in (("the comparator", certificate.comparator.u), ("the mixed weights", run.mixed)):
-            value = math.fsum(table.each(mean_loss, loss, u, 1.0))
-            if value < found.loss:
-                found = found._replace(u=u, loss=value, gap=found.gap - (found.loss - value), how=f"found: {name}")
-    known = Best(found.u, epochs * found.loss, epochs * max(0.0, found.gap), found.how, found.reach)
-    constant *= epochs
     advice = ""
     if lost > constant * (1.0 + SAME):
         eta, smaller = learner.rate.eta, certificate.best_eta
         told = list[str]()
-        if learner.geometry.linear and best.spread_of_columns(table) >= SPREAD:
+        if learner.geometry.linear and spread_of(column_sizes(table, table.c)[: table.rows.features]) >= SPREAD:
             told.append("scale the features (--scale max-abs)")
         if 0.0 < smaller < 0.5 * eta:
             told.append(f"take a smaller rate (--eta {smaller:.2g})")
         advice = "; ".join(told) or "take more epochs (--passes), or larger partitions: every shard learns by itself"
+    weight = math.fsum(f.weight for f in run.facts)
     return replace(certificate, best=known, constant=constant, lost=lost, weight=weight, advice=advice)
 
 
-def _telescoped(added: Certificate, run: Epochs, table: RunTable, rival: FoundRival) -> Certificate:
+def spread_of(sizes: Floats) -> float:
+    """Return the largest size of a column over the smallest that is not 0."""
+    sizes = sizes[sizes > 0.0]
+    return float(sizes.max() / sizes.min()) if sizes.size else 1.0
+
+
+def _telescoped(added: Certificate, run: Epochs, table: Any, rival: FoundRival) -> Certificate:
     """Apply the theorem of descent on shards to runs whose own bounds hold, which are added up."""
     u, eta, shards, epochs = rival.u, run.learner.rate.eta, len(run.facts), len(run.starts)
     unit = 1.0 if run.learner.theorem == "glm-tron" else measured_unit(run.learner.loss)
     paid, met = unit * math.fsum(f.loss for f in run.facts), math.fsum(f.gradient for f in run.facts)
     distance = float((u - run.starts[0]) @ (u - run.starts[0]))
-    lost = unit * epochs * math.fsum(table.each(mean_loss, run.learner.loss, u, 1.0))
+    lost, began = (unit * epochs * float(table.sum(mean_loss, run.learner.loss, w, 1.0)) for w in (u, run.starts[0]))
     bound = float(theorems.convex(eta, lost, unit * shards * distance / 2.0, unit * met))
-    began = math.fsum(table.each(mean_loss, run.learner.loss, run.starts[0], 1.0))
-    scale = unit * epochs * abs(began)
-    verdict, equality = theorems.verdict(paid, bound, scale)
+    verdict, equality = theorems.verdict(paid, bound, abs(began))
     gap = unit * rival.gap * epochs * table.weight
     return replace(
         added, verdict=verdict, theorem=theorems.SHARDS, measured=paid,
@@ -400,5 +412,5 @@ def certify_shard(
         out = out._replace(facts=out.facts + run.facts)
         out.weights.append(run.weights)
         if run.rounds:
-            out.certificates.append(certify_run(run, block.data(targets, bias), u=u, seek_best=False))
+            out.certificates.append(certify_run(run, block.data(View(targets, bias, {})), u=u, seek_best=False))
     return out

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import AssumptionWarning
 from ..online.panel import LIMIT, Panel, PanelRun, auto, shares_of
 from ..online.run import Run
-from .mixins import LogisticProbabilityMixin
+from .mixins import LogisticProbabilityMixin, SetsMixin
 from .online_classifier import OnlineClassifier
 from .online_regressor import OnlineRegressor
 
@@ -26,6 +26,7 @@ class PanelMixin:
         """Start so many runs."""
         panel = self._learner()  # type: ignore[attr-defined]
         self.runs_ = [self._new_run(panel, features) for _ in range(count)]
+        self._cover()  # type: ignore[attr-defined]
 
     def _new_run(self, learner: Any, features: int, start: Any = None) -> Run:
         return PanelRun(learner, features, intercept=self.fit_intercept)
@@ -75,6 +76,8 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
         How many times `fit` goes through the rows, in the order given.
     keep_margins : bool, default=False
         Whether to keep the prediction of each row before its update, as ``margins_``.
+    interval : float, default=None
+        The part of rows that `predict_interval` is to cover, between 0 and 1; None makes no intervals.
 
     Attributes
     ----------
@@ -116,6 +119,7 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
         self, loss: str = "square", *, quantile: float | None = None, delta: float | None = None,
         second_order: str = "auto", drift: float = 0.0, panel: Panel | None = None,
         fit_intercept: bool = True, passes: int = 1, keep_margins: bool = False,
+        interval: float | None = None,
     ) -> None:  # fmt: skip
         self.loss = loss
         self.quantile = quantile
@@ -126,6 +130,7 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
         self.fit_intercept = fit_intercept
         self.passes = passes
         self.keep_margins = keep_margins
+        self.interval = interval
 
     average = None
     start = None
@@ -138,7 +143,7 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
         return panel
 
 
-class AutoClassifier(PanelMixin, LogisticProbabilityMixin, OnlineClassifier):
+class AutoClassifier(SetsMixin, PanelMixin, LogisticProbabilityMixin, OnlineClassifier):
     """Classification that needs no rate and no scaling: a panel of learners, aggregated.
 
     The members are lazy implicit steps in the running geometry at five rates, three diagonal Newton learners and, where
@@ -169,6 +174,9 @@ class AutoClassifier(PanelMixin, LogisticProbabilityMixin, OnlineClassifier):
     keep_margins : bool, default=False
         Whether to keep the margin of each row before its update, as ``margins_``: for the logistic loss the logit of
         the mixture's probability.
+    interval : float, default=None
+        The part of rows whose label `predict_set` is to contain, between 0 and 1, for the logistic loss; None makes no
+        sets.
 
     Attributes
     ----------
@@ -211,6 +219,7 @@ class AutoClassifier(PanelMixin, LogisticProbabilityMixin, OnlineClassifier):
     def __init__(
         self, loss: str = "logistic", *, class_weight: Any = None, second_order: str = "auto", drift: float = 0.0,
         panel: Panel | None = None, fit_intercept: bool = True, passes: int = 1, keep_margins: bool = False,
+        interval: float | None = None,
     ) -> None:  # fmt: skip
         self.loss = loss
         self.class_weight = class_weight
@@ -220,6 +229,7 @@ class AutoClassifier(PanelMixin, LogisticProbabilityMixin, OnlineClassifier):
         self.fit_intercept = fit_intercept
         self.passes = passes
         self.keep_margins = keep_margins
+        self.interval = interval
 
     average = None
     start = None

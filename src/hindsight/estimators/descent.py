@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..online.learners import Learner, descent
-from .mixins import LogisticProbabilityMixin
+from .mixins import LogisticProbabilityMixin, SetsMixin
 from .online_classifier import OnlineClassifier
 from .online_regressor import OnlineRegressor
 
@@ -60,6 +60,8 @@ class DescentRegressor(OnlineRegressor):
         The weights w_1, the intercept's last; None is 0, or equal weights on the simplex.
     keep_margins : bool, default=False
         Whether to keep the margin of each row before its update, as ``margins_``.
+    interval : float, default=None
+        The part of rows that `predict_interval` is to cover, between 0 and 1; None makes no intervals.
 
     Attributes
     ----------
@@ -98,7 +100,7 @@ class DescentRegressor(OnlineRegressor):
         delta: float | None = None, features: Any = None,
         power: float = 0.0, rates: Any = None,
         average: str | None = None, fit_intercept: bool = True, passes: int = 1, start: Any = None,
-        keep_margins: bool = False,
+        keep_margins: bool = False, interval: float | None = None,
     ) -> None:  # fmt: skip
         self.loss = loss
         self.geometry = geometry
@@ -112,6 +114,7 @@ class DescentRegressor(OnlineRegressor):
         self.features = features
         self.power = power
         self.rates = rates
+        self.interval = interval
         super().__init__(
             average=average, fit_intercept=fit_intercept, passes=passes, start=start, keep_margins=keep_margins
         )
@@ -126,7 +129,7 @@ class DescentRegressor(OnlineRegressor):
         return learner
 
 
-class DescentClassifier(LogisticProbabilityMixin, OnlineClassifier):
+class DescentClassifier(SetsMixin, LogisticProbabilityMixin, OnlineClassifier):
     """Classification by online gradient descent, or by exponentiated gradient, on a general loss.
 
     A dual vector steps against the slope of the loss, theta -= eta loss'(w.x, y) x, and the geometry gives the
@@ -177,6 +180,9 @@ class DescentClassifier(LogisticProbabilityMixin, OnlineClassifier):
         The weights w_1, the intercept's last; None is 0, or equal weights on the simplex.
     keep_margins : bool, default=False
         Whether to keep the margin of each row before its update, as ``margins_``.
+    interval : float, default=None
+        The part of rows whose label `predict_set` is to contain, between 0 and 1, for the logistic loss; None makes no
+        sets.
 
     Attributes
     ----------
@@ -216,7 +222,7 @@ class DescentClassifier(LogisticProbabilityMixin, OnlineClassifier):
         radius: float = 1.0, l1: float = 0.0, l2: float = 0.0, class_weight: Any = None, features: Any = None,
         power: float = 0.0, rates: Any = None,
         average: str | None = None, fit_intercept: bool = True, passes: int = 1, start: Any = None,
-        keep_margins: bool = False,
+        keep_margins: bool = False, interval: float | None = None,
     ) -> None:  # fmt: skip
         self.loss = loss
         self.geometry = geometry
@@ -229,6 +235,7 @@ class DescentClassifier(LogisticProbabilityMixin, OnlineClassifier):
         self.features = features
         self.power = power
         self.rates = rates
+        self.interval = interval
         super().__init__(
             average=average, fit_intercept=fit_intercept, passes=passes, start=start, keep_margins=keep_margins
         )

@@ -142,8 +142,8 @@ class GradientDescent(AllOrNothingMixin, CardMixin, SaveMixin, RunsMixin, Linear
                 self.certificate_ = self.certify(X, y, sample_weight)
         return self
 
-    def _begin(self, data: list[Data]) -> list[Descent]:
-        """New runs, one for the targets of each."""
+    def _begin(self, data: list[Any]) -> list[Descent]:
+        """New runs, one for the targets of each table."""
         learner, count = self._learner_for(data[0]), len(data)
         starts = [None] * count if self.start is None else list(np.atleast_2d(np.asarray(self.start, float)))
         if len(starts) != count:
@@ -219,16 +219,14 @@ class GradientDescent(AllOrNothingMixin, CardMixin, SaveMixin, RunsMixin, Linear
         constant: float | None = getattr(self._plain().loss, "lipschitz", None)
         return constant
 
-    def _learner_for(self, data: Data) -> Learner:
-        if self.eta != "theory":
-            return self.learner_for_norm(0.0)
-        factor = data.c / data.c.sum() * np.count_nonzero(data.c) if self.batch != "full" else data.c > 0.0
-        return self.learner_for_norm(float((factor * np.sqrt(data.finite_norms2(self._feature_names))).max()))
-
-    def learner_for_norm(self, norm: float) -> Learner:
-        """Return the learner; for ``eta="theory"``, of rows whose largest norm (times its factor) this is."""
+    def _learner_for(self, data: Any) -> Learner:
         eta = self.eta
         if eta == "theory":
+            if self.batch == "full":
+                norm = float(data.measured(self._plain().targets, self._feature_names).x2 ** 0.5)
+            else:  # a row that is drawn has the factor of its weight
+                factor = data.c / data.c.sum() * np.count_nonzero(data.c)
+                norm = float((factor * np.sqrt(data.finite_norms2(self._feature_names))).max())
             lipschitz = self._lipschitz()
             assert self.B is not None
             assert lipschitz is not None

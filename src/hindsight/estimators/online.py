@@ -77,6 +77,10 @@ class OnlineEstimator(
         if len(starts) != count:
             raise ValueError(f"start must have one row for each of the {count} one-vs-rest learners, got {len(starts)}")
         self.runs_ = [self._new_run(learner, features, start) for start in starts]
+        self._cover()
+
+    def _cover(self) -> None:
+        """Have new runs make intervals, where an estimator can."""
 
     def _new_run(self, learner: Any, features: int, start: np.ndarray | None = None) -> Run:
         return Run(learner, features, intercept=self.fit_intercept, average=self.average is not None, start=start)

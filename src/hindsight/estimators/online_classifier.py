@@ -199,7 +199,10 @@ class OnlineClassifier(
         runs.append(self._new_run(runs[0].learner, runs[0].features))
         classes = np.array([*self.classes_.tolist(), label])
         order = np.argsort(classes, kind="stable")
+        kept = next((run.coverage for run in self.runs_ if run.coverage is not None), None)
         self.classes_, self.runs_ = classes[order], [runs[k] for k in order]
+        if kept is not None:
+            self.runs_[0].coverage = kept
 
     def predict_one(self, x: Any) -> Any:
         """Return the class of one row.

@@ -8,11 +8,12 @@ from typing import Any, Self
 from sklearn.base import RegressorMixin
 
 from ..online.run import unchanged_on_error
-from .mixins import BoundNotScoreMixin, LinearRegressorMixin, MeanPredictionMixin, TargetsMixin
+from .mixins import BoundNotScoreMixin, IntervalsMixin, LinearRegressorMixin, MeanPredictionMixin, TargetsMixin
 from .online import OnlineEstimator
 
 
 class OnlineRegressor(
+    IntervalsMixin,
     BoundNotScoreMixin,
     TargetsMixin,
     MeanPredictionMixin,

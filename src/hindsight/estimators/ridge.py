@@ -14,15 +14,20 @@ class RidgeRegressor(OnlineRegressor):
     in the number of features. With ``forecaster=True`` the row at hand counts as well, with its target at mid-range
     [1]_, [2]_.
 
+    With a window of N rounds whatever was learnt loses the part 1/N of its weight with each row: the fit is that of the
+    last N rows or so, and follows a truth that drifts.
+
     The loss is exactly the smallest value over u of L_u plus the prior at u, plus a price that the rounds met;
-    `certify` computes both.
+    `certify` computes both. With a window it is what the best predictors of each window lose, plus the price.
 
     Parameters
     ----------
     kappa : float, default=0.01
         The prior, above 0.
+    window : int or None, default=None
+        Rounds after which a row counts 1/e of what it did, at least 2; None or 0 lets all rows count alike.
     forecaster : bool, default=False
-        Whether to predict as Vovk, Azoury and Warmuth do.
+        Whether to predict as Vovk, Azoury and Warmuth do; without a window.
     fit_intercept : bool, default=True
         Whether a constant coordinate 1 joins every row. With it the first target is where the weights start, and that
         row is no round.
@@ -30,6 +35,8 @@ class RidgeRegressor(OnlineRegressor):
         How many times `fit` goes through the rows, in the order given.
     keep_margins : bool, default=False
         Whether to keep the prediction of each row before its update, as ``margins_``.
+    interval : float, default=None
+        The part of rows that `predict_interval` is to cover, between 0 and 1; None makes no intervals.
 
     Attributes
     ----------
@@ -65,17 +72,21 @@ class RidgeRegressor(OnlineRegressor):
     """
 
     def __init__(
-        self, kappa: float = 0.01, *, forecaster: bool = False, fit_intercept: bool = True, passes: int = 1,
-        keep_margins: bool = False,
+        self, kappa: float = 0.01, *, window: int | None = None, forecaster: bool = False, fit_intercept: bool = True,
+        passes: int = 1, keep_margins: bool = False, interval: float | None = None,
     ) -> None:  # fmt: skip
         self.kappa = kappa
+        self.window = window
         self.forecaster = forecaster
         self.fit_intercept = fit_intercept
         self.passes = passes
         self.keep_margins = keep_margins
+        self.interval = interval
 
     average = None
     start = None
 
     def _learner(self) -> Learner:
-        return vaw(self.kappa) if self.forecaster else ridge(self.kappa)
+        if self.forecaster and self.window:
+            raise ValueError(f"window={self.window!r} is for forecaster=False")
+        return vaw(self.kappa) if self.forecaster else ridge(self.kappa, self.window)

@@ -10,7 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..batch.isotron import History, SingleIndexProblem, run_rounds
+from ..batch.isotron import History, IndexProblem, SingleIndexProblem, run_rounds
 from ..errors import RowError
 from ..online.facts import Facts
 from ..rows.data import Data
@@ -102,17 +102,21 @@ class RoundsMixin(BoundNotScoreMixin, FitMixin, CardMixin, ReportMixin, SaveMixi
         self._rows = self._split(X.shape[0])
         last = self.__dict__.get("_last") if self.warm_start else None
         self.histories_, self._facts = [], []
-        for k, target in enumerate(targets):
+        for target in targets:
             sweep = self._sweep(X, target, weight, 0)
             held = self._sweep(X, target, weight, 1) if self._rows is not None else None
-            start = None
+            start, k = None, len(self.histories_)
             if last is not None and len(last) == len(targets) and last[k].size == sweep.width:
                 start = last[k] * sweep.scale
             with _loss_bar(self.rounds, self.verbose) as notify:
-                history = run_rounds(sweep, int(self.rounds), start, held=held, notify=notify)
-            self.histories_.append(history)
-            self.eta_, self.x_scale_ = sweep.eta, sweep.scale
-            self._facts.append(history.facts(sweep))
+                self._play(sweep, start=start, held=held, notify=notify)
+
+    def _play(self, problem: IndexProblem, **options: Any) -> None:
+        """Run the rounds of the next run."""
+        history = run_rounds(problem, int(self.rounds), **options)
+        self.histories_.append(history)
+        self._facts.append(history.facts(problem))
+        self.eta_, self.x_scale_ = problem.eta, problem.scale
         self._last = [h.last / self.x_scale_ for h in self.histories_]
         self.n_iter_ = int(self.rounds)
 

@@ -43,6 +43,8 @@ class WidrowHoffRegressor(OnlineRegressor):
         The weights w_1, the intercept's last; None is 0.
     keep_margins : bool, default=False
         Whether to keep the margin of each row before its update, as ``margins_``.
+    interval : float, default=None
+        The part of rows that `predict_interval` is to cover, between 0 and 1; None makes no intervals.
 
     Attributes
     ----------
@@ -84,12 +86,13 @@ class WidrowHoffRegressor(OnlineRegressor):
         self, eta: float = 0.1, update: str = "implicit", *,
         power: float = 0.0, rates: Any = None,
         average: str | None = None, fit_intercept: bool = True, passes: int = 1, start: Any = None,
-        keep_margins: bool = False,
+        keep_margins: bool = False, interval: float | None = None,
     ) -> None:  # fmt: skip
         self.eta = eta
         self.update = update
         self.power = power
         self.rates = rates
+        self.interval = interval
         super().__init__(
             average=average, fit_intercept=fit_intercept, passes=passes, start=start, keep_margins=keep_margins
         )

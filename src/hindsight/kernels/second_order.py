@@ -18,6 +18,9 @@ r^(k) = x - p_1 factor_1 - ... - p_k factor_k,
 and the same for the right side. Each column is apart from the others so: they are taken eight at a time, in blocks that
 end with the last. This loses digits as sqrt(t_n) grows; the prior holds p to a small size, and where a row is so heavy
 that it does not help, the rotations are taken one after another.
+
+With a window of N rounds everything but the row at hand loses the part 1/N of its weight with each round, gamma =
+1 - 1/N: the triangle and its right side are multiplied by the root of gamma, and the prior by gamma.
 """
 
 import math
@@ -171,8 +174,11 @@ def turn(rest, factor, at, p, keep, gain):
 
 
 @inlined
-def coefficients(image, weight, keep, turned):
-    """t_k/sqrt(t_k t_(k-1)) into `keep` and the image after the row has joined into `turned`; sqrt(t_n)."""
+def coefficients(image, weight, fade, keep, turned):
+    """t_k/sqrt(t_k t_(k-1)) into `keep` and the image after the row has joined into `turned`; sqrt(t_n).
+
+    Both are multiplied by `fade`, and so is what they make of the triangle.
+    """
     n, total = image.size, 1.0
     for k in range(n):
         total += weight * image[k] * image[k]
@@ -182,7 +188,7 @@ def coefficients(image, weight, keep, turned):
     before = 1.0
     for k in range(n):
         now = turned[k]
-        each = 1.0 / (now * before)
+        each = fade / (now * before)
         keep[k], turned[k], before = keep[k] * each, image[k] * each, now
     return before
 
@@ -233,16 +239,22 @@ def turn_all(factor, row, image, weight, keep, turned):
 
 
 @inlined
-def join(factor, right, row, image, weight, target, keep, turned):
+def join(factor, right, row, image, weight, target, fade, keep, turned):
     """Join a row with its image, of this weight, to the triangle; what is left of its target, times the weight's root.
 
-    `turned` becomes the image as it is then. The row may be used up.
+    Then all is multiplied by `fade`. `turned` becomes the image as it is then. The row may be used up.
     """
-    n, root, last = right.size, math.sqrt(weight), coefficients(image, weight, keep, turned)
+    n, root, last = right.size, math.sqrt(weight), coefficients(image, weight, fade, keep, turned)
     if not last < STEEP:
         for k in range(n):
             row[k] *= root
-        return rotate(factor, right, row, root * target, 0)
+        left = rotate(factor, right, row, root * target, 0)
+        if fade != 1.0:
+            for k in range(n):
+                right[k] *= fade
+                for j in range(k, n):
+                    factor[k, j] *= fade
+        return left
     turn_all(factor, row, image, weight, keep, turned)
     for k in range(n):
         target -= image[k] * right[k]
@@ -259,12 +271,15 @@ def copy_triangle(factor, right, prior, new_factor, new_right, new_prior):
 
 
 @inlined
-def grow_prior(kappa, state):
-    """The triangle with the prior that the row needs, in the fields `new_`; whether it had to grow."""
+def grow_prior(kappa, slack, state):
+    """The triangle with the prior that the row needs, in the fields `new_`; whether it had to grow.
+
+    A prior may be smaller than it is to be by the factor `slack` before it grows.
+    """
     n, heavy = state.row.size, state.heaviest[0] if state.heaviest[0] > 0.0 else 1.0
     grown = False
     for i in range(n):
-        if kappa * heavy * state.row[i] * state.row[i] > state.prior[i]:
+        if kappa * heavy * state.row[i] * state.row[i] > slack * state.prior[i]:
             grown = True
     if not grown:
         return False
@@ -272,7 +287,7 @@ def grow_prior(kappa, state):
     state.new_drop[0] = 0.0
     for i in range(n):
         wanted = kappa * heavy * state.row[i] * state.row[i]
-        if wanted > state.prior[i]:
+        if wanted > slack * state.prior[i]:
             for j in range(n):
                 state.image[j] = 0.0
             state.image[i] = math.sqrt(wanted - state.prior[i])
@@ -283,7 +298,7 @@ def grow_prior(kappa, state):
 
 
 @inlined
-def leverage(kappa, state, rows, t):
+def leverage(kappa, slack, state, rows, t):
     """(w . x, x' A^-1 x, |x|_inf) of row t, with its image; NaN where it is not finite."""
     if not ascends(rows, t, state.row.size):
         return np.nan, np.inf, 0.0
@@ -296,7 +311,7 @@ def leverage(kappa, state, rows, t):
         check += state.row[k] * state.row[k]
     if not check < np.inf:
         return np.nan, np.inf, top
-    state.grown[0] = 1.0 if grow_prior(kappa, state) else 0.0
+    state.grown[0] = 1.0 if grow_prior(kappa, slack, state) else 0.0
     if state.grown[0] == 1.0:
         solve_row(state.new_factor, state.row, state.image, state.inverse)
         along, q = both_products(state.image, state.new_right)
@@ -317,14 +332,14 @@ def take_prior(state):
 
 
 @inlined
-def learn_square(loss, state, rows, t, y, c):
-    """Join a row with its target to the least squares problem."""
+def learn_square(loss, state, rows, t, y, c, fade):
+    """Join row t with its target to the least squares problem, whose triangle is multiplied by `fade` then."""
     state.heaviest[0] = max(state.heaviest[0], c)
     if not meet_target(loss, state, rows, y, 0.0):
         return
     take_prior(state)
     target = y - state.base[0] - rows.begins_at(t)
-    left = join(state.factor, state.right, state.row, state.image, c, target, state.inverse, state.new_right)
+    left = join(state.factor, state.right, state.row, state.image, c, target, fade, state.inverse, state.new_right)
     state.objective[0] += left * left
 
 
@@ -361,10 +376,44 @@ class Ridge(NamedTuple):
     weights, opens = weights_of_state, opens_with_intercept
 
     def dot(self, state, rows, t):
-        return leverage(self.kappa, state, rows, t)
+        return leverage(self.kappa, 1.0, state, rows, t)
 
     def step(self, loss, state, rows, t, z, y, c, d):
-        learn_square(loss, state, rows, t, y, c)
+        learn_square(loss, state, rows, t, y, c, 1.0)
+
+
+WindowedState = NamedTuple(  # and how much of the prior has faded so far
+    "WindowedState", [*SecondOrderState.__annotations__.items(), ("faded", Annotated[np.ndarray, vector()])]
+)
+TINY = 2.0**-1022  # the smallest number of full precision
+WORN = 2.0  # how far a prior may fade before it is put back: seldom enough to cost nothing
+
+
+@geometry_part
+class WindowedRidge(NamedTuple):
+    """The same with rounds of the weights 1, gamma, gamma^2, ..., from the last one back, and so their priors."""
+
+    kappa: float
+    gamma: float
+    State = WindowedState
+    linear = False
+    norm = "x'A⁻¹x"
+    weights, opens = weights_of_state, opens_with_intercept
+
+    def dot(self, state, rows, t):
+        return leverage(self.kappa, WORN, state, rows, t)
+
+    def step(self, loss, state, rows, t, z, y, c, d):
+        state.objective[0] *= self.gamma
+        learn_square(loss, state, rows, t, y, c, math.sqrt(self.gamma))
+        for k in range(state.prior.size):
+            faded = (1.0 - self.gamma) * state.prior[k]
+            state.faded[k] += faded
+            state.prior[k] -= faded
+            if state.factor[k, k] < TINY:  # its reciprocal will overflow: nothing is left of the coordinate
+                state.right[k] = 0.0
+                for j in range(k, state.prior.size):
+                    state.factor[k, j] = 0.0
 
 
 @geometry_part
@@ -378,12 +427,12 @@ class Forecaster(NamedTuple):
     weights, opens = weights_of_state, opens_with_intercept
 
     def dot(self, state, rows, t):
-        along, q, top = leverage(self.kappa, state, rows, t)
+        along, q, top = leverage(self.kappa, 1.0, state, rows, t)
         middle = 0.5 * (state.low[0] + state.high[0])
         return middle + (along - middle) / (1.0 + q), q, top
 
     def step(self, loss, state, rows, t, z, y, c, d):
-        learn_square(loss, state, rows, t, y, c)
+        learn_square(loss, state, rows, t, y, c, 1.0)
 
 
 @helper
@@ -422,7 +471,7 @@ class LogisticNewton(NamedTuple):
     weights = weights_of_state
 
     def dot(self, state, rows, t):
-        along, q, top = leverage(self.prior, state, rows, t)
+        along, q, top = leverage(self.prior, 1.0, state, rows, t)
         return (shrunk(along, q) if q < np.inf else np.nan), q, top
 
     def step(self, loss, state, rows, t, z, y, c, d):
@@ -433,6 +482,6 @@ class LogisticNewton(NamedTuple):
         weight = c * self.kappa * p * (1.0 - p)
         along, q = both_products(state.image, state.right)
         state.objective[0] += c * loss.value(z, y) - newton_price(q, -d, weight, offset + along - z)
-        join(state.factor, state.right, state.row, state.image, weight, z - offset, state.inverse, state.new_right)
+        join(state.factor, state.right, state.row, state.image, weight, z - offset, 1.0, state.inverse, state.new_right)
         for k in range(state.row.size):
             state.right[k] += d * state.new_right[k]

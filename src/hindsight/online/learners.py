@@ -20,7 +20,7 @@ from ..kernels.losses import Square, fill_in_loss
 from ..kernels.penalised import Penalised
 from ..kernels.rates import RateSchedule
 from ..kernels.running import Running
-from ..kernels.second_order import Forecaster, LogisticNewton, Ridge
+from ..kernels.second_order import Forecaster, LogisticNewton, Ridge, WindowedRidge
 from ..storage.registry import storable
 from ..validation import choice, number
 from .parts import GEOMETRIES, LINKS, LOSSES, UPDATES, check_part, kind_of, loss_of
@@ -228,9 +228,14 @@ def running(
     return Learner("running", chosen, UPDATES["implicit"], where, constant(1.0), score=score, theorem="running")
 
 
-def ridge(kappa: float = 0.01) -> Learner:
-    """Least squares on the rows before, with the prior kappa M_i^2 u_i^2."""
-    return second_order("ridge", Ridge(number("kappa", kappa, 0)), "square", "ridge")
+def ridge(kappa: float = 0.01, window: int | None = None) -> Learner:
+    """Least squares on the rows before, with the prior kappa M_i^2 u_i^2; a window of N forgets 1/N with each round."""
+    prior = number("kappa", kappa, 0)
+    if not window:
+        return second_order("ridge", Ridge(prior), "square", "ridge")
+    if number("window", window) < 2:
+        raise ValueError(f"window must be at least 2 rounds, or 0 for all of them, got {window!r}")
+    return second_order("ridge", WindowedRidge(prior, 1.0 - 1.0 / window), "square", "windowed-ridge")
 
 
 def vaw(kappa: float = 0.01) -> Learner:
@@ -389,6 +394,7 @@ def _register_learner(make: Any, name: str | None) -> Any:
 
 OWN_GEOMETRIES = (  # of one learner each: not offered by name
     Penalised(1.0, 1.0), Running(1.0, 1.0), Ridge(1.0), Forecaster(1.0), LogisticNewton(1.0, 1.0),
+    WindowedRidge(1.0, 0.5),
     DiagonalNewton(1.0, 1.0, 1.0),
 )  # fmt: skip
 

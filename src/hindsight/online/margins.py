@@ -8,8 +8,10 @@ import numpy as np
 
 from ..kernels.compiler import for_parts
 from ..kernels.online import curvatures, losses, means, slopes
+from ..rows.spread import per_row
 
 
+@per_row
 def each_loss(loss: Any, z: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The loss of every margin."""
     out = np.empty(z.size)
@@ -17,6 +19,7 @@ def each_loss(loss: Any, z: np.ndarray, y: np.ndarray) -> np.ndarray:
     return out
 
 
+@per_row
 def each_slope(loss: Any, z: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The slope of the loss at every margin."""
     out = np.empty(z.size)
@@ -24,6 +27,7 @@ def each_slope(loss: Any, z: np.ndarray, y: np.ndarray) -> np.ndarray:
     return out
 
 
+@per_row
 def each_curvature(loss: Any, z: np.ndarray) -> np.ndarray:
     """The second derivative of the loss at every margin."""
     out = np.empty(z.size)
@@ -31,6 +35,7 @@ def each_curvature(loss: Any, z: np.ndarray) -> np.ndarray:
     return out
 
 
+@per_row
 def each_mean(loss: Any, z: np.ndarray) -> np.ndarray:
     """What every margin predicts through the loss's link."""
     z = np.ascontiguousarray(z, np.float64)

@@ -26,7 +26,7 @@ from ..validation import choice, number
 from .learners import Learner, constant, diagonal_newton, newton, ridge, running
 from .parts import GEOMETRIES, LOSSES
 from .relay import relay
-from .run import Run, checked_tally
+from .run import Run, check_covered, checked_tally
 from .stack import Stack, Stages, check_stack
 from .together import together
 
@@ -304,7 +304,7 @@ class PanelRun(Run):
         """A copy of the state, for `restore`, or of these coordinates of it, if rows change no others."""
         parties = tuple(party.snapshot(touched) for party in self.parties())
         stack = None if self.stack is None else self.stack.snapshot()
-        return parties, states.snapshot(self.state), self.tally.copy(), stack
+        return parties, states.snapshot(self.state), self.tally.copy(), self.covered(), stack
 
     def restore(self, kept: tuple[Any, ...]) -> None:
         """Go back to a snapshot."""
@@ -312,15 +312,16 @@ class PanelRun(Run):
             party.restore(old)
         states.restore(self.state, kept[1])
         self.tally[:] = kept[2]
+        self.cover_as(kept[3])
         if self.stack is not None:
-            self.stack.restore(kept[3])
+            self.stack.restore(kept[4])
 
     def reader(self) -> PanelRun:
         """A run that predicts as this one does, and can do so beside others."""
         parties = self.parties()
         other = self._copy([run.reader() for run in self.members])
         other.stack = None if self.stack is None else self.stack.copy(self.stack.run.reader())
-        other.tally = self.tally.copy()
+        other.tally, other.coverage = self.tally.copy(), None
         other._together = [party.reader([other.members[k] for k in party.places]) for party in parties]
         other._compiled = other._together if self._compiled is parties else None  # the kernels are the same
         return other
@@ -470,6 +471,7 @@ def check_panel_run(fields: dict[str, Any]) -> None:
     left = fields["left"]
     want(isinstance(left, list) and all(isinstance(name, str) for name in left), "the run's `left` must be names")
     fields["tally"] = checked_tally(fields["tally"])
+    check_covered(fields)
     stack = fields.get("stack")
     want((stack is not None) == learner.stack, "the run's `stack` is not the panel's")
     if stack is not None:

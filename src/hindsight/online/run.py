@@ -81,7 +81,11 @@ class Run(Coordinates):
         The facts so far, as the loop adds them up; `facts` reads them.
     first : array of float
         The weights w_1.
+    coverage : Coverage or None
+        What makes intervals of the predictions, at the first run of a learner; None where none are asked for.
     """
+
+    coverage: Any = None
 
     def __init__(
         self,
@@ -143,7 +147,7 @@ class Run(Coordinates):
         """A run that predicts as this one does, and can do so beside others: its scratch fields are its own."""
         other: Run = object.__new__(Run)
         other.__dict__.update(self.__dict__)
-        other.state = states.reader(self.state)
+        other.state, other.coverage = states.reader(self.state), None
         other.progress, other.tally = self.progress.copy(), self.tally.copy()
         return other
 
@@ -155,12 +159,22 @@ class Run(Coordinates):
 
     def snapshot(self, touched: np.ndarray | None = None) -> tuple[Any, ...]:
         """A copy of the state, for `restore`; a panel copies the `touched` coordinates alone where they are given."""
-        return states.snapshot(self.state), self.progress.copy(), self.tally.copy()
+        return states.snapshot(self.state), self.progress.copy(), self.tally.copy(), self.covered()
 
     def restore(self, kept: tuple[Any, ...]) -> None:
         """Go back to a snapshot."""
         states.restore(self.state, kept[0])
-        self.progress[:], self.tally[:] = kept[1:]
+        self.progress[:], self.tally[:] = kept[1:3]
+        self.cover_as(kept[3])
+
+    def covered(self) -> Any:
+        """A copy of what makes intervals, for `cover_as`; None where there are none."""
+        return None if self.coverage is None else self.coverage.snapshot()
+
+    def cover_as(self, kept: Any) -> None:
+        """Go back to such a copy."""
+        if self.coverage is not None:
+            self.coverage.restore(kept)
 
     def mirrored(self) -> Run:
         """The run of the opposite labels: the same numbers with the other sign, where weights have one."""
@@ -203,7 +217,16 @@ def check_run(fields: dict[str, Any]) -> None:
     check_rounds(learner, float(fields["progress"][0].rounds))
     start = fields["start"]
     want(start is None or is_vector(start, first.size), "the run's `start` must be a vector like the first weights")
+    check_covered(fields)
     fields.pop("checksum", None)  # of earlier versions
+
+
+def check_covered(fields: dict[str, Any]) -> None:
+    """Refuse a saved run whose intervals are made by something else."""
+    if fields.get("coverage") is not None:
+        from .coverage import Coverage
+
+        want(isinstance(fields["coverage"], Coverage), "the run's `coverage` must make intervals")
 
 
 def check_rounds(learner: Learner, rounds: float) -> None:
@@ -277,6 +300,7 @@ def play_rows(
     margins: np.ndarray | None = None,
     names: Sequence[Any] | None = None,
     idle: bool = False,
+    half: np.ndarray | None = None,
 ) -> None:
     """Play all rows of X with every run, in order; after an error the runs stand at the row that caused it.
 
@@ -296,6 +320,8 @@ def play_rows(
         Names of the columns, for errors.
     idle : bool, default False
         Whether all weights may be zero: then nothing is learnt, and the margins are still those of the rows.
+    half : array of shape (rows,), default None
+        Filled, if given, with half the width of the interval of every row before its update; the first run makes them.
 
     Raises
     ------
@@ -326,10 +352,11 @@ def play_rows(
     most = 4 * BLOCK if panel else BLOCK
     block = max(1, min(most, room * m // max(1, _bytes(X)), m))
     work, ones = np.empty((3, block)), np.ones(block)
-    rows = rows_of(X, runs[0].bias)
+    rows, tracker = rows_of(X, runs[0].bias), runs[0].coverage
+    margins = np.empty((m, len(runs))) if margins is None and tracker is not None else margins
     for a in range(0, m, block):
         b = min(m, a + block)
-        c = ones[: b - a] if weight is None else weight[a:b]
+        c, before = ones[: b - a] if weight is None else weight[a:b], runs[0].tally[0].rounds
         for k, run in enumerate(runs):
             y = targets[k][a:b]
             played = run.play_block(rows, a, b, y, c, work[:, : b - a])
@@ -340,6 +367,10 @@ def play_rows(
                 explain(X, a + played, y[played], work[0, played], work[1, played], run.features, names)
             if margins is not None:
                 margins[a:b, k] = work[0, : b - a]
+        if tracker is not None and margins is not None:
+            widths = tracker.follow(runs, margins[a:b], [y[a:b] for y in targets], c, before)
+            if half is not None:
+                half[a:b] = widths
 
 
 def _bytes(X: Any) -> int:

@@ -304,6 +304,7 @@ class PanelOne:
         self.targets, self.alive = run.learner.targets, np.zeros(1, np.int64)
         count, self.parties = len(run.members), run.parties()
         self.own, self.margins, self.out = np.empty((count, 3, 1)), np.empty((1, count)), np.empty((3, 1))
+        self.z = self.out[0]
         self.y, self.c = np.zeros(1), np.ones(1)
         kept = isinstance(old, PanelOne) and old.run is run and type(old.row) is type(row)
         kept = kept and len(old.plays) == len(self.parties)

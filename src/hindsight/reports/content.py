@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ..certificates.certificate import Best, Certificate
     from ..online.run import Run
-    from ..training.recording import Recording
+    from ..training.recording import CoverageRecording, Recording
 
     Datasets = dict[str, list[dict[str, Any]]]
 
@@ -243,6 +243,8 @@ def online_values(
     out["window"] = loss_data(recording, out, series, certificates, datasets, max(300, 1800 // learners))
     regret_data(out, certificates, datasets)
     shares_data(k, certificates, datasets)
+    if recording.coverage is not None:
+        coverage_data(recording.coverage, out, datasets)
     drawn = recording.sample.drawn()
     if not len(drawn):
         return out
@@ -366,6 +368,20 @@ def regret_data(each: dict[str, Any], certificates: list[Certificate], datasets:
         lines[PROMISE] = curve.bound - curve.best
     rows = lines_of({name: pairs_of(curve.rounds, line) for name, line in lines.items()})
     datasets[f"regret{each['key']}"] = [row for row in rows if math.isfinite(row["value"])]
+
+
+def coverage_data(found: CoverageRecording, each: dict[str, Any], datasets: Datasets) -> None:
+    """How intervals covered along the run, and the last rows with theirs."""
+    from ..certificates.coverage import certify_coverage
+
+    k, certificate = each["key"], certify_coverage(found.tracker)
+    each["coverage"] = certificate.to_dict() | {"lines": certificate.lines()}
+    datasets[f"coverage{k}"] = lines_of({"covered": thinned(*found.course.so_far(0), LINES)})
+    if len(found.last):
+        names = ("rounds", "target", "low", "high", "covered")
+        t, y, said, half = found.last.T
+        rows = np.column_stack([t, y, said - half, said + half, np.abs(said - y) <= half]).tolist()
+        datasets[f"ranges{k}"] = [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def shares_data(k: int, certificates: list[Certificate], datasets: Datasets) -> None:

@@ -267,6 +267,8 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
             f"The largest of {each['nonzero']:,} that are not 0{moves}.{beside}{intercept}",
         ),
         figure(drawn, f"c-shares{k}", "Members of the panel", "The weight of each along the run."),
+        figure(drawn, f"c-coverage{k}", "Coverage along the run", covered(each)),
+        figure(drawn, f"c-ranges{k}", "Intervals of the last rows", "Orange: outside the interval made beforehand."),
         figure(drawn, f"c-predicted{k}", "Predicted against true", f"On the dashed line both are equal.{sample}"),
         figure(
             drawn,
@@ -297,6 +299,12 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
     first = opening(each) if several else ""
     body = f'<p class="soft">{escaped(each["title"])}</p><div class="grid">{"".join(figures)}</div>'
     return f"<section>{head}{first}{body}{in_full(each)}</section>"
+
+
+def covered(each: dict[str, Any]) -> str:
+    """What intervals covered, in words; empty where there are none."""
+    found = each.get("coverage")
+    return " ".join(line.strip() + "." for line in found["lines"][1:3]) if found else ""
 
 
 def label_choice(each: dict[str, Any], drawn: dict[str, Any]) -> str:

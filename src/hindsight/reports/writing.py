@@ -182,6 +182,10 @@ def report_model(model: Model, path: str, data: Any) -> None:
     made, plan = check_preparation(model), Plan.from_settings(model.settings, data)
     runs = [run.learner.begin(model.features, model.intercept) for run in model.runs]
     sums = np.zeros(3 if model.labels is None else len(model.labels))
+    if model.runs[0].coverage is not None:
+        from ..online.coverage import cover
+
+        cover(runs, model.runs[0].coverage.asked)
     state = TrainingState(plan, [runs], model.labels, made["scale"], made["state"], [0], sums)
     recording = Recording.of(state)
     for chunk in learn(state):

@@ -19,8 +19,9 @@ from ..kernels.floats import Floats
 from ..kernels.rows import CSR, Dense
 from .checksum import RowChecksum, add_played, begin_played
 from .matrices import checked, explain, rows_of, unsealed
-from .one_thread import one_thread
-from .table import Measured, measure
+from .one_thread import WIDE, one_thread
+from .stripes import add_up
+from .table import Measured, check_coordinates, measure
 
 Chunk = tuple[Any, ArrayLike, ArrayLike | None]
 Rows = Any  # `Dense` or `CSR` rows of the kernels
@@ -77,6 +78,8 @@ class Data:
         Targets and weights.
     passes : int
         How often the rows were read so far.
+    before : int
+        How many rows with weight come before these in the table that they are a block of.
 
     Examples
     --------
@@ -132,7 +135,7 @@ class Data:
         self.y, self.c = _vector(y, rounds, "y"), _vector(weight, rounds, "weight")
         if self.c.size and self.c.min() < 0.0:
             raise ValueError(f"weights must be at least 0, got {self.c.min()} in row {int(self.c.argmin())}")
-        self.passes = 0
+        self.passes = self.before = 0
         self._factors: tuple[float, Floats] | None = None
         self._norms: tuple[Floats, Floats] | None = None
         self._last: tuple[Floats, Floats] | None = None
@@ -201,9 +204,11 @@ class Data:
             Whether it is one of the rows in this order, or in any.
         """
         sums = begin_played()
+        sums[0] = self.before
         for first, rows, count in self.blocks():
             part = slice(first, first + count)
             add_played(sums, rows, count, self.y[part], self.c[part], ordered)
+        sums[0] -= np.uint64(self.before)
         return sums
 
     def factors(self, total: float) -> Floats:
@@ -217,9 +222,23 @@ class Data:
         w, out = self.check(u), np.empty(self.rounds)
         if self._last is not None and np.array_equal(self._last[0], w):
             return self._last[1]
-        for first, rows, count in self.blocks():
-            operators.margins(rows, w, out[first : first + count])
+
+        def work(part: slice, rows: Rows) -> None:
+            operators.margins(rows, w, out[part])
+
+        self._add_up(work)
         return out
+
+    def _add_up(self, work: Callable[..., None], *sums: Floats) -> None:
+        """Have work(part, rows, *sums) add to the sums over all rows, which are read once."""
+        for first, rows, count in self.blocks():
+            add_up(work, first, rows, count, *sums)
+
+    def kept_margins(self, u: Floats) -> Floats:
+        """Return `margins`, and keep them for the next call."""
+        z = self.margins(u)
+        self._last = u.copy(), z
+        return z
 
     def margin_sizes(self, u: Floats) -> Floats:
         """Return Sigma_i |u_i x_ti| for every row: rounding in a margin is in units of it."""
@@ -238,18 +257,43 @@ class Data:
         """Return Sigma_t r_t x_t; rows with r_t = 0 are skipped."""
         total: Floats = np.zeros(self.width)
         r = np.ascontiguousarray(r, dtype=np.float64)
-        for first, rows, count in self.blocks():
-            operators.combine(rows, r[first : first + count], total)
+
+        def work(part: slice, rows: Rows, total: Floats) -> None:
+            operators.combine(rows, r[part], total)
+
+        self._add_up(work, total)
         return total
 
     def residual_gradient(self, u: Floats, a: Floats) -> tuple[Floats, Floats]:
         """Return the margins u . x_t, and Sigma_t a_t (u . x_t - y_t) x_t, half the square loss' gradient; one pass."""
         w, out, gradient = self.check(u), np.empty(self.rounds), np.zeros(self.width)
-        for first, rows, count in self.blocks():
-            part = slice(first, first + count)
+
+        def work(part: slice, rows: Rows, gradient: Floats) -> None:
             operators.residual_gradient(rows, w, self.y[part], a[part], out[part], gradient)
+
+        self._add_up(work, gradient)
         self._last = w.copy(), out
         return out, gradient
+
+    def half_gradient(self, u: Floats, a: Floats) -> Floats:
+        """Return the second of `residual_gradient`; the margins are kept for the next call."""
+        return self.residual_gradient(u, a)[1]
+
+    def column_squares(self, a: Floats) -> Floats:
+        """Return Sigma_t a_t x_ti^2 of every column; one pass."""
+        n = self.width - (1 if self.bias != 0.0 else 0)
+        sums = np.zeros(self.width)
+        for first, rows, count in self.blocks():
+            part = a[first : first + count]
+            if isinstance(rows, CSR):
+                operators.combine(rows._replace(data=np.square(rows.data, dtype=np.float64)), part, sums)
+            else:
+                size = max(1, BLOCK // max(1, n))
+                for k in range(0, count, size):  # squares of a block stay in cache
+                    sums[:n] += part[k : k + size] @ np.square(rows.values[k : k + size], dtype=np.float64)
+        if self.bias != 0.0:
+            sums[-1] = self.bias**2 * a.sum()
+        return sums
 
     def moments(self, a: Floats, r: Floats) -> tuple[Floats, Floats]:
         """Return Sigma_t a_t x_t x_t^T, with a_t >= 0, and Sigma_t r_t x_t; one pass.
@@ -269,8 +313,8 @@ class Data:
     def _sum_moments(self, a: Floats, r: Floats) -> tuple[Floats, Floats]:
         n = self.width - (1 if self.bias != 0.0 else 0)
         gram, ends, sums = np.zeros((self.width, self.width)), np.zeros(self.width), np.zeros(self.width)
-        for first, rows, count in self.blocks():
-            part = slice(first, first + count)
+
+        def work(part: slice, rows: Rows, gram: Floats, ends: Floats, sums: Floats) -> None:
             if isinstance(rows, CSR):
                 operators.outer(rows, a[part], gram)
                 operators.combine(rows, r[part], sums)
@@ -281,6 +325,12 @@ class Data:
                 _dense_moments(rows.values, a[part], r[part], *into)
                 if self.bias != 0.0:
                     sums[-1] += self.bias * r[part].sum()
+
+        if self.width < WIDE:
+            self._add_up(work, gram, ends, sums)
+        else:  # the products have threads of their own, and many sums would not fit
+            for first, rows, count in self.blocks():
+                work(slice(first, first + count), rows, gram, ends, sums)
         lower = np.tril_indices(n, -1)
         gram[lower] = gram.T[lower]
         if self.bias != 0.0:
@@ -341,14 +391,7 @@ class Data:
 
     def check(self, u: ArrayLike) -> Floats:
         """Return u as float64, or raise a ValueError if its length is not the width or a number is not finite."""
-        out = np.ascontiguousarray(u, dtype=np.float64)
-        if out.shape != (self.width,):
-            more = " (the last one the intercept)" if self.bias != 0.0 else ""
-            raise ValueError(f"u must have {self.width} coordinates{more}, got shape {out.shape}")
-        if not np.isfinite(out).all():
-            k = int(np.flatnonzero(~np.isfinite(out))[0])
-            raise ValueError(f"u must be finite, got {out[k]} at coordinate {k}")
-        return out
+        return check_coordinates(u, self.width, self.bias)
 
     def matrix(self) -> Floats:
         """Return the rows as one dense array, the intercept included: for small problems only."""

@@ -13,10 +13,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 MAX_WHOLE = 2.0**53  # from here on float64 does not hold every whole number
 MAX_PLAIN = 1e16  # from here on whole numbers are written with an exponent
+LABEL_TYPES = {"boolean": (bool, np.bool_), "integer": (int, np.integer), "float": (float, np.floating)}
+BOOLEANS = {"0": False, "1": True, "false": False, "true": True}
+READ_LABEL: dict[str, Callable[[str], Any]] = {
+    "boolean": lambda text: BOOLEANS[text.lower()],
+    "integer": lambda text: int(Decimal(text)),
+    "float": float,
+    "text": str,
+}
 
 
 def run_count(classes: int) -> int:
@@ -121,6 +129,64 @@ def numbers_of(classes: Sequence[str]) -> list[float]:
     array([1, 0], dtype=int8)
     """
     return [label_number(label) for label in classes]
+
+
+def label_type(types: Iterable[type], before: str | None = None) -> str | None:
+    """Return the type of labels whose values have these types, after others of the type `before`.
+
+    Examples
+    --------
+    >>> label_type([bool]), label_type([int, np.float64]), label_type([int], "text"), label_type([])
+    ('boolean', 'float', 'text', None)
+    """
+    for each in types:
+        now = next((name for name, of in LABEL_TYPES.items() if issubclass(each, of)), "text")
+        before = now if before is None else max(before, now, key=[*READ_LABEL].index)
+    return before
+
+
+def type_of_texts(labels: Sequence[str]) -> str:
+    """Return the type of labels that were read from text: booleans, integers or floats where all of them are.
+
+    Examples
+    --------
+    >>> [type_of_texts(labels) for labels in (["False", "True"], ["0", "1"], ["0.5", "1"], ["0", "one"])]
+    ['boolean', 'integer', 'float', 'text']
+    """
+    if all(text.lower() in ("false", "true") for text in labels):
+        return "boolean"
+    numbers = numbers_of(labels)
+    return "text" if any(map(math.isnan, numbers)) else "integer" if all(v.is_integer() for v in numbers) else "float"
+
+
+def typed_labels(labels: Sequence[str], kind: str) -> np.ndarray:
+    """Return labels written as text as values of their type.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        The labels.
+    kind : {"boolean", "integer", "float", "text"}
+        Their type.
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    ValueError
+        If there is no such type, or a label is not of it.
+
+    Examples
+    --------
+    >>> typed_labels(["0", "1"], "boolean").tolist(), typed_labels(["-1", "1e+16"], "integer").tolist()
+    ([False, True], [-1, 10000000000000000])
+    """
+    try:
+        return np.array([READ_LABEL[kind](text) for text in labels])
+    except (KeyError, ArithmeticError):
+        raise ValueError(f"the labels {', '.join(labels)} are not of the type {kind!r}") from None
 
 
 def negative_target(targets: str) -> float:

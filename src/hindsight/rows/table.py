@@ -33,6 +33,9 @@ class Table(Protocol):
     def sum(self, work: Callable[..., Any], *shared: Any, add: Callable[[Any, Any], Any] = np.add) -> Any:
         """Return the sum of work(data, *shared) over the blocks of rows; `work` is a function of a module."""
 
+    def check(self, u: Any) -> Floats:
+        """Return u as float64, or raise a ValueError if its length is not the width or a number is not finite."""
+
     def measured(self, kind: str, names: Sequence[Any] | None = None) -> Measured:
         """Return what `measure` adds up over all rows, or refuse rows that cannot be learnt."""
 
@@ -70,6 +73,24 @@ def measure(data: Data, kind: str, names: Sequence[Any] | None = None) -> Measur
     check_targets(kind, data.y)
     check_weights(data.c, idle=True)
     q, top, on = data.finite_norms2(names), data.row_norms_inf(), data.c > 0.0
-    sums = np.array([data.c.sum(), data.c @ data.y**2, np.count_nonzero(on)])
+    with np.errstate(over="ignore"):  # who divides by them looks at them
+        sums = np.array([data.c.sum(), data.c @ data.y**2, np.count_nonzero(on)])
     maxima = [values[on].max(initial=0.0) for values in (q, top, np.abs(data.y))]
     return Measured(sums, np.array(maxima))
+
+
+def check_coordinates(u: Any, width: int, bias: float) -> Floats:
+    """Return u as float64, or raise a ValueError if its length is not the width or a number is not finite."""
+    out = np.ascontiguousarray(u, dtype=np.float64)
+    if out.shape != (width,):
+        more = " (the last one the intercept)" if bias != 0.0 else ""
+        raise ValueError(f"u must have {width} coordinates{more}, got shape {out.shape}")
+    if not np.isfinite(out).all():
+        k = int(np.flatnonzero(~np.isfinite(out))[0])
+        raise ValueError(f"u must be finite, got {out[k]} at coordinate {k}")
+    return out
+
+
+def checksum_of(data: Data, ordered: bool) -> Any:
+    """Return the checksum of rows, to be added to those of others of the same table."""
+    return data.checksum(ordered)

@@ -54,18 +54,31 @@ class PlayedPiece:
     z: np.ndarray
     y: np.ndarray
     losses: np.ndarray
+    half: np.ndarray | None
 
     @cached_property
     def said(self) -> dict[str, list[Any]]:
-        """Predictions, and probabilities where there are some, of all rows."""
-        return answers(self.model, self.z)
+        """Predictions, and probabilities and intervals where there are some, of all rows."""
+        return answers(self.model, self.z, self.half)
 
 
-def answers(model: Model, z: np.ndarray) -> dict[str, Any]:
-    """Predictions and, where there are some, probabilities of margins, as plain values."""
+def answers(model: Model, z: np.ndarray, half: float | np.ndarray | None) -> dict[str, Any]:
+    """Predictions and, where there are some, probabilities and intervals of margins, as plain values.
+
+    An end of an interval that is not finite is None.
+    """
     found = {"predictions": model.predictions(z).tolist()}
     chances = None if model.labels is None else probabilities(model, z)
-    return found if chances is None else found | {"probabilities": chances.tolist()}
+    found |= {} if chances is None else {"probabilities": chances.tolist()}
+    if half is None:
+        return found
+    from ..online.coverage import sets_of
+
+    if model.labels is not None:
+        return found | {"sets": sets_of(model.learner.loss, z, half, model.labels)}
+    middle = np.array(found["predictions"])
+    ends = {"low": (middle - half).tolist(), "high": (middle + half).tolist()}
+    return found | {name: [v if math.isfinite(v) else None for v in each] for name, each in ends.items()}
 
 
 @dataclass
@@ -169,7 +182,7 @@ class LiveModel:
             raise SourceError(
                 "features may join at any time, which this geometry does not allow: begin with --from MODEL"
             )
-        runs = [[learner.begin(1, plan.intercept) for _ in range(count)] for learner in learners]
+        runs = plan.begin(1, count)
         constant = np.zeros(3 if labels is None else len(labels))
         self._take(TrainingState(plan, runs, labels, None, None, [0] * len(runs), constant), reader)
 
@@ -237,7 +250,7 @@ class LiveModel:
             losses[first] = c[first] = 0.0
         if self.sums is not None:
             self.sums = with_rows(self.sums, chunk.X, np.asarray(y, float), c, state.plan.intercept)
-        whole = PlayedPiece(self.model, z, y, losses)
+        whole = PlayedPiece(self.model, z, y, losses, played.half)
         return {k: Played(whole, a, b) for k, a, b in piece.spans}
 
     def limit(self, limits: Limits) -> None:
@@ -260,7 +273,8 @@ class LiveModel:
         if shells is None or not shells.fit(runs):
             shells = self.shells = Shells(runs, state.labels)
         self.kept = [run.snapshot() for run in runs]
-        return Reader(shells, self.kept, rows, state.features, rows.width, sequence)
+        half = None if state.tracker is None else state.tracker.half
+        return Reader(shells, self.kept, rows, state.features, rows.width, sequence, half)
 
     def to_model(self, certificate: Any = None) -> Model:
         """The model as `hindsight.load` and the command know it, with its certificate where there is one."""
@@ -413,6 +427,7 @@ class Reader:
     room: int
     width: int
     sequence: int
+    half: float | None = None
 
     def margins(self, parsed: Any) -> np.ndarray:
         """The margins of rows as they were parsed; a ValueError where one cannot be predicted."""
@@ -425,7 +440,7 @@ class Reader:
 
     def answers(self, z: np.ndarray) -> dict[str, Any]:
         """What margins say."""
-        return answers(self.shells.model, z)
+        return answers(self.shells.model, z, self.half)
 
     def margins_of(self, requests: Sequence[Any]) -> list[np.ndarray | ValueError]:
         """The margins of the rows of several requests, computed together; of a bad request why it is refused."""

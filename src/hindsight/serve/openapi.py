@@ -31,6 +31,9 @@ ROW: dict[str, Any] = {
 PREDICTIONS: dict[str, Any] = {
     "predictions": {"type": "array", "items": {"type": ["number", "string"]}},
     "probabilities": {"type": "array", "items": {"type": "array", "items": NUMBER}},
+    "low": {"type": "array", "items": {"type": ["number", "null"]}},
+    "high": {"type": "array", "items": {"type": ["number", "null"]}},
+    "sets": {"type": "array", "items": {"type": "array", "items": {"type": "string"}}},
     "sequence": WHOLE | {"description": "Rows learnt when it was predicted; of /learn the number of the first row."},
 }
 IDS: dict[str, Any] = {"ids": {"type": "array", "items": WHOLE}}

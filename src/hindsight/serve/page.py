@@ -87,7 +87,7 @@ def shown(told: dict[str, Any]) -> dict[str, Any]:
         "broken": told["broken"] or "",
         "order": " · ".join(f"warning: {line}" for line in warnings),
         "drift": f"drift: {told['drift']['claim']}" if "drift" in told else "",
-        "claims": ". ".join(certificate.get("claims", ())),
+        "claims": ". ".join([*certificate.get("claims", ()), *covered(told.get("coverage"))]),
         "of": "root mean squared error" if squares else f"{told.get('of', 'loss')} per row",
         "sum": "regret in all, squared" if squares else TILES["regret"],
         "off": "off by" if squares else told.get("of", "loss"),
@@ -146,3 +146,13 @@ def rows(cells: list[list[tuple[str, str]]]) -> str:
     """Rows of a table."""
     cell = '<td class="{}">{}</td>'
     return "".join(f"<tr>{''.join(cell.format(kind, html.escape(text)) for text, kind in row)}</tr>" for row in cells)
+
+
+def covered(found: dict[str, Any] | None) -> list[str]:
+    """What is said of intervals, where there are some."""
+    if found is None or found["covered"] is None:
+        return []
+    covered, asked, low, high = (f"{100.0 * found[name]:.4g} %" for name in ("covered", "asked", "low", "high"))
+    width = "infinite" if found["width"] is None else number(found["width"])
+    return [f"intervals: covered {covered} of {found['rounds']:,} rows, asked {asked}, guaranteed between {low} and "
+            f"{high}; mean width {width}"]  # fmt: skip

@@ -55,11 +55,11 @@ async def predictions_response(request: Request, found: dict[str, Any]) -> Respo
 
 
 def arrow_of(found: dict[str, Any]) -> bytes:
-    """Predictions, probabilities and ids as an Arrow stream."""
+    """Predictions, probabilities, intervals and ids as an Arrow stream."""
     import pyarrow as pa
 
     columns = {"prediction": pa.array(found.get("predictions", []))}
-    names = {"probabilities": "probabilities", "id": "ids"}
+    names = {"probabilities": "probabilities", "low": "low", "high": "high", "labels": "sets", "id": "ids"}
     return arrow_stream(pa.table(columns | {name: pa.array(found[key]) for name, key in names.items() if key in found}))
 
 

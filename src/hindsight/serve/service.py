@@ -466,23 +466,27 @@ class Service:
         if state is None:
             return told | {"settled": False}
         weight = state.weight
-        return told | {
-            "settled": True,
-            "of": state.constant_quantity,
-            "loss": state.compared_losses()[0],
-            "mean_loss": state.compared_losses()[0] / weight,
-            "constant": state.best_constant(),
-            "mean_constant": state.mean_of_constant(),
-            "weight": weight,
-            "mistakes": state.mistakes[0] if state.labels is not None else None,
-            "points": list(self.history.points),
-            "newest_mistakes": list(self.history.mistakes)[::-1],
-            "order": state.order_warning(),
-            "warnings": [line for run in state.runs[0] for line in assumption_warnings(run)],
-            "drift": drift_of(state.runs[0][0].learner),
-            "top": self.top_weights(),
-            "best": self.best(),
-        }
+        return (
+            told
+            | {
+                "settled": True,
+                "of": state.constant_quantity,
+                "loss": state.compared_losses()[0],
+                "mean_loss": state.compared_losses()[0] / weight,
+                "constant": state.best_constant(),
+                "mean_constant": state.mean_of_constant(),
+                "weight": weight,
+                "mistakes": state.mistakes[0] if state.labels is not None else None,
+                "points": list(self.history.points),
+                "newest_mistakes": list(self.history.mistakes)[::-1],
+                "order": state.order_warning(),
+                "warnings": [line for run in state.runs[0] for line in assumption_warnings(run)],
+                "drift": drift_of(state.runs[0][0].learner),
+                "top": self.top_weights(),
+                "best": self.best(),
+            }
+            | ({} if state.coverage is None else {"coverage": state.coverage.to_dict()})
+        )
 
     def best(self) -> float | None:
         """What the best fixed linear predictor in hindsight loses on all rows; None where no sums tell it closely."""
@@ -544,9 +548,12 @@ def drift_of(learner: Any) -> dict[str, Any]:
     }
 
 
+LONG = ("predictions", "probabilities", "low", "high", "sets")
+
+
 def without_predictions(answer: dict[str, Any]) -> dict[str, Any]:
     """The answer without what is long in it."""
-    return {name: value for name, value in answer.items() if name not in ("predictions", "probabilities")}
+    return {name: value for name, value in answer.items() if name not in LONG}
 
 
 def packed(value: Any) -> np.ndarray:

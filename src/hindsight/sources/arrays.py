@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SourceError
-from ..rows.labels import MAX_WHOLE
+from ..rows.labels import MAX_WHOLE, label_type
 from ..rows.matrices import checked
 from ..validation import refuse_masked
 from .base import Chunk, Position, ReadOptions, Source, first_position, shown_names, suggestion
@@ -55,6 +55,8 @@ class ArraySource(Source):
             if name not in place:
                 raise SourceError(f"{where}: there is no column {name!r}{suggestion(name, list(self.columns[:100]))}")
         self.target_column = place[options.target] if not beside and options.target is not None else None
+        found = np.zeros(0, X.dtype) if self.y is None else self.y
+        self.label_type = label_type(set(map(type, found.tolist())) if found.dtype.kind == "O" else [found.dtype.type])
         self.weight_column = place[options.weight] if weight is None and options.weight is not None else None
         self.kept: np.ndarray | None = None
         if wanted:

@@ -155,6 +155,8 @@ class Source:
         SHA-256 of what was consumed, up to the last chunk given, if it was asked for.
     width : int
         The number of columns up to the last chunk given.
+    label_type : {"boolean", "integer", "float", "text"} or None
+        The type of the targets, up to the last chunk given; None where they were read as text, as in CSV.
     preparation : str
         What was done to the rows before they are given, in a few words; "" for nothing.
 
@@ -176,6 +178,7 @@ class Source:
     reread = True
     size: int | None = None
     width = 0
+    label_type: str | None = None
     preparation = ""
 
     def __init__(self, where: str, options: ReadOptions) -> None:
@@ -265,6 +268,7 @@ class Source:
                 digest = chunk.position["digest"] = digest()
             self.digest = digest
             self.width = chunk.position.get("width", self.width)
+            self.label_type = chunk.position.get("label_type", self.label_type)
             yield chunk
 
     def __iter__(self) -> Iterator[Chunk]:

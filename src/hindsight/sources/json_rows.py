@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SourceError
-from ..rows.labels import label_number, parse_float
+from ..rows.labels import label_number, label_type, parse_float
 from .base import BadRow, Chunk, Position, ReadOptions, Reject, first_position
 from .columns import repeated_name
 from .json_array import JsonArray, open_json
@@ -74,6 +74,7 @@ class MappingBuilder:
         self.known: dict[Key, int] = {}  # the column of a feature
         self.taken: dict[str, Key] = {}  # by name: the feature that has it, where two could
         self.spaces: dict[str, int] = {}  # by column with categories: its namespace
+        self.types: set[type] = set()  # of the targets since `clear`
         self.clear()
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -93,6 +94,7 @@ class MappingBuilder:
         self.ends = [0]
         self.y: list[float] = []
         self.labels: dict[int, str] = {}
+        self.types.clear()
         self.weight: list[float] = []
         self.unlabelled: list[int] = []
 
@@ -193,6 +195,7 @@ class MappingBuilder:
         if is_gone(y):
             raise FieldError(target, "the target is missing")
         numbers = self.options.labels is False
+        self.types.add(type(y))
         if not isinstance(y, str):
             value = finite_float(target, y)
             exact = numbers or not isinstance(y, (int, np.integer)) or int(value) == y
@@ -264,6 +267,7 @@ class JsonLinesSource(MappingSource, TextSource):
     def __init__(self, paths: Sequence[str], options: ReadOptions) -> None:
         self._build(options)
         self.unlabelled = 0
+        self.types: str | None = None
         super().__init__(paths, options)
 
     def _open(self, path: str) -> ByteStream:
@@ -291,11 +295,12 @@ class JsonLinesSource(MappingSource, TextSource):
         X, y, weight, width = self.builder.finish()
         places = np.array(rows, np.int64).reshape(-1, 3)
         self.unlabelled += len(self.builder.unlabelled)
-        more: Position = {"unlabelled": self.unlabelled} if self.unlabelled else {}
+        self.types = label_type(self.builder.types, self.types)
+        more: Position = {"label_type": self.types} | ({"unlabelled": self.unlabelled} if self.unlabelled else {})
         return ParsedRows(X, y, weight, places, begin + a, line, width, bad, more)
 
     def _chunks(self, start: Position | None) -> Iterator[Chunk]:
-        self.unlabelled = (start or {}).get("unlabelled", 0)
+        self.unlabelled, self.types = (start or {}).get("unlabelled", 0), (start or {}).get("label_type")
         return super()._chunks(start)
 
 
@@ -372,6 +377,7 @@ class DictSource(MappingSource):
         X, y, weight, width = self.builder.finish()
         if self.builder.unlabelled:
             at["unlabelled"] = at.get("unlabelled", 0) + len(self.builder.unlabelled)
+        at["label_type"] = label_type(self.builder.types, at.get("label_type"))
         self.builder.clear()
         first = at["row"]
         at |= {"offset": end, "row": first + len(numbers), "rejected": at["rejected"] + len(rejects), "width": width}

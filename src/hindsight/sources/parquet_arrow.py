@@ -37,6 +37,8 @@ class ColumnarSource(TableSource):
         self.kind = self.layout.kind
         self.used = [n for n, role in zip(schema.names, self.layout.roles, strict=True) if role != parsers.IGNORE]
         self._check_columns(0, schema)
+        if options.target in schema.names:
+            self.label_type = _label_type(schema.field(options.target).type)
 
     def _text_columns(self) -> list[str]:
         """Columns of text, where the categories are to be found; one without any value is what a later part says."""
@@ -238,6 +240,19 @@ def _is_text(kind: Any) -> bool:
         return _is_text(kind.value_type)
     view = getattr(types, "is_string_view", lambda kind: False)
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind) or view(kind))
+
+
+def _label_type(kind: Any) -> str | None:
+    """The type of labels in a column of a type; None for decimals, which are as they are written."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        return _label_type(kind.value_type)
+    if types.is_boolean(kind):
+        return "boolean"
+    if types.is_integer(kind) or types.is_floating(kind):
+        return "integer" if types.is_integer(kind) else "float"
+    return None if types.is_decimal(kind) else "text"
 
 
 def _raw(batch: Any, t: int) -> str:

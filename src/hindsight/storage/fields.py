@@ -128,20 +128,21 @@ def is_number(value: Any) -> bool:
     return isinstance(value, float) and -np.inf < value < np.inf
 
 
-def check_record(name: str, record: Any, kind: np.dtype[Any], counts: tuple[str, ...] = ()) -> None:
-    """Refuse what is not an array of one record of this type; fields that are `counts` must be whole numbers.
+def check_record(name: str, record: Any, kind: np.dtype[Any], counts: tuple[str, ...] = (), size: int = 1) -> None:
+    """Refuse what is not an array of so many records of this type; fields that are `counts` must be whole numbers.
 
     No field may be NaN: sums of a run that was played never are.
     """
-    known = isinstance(record, np.recarray) and record.shape == (1,) and record.dtype.names == kind.names
+    known = isinstance(record, np.recarray) and record.shape == (size,) and record.dtype.names == kind.names
     same = known and all(record.dtype[field] == kind[field] for field in kind.names or ())
     want(same, f"`{name}` must be a record of {', '.join(kind.names or ())}")
-    values = dict(zip(kind.names or (), record[0].item(), strict=True))
-    for field, value in values.items():
-        want(value == value, f"`{name}.{field}` is not a number")
-    for field in counts:
-        fits = 0 <= values[field] < LARGEST and float(values[field]).is_integer()
-        want(fits, f"`{name}`: the number of {field} is {values[field]!r}")
+    for each in record:
+        values = dict(zip(kind.names or (), each.item(), strict=True))
+        for field, value in values.items():
+            want(value == value, f"`{name}.{field}` is not a number")
+        for field in counts:
+            fits = 0 <= values[field] < LARGEST and float(values[field]).is_integer()
+            want(fits, f"`{name}`: the number of {field} is {values[field]!r}")
 
 
 def check_places(name: str, places: Any, count: int) -> None:

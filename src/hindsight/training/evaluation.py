@@ -19,7 +19,7 @@ from .figures import ClassFigures, Decomposition, Evaluation, Figure, SliceFigur
 from .model import Model
 from .prepare import format_of, has_feature_of, in_order_of, open_for_model, rows_of_model, targets_of
 from .saved import has_probabilities, link_of
-from .tallies import BLOCK, LabelTally, NumberTally, ScoredLabels, Slices
+from .tallies import BLOCK, CoverageTally, LabelTally, NumberTally, ScoredLabels, Slices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -143,7 +143,7 @@ class ModelRows:
         form: str | None = None,
         beside: Sequence[str] = (),
     ) -> None:
-        self.model, self.labels = model, model.labels
+        self.model, self.labels, self.tracker = model, model.labels, model.runs[0].coverage
         column = weight_column(model) if weight is None else weight
         if y is not None:
             given = weight is not None and weight is not False and not isinstance(weight, str)
@@ -208,6 +208,7 @@ class EstimatorRows:
     def __init__(self, estimator: Any, X: Any, y: Any, weight: Any) -> None:
         refuse_masked(y, "y")
         self.estimator, self.X, self.y = estimator, X, np.asarray(y)
+        self.tracker = getattr(next(iter(getattr(estimator, "runs_", [])), None), "coverage", None)
         self.classes = getattr(estimator, "classes_", None)
         self.labels = None if self.classes is None else [str(label) for label in self.classes]
         if self.y.ndim != 1:
@@ -324,9 +325,13 @@ def _evaluation(rows: Any, by: Any, light: bool, learning: dict[str, float]) -> 
 def tallied(rows: Any, by: Any, light: bool, learning: dict[str, float], slices: Slices) -> Any:
     """Read all rows, and add them up."""
     tally: Any = NumberTally(not light) if rows.labels is None else LabelTally(rows.labels, not light)
+    if rows.tracker is not None:
+        tally.covered = CoverageTally(rows.tracker.asked, rows.tracker.half, not light)
     for y, z, weight, codes in blocks(_scored(rows, tally, by, slices)):
         said = rows.said(z)
         tally.add(y, said, weight, codes, len(slices.known) + 1)
+        if tally.covered is not None:
+            tally.covered.add(y, said, weight)
         if "own_loss" in learning:
             tally.own_loss += rows.own_loss(z, y, weight)
     return tally
@@ -396,9 +401,12 @@ def learnt(model: Model) -> dict[str, float]:
     if not weight:
         return {}
     found: dict[str, float] = {}
+    if model.coverage is not None:
+        found |= {"coverage": model.coverage.covered}
+        found |= model.coverage.means if model.labels is None else {}
     if model.labels is None:
         mean = facts[0].square / weight
-        found = {"mse": mean, "rmse": math.sqrt(mean) if mean >= 0.0 else math.nan}
+        found |= {"mse": mean, "rmse": math.sqrt(mean) if mean >= 0.0 else math.nan}
         return found if getattr(loss, "quadratic", False) else found | {"own_loss": facts[0].loss / weight}
     if len(model.runs) == 1:
         found["accuracy"] = 1.0 - facts[0].mistake_weight / weight
@@ -430,6 +438,7 @@ def number_figures(tally: NumberTally, learning: dict[str, float], by: str | Non
         "rmse": (math.sqrt(mse), math.sqrt(variance)),
         "mae": (float(tally.absolute[0]) / weight, tally.median_error()),
     }
+    values |= {} if tally.covered is None else tally.covered.figures(False)
     parts = []
     for value, k in largest(slices, tally.rows, tally.weight):
         c, square, within = (float(each[k].sum()) for each in (tally.weight, tally.square, tally.squares))
@@ -462,6 +471,7 @@ def label_figures(tally: LabelTally, learning: dict[str, float], by: str | None,
         entropy = float(-shares @ np.log(shares)) if total else math.nan
         values["log_loss"] = (math.inf if infinite else finite, entropy)
         values["brier_score"] = (float(tally.brier[0]) / weight, uncertainty(tally.support[0]))
+    values |= {} if tally.covered is None else tally.covered.figures(True)
     areas: list[Auc] = []
     found: dict[str, Reliability] = {}
     area, parts = None, None

@@ -11,6 +11,7 @@ import numpy as np
 from ..online.learners import Learner, descent
 from ..online.margins import each_mean
 from ..online.run import Run, play, predicted
+from ..rows.labels import typed_labels
 from ..storage.model import save, versions
 from ..storage.registry import PACKAGE, storable, want
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..certificates.certificate import Certificate, Certificates
+    from ..certificates.coverage import CoverageCertificate
     from ..online.facts import Facts
     from .figures import Evaluation
 
@@ -123,6 +125,23 @@ class Model:
         """The weights that predict: one row per run, the intercept's weight last."""
         return np.array([run.weights if self.average is None else run.mean(self.average) for run in self.runs])
 
+    @property
+    def coverage(self) -> CoverageCertificate | None:
+        """How the intervals of the rows that it learnt from covered, each made before its row was learnt; None where
+        none were asked for."""
+        if self.runs[0].coverage is None:
+            return None
+        from ..certificates.coverage import certify_coverage
+
+        return certify_coverage(self.runs[0].coverage)
+
+    @property
+    def half(self) -> float:
+        """Half the width of the next interval, or the score up to which a label is in the set."""
+        if self.runs[0].coverage is None:
+            raise ValueError("the model was learnt without intervals: learn it with interval=0.9, or --interval 90")
+        return float(self.runs[0].coverage.half)
+
     def margins(self, X: Any) -> np.ndarray:
         """Return the margin w.x of each row; it does not depend on the other rows.
 
@@ -160,7 +179,8 @@ class Model:
         Returns
         -------
         ndarray of shape (n_rows,)
-            Labels as text, or numbers.
+            Labels of the type that they had in the rows: booleans, integers, floats or text. Of those read from text,
+            as CSV, a type is taken if all labels are of it. For a regression, numbers.
         """
         return self.predictions(self._margins_of(data))
 
@@ -189,6 +209,44 @@ class Model:
         if found is None:
             raise ValueError(f"{self.learner.name} with the loss {self.learner.loss.name} gives no probabilities")
         return found
+
+    def predict_interval(self, data: Any) -> np.ndarray:
+        """Return a range for the target of each row.
+
+        Parameters
+        ----------
+        data : object
+            Rows, as for `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, 2)
+            The lowest and the highest value.
+        """
+        if self.labels is not None:
+            raise ValueError("the model predicts labels: predict_set gives sets of them")
+        half, middle = self.half, self.predict(data)
+        return np.column_stack([middle - half, middle + half])
+
+    def predict_set(self, data: Any) -> list[tuple[Any, ...]]:
+        """Return a set of labels for each row.
+
+        Parameters
+        ----------
+        data : object
+            Rows, as for `predict`.
+
+        Returns
+        -------
+        list of tuple
+            The labels, of the type that `predict` returns, in the order of `labels`.
+        """
+        if self.labels is None:
+            raise ValueError("the model predicts numbers: predict_interval gives ranges of them")
+        from ..online.coverage import sets_of
+
+        labels = typed_labels(self.labels, self.preparation.get("labels", "text")).tolist()
+        return sets_of(self.learner.loss, self._margins_of(data), self.half, labels)
 
     def _margins_of(self, data: Any) -> np.ndarray:
         """The margins of rows that are yet to be prepared."""
@@ -274,7 +332,7 @@ class Model:
         """Return the predictions that belong to margins: labels, or numbers for a regression."""
         if self.labels is None:
             return each_mean(self.learner.loss, z[:, 0])
-        return np.array(self.labels)[self.choices(z)]
+        return typed_labels(self.labels, self.preparation.get("labels", "text"))[self.choices(z)]
 
     def choices(self, z: np.ndarray) -> np.ndarray:
         """Return the index of the label that margins choose.
@@ -332,6 +390,8 @@ def check_model(fields: dict[str, Any]) -> None:
         want(values is None or (isinstance(values, list) and strings(values)), f"`{name}` must be a list of strings")
     for name in ("settings", "preparation", "progress"):
         want(isinstance(fields[name], dict) and strings(fields[name]), f"`{name}` must be a mapping with string keys")
+    if "labels" in fields["preparation"]:
+        typed_labels(fields["labels"] or [], fields["preparation"]["labels"])
     want(fields["digest"] is None or isinstance(fields["digest"], str), "`digest` must be a string")
     known = isinstance(fields["certificate"], (Certificate, Certificates, type(None)))
     want(known, "`certificate` must be a certificate")

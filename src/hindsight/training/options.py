@@ -103,6 +103,17 @@ def rates_of(text: str) -> list[float]:
         raise OptionError("eta", f"must be a number above 0, or several: 0.01,0.1; got {text!r}") from None
 
 
+def part_of(text: str) -> float:
+    """The part that a number of per cent is."""
+    try:
+        part = float(text) / 100.0
+    except ValueError:
+        part = 0.0
+    if not 0.01 <= part < 1.0:
+        raise OptionError("interval", f"must be in per cent, from 1 to below 100, as 90; got {text!r}")
+    return part
+
+
 def pair_of_numbers(text: str) -> tuple[float, float]:
     """LOW,HIGH as two numbers."""
     try:
@@ -185,7 +196,14 @@ class LearnerOptions:
     """Which learner, or several, with which settings; `more` are options of the learner by name, declared or not."""
 
     title: ClassVar = "Learner"
-    own: ClassVar = ("learner", "eta", "intercept", "rounds", "lipschitz")  # that are no options of a learner's
+    own: ClassVar = (
+        "learner",
+        "eta",
+        "intercept",
+        "interval",
+        "rounds",
+        "lipschitz",
+    )  # that are no options of a learner's
 
     learner: str = option("One of {learners} (or {batch}, in batches); several: A,B.", default="auto")
     eta: Sequence[float] | float | None = option("The rate η, above 0; several: 0.01,0.1.", read=rates_of)
@@ -203,8 +221,13 @@ class LearnerOptions:
     second_order: str | None = option("{takers}: whether members with a matrix join: auto, yes, no.")
     kappa: float | None = option("{takers}: the prior, or the part of the curvature.")
     prior: float | None = option("{takers}: the prior.")
+    window: int | None = option("{takers}: forget 1/N with each row, N at least 2; 0 forgets nothing.", metavar="N")
     drift: float | None = option("{takers}: weight that members share again after each row, as 0.001.")
     intercept: bool = option("A constant coordinate 1 ({batch} has none).", default=True)
+    interval: float | None = option(
+        "Ranges of predictions (sets of labels) that cover so many per cent of the rows, as 90.", read=part_of,
+        metavar="PERCENT",
+    )  # fmt: skip
     rounds: int | None = option("{batch}: passes over all rows (100 if not given).", min=1)
     lipschitz: float | None = option("{batch}: the largest slope of its link.")
     more: Mapping[str, Any] = field(default_factory=dict)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import OptionError
+from ..formatting import _plain
 from ..storage.container import sync
 from ..storage.fields import conforms, is_count
 from ..storage.registry import want
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 REJECTS = ("file", "line", "column", "reason", "raw")
 FILES = ("save", "report", "predictions", "rejects")  # what a run writes
+SET = "|"  # between the labels of a set
 REPLACED = ("save", "report")  # those that are written at the end, atomically
 
 
@@ -276,8 +278,11 @@ def as_csv(records: Iterable[Iterable[Any]]) -> str:
 
 
 def as_lines(header: list[str], records: Iterable[Iterable[Any]]) -> str:
-    """Records as JSON objects, one a line."""
-    return "".join(f"{json.dumps(dict(zip(header, each, strict=True)), ensure_ascii=False)}\n" for each in records)
+    """Records as JSON objects, one a line; null for a number that is not finite."""
+    rows = (dict(zip(header, each, strict=True)) for each in records)
+    if "low" in header:
+        rows = (_plain(row) for row in rows)
+    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
 
 
 class ParquetFile:
@@ -347,6 +352,9 @@ class Outputs:
             self.files["rejects"].add(chunk.rejects)
         if "predictions" in self.files and len(chunk.y):
             columns = [targets_as_read(self.state, chunk), *predicted(self.state, chunk.margins)]
+            if chunk.half is not None:
+                found = intervals(self.state.runs[0][0].learner.loss, self.state.labels, chunk.margins, chunk.half)
+                columns += [each if isinstance(each, list) else each.tolist() for each in found]
             self.files["predictions"].add(zip(*columns, strict=True))
 
     def write_checkpoint(self, state: TrainingState) -> None:
@@ -375,7 +383,23 @@ def prediction_columns(state: TrainingState) -> list[str]:
         out.append("prediction" if alone else name)
         if in_odds(state, runs):
             out.append("probability" if alone else f"{name} probability")
-    return out
+    return out + interval_columns(state.tracker is not None, state.labels)
+
+
+def interval_columns(asked: bool, labels: list[str] | None) -> list[str]:
+    """The columns of intervals: both ends, or the labels of the set."""
+    return [] if not asked else ["low", "high"] if labels is None else ["labels"]
+
+
+def intervals(loss: Any, labels: list[str] | None, z: np.ndarray, half: float | np.ndarray) -> list[Any]:
+    """These columns, of rows with these margins: numbers, or the labels as text."""
+    from ..online.coverage import sets_of
+    from ..online.margins import each_mean
+
+    if labels is None:
+        middle = each_mean(loss, z[:, 0])
+        return [middle - half, middle + half]
+    return [[SET.join(each) for each in sets_of(loss, z, half, labels)]]
 
 
 def in_odds(state: TrainingState, runs: list[Run]) -> bool:

@@ -30,6 +30,8 @@ from .prepare import check_reading, labelled, limited, sampled, targets_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from ..online.run import Run
+
 ROW_OPTIONS = tuple(f.name for f in fields(RowOptions))
 ONCE = "rows from standard input can be read only once"
 
@@ -67,6 +69,8 @@ class Plan:
         Seed in [0, 2^64) of `sample` and `shuffle`.
     digest : bool, default False
         Whether to compute the SHA-256 of what is read.
+    interval : float or None, default None
+        The part of rows that ranges of predictions, or sets of labels, are to cover; None makes none.
 
     Examples
     --------
@@ -88,6 +92,7 @@ class Plan:
     shuffle: bool = False
     seed: int = 0
     digest: bool = False
+    interval: float | None = None
 
     def __post_init__(self) -> None:
         if self.sample is not None and not 0.0 < self.sample <= 1.0:
@@ -108,6 +113,7 @@ class Plan:
         return cls(
             rows.data, rows.target, learners, rows.reading(rejects), learner.intercept, rows.passes, rows.scale, labels,
             rows.limit, rows.sample, rows.shuffle, rows.seed, digest,
+            learner.interval,
         )  # fmt: skip
 
     @classmethod
@@ -128,6 +134,7 @@ class Plan:
     def from_settings(cls, settings: dict[str, Any], data: Any) -> Plan:
         """The plan whose `settings` these are, over other data; a ModelError where they are none."""
         given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
+        given.setdefault("interval", None)
         known = {f.name for f in fields(cls)} - {"digest"}
         want(set(given) == known, f"the settings must be {', '.join(sorted(known))}")
         want(isinstance(given["learners"], tuple), "the learners must be a list")
@@ -141,8 +148,9 @@ class Plan:
         return cls(**given | {"data": data})
 
     def settings(self) -> dict[str, Any]:
-        """Every field that decides the result, as plain values."""
-        out = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "digest"} | {"data": self.where}
+        """Every field that decides the result, as plain values; without an interval where none was asked for."""
+        apart = ("digest",) if self.interval is not None else ("digest", "interval")
+        out = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in apart} | {"data": self.where}
         out = {
             k: [list(e) if isinstance(e, tuple) else e for e in v] if isinstance(v, tuple) else v
             for k, v in out.items()
@@ -161,6 +169,17 @@ class Plan:
     def make(self) -> list[Learner]:
         """The learners."""
         return [LEARNERS[name].make(**options) for name, options in self.learners]
+
+    def begin(self, features: int, count: int) -> list[list[Run]]:
+        """For each learner so many new runs."""
+        runs = [[each.begin(features, self.intercept) for _ in range(count)] for each in self.make()]
+        if self.interval is not None:
+            from ..online.coverage import cover
+
+            if len(runs) > 1:
+                raise OptionError("interval", "takes one learner at one rate")
+            cover(runs[0], self.interval)
+        return runs
 
     def classify(self) -> bool:
         """Whether targets are labels; a ValueError where some learners want labels and others numbers."""

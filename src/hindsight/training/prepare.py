@@ -130,7 +130,8 @@ class Preparation:
         else:
             if not chunks:
                 raise SourceError(f"{self.plan.data}: there is no row")
-            X, weight = stacked([rows.X for rows in chunks]), joined([rows.weight for rows in chunks])
+            X = stacked([rows.X for rows in chunks])
+            weight = joined([rows.weight for rows in chunks], [rows.X.shape[0] for rows in chunks])
             targets = [np.concatenate([rows.targets[k] for rows in chunks]) for k in range(len(runs))]
             return [Data(X, y, weight, run.bias) for y, run in zip(targets, runs, strict=True)]
 
@@ -157,10 +158,18 @@ def stacked(rows: list[Any]) -> Any:
     return vstack(rows, format="csr")
 
 
-def joined(weights: list[np.ndarray | None]) -> np.ndarray | None:
-    """Weights of chunks as one array; None where there are none."""
-    given = [weight for weight in weights if weight is not None]
-    return np.concatenate(given) if given else None
+def joined(weights: Sequence[np.ndarray | None], sizes: Sequence[int]) -> np.ndarray | None:
+    """Weights of chunks of these sizes as one array, of 1 for a chunk without; None where no chunk has any."""
+    if not any(weight is not None for weight in weights):
+        return None
+    return np.concatenate([np.ones(n) if w is None else w for w, n in zip(weights, sizes, strict=True)])
+
+
+def alike(targets: list[np.ndarray]) -> list[np.ndarray]:
+    """The targets of chunks, all as text where some are text."""
+    if any(y.dtype.kind == "U" for y in targets):
+        return [label_text(y) if y.dtype.kind == "f" else y for y in targets]
+    return targets
 
 
 # ---------------------------------------------------------------- all rows at once
@@ -218,9 +227,7 @@ def read_all(plan: Plan) -> AllRows:
     chunks = [chunk for chunk in limited(source, plan.chunks(source), plan.limit) if len(chunk)]
     if not chunks:
         raise SourceError(f"{plan.data}: there is no row to learn from")
-    targets = [targets_of(chunk) for chunk in chunks]
-    if any(y.dtype.kind == "U" for y in targets):
-        targets = [label_text(y) if y.dtype.kind == "f" else y for y in targets]
+    targets = alike([targets_of(chunk) for chunk in chunks])
     firsts = np.cumsum([0, *map(len, chunks)])
 
     def place(row: int) -> str:
@@ -231,10 +238,8 @@ def read_all(plan: Plan) -> AllRows:
         if not (known := labelled(y)).all():
             select(chunk, known)
     targets = [y[labelled(y)] for y in targets]
-    weights: list[np.ndarray | None] = [chunk.weight for chunk in chunks]
-    if any(weight is not None for weight in weights):
-        weights = [np.ones(len(c)) if w is None else w for c, w in zip(chunks, weights, strict=True)]
-    X, weight = stacked([chunk.X for chunk in chunks]), joined(weights)
+    X = stacked([chunk.X for chunk in chunks])
+    weight = joined([chunk.weight for chunk in chunks], [len(chunk) for chunk in chunks])
     return AllRows(X, np.concatenate(targets), weight, list(source.names), place)
 
 

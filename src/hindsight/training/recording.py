@@ -17,6 +17,7 @@ from .plan import short_names
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..online.coverage import Coverage
     from ..online.run import Run
     from ..sources import Reject
     from .session import PlayedChunk
@@ -29,6 +30,7 @@ KEPT = 2_000_000  # numbers of them, where a row has many
 FEWEST = 500  # rows, however many numbers they have
 COMPARED = 8  # learners that are compared two by two, at most
 REJECTS = 20  # bad rows that are kept
+LAST = 60  # rows that are shown with their intervals
 
 
 class Extremes(NamedTuple):
@@ -194,6 +196,49 @@ def scrambled(numbers: np.ndarray) -> np.ndarray:
     return z ^ (z >> np.uint64(31))
 
 
+class CoverageRecording:
+    """How the intervals of a run covered along the way, and the last rows with their intervals.
+
+    Parameters
+    ----------
+    tracker : Coverage
+        What makes them, before the first row that is followed.
+
+    Attributes
+    ----------
+    course : Course
+        Of one series: 1 for each row that was covered.
+    last : ndarray of shape (n_rows, 4)
+        Of the last rows the number of the round, the target, the prediction and half the width; of numbers only.
+    """
+
+    def __init__(self, tracker: Coverage) -> None:
+        at = tracker.sums[0]
+        self.tracker, self.last = tracker, np.empty((0, 4))
+        self.course = Course(int(at.rounds), float(at.weight), np.array([at.weight - at.missed]))
+
+    def add(
+        self, loss: Any, z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, half: np.ndarray, labels: bool
+    ) -> None:
+        """Add rows that the tracker has just followed."""
+        from ..online.coverage import other_chances
+
+        c = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
+        on = np.flatnonzero(c > 0.0)
+        on = on[on.size - int(self.tracker.sums[0].rounds - self.course.rounds) :]  # the first may be no round
+        z, y, c, half = z[on], y[on], c[on], half[on]
+        if not on.size:
+            return
+        if labels:
+            off = other_chances(loss, z)[np.arange(y.size), y]
+        else:
+            said = each_mean(loss, z[:, 0])
+            off = np.abs(said - y)
+            rows = np.column_stack([self.course.rounds + 1 + np.arange(y.size), y, said, half])
+            self.last = np.concatenate([self.last, rows[-LAST:]])[-LAST:]
+        self.course.add(c, (off <= half)[:, None].astype(np.float64))
+
+
 class Recording:
     """The course of some runs for their report, learner by learner.
 
@@ -220,6 +265,8 @@ class Recording:
         The first bad rows.
     scores : LearnerScores or None
         Several learners as forecasters, where they can be compared.
+    coverage : CoverageRecording or None
+        How intervals covered, where there are some.
     """
 
     def __init__(
@@ -240,6 +287,8 @@ class Recording:
         self.confusion = np.zeros((len(self.learners), count, count), np.int64) if count else None
         self.rejects: list[Reject] = []
         self.scores: LearnerScores | None = None
+        tracker = runs[0][0].coverage
+        self.coverage = None if tracker is None else CoverageRecording(tracker)
 
     @classmethod
     def of(cls, state: TrainingState, bounds: tuple[float, float] | None = None) -> Self:
@@ -267,7 +316,12 @@ class Recording:
         if self.scores is not None and len(chunk.y):
             self.scores.add(chunk)
         self.rejects += chunk.rejects[: REJECTS - len(self.rejects)]
-        self.add_rows(chunk.margins, chunk.y if chunk.codes is None else chunk.codes, chunk.weight)
+        y = chunk.y if chunk.codes is None else chunk.codes
+        self.add_rows(chunk.margins, y, chunk.weight)
+        if self.coverage is not None and chunk.half is not None:
+            self.coverage.add(
+                self.learners[0].loss, chunk.margins, y, chunk.weight, chunk.half, chunk.codes is not None
+            )
 
     def add_rows(self, z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> None:
         """Add rows by their margins before each was learnt, their targets (or numbers of labels) and weights."""

@@ -165,6 +165,8 @@ class Session:
                     state = start(self.plan, self.notes.append, all_labels, look_at_all)
                     if again:
                         self._forget_checkpoints(state)
+                if self.model is not None and self.model.labels is not None:
+                    state.label_type = self.model.preparation.get("labels", "text")
                 began = time.perf_counter()
                 self._learn(state, observe)
                 break
@@ -252,6 +254,8 @@ class PlayedChunk:
         Whether the chunk of the source was played to its end: then a checkpoint can be written.
     unlabelled : ndarray of bool
         Which rows have no target.
+    half : ndarray or None
+        Half the width of the interval of each row before it was learnt; None where none are asked for.
     """
 
     margins: np.ndarray
@@ -261,6 +265,7 @@ class PlayedChunk:
     rejects: list[Reject]
     complete: bool
     unlabelled: np.ndarray
+    half: np.ndarray | None = None
 
 
 def learn(
@@ -370,7 +375,7 @@ def play_chunk(
         for run in runs:
             run.resize(max(X.shape[1], 2 * room), X.shape[1])
     z, gone = np.empty((m, len(runs))), ~labelled(targets_of(chunk))
-    names = FeatureNames(state)
+    names, half = FeatureNames(state), None if state.tracker is None else np.empty(m)
     rejects = chunk.rejects if state.passes_done == 0 else []
     state.rejected += len(rejects)
     a = 0
@@ -381,7 +386,8 @@ def play_chunk(
         if b > a:
             try:
                 rows = X if b - a == m else X[a:b]  # scipy would copy them
-                play(runs, rows, [each[a:b] for each in targets], weight, z[a:b], names, idle=True)
+                widths = {} if half is None else {"half": half[a:b]}
+                play(runs, rows, [each[a:b] for each in targets], weight, z[a:b], names, idle=True, **widths)
             except RowError as error:
                 raise ValueError(f"{chunk.place(a + error.row)}{error.message}") from None
         code = None if codes is None else codes[a:b]
@@ -389,7 +395,7 @@ def play_chunk(
         state.rows_done, state.pass_rows = state.rows_done + b - a, state.pass_rows + b - a
         if b == m:
             state.position, state.bytes_read = chunk.position, chunk.read
-        yield PlayedChunk(z[a:b], y[a:b], code, weight, rejects, b == m, gone[a:b])
+        yield PlayedChunk(z[a:b], y[a:b], code, weight, rejects, b == m, gone[a:b], None if half is None else half[a:b])
         a, rejects = b, []
         if a == m:
             return

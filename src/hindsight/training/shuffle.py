@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import SourceError
-from ..sources import Chunk, label_text
+from ..sources import Chunk
 from ..sources.base import CHUNK
-from .prepare import joined, select, stacked
+from .prepare import alike, joined, select, stacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -201,17 +201,12 @@ class Dealt:
 def in_order(parts: list[Rows]) -> Rows:
     """Parts as one, in the order of the keys."""
     ys: list[Any] = [part.y for part in parts]
-    if any(y is not None and y.dtype.kind == "U" for y in ys):
-        ys = [label_text(y) if y.dtype.kind == "f" else y for y in ys]
-    weights = [part.weight for part in parts]
-    if any(w is not None for w in weights):
-        weights = [np.ones(len(p.keys)) if p.weight is None else p.weight for p in parts]
     whole = Rows(
         np.concatenate([part.keys for part in parts]),
         np.concatenate([part.numbers for part in parts]),
         stacked([part.X for part in parts]),
-        None if ys[0] is None else np.concatenate(ys),
-        joined(weights),
+        None if ys[0] is None else np.concatenate(alike(ys)),
+        joined([part.weight for part in parts], [len(part.keys) for part in parts]),
     )
     return whole.taken(np.lexsort((whole.numbers, whole.keys)))
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..online.run import Run
 from ..rows.checksum import TARGET_SUM, RowChecksum
+from ..rows.labels import type_of_texts
 from ..rows.order import FIELDS, label_order, number_order
 from ..rows.scaling import SCALES, Measure, check_scale
 from ..sources import SourceError
@@ -22,9 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..certificates.certificate import Certificate, Certificates
+    from ..certificates.coverage import CoverageCertificate
+    from ..online.coverage import Coverage
     from ..online.learners import Learner
     from ..sources import Chunk, Source
     from .model import Model
+
+NOT_KEPT = {"plan", "label_type", "source", "pending"}  # what a checkpoint leaves to the plan and the model
 
 
 @dataclass
@@ -68,6 +73,8 @@ class TrainingState:
         Sums that show whether the targets come sorted or in blocks; see `hindsight.rows.order`.
     before : list of dict
         What was learnt before these rows, where a model goes on: of each part its data, rows and digest.
+    label_type : str or None
+        The type of the labels where a model goes on; otherwise it is that of the rows.
     source : Source or None
         The source being read.
     pending : iterator of Chunk or None
@@ -91,13 +98,14 @@ class TrainingState:
     earlier: list[int] | None = None
     order: np.ndarray = field(default_factory=lambda: np.zeros(FIELDS))
     before: list[dict[str, Any]] = field(default_factory=list)
+    label_type: str | None = None
     source: Source | None = None
     pending: Iterator[Chunk] | None = None
 
     def to_checkpoint(self) -> dict[str, Any]:
         """The state as plain values, arrays and runs, from which `resumed` makes an equal one."""
         source_state = self.source.state() if self.source is not None else self.source_state
-        own = {k: v for k, v in vars(self).items() if k not in ("plan", "source", "pending")}
+        own = {k: v for k, v in vars(self).items() if k not in NOT_KEPT}
         return own | {"source_state": source_state, "settings": self.plan.settings()}
 
     @classmethod
@@ -126,6 +134,21 @@ class TrainingState:
         if self.source is None or (self.source.kind == "sparse" and self.plan.reading.get("hash_bits") is not None):
             return None
         return list(self.source.names)
+
+    @property
+    def tracker(self) -> Coverage | None:
+        """What makes intervals of predictions; None where none are asked for."""
+        found: Coverage | None = self.runs[0][0].coverage
+        return found
+
+    @property
+    def coverage(self) -> CoverageCertificate | None:
+        """How the intervals covered so far; None where none are asked for."""
+        if self.tracker is None:
+            return None
+        from ..certificates.coverage import certify_coverage
+
+        return certify_coverage(self.tracker)
 
     @property
     def features(self) -> int:
@@ -232,6 +255,8 @@ class TrainingState:
         assert source is not None
         reading = self.plan.reading | source.resolved_options()
         preparation = {"kind": source.kind, "source": reading, "scale": self.scale, "state": self.source_state}
+        if self.labels is not None:
+            preparation["labels"] = self.label_type or source.label_type or type_of_texts(self.labels)
         progress = {
             "mistakes": self.mistakes[0], "constant": self.constant, "order": self.order, "rows": self.rows_done,
             "rejected": self.rejected, "parts": self.parts,
@@ -266,10 +291,12 @@ def same_plain(a: Any, b: Any) -> bool:
 
 def check_state(plan: Plan, own: dict[str, Any]) -> None:
     """Refuse the fields of a checkpoint that are none of this plan: compiled loops rely on runs that are alike."""
-    known = {f.name for f in fields(TrainingState)} - {"plan", "source", "pending"}
+    known = {f.name for f in fields(TrainingState)} - NOT_KEPT
     want(set(own) == known, f"the state must have {', '.join(sorted(known))}")
     check_types(TrainingState, own)
     labels, learners, each = own["labels"], plan.make(), [run for runs in own["runs"] for run in runs]
+    asked = None if not each or each[0].coverage is None else each[0].coverage.asked
+    want(asked == plan.interval, "intervals must be those of the settings")
     want((labels is not None) == plan.classify(), "there must be labels if the learners take them")
     want(labels is None or len(set(labels)) == len(labels) >= 2, "the labels must differ")
     count = 1 if labels is None or len(labels) == 2 else len(labels)
@@ -380,7 +407,7 @@ def start(
     hashed = plan.reading.get("hash_bits") if source.kind == "sparse" else None
     width = len(source.names) if hashed is None else 1 << hashed
     count = 1 if labels is None or len(labels) == 2 else len(labels)
-    runs = [[learner.begin(max(1, width), plan.intercept) for _ in range(count)] for learner in learners]
+    runs = plan.begin(max(1, width), count)
     constant = np.zeros(3 if labels is None else len(labels))
     state = TrainingState(plan, runs, labels, scale, source_state, [0] * len(runs), constant, earlier=earlier)
     state.source, state.pending = (source, pending) if pending is not None else (None, None)

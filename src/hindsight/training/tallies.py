@@ -84,6 +84,68 @@ def grown(array: np.ndarray, count: int) -> np.ndarray:
     return np.concatenate([array, np.zeros((max(count, 2 * len(array)) - len(array), *array.shape[1:]), array.dtype)])
 
 
+class CoverageTally:
+    """How intervals cover rows, and how wide they are: ranges of numbers, or sets of labels.
+
+    Parameters
+    ----------
+    asked : float
+        The part of rows that they are to cover.
+    half : float
+        Half the width of each, or the score up to which a label is in the set.
+    keep : bool
+        Whether to keep the targets, for the best constant interval.
+    """
+
+    def __init__(self, asked: float, half: float, keep: bool) -> None:
+        self.asked, self.half, self.kept = asked, half, Kept() if keep else None
+        self.weight = self.covered = self.width = self.score = 0.0
+
+    def add(self, y: np.ndarray, said: Any, weight: np.ndarray) -> None:
+        """Add rows by their targets (or the index of their label) and what was predicted."""
+        if isinstance(said, ScoredLabels):
+            taken = 1.0 - np.asarray(said.probabilities) <= self.half
+            self.covered += float(weight @ ((y >= 0) & taken[np.arange(len(y)), y]))
+            self.width += float(weight @ taken.sum(axis=1))
+        else:
+            off = np.abs(said - y)
+            self.covered += float(weight @ (off <= self.half))
+            self.width += float(2.0 * self.half * weight.sum())
+            self.score += float(weight @ interval_scores(off - self.half, 2.0 * self.half, self.asked))
+        self.weight += float(weight.sum())
+        if self.kept is not None:
+            self.kept.add(y, weight)
+
+    def figures(self, labels: bool) -> dict[str, tuple[float, float]]:
+        """The figures, each beside that of the best constant interval, or the best constant set, in hindsight."""
+        best = (math.nan,) * 3
+        if self.kept is not None:
+            y, weight = self.kept.joined()
+            best = best_interval(y, weight, self.asked, labels)
+        names = ("coverage", "set_size") if labels else ("coverage", "width", "interval_score")
+        sums = (self.covered, self.width, self.score)
+        return {name: (total / self.weight, value) for name, total, value in zip(names, sums, best, strict=False)}
+
+
+def interval_scores(outside: np.ndarray, width: float, asked: float) -> np.ndarray:
+    """The width, and 2/(1 - asked) for each unit by which a target lies outside: least for the right quantiles."""
+    return width + 2.0 / (1.0 - asked) * np.maximum(outside, 0.0)
+
+
+def best_interval(y: np.ndarray, weight: np.ndarray, asked: float, labels: bool) -> tuple[float, float, float]:
+    """What the best constant interval covers, its width and its score; of labels the smallest set that covers."""
+    total = float(weight.sum())
+    if labels:
+        shares = np.sort(np.bincount(y + 1, weight)[1:])[::-1].cumsum() / total
+        count = min(int(np.searchsorted(shares, asked * (1.0 - 1e-12))) + 1, shares.size)
+        return (float(shares[count - 1]) if count else 0.0), float(count), math.nan
+    order = np.argsort(y)
+    below = np.cumsum(weight[order])
+    low, high = (y[order][np.searchsorted(below, q * total)] for q in (0.5 - 0.5 * asked, 0.5 + 0.5 * asked))
+    scores = interval_scores(np.maximum(low - y, y - high), high - low, asked)
+    return float(weight @ ((low <= y) & (y <= high))) / total, float(high - low), float(weight @ scores) / total
+
+
 class LabelTally:
     """Sums over rows with labels.
 
@@ -122,6 +184,7 @@ class LabelTally:
         self.support, self.confusion = np.zeros((1, k + 1)), np.zeros((k + 1, k))
         self.unknown: Counter[str] = Counter()
         self.own_loss = 0.0
+        self.covered: CoverageTally | None = None
 
     def codes(self, y: np.ndarray) -> np.ndarray:
         """The index of each label, -1 for one that the model does not know."""
@@ -208,6 +271,7 @@ class NumberTally:
         self.rows = np.zeros(1, np.int64)
         self.weight, self.mean, self.squares, self.square, self.absolute = np.zeros((5, 1))
         self.own_loss = 0.0
+        self.covered: CoverageTally | None = None
 
     def add(self, y: np.ndarray, said: np.ndarray, weight: np.ndarray, slices: np.ndarray, count: int) -> None:
         """Add rows with a weight above 0; `slices` has the slice of each, of so many."""

@@ -25,8 +25,9 @@ from scipy.sparse import csr_matrix
 from ...kernels.euclidean import Euclidean
 from ...kernels.floats import EPS, Floats
 from ...kernels.rows import CSR
-from ...online.margins import each_loss
+from ...online.margins import each_loss, each_slope
 from ...rows.data import Data
+from ...rows.spread import SpreadRows
 from .ascent import Loss, solve
 from .newton import CONDITION, TRIES, Inverse, ScaledStep, newton
 from .objective import Objective, Point, Smooth, inverse
@@ -36,6 +37,7 @@ GRAM = 2000  # widths up to which ridge regression forms the Gram matrix
 SPECTRUM = 500  # widths up to which the eigenvalues are computed, for the rank
 SECOND = 600  # widths up to which Newton's method takes the second derivatives of a smooth loss
 REFINED = 4  # solutions of a square loss that are tried, each with the gradient of the last
+STEPS = 200  # of L-BFGS at most
 ENOUGH = 1e-9  # relative gap up to which the comparator in a metric is sought, if not asked for less
 
 
@@ -81,14 +83,14 @@ class LossComparator:
 
 
 def best(
-    data: Data, loss: Loss, geometry: Geometry, kappa: float, a: ArrayLike | None = None,
+    data: Any, loss: Loss, geometry: Geometry, kappa: float, a: ArrayLike | None = None,
     start: Floats | None = None, tol: float = 0.01, max_passes: int = 300, around: Floats | None = None,
 ) -> LossComparator:  # fmt: skip
     """Return the u that minimises Sigma a_t phi(u . x_t, y_t) + kappa D(u, w_1), up to a relative gap.
 
     Parameters
     ----------
-    data : Data
+    data : Data or SpreadRows
         The rows.
     loss : a loss of `kernels`
         phi.
@@ -115,8 +117,10 @@ def best(
     >>> best(data, Square(2.0), Euclidean(1.0), kappa=4.0).u
     array([1.])
     """
-    factors = _factors(data, a)
     where = space(geometry, data.width, start)
+    if isinstance(data, SpreadRows):
+        return by_gradients(data, loss, kappa, a, where.start)
+    factors = _factors(data, a)
     if around is not None:
         where = where.around(around)
     begun = data.passes
@@ -131,6 +135,25 @@ def best(
     passes = data.passes - begun
     notes = () if found.done else (f"stopped at {passes} passes, gap {found.gap:.3g} of {found.objective:.3g}",)
     return LossComparator(found.u, own, found.divergence, found.objective, found.gap, passes, notes)
+
+
+def by_gradients(data: Any, loss: Any, kappa: float, a: Any, start: Floats) -> LossComparator:
+    """Return the u that minimises Sigma a_t phi(u . x_t, y_t) + kappa/2 |u - w_1|^2 over rows that are spread.
+
+    By L-BFGS. The objective is kappa-strongly convex, so it is at most |gradient|^2 / (2 kappa) above its minimum.
+    """
+    from scipy.optimize import minimize
+
+    def at(u: Floats) -> tuple[float, Floats]:
+        z, off = data.margins(np.ascontiguousarray(u)), u - start
+        value = float(a @ each_loss(loss, z, data.y)) + 0.5 * kappa * float(off @ off)
+        return value, data.combine(a * each_slope(loss, z, data.y)) + kappa * off
+
+    u = minimize(at, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS, "gtol": 1e-10}).x
+    value, slope = at(u)
+    own = float(data.c @ each_loss(loss, data.margins(u), data.y))
+    half = 0.5 * float((u - start) @ (u - start))
+    return LossComparator(u, own, half, value, float(slope @ slope) / (2.0 * kappa), 0)
 
 
 def fixed(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...online.margins import each_loss, each_slope
+from ...rows.spread import PerRow
 from .objective import KINKS, envelope_of
 
 if TYPE_CHECKING:
@@ -32,14 +33,18 @@ def best_constant(loss: Any, y: Floats, c: Floats) -> float:
     2.0
     """
     on = c > 0.0
+    if not on.any():
+        return 0.0
     y, c = (y, c) if on.all() else (y[on], c[on])
-    return float(c @ each_loss(loss, np.full(y.size, constant_margin(loss, y, c)), y)) if y.size else 0.0
+    return float(c @ each_loss(loss, np.full_like(y, constant_margin(loss, y, c)), y))
 
 
 def constant_margin(loss: Any, y: Floats, c: Floats) -> float:
     """The z of least Sigma c phi(z, y), or one far out where that is only tended to; c is not 0 for all y."""
     if loss.quadratic:
         return float(c @ y) / float(c.sum())
+    if isinstance(y, PerRow):  # which cannot be sorted
+        return _root(loss, y, c)
     if type(loss) in KINKS:
         return _best_kink(loss, y[c > 0.0], c[c > 0.0])
     y, place = np.unique(y, return_inverse=True)
@@ -63,7 +68,7 @@ def _root(loss: Any, y: Floats, c: Floats) -> float:
     """The z at which the slope of the sum is 0, or far out where it has one sign."""
 
     def slope(z: float) -> float:
-        return float(c @ each_slope(loss, np.full(y.size, z), y))
+        return float(c @ each_slope(loss, np.full_like(y, z), y))
 
     far = 1e3 * (1.0 + float(np.abs(y).max()))
     low, high = -far, far

@@ -14,7 +14,8 @@ import numpy as np
 
 from ...kernels.euclidean import Euclidean
 from ...kernels.floats import EPS
-from ...online.margins import each_loss
+from ...online.margins import each_loss, each_slope
+from ...rows.spread import SpreadRows
 from . import clock
 from .ascent import by_ascent
 from .least_squares import by_conjugate_gradients, least_squares
@@ -48,6 +49,7 @@ TRIES_EACH = 100  # points of Newton's method for each of them
 ENOUGH = {True: 1e-7, False: 1e-6}  # relative gap at which the search in a set ends, and that over R^n
 DAMP = {True: 1e-9, False: 1e-10}  # of the curvature of envelopes, added where few rows are near their kink
 ZERO = 1e-12  # share of the loss at u = 0 that counts as nothing left
+MANY_STEPS = 300  # of a method that takes gradients alone
 SEARCHED = "the best fixed predictor"
 
 
@@ -74,7 +76,6 @@ def best_fixed(data: Data, loss: Any, factors: Floats, geometry: Any = None, tol
     >>> best_fixed(Data(np.array([[1.0], [1.0]]), [1.0, 3.0]), Square(2.0), np.ones(2)).u
     array([2.])
     """
-    factors = np.ascontiguousarray(factors, np.float64)
     whole = geometry is None or geometry.name not in SPACES
     outside = loss.targets == "unit" and not ((data.y >= 0.0) & (data.y <= 1.0))[factors > 0.0].all()
     if outside or not loss.convex:
@@ -82,6 +83,9 @@ def best_fixed(data: Data, loss: Any, factors: Floats, geometry: Any = None, tol
         return not_sought(u, float(factors @ each_loss(loss, data.margins(u), data.y)), outside)
     if not factors.any():
         return FixedPredictor(np.zeros(data.width), 0.0, 0.0, "no row counts")
+    spread = isinstance(data, SpreadRows)
+    if spread and not (data.width <= WIDTH and (hasattr(loss, "curvature") or loss.quadratic or type(loss) in KINKS)):
+        return by_gradients(data, loss, factors, None if whole else geometry)
     if whole and loss.quadratic:
         if data.width <= GRAM:
             return least_squares(data, loss, factors)
@@ -90,7 +94,7 @@ def best_fixed(data: Data, loss: Any, factors: Floats, geometry: Any = None, tol
         return smooth(data, loss, factors)
     if data.width <= WIDTH and (type(loss) in KINKS or hasattr(loss, "curvature")):
         found = kinked(data, loss, factors) if whole else in_set(data, loss, factors, geometry)
-        if whole or found.gap <= tol * abs(found.loss) or clock.late():
+        if whole or spread or found.gap <= tol * abs(found.loss) or clock.late():
             return found
         other = by_ascent(data, loss, factors, geometry, tol)
         return min(found, other, key=lambda f: f.gap if math.isfinite(f.gap) else math.inf)
@@ -101,6 +105,30 @@ def not_sought(u: Floats, value: float, outside: bool) -> FixedPredictor:
     """u = 0, of which nothing is shown: matching losses of targets outside [0, 1] may have no least value."""
     why = "targets are outside [0, 1]" if outside else "the loss is not convex"
     return FixedPredictor(u, value, math.inf, f"u = 0, none was sought: {why}")
+
+
+def by_gradients(data: Data, loss: Any, a: Floats, geometry: Any) -> FixedPredictor:
+    """The u that L-BFGS finds with many coordinates of rows that are spread; in a set, its middle."""
+    from scipy.optimize import minimize
+
+    def at(u: Floats) -> tuple[float, Floats]:
+        z = data.margins(np.ascontiguousarray(u))
+        return float(a @ each_loss(loss, z, data.y)), data.combine(a * each_slope(loss, z, data.y))
+
+    u = np.zeros(data.width)
+    if geometry is not None:
+        u = Mixtures(geometry, data.width, None).start
+        return FixedPredictor(u, at(u)[0], math.inf, "none was sought: too many coordinates")
+    value, slope = at(u)
+    steps = {"maxiter": MANY_STEPS, "gtol": 1e-10 * float(np.abs(slope).max(initial=0.0)), "ftol": 1e-13}
+    found = minimize(at, u, jac=True, method="L-BFGS-B", options=steps)
+    if found.fun < value:
+        u = found.x
+        value, slope = at(u)
+    sizes, reach = column_sizes(data, a), FAR * target_size(data, a, loss)
+    gap = float(np.linalg.norm(inverse(sizes) * slope)) * (reach + float(np.linalg.norm(sizes * u)))
+    best = FixedPredictor(u, value, gap, "", reach).above_floor(loss)
+    return best._replace(how=f"{percent(best.gap, value)}, by {found.nit} steps of L-BFGS{beyond(best.reach)}")
 
 
 # ---------------------------------------------------------------- in a set, and losses with a kink
@@ -218,7 +246,7 @@ def farthest(search: Search) -> float:
     if not (flat > 0.0 and shrink.all()):
         return math.inf
     weight = float(a.sum())
-    gram, _ = data.moments(a, np.zeros(data.rounds))
+    gram, _ = data.moments(a, 0.0 * a)
     least = float(np.linalg.eigvalsh(gram * np.outer(shrink, shrink))[0]) / weight - 1e-12
     if not least > 0.0:
         return math.inf

@@ -19,12 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...kernels import operators
 from ...kernels.floats import EPS
 from ...kernels.losses import Absolute, Hinge
-from ...kernels.rows import CSR
 from ...online.margins import each_curvature, each_loss, each_slope
-from ...rows.data import BLOCK
 
 if TYPE_CHECKING:
     from ...kernels.floats import Floats
@@ -56,7 +53,7 @@ class Smooth(NamedTuple):
 
     def curvature(self, z: Floats) -> Floats:
         """phi'' of each margin."""
-        return np.full(z.size, float(self.loss.scale)) if self.loss.quadratic else each_curvature(self.loss, z)
+        return np.full_like(z, float(self.loss.scale)) if self.loss.quadratic else each_curvature(self.loss, z)
 
     def dual(self, z: Floats, r: Floats) -> tuple[Floats, Floats]:
         """-phi*(r) = phi(z) - r z for the slopes r at z, and the size of these terms."""
@@ -204,19 +201,7 @@ class Objective:
 
 def column_sizes(data: Data, a: Floats) -> Floats:
     """D: the root mean square of every column, with weights a; one pass."""
-    n = data.width - (1 if data.bias != 0.0 else 0)
-    sums = np.zeros(data.width)
-    for first, rows, count in data.blocks():
-        part = a[first : first + count]
-        if isinstance(rows, CSR):
-            operators.combine(rows._replace(data=np.square(rows.data, dtype=np.float64)), part, sums)
-        else:
-            size = max(1, BLOCK // max(1, n))
-            for k in range(0, count, size):  # squares of a block stay in cache
-                sums[:n] += part[k : k + size] @ np.square(rows.values[k : k + size], dtype=np.float64)
-    if data.bias != 0.0:
-        sums[-1] = data.bias**2 * a.sum()
-    return np.sqrt(sums / max(float(a.sum()), 1e-300))
+    return np.sqrt(data.column_squares(a) / max(float(a.sum()), 1e-300))
 
 
 def inverse(sizes: Floats) -> Floats:

@@ -4,6 +4,7 @@ from .card import CardMixin
 from .certifying import RunsMixin
 from .class_weights import ClassWeightMixin
 from .fitting import AllOrNothingMixin, FitMixin
+from .intervals import IntervalsMixin, SetsMixin
 from .labels import LabelsMixin
 from .linear import LinearClassifierMixin, LinearMixin, LinearRegressorMixin, MarginClassifierMixin
 from .prediction import LogisticProbabilityMixin, MeanPredictionMixin
@@ -20,6 +21,7 @@ __all__ = [
     "CardMixin",
     "ClassWeightMixin",
     "FitMixin",
+    "IntervalsMixin",
     "LabelsMixin",
     "LinearClassifierMixin",
     "LinearMixin",
@@ -31,6 +33,7 @@ __all__ = [
     "RowsMixin",
     "RunsMixin",
     "SaveMixin",
+    "SetsMixin",
     "SingleRowMixin",
     "TargetsMixin",
 ]

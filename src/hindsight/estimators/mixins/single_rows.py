@@ -107,10 +107,14 @@ class SingleRowMixin:
         before: list[Any] = []
         try:
             self._put(x, True)
+            rounds = runs[0].tally[0].rounds
             for k, y in enumerate(targets):
                 if k + 1 < len(targets):  # the last run is itself as before where it fails
                     before.append(runs[k].snapshot())
                 self._ready(k).learn(y, weight)
+            if runs[0].coverage is not None:
+                z = np.array([[self._ready(k).z[0] for k in range(len(runs))]])
+                runs[0].coverage.follow(runs, z, [np.array([y]) for y in targets], np.array([float(weight)]), rounds)
             self.__dict__.pop("certificate_", None)  # it does not speak of this row
         except BaseException:
             for run, state in zip(runs, before, strict=False):
@@ -198,7 +202,7 @@ class SingleRowMixin:
         one: One | None = ones.get(k)
         if one is None or one.run is not self.runs_[k] or one.row is not self._row or one.stale():
             one = ones[k] = self.runs_[k].bind(self.runs_, k, self._row, one)
-            self._swift = one if one.swift else None
+            self._swift = one if one.swift and self.runs_[0].coverage is None else None
             grows = one.swift and self.runs_[k].learner.geometry.can_grow and self.start is None
             one.room = one.run.features if grows and not hasattr(self, "feature_names_in_") else 0
         return one

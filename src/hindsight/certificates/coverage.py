@@ -1,0 +1,182 @@
+"""The certificate of intervals: how they covered, between which bounds on any rows, and how wide they were."""
+
+from __future__ import annotations
+
+import html
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..formatting import _n, _plain
+from ..kernels.coverage import FLOOR, OCTAVES, PARTS
+from ..online.coverage import GAMMA
+from . import theorems
+from .show import TONES, card
+from .theorems import Verdict
+
+if TYPE_CHECKING:
+    from ..online.coverage import Coverage
+
+
+@dataclass(frozen=True)
+class CoverageCertificate:
+    """A statement about the intervals of the progressive predictions of a run, on any rows whatever.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        Of the coverage: HOLDS, VOID where nothing was learnt or a sum is not finite, or BROKEN.
+    asked, covered : float
+        The part of the weight of the rows that intervals were to cover, and that they did.
+    low, high : float
+        Between these `covered` had to be.
+    rounds : int
+        How many rows.
+    weight : float
+        Their weight.
+    exact : float
+        The weight of the misses that were not asked for, since rows were met exactly, at width 0.
+    boundless : int
+        Rows whose interval was not finite.
+    stretch : float
+        Over any stretch of rows the weight of the misses differs by at most this from what was asked.
+    worst : float
+        By how much it did, over the worst stretch.
+    width : float
+        The mean width of the intervals; of sets of labels twice the mean threshold. Infinite with `boundless` rows.
+    fixed : float
+        That of the best fixed interval in hindsight, nearly.
+    loss, fixed_loss : float
+        The pinball losses of both, summed: least on average at the quantile asked.
+    bound : float
+        What `loss` is at most; NaN where nothing is promised.
+    loss_verdict : Verdict
+        Whether that held: VOID with `boundless` rows.
+    score : float
+        The mean interval score: the width, and 2/(1 - asked) for each unit that a target lies outside.
+    """
+
+    verdict: Verdict
+    asked: float
+    covered: float
+    low: float
+    high: float
+    rounds: int
+    weight: float
+    exact: float
+    boundless: int
+    stretch: float
+    worst: float
+    width: float
+    fixed: float
+    loss: float
+    fixed_loss: float
+    bound: float
+    loss_verdict: Verdict
+    score: float
+
+    @property
+    def means(self) -> dict[str, float]:
+        """The mean width of the intervals, and the mean of their scores."""
+        return {"width": self.width, "interval_score": self.score}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain numbers, strings and None (for NaN), ready for JSON."""
+        return dict(_plain(asdict(self) | {"verdict": self.verdict.value, "loss_verdict": self.loss_verdict.value}))
+
+    def lines(self) -> list[str]:
+        """The certificate to be read aloud."""
+        per = 1.0 / self.weight if self.weight else math.nan
+        part = f"{100 * self.covered:.4g} % of {self.rounds:,} rows, asked {100 * self.asked:.4g} %"
+        lines = [
+            f"{self.verdict.value}: intervals cover ({theorems.COVERAGE.source})",
+            f"  covered {part}; guaranteed between {100 * self.low:.4g} and {100 * self.high:.4g} % on any rows",
+            f"  over any stretch misses differ from those asked for by at most {_n(self.stretch)}, "
+            f"over the worst one by {_n(self.worst)}",
+        ]
+        if self.exact:
+            lines.append(f"  rows met exactly, at width 0, owe {_n(self.exact)} misses: no interval is shorter")
+        lines.append(f"  mean width {_n(self.width)}, of the best fixed interval in hindsight {_n(self.fixed)}")
+        if self.boundless:
+            lines.append(f"  {self.boundless:,} rows had no finite interval: of the pinball loss nothing is promised")
+        else:
+            lines.append(
+                f"  {self.loss_verdict.value}: pinball loss {_n(self.loss * per)} per row, best fixed "
+                f"{_n(self.fixed_loss * per)}, guaranteed at most {_n(self.bound * per)}"
+            )
+        return [*lines, f"  {theorems.COVERAGE.statement}"]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def _repr_html_(self) -> str:
+        head, *rest = self.lines()
+        return card(html.unescape(head), [], TONES[self.verdict], rest=rest)
+
+
+def certify_coverage(tracker: Coverage) -> CoverageCertificate:
+    """The certificate of a tracker over the rows that it has followed: all that it takes was added up on the way."""
+    at, alpha = tracker.sums[0], tracker.alpha
+    weight, net = float(at.weight), float(at.missed - alpha * at.weight + at.spared)
+    low, high = theorems.coverage(GAMMA, alpha, float(at.most), float(at.carried))
+    stretch, worst = theorems.coverage_of_stretch(GAMMA, alpha, float(at.most)), float(max(at.rise, at.fall))
+    moved = float(at.most * at.level - at.carried) / GAMMA
+    checks = ((net, high), (-net, -low), (worst, stretch), (abs(net - moved), 0.0))
+    verdict = worst_of([theorems.verdict(each, most, weight + stretch)[0] for each, most in checks])
+    fixed, rival, bound = 0.0, 0.0, float(at.pinball)
+    if at.first_score:  # otherwise all scores were 0
+        u, lost, bounds, below = rivals_of(tracker)
+        fixed = float(np.interp(tracker.asked * weight, below, u, left=0.0)) if u.size else math.nan
+        rival, bound = (float(each.min(initial=math.inf)) for each in (lost, bounds))
+    total = float(tracker.bins[1].sum())
+    finite = at.boundless == 0.0 and math.isfinite(bound)
+    covered, per = 1.0 - float(at.missed) / weight if weight else math.nan, 1.0 / weight if weight else math.nan
+    return CoverageCertificate(
+        verdict if weight else Verdict.VOID,
+        tracker.asked,
+        covered,
+        max(0.0, tracker.asked - high * per),
+        min(1.0, tracker.asked + (float(at.spared) - low) * per),
+        int(at.rounds),
+        weight,
+        float(at.spared),
+        int(at.boundless),
+        stretch,
+        worst,
+        float(at.widths) * per if at.boundless == 0.0 else math.inf,
+        2.0 * fixed,
+        float(at.pinball) if at.boundless == 0.0 else math.inf,
+        rival,
+        bound if finite else math.nan,
+        theorems.verdict(float(at.pinball), bound, total)[0] if finite else Verdict.VOID,
+        2.0 * per * (float(at.pinball) / alpha + total) if at.boundless == 0.0 else math.inf,
+    )
+
+
+def worst_of(verdicts: list[Verdict]) -> Verdict:
+    """BROKEN if one is, otherwise VOID if one is."""
+    return next((each for each in (Verdict.BROKEN, Verdict.VOID) if each in verdicts), Verdict.HOLDS)
+
+
+def rivals_of(tracker: Coverage) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Fixed half-widths some 4 % apart, what each loses, the bound that it gives for the run, and the weight below it.
+
+    They are the edges of the bins: all scores of a bin are on one side, so that what they lose is exact. No member is
+    narrower than a part of the largest score, so no such width is a rival; there may be none.
+    """
+    at, alpha = tracker.sums[0], tracker.alpha
+    c, sums = tracker.bins
+    place = np.arange(1, c.size)
+    with np.errstate(over="ignore", under="ignore"):
+        power = math.frexp(at.first_score)[1] - OCTAVES // 2 + place // PARTS
+        u = np.ldexp(0.5 + place % PARTS / (2.0 * PARTS), power.astype(np.int64))
+    fits = (u >= FLOOR * at.top) & np.isfinite(u) & (u > 0.0)
+    u, below, under = u[fits], np.cumsum(c)[:-1][fits], np.cumsum(sums)[:-1][fits]
+    lost = (1.0 - alpha) * (sums.sum() - under - u * (c.sum() - below)) + alpha * (u * below - under)
+    each = ((at.most / m.pace, m.logs, m.starts, m.price) for m in tracker.members)
+    apart = np.min([theorems.tracked_width(u, *taken) for taken in each], axis=0)
+    met = float(at.raised + at.opening)
+    bound = theorems.mixed_widths(lost, apart, len(tracker.members), float(at.hedge), float(at.excess), met)
+    return u, lost, bound, below

@@ -1,0 +1,68 @@
+"""Stripes: consecutive rows that several processors work on side by side.
+
+There are as many of them whatever the processors, and what is summed over each is added in their order, so that sums
+have the same bits on every machine.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..kernels import side_by_side
+from ..kernels.rows import CSR
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+STRIPES = 4
+MANY = 1 << 20  # numbers in the rows from which they are cut into stripes
+
+
+@cache
+def workers() -> ThreadPoolExecutor:
+    """The threads that work on stripes, one per processor."""
+    return ThreadPoolExecutor(min(side_by_side.PROCESSORS, STRIPES), "hindsight-stripes")
+
+
+def part_of(rows: Any, a: int, b: int) -> Any:
+    """Rows a..b of dense or CSR rows; nothing is copied."""
+    if isinstance(rows, CSR):
+        return rows._replace(indptr=rows.indptr[a : b + 1])
+    return rows._replace(values=rows.values[a:b])
+
+
+def add_up(work: Callable[..., None], first: int, rows: Any, count: int, *sums: np.ndarray) -> None:
+    """Have work(part, rows, *sums) add what rows give to the sums; `part` is where they stand, as a slice.
+
+    Parameters
+    ----------
+    work : callable
+        Releases the interpreter's lock while it works; may also write to the places of its rows.
+    first, rows, count : int, rows as the loops read them, and int
+        The number of the first row, the rows and how many they are.
+    *sums : ndarray
+        What is added to.
+    """
+    numbers = rows.indices.size if isinstance(rows, CSR) else rows.values.size
+    if numbers < MANY:
+        work(slice(first, first + count), rows, *sums)
+        return
+    ends = [count * k // STRIPES for k in range(STRIPES + 1)]
+    each = [tuple(np.zeros_like(total) for total in sums) for _ in range(STRIPES)]
+
+    def do(k: int) -> None:
+        a, b = ends[k], ends[k + 1]
+        work(slice(first + a, first + b), part_of(rows, a, b), *each[k])
+
+    if side_by_side.PROCESSORS == 1:
+        for k in range(STRIPES):
+            do(k)
+    else:
+        list(workers().map(do, range(STRIPES)))
+    for own in each:
+        for total, more in zip(sums, own, strict=True):
+            total += more
