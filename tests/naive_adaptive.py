@@ -370,11 +370,10 @@ def distances(p, m):
 
 
 def stacked(Z, y, c, loss, intercept):
-    """The mixture corrected by second order on its members, and both aggregated, the mixture as four members.
+    """The mixture corrected by second order on its members, and both aggregated.
 
-    Returns margins; the loss; the prices of the mixture's aggregation, and of both beside the mixture and beside the
-    correction; what the members lost; the rows D; the mixture; per round of the correction (row, prediction, z, q, G,
-    C, d); its last prior.
+    Returns margins; the loss; the prices of the mixture's aggregation and of that of both; what the members lost; the
+    rows D; the mixture; per round of the correction (row, prediction, z, q, G, C, d); its last prior.
     """
     real = loss == "square"
 
@@ -399,5 +398,5 @@ def stacked(Z, y, c, loss, intercept):
         D = np.c_[distances(Z, m), np.ones(len(y))]
         s, rounds, lam = newton(D.tolist(), y, c, 0.1, 0.25, m)
         rounds = [(t, z, z, *rest) for t, z, *rest in rounds]
-    out, _, total, by_correction, eta = mixed(np.column_stack([m, m, m, m, s]))
-    return out, total, (price, by_correction - math.log(4.0) / eta, by_correction), lost, D, m, rounds, lam
+    out, _, total, of_two, _ = mixed(np.column_stack([m, s]))
+    return out, total, (price, of_two), lost, D, m, rounds, lam

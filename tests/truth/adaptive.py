@@ -452,8 +452,8 @@ def stack(rng, loss):
         wrong.append("no account")
     elif abs(told.best - max(0.0, least)) > 1e-6 * (abs(least) + 1e-3 * scale):
         wrong.append(f"the best combination {told.best:.12g}, naive {least:.12g}")
-    elif abs(told.bound - least - price - prices[2]) > 1e-6 * (abs(told.bound) + 1e-3 * scale):
-        wrong.append(f"account {told.bound:.12g}, naive {least + price + prices[2]:.12g}")
+    elif abs(told.bound - least - price - prices[1]) > 1e-6 * (abs(told.bound) + 1e-3 * scale):
+        wrong.append(f"account {told.bound:.12g}, naive {least + price + prices[1]:.12g}")
     elif total > told.bound + EQUAL * (total + scale):
         wrong.append(f"the account is broken: {total:.12g} > {told.bound:.12g}")
     if made:

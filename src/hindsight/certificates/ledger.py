@@ -20,7 +20,6 @@ from ..kernels.ledger import FIELDS, LARGEST, LENGTHS, meet
 from ..kernels.rows import CSR
 from ..online.margins import each_loss
 from ..online.panel import PanelRun
-from ..online.stack import COPIES
 from ..online.together import Single
 from .course import marks_between, marks_of
 
@@ -206,15 +205,15 @@ def mark_of(run: Any, rounds: int) -> Mark:
     shared = float(state.shared[0]) if run.learner.drift else 0.0
     used = state.lost.copy() if hasattr(state, "lost") else None
     sums = float(run.tally[0].loss), float(state.rate[0]), float(state.gap[0])
-    return Mark(rounds, *sums, shared, run.mixture.shares(state), used, price_of_two(run, COPIES))
+    return Mark(rounds, *sums, shared, run.mixture.shares(state), used, price_of_two(run))
 
 
-def price_of_two(run: Any, copies: int) -> float:
-    """What the panel may lose beyond what is there in so many copies, the mixture or its correction; 0 without one."""
+def price_of_two(run: Any) -> float:
+    """What a panel may lose beyond the mixture, and beyond its correction; 0 without one."""
     if run.stack is None:
         return 0.0
     state = run.stack.state
-    return math.log((COPIES + 1) / copies) / float(state.rate[0]) + float(state.gap[0])
+    return math.log(2.0) / float(state.rate[0]) + float(state.gap[0])
 
 
 def direction(width: int, bias: float) -> np.ndarray:

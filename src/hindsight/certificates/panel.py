@@ -15,7 +15,6 @@ import numpy as np
 from ..kernels.drift import best_sequence
 from ..kernels.ledger import PAID
 from ..online.panel import member_name
-from ..online.stack import COPIES
 from . import theorems
 from .adaptive import BAND, in_ledger
 from .advice import cure
@@ -164,7 +163,7 @@ def account_of(run: PanelRun, unit: float) -> Account | None:
     if run.stack is None:
         return None
     second, state = run.stack.run, run.stack.state
-    objective, drops, price = float(second.state.objective[0]), float(second.state.drop[0]), price_of_two(run, 1)
+    objective, drops, price = float(second.state.objective[0]), float(second.state.drop[0]), price_of_two(run)
     lost, reach = float(second.facts.loss), theorems.QUARTER
     if run.learner.in_logs:
         drops *= 0.5
@@ -303,7 +302,7 @@ def aggregation_price(run: PanelRun) -> float:
     """What a panel may lose beyond its best member: ln(K)/η + Σδ, and with a drift what staying with it costs; with a
     stack the same for the mixture beside its correction."""
     mixture = at_rate(run, float(run.state.rate[0]), rounds_shared(run)) + float(run.state.gap[0])
-    return mixture + price_of_two(run, COPIES)
+    return mixture + price_of_two(run)
 
 
 def at_rate(run: PanelRun, rate: float, rounds: float) -> float:
@@ -334,7 +333,7 @@ def tracking(run: PanelRun, used: np.ndarray, unit: float) -> tuple[float, str]:
     switch = math.log(members / run.learner.drift) / rate
     room = np.empty((3, used.shape[1]))
     cost, lost, switches = best_sequence(np.ascontiguousarray(used), staying(run) / rate, switch, *room)
-    bound = cost + math.log(members) / rate + unit * (float(run.state.gap[0]) + price_of_two(run, COPIES))
+    bound = cost + math.log(members) / rate + unit * (float(run.state.gap[0]) + price_of_two(run))
     return bound, (
         f"against the best sequence of members, which switches {switches:,.0f} times and loses {lost:.6g}: "
         f"at most {bound:.6g}"

@@ -156,7 +156,7 @@ DRIFT = Theorem(
     "aggregation with drift", "Herbster, Warmuth 1998",
     "L ≤ min_k [bound_k − (L_k − L_k as used)] + (ln(K) − (T − 1) ln(1 − α + α/K))/η + Σ δₜ", "aggregation",
 )  # fmt: skip
-STACKED = " + ln(5/4)/η′ + Σ δ′ₜ"  # what aggregating the mixture with its correction adds to either statement
+STACKED = " + ln(2)/η′ + Σ δ′ₜ"  # what aggregating the mixture with its correction adds to either statement
 PROXIMAL = Theorem(
     "implicit descent", "Kulis, Bartlett 2010; McMahan 2017",
     "L ≤ L_u + D(u, w₁)/η + Σ πₜ", "implicit-descent",

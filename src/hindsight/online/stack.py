@@ -26,7 +26,6 @@ from .run import Run
 if TYPE_CHECKING:
     from .panel import Panel, PanelRun
 
-COPIES = 4  # of the mixture beside one of its correction: its weight at the start is 0.8
 PRIOR, KAPPA = 0.1, 0.25  # of the correction: prior, times the square of the largest entry, and curvature
 NOT_STACKED = np.empty(0, np.int64), np.empty((0, 0)), np.empty(0)
 
@@ -34,7 +33,7 @@ NOT_STACKED = np.empty(0, np.int64), np.empty((0, 0)), np.empty(0)
 class Stack:
     """What corrects the mixture of a panel: second order on how far its members are from it, with it as the offset.
 
-    Mixture and correction are aggregated in their turn, the mixture as `COPIES` members.
+    Mixture and correction are aggregated in their turn.
 
     Attributes
     ----------
@@ -48,8 +47,8 @@ class Stack:
     def __init__(self, panel: Panel, members: int) -> None:
         self.run = Run(newton(KAPPA, PRIOR) if panel.in_logs else ridge(PRIOR), members, intercept=panel.in_logs)
         self.places = np.arange(members)
-        self.mixture = panel.plain_mixture(COPIES + 1)
-        self.state = states.empty(self.mixture.State, COPIES + 1, False)
+        self.mixture = panel.plain_mixture(2)
+        self.state = states.empty(self.mixture.State, 2, False)
 
     def copy(self, run: Run, stay: Any = slice(None)) -> Stack:
         """The same with a state of its own, this run, and the members that stay."""
@@ -93,7 +92,7 @@ class Stages:
             self.first = margins, y, c, panel.bias, *parts, panel.state, *work[1:], panel.tally, work[0], *NOT_STACKED
             return
         self.mixed, self.counted, self.norms = np.empty(count), np.empty(count), np.empty((3, count))
-        self.apart, self.both = np.zeros((count, stack.run.features)), np.empty((count, COPIES + 1))
+        self.apart, self.both = np.zeros((count, stack.run.features)), np.empty((count, 2))
         notes = stack.places, self.apart, self.counted
         loss, _, geometry = parts
         self.first = margins, y, c, panel.bias, *parts, panel.state, *work[1:], empty_facts(), self.mixed, *notes
@@ -130,7 +129,7 @@ class Stages:
             # Where squares overflow all members count as the mixture; where that cannot be learnt either it is not.
             self.counted[done] *= self.apart[done].any()
             self.apart[done] = 0.0
-        self.both[:, :-1], self.both[:, -1] = self.mixed[:, None], self.norms[0]
+        self.both[:, 0], self.both[:, 1] = self.mixed, self.norms[0]
         mixes(*self.last)
 
 
@@ -146,7 +145,7 @@ def check_stack(stack: Any, panel: Panel, count: int, members: list[Run]) -> Non
     places = stack.places
     known = isinstance(places, np.ndarray) and places.dtype == np.int64 and places.shape == (len(members),)
     want(known and set(places.tolist()) <= set(range(count)), "the places of a stack must be those of its members")
-    wrong = states.fault(like.mixture.State, stack.state, COPIES + 1, False)
+    wrong = states.fault(like.mixture.State, stack.state, 2, False)
     want(wrong is None, f"{wrong}")
 
 
