@@ -62,7 +62,7 @@ def test_the_service_takes_some_of_them():
     assert set(ROWS) <= set(SHARED)
     found = command_options("serve")
     of_learning = {name for name in found if name in SHARED}
-    assert of_learning == {*ROWS, "learner", "loss", "eta", "drift"}
+    assert of_learning == {*ROWS, "learner", "loss", "eta", "drift", "interval"}
     assert all(found[name].default is None for name in of_learning)  # then the declared default holds
     with pytest.raises(OptionError, match=r"encoding:? is not an option"):
         service_plan("y", encoding="latin-1")

@@ -64,7 +64,7 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
     delta : float, default=None
         Of the loss "huber" from where on an error counts linearly, above 0; None is 1.
     second_order : {"auto", "yes", "no"}, default="auto"
-        Whether members that keep a matrix take part: "auto" while there are at most 128 coordinates.
+        Whether members that keep a matrix take part: "auto" while there are at most 256 coordinates.
     drift : float, default=0.0
         The part of the weight that all members share again after each round, for streams that change.
     panel : Panel, default=None
@@ -162,7 +162,7 @@ class AutoClassifier(SetsMixin, PanelMixin, LogisticProbabilityMixin, OnlineClas
         Weights of classes, which multiply those of their rows: "balanced" for n/(K n_k), of all rows in `fit`, and of
         the rows so far where they come later or one by one; or a dict, 1 for classes that it has not.
     second_order : {"auto", "yes", "no"}, default="auto"
-        Whether members that keep a matrix take part: "auto" while there are at most 128 coordinates.
+        Whether members that keep a matrix take part: "auto" while there are at most 256 coordinates.
     drift : float, default=0.0
         The part of the weight that all members share again after each round, for streams that change.
     panel : Panel, default=None

@@ -33,7 +33,7 @@ from .together import together
 ETAS = tuple(2.0**k for k in (-3, -1, 1, 3, 5))  # of the running members
 DIAGONAL = ((0.25, 0.1), (1.0, 1.0), (4.0, 0.01))  # prior and kappa of the diagonal Newton members
 CURVATURES = (0.5, 0.125)  # kappa of the second-order members for the log loss
-LIMIT = 128  # coordinates, the intercept's included, up to which second order joins by itself
+LIMIT = 256  # coordinates, the intercept's included, up to which second order joins by itself
 SECOND_ORDER = ("auto", "yes", "no")
 BUSY, PIECE = 20000, 80000  # numbers of a piece that a member plays in one go, on several processors: least, and most
 FEW = 4  # pieces of a block, until they are as large as can be
