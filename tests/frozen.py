@@ -525,6 +525,7 @@ def table(rows: int = 60) -> str:
     return "\n".join(["a,colour,b,label,y", *lines]) + "\n"
 
 
+BEFORE = ("auto",)  # whose default learner had no correction yet, and goes on without one
 CHECKPOINTS = {  # what is learnt, and stopped before its end
     "auto": "--target y --ignore label",
     "perceptron": "--target label --ignore y --learner perceptron",

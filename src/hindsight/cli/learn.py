@@ -154,7 +154,6 @@ def learn_again(path: str, results: ResultOptions, given: dict[str, str]) -> int
     from ..certificates.theorems import Verdict
     from ..serve.replay import StoredRows, replay
     from ..training.certify import certify_runs, combined
-    from ..training.plan import describe_learner
     from .results import result, summary
 
     for name, spelt in given.items():
@@ -168,11 +167,10 @@ def learn_again(path: str, results: ResultOptions, given: dict[str, str]) -> int
     certificates = [certify_runs(rows, state.runs[0])] if results.certify else []
     if results.save is not None:
         live.to_model(combined(certificates[0]) if certificates else None).save(results.save)
-    titles = [describe_learner(learner) for learner in live.plan.make()]
     if results.as_json:
-        print(json.dumps(result(state, titles, certificates, seconds, None)))
+        print(json.dumps(result(state, certificates, seconds, None)))
     else:
-        for line in summary(state, titles, certificates, seconds):
+        for line in summary(state, certificates, seconds):
             print(line)
     return int(any(c.verdict is Verdict.BROKEN for each in certificates for c in each))
 

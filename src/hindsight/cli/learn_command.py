@@ -88,9 +88,9 @@ class LearnCommand:
         self.write(state, certificates)
         if results.as_json:
             compared = None if session.scores is None else session.scores.comparison()
-            print(json.dumps(result(state, session.titles, certificates, session.seconds, compared)))
+            print(json.dumps(result(state, certificates, session.seconds, compared)))
         else:
-            for line in summary(state, session.titles, certificates, session.seconds):
+            for line in summary(state, certificates, session.seconds):
                 print(line)
             if session.scores is not None:
                 from .forecasts import show

@@ -30,7 +30,6 @@ def about(state: TrainingState) -> str:
 
 def result(
     state: TrainingState,
-    titles: list[str],
     certificates: list[list[Certificate]],
     seconds: float,
     compared: Comparison | None = None,
@@ -41,7 +40,7 @@ def result(
     from ..formatting import _plain
     from ..training.plan import penalties_of
 
-    learners = []
+    learners, titles = [], state.titles
     for k, (runs, loss) in enumerate(zip(state.runs, state.losses(), strict=True)):
         mine: dict[str, Any] = {"learner": titles[k], "loss": loss, "mean_loss": loss / state.weight}
         mine["compared_loss"] = state.compared_losses()[k]
@@ -61,15 +60,13 @@ def result(
     return dict(_plain(out | {"learners": learners}))
 
 
-def summary(
-    state: TrainingState, titles: list[str], certificates: list[list[Certificate]], seconds: float
-) -> Iterator[str]:
+def summary(state: TrainingState, certificates: list[list[Certificate]], seconds: float) -> Iterator[str]:
     """The result as lines of text."""
     from ..online.run import assumption_warnings
     from ..training.plan import penalties_of
     from ..training.state import in_squares
 
-    rejected = f" ({state.rejected:,} rejected)" if state.rejected else ""
+    titles, rejected = state.titles, f" ({state.rejected:,} rejected)" if state.rejected else ""
     yield f"{about(state)}{rejected}"
     if what := state.order_warning():
         from ..training.learning import IN_THIS_ORDER

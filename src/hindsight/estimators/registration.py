@@ -10,6 +10,7 @@ import numpy as np
 from ..storage.fields import conforms, is_count
 from ..storage.registry import PACKAGE, storable, want
 
+LATER = ("interval", "window")  # parameters that files of earlier versions do not have
 TEMPORARY = ("_lock", "_ones", "_row", "_swift", "_places")  # attributes that are made again when they are needed
 
 
@@ -24,7 +25,11 @@ def register_estimator(cls: type) -> None:
 
 def check_estimator(cls: Any, fields: dict[str, Any]) -> None:
     """Refuse the fields of a saved estimator that lack a parameter, or whose features are not counted or not named."""
-    missing = [name for name in cls().get_params(deep=False) if name not in fields]
+    parameters = cls().get_params(deep=False)
+    for name in LATER:
+        if name in parameters:
+            fields.setdefault(name, parameters[name])
+    missing = [name for name in parameters if name not in fields]
     want(not missing, f"the parameter `{missing[0] if missing else ''}` of {cls.__name__} is missing")
     features, names = fields.get("n_features_in_"), fields.get("feature_names_in_")
     counted = features is None or (is_count(features) and features > 0)

@@ -16,7 +16,7 @@ from ..rows.scaling import SCALES, Measure, check_scale
 from ..sources import SourceError
 from ..storage.fields import check_types, conforms, is_count, is_finite, is_vector
 from ..storage.registry import want
-from .plan import ONCE, Plan, part_name
+from .plan import ONCE, Plan, describe_learner, part_name
 from .prepare import MANY, Preparation, check_labels, check_source_state, in_order, labels_in, limited, targets_of
 
 if TYPE_CHECKING:
@@ -183,6 +183,11 @@ class TrainingState:
             what = "the values of its rows, or their order" if now[0] == before[0] else f"{now[0]:,} rows"
             raise SourceError(f"{self.source.where}: has changed since the pass before, of {before[0]:,} rows: {what}")
         self.checksum, self.earlier = None, now or before
+
+    @property
+    def titles(self) -> list[str]:
+        """Each learner in one line, as it was begun."""
+        return [describe_learner(runs[0].learner) for runs in self.runs]
 
     def losses(self) -> list[float]:
         """For each learner the loss it is judged by, summed over its runs."""
