@@ -161,7 +161,7 @@ def test_the_live_page_in_a_browser(tmp_path):
     """No error, no request but to the service; numbers move; phones and the dark; and without a script."""
     names = ["<script>document.title='RUN'</script>", '"><img src=x onerror=document.title=1>']
     hostile = [row | {"c": names[k % 2]} for k, row in enumerate(rows(200))]
-    options = ("--target", "y", "--loss", "square")
+    options = ("--target", "y", "--loss", "square", "--interval", "90")
     with Process(tmp_path / "d", *options) as process, Client(process.url) as client:
         for k in range(0, 200, 20):
             client.learn(hostile[k : k + 20])
@@ -174,6 +174,8 @@ def test_the_live_page_in_a_browser(tmp_path):
             browser.wait("document.getElementById('rows').textContent === '250'")
             browser.wait("document.querySelectorAll('#chart polyline').length >= 4", 30.0)  # the bound is there
             browser.wait("document.getElementById('verdict').textContent.startsWith('HOLDS')")
+            assert browser.value("document.querySelectorAll('#chart-coverage polyline').length") == 4
+            assert browser.value("document.querySelectorAll('#chart-ranges circle').length") == 60
             assert "Traceback" not in process.text() and browser.value("document.title") == "hindsight"
             assert browser.value("document.querySelectorAll('img, iframe, object').length") == 0
             assert names[0] in browser.value("document.getElementById('top').textContent")

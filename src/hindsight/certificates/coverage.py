@@ -116,6 +116,15 @@ class CoverageCertificate:
         return card(html.unescape(head), [], TONES[self.verdict], rest=rest)
 
 
+def covered_so_far(tracker: Coverage) -> tuple[float, float, float]:
+    """The part of the rows so far that intervals covered, NaN of none, and between which parts that had to be."""
+    at = tracker.sums[0]
+    per = 1.0 / float(at.weight) if at.weight else math.nan
+    low, high = theorems.coverage(GAMMA, tracker.alpha, float(at.most), float(at.carried))
+    most = min(1.0, tracker.asked + (float(at.spared) - low) * per)
+    return 1.0 - float(at.missed) * per, max(0.0, tracker.asked - high * per), most
+
+
 def certify_coverage(tracker: Coverage) -> CoverageCertificate:
     """The certificate of a tracker over the rows that it has followed: all that it takes was added up on the way."""
     at, alpha = tracker.sums[0], tracker.alpha
@@ -132,13 +141,11 @@ def certify_coverage(tracker: Coverage) -> CoverageCertificate:
         rival, bound = (float(each.min(initial=math.inf)) for each in (lost, bounds))
     total = float(tracker.bins[1].sum())
     finite = at.boundless == 0.0 and math.isfinite(bound)
-    covered, per = 1.0 - float(at.missed) / weight if weight else math.nan, 1.0 / weight if weight else math.nan
+    per = 1.0 / weight if weight else math.nan
     return CoverageCertificate(
         verdict if weight else Verdict.VOID,
         tracker.asked,
-        covered,
-        max(0.0, tracker.asked - high * per),
-        min(1.0, tracker.asked + (float(at.spared) - low) * per),
+        *covered_so_far(tracker),
         int(at.rounds),
         weight,
         float(at.spared),

@@ -1,4 +1,4 @@
-"""How learning went: the loss along the way, against the best constant, and the newest mistakes."""
+"""How learning went: the loss along the way, against the best constant, the newest mistakes, and intervals."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..certificates.coverage import covered_so_far
 from ..rows.labels import number_text
 
 if TYPE_CHECKING:
@@ -15,16 +16,20 @@ if TYPE_CHECKING:
 
 POINTS = 256  # at most; then every second one is left out
 MISTAKES = 20
+RANGES = 60  # rows that are shown with their intervals
 FAR = 4.0  # times the mean loss of late: from there on a number is far from its target
 
 
 class History:
-    """Points of the path: [row, mean loss, mean loss of the best constant so far, time]; and rows predicted badly.
+    """Points of the path: [row, mean loss, mean loss of the best constant so far, time]; and some of the newest rows.
 
     Attributes
     ----------
     points : list of list of float
-        The path.
+        The path; where there are intervals also the part of the rows that they covered, and between which parts that
+        had to be.
+    ranges : deque of list of float
+        The newest rows with their intervals: [row, target, low, high], with None for an end that is not finite.
     mistakes : deque of dict
         The newest rows whose prediction was wrong, or for numbers far from the target: without their values.
     """
@@ -33,12 +38,16 @@ class History:
         self.points: list[list[float]] = []
         self.step = 1
         self.mistakes: deque[dict[str, Any]] = deque(maxlen=MISTAKES)
+        self.ranges: deque[list[float | None]] = deque(maxlen=RANGES)
 
     def add(self, state: TrainingState, sequence: int, time: float) -> None:
         """Take note of where learning stands, if it is time."""
         if self.points and sequence < self.points[-1][0] + self.step:
             return
-        self.points.append([sequence, state.compared_losses()[0] / state.weight, state.mean_of_constant(), time])
+        tracker = state.tracker
+        covered = covered_so_far(tracker) if tracker is not None and tracker.sums[0].weight else ()
+        losses = state.compared_losses()[0] / state.weight, state.mean_of_constant()
+        self.points.append([sequence, *losses, time, *covered])
         if len(self.points) > POINTS:
             self.points = self.points[1::2]
             self.step *= 2
@@ -57,6 +66,15 @@ class History:
             told = {"sequence": first + k, "predicted": value, "target": y[k].item(), "loss": float(losses[k])}
             self.mistakes.append(told)
 
+    def add_intervals(self, first: int, piece: PlayedPiece) -> None:
+        """Take note of the newest rows and their intervals, where there are some; the first has this number."""
+        if piece.half is None or piece.model.labels is not None:
+            return
+        count = len(piece.y)
+        last, said = slice(max(0, count - RANGES), count), piece.said
+        each = zip(range(first, first + count)[last], piece.y[last], said["low"][last], said["high"][last], strict=True)
+        self.ranges.extend([row, float(y), low, high] for row, y, low, high in each)
+
     def far(self) -> float:
         """A loss that is large beside the mean over the newer half of the rows; 0 before there are points enough."""
         if len(self.points) < 2:
@@ -67,7 +85,7 @@ class History:
 
     def to_plain(self) -> dict[str, Any]:
         """As plain values."""
-        return {"points": self.points, "step": self.step, "mistakes": list(self.mistakes)}
+        return {"points": self.points, "step": self.step, "mistakes": list(self.mistakes), "ranges": list(self.ranges)}
 
     @classmethod
     def from_plain(cls, told: dict[str, Any]) -> History:
@@ -75,6 +93,7 @@ class History:
         out = cls()
         out.points, out.step = list(told["points"]), int(told["step"])
         out.mistakes.extend(told["mistakes"])
+        out.ranges.extend(told.get("ranges", ()))  # earlier versions keep none
         return out
 
 

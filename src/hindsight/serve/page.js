@@ -25,45 +25,78 @@ function add(svg, name, attributes, text) {
   svg.append(node);
   return node;
 }
-function key(series) {
-  at("key").replaceChildren(...series.map(([name, what]) => {
+function key(id, series) {
+  at(id).replaceChildren(...series.filter(s => s[1]).map(([name, what]) => {
     const item = document.createElement("span"), mark = document.createElement("b");
     mark.className = name; item.append(mark, what); return item;
   }));
 }
-function draw(all) {  // each series is [name, what it is, whether its points are all there is, [[row, value], ...]]
-  const svg = at("chart"), W = Math.max(300, svg.clientWidth), H = 300, B = 26, T = 8, R = 12;
-  svg.replaceChildren(); svg.setAttribute("viewBox", "0 0 " + W + " " + H);
-  const series = all.filter(s => s[3].length > 1), points = series.flatMap(s => s[3]);
-  key(series);
-  if (!points.length) { add(svg, "text", {x: R, y: H / 2}, "too few rows to draw"); return; }
-  const log = Math.log10, xs = points.map(p => log(p[0])), x0 = Math.min(...xs), x1 = Math.max(...xs, x0 + 0.3);
-  const main = series.filter(s => s[0] !== "bound"), ys = (main.length ? main : series).flatMap(s => s[3]).map(p => log(p[1]));
-  let y0 = Math.min(...ys), y1 = Math.max(...ys);
-  for (const s of series) y1 = Math.max(y1, Math.min(log(s[3][s[3].length - 1][1]), y1 + 1));  // most of the bound is far above
-  const pad = Math.max(0.05, 0.06 * (y1 - y0)); y0 -= pad; y1 += pad;
-  const marks = [0, 1, 2, 3, 4].map(k => 10 ** (y0 + (y1 - y0) * (0.04 + 0.23 * k)));
-  const L = 10 + Math.max(...marks.map(v => add(svg, "text", {x: 0, y: 0}, num(v)).getBBox().width));
+const LOG = {to: Math.log10, from: v => 10 ** v, least: 0.05}, PLAIN = {to: v => v, from: v => v, least: 0.005};
+function axis(svg, W, H, y0, y1, from, marks = 5) {  // lines across, with their numbers; returns where the plot begins
+  const at = Array.from({length: marks}, (_, k) => y0 + (y1 - y0) * (0.04 + 0.92 * k / (marks - 1)));
+  const L = 10 + Math.max(...at.map(v => add(svg, "text", {x: 0, y: 0}, num(from(v))).getBBox().width));
   svg.replaceChildren();
+  for (const v of at) {
+    const y = T + (H - B - T) * (y1 - v) / (y1 - y0);
+    add(svg, "line", {x1: L, x2: W - R, y1: y, y2: y, class: "grid"});
+    add(svg, "text", {x: L - 6, y: y + 4, "text-anchor": "end"}, num(from(v)));
+  }
+  return L;
+}
+const B = 26, T = 8, R = 12;
+function start(id, H) {
+  const svg = at(id), W = Math.max(300, svg.clientWidth);
+  svg.replaceChildren(); svg.setAttribute("viewBox", "0 0 " + W + " " + H);
+  return [svg, W];
+}
+function draw(all, name = "", H = 300, {to, from, least} = LOG) {
+  // each series is [name, what it is, whether its points are all there is, [[row, value], ...]]
+  const [svg, W] = start("chart" + name, H), log = Math.log10;
+  const series = all.filter(s => s[3].length > 1), points = series.flatMap(s => s[3]);
+  key("key" + name, series);
+  if (!points.length) { add(svg, "text", {x: R, y: H / 2}, "too few rows to draw"); return; }
+  const xs = points.map(p => log(p[0])), x0 = Math.min(...xs), x1 = Math.max(...xs, x0 + 0.3);
+  const main = series.filter(s => s[0] !== "bound"), ys = (main.length ? main : series).flatMap(s => s[3]).map(p => to(p[1]));
+  let y0 = Math.min(...ys), y1 = Math.max(...ys);
+  const ends = series.map(s => to(s[3][s[3].length - 1][1])), low = y0, high = y1;  // most of a bound is far away
+  for (const end of ends) { y0 = Math.min(y0, Math.max(end, low - 1)); y1 = Math.max(y1, Math.min(end, high + 1)); }
+  const pad = Math.max(least, 0.06 * (y1 - y0)); y0 -= pad; y1 += pad;
+  const L = axis(svg, W, H, y0, y1, from);
   const X = v => L + (W - L - R) * (log(v) - x0) / (x1 - x0);
-  const Y = v => Math.max(T, Math.min(H - B, T + (H - B - T) * (y1 - log(v)) / (y1 - y0)));
+  const Y = v => T + (H - B - T) * (y1 - to(v)) / (y1 - y0), fits = p => to(p[1]) >= y0 && to(p[1]) <= y1;
   for (let k = Math.floor(x0); k <= x1; k++)
     for (const step of x1 - x0 > 2 ? [1] : [1, 2, 5]) {
       const v = step * 10 ** k;
       if (log(v) >= x0 && log(v) <= x1)
         add(svg, "text", {x: X(v), y: H - 8, "text-anchor": X(v) > W - 40 ? "end" : "middle"}, v.toLocaleString("en"));
     }
-  for (const v of marks) {
-    add(svg, "line", {x1: L, x2: W - R, y1: Y(v), y2: Y(v), class: "grid"});
-    add(svg, "text", {x: L - 6, y: Y(v) + 4, "text-anchor": "end"}, num(v));
-  }
-  for (const [name, , dotted, pairs] of series) {
+  for (const [name, , dotted, all] of series) {
+    const pairs = all.filter(fits);
     if (dotted) for (const p of pairs) add(svg, "circle", {cx: X(p[0]), cy: Y(p[1]), r: 3, class: name});
     const drawn = pairs.map(p => X(p[0]).toFixed(1) + "," + Y(p[1]).toFixed(1)).join(" ");
     add(svg, "polyline", {points: drawn, class: name, fill: "none", "stroke-width": 2});
   }
 }
+function ranges(rows) {  // each is [row, target, low, high], an end null where it is not finite
+  const H = 180, [svg, W] = start("chart-ranges", H), all = rows.flatMap(r => r.slice(1)).filter(v => v !== null);
+  let y0 = Math.min(...all), y1 = Math.max(...all), outside = 0;
+  const pad = 0.06 * (y1 - y0) || 1; y0 -= pad; y1 += pad;
+  const L = axis(svg, W, H, y0, y1, PLAIN.from, 4), Y = v => T + (H - B - T) * (y1 - v) / (y1 - y0);
+  rows.forEach(([row, target, low, high], k) => {
+    const x = L + (W - L - R) * (k + 0.5) / rows.length;
+    const missed = (low !== null && target < low) || (high !== null && target > high), kind = missed ? "missed" : "own";
+    outside += missed;
+    add(svg, "line", {x1: x, x2: x, y1: Y(low === null ? y0 : low), y2: Y(high === null ? y1 : high), class: kind, "stroke-width": 2});
+    add(svg, "circle", {cx: x, cy: Y(target), r: 3, class: kind});
+  });
+  add(svg, "text", {x: L, y: H - 8}, "row " + rows[0][0].toLocaleString("en"));
+  add(svg, "text", {x: W - R, y: H - 8, "text-anchor": "end"}, rows[rows.length - 1][0].toLocaleString("en"));
+  put("of-ranges", "the newest " + rows.length + " rows, dots, and the intervals made before they were learnt; outside, in red: " + outside);
+}
 function show(page) {
+  at("intervals").hidden = !page.coverage.length;
+  if (page.coverage.length) draw(page.coverage, "-coverage", 180, PLAIN);
+  if (page.ranges.length) ranges(page.ranges);
   for (const id in page.texts) put(id, page.texts[id]);
   fill("top", page.top); fill("mistakes", page.mistakes); draw(page.series);
 }

@@ -13,6 +13,7 @@ from .openapi import policy
 FILES = ("page.css", "page.js", "page.html")
 STYLE, SCRIPT, HTML = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in FILES)
 PAGE = Template(HTML)
+FIRST = 20  # row from which on it is drawn what intervals covered so far
 TILES = {
     "rows": "rows learnt",
     "rate": "rows per second",
@@ -100,8 +101,18 @@ def shown(told: dict[str, Any]) -> dict[str, Any]:
         ("best", "fixed predictor of the bound", True, [(p[0], p[2] and p[2] / p[0]) for p in path if p[0] >= first]),
         ("bound", "bound, at the dots", True, [(p[0], p[3] and p[3] / p[0]) for p in path if p[0] >= first]),
     )
+    asked = (told.get("coverage") or {}).get("asked")
+    along = [p for p in points if len(p) > 4 and p[0] >= FIRST]
+    bands = () if len(along) < 2 else (
+        ("own", "rows covered", False, [(p[0], p[4]) for p in along]),
+        ("best", "asked for", False, [(p[0], asked) for p in (along[0], along[-1])]),
+        ("bound", "guaranteed between", False, [(p[0], p[5]) for p in along]),
+        ("bound", "", False, [(p[0], p[6]) for p in along]),
+    )  # fmt: skip
     return {
         "texts": texts,
+        "coverage": bands,
+        "ranges": told.get("ranges", ()),
         "top": [
             [
                 (each["feature"] + ("" if each["label"] is None else f" ({each['label']})"), ""),

@@ -206,6 +206,7 @@ class Service:
         far = self.history.far()
         for piece in dict.fromkeys(each.piece for each in played):
             self.history.add_mistakes(first, piece, far)
+            self.history.add_intervals(first, piece)
             first += len(piece.y)
         self.history.add(self.live.settled()[0], first - 1, time)
 
@@ -485,7 +486,11 @@ class Service:
                 "top": self.top_weights(),
                 "best": self.best(),
             }
-            | ({} if state.coverage is None else {"coverage": state.coverage.to_dict()})
+            | (
+                {}
+                if state.coverage is None
+                else {"coverage": state.coverage.to_dict(), "ranges": list(self.history.ranges)}
+            )
         )
 
     def best(self) -> float | None:
