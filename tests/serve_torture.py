@@ -17,7 +17,7 @@ import threading
 import time
 from pathlib import Path
 
-from serving import Process
+from serving import Process, bits_of
 
 OPTIONS = ("--target", "y", "--keep-log")
 
@@ -112,17 +112,10 @@ class Torture:
             assert there.get(name) == number, f"{name} was acknowledged as row {number}, and is {there.get(name)}"
         again = Service(self.folder)
         assert again.sequence == sequence == peace.sequence
-        assert bits(again) == bits(peace), "other bits than in peace"
+        assert bits_of(again.live) == bits_of(peace.live), "other bits than in peace"
         again.close()
         peace.close()
         return len(acknowledged), sequence
-
-
-def bits(service):
-    """All numbers of the model."""
-    run = service.live.state.runs[0][0]
-    states = [run.state, *(member.state for member in getattr(run, "members", ()))]
-    return [values.tobytes() for state in states for values in state], list(service.live.rows.names)
 
 
 def main():

@@ -11,7 +11,22 @@ import tempfile
 import time
 from pathlib import Path
 
+from hindsight.kernels.state import fields_of
+
 ROOT = Path(__file__).parent.parent
+
+
+def bits_of(live):
+    """All that rows change, and their names; what is scratch holds nothing from one row to the next."""
+    run = live.state.runs[0][0]
+    flat = [
+        getattr(state, name).tobytes()
+        for state in run.states()
+        for name, field in fields_of(type(state)).items()
+        if not field.scratch
+    ]
+    flat += [] if run.coverage is None else [values.tobytes() for values in run.coverage.snapshot()]
+    return flat, run.tally.tobytes(), list(live.rows.names)
 
 
 class Process:

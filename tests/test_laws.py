@@ -517,7 +517,7 @@ def test_resumed_is_uninterrupted(model, sparse, through):
     same(again.predict(X), whole.predict(X))
     same(again.runs_[0].tally, whole.runs_[0].tally)
     assert again.facts_ == whole.facts_
-    for run, (state, progress, tally) in zip(part.runs_, frozen, strict=True):  # the original did not move
+    for run, (state, progress, tally, _) in zip(part.runs_, frozen, strict=True):  # the original did not move
         for now, then in zip(run.state, state, strict=True):
             same(now, then)
         same(run.progress, progress)

@@ -173,8 +173,8 @@ class MeanState(NamedTuple):
     """What each member has lost as used, the range of the targets, and the price met."""
 
     lost: Annotated[np.ndarray, vector()]
-    v: Annotated[np.ndarray, vector(1.0)]
-    mass: Annotated[np.ndarray, scalar()]
+    v: Annotated[np.ndarray, vector(1.0, scratch=True)]
+    mass: Annotated[np.ndarray, scalar(scratch=True)]
     low: Annotated[np.ndarray, scalar()]
     high: Annotated[np.ndarray, scalar()]
     begun: Annotated[np.ndarray, scalar()]

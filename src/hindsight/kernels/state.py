@@ -97,6 +97,11 @@ def restore(state: Any, kept: tuple[np.ndarray, ...]) -> None:
         values[...] = old
 
 
+def copied(state: Any) -> Any:
+    """The state with arrays of its own."""
+    return type(state)(*(values.copy() for values in state))
+
+
 def reader(state: Any) -> Any:
     """The state for somebody who only predicts, beside others: the same arrays, with scratch fields of its own."""
     kind = type(state)

@@ -8,7 +8,7 @@ by default: it has no rate to set.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from .relay import relay
 from .run import Run, check_covered, checked_tally
 from .stack import Stack, Stages, check_stack
 from .together import together
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ETAS = tuple(2.0**k for k in (-3, -1, 1, 3, 5))  # of the running members
 DIAGONAL = ((0.25, 0.1), (1.0, 1.0), (4.0, 0.01))  # prior and kappa of the diagonal Newton members
@@ -291,6 +294,11 @@ class PanelRun(Run):
         kept = [run.state.largest_x for run in self.members if hasattr(run.state, "largest_x")]
         return kept[0] if kept else np.ones(self.members[0].width)
 
+    def states(self) -> list[Any]:
+        """Its own, those of its members, and those of its correction."""
+        stack = [] if self.stack is None else [self.stack.state, self.stack.run.state]
+        return [self.state, *(run.state for run in self.members), *stack]
+
     def parties(self) -> list[Any]:
         """The members as they play: several of a kind together."""
         found = self._together
@@ -319,11 +327,17 @@ class PanelRun(Run):
     def reader(self) -> PanelRun:
         """A run that predicts as this one does, and can do so beside others."""
         parties = self.parties()
-        other = self._copy([run.reader() for run in self.members])
-        other.stack = None if self.stack is None else self.stack.copy(self.stack.run.reader())
-        other.tally, other.coverage = self.tally.copy(), None
+        other = self._copy(Run.reader)
+        other.coverage = None
         other._together = [party.reader([other.members[k] for k in party.places]) for party in parties]
         other._compiled = other._together if self._compiled is parties else None  # the kernels are the same
+        return other
+
+    def frozen(self) -> PanelRun:
+        """A run that predicts as this one does now, whatever this one learns later: all numbers are its own."""
+        other = self._copy(Run.frozen)
+        other.coverage = other._before = None
+        other._compiled = other.parties() if self._compiled is self.parties() else None  # the kernels are the same
         return other
 
     def bind(self, runs: Any, which: int, row: Any, old: Any) -> Any:
@@ -334,18 +348,20 @@ class PanelRun(Run):
 
     def mirrored(self) -> PanelRun:
         """The run of the opposite labels."""
-        other = self._copy([run.mirrored() for run in self.members])
+        other = self._copy(Run.mirrored)
         other.stack = None if self.stack is None else self.stack.mirrored()
-        other.tally = self.tally.copy()
         if self.learner.targets == "unit":
             other.tally[0].target = self.tally[0].weight - self.tally[0].target
         return other
 
-    def _copy(self, members: list[Run]) -> PanelRun:
+    def _copy(self, each: Callable[[Run], Run]) -> PanelRun:
+        """The same with copies of its members, and of what corrects it, that this makes."""
         other: PanelRun = object.__new__(PanelRun)
         other.__dict__.update(self.__dict__)
-        other.members, other.left, other._together, other.watcher = members, list(self.left), None, None
-        other.state = type(self.state)(*(values.copy() for values in self.state))
+        other.members, other.left = [each(run) for run in self.members], list(self.left)
+        other.stack = None if self.stack is None else self.stack.copy(each(self.stack.run))
+        other.state, other.tally = states.copied(self.state), self.tally.copy()
+        other._together = other._compiled = other.watcher = None
         return other
 
     def resize(self, features: int, needed: int | None = None) -> None:

@@ -138,6 +138,10 @@ class Run(Coordinates):
         learner = self.learner
         return learner.loss, learner.update, learner.geometry, learner.rate, self.state, self.progress
 
+    def states(self) -> list[Any]:
+        """All states that rows change: its own, and for a panel those of its members and of its correction."""
+        return [self.state]
+
     def play_block(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, work: np.ndarray) -> int:
         """Play rows a..b, with their margins and norms into `work`, and return how many could be."""
         play = for_parts(loop.play, *self.parts()[:3])
@@ -149,6 +153,12 @@ class Run(Coordinates):
         other.__dict__.update(self.__dict__)
         other.state, other.coverage = states.reader(self.state), None
         other.progress, other.tally = self.progress.copy(), self.tally.copy()
+        return other
+
+    def frozen(self) -> Run:
+        """A run that predicts as this one does now, whatever this one learns later: all numbers are its own."""
+        other = self.reader()
+        other.state = states.copied(self.state)
         return other
 
     def bind(self, runs: Any, which: int, row: Any, old: Any) -> Any:

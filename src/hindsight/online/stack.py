@@ -53,8 +53,7 @@ class Stack:
     def copy(self, run: Run, stay: Any = slice(None)) -> Stack:
         """The same with a state of its own, this run, and the members that stay."""
         other: Stack = object.__new__(Stack)
-        state = type(self.state)(*(values.copy() for values in self.state))
-        other.__dict__.update(self.__dict__, run=run, state=state, places=self.places[stay])
+        other.__dict__.update(self.__dict__, run=run, state=states.copied(self.state), places=self.places[stay])
         return other
 
     def mirrored(self) -> Stack:

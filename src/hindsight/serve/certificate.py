@@ -23,7 +23,6 @@ from ..kernels.losses import Square
 from ..online.run import Run, play
 from ..rows.data import Data
 from ..training.certify import certify_runs, combined
-from .live import frozen
 from .replay import StoredRows, begun, learn_again
 from .store import Store
 
@@ -73,7 +72,7 @@ class Certifier:
         """What there is to certify now; called by the thread that learns."""
         service, why = self.service, None
         live, _ = service.live.settled()
-        state = replace(live, runs=[[frozen(run) for run in live.runs[0]]], source=None)
+        state = replace(live, runs=[[run.frozen() for run in live.runs[0]]], source=None)
         state.constant, state.mistakes = live.constant.copy(), list(live.mistakes)
         if service.began:
             why = "the rows that the model had learnt before the service began are not in its folder"

@@ -17,7 +17,6 @@ from ..errors import ModelError, SourceError
 from ..kernels.facts import FACTS, NAMES
 from ..kernels.state import fields_of
 from ..online.margins import each_mean
-from ..online.panel import PanelRun
 from ..online.run import Run, play_rows
 from ..rows.labels import label_number, number_text
 from ..sources.base import Chunk, ReadOptions
@@ -379,9 +378,9 @@ def touched(run: Run, pieces: Sequence[Piece]) -> np.ndarray | None:
 
 def numbers_of(run: Run) -> Iterator[np.ndarray]:
     """The numbers of a state, without those that are infinite from the start."""
-    for one in (run, *getattr(run, "members", ())):
-        for name, field in fields_of(type(one.state)).items():
-            values = getattr(one.state, name)
+    for state in run.states():
+        for name, field in fields_of(type(state)).items():
+            values = getattr(state, name)
             if not (field.scratch or not values.size or (math.isinf(field.start) and values.max() == field.start)):
                 yield values
 
@@ -391,7 +390,7 @@ class Shells:
 
     def __init__(self, runs: list[Run], labels: list[str] | None) -> None:
         self.of, self.shape = runs, shape_of(runs)
-        self.model = Model([frozen(run) for run in runs], labels=labels)
+        self.model = Model([run.frozen() for run in runs], labels=labels)
         self.lock = threading.Lock()
         self.holds: Reader | None = None
 
@@ -467,21 +466,6 @@ def dense_if_full(X: Any, features: int) -> Any:
     if room != width:
         return csr_of(X)
     return X.data.reshape(n, width) if hasattr(X, "tocsr") and X.nnz == n * width else X
-
-
-def frozen(run: Run) -> Run:
-    """A copy of a run that only predicts."""
-    if isinstance(run, PanelRun):
-        panel = run._copy([frozen(member) for member in run.members])
-        panel.tally = run.tally.copy()
-        panel._before = None
-        panel._compiled = panel.parties() if run._compiled is run.parties() else None
-        return panel
-    other: Run = object.__new__(Run)
-    other.__dict__.update(run.__dict__)
-    other.state = type(run.state)(*(values.copy() for values in run.state))
-    other.progress, other.tally = run.progress.copy(), run.tally.copy()
-    return other
 
 
 def chunk_of(X: Any, piece: Piece, first: int = 0) -> Chunk:
