@@ -194,11 +194,11 @@ def test_members_with_a_matrix_leave_where_there_are_too_many_features():
     assert any(m.learner.name == "ridge" for m in run.members)
     X, y = rows(n=4)
     play([run], X, [y])
-    run.resize(200, 5)
+    run.resize(2 * LIMIT, 5)
     assert run.features == LIMIT - 1 and not run.left
-    run.resize(200, 200)
-    assert run.features == 200 and run.left == ["ridge(kappa=0.01)"]
-    wide = np.hstack([X, np.zeros((len(X), 196))])
+    run.resize(LIMIT, LIMIT)
+    assert run.features == LIMIT and run.left == ["ridge(kappa=0.01)"]
+    wide = np.hstack([X, np.zeros((len(X), LIMIT - 4))])
     play([run], wide, [y])
     found = certify_run(run, Data(np.vstack([wide, wide]), np.r_[y, y], None, 1.0))
     assert found.verdict is Verdict.HOLDS

@@ -41,6 +41,8 @@ def frozen(value):
         return [frozen(getattr(value, name)) for name in lasting(value)]
     if isinstance(value, (list, tuple)):
         return [frozen(v) for v in value]
+    if type(value).__repr__ is object.__repr__ and hasattr(value, "__dict__"):  # it shows where it is, not what it is
+        return {name: frozen(v) for name, v in sorted(vars(value).items())}
     return repr(value)
 
 
