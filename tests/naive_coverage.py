@@ -55,8 +55,12 @@ class Tracker:
         sums = [sum(math.exp(-self.rate * (x - min(each))) for x in each) for each in (self.lost, after)]
         return min(after) - min(self.lost) - math.log(sums[1] / sums[0]) / self.rate
 
-    def add(self, s: float, c: float, q: float) -> None:
-        """A round, with the half-width that was told for it."""
+    def add(self, s: float, c: float, q: float, ties: list[float] | None = None) -> None:
+        """A round, with the half-width that was told for it.
+
+        `ties` are the members' widths as another has them: a score that differs from a width by rounding alone lies on
+        that side of it where they say.
+        """
         alpha, a, miss = self.alpha, self.base(), s > q
         self.carried += self.level * max(0.0, c - self.heaviest)
         self.heaviest = max(self.heaviest, c)
@@ -82,7 +86,8 @@ class Tracker:
         if self.positive > 0.0 and math.log(K) / self.positive < PATIENCE * self.rate:
             self.rate = math.log(K) / self.positive
         for k, w in enumerate(self.widths):
-            eta, g = self.eta(k), c * ((0.0 if s > w else 1.0) - (1.0 - alpha))
+            level = ties[k] if ties is not None and abs(s - w) <= 1e-12 * s else w
+            eta, g = self.eta(k), c * ((0.0 if s > level else 1.0) - (1.0 - alpha))
             self.played[k].append((eta, w, w * (math.exp(-eta * g) - 1.0 + eta * g) / eta))
             self.widths[k] = max(w * math.exp(-eta * g), FLOOR * self.top)
         self.steps += 1

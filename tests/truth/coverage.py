@@ -71,14 +71,15 @@ def wrong(seed):
             told.append(tracker.add(s[t : t + 1], c[t : t + 1])[0])
             if told[-1] != q:
                 return ["a width that was told is not the one that counts"]
-    out = []
+    out, again = [], Coverage(asked)
     for t in range(rounds):
         slowly, q = ours.half, float(told[t])
         if slowly != q and abs(slowly - q) > 1e-6 * q and min(slowly, q) < 1e12 * (ours.top + 1.0):
             out.append(f"round {t}: half-width {q!r}, {slowly!r} slowly")
             break
         if c[t] > 0.0:
-            ours.add(float(s[t]), float(c[t]), q)
+            ours.add(float(s[t]), float(c[t]), q, again.members.width.tolist())
+            again.add(s[t : t + 1], c[t : t + 1])
     return out or judged(tracker, ours)
 
 
