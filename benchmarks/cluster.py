@@ -119,7 +119,7 @@ def counted(kind: Any, workers: int, rows: int, columns: int, partitions: int) -
     X, y = rows_of(rows, columns)
     ends = np.linspace(0, rows, partitions + 1).astype(int)
     engine, counts = InProcess(workers), list[tuple[int, int, int]]()
-    read = cluster.read([(X[a:b], y[a:b]) for a, b in pairwise(ends)], "y", engine=engine)
+    read = cluster.read([(X[a:b], y[a:b]) for a, b in pairwise(ends)], "y", client=engine)
 
     def note(t: int, loss: float) -> None:
         counts.append((engine.sent, engine.messages, engine.to_driver))

@@ -1,5 +1,7 @@
 """An engine in this process that works as so many workers would, and counts what they would send."""
 
+import math
+
 import numpy as np
 
 from hindsight.cluster.engine import Engine
@@ -35,8 +37,11 @@ class InProcess(Engine):
 
     def __init__(self, slots=1):
         super().__init__()
-        self.slots = slots
+        self.slots, self.memory = slots, math.inf
         self.messages = self.sent = self.to_driver = 0
+
+    def _connect(self, client, retries):
+        pass
 
     def slots_of_blocks(self):
         return [k * self.slots // len(self.blocks) for k in range(len(self.blocks))]

@@ -26,8 +26,8 @@ from hindsight.batch.isotonic import fit_pools, interpolate
 from hindsight.certificates import theorems
 from hindsight.certificates.theorems import Verdict
 from hindsight.cluster.blocks import Targets
+from hindsight.cluster.engine import FAN, collapse, root
 from hindsight.cluster.pools import choose_cuts, merge_pools, pool_range, split
-from hindsight.cluster.reduction import FAN, collapse, root
 from hindsight.cluster.rows import RunTable
 from hindsight.cluster.shards import certify_epochs, play_epochs
 from hindsight.kernels import compiler
@@ -55,7 +55,7 @@ def parted(X, y, c=None, parts=7):
 
 def read(X, y, c=None, parts=7, slots=2):
     weight = None if c is None else "c"
-    return cluster.read(parted(X, y, c, parts), "y", weight=weight, engine=InProcess(slots))
+    return cluster.read(parted(X, y, c, parts), "y", weight=weight, client=InProcess(slots))
 
 
 def fresh(model):
@@ -179,7 +179,7 @@ class Cramped(InProcess):
 def test_little_memory_makes_more_groups_and_the_same_bits(model, kind):
     X, y, c = data()
     engine = Cramped(2)
-    rows = cluster.read(parted(X, y, c, 40), "y", weight="c", engine=engine)
+    rows = cluster.read(parted(X, y, c, 40), "y", weight="c", client=engine)
     assert len(engine.groups) > 10 and [k for group in engine.groups for k in group] == list(range(40))
     assert engine.leaders()[0] == 0 and len(engine.leaders()) == 2
     found, alone = cluster.fit(fresh(model), rows), cluster.fit(fresh(model), read(X, y, c, 40, 1))
@@ -194,7 +194,7 @@ def test_sparse_partitions_whose_features_differ_are_numbered_as_in_one_pass():
     (chunk,) = source.chunks()
     ends = range(0, 201, 40)
     parts = [(rows[a:b], y[a:b]) for a, b in pairwise(ends)]
-    read = cluster.read(parts, "y", engine=InProcess(2))
+    read = cluster.read(parts, "y", client=InProcess(2))
     assert read.names == list(source.names)
     model = cluster.fit(hindsight.GLMtronBatchRegressor("identity", rounds=10), read)
     alone = hindsight.GLMtronBatchRegressor("identity", rounds=10).fit(chunk.X, y)
@@ -206,7 +206,7 @@ def test_csr_partitions_are_fitted_as_dense_ones():
     X[np.abs(X) < 0.7] = 0.0
     dense = cluster.fit(hindsight.IsotronRegressor(rounds=10), read(X, y, c))
     sparse = [(sp.csr_matrix(part[0]), *part[1:]) for part in parted(X, y, c)]
-    rows = cluster.read(sparse, "y", weight="c", engine=InProcess(2))
+    rows = cluster.read(sparse, "y", weight="c", client=InProcess(2))
     assert np.abs(cluster.fit(hindsight.IsotronRegressor(rounds=10), rows).coef_ - dense.coef_).max() <= TIGHT
 
 
@@ -345,9 +345,9 @@ FORGED = {
 )
 def test_shards_are_certified_on_their_own_rows_alone(model, forged):
     parts = parted(*data(140)[:2])
-    mixed, runs = cluster.mix(fresh(model), cluster.read(parts, "y", engine=InProcess(2)), epochs=2)
+    mixed, runs = cluster.mix(fresh(model), cluster.read(parts, "y", client=InProcess(2)), epochs=2)
     with pytest.raises(hindsight.MismatchError, match="the model was"):
-        cluster.certify_shards(mixed, cluster.read(FORGED[forged](parts), "y", engine=InProcess(2)), runs)
+        cluster.certify_shards(mixed, cluster.read(FORGED[forged](parts), "y", client=InProcess(2)), runs)
 
 
 def test_shards_with_other_classes_are_refused_and_leave_the_model_as_it_was():
@@ -470,7 +470,7 @@ def sent_per_round(model, m, slots, parts=16):
     """Bytes and messages of the last round, and the bytes that the driver received in it."""
     X, y, _ = data(m)
     engine, counts = InProcess(slots), []
-    rows = cluster.read(parted(X, y, parts=parts), "y", engine=engine)
+    rows = cluster.read(parted(X, y, parts=parts), "y", client=engine)
     note = lambda t, loss: counts.append(np.array([engine.sent, engine.messages, engine.to_driver]))  # noqa: E731
     cluster.fit(type(model)(rounds=4), rows, notify=note)
     return (counts[-1] - counts[-2]).tolist()
@@ -487,7 +487,7 @@ def test_a_sum_over_a_table_is_one_reduction_and_that_of_one_machine():
     X, y, _ = data(400)
     whole, loss, w = Data(X, y, None, 1.0), Square(2.0), np.linspace(-1.0, 1.0, X.shape[1] + 1)
     engine = InProcess(4)
-    table = RunTable(cluster.read(parted(X, y, parts=16), "y", engine=engine), Targets("real"), 1.0)
+    table = RunTable(cluster.read(parted(X, y, parts=16), "y", client=engine), Targets("real"), 1.0)
     before = engine.messages
     found = table.sum(loss_gradient, loss, w, table.weight)
     assert engine.messages - before == 8  # one task for each slot, and one answer
@@ -557,7 +557,7 @@ def write(folder, X, y, c=None, files=4, **more):
 def test_parquet_files_are_cut_at_row_groups_and_read_in_order(tmp_path):
     X, y, c = data(613)
     folder = write(tmp_path / "rows", X, y, c)
-    rows = cluster.read(folder, "y", weight="c", partition_rows=60, engine=InProcess(3))
+    rows = cluster.read(folder, "y", weight="c", partition_rows=60, client=InProcess(3))
     assert len(rows.shapes) > 4 and rows.rows == 613 and rows.names == ["x0", "x1", "x2", "x3"]
     blocks = rows.engine.gather(rows.engine.blocks)
     assert np.array_equal(np.concatenate([block.X for block in blocks]), X)
@@ -579,7 +579,7 @@ def test_a_bad_row_is_the_same_line_as_on_one_machine(tmp_path, kind):
         for _ in hindsight.open_source(folder, "y").chunks():
             pass
     with pytest.raises(hindsight.SourceError) as here:
-        cluster.read(folder, "y", partition_rows=60, engine=InProcess(3))
+        cluster.read(folder, "y", partition_rows=60, client=InProcess(3))
     assert str(here.value) == str(alone.value) and f"part3.{kind}" in str(here.value)
 
 
@@ -593,7 +593,7 @@ def test_columns_of_categories_are_numbered_as_in_one_pass(tmp_path):
     folder = str(tmp_path / "rows")
     source = hindsight.open_source(folder, "y", categorical="auto")
     X = sp.vstack([sp.csr_matrix((c.X.data, c.X.indices, c.X.indptr), (len(c), 20)) for c in source.chunks()])
-    rows = cluster.read(folder, "y", categorical="auto", engine=InProcess(2))
+    rows = cluster.read(folder, "y", categorical="auto", client=InProcess(2))
     assert rows.names == list(source.names)
     blocks = rows.engine.gather(rows.engine.blocks)
     assert (sp.vstack([block.X for block in blocks]) != X[:, : rows.features]).nnz == 0
@@ -666,7 +666,7 @@ def test_an_ordinary_table_in_parts_is_read_as_on_one_machine(tmp_path, kind, mi
     there = alone(whole, missing=missing)
     for held in (True, False):
         rows = cluster.read(
-            folder, "y", engine=InProcess(2), held=held, strict=False, missing=missing, partition_rows=50
+            folder, "y", client=InProcess(2), held=held, strict=False, missing=missing, partition_rows=50
         )
         X, y = together(rows)
         assert rows.names == there.names and rows.held is held
@@ -681,7 +681,7 @@ def test_an_ordinary_table_in_parts_is_read_as_on_one_machine(tmp_path, kind, mi
 def test_types_that_were_asked_for_hold_for_all_partitions(tmp_path):
     folder = write_table(tmp_path / "parts", ordinary(), [100, 250])
     options = {"strict": False, "missing": "zero", "types": {"town": "ignore", "id": "category", "note": "text(2)"}}
-    rows, there = cluster.read(folder, "y", engine=InProcess(2), **options), alone(folder, **options)
+    rows, there = cluster.read(folder, "y", client=InProcess(2), **options), alone(folder, **options)
     assert rows.names == there.names and "id=k00007" in rows.names
 
 
@@ -693,13 +693,13 @@ def test_rows_that_disprove_the_first_ones_have_the_workers_look_at_all(tmp_path
     options = {"strict": False, "missing": "indicator", "scan": 50}
     with pytest.raises(hindsight.SourceError, match="unlike all rows before"):
         alone(folder, **options)
-    rows = cluster.read(folder, "y", engine=InProcess(2), notify=notes.append, **options)
+    rows = cluster.read(folder, "y", client=InProcess(2), notify=notes.append, **options)
     there = alone(folder, **options | {"scan": 0})
     assert rows.names == there.names == ["a", "b", "a is missing"] and np.array_equal(together(rows)[0], there.X)
     assert len(notes) == 1 and "2.csv, line 52" in notes[0] and "looked at all rows" in notes[0]
     table["b"][200:] = ["few"] * 100  # it is a category then
     folder = write_table(tmp_path / "more", table, [100, 200])
-    rows = cluster.read(folder, "y", engine=InProcess(2), **options)
+    rows = cluster.read(folder, "y", client=InProcess(2), **options)
     assert rows.names == alone(folder, **options | {"scan": 0}).names
 
 
@@ -728,7 +728,7 @@ def test_what_was_seen_of_parts_is_joined_to_what_was_seen_of_all(tmp_path):
 def test_the_rows_taken_are_those_of_one_machine(tmp_path, kind, choice):
     folder = write_table(tmp_path / "parts", ordinary(), [90, 200, 390], kind)
     options = {"strict": False, "missing": "skip", **choice}
-    rows, there = cluster.read(folder, "y", engine=InProcess(2), **options), alone(folder, **options)
+    rows, there = cluster.read(folder, "y", client=InProcess(2), **options), alone(folder, **options)
     X, y = together(rows)
     assert rows.names == there.names and np.array_equal(X, there.X.toarray()) and np.array_equal(y, there.y)
     assert len(rows.shapes) == (3 if choice == {"limit": 170} else 2 if "limit" in choice else 4)  # no more is read
@@ -739,14 +739,14 @@ def test_shuffled_partitions_have_their_rows_in_the_order_of_one_machine(tmp_pat
     table["y"] = [value and f"{k}.5" for k, value in enumerate(table["y"])]
     folder = write_table(tmp_path / "parts", table, [90, 200, 390])
     options = {"strict": False, "missing": "zero", "shuffle": True, "seed": 3}
-    rows = cluster.read(folder, "y", engine=InProcess(2), held=False, **options)
+    rows = cluster.read(folder, "y", client=InProcess(2), held=False, **options)
     y, plain = together(rows)[1], alone(folder, **options | {"shuffle": False}).y
     place = {value: k for k, value in enumerate(alone(folder, **options).y)}
     for part in np.split(y, np.cumsum([shape.rows for shape in rows.shapes])[:-1]):
         assert (np.diff([place[value] for value in part]) > 0).all()
     assert not np.array_equal(y, plain) and sorted(y) == sorted(plain)
     with pytest.raises(ValueError, match="limit and shuffle"):
-        cluster.read(folder, "y", engine=InProcess(2), limit=5, **options)
+        cluster.read(folder, "y", client=InProcess(2), limit=5, **options)
 
 
 @pytest.mark.parametrize("held", [True, False])
@@ -755,7 +755,7 @@ def test_rows_are_scaled_as_on_one_machine(scale, held):
     from hindsight.rows.scaling import SCALES, Measure, scaled
 
     X, y, _ = data()
-    rows = cluster.read(parted(X, y), "y", engine=InProcess(2), scale=scale, held=held)
+    rows = cluster.read(parted(X, y), "y", client=InProcess(2), scale=scale, held=held)
     measure = Measure()
     if SCALES[scale]:
         measure.add(X, scale)
@@ -794,7 +794,7 @@ def test_workers_give_the_bits_of_one_process(monkeypatch, client, folder, few):
     monkeypatch.setattr("hindsight.cluster.rounds.FEW", few)
     options = {"weight": "c", "partition_rows": 100}
     rows = cluster.read(folder, "y", client=client, **options)
-    here = cluster.read(folder, "y", engine=InProcess(), **options)
+    here = cluster.read(folder, "y", client=InProcess(), **options)
     for model in ROUNDS:
         there, alone = cluster.fit(fresh(model), rows), cluster.fit(fresh(model), here)
         assert there.coef_.tobytes() == alone.coef_.tobytes(), model
@@ -867,7 +867,7 @@ def own_scheduler(folder):
 @nightly
 def test_a_fit_resumes_under_another_scheduler_when_the_first_was_killed(tmp_path, capfd):
     pytest.importorskip("distributed")
-    from hindsight.cluster.dask_engine import connect
+    from hindsight.cluster.engine import connect
 
     X, y, c = data()
     parts, model, rounds = parted(X, y, c), hindsight.GradientDescentRegressor(rounds=20), []

@@ -10,13 +10,13 @@ from hindsight import cluster
 from hindsight.certificates.best import best_fixed, comparator
 from hindsight.certificates.best.constant import best_constant
 from hindsight.cluster.blocks import Targets
-from hindsight.cluster.engine import Engine
 from hindsight.cluster.rows import RunTable
 from hindsight.kernels.entropic import Balanced
 from hindsight.kernels.euclidean import Euclidean
 from hindsight.kernels.losses import Absolute, Hinge, Logistic, Square
 from hindsight.online.margins import each_loss, each_slope
 from hindsight.rows.data import Data
+from in_process import InProcess
 
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
 
@@ -28,7 +28,7 @@ def both(rng, m=60, n=3, kind="real", bias=1.0):
     y = X @ rng.normal(size=n) + rng.normal(size=m)
     y = {"real": y, "unit": (y > 0.0).astype(float), "sign": np.where(y > 0.0, 1.0, -1.0)}[kind]
     parts = [(X[k : k + m // 5], y[k : k + m // 5], c[k : k + m // 5]) for k in range(0, m, m // 5)]
-    rows = cluster.read(parts, "y", weight="c", engine=Engine())
+    rows = cluster.read(parts, "y", weight="c", client=InProcess())
     return Data(X, y, c, bias), RunTable(rows, Targets("real"), bias)
 
 

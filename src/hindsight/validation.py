@@ -76,6 +76,13 @@ def number(name: str, value: Any, above: float = -math.inf, below: float = math.
     raise ValueError(f"{name} must be a number{' ' if ends else ''}{' and '.join(ends)}, got {value!r}")
 
 
+def whole(name: str, value: Any) -> int:
+    """Return the value of a parameter as an int, or refuse what is not a whole number of at least 1."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be a whole number, at least 1; got {value!r}")
+    return int(value)
+
+
 def choice(name: str, value: Any, options: Any) -> Any:
     """`value` if it is one of the options; otherwise one clear error."""
     if not isinstance(value, str) or value not in options:

@@ -28,7 +28,7 @@ def cure(run: Run, data: Data, best_eta: float) -> str:
         The rate that would have made the bound smallest; NaN where none is known.
     """
     advice: list[str] = []
-    if run.learner.geometry.linear and _spread(data) >= SPREAD:
+    if run.learner.geometry.linear and spread(data) >= SPREAD:
         advice.append("scale the features (--scale standard)")
     eta = float(run.learner.rate.of_rounds(1)[0])
     if 0.0 < best_eta < 0.5 * eta and run.learner.rate.is_constant() and run.learner.theorem is not None:
@@ -41,7 +41,7 @@ def cure(run: Run, data: Data, best_eta: float) -> str:
     return "; ".join(advice)
 
 
-def _spread(data: Data) -> float:
+def spread(data: Data) -> float:
     """The largest column over the smallest, by their root mean squares."""
     sizes = column_sizes(data, data.c)
     sizes = sizes[: data.width - (1 if data.bias != 0.0 else 0)]

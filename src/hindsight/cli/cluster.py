@@ -48,7 +48,7 @@ def learn_on_cluster(
 @contextmanager
 def client_of(address: str | None, workers: int | None) -> Iterator[Any]:
     """The client of a cluster, started here or found at an address."""
-    from ..cluster.dask_engine import connect, start
+    from ..cluster.engine import connect, start
 
     if address is not None and workers is not None:
         raise OptionError("workers", "starts processes here: give it or --cluster, not both")
@@ -153,8 +153,7 @@ def estimator(learner: LearnerOptions, rows: ClusterRows) -> Any:
 
 def learn_exactly(rows: RowOptions, learner: LearnerOptions, results: ResultOptions, client: Any) -> int:
     """Fit as one machine would, and print the result."""
-    from ..cluster.certifying import certify
-    from ..cluster.fitting import fit
+    from ..cluster.fitting import certify, fit
 
     numbers = learner.learner in ("least-squares", "glm-tron-batch")
     read = read_rows(rows, results, client, False if numbers else None)
@@ -208,7 +207,7 @@ def learn_on_shards(rows: RowOptions, learner: LearnerOptions, results: ResultOp
         for line in (describe_learner(made), *notes, *told_labels(labels)):
             print_error_line(f"  {line}")
     count = 1 if labels is None else run_count(len(labels))
-    each = [Targets(made.targets, None if labels is None else np.array(labels), k) for k in range(count)]
+    each = [Targets(made.targets, None if labels is None else tuple(labels), k) for k in range(count)]
     note, bias = Rounds("epoch", results.quiet), float(learner.intercept)
     runs = [play_epochs(made, read, targets, bias, rows.passes, notify=note) for targets in each]
     seconds, certificates = time.perf_counter() - began, list[Any]()

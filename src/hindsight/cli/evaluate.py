@@ -110,7 +110,7 @@ def _on_cluster(
     path: str, data: str, target: str | None, weight: Any, form: str | None, others: dict[str, Any],
     address: str | None, workers: int | None,
 ) -> Evaluation:  # fmt: skip
-    from ..cluster.evaluating import evaluate
+    from ..cluster.scores import evaluate
     from ..training.saved import open_model
     from .cluster import client_of
 

@@ -10,34 +10,13 @@
 workers and stay there; the driver holds weights, sums and a few sampled rows.
 """
 
-from __future__ import annotations
+from .engine import ClusterError, start
+from .fitting import certify, fit
+from .rows import ClusterRows, read
+from .scores import corp, density, evaluate
+from .shards import certify_shards, mix
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from .certifying import certify as certify
-    from .dask_engine import start as start
-    from .engine import ClusterError as ClusterError
-    from .evaluating import evaluate as evaluate
-    from .fitting import fit as fit
-    from .rows import ClusterRows as ClusterRows
-    from .rows import read as read
-    from .scores import corp as corp
-    from .scores import density as density
-    from .shards import certify_shards as certify_shards
-    from .shards import mix as mix
-
-_HOME = {
-    "ClusterError": "engine", "ClusterRows": "rows", "certify": "certifying", "certify_shards": "shards",
-    "corp": "scores", "density": "scores", "evaluate": "evaluating",
-    "fit": "fitting", "mix": "shards", "read": "rows", "start": "dask_engine",
-}  # fmt: skip
-
-__all__ = sorted(_HOME)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_HOME[name]}", __name__), name)
+__all__ = [
+    "ClusterError", "ClusterRows", "certify", "certify_shards", "corp", "density", "evaluate", "fit", "mix", "read",
+    "start",
+]  # fmt: skip

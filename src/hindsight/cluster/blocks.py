@@ -7,7 +7,7 @@ they are held; and what is kept between two passes, which may be lost at any tim
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,31 +17,16 @@ from ..rows.data import Data
 from ..rows.labels import encode_labels, targets_of_runs
 from ..rows.scaling import Measure, scaled
 from ..sources import label_text
-from ..training.prepare import alike, joined, stacked, targets_of
+from ..training.prepare import alike, bytes_of, joined, stacked, targets_of
 from .partitions import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..kernels.floats import Floats
-    from ..sources import Source
 
 LEFT_OUT = ("unlabelled", "skipped", "short")  # of which rows a position of a source counts
 Rows = tuple[Any, np.ndarray, "np.ndarray | None"]  # rows, targets and weights
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Rows that Dask computes: a piece of an array, or of a data frame."""
-
-    number: int
-
-    def place(self, row: int) -> str:
-        """Say where a row stands."""
-        return f"partition {self.number}, row {row}"
-
-
-# ---------------------------------------------------------------- rows
 
 
 @dataclass(frozen=True)
@@ -52,7 +37,7 @@ class Targets:
     ----------
     kind : {"real", "unit", "sign"}
         What its loss takes.
-    classes : ndarray or None, default None
+    classes : tuple or None, default None
         The classes, where targets are labels.
     run : int, default 0
         Which of the runs, one-vs-rest.
@@ -61,7 +46,7 @@ class Targets:
     """
 
     kind: str = "real"
-    classes: Any = None
+    classes: tuple[Any, ...] | None = None
     run: int = 0
     offset: float = 0.0
     scale: float = 1.0
@@ -70,18 +55,13 @@ class Targets:
         """Return the targets of rows."""
         if self.classes is None:
             return np.asarray((y.astype(np.float64, copy=False) - self.offset) / self.scale)
-        if self.classes.dtype.kind == "U" and y.dtype.kind == "f":
+        if isinstance(self.classes[0], str) and y.dtype.kind == "f":
             y = label_text(y)
         codes = encode_labels(y, self.classes)
         if codes.size and codes.min() < 0:
             row = int(codes.argmin())
             raise RowError(row, f": label {str(y[row])!r} is not one of {', '.join(map(str, self.classes))}")
         return targets_of_runs(codes, len(self.classes), self.kind)[self.run]
-
-    def key(self) -> tuple[Any, ...]:
-        """Return what tells it from others."""
-        classes = None if self.classes is None else tuple(self.classes.tolist())
-        return self.kind, classes, self.run, self.offset, self.scale
 
 
 class View(NamedTuple):
@@ -104,15 +84,16 @@ class View(NamedTuple):
     @property
     def key(self) -> tuple[Any, ...]:
         """What tells its rows from those of others."""
-        return self.targets.key(), self.bias
+        return self.targets, self.bias
 
 
+@dataclass(eq=False)
 class Block:
     """The rows of a partition.
 
     Parameters
     ----------
-    origin : Partition or Piece
+    origin : Partition
         Where they come from.
     X : ndarray, csr_matrix or None
         The rows; None reads them again from their partition for every pass, chunk by chunk.
@@ -126,48 +107,65 @@ class Block:
         The namespace of each name, where names have one.
     sparse : bool, default False
         Whether the rows are sparse.
+    columns : ndarray or None, default None
+        Where each column of the partition's source is moved to.
+    scale : dict or None, default None
+        As which rows are played.
+    counts : dict of int
+        The rows without a target, or left out, by the reason.
     """
 
-    def __init__(
-        self, origin: Any, X: Any, y: np.ndarray, weight: np.ndarray | None, names: list[str],
-        space: list[int] | None = None, sparse: bool = False,
-    ) -> None:  # fmt: skip
-        self.origin, self.X, self.y, self.weight, self.names = origin, X, y, weight, names
-        self.space, self.sparse = space, sparse
-        self.columns: Any = None  # where each column of the partition's source is moved to
-        self.scale: dict[str, Any] | None = None  # as which rows are played
-        self.counts: dict[str, int] = {}  # of rows without a target, or left out, by the reason
-        self._kept: dict[str, tuple[Any, Any]] = {}
+    origin: Partition
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray | None
+    names: list[str]
+    space: list[int] | None = None
+    sparse: bool = False
+    columns: Any = None
+    scale: dict[str, Any] | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+    _kept: dict[str, tuple[Any, Any]] = field(default_factory=dict, init=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_kept": {}}
 
     def __sizeof__(self) -> int:
-        X = self.X
-        parts = [] if X is None else [X] if isinstance(X, np.ndarray) else [X.data, X.indices, X.indptr]
-        kept = [self.y, *([] if self.weight is None else [self.weight])]
-        return sum(array.nbytes for array in (*parts, *kept)) + 16 * len(self.y)  # targets and weights as played
+        held = 0 if self.X is None else bytes_of(self.X)
+        return held + self.y.nbytes + 24 * len(self.y)  # targets as they were read, and with weights as they are played
 
     def __len__(self) -> int:
         return len(self.y)
 
-    def parts(self) -> Iterator[Rows]:
-        """Yield the rows as they are played, in one part if they are held and otherwise chunk by chunk."""
-        if self.X is not None:
-            yield self.X, self.y, self.weight
-            return
-        done, weight = 0, self.weight
-        for chunk in self.origin.chunks(self.origin.open()):
-            if not len(chunk):
-                continue
-            part = slice(done, done + len(chunk))
-            done += len(chunk)
-            X = moved(chunk.X, self.columns, len(self.names))
-            yield scaled(X, self.scale), self.y[part], None if weight is None else weight[part]
-        if done != len(self.y):
-            raise SourceError(f"{self.origin.where}: has changed since it was read: {done:,} rows, not {len(self.y):,}")
+    def parts(self, y: np.ndarray | None = None) -> Iterator[Rows]:
+        """Yield the rows as they are played with their targets, those given or as they were read.
 
-    def keep(self, name: str, key: Any, make: Any) -> Any:
+        They come in one part if they are held, and otherwise chunk by chunk.
+        """
+        y, done = self.y if y is None else y, 0
+        if self.X is not None:
+            yield self.X, y, self.weight
+            return
+        for chunk in self.origin.chunks(self.origin.open()):
+            if len(chunk):
+                part = slice(done, done + len(chunk))
+                done += len(chunk)
+                X = scaled(moved(chunk.X, self.columns, len(self.names)), self.scale)
+                yield X, y[part], None if self.weight is None else self.weight[part]
+        if done != len(y):
+            raise SourceError(f"{self.origin.where}: has changed since it was read: {done:,} rows, not {len(y):,}")
+
+    def over(self, work: Callable[[Any, np.ndarray, np.ndarray | None], None], y: np.ndarray | None = None) -> None:
+        """Have the rows of `parts` worked on part by part, in order."""
+        done = 0
+        for X, own, weight in self.parts(y):
+            try:
+                work(X, own, weight)
+            except RowError as error:
+                raise RowError(done + error.row, error.message) from None
+            done += len(own)
+
+    def keep(self, name: str, key: Any, make: Callable[[], Any]) -> Any:
         """Return what was made under this name for this key, made now unless it was the last one."""
         known = self._kept.get(name)
         if known is None or known[0] != key:
@@ -180,32 +178,16 @@ class Block:
 
     def data(self, view: View) -> Data:
         """Return the rows as a run takes them."""
-        data: Data = self.keep("data", view.key, lambda: self._data(view.targets, view.bias))
+
+        def make() -> Data:
+            y = view.targets.of(self.y)
+            if self.X is not None:
+                return Data(self.X, y, self.weight, view.bias)
+            return Data.from_chunks(lambda: self.parts(y), view.bias)
+
+        data: Data = self.keep("data", view.key, make)
         data.before = view.before.get(self.origin.number, 0)
         return data
-
-    def _data(self, targets: Targets, bias: float) -> Data:
-        if self.X is not None:
-            return Data(self.X, targets.of(self.y), self.weight, bias)
-        played = targets.of(self.y)
-
-        def chunks() -> Iterator[Rows]:
-            done = 0
-            for X, y, weight in self.parts():
-                yield X, played[done : done + len(y)], weight
-                done += len(y)
-
-        return Data.from_chunks(chunks, bias)
-
-    def over(self, work: Callable[[Any, np.ndarray, np.ndarray | None], None], y: np.ndarray | None = None) -> None:
-        """Have rows, targets (those given, or as they were read) and weights worked on part by part, in order."""
-        done, y = 0, self.y if y is None else y
-        for X, own, weight in self.parts():
-            try:
-                work(X, y[done : done + len(own)], weight)
-            except RowError as error:
-                raise RowError(done + error.row, error.message) from None
-            done += len(own)
 
     @contextmanager
     def explained(self) -> Iterator[None]:
@@ -218,31 +200,22 @@ class Block:
 
 def load(partition: Partition, held: bool = True) -> Block:
     """Return the block of a partition, with its rows or without."""
-    source, chunks, rows, position = partition.open(), list[Any](), list[Any](), dict[str, Any]()
+    source, rows, targets, weights = partition.open(), list[Any](), list[Any](), list[Any]()
+    position: dict[str, Any] = {}
     for chunk in partition.chunks(source):
         position = chunk.position
         if len(chunk):
-            chunks.append((targets_of(chunk), chunk.weight))
             rows.append(chunk.X if held else None)
-    targets = alike([y for y, _ in chunks])
-    y = np.concatenate(targets) if targets else np.zeros(0)
-    weight = joined([c for _, c in chunks], [len(part) for part in targets])
-    X = (stacked(rows) if rows else no_rows(source)) if held or not rows else None
-    names = list(source.names)
-    space = source.state().get("space") if getattr(source, "table", None) is not None else None
+            targets.append(targets_of(chunk))
+            weights.append(chunk.weight)
+    y = np.concatenate(alike(targets)) if targets else np.zeros(0)
+    X, names = stacked(rows) if held and rows else None, list(source.names)
     if X is not None and X.shape[1] < len(names):
         X.resize((X.shape[0], len(names)))
-    out = Block(partition, X, y, weight, names, space, source.kind == "sparse")
-    out.counts = {name: position[name] for name in LEFT_OUT if position.get(name)}
-    return out
-
-
-def no_rows(source: Source) -> Any:
-    """Return the rows of a partition without any."""
-    from scipy.sparse import csr_matrix
-
-    shape = (0, len(source.names))
-    return np.zeros(shape) if source.kind == "dense" else csr_matrix(shape)
+    space = source.state().get("space") if getattr(source, "table", None) is not None else None
+    counts = {name: position[name] for name in LEFT_OUT if position.get(name)}
+    weight = joined(weights, [len(each) for each in targets])
+    return Block(partition, X, y, weight, names, space, source.kind == "sparse", counts=counts)
 
 
 def load_arrays(number: int, X: Any, y: Any, weight: Any) -> Block:
@@ -251,7 +224,7 @@ def load_arrays(number: int, X: Any, y: Any, weight: Any) -> Block:
     X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     weight = None if weight is None else np.asarray(weight, np.float64)
     names, sparse = [str(k) for k in range(X.shape[1])], not isinstance(X, np.ndarray)
-    return Block(Piece(number), X, np.asarray(y), weight, names, None, sparse)
+    return Block(Partition(number, None, None), X, np.asarray(y), weight, names, None, sparse)
 
 
 def load_frame(number: int, frame: Any, target: str, reading: dict[str, Any]) -> Block:
@@ -264,9 +237,7 @@ def renamed(block: Block, columns: Any, names: list[str]) -> Block:
     if columns is None:
         return block
     X = None if block.X is None else moved(block.X, columns, len(names))
-    out = Block(block.origin, X, block.y, block.weight, names, None, True)
-    out.columns, out.counts = columns, block.counts
-    return out
+    return replace(block, X=X, names=names, space=None, sparse=True, columns=columns)
 
 
 def moved(X: Any, columns: Any, features: int) -> Any:
@@ -282,10 +253,7 @@ def moved(X: Any, columns: Any, features: int) -> Any:
 
 def rescaled(block: Block, scale: dict[str, Any]) -> Block:
     """Return the block with its rows scaled."""
-    X = None if block.X is None else scaled(block.X, scale)
-    out = Block(block.origin, X, block.y, block.weight, block.names, block.space, block.sparse)
-    out.columns, out.scale, out.counts = block.columns, scale, block.counts
-    return out
+    return replace(block, X=None if block.X is None else scaled(block.X, scale), scale=scale)
 
 
 def sizes_of(block: Block, kind: str) -> Measure:

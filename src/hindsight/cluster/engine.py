@@ -1,33 +1,119 @@
-"""Where work on partitions is done: here, or on workers.
+"""Work on the workers of a Dask cluster, and sums over partitions in one fixed order, whoever adds.
 
 An engine holds the blocks of rows in groups of partitions, one group per slot (a worker's thread), or several where a
-slot has no memory for all of its blocks at once. Work is a plain function of a module, which `Engine` runs in this
-process and `Dask` in others.
+slot has no memory for all of its blocks at once. Blocks are futures, so Dask makes one again from its partition when
+its worker is lost. A round submits a fixed number of tasks, which refer to the blocks and to nothing of an earlier
+round: the graph does not grow.
+
+Partitions are the leaves of a tree in which every node adds up to FAN children, from left to right. The tree depends on
+the number of partitions alone. A worker that holds all children of a node sends their sum instead of them, and the
+driver adds what is left; so the bits of a sum depend neither on the number of workers nor on which one held what.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 import operator
+import time
+import uuid
+from collections import Counter
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .reduction import collapse, root
+from ..errors import DisprovedError, SourceError
+from ..validation import whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from .blocks import Block
-    from .reduction import Nodes
+
+MISSING = "a cluster needs dask.distributed: pip install hindsight-learn[dask]"
+FAN = 16  # children of a node
+FITS, TOGETHER = 0.4, 0.1  # of a slot's memory: blocks that stay in it, and blocks that share it with others on disk
+CHECKED = 5.0  # seconds between two looks at where the blocks are
+PATIENCE = 60.0  # seconds without any worker after which a fit gives up
+
+Nodes = dict[tuple[int, int], Any]  # by level and place
 
 
 class ClusterError(ValueError):
     """Workers or a scheduler that were lost, or ran out of memory: which, and what to do."""
 
 
+def distributed() -> Any:
+    """Return the module `distributed`, or say in one line that it is missing."""
+    try:
+        import distributed
+    except ImportError:
+        raise ClusterError(MISSING) from None
+    return distributed
+
+
+@contextmanager
+def start(workers: int, **options: Any) -> Iterator[Any]:
+    """Start workers on this machine, one thread each, and stop them at the end.
+
+    Parameters
+    ----------
+    workers : int
+        How many processes.
+    **options
+        Further parameters of `distributed.LocalCluster`, as ``memory_limit="2GB"``.
+
+    Yields
+    ------
+    distributed.Client
+    """
+    engine = distributed()
+    import dask
+
+    whole("workers", workers)
+    quiet: dict[str, Any] = {"silence_logs": logging.CRITICAL, "dashboard_address": "localhost:0"}
+    quiet |= {"threads_per_worker": 1, "processes": True}
+    one = {f"distributed.nanny.pre-spawn-environ.{name}": 1 for name in ("NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+    # A worker that is started again is given up after 15 s unless told otherwise: too few on a busy machine.
+    patience = {"distributed.comm.timeouts.connect": "60s", "distributed.deploy.lost-worker-timeout": "10 minutes"}
+    with (
+        dask.config.set(one | patience),
+        engine.LocalCluster(n_workers=workers, **quiet | options) as cluster,
+        engine.Client(cluster) as client,
+    ):
+        yield client
+
+
+@contextmanager
+def connect(address: str) -> Iterator[Any]:
+    """Connect to the scheduler at an address such as "tcp://host:8786"."""
+    engine = distributed()
+    log = logging.getLogger("distributed")
+    before = log.level
+    log.setLevel(logging.CRITICAL)  # what is lost is said in one line
+    try:
+        try:
+            client = engine.Client(address, timeout=10)
+        except (OSError, ValueError) as error:
+            raise ClusterError(f"there is no scheduler at {address}: {type(error).__name__}") from None
+        with client:
+            yield client
+    finally:
+        log.setLevel(before)
+
+
 class Engine:
-    """Blocks of rows on slots, and work on them: one slot, in this process.
+    """Blocks of rows on the workers of a Dask cluster, and work on them: plain functions of modules.
+
+    Parameters
+    ----------
+    client : distributed.Client or None
+        The cluster; None takes the current client.
+    retries : int, default 3
+        How often a task that failed is tried again; rows that are bad are not.
 
     Attributes
     ----------
@@ -41,17 +127,66 @@ class Engine:
         How many groups are worked on at the same time.
     """
 
-    slots = 1
-
-    def __init__(self) -> None:
+    def __init__(self, client: Any = None, retries: int = 3) -> None:
         self.blocks: list[Any] = []
         self.groups: list[list[int]] = []
         self.homes: list[int] = []
         self.sizes: list[int] = []
+        self.where: list[str] = []  # the worker of each block
+        self._connect(client, retries)
+
+    def _connect(self, client: Any, retries: int) -> None:
+        engine = distributed()
+        try:
+            self.client = client or engine.get_client()
+        except ValueError:
+            raise ClusterError("there is no cluster: give client=distributed.Client(...)") from None
+        self.retries = retries
+        self.threads = self._threads()
+        self.slots = sum(self.threads.values())
+        self.memory, self.checked = self._memory(), -math.inf
+
+    @classmethod
+    def of(cls, client: Any, retries: int = 3) -> Engine:
+        """Return the engine of a client; one that is an engine already as it is."""
+        return client if isinstance(client, cls) else cls(client, retries)
+
+    # ------------------------------------------------------------ where the blocks are
+
+    def _threads(self) -> dict[str, int]:
+        """Return the number of threads of each worker, by its address."""
+        try:
+            self.client.wait_for_workers(1, timeout=PATIENCE)
+        except Exception as error:
+            raise ClusterError(f"there is no worker after {PATIENCE:g} s: {type(error).__name__}") from None
+        return dict(sorted(self.client.nthreads().items()))
+
+    def _where(self) -> list[str]:
+        """Return the address of the worker that holds each block; of one that is lost or moving, any."""
+        held = self.client.who_has(self.blocks)
+        self.threads = self._threads()
+        self.slots, self.checked = sum(self.threads.values()), time.monotonic()
+        each = [[a for a in held.get(block.key, ()) if a in self.threads] for block in self.blocks]
+        return [min(addresses, default=next(iter(self.threads))) for addresses in each]
+
+    def _memory(self) -> float:
+        """Return the memory of the slot that has least of it; infinity where none has a limit."""
+        try:
+            info = self.client.scheduler_info(n_workers=-1)
+        except TypeError:  # earlier versions tell of all workers
+            info = self.client.scheduler_info()
+        limits = [each["memory_limit"] / each["nthreads"] for each in info["workers"].values() if each["memory_limit"]]
+        return min(limits, default=math.inf)
 
     def slots_of_blocks(self) -> list[int]:
-        """Return the slot of each block."""
-        return [0] * len(self.blocks)
+        """Return the slot of each block: those of one worker are shared out among its threads, in order."""
+        self.where = self._where()
+        first = dict(zip(self.threads, np.cumsum([0, *self.threads.values()]).tolist(), strict=False))
+        count, seen, out = Counter(self.where), Counter[str](), []
+        for address in self.where:
+            out.append(first[address] + seen[address] * self.threads[address] // count[address])
+            seen[address] += 1
+        return out
 
     def place(self, sizes: Sequence[int]) -> None:
         """Form groups of the blocks of these sizes: one per slot, or smaller ones where a slot has too little room."""
@@ -71,22 +206,53 @@ class Engine:
 
     def room(self, size: int) -> float:
         """Return how many bytes of blocks may be worked on together in a slot that has so many."""
-        return math.inf
+        return math.inf if size <= FITS * self.memory else TOGETHER * self.memory
+
+    def capacity(self) -> tuple[float, float]:
+        """Return how many bytes of blocks all slots hold together, and how many one of them holds."""
+        return FITS * self.memory * self.slots, FITS * self.memory / 2.0  # rows that are read are there twice at first
 
     def refresh(self) -> None:
         """Form the groups anew where blocks have moved meanwhile."""
+        if self.where and time.monotonic() - self.checked > CHECKED and self._where() != self.where:
+            self.place(self.sizes)
 
     def leaders(self) -> list[int]:
         """Return the first group of every slot that has one."""
         return [j for j, slot in enumerate(self.homes) if slot not in self.homes[:j]]
 
+    def held(self, group: int) -> list[Any]:
+        """Return the handles of the blocks of a group."""
+        return [self.blocks[k] for k in self.groups[group]]
+
+    # ------------------------------------------------------------ work
+
     def submit(self, work: Callable[..., Any], *args: Any, group: int) -> Any:
         """Return a handle of what `work` gives in the slot of a group; arguments may hold handles, in lists too."""
-        return work(*args)
+        # Not restricted to a worker: Dask works where the blocks are, and tasks that are bound to an address, however
+        # loosely, wait for ever if all workers are gone at once and others come.
+        key = f"{work.__name__.strip('_')}-{uuid.uuid4().hex}"  # the dashboard groups tasks by its first part
+        return self.client.submit(attempt, work, *args, pure=False, retries=self.retries, key=key)
 
     def gather(self, handles: Sequence[Any]) -> list[Any]:
         """Return the values of handles, or raise the error of the first partition that has one."""
-        return list(handles)
+        with one_line():
+            self._wait(list(handles))
+            values = self.client.gather(list(handles))
+        for value in values:
+            if isinstance(value, Refused):
+                raise value.error
+        return list(values)
+
+    def _wait(self, handles: list[Any]) -> None:
+        """Wait for work to be done, as long as there is a worker to do it."""
+        while True:
+            try:
+                distributed().wait(handles, timeout=PATIENCE)
+                return
+            except TimeoutError:
+                if not self.client.nthreads():
+                    raise ClusterError(f"there was no worker for {PATIENCE:g} s: start some, and resume") from None
 
     def map(self, works: Sequence[tuple[Callable[..., Any], tuple[Any, ...]]]) -> list[Any]:
         """Return handles of what each of these functions gives for its arguments, a partition each."""
@@ -94,36 +260,25 @@ class Engine:
         self.groups, self.homes = [[k] for k in range(count)], [k * self.slots // count for k in range(count)]
         return [self.submit(work, *args, group=k) for k, (work, args) in enumerate(works)]
 
-    def load(self, works: Sequence[tuple[Callable[..., Any], tuple[Any, ...]]]) -> None:
-        """Make the blocks: what each of these functions gives for its arguments, a partition each."""
-        self.blocks = self.map(works)
-
-    def capacity(self) -> tuple[float, float]:
-        """Return how many bytes of blocks all slots hold together, and how many one of them holds."""
-        return math.inf, math.inf
-
-    def held(self, group: int) -> list[Any]:
-        """Return the handles of the blocks of a group."""
-        return [self.blocks[k] for k in self.groups[group]]
-
     def each(self, work: Callable[..., Any], *shared: Any) -> list[Any]:
         """Return work(block, *shared) for every block, in order."""
         every: list[Any] = self.reduce(listed, work, *shared, add=operator.add)
         return every
 
     def reduce(self, work: Callable[..., Any], *shared: Any, add: Callable[[Any, Any], Any] = np.add) -> Any:
-        """Return the sum of work(block, *shared) over all blocks, in the fixed order of `reduction`."""
+        """Return the sum of work(block, *shared) over all blocks, in the fixed order of the tree."""
         self.refresh()
-        count = len(self.blocks)
-        parts = [
-            self.submit(on_group, work, group, count, add, self.held(j), *shared, group=j)
-            for j, group in enumerate(self.groups)
-        ]
-        return self.finish(self.gather(parts), add)
+        return self.finish(
+            [
+                self.submit(on_group, group, len(self.blocks), add, self.held(j), work, *shared, group=j)
+                for j, group in enumerate(self.groups)
+            ],
+            add,
+        )
 
-    def finish(self, parts: Sequence[Nodes], add: Callable[[Any, Any], Any] = np.add) -> Any:
-        """Return the sum of all partitions from what the groups had left of theirs."""
-        nodes = {key: value for part in parts for key, value in part.items()}
+    def finish(self, parts: Sequence[Any], add: Callable[[Any, Any], Any] = np.add) -> Any:
+        """Return the sum of all partitions from handles of what the groups had left of theirs."""
+        nodes = {key: value for part in self.gather(parts) for key, value in part.items()}
         return root(nodes, len(self.blocks), add)
 
     def change(self, work: Callable[..., Block], *each: Sequence[Any]) -> None:
@@ -135,14 +290,70 @@ class Engine:
         ]
 
 
+@contextmanager
+def one_line() -> Iterator[None]:
+    """Say in one line what went wrong with workers or with the scheduler."""
+    from distributed import KilledWorker
+    from distributed.comm import CommClosedError
+
+    try:
+        yield
+    except KilledWorker as error:
+        died = getattr(error, "allowed_failures", None)
+        times = "again and again" if died is None else f"{died + 1} times" if died else "once"
+        raise ClusterError(
+            f"workers died {times} at the same work, probably out of memory: give them more memory, more and "
+            "smaller partitions (partition_rows), or have the rows read again for every pass (held=False)"
+        ) from None
+    except WorkerError as error:
+        raise ClusterError(str(error)) from None
+    except MemoryError:
+        raise ClusterError(
+            "a worker ran out of memory: give it more, or more and smaller partitions (partition_rows)"
+        ) from None
+    except (CancelledError, CommClosedError, TimeoutError, OSError) as error:
+        raise ClusterError(
+            f"the scheduler was lost ({type(error).__name__}): start it again, and resume from a checkpoint"
+        ) from None
+
+
+# ---------------------------------------------------------------- in the workers
+
+
+class WorkerError(Exception):
+    """What went wrong on a worker, maybe not for good: it is tried again."""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A one-line error about data, as a value: Dask neither tries it again nor logs it."""
+
+    error: ValueError
+
+
+def attempt(work: Callable[..., Any], *args: Any) -> Any:
+    """Return work(*args), or what is wrong with the data; bad data that is passed on is the first among it."""
+    for arg in args:
+        for one in arg if isinstance(arg, list) else [arg]:
+            if isinstance(one, Refused):
+                return one
+    try:
+        return work(*args)
+    except ValueError as error:
+        kind = next(kind for kind in (DisprovedError, SourceError, ValueError) if isinstance(error, kind))
+        return Refused(kind(str(error)))
+    except OSError as error:  # of a file or a disk, and not of the way to the scheduler
+        raise WorkerError(f"{error.filename or 'a worker'}: {error.strerror or error}") from None
+
+
 def listed(block: Block, work: Callable[..., Any], *shared: Any) -> list[Any]:
     """Return what work gives for a block, as a list."""
     return [work(block, *shared)]
 
 
 def on_group(
-    work: Callable[..., Any], places: Sequence[int], count: int, add: Callable[[Any, Any], Any],
-    blocks: Sequence[Block], *shared: Any,
+    places: Sequence[int], count: int, add: Callable[[Any, Any], Any], blocks: Sequence[Block],
+    work: Callable[..., Any], *shared: Any,
 ) -> Nodes:  # fmt: skip
     """Return what is left of work(block, *shared) of a group after adding all that can be added there."""
     nodes: Nodes = {}
@@ -150,3 +361,47 @@ def on_group(
         with block.explained():
             nodes[0, place] = work(block, *shared)
     return collapse(nodes, count, add)
+
+
+def collapse(nodes: Nodes, leaves: int, add: Callable[[Any, Any], Any]) -> Nodes:
+    """Replace children by their sum wherever all of them are there.
+
+    Parameters
+    ----------
+    nodes : dict
+        Values by (level, place); the leaves are at level 0.
+    leaves : int
+        The number of leaves of the whole tree.
+    add : callable
+        Adds two values.
+
+    Returns
+    -------
+    dict
+        The nodes left; the root alone if every leaf was there.
+
+    Examples
+    --------
+    >>> from operator import add
+    >>> collapse({(0, 0): 1, (0, 1): 2}, 2, add)
+    {(1, 0): 3}
+    >>> collapse({(0, k): "abcdefghijklmnopqr"[k] for k in range(17)}, 18, add)
+    {(0, 16): 'q', (1, 0): 'abcdefghijklmnop'}
+    """
+    level, size, done = 0, leaves, dict(nodes)
+    while size > 1 or level == 0:
+        for place in range(-(-size // FAN)):
+            children = [(level, k) for k in range(place * FAN, min(size, (place + 1) * FAN))]
+            if all(child in done for child in children):
+                total = done.pop(children[0])
+                for child in children[1:]:
+                    total = add(total, done.pop(child))
+                done[level + 1, place] = total
+        level, size = level + 1, -(-size // FAN)
+    return done
+
+
+def root(nodes: Nodes, leaves: int, add: Callable[[Any, Any], Any]) -> Any:
+    """Return the sum of all leaves."""
+    (total,) = collapse(nodes, leaves, add).values()
+    return total

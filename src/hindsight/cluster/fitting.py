@@ -1,7 +1,8 @@
-"""Fitting an estimator to rows in partitions: the model that one machine would fit."""
+"""Fitting an estimator to rows in partitions: the model that one machine would fit, and its certificate."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -11,13 +12,17 @@ import numpy as np
 from ..batch.gradient_descent import Descent
 from ..batch.isotron import History
 from ..batch.least_squares import Factor
-from ..errors import ModelError
+from ..certificates.gradient_descent import certify_descent
+from ..certificates.isotron import certify_rounds
+from ..errors import MismatchError, ModelError
 from ..estimators.gradient_descent_base import GradientDescent
 from ..estimators.least_squares import LeastSquares
+from ..estimators.mixins.certifying import join_certificates
 from ..estimators.rounds import RoundsMixin
 from ..rows.checksum import RowChecksum
 from ..rows.labels import run_count
-from ..validation import number
+from ..storage import checkpoint
+from ..validation import number, whole
 from .blocks import Targets
 from .rounds import ClusterProblem
 from .rows import RunTable
@@ -25,10 +30,12 @@ from .rows import RunTable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..certificates.certificate import Certificate, Certificates
     from .blocks import Block
     from .rows import ClusterRows
 
 
+@dataclass(frozen=True)
 class Checkpoints:
     """The newest states of a fit in a folder, or none.
 
@@ -44,27 +51,24 @@ class Checkpoints:
         Whether the newest one is where the fit goes on.
     """
 
-    def __init__(self, folder: Any, every: int, settings: dict[str, Any], resume: bool) -> None:
-        self.folder, self.every, self.settings, self.resume = folder, every, settings, resume
+    folder: Any
+    every: int
+    settings: dict[str, Any]
+    resume: bool
 
     def latest(self, kind: type) -> list[Any]:
         """Return the runs of the newest checkpoint; an empty list without one."""
-        if self.folder is None or not self.resume:
-            return []
-        from ..storage import checkpoint
-
-        state = checkpoint.latest(self.folder)
+        state = checkpoint.latest(self.folder) if self.folder is not None and self.resume else None
         if state is None:
             return []
         if state.get("settings") != self.settings or not all(isinstance(run, kind) for run in state["runs"]):
             raise ModelError(f"{self.folder}: the checkpoints are of another fit: other rows, or other parameters")
         return list(state["runs"])
 
-    def write(self, runs: list[Any]) -> None:
-        """Add a checkpoint."""
-        from ..storage import checkpoint
-
-        checkpoint.write(self.folder, {"settings": self.settings, "runs": runs})
+    def write(self, done: int, rounds: int, runs: Callable[[], list[Any]]) -> None:
+        """Add a checkpoint after so many rounds of all, if it is time for one."""
+        if self.folder is not None and done % self.every == 0 and done < rounds:
+            checkpoint.write(self.folder, {"settings": self.settings, "runs": runs()})
 
 
 def fit(
@@ -97,15 +101,6 @@ def fit(
     -------
     estimator
         The same object, fitted.
-
-    Examples
-    --------
-    >>> from hindsight import LeastSquares
-    >>> from hindsight.cluster import read
-    >>> from hindsight.cluster.engine import Engine
-    >>> parts = [(np.array([[0.0], [1.0]]), np.array([1.0, 3.0])), (np.array([[2.0]]), np.array([5.0]))]
-    >>> fit(LeastSquares(), read(parts, "y", engine=Engine())).coef_.round(12)
-    array([2.])
     """
     if every < 1:
         raise ValueError(f"every must be at least 1, got {every!r}")
@@ -113,7 +108,8 @@ def fit(
     settings: dict[str, Any] = {}
     if checkpoint is not None:
         plain = (bool, int, float, str, type(None))
-        settings = {k: v if isinstance(v, plain) else repr(v) for k, v in params(model)}
+        given = {k: v for k, v in model.get_params().items() if k not in ("verbose", "warm_start")}
+        settings = {k: v if isinstance(v, plain) else repr(v) for k, v in given.items()}
         settings |= {"model": type(model).__name__, "checksums": rows.engine.each(checksum_of)}
     kept = Checkpoints(checkpoint, every, settings, resume)
     with model._all_or_nothing():
@@ -122,7 +118,7 @@ def fit(
         model.n_features_in_ = rows.features
         if rows.named:
             model.feature_names_in_ = np.array(rows.names, object)
-        work(model, rows, notify, kept)
+        work(model, rows, notify or (lambda t, loss: None), kept)
     return model
 
 
@@ -147,18 +143,42 @@ def checksum_of(block: Block) -> list[int]:
     return read.counts
 
 
-def params(model: Any) -> list[tuple[str, Any]]:
-    """Return the parameters of an estimator that decide the result of one fit."""
-    return [(k, v) for k, v in model.get_params().items() if k not in ("verbose", "warm_start")]
+def targets_of_model(model: Any, rows: ClusterRows, kind: str, fresh: bool = True) -> list[Targets]:
+    """Return the targets of each run; a fresh fit notes the classes, or the range of y, and others must have them."""
+    in_rounds = isinstance(model, RoundsMixin)
+    if not hasattr(model, "_set_classes"):
+        if rows.text:
+            raise ValueError(f"the targets are text, but {type(model).__name__} takes numbers")
+        if not in_rounds:
+            return [Targets("real" if kind == "sign" else kind)]
+        if fresh:
+            model.y_offset_, model.y_scale_ = 0.0, 1.0
+            if getattr(model, "scale_y", False):
+                model.y_offset_, most = rows.target_range()
+                model.y_scale_ = (most - model.y_offset_) or 1.0
+        return [Targets("real", None, 0, model.y_offset_, model.y_scale_)]
+    labels = rows.labels()
+    if fresh:
+        from sklearn.utils.multiclass import check_classification_targets
+
+        check_classification_targets(labels)
+        model._set_classes(labels)
+    elif not np.array_equal(model.classes_, labels):
+        raise MismatchError(f"the model has other classes than these rows: {model.classes_.tolist()}")
+    classes = tuple(model.classes_.tolist())
+    return [Targets(kind, classes, k) for k in range(run_count(len(classes)))]
 
 
-def _squares(model: LeastSquares, rows: ClusterRows, notify: Any, kept: Checkpoints) -> None:
+def kind_of(model: Any) -> str:
+    """Return what the loss of an estimator that learns in rounds takes as targets."""
+    return str(model._plain().targets) if isinstance(model, GradientDescent) else "unit"
+
+
+def _squares(model: LeastSquares, rows: ClusterRows, notify: Callable[[int, float], None], kept: Checkpoints) -> None:
     if rows.text:
         raise ValueError("the targets are text, but LeastSquares takes numbers")
     model._factor, model._iterated = rows.engine.reduce(factor, bool(model.fit_intercept), add=Factor.join), None
-    loss = model.loss_
-    if notify is not None:
-        notify(1, loss)
+    notify(1, model.loss_)
 
 
 def factor(block: Block, intercept: bool) -> Factor:
@@ -168,73 +188,85 @@ def factor(block: Block, intercept: bool) -> Factor:
     return out.settle()
 
 
-def targets_of_model(model: Any, rows: ClusterRows, kind: str) -> list[Targets]:
-    """Return the targets of each run; a classifier's classes are noted."""
-    if not hasattr(model, "_set_classes"):
-        if rows.text:
-            raise ValueError(f"the targets are text, but {type(model).__name__} takes numbers")
-        return [Targets("real" if kind == "sign" else kind)]
-    from sklearn.utils.multiclass import check_classification_targets
-
-    labels = rows.labels()
-    check_classification_targets(labels)
-    model._set_classes(labels)
-    return [Targets(kind, model.classes_, k) for k in range(run_count(len(model.classes_)))]
-
-
-def _descent(model: GradientDescent, rows: ClusterRows, notify: Any, kept: Checkpoints) -> None:
+def _descent(
+    model: GradientDescent, rows: ClusterRows, notify: Callable[[int, float], None], kept: Checkpoints
+) -> None:
     model._check()
     if model.batch != "full":
         raise ValueError("rows are drawn at random within one machine: take batch='full' on a cluster")
-    plain = model._plain()
-    if plain.targets == "sign" and not hasattr(model, "_set_classes"):
+    if kind_of(model) == "sign" and not hasattr(model, "_set_classes"):
         raise ValueError(f"loss {model.loss!r} is for labels: use GradientDescentClassifier")
-    each = targets_of_model(model, rows, plain.targets)
-    tables: list[Any] = [RunTable(rows, targets, float(bool(model.fit_intercept))) for targets in each]
+    bias, rounds, stop = float(bool(model.fit_intercept)), int(model.rounds), model.tol or 0.0
+    tables: list[Any] = [RunTable(rows, each, bias) for each in targets_of_model(model, rows, kind_of(model))]
     runs = kept.latest(Descent) or model._begin(tables)
+
+    def note(run: Descent, _: int) -> None:
+        def finite() -> list[Descent]:
+            run.check_finite(f"round {run.rounds}: a weight is not finite")
+            return runs
+
+        notify(run.rounds, run.values[-1])
+        if run.state.gradient @ run.state.gradient > stop * stop:
+            kept.write(run.rounds, rounds, finite)
+
     for run, table in zip(runs, tables, strict=True):
-        left = int(model.rounds) - run.rounds
+        left = rounds - run.rounds
         if left > 0 or not run.checksum:
-            told = partial(_told, run, runs, int(model.rounds), model.tol or 0.0, notify, kept)
-            run.play(table, left, stop=model.tol or 0.0, notify=told)
+            run.play(table, left, stop=stop, notify=partial(note, run))
     model.runs_, model._setting = runs, model._settings()
 
 
-def _told(run: Descent, runs: list[Descent], rounds: int, stop: float, notify: Any, kept: Checkpoints, _: int) -> None:
-    """Tell of a round of a descent, and keep all of them after every so many, unless it is the last round."""
-    if notify is not None:
-        notify(run.rounds, run.values[-1])
-    square = float(run.state.gradient @ run.state.gradient)
-    if kept.folder is not None and run.rounds % kept.every == 0 and run.rounds < rounds and square > stop * stop:
-        run.check_finite(f"round {run.rounds}: a weight is not finite")
-        kept.write(runs)
-
-
-def _rounds(model: Any, rows: ClusterRows, notify: Any, kept: Checkpoints) -> None:
-    if not isinstance(model.rounds, (int, np.integer)) or isinstance(model.rounds, bool) or model.rounds < 1:
-        raise ValueError(f"rounds must be a whole number, at least 1; got {model.rounds!r}")
+def _rounds(model: Any, rows: ClusterRows, notify: Callable[[int, float], None], kept: Checkpoints) -> None:
+    rounds = whole("rounds", model.rounds)
     if model.held_out:
         raise ValueError("held_out is not for a cluster: the training loss picks the best round")
-    each = targets_of_model(model, rows, "unit" if hasattr(model, "_set_classes") else "real")
-    if not hasattr(model, "_set_classes"):
-        offset, scale = 0.0, 1.0
-        if getattr(model, "scale_y", False):
-            offset, most = rows.target_range()
-            scale = (most - offset) or 1.0
-        model.y_offset_, model.y_scale_ = offset, scale
-        each = [Targets("real", None, 0, offset, scale)]
+    each = targets_of_model(model, rows, kind_of(model))
     model.histories_, model._facts, model._rows = [], [], None
 
     def keep(t: int, history: Callable[[], History]) -> None:
-        if kept.folder is not None and t % kept.every == 0 and t < int(model.rounds):
-            kept.write([*model.histories_, history()])
+        kept.write(t, rounds, lambda: [*model.histories_, history()])
 
     for targets, known in zip_longest(each, kept.latest(History)):
         model._play(problem_of(model, rows, targets), notify=notify, known=known, keep=keep)
 
 
-def problem_of(model: Any, rows: ClusterRows, targets: Targets) -> ClusterProblem:
+def problem_of(model: Any, rows: ClusterRows, targets: Targets) -> Any:
     """Return the problem of one run of an estimator that learns in rounds."""
     eta = None if model.eta is None else number("eta", model.eta, 0)
     unit = bool(getattr(model, "scale_x", False))
     return ClusterProblem(rows, targets, model._part(), eta, float(model._intercept), unit)
+
+
+def certify(model: Any, rows: ClusterRows, *, u: Any = None) -> Certificate | Certificates:
+    """Return the certificate of a model that `fit` has fitted to these rows.
+
+    Parameters
+    ----------
+    model : estimator
+        Gradient descent, GLM-tron in batches, or Isotron.
+    rows : ClusterRows
+        The rows it was fitted to.
+    u : array_like, default None
+        A comparator to take instead of the best in hindsight, the intercept's weight last.
+
+    Returns
+    -------
+    Certificate or Certificates
+        One certificate; for one-vs-rest one per class.
+
+    Raises
+    ------
+    MismatchError
+        If these are not the rows of the model.
+    """
+    if not isinstance(model, (GradientDescent, RoundsMixin)):
+        raise ValueError(f"{type(model).__name__} has no certificate over partitions")
+
+    def of_run(k: int, targets: Targets, label: str | None) -> Certificate:
+        if isinstance(model, GradientDescent):
+            table: Any = RunTable(rows, targets, model.runs_[k].bias)
+            return certify_descent(model.runs_[k], table, model.output, u=u, label=label)
+        return certify_rounds(problem_of(model, rows, targets), model.histories_[k], u=u, label=label)
+
+    each = targets_of_model(model, rows, kind_of(model), fresh=False)
+    return join_certificates([of_run(k, *one) for k, one in enumerate(zip(each, model._run_labels(), strict=True))])

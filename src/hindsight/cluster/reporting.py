@@ -6,25 +6,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..certificates.best.constant import best_constant
 from ..kernels.facts import NAMES
+from ..kernels.losses import Square
 from ..online.run import Run
 from ..reports.writing import write_report
-from ..rows.labels import encode_labels
+from ..rows.labels import chosen_codes, encode_labels
 from ..sources import label_text
 from ..training.recording import SAMPLE, Recording
-from ..training.session import PlayedChunk
 from ..training.state import TrainingState
+from .blocks import Targets
+from .rows import RunTable, evenly
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..certificates.certificate import Certificate
     from ..kernels.floats import Floats
-    from ..online.facts import Facts
     from ..training.plan import Plan
     from .blocks import Block
     from .rows import ClusterRows
     from .shards import Epochs
+
+SERIES = {"loss": "loss", "square": "square", "mistakes": "mistake_weight", "errors": "mistake_weight"}  # as facts
 
 
 class EpochCourse:
@@ -41,6 +45,14 @@ class EpochCourse:
     def __init__(self, rounds: np.ndarray, weights: np.ndarray, totals: np.ndarray) -> None:
         self.at, self.mass, self.total = rounds, weights, totals
         self.rounds, self.weight, self.sums = int(rounds[-1]), float(weights[-1]), totals[-1]
+
+    @classmethod
+    def of(cls, runs: list[Epochs], series: Sequence[str]) -> EpochCourse:
+        """Return the course of the runs of one learner together."""
+        epochs = zip(*(run.epochs for run in runs), strict=True)
+        sums = [[float(sum(getattr(facts, SERIES[name]) for facts in each)) for name in series] for each in epochs]
+        rounds, mass = [f.rounds for f in runs[0].epochs], [f.weight for f in runs[0].epochs]
+        return cls(np.cumsum(rounds), np.cumsum(mass), np.cumsum(sums, axis=0))
 
     def so_far(self, series: int) -> tuple[np.ndarray, np.ndarray]:
         """The mean of a series up to the end of each epoch."""
@@ -75,22 +87,27 @@ def report_shards(
     seconds : float
         How long learning took.
     """
-    played = [mixed_run(run, rows.features) for run in runs]
-    w = np.array([run.weights for run in played])
-    counts, samples = zip(*rows.engine.each(said_of, w, runs[0].bias, labels, per_block(rows)), strict=True)
-    confusion = None if labels is None else np.sum(counts, axis=0)
-    wrong = 0 if confusion is None else int(confusion.sum() - np.trace(confusion)) * len(runs[0].starts)
-    state = TrainingState(plan, [played], labels, rows.scale, rows.state(), [wrong], constant_of(rows, labels, runs))
-    curves = Recording.of(state)
-    for z, y, codes, weight in samples:
-        curves.add(PlayedChunk(z, y, codes, weight, [], True, np.zeros(len(y), bool)))
-    if curves.sample is not None:
-        curves.sample.seen = rows.rows
-    curves.confusion = None if confusion is None else confusion[None]
-    curves.course = course_of(runs, curves.series)  # type: ignore[assignment]
-    state.rows_done = curves.course.rounds
-    state.source = None if rows.table is None else rows.table.source
     shards, epochs = len(rows.shapes), len(runs[0].starts)
+    w, count = np.array([run.mixed for run in runs]), max(1, SAMPLE // shards)
+    tables, masses, samples = zip(*rows.engine.each(said_of, w, runs[0].bias, labels, count), strict=True)
+    confusion = None if labels is None else np.sum(tables, axis=0)
+    wrong = 0 if confusion is None else int(confusion.sum() - np.trace(confusion)) * epochs
+    if labels is None:
+        table: Any = RunTable(rows, Targets("real"), runs[0].bias)
+        squares = best_constant(Square(2.0), table.y, epochs * table.c)
+        constant = np.array([sum(facts.weight for facts in runs[0].epochs), 0.0, squares])
+    else:
+        constant = np.asarray(np.sum(masses, axis=0) * epochs)
+    played = [mixed_run(run, rows.features) for run in runs]
+    state = TrainingState(plan, [played], labels, rows.scale, rows.state(), [wrong], constant)
+    curves = Recording.of(state)
+    for sample in samples:
+        curves.add_rows(*sample)
+    curves.sample.seen = rows.rows
+    curves.confusion = None if confusion is None else confusion[None]
+    course: Any = EpochCourse.of(runs, curves.series)
+    curves.course, state.rows_done = course, course.rounds
+    state.source = None if rows.table is None else rows.table.source
     notes = [
         f"{shards:,} partitions were learnt at the same time, each by a run of its own, in {epochs:,} epochs, each of "
         "which starts at the mean of all weights. The curves are sums over all of them.",
@@ -108,65 +125,19 @@ def mixed_run(run: Epochs, features: int) -> Run:
     return out
 
 
-def course_of(runs: list[Epochs], series: Sequence[str]) -> EpochCourse:
-    """Return the course of the runs of one learner together."""
-    names = {"loss": "loss", "square": "square", "mistakes": "mistake_weight", "errors": "mistake_weight"}
+def said_of(block: Block, w: Floats, bias: float, labels: list[str] | None, count: int) -> tuple[Any, Any, Any]:
+    """Return the confusions of weights on a block, the weight of each label, and some rows.
 
-    def total(epoch: Sequence[Facts], name: str) -> float:
-        return float(sum(getattr(facts, names[name]) for facts in epoch))
-
-    epochs = list(zip(*(run.epochs for run in runs), strict=True))
-    sums = np.array([[total(epoch, name) for name in series] for epoch in epochs])
-    rounds, mass = np.array([f.rounds for f in runs[0].epochs]), np.array([f.weight for f in runs[0].epochs])
-    return EpochCourse(np.cumsum(rounds), np.cumsum(mass), np.cumsum(sums, axis=0))
-
-
-def constant_of(rows: ClusterRows, labels: list[str] | None, runs: list[Epochs]) -> Floats:
-    """Return the sums for the loss of the best constant: those of numbers, or the weight of each label."""
-    if labels is not None:
-        return np.asarray(np.sum(rows.engine.each(weight_of_labels, labels), axis=0) * len(runs[0].starts))
-    from ..certificates.best.constant import best_constant
-    from ..kernels.losses import Square
-    from .blocks import Targets
-    from .rows import RunTable
-
-    weight = sum(facts.weight for facts in runs[0].epochs)
-    table: Any = RunTable(rows, Targets("real"), runs[0].bias)
-    squares = best_constant(Square(2.0), table.y, len(runs[0].starts) * table.c)
-    return np.array([weight, 0.0, squares])
-
-
-def per_block(rows: ClusterRows) -> int:
-    """Return how many rows of a partition are drawn."""
-    return max(1, SAMPLE // len(rows.shapes))
-
-
-# ---------------------------------------------------------------- in the workers
-
-
-def codes_of(y: np.ndarray, labels: list[str]) -> np.ndarray:
-    """Return the number of each label."""
-    return encode_labels(label_text(y) if y.dtype.kind == "f" else y, labels).astype(np.int64)
-
-
-def weight_of_labels(block: Block, labels: list[str]) -> Floats:
-    """Return the weight of each label in a block."""
-    weight = np.ones(len(block)) if block.weight is None else block.weight
-    return np.asarray(np.bincount(codes_of(block.y, labels), weight, len(labels)))
-
-
-def said_of(block: Block, w: Floats, bias: float, labels: list[str] | None, count: int) -> tuple[Any, tuple[Any, ...]]:
-    """Return the confusions of weights on a block, and margins, targets, labels and weights of some of its rows."""
-    margins = list[Any]()
-    n = w.shape[1] - int(bool(bias))
+    Of each of these rows margins, target (of labels the number) and weight.
+    """
+    margins, n = list[Any](), w.shape[1] - int(bool(bias))
     block.over(lambda X, y, weight: margins.append(np.asarray(X @ w[:, :n].T) + (bias * w[:, -1] if bias else 0.0)))
-    z = np.concatenate(margins) if margins else np.zeros((0, len(w)))
-    codes, table = None if labels is None else codes_of(block.y, labels), None
-    if labels is not None and codes is not None:
-        chosen = (z[:, 0] > 0.0).astype(np.int64) if len(w) == 1 else z.argmax(axis=1)
-        on = slice(None) if block.weight is None else block.weight > 0.0
-        cells = np.bincount((codes * len(labels) + chosen)[on], minlength=len(labels) ** 2)
-        table = cells.reshape(len(labels), len(labels))
-    some = np.unique(np.linspace(0, len(block) - 1, min(len(block), count)).astype(np.int64))
-    taken = (None if values is None else values[some] for values in (codes, block.weight))
-    return table, (z[some], block.y[some], *taken)
+    z, y, table, mass = np.concatenate(margins), block.y, None, None
+    weight = np.ones(len(block)) if block.weight is None else block.weight
+    if labels is not None:
+        y = encode_labels(label_text(y) if y.dtype.kind == "f" else y, labels).astype(np.int64)
+        cells, on = y * len(labels) + chosen_codes(z), weight > 0.0
+        table = np.bincount(cells[on], minlength=len(labels) ** 2).reshape(len(labels), len(labels))
+        mass = np.bincount(y, weight, len(labels))
+    some = evenly(len(block), count)
+    return table, mass, (z[some], y[some], weight[some])

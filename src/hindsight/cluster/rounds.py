@@ -10,6 +10,7 @@ whole, and only its sums come back.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from ..kernels.floats import Floats
     from ..rows.data import Data
     from .blocks import Block, Targets, View
+    from .engine import Nodes
     from .pools import Points
-    from .reduction import Nodes
     from .rows import ClusterRows
 
 RANGES = 64  # of margins at most
@@ -82,7 +83,7 @@ class ClusterProblem(IndexProblem):
             )
             for j, group in enumerate(engine.groups)
         ]
-        return self.checked_sums(engine.finish(engine.gather(parts)), t, pools)
+        return self.checked_sums(engine.finish(parts), t, pools)
 
     def learnt(self, link: Any) -> Any:
         """Return the pools of a link, from their handles."""
@@ -146,7 +147,7 @@ def margins_in(
         with block.explained():
             data, key = block.data(view), (view.key, v.tobytes(), cuts.tobytes())
             check_margins(float(kernels.largest(data.kept_margins(v))), t, eta)
-            each.append(block.keep("ranges", key, lambda data=data: split_margins(data, v, cuts)))
+            each.append(block.keep("ranges", key, partial(split_margins, data, v, cuts)))
     return [[points[r] for points in each] for r in ranges]
 
 
@@ -204,4 +205,4 @@ def round_of_group(
     for block in blocks:
         block.drop("ranges")
     link = Knots(*merged(pools).knots())
-    return on_group(on_data, places, count, np.add, blocks, view, round_sums, v, total, link)
+    return on_group(places, count, np.add, blocks, on_data, view, round_sums, v, total, link)

@@ -12,16 +12,17 @@ from ..errors import DisprovedError, SourceError
 from ..rows.scaling import SCALES, Measure
 from ..rows.spread import SpreadRows
 from ..rows.table import Measured, check_coordinates, measure
+from ..sources import label_text
 from ..sources.tables.layout import LIMIT
+from ..training.prepare import stacked
 from .blocks import Block, Targets, View, load, load_arrays, load_frame, renamed, rescaled, sizes_of
-from .partitions import ROWS, Choice, looked_at, numbered, split
+from .engine import Engine
+from .partitions import ROWS, Split, looked_at, numbered, split
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..kernels.floats import Floats
-    from .engine import Engine
-    from .partitions import Table
 
 LABELS = 1000  # different targets of a partition that are told
 SAMPLED = 4096  # rows of all partitions together that the driver holds, to cut margins into even ranges
@@ -84,23 +85,16 @@ class RunTable(SpreadRows):
     def __init__(self, rows: ClusterRows, targets: Targets, bias: float) -> None:
         self.rows, self.bias, self.view = rows, bias, View(targets, bias, {})
         self.width = rows.features + int(bias != 0.0)
-        each: list[Measured] = self.each(measure, targets.kind, rows.names)
-        total = each[0]
-        for other in each[1:]:
-            total = total + other
-        self._measured = total.checked()
+        each: list[Measured] = rows.engine.each(on_data, self.view, measure, targets.kind, rows.names)
+        self._measured = sum(each[1:], each[0]).checked()
         self.weight = self._measured.weight
         before = np.cumsum([0, *(one.counted for one in each)]).tolist()
         numbers = [shape.number for shape in rows.shapes]
         self.view = self.view._replace(before=dict(zip(numbers, before, strict=False)))
 
     def sum(self, work: Callable[..., Any], *shared: Any, add: Callable[[Any, Any], Any] = np.add) -> Any:
-        """Return the sum of work(data, *shared) over all partitions, in the fixed order of `reduction`."""
+        """Return the sum of work(data, *shared) over all partitions, in the fixed order of `engine`."""
         return self.rows.engine.reduce(on_data, self.view, work, *shared, add=add)
-
-    def each(self, work: Callable[..., Any], *shared: Any) -> list[Any]:
-        """Return work(data, *shared) of every partition, in order."""
-        return self.rows.engine.each(on_data, self.view, work, *shared)
 
     def check(self, u: Any) -> Floats:
         """Return u as float64, or raise a ValueError if its length is not the width or a number is not finite."""
@@ -111,15 +105,16 @@ class RunTable(SpreadRows):
         return self._measured
 
 
+def evenly(rows: int, count: int) -> np.ndarray:
+    """Return the numbers of at most `count` of so many rows, evenly spaced."""
+    return np.unique(np.linspace(0, rows - 1, min(rows, count)).astype(np.int64))
+
+
 def sample(block: Block, count: int) -> Any:
     """Return some rows, evenly spaced."""
-    from ..training.prepare import stacked
-
-    rows, taken, done = len(block), list[Any](), 0
-    which = np.unique(np.linspace(0, rows - 1, min(rows, count)).astype(np.int64))
+    taken, done, which = list[Any](), 0, evenly(len(block), count)
     for X, y, _ in block.parts():
-        mine = which[(which >= done) & (which < done + len(y))] - done
-        taken.append(X[mine])
+        taken.append(X[which[(which >= done) & (which < done + len(y))] - done])
         done += len(y)
     return stacked(taken)
 
@@ -137,7 +132,7 @@ class ClusterRows:
         What works on them.
     reading : dict
         Parameters of `hindsight.open_source` that read other files in the same way.
-    table : Table or None
+    table : Split or None
         The files and what was decided about their columns; None for Dask's arrays and data frames.
     held : bool
         Whether the workers hold the rows; otherwise they read them again for every pass.
@@ -146,7 +141,7 @@ class ClusterRows:
     """
 
     def __init__(
-        self, engine: Engine, named: bool = False, table: Table | None = None, held: bool = True, where: str = "data"
+        self, engine: Engine, named: bool = False, table: Split | None = None, held: bool = True, where: str = "data"
     ) -> None:
         self.engine, self.named, self.table, self.held = engine, named, table, held
         self.reading = {} if table is None else table.partitions[0].reading
@@ -230,8 +225,6 @@ class ClusterRows:
 
     def labels(self) -> np.ndarray:
         """Return the different targets of all partitions, sorted; as text where some are text."""
-        from ..sources import label_text
-
         if any(shape.labels.size > LABELS for shape in self.shapes):
             raise ValueError(f"the target has more than {LABELS} values: these are numbers, not classes")
         found = [shape.labels for shape in self.shapes]
@@ -245,8 +238,6 @@ class ClusterRows:
 
     def sample(self) -> Any:
         """Return a few rows of every partition."""
-        from ..training.prepare import stacked
-
         return stacked(self.engine.each(sample, max(8, SAMPLED // len(self.shapes))))
 
 
@@ -255,7 +246,6 @@ def read(
     target: Any = None,
     *,
     client: Any = None,
-    engine: Engine | None = None,
     weight: Any = None,
     partition_rows: int = ROWS,
     retries: int = 3,
@@ -284,8 +274,6 @@ def read(
         The column to predict; of an array, its targets.
     client : distributed.Client, default None
         The cluster; None takes the current client.
-    engine : Engine, default None
-        Where to work instead of a Dask cluster.
     weight : str or dask.array.Array, default None
         The column with the importance of each row; of an array, its weights.
     partition_rows : int, default 2**20
@@ -324,20 +312,8 @@ def read(
         If a row is bad: that of the first partition with one, in the words of `hindsight.open_source`.
     ClusterError
         If `dask.distributed` is missing, or workers are lost.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from hindsight.cluster.engine import Engine
-    >>> parts = [(np.eye(2), np.array([1.0, 2.0])), (np.eye(2), np.array([3.0, 4.0]))]
-    >>> rows = read(parts, "y", engine=Engine())
-    >>> rows.rows, rows.features
-    (4, 2)
     """
-    if engine is None:
-        from .dask_engine import Dask
-
-        engine = Dask(client, retries)
+    engine = Engine.of(client, retries)
     module = type(data).__module__.partition(".")[0]
     if module == "dask" or module.startswith("dask_"):
         if not reading.get("strict", True) or limit is not None or sample is not None or shuffle:
@@ -345,47 +321,50 @@ def read(
         rows = _read_dask(engine, data, target, weight, reading | {"labels": labels})
         rows.rescale(scale)
         return rows
-    options = reading | {"weight": weight, "labels": labels}
-    table = split(data, target, options, partition_rows, Choice(limit, sample, shuffle, seed))
+    options, taken = (
+        reading | {"weight": weight, "labels": labels},
+        {"sample": sample, "shuffle": shuffle, "seed": seed},
+    )
+    table = split(data, target, options, partition_rows, limit=limit, **taken)
     where = data if isinstance(data, str) else table.partitions[0].where
     try:
-        rows = _load(engine, numbered(table, engine), held, where)
+        rows = _load(engine, table, held, where)
     except DisprovedError as error:
         if table.partitions[0].reading.get("scan") == 0:
             raise
         notify(f"{error}; starting again, having looked at all rows")
-        rows = _load(engine, numbered(looked_at(table, engine), engine), held, where)
+        rows = _load(engine, looked_at(table, engine), held, where)
     rows.rescale(scale)
     return rows
 
 
-def _load(engine: Engine, table: Table, held: bool | None, where: str) -> ClusterRows:
+def _load(engine: Engine, table: Split, held: bool | None, where: str) -> ClusterRows:
     """Have the workers read a table."""
+    parts = numbered(table.partitions, engine)
     if held is None:
-        sizes = [part.size(len(table.source.names)) for part in table.partitions]
+        sizes = [part.size(len(table.source.names)) for part in parts]
         together, one = engine.capacity()
         held = sum(sizes) <= together and max(sizes) <= one
-    engine.load([(load, (part, held)) for part in table.partitions])
-    return ClusterRows(engine, table=table, held=held, where=where)
+    engine.blocks = engine.map([(load, (part, held)) for part in parts])
+    return ClusterRows(engine, table=Split(table.source, parts), held=held, where=where)
 
 
 def _read_dask(engine: Engine, data: Any, target: Any, weight: Any, reading: dict[str, Any]) -> ClusterRows:
     """Have the pieces of a Dask array or data frame computed where they are, and kept as blocks."""
-    compute = getattr(engine, "compute", None)
-    if compute is None:
-        raise ValueError("Dask arrays and data frames need a Dask cluster")
+    client = engine.client
     if hasattr(data, "columns"):
-        pieces = compute(data.to_delayed())
+        pieces = client.compute(list(data.to_delayed()))
         options = reading | {"weight": weight}
-        engine.load([(load_frame, (k, piece, target, options)) for k, piece in enumerate(pieces)])
+        engine.blocks = engine.map([(load_frame, (k, piece, target, options)) for k, piece in enumerate(pieces)])
         return ClusterRows(engine, named=True)
     columns = [values for values in (data, target, weight) if values is not None]
     if data.numblocks[1] > 1:
         columns[0] = data.rechunk({1: -1})
     if any(values.chunks[0] != columns[0].chunks[0] for values in columns):
         raise ValueError("rows, targets and weights must have the same chunks of rows: rechunk them")
-    futures: list[Sequence[Any]] = [compute(values.to_delayed().ravel().tolist()) for values in columns]
+    futures: list[Sequence[Any]] = [client.compute(values.to_delayed().ravel().tolist()) for values in columns]
     if weight is None:
         futures.append([None] * len(futures[0]))
-    engine.load([(load_arrays, (k, *piece)) for k, piece in enumerate(zip(*futures, strict=True))])
+    pieces = list(zip(*futures, strict=True))
+    engine.blocks = engine.map([(load_arrays, (k, *piece)) for k, piece in enumerate(pieces)])
     return ClusterRows(engine)

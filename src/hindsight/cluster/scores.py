@@ -1,4 +1,4 @@
-"""Forecasts and densities over partitions, from pools and sufficient statistics that add up."""
+"""Scores and densities over partitions, from figures, pools and sufficient statistics that add up."""
 
 from __future__ import annotations
 
@@ -12,14 +12,22 @@ import numpy as np
 
 from ..batch.gradient_descent import mean_loss
 from ..batch.isotron import LearntLink, target_sums
+from ..errors import NoRowsError
 from ..kernels.losses import Square
 from ..rows.labels import encode_labels
+from ..sources.opening import list_files
+from ..training.evaluation import ModelRows, figures_from, tallied
+from ..training.evaluation import learnt as learnt_by
+from ..training.tallies import Slices
 from .blocks import Block, Targets
+from .engine import Engine
 from .rounds import ClusterProblem
 from .rows import ClusterRows
 
 if TYPE_CHECKING:
     from ..batch.isotonic import Pools
+    from ..training.figures import Evaluation
+    from ..training.model import Model
 
 
 @dataclass(frozen=True)
@@ -111,3 +119,43 @@ def learnt(block: Block, family: Any) -> Any:
     out = family.fresh()
     block.over(lambda X, y, weight: out.update(X))
     return out
+
+
+def evaluate(
+    model: Model, data: Any, *, client: Any = None, target: str | None = None, weight: Any = None,
+    format: str | None = None,
+) -> Evaluation:  # fmt: skip
+    """Score the predictions of a model on files that have targets, as `hindsight.evaluate` with ``light=True`` does.
+
+    Parameters
+    ----------
+    model : Model
+        What `hindsight.load` returned.
+    data : str or list of str
+        A folder of files, or files; every file is read by one worker.
+    client : distributed.Client, default None
+        The cluster; None takes the current client.
+    target, weight, format
+        As in `hindsight.evaluate`.
+
+    Returns
+    -------
+    Evaluation
+        The figures that need no single row: without AUC, decomposition and calibration.
+    """
+    engine = Engine.of(client)
+    works = [(tally_of, (model, path, target, weight, format)) for path in list_files(data, format)]
+    found = [tally for tally in engine.gather(engine.map(works)) if tally is not None]
+    if not found:
+        raise ValueError("there is no row with a weight above 0")
+    for other in found[1:]:
+        found[0].join(other)
+    return figures_from(found[0], learnt_by(model), None, Slices())
+
+
+def tally_of(model: Model, path: str, target: str | None, weight: Any, form: str | None) -> Any:
+    """Return the sums over the rows of a file; None where it has none."""
+    try:
+        return tallied(ModelRows(model, path, None, target, weight, form), None, True, learnt_by(model), Slices())
+    except NoRowsError:
+        return None

@@ -23,12 +23,11 @@ import numpy as np
 
 from ..batch.gradient_descent import mean_loss
 from ..certificates import theorems
-from ..certificates.advice import SPREAD
+from ..certificates.advice import SPREAD, spread
 from ..certificates.applied import closeness, measured_unit
 from ..certificates.best import best_fixed, comparator
 from ..certificates.best.constant import best_constant, fewest_of_constant
 from ..certificates.best.fixed import WIDTH
-from ..certificates.best.objective import column_sizes
 from ..certificates.best.spaces import SPACES
 from ..certificates.certificate import (
     MISTAKES,
@@ -53,9 +52,10 @@ from ..online.facts import Facts
 from ..online.margins import each_loss
 from ..online.parts import LOSSES
 from ..online.run import Run, play
+from ..validation import whole
 from .blocks import View
+from .engine import root
 from .fitting import targets_of_model
-from .reduction import root
 from .rows import RunTable
 
 if TYPE_CHECKING:
@@ -104,14 +104,6 @@ class Epochs:
     epochs: list[Facts]
 
 
-def play_shard(
-    block: Block, learner: Learner, targets: Targets, bias: float, start: Floats | None, average: str | None
-) -> tuple[Floats, Floats, Floats | None, Facts]:
-    """Play the rows of a block once; where it started, its weights, the mean of its iterates, and its facts."""
-    run = shard_run(block, learner, targets, bias, start, average is not None)
-    return run.first, run.weights, run.mean(average) if average is not None else None, run.facts
-
-
 def shard_run(
     block: Block, learner: Learner, targets: Targets, bias: float, start: Floats | None, average: bool = False
 ) -> Run:
@@ -122,30 +114,37 @@ def shard_run(
     return run
 
 
+def play_shard(
+    block: Block, learner: Learner, targets: Targets, bias: float, start: Floats | None, average: str | None
+) -> tuple[Floats, Floats, Floats | None, Facts]:
+    """Play the rows of a block once; where it started, its weights, the mean of its iterates, and its facts."""
+    run = shard_run(block, learner, targets, bias, start, average is not None)
+    return run.first, run.weights, run.mean(average) if average is not None else None, run.facts
+
+
 def play_epochs(
     learner: Learner, rows: ClusterRows, targets: Targets, bias: float, epochs: int, start: Floats | None = None,
     average: str | None = None, notify: Callable[[int, float], None] | None = None,
 ) -> Epochs:  # fmt: skip
     """Play so many epochs of a learner on all shards."""
     RunTable(rows, targets, bias)  # which checks them
-    count, facts, starts = len(rows.shapes), [Facts() for _ in rows.shapes], list[Any]()
-    w, averaged, each = start, None, list[Facts]()
+    w, means, starts, played = start, None, list[Any](), list[list[Facts]]()
     for epoch in range(1, epochs + 1):
-        played = rows.engine.each(play_shard, learner, targets, bias, w, average)
-        starts.append(played[0][0])
-        w = _mean([one[1] for one in played])
-        averaged = None if average is None else _mean([one[2] for one in played])
-        facts = [known + one[3] for known, one in zip(facts, played, strict=True)]
-        each.append(sum((one[3] for one in played), Facts()))
+        firsts, weights, means, facts = zip(
+            *rows.engine.each(play_shard, learner, targets, bias, w, average), strict=True
+        )
+        starts.append(firsts[0])
+        w = _mean(weights)
+        played.append(list(facts))
         if notify is not None:
-            notify(epoch, each[-1].mean_loss)
+            notify(epoch, sum(facts, Facts()).mean_loss)
     assert w is not None
-    assert count
-    return Epochs(learner, bias, starts, w, averaged, facts, each)
+    by_shard, by_epoch = ([sum(some, Facts()) for some in each] for each in (zip(*played, strict=True), played))
+    return Epochs(learner, bias, starts, w, None if average is None else _mean(means), by_shard, by_epoch)
 
 
-def _mean(values: list[Floats]) -> Floats:
-    """Return the mean of weights, added in the fixed order of `reduction`."""
+def _mean(values: Any) -> Floats:
+    """Return the mean of weights, added in the fixed order of `engine`."""
     total = root({(0, k): value for k, value in enumerate(values)}, len(values), np.add)
     return np.asarray(total / len(values))
 
@@ -173,21 +172,10 @@ def mix(
         The same object, with the mixed weights. It has played no round itself, and so has no sequential certificate.
     runs : list of Epochs
         What `certify_shards` needs: one, or for one-vs-rest one per class.
-
-    Examples
-    --------
-    >>> from hindsight import DescentRegressor
-    >>> from hindsight.cluster import read
-    >>> from hindsight.cluster.engine import Engine
-    >>> parts = [(np.array([[1.0]]), np.array([2.0])), (np.array([[1.0]]), np.array([4.0]))]
-    >>> model = DescentRegressor("square", eta=0.5, update="explicit", fit_intercept=False)
-    >>> mix(model, read(parts, "y", engine=Engine()))[0].coef_
-    array([3.])
     """
     if not isinstance(model, OnlineEstimator):
         raise ValueError(f"{type(model).__name__} does not learn row by row: use cluster.fit")
-    if not isinstance(epochs, int) or epochs < 1:
-        raise ValueError(f"epochs must be a whole number, at least 1; got {epochs!r}")
+    whole("epochs", epochs)
     learner = model._learner()
     if getattr(model, "rates", None) is not None or not learner.rate.is_constant():
         raise ValueError("every shard plays at the same constant rate: give neither rates nor power")
@@ -234,14 +222,9 @@ def certify_shards(model: Any, rows: ClusterRows, runs: list[Epochs], *, u: Any 
     MismatchError
         If these are not the rows that were played, in the same partitions and order.
     """
-    if hasattr(model, "classes_") and not np.array_equal(model.classes_, rows.labels()):
-        raise MismatchError(f"the model has other classes than these rows: {model.classes_.tolist()}")
-    each = targets_of_model(model, rows, runs[0].learner.targets)
-    labels = model._run_labels()
-    return join_certificates([
-        certify_epochs(run, rows, targets, u, label)
-        for run, targets, label in zip(runs, each, labels, strict=True)
-    ])  # fmt: skip
+    each = targets_of_model(model, rows, runs[0].learner.targets, fresh=False)
+    of_runs = zip(runs, each, model._run_labels(), strict=True)
+    return join_certificates([certify_epochs(run, rows, targets, u, label) for run, targets, label in of_runs])
 
 
 def certify_epochs(
@@ -271,7 +254,7 @@ def certify_epochs(
         f"mixed weights: mean loss {mean(run.mixed):.6g} on all rows, that of the comparator "
         f"{mean(rival.u):.6g}; of the mixed weights no theorem speaks",
     )
-    played: list[PlayedAgain] = rows.engine.each(certify_shard, learner, targets, run.bias, run.starts, rival.u)
+    played: list[list[PlayedAgain]] = rows.engine.each(certify_shard, learner, targets, run.bias, run.starts, rival.u)
     check_played(run, played)
     certificate = _added_up(played, rival, notes, label)
     if learner.theorem in DESCENTS and learner.geometry.name in MIXED and certificate.verdict is Verdict.HOLDS:
@@ -279,16 +262,17 @@ def certify_epochs(
     return with_outcome(certificate, run, table)
 
 
-def check_played(run: Epochs, played: list[PlayedAgain]) -> None:
+def check_played(run: Epochs, played: list[list[PlayedAgain]]) -> None:
     """Refuse rows on which a shard meets other facts, or on which an epoch ends with other weights."""
-    for k, (known, again) in enumerate(zip(run.facts, played, strict=True)):
-        if not np.allclose(astuple(again.facts), astuple(known), rtol=1e-9, atol=1e-12):
+    for k, (known, shard) in enumerate(zip(run.facts, played, strict=True)):
+        met = sum((again.facts for again in shard), Facts())
+        if not np.allclose(astuple(met), astuple(known), rtol=1e-9, atol=1e-12):
             raise MismatchError(
                 f"the model was not trained on these rows in these partitions: on shard {k} it lost {known.loss:.9g} "
-                f"in {known.rounds:,} rounds, here {again.facts.loss:.9g} in {again.facts.rounds:,}"
+                f"in {known.rounds:,} rounds, here {met.loss:.9g} in {met.rounds:,}"
             )
-    for e, ended in enumerate([*run.starts[1:], run.mixed]):
-        each = [again.weights[e] for again in played]
+    for e, (ended, epoch) in enumerate(zip([*run.starts[1:], run.mixed], zip(*played, strict=True), strict=True)):
+        each = [again.weights for again in epoch]
         far, size = np.abs(_mean(each) - ended).max(), np.abs(each).max()
         if not far <= 1e-9 * size:
             raise MismatchError(
@@ -319,19 +303,13 @@ def with_outcome(certificate: Certificate, run: Epochs, table: Any) -> Certifica
     if lost > constant * (1.0 + SAME):
         eta, smaller = learner.rate.eta, certificate.best_eta
         told = list[str]()
-        if learner.geometry.linear and spread_of(column_sizes(table, table.c)[: table.rows.features]) >= SPREAD:
+        if learner.geometry.linear and spread(table) >= SPREAD:
             told.append("scale the features (--scale max-abs)")
         if 0.0 < smaller < 0.5 * eta:
             told.append(f"take a smaller rate (--eta {smaller:.2g})")
         advice = "; ".join(told) or "take more epochs (--passes), or larger partitions: every shard learns by itself"
     weight = math.fsum(f.weight for f in run.facts)
     return replace(certificate, best=known, constant=constant, lost=lost, weight=weight, advice=advice)
-
-
-def spread_of(sizes: Floats) -> float:
-    """Return the largest size of a column over the smallest that is not 0."""
-    sizes = sizes[sizes > 0.0]
-    return float(sizes.max() / sizes.min()) if sizes.size else 1.0
 
 
 def _telescoped(added: Certificate, run: Epochs, table: Any, rival: FoundRival) -> Certificate:
@@ -352,9 +330,11 @@ def _telescoped(added: Certificate, run: Epochs, table: Any, rival: FoundRival) 
     )  # fmt: skip
 
 
-def _added_up(played: list[PlayedAgain], rival: FoundRival, notes: tuple[str, ...], label: str | None) -> Certificate:
+def _added_up(
+    played: list[list[PlayedAgain]], rival: FoundRival, notes: tuple[str, ...], label: str | None
+) -> Certificate:
     """Add up what the learner's own theorem says of every shard in every epoch."""
-    each = [again.certificates for again in played]
+    each = [[again.certificate for again in shard if again.certificate is not None] for shard in played]
     flat = [certificate for shard in each for certificate in shard]
     if not flat:
         raise ValueError("no shard has a row to learn from")
@@ -395,22 +375,20 @@ def joined_assumptions(each: list[list[Certificate]], worst: Certificate) -> tup
 
 
 class PlayedAgain(NamedTuple):
-    """A shard played again: its facts over all epochs, the weights after each, and the certificates of those runs."""
+    """An epoch of a shard played again: its facts, its last weights, and its certificate where it has a round."""
 
     facts: Facts
-    weights: list[Floats]
-    certificates: list[Certificate]
+    weights: Floats
+    certificate: Certificate | None
 
 
 def certify_shard(
     block: Block, learner: Learner, targets: Targets, bias: float, starts: list[Floats], u: Floats
-) -> PlayedAgain:
+) -> list[PlayedAgain]:
     """Play every epoch on a block again, and certify its run against one comparator."""
-    out = PlayedAgain(Facts(), [], [])
+    out, data = list[PlayedAgain](), block.data(View(targets, bias, {}))
     for start in starts:
         run = shard_run(block, learner, targets, bias, start)
-        out = out._replace(facts=out.facts + run.facts)
-        out.weights.append(run.weights)
-        if run.rounds:
-            out.certificates.append(certify_run(run, block.data(View(targets, bias, {})), u=u, seek_best=False))
+        certificate = certify_run(run, data, u=u, seek_best=False) if run.rounds else None
+        out.append(PlayedAgain(run.facts, run.weights, certificate))
     return out

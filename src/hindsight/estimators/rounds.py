@@ -16,7 +16,7 @@ from ..online.facts import Facts
 from ..rows.data import Data
 from ..storage.fields import is_count, is_number, is_vector
 from ..storage.registry import want
-from ..validation import check_targets, check_weights, number
+from ..validation import check_targets, check_weights, number, whole
 from .mixins import (
     BoundNotScoreMixin,
     CardMixin,
@@ -94,8 +94,7 @@ class RoundsMixin(BoundNotScoreMixin, FitMixin, CardMixin, ReportMixin, SaveMixi
     # ---- learning
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        if not isinstance(self.rounds, (int, np.integer)) or isinstance(self.rounds, bool) or self.rounds < 1:
-            raise ValueError(f"rounds must be a whole number, at least 1; got {self.rounds!r}")
+        whole("rounds", self.rounds)
         X = self._matrix(X, reset=True)
         weight = read_weights(sample_weight, X)
         targets = self._targets_for(X, y, weight)

@@ -2,7 +2,7 @@
 
 A sum is taken block by block, in an order that depends on the blocks alone: `Data` is one block, whose own rows are
 added in their order; many rows in memory are two (`batch.isotron.Halves`); partitions are added in the tree of
-`cluster.reduction`. So its bits do not depend on who adds.
+`cluster.engine`. So its bits do not depend on who adds.
 """
 
 from __future__ import annotations

@@ -472,12 +472,17 @@ def sampled(chunks: Iterator[Chunk], part: float, seed: int) -> Iterator[Chunk]:
     So neither the sizes of chunks, nor another pass, nor resuming from a checkpoint change what is taken.
     """
     for chunk in chunks:
-        skip = chunk.first % 4  # of the four numbers that the generator makes at a time
-        draws = np.random.Generator(np.random.Philox(key=seed).advance(chunk.first // 4)).random(skip + len(chunk))
-        taken = np.flatnonzero(draws[skip:] < part)
+        taken = np.flatnonzero(drawn(chunk.first, len(chunk), part, seed))
         select(chunk, taken)
         chunk.place, chunk.raw = reindexed(chunk.place, taken), reindexed(chunk.raw, taken)
         yield chunk
+
+
+def drawn(first: int, rows: int, part: float, seed: int) -> np.ndarray:
+    """Which of so many rows from a number on are taken, each with probability `part`."""
+    skip = first % 4  # of the four numbers that the generator makes at a time
+    draws = np.random.Generator(np.random.Philox(key=seed).advance(first // 4)).random(skip + rows)
+    return np.asarray(draws[skip:] < part)
 
 
 def limited(source: Source, chunks: Iterator[Chunk], limit: int | None, row: int = 0) -> Iterator[Chunk]:
