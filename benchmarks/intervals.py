@@ -1,23 +1,24 @@
 """How wide intervals are at 90 %, against MAPIE's adaptive conformal method and the best fixed interval in hindsight.
 
-Run it from anywhere: ``python benchmarks/intervals.py [--quick] [--peer]``. All make intervals of the same predictions,
-those of `AutoRegressor`, each made before its row was learnt. With --peer, which takes minutes, MAPIE (``pip install
-mapie``) looks at each row by itself, after a first tenth of them (at most 1,000) by which it is calibrated, over the
-first 20,000 rows, at the rate 0.005 of its authors. The environment variable HINDSIGHT_STREAMS may name a folder of
-streams; `streams` says how they are written.
+Run it from anywhere: ``python benchmarks/intervals.py [--quick] [--peer] [--write]``. All make intervals of the same
+predictions, those of `AutoRegressor`, each made before its row was learnt. With --peer, which takes minutes, MAPIE
+(``pip install mapie``) predicts row by row, over the first 20,000 rows, at the rate 0.005 of its authors; the first
+tenth of them (at most 1,000) calibrates it and is not counted. --write puts the table into docs/intervals.md. The
+environment variable HINDSIGHT_STREAMS may name a folder of streams; `streams` says how they are written.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import time
 import warnings
 from pathlib import Path
 from typing import Any
 
-from common import installed  # before numpy: it sets the number of threads
+from common import about, installed  # before numpy: it sets the number of threads
 
 # isort: split
 import numpy as np
@@ -28,6 +29,7 @@ from hindsight.online.coverage import Coverage
 from streams import Stream, from_scikit_learn, generated, in_folder
 
 ASKED, RATE, MOST, WIDER, NANOSECONDS = 0.9, 0.005, 20_000, 1.05, 100.0
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "intervals.md"
 
 
 class Given(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -61,23 +63,22 @@ def adaptive(z: np.ndarray, y: np.ndarray, first: int) -> tuple[float, float]:
     return float(np.diff(ends).mean()), float(inside.mean())
 
 
-def compare(stream: Stream, peer: bool) -> tuple[list[float], str]:
-    """Our mean width over those of the others, and a line of the table."""
+def compare(stream: Stream, peer: bool) -> tuple[list[float], list[str]]:
+    """Our mean width over those of the others, and the cells of the stream's line in the table."""
     z = AutoRegressor(keep_margins=True).fit(stream.X, stream.y).margins_[1:]
     y = stream.y[1:]
     off = np.abs(y - z)
     half = Coverage(ASKED).add(off, np.ones(off.size))
     fixed = np.quantile(off, ASKED, method="inverted_cdf")
     ratios = [float(half.mean() / fixed)]
-    line = (
-        f"{stream.name:18s} {off.size:7,d} {100 * (off <= half).mean():8.2f} {2 * half.mean():10.4g} {ratios[0]:8.3f}"
-    )
+    cells = [stream.name, f"{off.size:,d}", f"{100 * (off <= half).mean():.2f} %", f"{2 * half.mean():.4g}"]
+    cells.append(f"{ratios[0]:.3f}")
     if peer:
         first, last = max(50, min(1000, y.size // 10)), min(y.size, MOST)
         width, covered = adaptive(z[:last], y[:last], first)
         ratios.append(float(2.0 * half[first:last].mean() / width))
-        line += f" {100 * covered:9.2f} {ratios[1]:8.3f}"
-    return ratios, line
+        cells += [f"{100 * covered:.2f} %", f"{ratios[1]:.3f}"]
+    return ratios, cells
 
 
 def nanoseconds() -> float:
@@ -91,28 +92,38 @@ def nanoseconds() -> float:
     return min(took) * 1e9 / scores.size
 
 
+def written(page: str, table: list[str]) -> str:
+    """The page with the table between its two marks."""
+    marked = r"(?s)(<!-- benchmarks/intervals\.py -->\n).*?(<!-- end -->)"
+    return re.sub(marked, lambda found: found[1] + "\n" + "\n".join(table) + "\n\n" + found[2], page)
+
+
 def main() -> int:
     """Print the table; 1 if intervals are wider, or rows take longer, than they may."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small streams")
     parser.add_argument("--peer", action="store_true", help="compare with MAPIE as well")
+    parser.add_argument("--write", action="store_true", help="write the table into docs/intervals.md")
     options = parser.parse_args()
     folder, version = os.environ.get("HINDSIGHT_STREAMS"), installed("mapie") if options.peer else None
     found = in_folder(Path(folder)) if folder else [*from_scikit_learn(), *generated(500 if options.quick else 5000)]
-    title = f"{'stream':18s} {'rows':>7s} {'covered':>8s} {'width':>10s} {'/ fixed':>8s}"
-    print(title + (f" {'covered':>9s} {'/ MAPIE':>8s}" if version else ""))
+    heads = ["stream", "rows", "covered", "mean width", "over the best fixed width"]
+    heads += [f"MAPIE {version} covered", "over MAPIE's width"] if version else []
+    table = [f"{about()}.", "", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     each = []
     for stream in found:
         if not stream.labels:
-            ratios, line = compare(stream, bool(version))
+            ratios, cells = compare(stream, bool(version))
             each.append(ratios)
-            print(line, flush=True)
-    means = np.exp(np.log(each).mean(axis=0))
-    took = nanoseconds()
-    names = ["the best fixed interval in hindsight", f"MAPIE {version}"]
-    for name, mean in zip(names, means, strict=False):
-        print(f"mean width against {name}: {mean:.3f} times, the geometric mean")
-    print(f"{took:.0f} ns a row, asked at most {NANOSECONDS:.0f}; wider at most {WIDER} times")
+            table.append(f"| {' | '.join(cells)} |")
+            print(table[-1], flush=True)
+    means, took = np.exp(np.log(each).mean(axis=0)), nanoseconds()
+    cells = ["geometric mean", "", "", "", f"{means[0]:.3f}", *(["", f"{means[1]:.3f}"] if version else [])]
+    table += [f"| {' | '.join(cells)} |", "", f"A row takes {took:.0f} ns."]
+    print("\n".join(["", *table]))
+    print(f"wider at most {WIDER} times, a row at most {NANOSECONDS:.0f} ns", file=sys.stderr)
+    if options.write:
+        PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), table), encoding="utf-8")
     return int(means[-1] > WIDER or took > NANOSECONDS)
 
 

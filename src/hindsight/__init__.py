@@ -60,7 +60,7 @@ if TYPE_CHECKING:  # for type checkers, which do not read the table below
     from .training.learning import learn as learn
     from .training.model import Model as Model
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _PUBLIC = {  # public names by module
     "batch.isotonic": ["isotonic"],
