@@ -147,7 +147,7 @@ def about() -> str:
 
 def versions() -> str:
     """Python's and those of the packages that matter."""
-    names = ("numpy", "scipy", "numba", "scikit-learn", "river", "vowpalwabbit", "padasip")
+    names = ("numpy", "scipy", "numba", "scikit-learn", "river", "vowpalwabbit", "lightgbm", "padasip")
     packages = [f"{name} {installed(name)}" for name in names if installed(name)]
     return ", ".join([f"Python {platform.python_version()}", *packages])
 

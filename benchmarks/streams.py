@@ -7,6 +7,7 @@ target per row; and ``kind``, "c" where the targets are labels -1 and 1, or "r" 
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,6 +36,12 @@ class Stream:
         if self.X.shape != other.X.shape or sp.issparse(self.X) != sp.issparse(other.X):
             return False
         return np.array_equal(self.y, other.y) and not (self.X != other.X).sum()
+
+    def loss(self, margins: np.ndarray) -> float:
+        """The sum of the losses of predictions; infinity where one is not a number."""
+        with np.errstate(all="ignore"):
+            each = np.logaddexp(0.0, -self.y * margins) if self.labels else ((self.y - margins) ** 2)[1:]
+        return float(each.sum()) if np.isfinite(each).all() else math.inf
 
     def scaled(self, factors: np.ndarray) -> Stream:
         """The same stream with each column in other units."""
