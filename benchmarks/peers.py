@@ -1,7 +1,7 @@
 """Peers, one pass: what each predicts of every row of a stream before it learns it.
 
-They are taken as they are shipped, but for Vowpal Wabbit tuned in hindsight and for LightGBM, which is no online learner
-and fitted anew now and then. For labels a prediction is the log-odds of 1.
+They are taken as they are shipped, but for Vowpal Wabbit tuned in hindsight and for LightGBM, which is no online
+learner and is fitted anew now and then. For labels a prediction is the log-odds of 1.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ constant can do, and smaller is better. Of numbers the first row is not counted,
 - `auto` is the panel with its defaults; the rows are given to it as they are.
 - `VW` is Vowpal Wabbit's program with its defaults, and `VW --coin` with its learner that needs no rate; for labels
   with `--loss_function logistic`.
-- `VW tuned` is the best of {len(TUNED)} settings of it on each stream, chosen in hindsight, which nobody can do: five rates
-  from 0.02 to 12.5, constant or falling (`--power_t` 0 and 0.5), with its default update and with
+- `VW tuned` is the best of {len(TUNED)} settings of it on each stream, chosen in hindsight, which nobody can do: five
+  rates from 0.02 to 12.5, constant or falling (`--power_t` 0 and 0.5), with its default update and with
   `--normalized --invariant`, and `--coin`, `--ftrl`, `--pistol` and `--sgd`.
 - `SGD` is scikit-learn's `SGDRegressor` or `SGDClassifier(loss="log_loss")` by `partial_fit`, one row at a time. Its
   columns are standardised beforehand with the whole stream, which no other learner sees; sparse ones are only scaled.
@@ -158,8 +158,8 @@ def page(figures: Sequence[Figures], checks: Sequence[str]) -> str:
         f"## Summary of {len(figures)} streams",
         summary_table(figures),
         "Ranks are among the learners that ran; 1 is the smallest loss. The median of promise / loss is "
-        f"{tight:.2f}, and {statistics.median(beyond):.2f} where `auto` does not beat the best linear predictor; that of "
-        f"account / loss is {statistics.median(accounts):.3f}, and {max(accounts):.2f} at most.",
+        f"{tight:.2f}, and {statistics.median(beyond):.2f} where `auto` does not beat the best linear predictor; that "
+        f"of account / loss is {statistics.median(accounts):.3f}, and {max(accounts):.2f} at most.",
         "Beyond its best member the panel pays a price, once: for labels at most the logarithm of how many members it "
         f"has, which counts where all losses are small. At most `auto` loses {worst.to_best:.3f} times what its best "
         f"member does: on `{worst.name}`, with {worst.shape[0]:,} rows.",
