@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..kernels.floats import EPS, Floats
+from ..online.margins import each_loss, each_mean
 from ..online.parts import LINKS
 from .isotonic import argsort, take
 
@@ -23,35 +24,16 @@ class LinkFunction(NamedTuple):
     integral: Callable[[Floats], Floats] | None
 
 
-ROOT = math.sqrt(2.0 * math.pi)
+def link_of(loss: Any) -> LinkFunction:
+    """Return the link of a matching loss: the loss of the target 0 is its integral."""
+
+    def integral(z: Floats) -> Floats:
+        return each_loss(loss, z, np.zeros(z.size))
+
+    return LinkFunction(loss.link, partial(each_mean, loss), loss.link_lipschitz, integral)
 
 
-def _expit(z: Floats) -> Floats:
-    from scipy.special import expit  # which takes 0.1 s, and which most runs do not need
-
-    return expit(z)
-
-
-def _ndtr(z: Floats) -> Floats:
-    from scipy.special import ndtr
-
-    return ndtr(z)
-
-
-def _clip(z: Floats) -> Floats:
-    return np.clip(z, 0.0, 1.0)
-
-
-FORMULAS: dict[str, tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]] = {  # u and its integral
-    "identity": (lambda z: z, lambda z: 0.5 * z * z),
-    "logistic": (_expit, lambda z: np.logaddexp(0.0, z)),
-    "probit": (_ndtr, lambda z: z * _ndtr(z) + np.exp(-0.5 * z * z) / ROOT),
-    "clipped": (_clip, lambda z: _clip(z) * (z - 0.5 * _clip(z))),
-    "tanh": (lambda z: _expit(2.0 * z), lambda z: 0.5 * np.logaddexp(0.0, 2.0 * z)),
-}
-LINK_FUNCTIONS = {  # the links of the online learners: their names and constants are those of the losses
-    name: LinkFunction(name, FORMULAS[name][0], LINKS[name].link_lipschitz, FORMULAS[name][1]) for name in LINKS
-}
+LINK_FUNCTIONS = {name: link_of(loss) for name, loss in LINKS.items()}
 
 
 def own_link(function: Callable[..., Any], lipschitz: Any) -> LinkFunction:
