@@ -1,7 +1,6 @@
 """Isotron and GLM-tron over epochs: against loops written from the notes, their theorems, noise, and bad input."""
 
 import math
-import sys
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from conftest import many
-from hindsight.batch import isotron as module
+from hindsight.batch import isotonic as module
 from hindsight.batch.isotonic import isotonic
 from hindsight.batch.isotron import GivenLink, LearntLink, SingleIndexProblem, run_rounds
 from hindsight.batch.links import LINK_FUNCTIONS
@@ -21,6 +20,8 @@ from hindsight.certificates.isotron import certify_rounds
 from hindsight.certificates.theorems import Verdict
 from hindsight.errors import MismatchError
 from hindsight.estimators.isotron import GLMtronBatchRegressor, IsotronClassifier, IsotronRegressor
+from hindsight.kernels import side_by_side
+from hindsight.rows import stripes
 
 PLAIN = LearntLink(math.inf, 1.0)
 PIECES = {  # nondecreasing, 1-Lipschitz, into [0, 1]
@@ -130,19 +131,22 @@ def test_identical_rows_tie(m, n):
     np.testing.assert_array_equal(got, got[first][group.ravel()])
 
 
+@pytest.mark.parametrize("link", [PLAIN, GivenLink(LINK_FUNCTIONS["logistic"], 1.0)], ids=["learnt", "given"])
 @pytest.mark.parametrize("store", [np.asarray, sp.csr_matrix, np.asfortranarray])
-def test_two_halves_and_two_threads_change_no_bit(monkeypatch, store):
+def test_two_halves_and_two_threads_change_no_bit(monkeypatch, store, link):
     rng = np.random.default_rng(3)
     X, y, weight = store(rows(rng, 101, 5)), rng.random(101), rng.random(101)
+    whole = run_rounds(SingleIndexProblem(X, y, weight, link), 5)
     monkeypatch.setattr(module, "LARGE", 10)
+    monkeypatch.setattr(stripes, "MANY", 10)
     fits = []
     for threads in (1, 2):
-        monkeypatch.setattr(sys.modules["hindsight.batch.isotonic"], "_threads", lambda threads=threads: threads)
-        history = run_rounds(SingleIndexProblem(X, y, weight, PLAIN), 5)
-        fits.append(history.last)
-    np.testing.assert_array_equal(*fits)
-    monkeypatch.setattr(module, "LARGE", 1 << 17)
-    np.testing.assert_allclose(run_rounds(SingleIndexProblem(X, y, weight, PLAIN), 5).last, fits[0], rtol=1e-12)
+        monkeypatch.setattr(module, "_threads", lambda threads=threads: threads)
+        monkeypatch.setattr(side_by_side, "PROCESSORS", threads)
+        fits.append(run_rounds(SingleIndexProblem(X, y, weight, link), 5))
+    for name in ("last", "loss", "match"):
+        np.testing.assert_array_equal(*(getattr(fit, name) for fit in fits))
+        np.testing.assert_allclose(getattr(fits[0], name), getattr(whole, name), rtol=1e-12)
 
 
 # ---------------------------------------------------------------- the theorems

@@ -182,7 +182,7 @@ def fit_pools(
     if order is None:
         return fit, pools
     out, indices = np.empty(z.size), order
-    _in_halves(lambda a, b: kernels.scatter(fit[a:b], indices[a:b], out), z.size)
+    in_halves(lambda a, b: kernels.scatter(fit[a:b], indices[a:b], out), z.size)
     return out, pools
 
 
@@ -202,7 +202,7 @@ def stable_order(z: Floats) -> tuple[NDArray[Any], bool]:
     shift = np.uint64(max(0, (int(most) - int(least)).bit_length() + index_bits - 64))
     bits = np.uint64(index_bits)
     packed: NDArray[np.uint64] = np.empty(m, np.uint64)
-    _in_halves(lambda a, b: kernels.pack(z[a:b], least, shift, bits, a, packed[a:b]), m)
+    in_halves(lambda a, b: kernels.pack(z[a:b], least, shift, bits, a, packed[a:b]), m)
     half = m // 2
     if m >= LARGE and _threads() > 1:
         halves = [packed[:half], packed[half:]]
@@ -243,7 +243,7 @@ def radix_sort(a: NDArray[np.uint64], low: int) -> NDArray[np.uint64]:
 def take(a: Floats, order: NDArray[Any]) -> Floats:
     """Return a in this order."""
     out = np.empty(order.size)
-    _in_halves(lambda first, last: kernels.gather(a, order[first:last], out[first:last]), order.size)
+    in_halves(lambda first, last: kernels.gather(a, order[first:last], out[first:last]), order.size)
     return out
 
 
@@ -266,25 +266,19 @@ def _threads() -> int:
     return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]  # made at import
 
 
-def _in_halves(work: Callable[[int, int], Any], count: int) -> None:
-    """Call work(a, b) over 0..count, in two halves if there are many."""
-    if count < LARGE or _threads() < 2:
-        work(0, count)
-    else:
-        ends = (0, count // 2, count)
-        in_two(lambda k: work(ends[k], ends[k + 1]), 2)
+def in_halves(work: Callable[[int, int], Any], count: int) -> list[Any]:
+    """Call work(a, b) over 0..count, in the same two halves on every machine if there are many; what it returns."""
+    ends = (0, count) if count < LARGE else (0, count // 2, count)
+    return in_two(lambda k: work(ends[k], ends[k + 1]), len(ends) - 1)
 
 
-def in_two(work: Callable[[int], Any], parts: int) -> None:
-    """Call work(0) and, if there are two parts, work(1), in a second thread if there is one."""
+def in_two(work: Callable[[int], Any], parts: int) -> list[Any]:
+    """Call work(0) and, if there are two parts, work(1), in a second thread if there is one; what they return."""
     if parts < 2 or _threads() < 2:
-        for k in range(parts):
-            work(k)
-        return
+        return [work(k) for k in range(parts)]
     with ThreadPoolExecutor(1) as other:
         second = other.submit(work, 1)
-        work(0)
-        second.result()
+        return [work(0), second.result()]
 
 
 # ---------------------------------------------------------------- checks

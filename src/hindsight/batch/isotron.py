@@ -4,14 +4,13 @@
 
 GLM-tron is given its link u; Isotron takes u_t from the isotonic regression of y on z, and L-Isotron from the Lipschitz
 isotonic regression, which makes it work on noisy data. Each margin is a sum over its row alone, so that identical rows
-tie. The rows are summed in the same two halves whatever the number of threads.
+tie.
 """
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -23,10 +22,10 @@ from ..online.facts import Facts
 from ..rows.checksum import joined
 from ..rows.data import Data
 from ..rows.matrices import checked
-from ..rows.table import Measured, Table, checksum_of
+from ..rows.table import Table, checksum_of
 from ..storage.fields import is_finite
 from ..storage.registry import storable, want
-from .isotonic import LARGE, Pools, check_size, fit_pools, in_two, interpolate
+from .isotonic import Pools, check_size, fit_pools, in_halves, interpolate
 from .links import LinkFunction, check_link
 
 SERIES = ("loss", "match", "gradient", "along")  # what a history has of each round
@@ -99,13 +98,17 @@ def round_sums(data: Data, v: Floats, total: float, link: Any) -> Floats:
     finite.
     """
     z, factors = data.kept_margins(v), data.factors(total)
-    residual, match = np.empty(z.size), math.nan
-    with np.errstate(over="ignore", invalid="ignore"):  # the sums are looked at
-        mean = link.fit(z, data.y, None)[0] if np.isfinite(z).all() else np.full(z.size, math.nan)
-        if link.integral is not None:
-            match = float(kernels.weighted_sum(factors, link.integral(z) - data.y * z))
-    loss = kernels.residuals(data.y, mean, factors, residual)
-    return np.concatenate(([loss, match], data.combine(residual)))
+    residual = np.empty(z.size)
+
+    def part(a: int, b: int) -> tuple[float, float]:
+        z_, y, own, match = z[a:b], data.y[a:b], factors[a:b], math.nan
+        with np.errstate(over="ignore", invalid="ignore"):  # the sums are looked at
+            mean = link.fit(z_, y, None)[0] if np.isfinite(z_).all() else np.full(b - a, math.nan)
+            if link.integral is not None:
+                match = float(kernels.weighted_sum(own, link.integral(z_) - y * z_))
+        return kernels.residuals(y, mean, own, residual[a:b]), match
+
+    return np.concatenate((np.sum(in_halves(part, z.size), axis=0), data.combine(residual)))
 
 
 def target_sums(data: Data, mean: float) -> Floats:
@@ -186,37 +189,6 @@ class IndexProblem:
         return self.measured.largest
 
 
-class Halves:
-    """Rows in memory as a table of one block, or of two if they are many, which two threads work on."""
-
-    def __init__(self, X: Any, y: Floats, c: Floats, bias: float) -> None:
-        cut = len(y) // 2 if len(y) >= LARGE else len(y)
-        self.whole = Data(X, y, c, bias)
-        self.blocks = [self.whole]
-        if cut < len(y):
-            self.blocks = [Data(X[part], y[part], c[part], bias) for part in (slice(cut), slice(cut, None))]
-            self.blocks[1].before = int(np.count_nonzero(c[:cut]))
-        self.width, self.weight, self.check = self.whole.width, self.whole.weight, self.whole.check
-
-    def each(self, work: Callable[[int], Any]) -> list[Any]:
-        """Return work(k) for each block k."""
-        out: list[Any] = [None] * len(self.blocks)
-
-        def run(k: int) -> None:
-            out[k] = work(k)
-
-        in_two(run, len(out))
-        return out
-
-    def sum(self, work: Callable[..., Any], *shared: Any, add: Callable[[Any, Any], Any] = np.add) -> Any:
-        """Return the sum of work(data, *shared) over the blocks."""
-        return functools.reduce(add, self.each(lambda k: work(self.blocks[k], *shared)))
-
-    def measured(self, kind: str, names: Sequence[Any] | None = None) -> Measured:
-        """Return sums and maxima of the rows, or refuse rows that cannot be learnt."""
-        return self.whole.measured(kind, names)
-
-
 class SingleIndexProblem(IndexProblem):
     """All rows of a fit in memory, under a link that is known or learnt.
 
@@ -252,15 +224,13 @@ class SingleIndexProblem(IndexProblem):
     ) -> None:
         X = checked(X)
         c = np.ones(X.shape[0]) if weight is None else weight
-        self.halves = Halves(X, y, c, bias)
-        super().__init__(self.halves, link, eta, unit=unit, names=names)
-        self.data, self.y, self.c, self.weight = self.halves.whole, y, c, weight
+        self.data, self.y, self.c, self.weight = Data(X, y, c, bias), y, c, weight
+        super().__init__(self.data, link, eta, unit=unit, names=names)
         self.proportion = c / self.measured.weight
 
     def margins(self, w: Floats) -> Floats:
         """Return w . x of every row, computed from the row alone."""
-        v, blocks = w / self.scale, self.halves.blocks
-        return np.concatenate(self.halves.each(lambda k: blocks[k].margins(v)))
+        return self.data.margins(w / self.scale)
 
     def mean(self, values: Floats) -> float:
         """Return the weighted mean over the rows."""
@@ -270,13 +240,11 @@ class SingleIndexProblem(IndexProblem):
         """Return the sums of round t (from 1) at w; a ValueError if a margin is not finite."""
         if self.link.known:
             return super().round(w, t)
-        z, residual, blocks = self.margins(w), np.empty(self.y.size), self.halves.blocks
+        z, residual = self.margins(w), np.empty(self.y.size)
         check_margins(kernels.largest(z), t, self.eta)
         mean, link = self.link.fit(z, self.y, self.weight)
         loss = kernels.residuals(self.y, mean, self.proportion, residual)
-        parts = np.split(residual, [blocks[0].rounds])
-        gradient = sum(self.halves.each(lambda k: blocks[k].combine(parts[k])))
-        return RoundSums(float(loss), math.nan, gradient / self.scale, link)
+        return RoundSums(float(loss), math.nan, self.data.combine(residual) / self.scale, link)
 
 
 @storable

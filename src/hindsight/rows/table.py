@@ -1,8 +1,7 @@
 """Rows that can be summed over, wherever they lie: all that a method needs which goes through all rows in each round.
 
 A sum is taken block by block, in an order that depends on the blocks alone: `Data` is one block, whose own rows are
-added in their order; many rows in memory are two (`batch.isotron.Halves`); partitions are added in the tree of
-`cluster.engine`. So its bits do not depend on who adds.
+added in their order; partitions are added in the tree of `cluster.engine`. So its bits do not depend on who adds.
 """
 
 from __future__ import annotations
