@@ -631,8 +631,10 @@ def test_the_best_eta_of_winnow_on_separable_rows(balanced, weight):
     wrong = y * np.array(played.margins) <= 0.0
     hinge = heaviest * float(np.maximum(0.0, found.margin - y * (rows @ found.u))[wrong].sum())
 
+    distance = naive.divergence(found.u.tolist(), run.first.tolist(), geometry, 1.0)
+
     def bound(eta):
-        return theorems.winnow(eta, 1.0, heaviest, found.divergence, found.margin, hinge)
+        return theorems.winnow(eta, 1.0, heaviest, distance, found.margin, hinge)
 
     assert min(bound(0.1), 24.0 * heaviest) == pytest.approx(classical(run, data), rel=1e-9)
     least = bound(c.best_eta)

@@ -97,8 +97,10 @@ def test_a_comparator_in_blocks_is_no_farther_from_the_best_than_it_says(loss, k
         whole, table = both(rng, kind=kind)
         start, kappa = rng.normal(size=whole.width), 10.0 ** rng.uniform(-1, 2)
         here, there = (comparator.best(rows, loss, Euclidean(1.0), kappa, rows.c, start) for rows in (table, whole))
-        assert here.lower <= there.objective * (1.0 + 1e-9) and there.lower <= here.objective * (1.0 + 1e-9)
-        assert here.loss == pytest.approx(float(whole.c @ each_loss(loss, whole.margins(here.u), whole.y)), rel=1e-11)
+        assert here.objective - here.gap <= there.objective * (1.0 + 1e-9)
+        assert there.objective - there.gap <= here.objective * (1.0 + 1e-9)
+        value = float(whole.c @ each_loss(loss, whole.margins(here.u), whole.y))
+        assert here.objective == pytest.approx(value + kappa * 0.5 * float(((here.u - start) ** 2).sum()), rel=1e-11)
 
 
 def test_with_many_coordinates_the_gap_is_that_of_gradients():

@@ -16,12 +16,12 @@ from ..kernels.compiler import for_parts
 from ..kernels.floats import EPS
 from ..kernels.losses import Logistic
 from ..online.margins import each_loss, each_mean, each_slope
+from ..online.panel import PanelRun
 from ..online.run import Run
 from . import theorems
 from .applied import (
     AppliedTheorem,
     Band,
-    closeness,
     convex_as_met,
     convexity_faults,
     measured_name,
@@ -166,12 +166,15 @@ def start_of(run: Run) -> np.ndarray:
     return start
 
 
+def margins_of_start(run: Run, data: Data) -> np.ndarray:
+    """The margins of w_1 on all rows."""
+    start = start_of(run)
+    return data.margins(start) if start[: run.features].any() else np.full(data.rounds, data.bias * start[-1])
+
+
 def lost_by_start(run: Run, data: Data, factors: np.ndarray) -> float:
     """What the start of a run would have lost on all rows."""
-    start = start_of(run)
-    flat = not start[: run.features].any()
-    z = np.full(data.rounds, data.bias * start[-1]) if flat else data.margins(start)
-    return float(factors @ np.abs(each_loss(run.learner.loss, z, data.y)))
+    return float(factors @ np.abs(each_loss(run.learner.loss, margins_of_start(run, data), data.y)))
 
 
 def distance_of(run: Run) -> np.ndarray:
@@ -192,7 +195,7 @@ def sought(run: Run, data: Data, factors: np.ndarray, u: Any, tol: float) -> tup
     if u is None:
         exact = run.learner.theorem in ("ridge", "vaw", "windowed-ridge")
         best = best_in_metric(data, loss, metric, factors, start, min(tol, 1e-9) if exact else tol)
-        return best.u, best.divergence, best.gap, closeness(best.gap, best.objective), best.notes
+        return best.u, best.divergence, best.gap, best.how, best.notes
     point = data.check(u)
     return point, 0.5 * float(metric @ (point - start) ** 2), np.inf, "given", ()
 
@@ -366,6 +369,8 @@ def opponent_of(run: Run, u: np.ndarray) -> Opponent:
 
 def fresh(run: Run) -> Run:
     """The same run before its first round."""
+    if isinstance(run, PanelRun):
+        return PanelRun(run.learner, run.features, intercept=run.intercept)
     return Run(run.learner, run.features, intercept=run.intercept, start=run.start)
 
 

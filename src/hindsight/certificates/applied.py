@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,17 +11,19 @@ import numpy as np
 from ..kernels.floats import EPS
 from ..kernels.losses import Square
 from ..online.margins import each_loss, each_slope
+from . import theorems
 from .best import comparator
 from .best.spaces import space
-from .certificate import Assumption
+from .certificate import Assumption, Certificate, Comparator
+from .course import milestones, summed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..online.run import Run
     from ..rows.data import Data
-    from .certificate import Comparator
     from .course import Course
+    from .outcome import Outcome
     from .replay import Rounds
     from .theorems import Theorem, Verdict
 
@@ -110,6 +112,17 @@ class Judged(NamedTuple):
     def why_not(self) -> str:
         """Why nothing is promised: the first assumption that is not met, or what was noted last."""
         return next((need.text for need in self.assumptions if not need.met), "".join(self.notes[-1:]))
+
+    def certificate(self, rounds: int, label: str | None, known: Outcome | None) -> Certificate:
+        """The certificate of a run of so many rounds, with what is known of it in hindsight."""
+        case, potential = self.case, None
+        if case.lemma is not None:
+            potential = case.lemma.potential + summed(case.lemma.change, case.course.rounds)
+        return Certificate(
+            self.verdict, case.theorem, case.quantity, case.measured, self.bound, case.comparator, self.assumptions,
+            rounds, case.best_eta, self.equality, milestones(case.course, potential, self.verdict), self.notes, label,
+            **({} if known is None else known._asdict()),
+        )  # fmt: skip
 
 
 def measured_loss(loss: Any) -> Any:
@@ -256,14 +269,83 @@ def rounding(run: Run, t: Rounds, norm: float) -> np.ndarray:
     return 2.0 * (t.rounding + lanes * margins)
 
 
-def seek(
-    run: Run, data: Data, t: Rounds, loss: Any, factor: float, a: np.ndarray, u: Any, tol: float
-) -> tuple[np.ndarray, float, float, str, tuple[str, ...]]:
-    """The u that minimises Sigma a loss(u . x, y) + factor Sigma D(u, w_t) (1/eta_t - 1/eta_{t-1}), 1/eta_0 = 0.
+class Game(NamedTuple):
+    """A run beside the comparator of its theorem, round by round.
 
-    Returns u, D(u, w_1), the gap, how u was found, and notes. At a constant rate the sum is D(u, w_1)/eta. As D(u, w)
-    is psi(u) - u . theta and a term without u, it is D(u, w')/eta_T for the w' whose theta is theta_1 and each step
-    times 1 - eta_T/eta_t.
+    Attributes
+    ----------
+    run, data, t : Run, Data and Rounds
+        The run, its rows and its rounds.
+    u, z : ndarray
+        The comparator, and its margin in each round.
+    divergence : float
+        D(u, w_1).
+    gap, how, notes : float, str and tuple of str
+        How near it is to the one that makes the bound smallest, and how it was found.
+    """
+
+    run: Run
+    data: Data
+    t: Rounds
+    u: np.ndarray
+    z: np.ndarray
+    divergence: float
+    gap: float
+    how: str
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def beside(cls, run: Run, data: Data, t: Rounds, u: np.ndarray, *more: Any) -> Game:
+        """The game against u, with its margins."""
+        return cls(run, data, t, u, data.margins(u)[t.row], *more)
+
+    def lemma(
+        self, factor: float, allowed: np.ndarray, *terms: np.ndarray, step: np.ndarray | None = None,
+        q: np.ndarray | None = None,
+    ) -> Lemma:  # fmt: skip
+        """What the steps did to the potential `factor` D(u, w); its sums are of these terms, beside those of margins.
+
+        Steps are those taken, and the size of a row is |x|_2^2, unless `step` and `q` say otherwise.
+        """
+        t, z = self.t, self.z
+        taken, square = t.step if step is None else step, t.q if q is None else q
+        change, potential = factor * divergence_change(t, z), factor * self.divergence
+        return Lemma(change, allowed, potential, lambda: size_of_terms(taken, square, t.z, z, *terms))
+
+    def case(
+        self, theorem: Theorem, quantity: str, measured: np.ndarray, own: np.ndarray, bound: np.ndarray,
+        needs: tuple[Assumption, ...], lemma: Lemma | None = None, unit: float = 1.0, notes: tuple[str, ...] = (),
+        **more: Any,
+    ) -> AppliedTheorem:  # fmt: skip
+        """The theorem applied: what is measured in each round, what u loses there, and the bound after it.
+
+        The gap is told in so many units; `more` are further attributes of an `AppliedTheorem`.
+        """
+        rival = Comparator(self.u, float(own.sum()), float(np.linalg.norm(self.u)), unit * self.gap, self.how)
+        course = self.t.course(measured, own, bound)
+        return AppliedTheorem(theorem, quantity, course, rival, needs, lemma, notes=(*self.notes, *notes), **more)
+
+    def met(self, case: AppliedTheorem, right: np.ndarray, eta: np.ndarray, times: float = 1.0) -> np.ndarray:
+        """The bound of what each round promises, less what its step took off so many times the lemma's potential."""
+        assert case.lemma is not None
+        return theorems.met(right, times * case.lemma.change, times * slack(self.run, self.t, case), eta)
+
+    def also(
+        self, case: AppliedTheorem, theorem: Theorem, bound: np.ndarray,
+        sums: tuple[np.ndarray, np.ndarray] | None = None, **more: Any,
+    ) -> AppliedTheorem:  # fmt: skip
+        """The case with another form of its theorem for the same u, which may measure something else."""
+        course, rival = case.course._replace(bound=self.t.bounded(bound)), case.comparator
+        if sums is not None:
+            course, rival = self.t.course(*sums, bound), replace(rival, loss=float(sums[1].sum()))
+        return replace(case, met=replace(case, theorem=theorem, course=course, comparator=rival, **more))
+
+
+def seek(run: Run, data: Data, t: Rounds, loss: Any, factor: float, a: np.ndarray, u: Any, tol: float) -> Game:
+    """The game against the u of the least Sigma a loss(u . x, y) + factor Sigma D(u, w_t) (1/eta_t - 1/eta_{t-1}).
+
+    1/eta_0 is 0, so that at a constant rate the sum is D(u, w_1)/eta. As D(u, w) is psi(u) - u . theta and a term
+    without u, it is D(u, w')/eta_T for the w' whose theta is theta_1 and each step times 1 - eta_T/eta_t.
     """
     factors = np.bincount(t.row, a, data.rounds)  # summed over the passes of each row
     geometry = run.learner.geometry
@@ -273,14 +355,8 @@ def seek(
         if not fixed:
             around = -data.combine(np.bincount(t.row, t.step * (1.0 - t.eta[-1] / t.eta), data.rounds))
         best = comparator.best(data, loss, geometry, kappa, factors, run.first, tol, around=around)
-        how = closeness(best.gap, best.objective) if loss.convex else "found"
+        how = best.how if loss.convex else "found"
         divergence = best.divergence if fixed else space(geometry, data.width, run.first).divergence(best.u)
-        return best.u, divergence, best.gap, how, best.notes
+        return Game.beside(run, data, t, best.u, divergence, best.gap, how, best.notes)
     given = comparator.fixed(data, loss, geometry, u, kappa, factors, run.first)
-    return given.u, given.divergence, math.inf, "given", ()
-
-
-def closeness(gap: float, objective: float, where: str = "") -> str:
-    """How near a comparator's objective is to the smallest."""
-    share = gap / abs(objective) if objective else 0.0
-    return f"the smallest{where}" if share < 1e-6 else f"within {100 * share:.2g} % of the smallest{where}"
+    return Game.beside(run, data, t, given.u, given.divergence, given.gap, given.how)

@@ -14,7 +14,7 @@ import numpy as np
 from ..kernels.floats import EPS
 from ..online.margins import each_loss, each_mean, each_slope
 from . import theorems
-from .adaptive import start_of
+from .adaptive import margins_of_start
 from .applied import Band, divergence_change, loss_of, rounding
 from .certificate import MISTAKES, WEIGHTED
 
@@ -43,12 +43,10 @@ def _lost_by_start(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> np.
     """What the start would have lost in each round, for weights 1."""
     if case.quantity in (MISTAKES, WEIGHTED):
         return np.ones(t.row.size)
-    start = start_of(run)
-    flat = not start[: run.features].any()
-    z = np.full(data.rounds, data.bias * start[-1]) if flat else data.margins(start)
+    z = margins_of_start(run, data)[t.row]
     if case.theorem is theorems.GLM_TRON:
-        return (each_mean(run.learner.loss, z[t.row]) - t.y) ** 2
-    return np.abs(each_loss(loss_of(run), z[t.row], t.y))
+        return (each_mean(run.learner.loss, z) - t.y) ** 2
+    return np.abs(each_loss(loss_of(run), z, t.y))
 
 
 def _margins(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> np.ndarray:

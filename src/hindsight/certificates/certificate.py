@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,6 +64,12 @@ class Best:
     def lower(self) -> float:
         """What every u loses at least, within the reach."""
         return self.loss - self.gap
+
+    def or_else(self, name: str, u: np.ndarray, loss: float) -> Best:
+        """The same, or a u of this name where it loses less."""
+        if not loss < self.loss:
+            return self
+        return replace(self, u=u, loss=loss, gap=max(0.0, self.gap - (self.loss - loss)), found=f"found: {name}")
 
 
 @storable

@@ -15,8 +15,6 @@ from ..online.panel import PanelRun
 from ..rows.one_thread import one_thread
 from .adaptive import in_ledger
 from .best import clock
-from .certificate import Certificate
-from .course import milestones, summed
 from .hindsight import in_hindsight
 from .judge import applied_theorem, judge, verdict_on
 from .outcome import Outcome, outcome, outcome_of_ledger
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
     from ..online.run import Run
     from ..rows.data import Data
     from .applied import Judged
+    from .certificate import Certificate
     from .ledger import Ledger
 
 
@@ -86,14 +85,7 @@ def certify_run(
                 found = judge(run, data, rounds, u, tol, apply)
             promised = found.verdict in (Verdict.HOLDS, Verdict.BROKEN)
             known = outcome(run, data, rounds, found.case, tol, promised) if seek_best else None
-    case, potential = found.case, None
-    if case.lemma is not None:
-        potential = case.lemma.potential + summed(case.lemma.change, case.course.rounds)
-    return Certificate(
-        found.verdict, case.theorem, case.quantity, case.measured, found.bound, case.comparator, found.assumptions,
-        run.rounds, case.best_eta, found.equality, milestones(case.course, potential, found.verdict), found.notes,
-        label, **({} if known is None else known._asdict()),
-    )  # fmt: skip
+    return found.certificate(run.rounds, label, known)
 
 
 def _from_ledger(run: Run, data: Data, u: Any, tol: float, seek_best: bool) -> tuple[Judged, Outcome | None]:

@@ -13,18 +13,8 @@ from ..kernels.floats import EPS
 from ..online.margins import each_loss, each_mean, each_slope
 from ..online.parts import LINKS
 from . import theorems
-from .applied import (
-    AppliedTheorem,
-    Lemma,
-    convexity,
-    divergence_change,
-    seek,
-    size_of_losses,
-    size_of_terms,
-    slack,
-    unit_of,
-)
-from .certificate import Assumption, Comparator
+from .applied import AppliedTheorem, Game, convexity, seek, size_of_losses, unit_of
+from .certificate import Assumption
 
 if TYPE_CHECKING:
     from ..online.run import Run
@@ -44,45 +34,33 @@ def convex(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
     paid, slope = each_loss(loss, t.z, t.y), each_slope(loss, t.z, t.y)
     unit, name = unit_of(run)
     weight = unit * (t.c if fixed else t.c * t.eta)
-    u, divergence, gap, how, notes = seek(run, data, t, loss, 1.0, t.c, u, tol)
-    z = data.margins(u)[t.row]
+    game = seek(run, data, t, loss, 1.0, t.c, u, tol)
+    z, divergence = game.z, game.divergence
     other = each_loss(loss, z, t.y)
     norm = geometry.dual_norm(t.q, t.top)
     gradient = (t.c * slope) ** 2 * norm
-    rival, step = weight * other, t.eta * t.c * slope
+    rival, pace = weight * other, t.eta * t.c
     if fixed:
         bound = theorems.convex(float(t.eta[0]), np.cumsum(rival), unit * divergence, unit * np.cumsum(gradient))
     else:
         bound = theorems.convex_rates(np.cumsum(rival), unit * divergence, unit * np.cumsum(t.eta**2 * gradient))
     total = float(gradient.sum())
-    case = AppliedTheorem(
+    allowed = -pace * (paid - other) + 0.5 * t.eta**2 * gradient
+    case = game.case(
         theorems.CONVEX if fixed else theorems.CONVEX_RATES,
         name if fixed else f"{name} times its rate",
-        t.course(weight * paid, rival, bound),
-        Comparator(u, float(rival.sum()), float(np.linalg.norm(u)), unit * gap, how),
+        weight * paid,
+        rival,
+        bound,
         (convexity(loss, t.y, CONVEX, t.z, z),),
-        lemma := Lemma(
-            divergence_change(t, z),
-            -t.eta * t.c * (paid - other) + 0.5 * t.eta**2 * gradient,
-            divergence,
-            lambda: size_of_terms(
-                step, norm, t.z, z, t.eta * t.c * paid, t.eta * t.c * other, size_of_losses(loss, t, t.z, z)
-            ),
-        ),
-        math.sqrt(2.0 * divergence / total) if fixed and total > 0.0 else math.nan,
-        notes=notes,
+        game.lemma(1.0, allowed, pace * paid, pace * other, size_of_losses(loss, t, t.z, z), q=norm),
+        unit,
+        best_eta=math.sqrt(2.0 * divergence / total) if fixed and total > 0.0 else math.nan,
     )
-    own, off = unit * t.c * other, unit * slack(run, t, case)
-    met = replace(
-        case,
-        theorem=theorems.CONVEX_MET if fixed else theorems.CONVEX_PLAIN,
-        quantity=name,
-        course=t.course(
-            unit * t.c * paid, own, theorems.met(own + 0.5 * unit * t.eta * gradient, unit * lemma.change, off, t.eta)
-        ),
-        comparator=replace(case.comparator, loss=float(own.sum())),
-    )
-    return replace(case, met=met)
+    own = unit * t.c * other
+    bound = game.met(case, own + 0.5 * unit * t.eta * gradient, t.eta, unit)
+    form = theorems.CONVEX_MET if fixed else theorems.CONVEX_PLAIN
+    return game.also(case, form, bound, (unit * t.c * paid, own), quantity=name)
 
 
 def shape_of_link(lipschitz: float, z: np.ndarray, mean: np.ndarray) -> Assumption:
@@ -111,13 +89,13 @@ def planted(run: Run, data: Data, t: Rounds, w: Any) -> AppliedTheorem:
     """GLM-tron on rows with y = u(w*.x); what they are off by, and rounding may hide, is added to the bound."""
     loss, w = run.learner.loss, data.check(w)
     lipschitz = _lipschitz(loss)
-    z = data.margins(w)[t.row]
-    want, mean = each_mean(loss, z), each_mean(loss, t.z)
+    distance = float((w - run.first) @ (w - run.first))
+    game = Game.beside(run, data, t, w, 0.5 * distance, 0.0, "planted")
+    want, mean = each_mean(loss, game.z), each_mean(loss, t.z)
     error, far = mean - t.y, np.abs(want - t.y)
     eta, x2 = float(t.eta[0]), float((t.c * t.q).max())
-    distance = float((w - run.first) @ (w - run.first))
     hidden = lipschitz * (8.0 + 0.125 * run.width) * np.sqrt(t.q) * float(np.linalg.norm(w)) + np.abs(want)
-    extra = theorems.not_planted(t.eta, t.c, lipschitz, error, t.z - z, far + 4.0 * EPS * hidden)
+    extra = theorems.not_planted(t.eta, t.c, lipschitz, error, t.z - game.z, far + 4.0 * EPS * hidden)
     needs = (
         Assumption(
             f"y = u(w*·x): largest difference {far.max():.3g}, at most {PLANTED:g} allowed", bool(far.max() <= PLANTED)
@@ -126,24 +104,18 @@ def planted(run: Run, data: Data, t: Rounds, w: Any) -> AppliedTheorem:
             f"ηλX² = {eta * lipschitz * x2:.6g}, which must be below 2 (λ = {lipschitz:g})", eta * lipschitz * x2 < 2.0
         ),
         Assumption("the rate is constant", run.learner.rate.is_constant()),
-        *_own_link(loss, lipschitz, np.concatenate((t.z, z)), np.concatenate((mean, want))),
+        *_own_link(loss, lipschitz, np.concatenate((t.z, game.z)), np.concatenate((mean, want))),
     )
-    measured, rival = t.c * error**2, t.c * (want - t.y) ** 2
-    step = t.eta * t.c * error
     allowed = theorems.lemma_glm_tron(t.eta, t.c, t.q, lipschitz, error) + extra
-    return AppliedTheorem(
+    return game.case(
         theorems.GLM_TRON,
         "squared error",
-        t.course(measured, rival, theorems.glm_tron(eta, x2, lipschitz, distance + np.cumsum(extra))),
-        Comparator(w, float(rival.sum()), float(np.linalg.norm(w)), 0.0, "planted"),
+        t.c * error**2,
+        t.c * (want - t.y) ** 2,
+        theorems.glm_tron(eta, x2, lipschitz, distance + np.cumsum(extra)),
         needs,
-        Lemma(
-            2.0 * divergence_change(t, z),
-            allowed,
-            distance,
-            lambda: size_of_terms(step, t.q, t.z, z, step * t.y, allowed),
-        ),
-        1.0 / (lipschitz * x2) if x2 > 0.0 else math.nan,
+        game.lemma(2.0, allowed, t.step * t.y, allowed),
+        best_eta=theorems.single_index_best_rate(x2, lipschitz),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +14,6 @@ from ..kernels.floats import Floats
 from ..online.facts import same_sums
 from ..rows.checksum import check_played
 from . import theorems
-from .applied import closeness
 from .batch_outcome import of_descent
 from .best import clock, comparator
 from .certificate import Assumption, Certificate, Comparator, Milestone
@@ -74,58 +72,13 @@ def certify_descent(
     loss, start = descent.learner.loss, descent.first
     kappa = 1.0 / facts.rate
     factors, curvature = data.c / data.c.sum(), descent.l2 + kappa
-    middle = start * (kappa / curvature)
-    notes: tuple[str, ...] = ()
     if u is None:
         with clock.timed(0.5 * clock.left()):  # the other half is for the best fixed predictor
-            best = comparator.best(data, loss, descent.learner.geometry, curvature, factors, middle, tol)
-        rival, notes = FoundRival(best.u, best.gap, closeness(best.gap, best.objective)), best.notes
+            middle = start * (kappa / curvature)
+            rival = comparator.best(data, loss, descent.learner.geometry, curvature, factors, middle, tol)
     else:
-        rival = FoundRival(data.check(u), math.inf, "given")
-    f = partial(descent.objective, data)
-    found = certificate_of(descent, weights, facts, marks.found, output, rival, f, notes, label)
-    return replace(found, **of_descent(descent, data, found.measured, tol)._asdict())
-
-
-class FoundRival(NamedTuple):
-    """A comparator, at least how far its objective is from the smallest, and how it was found, in words."""
-
-    u: Floats
-    gap: float
-    found: str
-
-
-def certificate_of(
-    descent: Descent,
-    weights: Floats,
-    facts: Facts,
-    marks: list[Mark],
-    output: str,
-    rival: FoundRival,
-    objective: Callable[[Floats], float],
-    notes: tuple[str, ...] = (),
-    label: str | None = None,
-) -> Certificate:
-    """Return the certificate of a descent that was played again.
-
-    Parameters
-    ----------
-    descent : Descent
-        The descent; for the mean after the steps, from where the first one led.
-    weights : ndarray
-        Its output.
-    facts, marks : Facts and list of Mark
-        Those of playing it again.
-    output : {"mean", "mean-after", "last", "best"}
-        Which weights they are.
-    rival : FoundRival
-        The comparator.
-    objective : callable
-        Gives f(w) over the rows.
-    notes, label : tuple of str, and str or None
-        As in the certificate.
-    """
-    loss, start, u = descent.learner.loss, descent.first, rival.u
+        rival = comparator.given(data.check(u))
+    objective, u, notes = partial(descent.objective, data), rival.u, rival.notes
     own, distance = objective(u), float((u - start) @ (u - start))
     measured = objective(weights)
     bound = theorems.gradient_descent(own, distance, facts.rate, facts.rate_gradient)
@@ -149,14 +102,14 @@ def certificate_of(
         best_eta = theorems.descent_best_rate(distance, facts.gradient)
     path: tuple[Milestone, ...] = ()
     if verdict in (Verdict.HOLDS, Verdict.BROKEN):
-        path = tuple(_milestone(objective, mark, output, u, own, distance) for mark in marks)
+        path = tuple(_milestone(objective, mark, output, u, own, distance) for mark in marks.found)
         if any(theorems.verdict(m.measured, m.bound, scale)[0] is Verdict.BROKEN for m in path):
             verdict, notes = Verdict.BROKEN, (*notes, "the bound is broken in an earlier round")
     quantity = f"f, the mean {loss.name} loss{' with l2' if descent.l2 else ''}, of the {output} iterate"
     return Certificate(
         verdict, theorem, quantity, measured, bound,
-        Comparator(u, own, float(np.linalg.norm(u)), rival.gap, rival.found), (need,), descent.rounds, best_eta,
-        equality, path, notes, label,
+        Comparator(u, own, float(np.linalg.norm(u)), rival.gap, rival.how), (need,), descent.rounds, best_eta,
+        equality, path, notes, label, **of_descent(descent, data, measured, tol)._asdict(),
     )  # fmt: skip
 
 

@@ -6,7 +6,6 @@ All of them are sought first, and then meet the rows together.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,9 +13,8 @@ import numpy as np
 from .adaptive import APPLIED, Beside, in_ledger, lost_by_start, opponent_of, sought
 from .applied import measured_loss, measured_unit
 from .best import clock
-from .best.constant import best_constant, constant_margin
+from .best.constant import best_constant, constant_point
 from .best.fixed import best_fixed
-from .best.spaces import SPACES
 from .certificate import Best
 from .ledger import Opponent, against, factors_of_rows, opens
 from .replay import members_of, passes_over
@@ -60,11 +58,9 @@ class Known(NamedTuple):
         best, course = self.best, self.tried["best"].lost if "best" in self.tried else np.empty(0)
         for name in names:
             if best is not None and name in self.tried:
-                value = self.unit * float(self.tried[name].lost[-1])
-                if value < best.loss:
-                    gap = max(0.0, best.gap - (best.loss - value))
-                    best = replace(best, u=self.tried[name].u, loss=value, gap=gap, found=f"found: {name}")
-                    course = self.tried[name].lost
+                one = self.tried[name]
+                found = best.or_else(name, one.u, self.unit * float(one.lost[-1]))
+                best, course = found, course if found is best else one.lost
         return best, self.unit * course
 
 
@@ -103,9 +99,7 @@ def in_hindsight(
         factors, whole = weights[ledger.opens], measured_loss(loss)
         best, constant = Best(*best_fixed(data, whole, factors, geometry, tol)), best_constant(whole, data.y, factors)
         points = {"best": best.u, "the weights of the run": run.weights}
-        if data.bias != 0.0 and (geometry is None or geometry.name not in SPACES) and factors.any():
-            points["the best constant"] = np.zeros(data.width)
-            points["the best constant"][-1] = constant_margin(whole, data.y, factors) / data.bias
+        points |= constant_point(data, whole, factors, geometry)
         tried = {name: Opponent(at, ledger.opens) for name, at in points.items() if np.isfinite(at).all()}
     sketch = against(data, loss, [*facing.values(), *tried.values()], run.rounds)
     if ledger.rows_seen and sketch != ledger.sketch:

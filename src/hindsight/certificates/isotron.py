@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,12 +19,17 @@ from ..errors import MismatchError
 from ..kernels.floats import Floats
 from ..rows.checksum import check_played
 from . import theorems
-from .applied import AppliedTheorem, Band, Lemma, closeness
+from .applied import AppliedTheorem, Band, Judged, Lemma
 from .batch_outcome import NOT_CONVEX, of_matching_loss, of_squares
-from .certificate import Assumption, Certificate, Comparator
+from .best.comparator import descend
+from .best.predictor import closeness
+from .certificate import Assumption, Comparator
 from .convex import PLANTED, shape_of_link
-from .course import Course, milestones
+from .course import Course
 from .theorems import GLM_TRON_MEAN, ISOTRON, MATCHING_LOSS, Verdict
+
+if TYPE_CHECKING:
+    from .certificate import Certificate
 
 KEPT = 1 << 23  # margins of a run up to which a link of the user's own is looked at
 QUANTITY = "mean squared error, summed over the rounds,"
@@ -62,7 +67,7 @@ def certify_rounds(
     total, bound, rounds = case.measured, case.bound, len(history.loss)
     slack = 0.0 if case.band is None else case.band.rounding
     found, equality = theorems.verdict(total, bound, rounds * problem.squared_targets(), slack)
-    broken, potential = None, None
+    broken = None
     if any(need.met is False for need in case.assumptions):
         found, equality, bound = Verdict.VOID, False, math.nan
     elif any(need.met is None for need in case.assumptions):
@@ -72,8 +77,6 @@ def certify_rounds(
         over = case.lemma.change > case.lemma.allowed + 1e-12 * case.lemma.size()
         if over.any():
             found, equality, bound, broken = Verdict.UNCHECKABLE, False, math.nan, int(over.argmax()) + 1
-    if case.lemma is not None:
-        potential = case.lemma.potential + np.cumsum(case.lemma.change)
     if case.theorem is MATCHING_LOSS:
         known = of_matching_loss(problem, rounds, total)
     else:
@@ -81,10 +84,7 @@ def certify_rounds(
     notes = _notes(problem, history.loss, case, found, broken)
     if known is not None and known.best is None:
         notes = (*notes, NOT_CONVEX)
-    return Certificate(
-        found, case.theorem, case.quantity, total, bound, case.comparator, case.assumptions, rounds, case.best_eta,
-        equality, milestones(case.course, potential, found), notes, label, **({} if known is None else known._asdict()),
-    )  # fmt: skip
+    return Judged(case, found, bound, equality, case.assumptions, notes).certificate(rounds, label, known)
 
 
 def _course(measured: Floats, own: float, bound: Any) -> Course:
@@ -204,7 +204,8 @@ def _matching(problem: SingleIndexProblem, history: History, given: Any) -> Appl
     """Apply the bound of descent to the mean matching loss F, which is convex whatever the data."""
     eta, rounds = problem.eta, len(history.loss)
     if given is None:
-        u, gap, how = _rival(problem, 1.0 / (eta * rounds), history.start)
+        u, value, gap = descend(problem.matching_loss, history.start, 1.0 / (eta * rounds))
+        how = closeness(gap, value)
     else:
         u, gap, how = problem.check(given) * problem.scale, math.inf, "given"
     again = _rerun(problem, history, u)
@@ -224,20 +225,6 @@ def _matching(problem: SingleIndexProblem, history: History, given: Any) -> Appl
         Lemma(change, allowed, 0.5 * distance, lambda: size),
         theorems.descent_best_rate(distance, float(again.gradient.sum())),
     )
-
-
-def _rival(problem: SingleIndexProblem, kappa: float, start: Floats) -> tuple[Floats, float, str]:
-    """Return the u that minimises F(u) + kappa |u - w_1|^2/2, a bound on its gap, and both in words."""
-    from scipy.optimize import minimize
-
-    def objective(v: Floats) -> tuple[float, Floats]:
-        value, slope = problem.matching_loss(v)
-        return value + 0.5 * kappa * float((v - start) @ (v - start)), slope + kappa * (v - start)
-
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 200, "gtol": 1e-10})
-    value, slope = objective(found.x)
-    gap = float(slope @ slope) / (2.0 * kappa)  # the objective is kappa-strongly convex
-    return found.x, gap, closeness(gap, value)
 
 
 def _without_theorem(problem: SingleIndexProblem, history: History) -> AppliedTheorem:

@@ -166,8 +166,7 @@ class Ledger:
         """The range of the targets before each round: it begins at the first one, or at 0 without an intercept."""
         if self.rounds == 0:
             self.range = [y[0], y[0]] if self.members[0].intercept else [0.0, 0.0]
-        low = np.minimum.accumulate(np.concatenate((self.range[:1], y)))
-        high = np.maximum.accumulate(np.concatenate((self.range[1:], y)))
+        low, high = ranges_before(y, *self.range)
         self.range = [low[-1], high[-1]]
         return low[:-1], high[:-1]
 
@@ -184,6 +183,11 @@ class Ledger:
         if at.size < marks.size:
             mass, sums = np.append(mass, self.mass), np.append(sums, self.totals[:, None], axis=1)
         return marks, mass, sums
+
+
+def ranges_before(y: np.ndarray, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
+    """The range of the targets before each row and after the last one, from what it is before the first."""
+    return np.minimum.accumulate(np.r_[low, y]), np.maximum.accumulate(np.r_[high, y])
 
 
 FROM_FIRST_TARGET = ("running", "ridge", "windowed-ridge", "vaw")  # theorems of runs that a target may start

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import theorems
-from .applied import AppliedTheorem, Lemma, closeness, divergence_change, rounding, size_of_terms
+from .applied import AppliedTheorem, Game, rounding
 from .best import mistakes as best_u
 from .best.mistakes import TRIVIAL, largest_norm
+from .best.predictor import closeness
 from .best.separator import HardMargin, hard_margin
 from .best.spaces import space
-from .certificate import MISTAKES, WEIGHTED, Assumption, Comparator
+from .certificate import MISTAKES, WEIGHTED, Assumption
 from .convex import no_theorem
 
 if TYPE_CHECKING:
@@ -106,26 +107,22 @@ def _separability(run: Run, t: Rounds, hard: HardMargin) -> str:
 def _perceptron_case(
     run: Run, data: Data, t: Rounds, wrong: np.ndarray, w1: np.ndarray, u: np.ndarray, gap: float, how: str, notes: Any
 ) -> AppliedTheorem:
-    z = data.margins(u)[t.row]
-    hinge = t.c * np.maximum(0.0, 1.0 - t.y * z)
+    game = Game.beside(run, data, t, u, 0.5 * float((u - w1) @ (u - w1)), gap, how, notes)
+    right = t.y * game.z
+    hinge = t.c * np.maximum(0.0, 1.0 - right)
     norm, start, along = float(np.linalg.norm(u)), float(w1 @ w1), float(u @ w1)
     counted, short = np.where(wrong, t.c, 0.0), np.where(wrong, hinge, 0.0)
-    rival = t.c * (t.y * z <= 0.0)
     bound = theorems.perceptron(np.cumsum(short), norm, np.cumsum(counted**2 * t.q), start, along)
     bound, trivial = _at_most_all(bound, t)
-    return AppliedTheorem(
+    return game.case(
         theorems.PERCEPTRON_NOISY,
         _mistakes(t),
-        t.course(counted, rival, bound),
-        Comparator(u, float(rival.sum()), norm, gap, how),
+        counted,
+        t.c * (right <= 0.0),
+        bound,
         (_labels(t), steps_on_mistakes(t, f"max |x|₂ = {run.facts.x2:.6g}")),
-        Lemma(
-            2.0 * divergence_change(t, z),
-            counted**2 * t.q - 2.0 * (counted - short),
-            float((u - w1) @ (u - w1)),
-            lambda: size_of_terms(counted, t.q, t.z, z, counted, counted * hinge),
-        ),
-        notes=(*notes, *trivial, *_weighting(t, "H is Σ c max(0, 1 − y u·x) over them, and |x|² is c²|x|²")),
+        game.lemma(2.0, counted**2 * t.q - 2.0 * (counted - short), counted, counted * hinge),
+        notes=(*trivial, *_weighting(t, "H is Σ c max(0, 1 − y u·x) over them, and |x|² is c²|x|²")),
     )
 
 
@@ -140,62 +137,56 @@ def winnow(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
     where = space(geometry, data.width, run.first)
     if u is None:
         found = best_u.winnow(_all_rounds(data, t), geometry, eta, run.first, float(t.top.max()), heaviest, tol)
-        u, delta, gap, notes = found.u, found.margin, found.gap, found.notes
-        how = closeness(gap, found.bound, " over all rows")
+        delta, how = found.margin, closeness(found.gap, found.bound, " over all rows")
+        game = Game.beside(run, data, t, found.u, max(0.0, where.divergence(found.u)), found.gap, how, found.notes)
     else:
-        u, gap, how, notes = where.check(data.check(u)), math.inf, "given", ()
-        delta = 0.0
-    z = data.margins(u)[t.row]
-    entropy = max(0.0, where.divergence(u))
+        delta, u = 0.0, where.check(data.check(u))
+        game = Game.beside(run, data, t, u, max(0.0, where.divergence(u)), math.inf, "given")
+    right, entropy, notes, short = t.y * game.z, game.divergence, tuple[str, ...](), np.zeros(0)
     if delta <= 0.0 and top > 0.0:
-        delta = _best_delta(eta, top, heaviest, entropy, t.c[wrong], t.y[wrong] * z[wrong])
+        delta = _best_delta(eta, top, heaviest, entropy, t.c[wrong], right[wrong])
     if math.isfinite(delta):
-        short = np.where(wrong, t.c * np.maximum(0.0, delta - t.y * z), 0.0)
+        short = np.where(wrong, t.c * np.maximum(0.0, delta - right), 0.0)
         best_eta = _best_winnow_rate(top, heaviest, entropy, delta, float(short.sum()))
-        bound, trivial = _at_most_all(theorems.winnow(eta, top, heaviest, entropy, delta, np.cumsum(short)), t)
-        notes = (*notes, *trivial)
+        bound, notes = _at_most_all(theorems.winnow(eta, top, heaviest, entropy, delta, np.cumsum(short)), t)
     else:  # the limit of the bound over all rows
         bound, best_eta = np.cumsum(t.c), math.nan
-    needs = _labels(t), _gains(eta, top, heaviest, delta, geometry.norm)
-    counted, rival = np.where(wrong, t.c, 0.0), t.c * (t.y * z <= 0.0)
+    counted = np.where(wrong, t.c, 0.0)
     far = eta * t.c * geometry.radius * t.top
-    allowed = np.where(wrong, theorems.each_ln_cosh(far), 0.0) - eta * counted * t.y * z
-    case = AppliedTheorem(
+    allowed = np.where(wrong, theorems.each_ln_cosh(far), 0.0) - eta * counted * right
+    case = game.case(
         theorems.WINNOW,
         _mistakes(t),
-        t.course(counted, rival, bound),
-        Comparator(u, float(rival.sum()), float(np.abs(u).sum()), gap, how),
-        needs,
-        Lemma(
-            divergence_change(t, z),
-            allowed,
-            entropy,
-            lambda: size_of_terms(eta * counted, t.top**2, t.z, z, far),
-        ),
-        best_eta,
+        counted,
+        t.c * (right <= 0.0),
+        bound,
+        (_labels(t), _gains(eta, top, heaviest, delta, geometry.norm)),
+        game.lemma(1.0, allowed, far, q=t.top**2),
         notes=(*notes, *_weighting(t, "and H_δ is Σ c max(0, δ − y u·x) over them")),
+        best_eta=best_eta,
     )
+    case = replace(case, comparator=replace(case.comparator, norm=float(np.abs(game.u).sum())))
     if not (wrong.any() and math.isfinite(delta)):
         return case
-    return replace(case, met=_normalisers_met(run, t, case, entropy, wrong, delta, short))
+    return _normalisers_met(game, case, wrong, delta, short)
 
 
 def _normalisers_met(
-    run: Run, t: Rounds, case: AppliedTheorem, entropy: float, wrong: np.ndarray, delta: float, short: np.ndarray
+    game: Game, case: AppliedTheorem, wrong: np.ndarray, delta: float, short: np.ndarray
 ) -> AppliedTheorem:
-    """Winnow's bound with the normalisers that its mistakes met, for the same u and delta."""
+    """Winnow's bound, and that with the normalisers that its mistakes met, for the same u and delta."""
+    run, t = game.run, game.t
     geometry, eta = run.learner.geometry, float(t.eta[0])
     most = theorems.each_ln_cosh(eta * t.c * geometry.radius * t.top)
     normaliser = np.minimum(t.change + rounding(run, t, geometry.radius), most)
     grown, made = np.cumsum(np.where(wrong, normaliser, 0.0)), np.cumsum(np.where(wrong, t.c, 0.0))
-    bound = theorems.winnow_met(eta, delta, entropy, np.cumsum(short), grown, made)
+    bound = theorems.winnow_met(eta, delta, game.divergence, np.cumsum(short), grown, made)
     bound, trivial = _at_most_all(bound, t)
     gain = eta * delta - grown[-1] / made[-1]
     text = f"ηδ − N = {gain:.6g}, which must be above 0 (δ = {delta:.4g}, N from the normalisers met)"
     notes = (*(note for note in case.notes if note != TRIVIAL), *trivial)
     needs = case.assumptions[0], Assumption(text, bool(gain > 0.0))
-    course = case.course._replace(bound=t.bounded(bound))
-    return replace(case, theorem=theorems.WINNOW_MET, course=course, assumptions=needs, notes=notes)
+    return game.also(case, theorems.WINNOW_MET, bound, assumptions=needs, notes=notes)
 
 
 def _gains(eta: float, top: float, heaviest: float, delta: float, norm: str) -> Assumption:

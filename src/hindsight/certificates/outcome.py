@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,9 +12,8 @@ from . import theorems
 from .advice import cure
 from .applied import loss_of
 from .best import best_fixed
-from .best.constant import best_constant, constant_margin, fewest_of_constant
+from .best.constant import best_constant, constant_point, fewest_of_constant
 from .best.fewest import fewest
-from .best.spaces import SPACES
 from .certificate import MISTAKES, WEIGHTED, Best
 from .course import regret_curve, summed
 from .ledger import Opponent, Terms
@@ -44,6 +42,7 @@ class Outcome(NamedTuple):
     curve: RegretCurve | None = None
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # what overflows is shown as that
 def outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float, promised: bool) -> Outcome:
     """The outcome of a run.
 
@@ -58,14 +57,9 @@ def outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float, p
     promised : bool
         Whether the bound of the theorem is a promise for this run.
     """
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what overflows is shown as that
-        return _outcome(run, data, t, case, tol, promised)
-
-
-def _outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float, promised: bool) -> Outcome:
     c = t.c
     factors = np.bincount(t.row, c, data.rounds)
-    measured, weight = case.measured, float(c.sum())
+    measured = case.measured
     at_hand = {"the comparator": case.comparator.u, "the weights of the run": run.weights}
     if case.quantity in (MISTAKES, WEIGHTED):
         best = Best(*fewest(data, factors, run.learner.geometry, at_hand.values()))
@@ -84,23 +78,27 @@ def _outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float, 
         best = of_loss(data, loss, factors, run.learner.geometry, tol, at_hand)
         constant = best_constant(loss, t.y, c)
         rival = c * each_loss(loss, data.margins(best.u), data.y)[t.row]
+    sums = t.marks, summed(c, t.marks), course, summed(rival, t.marks)
+    return told(run, data, case, promised and lost == measured, best, constant, lost, *sums)
+
+
+def told(
+    run: Run, data: Data, case: AppliedTheorem, promised: bool, best: Best | None, constant: float, lost: float,
+    marks: np.ndarray, mass: np.ndarray, course: np.ndarray, rival: np.ndarray,
+) -> Outcome:  # fmt: skip
+    """The outcome, with what to do about a run that lost more than the best constant, and its curve."""
     advice = cure(run, data, case.best_eta) if lost > constant * (1.0 + SAME) else ""
-    bound = case.course.bound if promised and lost == measured else None
-    curve = regret_curve(t.marks, summed(c, t.marks), course, summed(rival, t.marks), bound)
-    return Outcome(best, constant, lost, weight, advice, curve)
+    curve = regret_curve(marks, mass, course, rival, case.course.bound if promised else None)
+    return Outcome(best, constant, lost, float(mass[-1]), advice, curve)
 
 
 def outcome_of_ledger(run: Run, data: Data, ledger: Ledger, known: Known, found: Judged) -> Outcome:
     """The outcome of a run that a ledger followed."""
-    case, constant = found.case, known.constant
-    marks, mass, sums = ledger.sums_at()
+    case, (marks, mass, sums) = found.case, ledger.sums_at()
     known.tried["the comparator"] = Opponent(case.comparator.u, lost=case.course.rival / known.unit)
-    best, course = known.best_of(("the comparator", "the weights of the run", "the best constant"))
-    own = known.unit * Terms(*sums[0].T).paid
-    lost = case.measured
-    advice = cure(run, data, case.best_eta) if lost > constant * (1.0 + SAME) else ""
-    bound = case.course.bound if found.verdict in (Verdict.HOLDS, Verdict.BROKEN) else None
-    return Outcome(best, constant, lost, float(mass[-1]), advice, regret_curve(marks, mass, own, course, bound))
+    best, rival = known.best_of(("the comparator", "the weights of the run", "the best constant"))
+    own, promised = known.unit * Terms(*sums[0].T).paid, found.verdict in (Verdict.HOLDS, Verdict.BROKEN)
+    return told(run, data, case, promised, best, known.constant, case.measured, marks, mass, own, rival)
 
 
 def of_loss(
@@ -108,14 +106,8 @@ def of_loss(
 ) -> Best:
     """The best fixed predictor of a loss, as a certificate has it: none at hand, by name, nor a constant loses less."""
     best = Best(*best_fixed(data, loss, factors, geometry, tol))
-    tried = dict(at_hand or {})
-    if data.bias != 0.0 and (geometry is None or geometry.name not in SPACES) and factors.any():
-        tried["the best constant"] = np.zeros(data.width)
-        tried["the best constant"][-1] = constant_margin(loss, data.y, factors) / data.bias
+    tried = (at_hand or {}) | constant_point(data, loss, factors, geometry)
     for name, u in tried.items():
-        if not np.isfinite(u).all():
-            continue
-        value = float(factors @ each_loss(loss, data.margins(u), data.y))
-        if value < best.loss:
-            best = replace(best, u=u, loss=value, gap=max(0.0, best.gap - (best.loss - value)), found=f"found: {name}")
+        if np.isfinite(u).all():
+            best = best.or_else(name, u, float(factors @ each_loss(loss, data.margins(u), data.y)))
     return best

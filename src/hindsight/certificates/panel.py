@@ -26,7 +26,7 @@ from .certificate import MISTAKES, WEIGHTED, Account, Assumption, Best, Certific
 from .course import regret_curve, summed
 from .hindsight import Known, OtherRowsError, in_hindsight
 from .judge import judge, verdict_on
-from .ledger import Opponent, mark_of, price_of_two, starts_with_target
+from .ledger import Opponent, mark_of, price_of_two, ranges_before, starts_with_target
 from .outcome import Outcome
 from .replay import play_again, replay_members
 from .theorems import Verdict
@@ -45,9 +45,13 @@ COUNTED = (MISTAKES, WEIGHTED)
 def certify_panel(
     run: PanelRun, data: Data, u: Any, tol: float, label: str | None, ledger: Ledger | None = None
 ) -> Certificate:
-    """The certificate of a panel over its rows; `ledger` is what was added up while they were learnt."""
+    """The certificate of a panel over its rows; `ledger` is what was added up while they were learnt.
+
+    Where some theorem looks at every round, the rounds of all members are kept while they are played again.
+    """
+    rounds: list[Rounds] = []
     if not all(m.learner.theorem is None or in_ledger(m) for m in run.members):
-        return certify_other_members(run, data, u, tol, label)
+        rounds, ledger = replay_members(run, data), None
     try:
         followed = play_again(run, data) if ledger is None else ledger
         known = in_hindsight(run, data, followed, u, tol)
@@ -55,8 +59,13 @@ def certify_panel(
         followed = play_again(run, data)
         known = in_hindsight(run, data, followed, u, tol)
     judged = {k: verdict_on(run.members[k], case) for k, case in known.applied.items()}
-    sums = sums_of(run, followed)
-    return signed(run, data, judged, loss_measure(run), sums, known, label, followed)
+    sums, measure = sums_of(run, followed), loss_measure(run)
+    for k, t in enumerate(rounds):
+        if k not in judged and run.members[k].learner.theorem is not None:
+            judged[k] = judge(run.members[k], data, t, u, tol)
+    if not factors_of(judged, measure, run) and any(one.case.quantity in COUNTED for one in judged.values()):
+        measure, sums, known = in_mistakes(run, data, rounds, sums)
+    return signed(run, data, judged, measure, sums, known, label, followed)
 
 
 class Sums(NamedTuple):
@@ -100,7 +109,8 @@ def signed(
     )
     broken = [k for k, one in judged.items() if one.verdict is Verdict.BROKEN]
     if broken:
-        return broken_member(run, measure, table[broken[0]].name, table, label)
+        notes: tuple[str, ...] = (f"the bound of {table[broken[0]].name} is broken",)
+        return unsigned(run, measure, Verdict.BROKEN, theorems.AGGREGATION, (), notes, label, table)
     signer = int(promised.argmin()) if factors else -1
     if factors:
         case = judged[signer].case
@@ -110,8 +120,13 @@ def signed(
     outcome = Outcome(best, known.constant, measure.total, float(sums.mass[-1]), advice)
     if not factors or measure.counted:
         why = {table[k].name: one.why_not for k, one in judged.items() if one.verdict is not Verdict.HOLDS}
+        notes = tuple(f"{name} promises nothing: {reason}" for name, reason in why.items())
+        none = "no member of the panel has a theorem that applies"
+        need = Assumption(
+            "members bound their mistakes, of which aggregation says nothing" if measure.counted else none, None
+        )
         outcome = outcome._replace(curve=curve_along(sums, measure, course, ()))
-        return nothing_signed(run, measure, table, why, label, outcome)
+        return unsigned(run, measure, Verdict.UNCHECKABLE, theorems.NONE, (need,), notes, label, table, outcome)
     unit, price = factors[signer], measure.unit * aggregation_price(run)
     bound = float(promised[signer]) + price
     assert case.band is not None
@@ -176,20 +191,6 @@ def account_of(run: PanelRun, unit: float) -> Account | None:
         return None
     bound, u = theorems.with_drops(lost, drops) + unit * price, second.weights[run.stack.places]
     return Account(max(0.0, objective), bound, tuple(u.tolist()), reach)
-
-
-def certify_other_members(run: PanelRun, data: Data, u: Any, tol: float, label: str | None) -> Certificate:
-    """The same where some theorem looks at every round: the rounds of all members are kept meanwhile."""
-    rounds, ledger = replay_members(run, data), play_again(run, data)
-    known = in_hindsight(run, data, ledger, u, tol)
-    judged = {k: verdict_on(run.members[k], case) for k, case in known.applied.items()}
-    for k, member in enumerate(run.members):
-        if k not in judged and member.learner.theorem is not None:
-            judged[k] = judge(member, data, rounds[k], u, tol)
-    sums, measure = sums_of(run, ledger), loss_measure(run)
-    if not factors_of(judged, measure, run) and any(one.case.quantity in COUNTED for one in judged.values()):
-        measure, sums, known = in_mistakes(run, data, rounds, sums)
-    return signed(run, data, judged, measure, sums, known, label, ledger)
 
 
 def in_mistakes(run: PanelRun, data: Data, rounds: list[Rounds], sums: Sums) -> tuple[Measure, Sums, Known]:
@@ -273,28 +274,15 @@ def curve_along(sums: Sums, measure: Measure, best: np.ndarray, along: tuple[Mil
     return regret_curve(sums.marks, sums.mass, lost, best, bound)
 
 
-def nothing_signed(
-    run: PanelRun, measure: Measure, table: tuple[Member, ...], why: dict[str, str], label: str | None, outcome: Outcome
-) -> Certificate:
-    """No member promises anything of what the mixture weighs."""
-    nobody = Comparator(np.zeros(run.width), math.nan, 0.0, math.inf, "not sought")
-    none = "no member of the panel has a theorem that applies"
-    text = none if not measure.counted else "members bound their mistakes, of which aggregation says nothing"
-    notes = tuple(f"{name} promises nothing: {reason}" for name, reason in why.items())
-    return Certificate(
-        Verdict.UNCHECKABLE, theorems.NONE, measure.name, measure.total, math.nan, nobody, (Assumption(text, None),),
-        run.rounds, notes=notes, label=label, members=table, **outcome._asdict(),
-    )  # fmt: skip
-
-
-def broken_member(
-    run: PanelRun, measure: Measure, name: str, table: tuple[Member, ...], label: str | None
-) -> Certificate:
-    """A member lost more than its theorem promises, which is a fault of the theorem or of the program."""
+def unsigned(
+    run: PanelRun, measure: Measure, verdict: Verdict, theorem: theorems.Theorem, needs: tuple[Assumption, ...],
+    notes: tuple[str, ...], label: str | None, table: tuple[Member, ...], known: Outcome | None = None,
+) -> Certificate:  # fmt: skip
+    """The certificate of a panel that no member signs."""
     nobody = Comparator(np.zeros(run.width), math.nan, 0.0, math.inf, "not sought")
     return Certificate(
-        Verdict.BROKEN, theorems.AGGREGATION, measure.name, measure.total, math.nan, nobody, (),
-        run.rounds, notes=(f"the bound of {name} is broken",), label=label, members=table,
+        verdict, theorem, measure.name, measure.total, math.nan, nobody, needs, run.rounds, notes=notes, label=label,
+        members=table, **({} if known is None else known._asdict()),
     )  # fmt: skip
 
 
@@ -344,12 +332,9 @@ def used_margins(run: PanelRun, t: Rounds) -> np.ndarray:
     """The margins of a member as the mixture used them."""
     if getattr(run.mixture, "clips", 0.0) == 0.0:
         return t.z
-    first = t.y[0] if run.intercept else 0.0
-    low = np.minimum.accumulate(np.r_[first, t.y])[:-1]
-    high = np.maximum.accumulate(np.r_[first, t.y])[:-1]
-    if not run.intercept:
-        low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
-    return np.clip(t.z, low, high)
+    first = float(t.y[0]) if run.intercept else 0.0
+    low, high = ranges_before(t.y, first, first)
+    return np.clip(t.z, low[:-1], high[:-1])
 
 
 def sums_of(run: PanelRun, ledger: Ledger) -> Sums:

@@ -12,14 +12,16 @@ from ..kernels.penalised import Penalised
 from ..online.margins import each_loss, each_slope
 from . import theorems
 from .adaptive import slope_error
-from .applied import AppliedTheorem, Lemma, closeness, convexity, divergence_change, size_of_terms
+from .applied import Game, convexity
 from .best.comparator import best_in_metric
-from .certificate import Assumption, Comparator
+from .best.predictor import closeness
+from .certificate import Assumption
 from .proximal import INEXACT
 
 if TYPE_CHECKING:
     from ..online.run import Run
     from ..rows.data import Data
+    from .applied import AppliedTheorem
     from .replay import Rounds
 
 REWEIGHTED = 12  # times that |u| is replaced by a parabola above it
@@ -37,7 +39,8 @@ def penalised_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> Ap
     factors, rounds = np.bincount(t.row, weight, data.rounds), float(t.eta.sum()) / unit
     goal = Goal(data, loss, factors, penalties(run, rounds), run.first, 1.0 / unit)
     point, gap, how = (data.check(u), math.inf, "given") if u is not None else goal.best(tol, run.weights)
-    z = data.margins(point)[t.row]
+    game = Game.beside(run, data, t, point, math.nan, gap, how)
+    z = game.z
     paid, rival = weight * each_loss(loss, t.z, t.y), weight * each_loss(loss, z, t.y)
     at = t.after if run.learner.update.name == "implicit" else t.z
     reached = weight * each_loss(loss, at, t.y)
@@ -50,20 +53,15 @@ def penalised_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> Ap
     distance = 0.5 * float((point - run.first) @ (point - run.first)) / unit
     penalty = goal.penalty(point) / rounds * t.eta / unit
     name, text = f"{loss.name} loss", "the loss is convex and the steps are proximal; nothing is asked of the data"
-    return AppliedTheorem(
+    allowed = unit * (rival - paid + price)
+    return game.case(
         theorems.PENALISED if fixed else theorems.PENALISED_RATES,
         name if fixed else f"{name} times its rate",
-        t.course(paid, rival, theorems.penalised_bound(rival, penalty, distance, price)),
-        Comparator(point, float(rival.sum()), float(np.linalg.norm(point)), gap, how),
+        paid,
+        rival,
+        theorems.penalised_bound(rival, penalty, distance, price),
         (convexity(loss, t.y, text, t.z, z, at) if exact else Assumption("the steps must be proximal", False),),
-        Lemma(
-            divergence_change(t, z),
-            unit * (rival - paid + price),
-            math.nan,
-            lambda: size_of_terms(
-                t.step, t.q, t.z, z, unit * rival, unit * paid, unit * reached, t.step * at, t.change
-            ),
-        ),
+        game.lemma(1.0, allowed, unit * rival, unit * paid, unit * reached, t.step * at, t.change),
         notes=(f"the penalty of u: {float(penalty.sum()):.6g}; the price met: {float(price.sum()):.6g}",),
         share=distance + float(penalty.sum()),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,23 +10,13 @@ from ..kernels.floats import EPS
 from ..online.margins import each_loss
 from . import theorems
 from .adaptive import slope_error
-from .applied import (
-    AppliedTheorem,
-    Lemma,
-    convexity,
-    divergence_change,
-    rounding,
-    seek,
-    size_of_losses,
-    size_of_terms,
-    slack,
-    unit_of,
-)
-from .certificate import Assumption, Comparator
+from .applied import convexity, divergence_change, rounding, seek, size_of_losses, unit_of
+from .certificate import Assumption
 
 if TYPE_CHECKING:
     from ..online.run import Run
     from ..rows.data import Data
+    from .applied import AppliedTheorem
     from .replay import Rounds
 
 
@@ -41,8 +30,8 @@ def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> App
     """
     loss, eta = run.learner.loss, t.eta
     unit, name = unit_of(run)
-    u, divergence, gap, how, notes = seek(run, data, t, loss, 1.0, t.c, u, tol)
-    z = data.margins(u)[t.row]
+    game = seek(run, data, t, loss, 1.0, t.c, u, tol)
+    z = game.z
     after, width, moved = landing(run, t)
     off, near = slope_error(loss, -t.step / eta, t.c, after, t.y, width)
     paid, own, reached = (t.c * each_loss(loss, at, t.y) for at in (t.z, z, after))
@@ -50,25 +39,22 @@ def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> App
     price = theorems.proximal_price(paid, reached, moved, eta) + stray
     price = np.where((t.step == 0.0) & (off > 0.0), np.minimum(price, paid), price)  # no step: the round is paid for
     differences = size_of_losses(loss, t, z, after)
-    right, first = unit * (own + price), unit * divergence / float(eta[0])
-    case = AppliedTheorem(
+    right, first = unit * (own + price), unit * game.divergence / float(eta[0])
+    allowed = lemma(run, t, z, eta * (own - reached + stray), eta * (np.abs(own) + np.abs(reached)) + differences)
+    case = game.case(
         theorems.PROXIMAL,
         name,
-        t.course(unit * paid, unit * own, np.cumsum(right) + first),
-        Comparator(u, unit * float(own.sum()), float(np.linalg.norm(u)), unit * gap, how),
+        unit * paid,
+        unit * own,
+        np.cumsum(right) + first,
         (_implicit(loss, t, off, z, after),),
-        Lemma(
-            change := divergence_change(t, z),
-            lemma(run, t, z, eta * (own - reached + stray), eta * (np.abs(own) + np.abs(reached)) + differences),
-            divergence,
-            lambda: size_of_terms(t.step, t.q, t.z, z, eta * own, eta * reached, moved, eta * stray, differences),
-        ),
-        notes=(*notes, f"the price met: {unit * price.sum():.6g}"),
+        game.lemma(1.0, allowed, eta * own, eta * reached, moved, eta * stray, differences),
+        unit,
+        (f"the price met: {unit * price.sum():.6g}",),
         share=first,
     )
-    bound = theorems.met(right, unit * change, unit * slack(run, t, case), eta)
-    met = replace(case, theorem=theorems.PROXIMAL_MET, course=case.course._replace(bound=t.bounded(bound)))
-    return replace(case, met=met) if run.learner.rate.is_constant() else met
+    case = game.also(case, theorems.PROXIMAL_MET, game.met(case, right, eta, unit))
+    return case if run.learner.rate.is_constant() or case.met is None else case.met
 
 
 def _implicit(loss: Any, t: Rounds, off: np.ndarray, z: np.ndarray, after: np.ndarray) -> Assumption:

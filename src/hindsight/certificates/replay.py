@@ -11,15 +11,16 @@ import numpy as np
 from ..errors import MismatchError
 from ..online.facts import same_sums
 from ..online.panel import PanelRun
-from ..online.run import BLOCK, Run
+from ..online.run import BLOCK
 from ..online.together import Single, together
-from .adaptive import add_terms
+from .adaptive import add_terms, fresh
 from .course import Course, marks_of, summed
 from .ledger import Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..online.run import Run
     from ..rows.data import Data
 
 
@@ -82,30 +83,39 @@ def replay(run: Run, data: Data) -> Rounds:
 def play_again(run: Run, data: Data) -> Ledger:
     """The ledger of a run, or of a panel, that is played again from its start over the rows, and must be the same."""
     passes = passes_over(run, data)
-    if isinstance(run, PanelRun):
-        again: Run = PanelRun(run.learner, run.features, intercept=run.intercept)
-    else:
-        again = Run(run.learner, run.features, intercept=run.intercept, start=run.start)
+    again = fresh(run)
     ledger = Ledger(again, add_terms)
     if isinstance(again, PanelRun):
         again.watcher = ledger
-    for _ in range(passes):
-        for first, rows, count in data.blocks():
-            for a in range(0, count, BLOCK):
-                b = min(count, a + BLOCK)
-                part = slice(first + a, first + b)
-                played = play_noted(again, ledger, rows, a, b, data.y[part], data.c[part])
-                if played < b - a:
-                    raise MismatchError(f"row {first + a + played} cannot be played: these are not the rows of the run")
+
+    def play(p: int, part: slice, rows: Any, a: int, b: int) -> int:
+        return play_noted(again, ledger, rows, a, b, data.y[part], data.c[part])
+
+    play_over(data, passes, play)
     for old, new in zip(members_of(run), members_of(again), strict=True):
         check_same(old, new, 0.0)
     if isinstance(run, PanelRun) and not run.left and not same_loss(run, again):
-        raise MismatchError(
-            "the model was not trained on these rows in this order: "
-            f"its loss was {run.facts.loss:.9g}, here it is {again.facts.loss:.9g}"
-        )
+        raise MismatchError(other_rows(run, again))
     ledger.rows_seen = 0  # these are the rows: weights and facts have shown it
     return ledger
+
+
+def play_over(data: Data, passes: int, play: Callable[[int, slice, Any, int, int], int]) -> None:
+    """Play rows block by block, with the number of the pass and their places, and refuse those that cannot be."""
+    for p in range(passes):
+        for first, rows, count in data.blocks():
+            for a in range(0, count, BLOCK):
+                b = min(count, a + BLOCK)
+                played = play(p, slice(first + a, first + b), rows, a, b)
+                if played < b - a:
+                    row = first + a + played
+                    raise MismatchError(f"row {row} cannot be played: these are not the rows of the run")
+
+
+def other_rows(run: Run, again: Run) -> str:
+    """What is said of rows on which a run loses something else."""
+    lost = f"its loss was {run.facts.loss:.9g}, here it is {again.facts.loss:.9g}"
+    return f"the model was not trained on these rows in this order: {lost}"
 
 
 def same_loss(run: Run, again: Run) -> bool:
@@ -137,20 +147,15 @@ def replay_members(run: PanelRun, data: Data) -> list[Rounds]:
 def _replay(runs: list[Run], data: Data, parties_of: Callable[[list[Run]], list[Any]]) -> list[Rounds]:
     """Play runs over the same rows again, in the parties that play a block each, and check that each is the same."""
     counted, passes = int(np.count_nonzero(data.c)), passes_over(runs[0], data)
-    again = [Run(each.learner, each.features, intercept=each.intercept, start=each.start) for each in runs]
+    again = [fresh(each) for each in runs]
     parties = parties_of(again)
     out = np.zeros((len(runs), 7, passes, data.rounds))
-    for p in range(passes):
-        for first, rows, count in data.blocks():
-            for a in range(0, count, BLOCK):
-                b = min(count, a + BLOCK)
-                part = slice(first + a, first + b)
-                played = min(
-                    party.replay(rows, a, b, data.y[part], data.c[part], out[:, :, p, part]) for party in parties
-                )
-                if played < b - a:
-                    row = first + a + played
-                    raise MismatchError(f"row {row} cannot be played: these are not the rows of the run")
+
+    def play(p: int, part: slice, rows: Any, a: int, b: int) -> int:
+        more = data.y[part], data.c[part], out[:, :, p, part]
+        return min(party.replay(rows, a, b, *more) for party in parties)
+
+    play_over(data, passes, play)
     for old, new, noted in zip(runs, again, out, strict=True):
         check_same(old, new, float(noted[-1].sum()))
     if counted == data.rounds and passes == 1:  # nothing to pick or repeat, so nothing to copy
@@ -183,7 +188,4 @@ def check_same(run: Run, again: Run, rounding: float) -> None:
     """Refuse a replay that ends with other weights or other facts."""
     far = float(np.abs(run.weights - again.weights).max())
     if not same_sums(run.tally, again.tally) or not far <= _weights_may_differ(run, rounding):
-        raise MismatchError(
-            "the model was not trained on these rows in this order: "
-            f"its loss was {run.facts.loss:.9g}, here it is {again.facts.loss:.9g}, and weights differ by {far:.3g}"
-        )
+        raise MismatchError(f"{other_rows(run, again)}, and weights differ by {far:.3g}")

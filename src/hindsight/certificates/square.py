@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..kernels.losses import Square
 from . import theorems
-from .applied import AppliedTheorem, Lemma, divergence_change, rounding, seek, size_of_terms, slack
-from .certificate import Assumption, Comparator
+from .applied import rounding, seek
+from .certificate import Assumption
 from .convex import convex
 from .proximal import implicit_descent
 
 if TYPE_CHECKING:
     from ..online.run import Run
     from ..rows.data import Data
+    from .applied import AppliedTheorem, Game, Lemma
     from .replay import Rounds
 
 
@@ -49,44 +49,35 @@ def _explicit(
     square = _squares_met(run, t, q)
     most = float((eta * t.c * square).max())
     a = t.c / (1.0 - eta * t.c * square) if most < 1.0 else t.c
-    u, divergence, gap, how, notes = seek(run, data, t, Square(2.0), 2.0 / scale, a, u, tol)
-    z = data.margins(u)[t.row]
-    error, miss = t.z - t.y, z - t.y
-    own, distance = t.c * miss**2, 2.0 * divergence
+    game = seek(run, data, t, Square(2.0), 2.0 / scale, a, u, tol)
+    error, miss = t.z - t.y, game.z - t.y
+    own, distance = t.c * miss**2, 2.0 * game.divergence
     step = eta * t.c * error
-    bound = np.full(t.z.size, math.nan)
-    if largest < 1.0:
-        bound = theorems.widrow_hoff(rate, x2, np.cumsum(own), distance)
     if factor == 2.0:
-        allowed = np.full(t.z.size, math.nan)  # the lemma asks for less than 1
-        if largest < 1.0:
-            allowed = theorems.lemma_widrow_hoff(eta, t.c, q, error, miss)
+        allowed = theorems.lemma_widrow_hoff(eta, t.c, q, error, miss)
     else:
         allowed = -step * (error - miss) + 0.5 * step**2 * q
-    case = AppliedTheorem(
-        theorem,
-        "squared error",
-        t.course(t.c * error**2, own, bound),
-        Comparator(u, float(own.sum()), float(np.linalg.norm(u)), gap, how),
+    case = game.case(
+        theorem, "squared error", t.c * error**2, own,
+        theorems.widrow_hoff(rate, x2, np.cumsum(own), distance),
         (_below_one(run, t, largest, "η"),),
-        lemma := Lemma(
-            factor * divergence_change(t, z),
-            allowed,
-            factor * divergence,
-            lambda: size_of_terms(step, q, t.z, z, step * error, allowed, step * t.y),
-        ),
-        theorems.best_rate(x2, float(own.sum()), distance) / scale,
-        notes=notes,
-    )
+        _lemma(game, eta, factor, allowed, q),
+        best_eta=theorems.best_rate(x2, float(own.sum()), distance) / scale,
+    )  # fmt: skip
     if not most < 1.0:
         return case
-    rise, off = 2.0 / factor * lemma.change, 2.0 / factor * slack(run, t, case)
-    bound = theorems.met(theorems.stretched(eta, t.c, square, miss), rise, off, eta)
-    met = replace(case, course=case.course._replace(bound=t.bounded(bound)))
+    bound = game.met(case, theorems.stretched(eta, t.c, square, miss), eta, 2.0 / factor)
     if factor == 2.0:
-        return replace(case, met=replace(met, theorem=theorems.WIDROW_HOFF_MET))
+        return game.also(case, theorems.WIDROW_HOFF_MET, bound)
     text = f"max ηV = {most:.6g}, which must be below 1, V ≤ ({run.learner.geometry.norm})² from the normalisers met"
-    return replace(case, met=replace(met, theorem=theorems.EG_MET, assumptions=(Assumption(text, True),)))
+    return game.also(case, theorems.EG_MET, bound, assumptions=(Assumption(text, True),))
+
+
+def _lemma(game: Game, eta: np.ndarray, factor: float, allowed: np.ndarray, q: np.ndarray | None = None) -> Lemma:
+    """The lemma of steps along errors, implicit ones being shorter."""
+    t = game.t
+    step = eta * t.c * (t.z - t.y)
+    return game.lemma(factor, allowed, step * (t.z - t.y), allowed, step * t.y, step=step, q=q)
 
 
 def _squares_met(run: Run, t: Rounds, q: np.ndarray) -> np.ndarray:
@@ -106,49 +97,20 @@ def _changing_rates(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> Appl
     scale = run.learner.loss.scale
     eta = t.eta * scale
     largest = float((eta * t.c * t.q).max())
-    shrink = 1.0 - eta * t.c * t.q if largest < 1.0 else np.ones(t.z.size)
-    a = t.c / shrink
-    u, divergence, gap, how, notes = seek(run, data, t, Square(2.0), 2.0 / scale, a, u, tol)
-    z = data.margins(u)[t.row]
-    error, miss = t.z - t.y, z - t.y
-    step = eta * t.c * error
-    rival = t.c * eta * miss**2
-    allowed = np.full(t.z.size, math.nan)
-    if largest < 1.0:
-        allowed = theorems.lemma_widrow_hoff(eta, t.c, t.q, error, miss)
-    case = AppliedTheorem(
-        theorems.WIDROW_HOFF_RATES,
-        "squared error times its rate",
-        t.course(
-            t.c * error**2 * eta,
-            rival,
-            theorems.widrow_hoff_rates(np.cumsum(a * eta * miss**2), 2.0 * divergence),
-        ),
-        Comparator(u, float(rival.sum()), float(np.linalg.norm(u)), gap, how),
+    a = t.c / (1.0 - eta * t.c * t.q if largest < 1.0 else np.ones(t.z.size))
+    game = seek(run, data, t, Square(2.0), 2.0 / scale, a, u, tol)
+    error, miss = t.z - t.y, game.z - t.y
+    case = game.case(
+        theorems.WIDROW_HOFF_RATES, "squared error times its rate", t.c * error**2 * eta, t.c * eta * miss**2,
+        theorems.widrow_hoff_rates(np.cumsum(a * eta * miss**2), 2.0 * game.divergence),
         (_below_one(run, t, largest, "ηₜ"),),
-        lemma := Lemma(
-            2.0 * divergence_change(t, z),
-            allowed,
-            2.0 * divergence,
-            lambda: size_of_terms(step, t.q, t.z, z, step * error, allowed, step * t.y),
-        ),
-        notes=notes,
-    )
+        _lemma(game, eta, 2.0, theorems.lemma_widrow_hoff(eta, t.c, t.q, error, miss)),
+    )  # fmt: skip
     if not largest < 1.0:
         return case
-    own = t.c * miss**2
-    met = replace(
-        case,
-        theorem=theorems.WIDROW_HOFF_PLAIN,
-        quantity="squared error",
-        course=t.course(
-            t.c * error**2,
-            own,
-            theorems.met(theorems.stretched(eta, t.c, t.q, miss), lemma.change, slack(run, t, case), eta),
-        ),
-        comparator=replace(case.comparator, loss=float(own.sum())),
-    )
-    return replace(case, met=met)
+    bound = game.met(case, theorems.stretched(eta, t.c, t.q, miss), eta)
+    sums = t.c * error**2, t.c * miss**2
+    return game.also(case, theorems.WIDROW_HOFF_PLAIN, bound, sums, quantity="squared error")
 
 
 def _below_one(run: Run, t: Rounds, largest: float, eta: str) -> Assumption:
@@ -166,30 +128,19 @@ def implicit_widrow_hoff(run: Run, data: Data, t: Rounds, u: Any, tol: float) ->
     scale = run.learner.loss.scale
     eta = t.eta * scale
     rate, x2 = float(eta[0]), float((t.c * t.q).max())
-    u, divergence, gap, how, notes = seek(run, data, t, Square(2.0), 2.0 / scale, t.c, u, tol)
-    z = data.margins(u)[t.row]
-    error, miss = t.z - t.y, z - t.y
-    own, distance = t.c * miss**2, 2.0 * divergence
+    game = seek(run, data, t, Square(2.0), 2.0 / scale, t.c, u, tol)
+    error, miss = t.z - t.y, game.z - t.y
+    own, distance = t.c * miss**2, 2.0 * game.divergence
     total, grow = float(own.sum()), theorems.implicit_factor(rate, x2)
     bound = theorems.implicit(rate, x2, np.cumsum(own), distance)
     damped = float((t.c * error**2 / (1.0 + eta * t.c * t.q)).sum())
     best_eta = math.sqrt(distance / (total * x2)) if total * x2 > 0.0 else math.nan
-    step, allowed = eta * t.c * error, theorems.lemma_implicit(eta, t.c, t.q, error, miss)
-    case = AppliedTheorem(
-        theorems.IMPLICIT,
-        "squared error",
-        t.course(t.c * error**2, own, bound),
-        Comparator(u, total, float(np.linalg.norm(u)), gap * grow, how),
+    case = game.case(
+        theorems.IMPLICIT, "squared error", t.c * error**2, own, bound,
         (Assumption(f"η = {rate:g} > 0 is all it needs; max |x|₂ = {run.facts.x2:.6g}", True),),
-        lemma := Lemma(
-            2.0 * divergence_change(t, z),
-            allowed,
-            2.0 * divergence,
-            lambda: size_of_terms(step, t.q, t.z, z, step * error, allowed, step * t.y),
-        ),
-        best_eta / scale,
-        (damped, float(bound[-1]) / grow, "Σ ℓ²/(1 + η|x|²)"),
-        notes,
-    )
-    course = case.course._replace(bound=t.bounded(grow * theorems.met(own, lemma.change, slack(run, t, case), eta)))
-    return replace(case, met=replace(case, theorem=theorems.IMPLICIT_MET, course=course))
+        _lemma(game, eta, 2.0, theorems.lemma_implicit(eta, t.c, t.q, error, miss)),
+        unit=grow,
+        best_eta=best_eta / scale,
+        sharper=(damped, float(bound[-1]) / grow, "Σ ℓ²/(1 + η|x|²)"),
+    )  # fmt: skip
+    return game.also(case, theorems.IMPLICIT_MET, grow * game.met(case, own, eta))

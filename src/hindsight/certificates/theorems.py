@@ -354,7 +354,9 @@ def best_rate(x2: float, loss: float, distance: float) -> float:
 
 
 def lemma_widrow_hoff(eta: Array, c: Array, q: Array, error: Array, rival: Array) -> Array:
-    """At most this much is added to |w - u|^2 by an explicit step."""
+    """At most this much is added to |w - u|^2 by an explicit step; NaN where some eta c |x|^2 is not below 1."""
+    if not (eta * c * q < 1.0).all():
+        return np.full_like(error, math.nan)
     return -eta * c * error**2 + eta * c * rival**2 / (1.0 - eta * c * q)
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from ..batch.gradient_descent import mean_loss
 from ..certificates import theorems
 from ..certificates.advice import SPREAD, spread
-from ..certificates.applied import closeness, measured_unit
+from ..certificates.applied import measured_unit
 from ..certificates.best import best_fixed, comparator
 from ..certificates.best.constant import best_constant, fewest_of_constant
 from ..certificates.best.fixed import WIDTH
@@ -40,7 +40,6 @@ from ..certificates.certificate import (
     Member,
 )
 from ..certificates.certify import certify_run
-from ..certificates.gradient_descent import FoundRival
 from ..certificates.outcome import SAME, of_loss
 from ..certificates.theorems import Verdict
 from ..errors import MismatchError
@@ -61,6 +60,7 @@ from .rows import RunTable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..certificates.best.comparator import LossComparator
     from ..certificates.certificate import Certificates
     from ..kernels.floats import Floats
     from ..online.learners import Learner
@@ -240,10 +240,10 @@ def certify_epochs(
     loss = LOSSES["hinge"] if learner.loss.name == "perceptron" else learner.loss  # the latter is least at u = 0
     factors = table.c / table.weight
     kappa = shards / (learner.rate.eta * epochs * table.weight)
-    rival = FoundRival(np.zeros(0) if u is None else table.check(u), math.inf, "given")
     if u is None:
-        found = comparator.best(table, loss, Euclidean(1.0), kappa, factors, run.starts[0])
-        rival = FoundRival(found.u, found.gap, closeness(found.gap, found.objective))
+        rival = comparator.best(table, loss, Euclidean(1.0), kappa, factors, run.starts[0])
+    else:
+        rival = comparator.given(table.check(u))
 
     def mean(w: Floats) -> float:
         return float(factors @ each_loss(loss, table.margins(w), table.y))
@@ -312,7 +312,7 @@ def with_outcome(certificate: Certificate, run: Epochs, table: Any) -> Certifica
     return replace(certificate, best=known, constant=constant, lost=lost, weight=weight, advice=advice)
 
 
-def _telescoped(added: Certificate, run: Epochs, table: Any, rival: FoundRival) -> Certificate:
+def _telescoped(added: Certificate, run: Epochs, table: Any, rival: LossComparator) -> Certificate:
     """Apply the theorem of descent on shards to runs whose own bounds hold, which are added up."""
     u, eta, shards, epochs = rival.u, run.learner.rate.eta, len(run.facts), len(run.starts)
     unit = 1.0 if run.learner.theorem == "glm-tron" else measured_unit(run.learner.loss)
@@ -331,7 +331,7 @@ def _telescoped(added: Certificate, run: Epochs, table: Any, rival: FoundRival) 
 
 
 def _added_up(
-    played: list[list[PlayedAgain]], rival: FoundRival, notes: tuple[str, ...], label: str | None
+    played: list[list[PlayedAgain]], rival: LossComparator, notes: tuple[str, ...], label: str | None
 ) -> Certificate:
     """Add up what the learner's own theorem says of every shard in every epoch."""
     each = [[again.certificate for again in shard if again.certificate is not None] for shard in played]
@@ -346,7 +346,7 @@ def _added_up(
         for k, shard in enumerate(each)
     )
     worst = next(c for c in flat if c.verdict is verdict)
-    opponent = Comparator(rival.u, lost, float(np.linalg.norm(rival.u)), math.inf, rival.found)
+    opponent = Comparator(rival.u, lost, float(np.linalg.norm(rival.u)), math.inf, rival.how)
     notes += ("the bounds of all shards and epochs, each of a run of its own, added up for this one u",)
     return Certificate(
         verdict, worst.theorem, worst.quantity, paid, bound, opponent, joined_assumptions(each, worst),

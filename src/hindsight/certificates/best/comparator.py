@@ -14,7 +14,7 @@ At changing rates eta is the last one, and w_1 is moved (`around`) to where the 
 Any u gives a true bound, so a comparator found approximately loosens a certificate and never falsifies it.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -31,6 +31,7 @@ from ...rows.spread import SpreadRows
 from .ascent import Loss, solve
 from .newton import CONDITION, TRIES, Inverse, ScaledStep, newton
 from .objective import Objective, Point, Smooth, inverse
+from .predictor import closeness
 from .spaces import Geometry, space
 
 GRAM = 2000  # widths up to which ridge regression forms the Gram matrix
@@ -41,45 +42,36 @@ STEPS = 200  # of L-BFGS at most
 ENOUGH = 1e-9  # relative gap up to which the comparator in a metric is sought, if not asked for less
 
 
-@dataclass(frozen=True)
-class LossComparator:
+class LossComparator(NamedTuple):
     """A comparator in hindsight.
 
     Attributes
     ----------
     u : ndarray
         Its weights, the intercept's last; inside its geometry's set.
-    loss : float
-        Sigma_t c_t phi(u . x_t, y_t): its own loss, with the rows' weights and no other factor.
     divergence : float
         D(u, w_1).
     objective : float
         F(u).
     gap : float
         At least F(u) - min F; infinite where nothing is known.
-    passes : int
-        How often the rows were read.
     notes : tuple of str
         Rank and condition number, or that the limit on passes ended the search.
+    given : bool
+        Whether it was not sought.
     """
 
     u: Floats
-    loss: float
     divergence: float
     objective: float
     gap: float
-    passes: int
     notes: tuple[str, ...] = ()
+    given: bool = False
 
     @property
-    def norm(self) -> float:
-        """|u|_2."""
-        return float(np.linalg.norm(self.u))
-
-    @property
-    def lower(self) -> float:
-        """A lower bound on the objective of every u."""
-        return self.objective - self.gap
+    def how(self) -> str:
+        """How it was found, in words."""
+        return "given" if self.given else closeness(self.gap, self.objective)
 
 
 def best(
@@ -129,52 +121,55 @@ def best(
             raise ValueError(f"kappa, the divergence's factor, must be at least 0, got {kappa}")
         near = penalised(data, loss, np.full(data.width, float(kappa)), factors, where.start, tol)
         notes = spectrum(data.moments(factors, factors * data.y)[0], near.step.inverse)
-        return near.comparator(data, where.divergence(near.point.u), data.passes - begun, notes)
+        return LossComparator(near.point.u, where.divergence(near.point.u), near.point.value, near.gap, notes)
     found = solve(data, loss, where, factors, kappa, tol, max_passes)
-    own = float(data.c @ each_loss(loss, found.z, data.y))
-    passes = data.passes - begun
-    notes = () if found.done else (f"stopped at {passes} passes, gap {found.gap:.3g} of {found.objective:.3g}",)
-    return LossComparator(found.u, own, found.divergence, found.objective, found.gap, passes, notes)
+    stopped = f"stopped at {data.passes - begun} passes, gap {found.gap:.3g} of {found.objective:.3g}"
+    return LossComparator(found.u, found.divergence, found.objective, found.gap, () if found.done else (stopped,))
 
 
 def by_gradients(data: Any, loss: Any, kappa: float, a: Any, start: Floats) -> LossComparator:
-    """Return the u that minimises Sigma a_t phi(u . x_t, y_t) + kappa/2 |u - w_1|^2 over rows that are spread.
+    """Return the u that minimises Sigma a_t phi(u . x_t, y_t) + kappa/2 |u - w_1|^2 over rows that are spread."""
 
-    By L-BFGS. The objective is kappa-strongly convex, so it is at most |gradient|^2 / (2 kappa) above its minimum.
+    def at(u: Floats) -> tuple[float, Floats]:
+        z = data.margins(u)
+        return float(a @ each_loss(loss, z, data.y)), data.combine(a * each_slope(loss, z, data.y))
+
+    u, value, gap = descend(at, start, kappa)
+    return LossComparator(u, 0.5 * float((u - start) @ (u - start)), value, gap)
+
+
+def descend(at: Callable[[Floats], tuple[float, Floats]], start: Floats, kappa: float) -> tuple[Floats, float, float]:
+    """Return the u that minimises G(u) + kappa/2 |u - w_1|^2, its value, and at least how far that is from the least.
+
+    By L-BFGS from w_1 on; `at` gives G and its gradient. The objective is kappa-strongly convex, so it is at most
+    |gradient|^2 / (2 kappa) above its minimum.
     """
     from scipy.optimize import minimize
 
-    def at(u: Floats) -> tuple[float, Floats]:
-        z, off = data.margins(np.ascontiguousarray(u)), u - start
-        value = float(a @ each_loss(loss, z, data.y)) + 0.5 * kappa * float(off @ off)
-        return value, data.combine(a * each_slope(loss, z, data.y)) + kappa * off
+    def objective(u: Floats) -> tuple[float, Floats]:
+        (value, slope), off = at(np.ascontiguousarray(u)), u - start
+        return value + 0.5 * kappa * float(off @ off), slope + kappa * off
 
-    u = minimize(at, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS, "gtol": 1e-10}).x
-    value, slope = at(u)
-    own = float(data.c @ each_loss(loss, data.margins(u), data.y))
-    half = 0.5 * float((u - start) @ (u - start))
-    return LossComparator(u, own, half, value, float(slope @ slope) / (2.0 * kappa), 0)
+    u = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS, "gtol": 1e-10}).x
+    value, slope = objective(u)
+    return u, value, float(slope @ slope) / (2.0 * kappa)
 
 
 def fixed(
     data: Data, loss: Loss, geometry: Geometry, u: ArrayLike, kappa: float, a: ArrayLike | None = None,
-    start: Floats | None = None, lower: float = -np.inf,
+    start: Floats | None = None,
 ) -> LossComparator:  # fmt: skip
-    """Return a given u as a rival, checked to be inside the geometry's set and evaluated in one pass.
-
-    `lower` is a known lower bound on the objective (another comparator's `lower`); without one the gap is infinite.
-    """
-    factors = _factors(data, a)
-    where = space(geometry, data.width, start)
-    point = data.check(u)
+    """Return a given u as a comparator, checked to be inside the geometry's set and evaluated in one pass."""
+    factors, where, point = _factors(data, a), space(geometry, data.width, start), data.check(u)
     where.check(point)
-    begun = data.passes
-    each = each_loss(loss, data.margins(point), data.y)
     divergence = where.divergence(point)
-    weighted = factors * each
-    objective = float(weighted.sum()) + kappa * divergence
-    gap = max(objective - lower, 0.0) + 4.0 * EPS * float(np.abs(weighted).sum())
-    return LossComparator(point, float(data.c @ each), divergence, objective, gap, data.passes - begun, ("given",))
+    objective = float((factors * each_loss(loss, data.margins(point), data.y)).sum()) + kappa * divergence
+    return LossComparator(point, divergence, objective, np.inf, given=True)
+
+
+def given(u: Floats) -> LossComparator:
+    """Return a u of which nothing else is known."""
+    return LossComparator(u, np.nan, np.nan, np.inf, given=True)
 
 
 class Penalised(NamedTuple):
@@ -183,11 +178,6 @@ class Penalised(NamedTuple):
     point: Point
     gap: float
     step: ScaledStep
-
-    def comparator(self, data: Data, divergence: float, passes: int, notes: tuple[str, ...] = ()) -> LossComparator:
-        """The same as a comparator, with its own loss."""
-        own = float(data.c @ self.point.each)
-        return LossComparator(self.point.u, own, divergence, self.point.value, self.gap, passes, notes)
 
 
 def penalised(
@@ -275,14 +265,13 @@ def best_in_metric(data: Data, loss: Any, metric: Floats, factors: Floats, start
     A coordinate of the factor 0 is one that no row has: there u = w. The search of a smooth loss begins at the u of the
     last one, if that had the same rows, loss and factors: the members of a panel differ in their metrics alone.
     """
-    begun = data.passes
     if hasattr(loss, "curvature") and data.width <= SECOND:
         known = _found.get(data)
         same = known is not None and known[0] == loss and np.array_equal(known[1], factors)
         first = known[2] if known is not None and same else None
         found = penalised(data, loss, metric, factors, start, min(tol, ENOUGH), first)
         _found[data] = loss, factors, found.point.u
-        return found.comparator(data, found.point.divergence, data.passes - begun)
+        return LossComparator(found.point.u, found.point.divergence, found.point.value, found.gap)
     return _by_scaled_rows(data, loss, metric, factors, start, tol)
 
 
@@ -309,7 +298,7 @@ def _by_scaled_rows(
     u[: found.u.size] += found.u * shrink[: found.u.size]  # without an intercept where the scaled rows have none
     given = fixed(data, loss, Euclidean(1.0), u, 0.0, factors)
     half = 0.5 * float(metric @ (u - start) ** 2)
-    return LossComparator(u, given.loss, half, given.objective + half, found.gap, found.passes, found.notes)
+    return LossComparator(u, half, given.objective + half, found.gap, found.notes)
 
 
 def _factors(data: Data, a: ArrayLike | None) -> Floats:

@@ -9,9 +9,11 @@ import numpy as np
 from ...online.margins import each_loss, each_slope
 from ...rows.spread import PerRow
 from .objective import KINKS, envelope_of
+from .spaces import SPACES
 
 if TYPE_CHECKING:
     from ...kernels.floats import Floats
+    from ...rows.data import Data
 
 HALVINGS = 200
 
@@ -49,6 +51,15 @@ def constant_margin(loss: Any, y: Floats, c: Floats) -> float:
         return _best_kink(loss, y[c > 0.0], c[c > 0.0])
     y, place = np.unique(y, return_inverse=True)
     return _root(loss, y, np.bincount(place.ravel(), c))
+
+
+def constant_point(data: Data, loss: Any, c: Floats, geometry: Any) -> dict[str, Floats]:
+    """The u of the best constant, by its name; none without an intercept, in a set that it is not in, or of no row."""
+    if data.bias == 0.0 or (geometry is not None and geometry.name in SPACES) or not c.any():
+        return {}
+    u = np.zeros(data.width)
+    u[-1] = constant_margin(loss, data.y, c) / data.bias
+    return {"the best constant": u}
 
 
 def fewest_of_constant(y: Floats, c: Floats) -> float:

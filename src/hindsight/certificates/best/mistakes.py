@@ -20,7 +20,9 @@ H_delta = Sigma c_t max(0, delta - y_t u . x_t) over rows that contain the mista
 mistakes alone the smallest value is M itself (delta to infinity at u = w_1), so the comparator is sought over all rows.
 """
 
-from dataclasses import dataclass
+import math
+from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,8 +39,7 @@ from .spaces import Geometry, Space, space
 TRIVIAL = "trivial: the bound is one mistake per round"
 
 
-@dataclass(frozen=True)
-class MistakeComparator:
+class MistakeComparator(NamedTuple):
     """A comparator for a mistake bound.
 
     Attributes
@@ -47,33 +48,19 @@ class MistakeComparator:
         Its weights, the intercept's last.
     margin : float
         The margin of its hinge losses: 1 for the perceptron, delta for Winnow.
-    hinge : float
-        H(u) over the rows it was computed from.
-    divergence : float
-        1/2 |u|^2, or RE(u || w_1).
     bound : float
         The bound on the mistakes, with H over the rows it was computed from.
     lower : float
         A lower bound on that bound for every u and every margin.
-    passes : int
-        How often the rows were read.
     notes : tuple of str
         Why it stopped, if short of the tolerance.
     """
 
     u: Floats
     margin: float
-    hinge: float
-    divergence: float
     bound: float
     lower: float
-    passes: int
     notes: tuple[str, ...] = ()
-
-    @property
-    def norm(self) -> float:
-        """|u|_2."""
-        return float(np.linalg.norm(self.u))
 
     @property
     def gap(self) -> float:
@@ -99,28 +86,26 @@ def plain_bound(hinge: float, a: float) -> float:
     return float((0.5 * (a + np.sqrt(a * a + 4.0 * hinge))) ** 2)
 
 
-def _best_length(m: Floats, c: Floats, R: float) -> tuple[float, float, float]:
-    """Return the (rho, H, bound) of the smallest plain bound along a unit direction: quasiconvex, so by bisection."""
+def _best_length(m: Floats, c: Floats, R: float) -> tuple[float, float]:
+    """Return the (bound, rho) of the smallest plain bound along a unit direction: quasiconvex, so by bisection."""
+    found = math.inf, 0.0
 
-    def rising(rho: float) -> tuple[bool, float, float]:
+    def rising(rho: float) -> bool:
+        nonlocal found
         hinge, slope = hinge_along(m, c, rho)
         bound = plain_bound(hinge, R * rho)
-        return slope + R * bound**0.5 >= 0.0, hinge, bound
+        found = min(found, (bound, rho), key=itemgetter(0))
+        return bool(slope + R * bound**0.5 >= 0.0)
 
-    up, hinge, bound = rising(0.0)
-    found = (0.0, hinge, bound)
-    lo, hi = 0.0, 1.0 / R
+    up, lo, hi = rising(0.0), 0.0, 1.0 / R
     while not up:
-        up, hinge, bound = rising(hi)
-        found = min(found, (hi, hinge, bound), key=lambda f: f[2])
+        up = rising(hi)
         lo, hi = (lo, hi) if up else (hi, 2.0 * hi)
     for _ in range(60):
         mid = 0.5 * (lo + hi)
         if hi - lo <= 1e-9 * hi:
             break
-        up, hinge, bound = rising(mid)
-        found = min(found, (mid, hinge, bound), key=lambda f: f[2])
-        lo, hi = (lo, mid) if up else (mid, hi)
+        lo, hi = (lo, mid) if rising(mid) else (mid, hi)
     return found
 
 
@@ -152,28 +137,27 @@ def perceptron(data: Data, R: float | None = None, tol: float = 0.01, max_passes
     begun = data.passes
     R = largest_norm(data) if R is None else float(R)
     total = float(data.c.sum())
-    zero = MistakeComparator(np.zeros(data.width), 1.0, total, 0.0, total, 0.0, 0)
+    found = MistakeComparator(np.zeros(data.width), 1.0, total, 0.0)
     if R == 0.0 or total == 0.0:
-        return MistakeComparator(zero.u, 1.0, total, 0.0, total, total, 0, ("all rows are 0",))
+        return found._replace(lower=total, notes=("all rows are 0",))
     ascent = Ascent(data, Hinge(1.0), space(Euclidean(1.0), data.width), data.c, 4.0 * R * R)
     v, weight = data.combine(-data.y * data.c), total  # the dual point of u = 0, the best over mistakes alone
-    found, lower, count, wait = zero, 0.0, 0, 1
+    lower, count, wait = 0.0, 0, 1
     size, power, seen = 0.0, 1.5, (np.nan, np.nan)
     while True:
         size = float(np.linalg.norm(v))
         lower = max(lower, min(weight, (weight * R / size) ** 2) if size > 0.0 else weight)
         if size > 0.0:
             d = -v / size
-            rho, hinge, bound = _best_length(data.y * data.margins(d), data.c, R)
+            bound, rho = _best_length(data.y * data.margins(d), data.c, R)
             if bound < found.bound:
-                found = MistakeComparator(rho * d, 1.0, hinge, 0.5 * rho * rho, bound, 0.0, 0)
+                found = MistakeComparator(rho * d, 1.0, bound, 0.0)
         passes = data.passes - begun
         done = found.bound - lower <= max(tol, 1e-14) * found.bound
         clock.notify(SOUGHT, (found.bound - lower) / found.bound if found.bound > 0.0 else 0.0)
         if done or passes + wait + 2 > max_passes or clock.late():
             notes = () if done else (f"stopped at {passes} passes, gap {found.bound - lower:.3g} of {found.bound:.3g}",)
-            bound, lower = found.bound, min(lower, found.bound)
-            return MistakeComparator(found.u, 1.0, found.hinge, found.divergence, bound, lower, passes, notes)
+            return found._replace(lower=min(lower, found.bound), notes=notes)
         if count and size > 0.0:
             # kappa is right where |v| = kappa |u| is s R. |v| grows like kappa^p, 0 <= p <= 1: a secant in logarithms.
             here = np.log(ascent.kappa), np.log(size)
@@ -226,11 +210,10 @@ def winnow(
     total = float(data.c.sum())
     ell = ln_cosh(eta * heaviest * width) / heaviest if heaviest > 0.0 else 0.0
     floor = ell / eta
-    found = MistakeComparator(
-        where.start, np.inf, np.inf, 0.0, total, 0.0, 0, (TRIVIAL, "no u and δ were found that promise less")
-    )
+    trivial = TRIVIAL, "no u and δ were found that promise less"
+    found = MistakeComparator(where.start, np.inf, total, 0.0, trivial)
     if width == 0.0 or total == 0.0:
-        return MistakeComparator(found.u, np.inf, np.inf, 0.0, total, total, data.passes - begun, found.notes)
+        return found._replace(lower=total)
     lower, alpha, a, inner = 0.0, None, eta * data.c, 0.2 * tol
     lo, hi = floor, width
     sides: dict[bool, tuple[Floats, float]] = {}  # v and mass at the last delta below the best one, and above it
@@ -243,7 +226,7 @@ def winnow(
         if ratio < found.bound:
             hinge = float(data.c @ np.maximum(0.0, delta - data.y * part.z))
             bound = (part.divergence + eta * hinge) / (eta * delta - ell)
-            found = MistakeComparator(part.u, delta, hinge, part.divergence, bound, 0.0, 0)
+            found = MistakeComparator(part.u, delta, bound, 0.0)
         mass = float(np.abs(alpha).sum()) / eta
         above = mass > ratio
         sides[above] = data.combine(alpha), mass
@@ -253,11 +236,9 @@ def winnow(
         done = found.bound - lower <= tol * found.bound
         clock.notify(SOUGHT, (found.bound - lower) / found.bound if found.bound > 0.0 else 0.0)
         if done or passes >= max_passes or clock.late():
-            notes = (
-                found.notes if done else (*found.notes, f"stopped at {passes} passes, gap {found.bound - lower:.3g}")
-            )
-            bound, lower = found.bound, min(lower, found.bound)
-            return MistakeComparator(found.u, found.margin, found.hinge, found.divergence, bound, lower, passes, notes)
+            stopped = f"stopped at {passes} passes, gap {found.bound - lower:.3g}"
+            notes = found.notes if done else (*found.notes, stopped)
+            return found._replace(lower=min(lower, found.bound), notes=notes)
         if hi - lo <= 1e-9 * (hi - floor):  # an inexact mass misled the bisection
             lo, hi, inner = floor, width, 0.1 * inner
 

@@ -45,6 +45,12 @@ def percent(gap: float, loss: float) -> str:
     return f"within {100.0 * gap / abs(loss):.2g} % of the best" if 0.0 < gap < abs(loss) < math.inf else "found"
 
 
+def closeness(gap: float, objective: float, where: str = "") -> str:
+    """How near a comparator's objective is to the smallest."""
+    share = gap / abs(objective) if objective else 0.0
+    return f"the smallest{where}" if share < 1e-6 else f"within {100 * share:.2g} % of the smallest{where}"
+
+
 def beyond(reach: float) -> str:
     """What is said of a finite reach."""
     return "" if reach == math.inf else f"; sought up to |u| = {reach:.2g} on columns of unit size"

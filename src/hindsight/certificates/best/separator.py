@@ -42,8 +42,6 @@ class HardMargin:
         |u|, at least B; infinite without `u`.
     lower : float
         A lower bound on B.
-    passes : int
-        How often the rows were read.
     notes : tuple of str
         Why there is no `u`, or why it stopped short of the tolerance.
     """
@@ -52,7 +50,6 @@ class HardMargin:
     u: Floats | None
     norm: float
     lower: float
-    passes: int
     notes: tuple[str, ...] = ()
 
     @property
@@ -98,9 +95,9 @@ def _few(data: Data, tol: float, max_passes: int, begun: int) -> HardMargin:
     q = data.row_norms2()
     scale = float(np.sqrt(q.max()))
     if data.row_norms_inf().min() == 0.0:
-        return HardMargin(False, None, np.inf, np.inf, data.passes - begun, ("not separable: a row is 0",))
+        return HardMargin(False, None, np.inf, np.inf, ("not separable: a row is 0",))
     if q.min() == 0.0:  # the squares underflow
-        return _beyond(data, 0.0, begun)
+        return _beyond(data, 0.0)
     work = np.zeros(data.rounds, dtype=bool)
     work[np.linspace(0, data.rounds - 1, min(data.rounds, data.width + 50)).astype(int)] = True
     lower, best, norm = 0.0, None, np.inf
@@ -118,7 +115,7 @@ def _few(data: Data, tol: float, max_passes: int, begun: int) -> HardMargin:
         if r[-1] <= FAINT and size * size > 2.0 * FAINT:  # |r|^2 = 1/(1 + B^2) <= size^2: nnls is wrong
             return _many(data, tol, max_passes, begun)
         if r[-1] <= FAINT:
-            return _beyond(data, max(lower, 1.0 / (size + 2.0 * sum(E.shape) * EPS) / scale), begun)
+            return _beyond(data, max(lower, 1.0 / (size + 2.0 * sum(E.shape) * EPS) / scale))
         lower = max(lower, float(alpha.sum() / np.linalg.norm(E[:-1] @ alpha)) / scale)
         u, size, m = _feasible(data, -r[:-1] / (r[-1] * scale))
         if size < norm:
@@ -127,28 +124,27 @@ def _few(data: Data, tol: float, max_passes: int, begun: int) -> HardMargin:
         worst = np.argsort(np.where(work, np.inf, m))[: data.width + 50]
         worst = worst[(m[worst] < 1.0) & ~work[worst]]
         if norm - lower <= tol * norm < np.inf:
-            return HardMargin(True, best, norm, lower, passes)
+            return HardMargin(True, best, norm, lower)
         if passes + 3 > max_passes or not worst.size or clock.late():
             return _stopped(best, norm, lower, passes)
         work[worst] = True
 
 
-def _beyond(data: Data, lower: float, begun: int) -> HardMargin:
+def _beyond(data: Data, lower: float) -> HardMargin:
     """Return what a linear program shows of rows whose B, at least `lower`, is beyond floating point.
 
     Floating-point numbers cannot tell a margin of 0 from a tiny one. Integers can, but take long with many columns.
     """
     shown = separate(data) if data.width <= PROOF else Separation(None, notes=(UNDECIDED,))
     if shown.separable is False:
-        return HardMargin(False, None, np.inf, np.inf, data.passes - begun, shown.notes)
+        return HardMargin(False, None, np.inf, np.inf, shown.notes)
     u, norm = (None, np.inf) if shown.w is None else _feasible(data, shown.w)[:2]
-    passes = data.passes - begun
     if u is None:
         known = "separable, but" if shown.separable else f"{UNDECIDED}:"
         note = f"{known} B is at least {lower:.3g}, which is beyond floating point"
-        return HardMargin(shown.separable, None, np.inf, lower, passes, (note,))
+        return HardMargin(shown.separable, None, np.inf, lower, (note,))
     note = f"B is between {lower:.3g} and {norm:.6g}: no better is found at this precision"
-    return HardMargin(True, u, norm, min(lower, norm), passes, (note,))
+    return HardMargin(True, u, norm, min(lower, norm), (note,))
 
 
 def _many(data: Data, tol: float, max_passes: int, begun: int) -> HardMargin:
@@ -165,7 +161,7 @@ def _many(data: Data, tol: float, max_passes: int, begun: int) -> HardMargin:
             best, norm = u, length
         passes = data.passes - begun
         if norm - lower <= tol * norm < np.inf:
-            return HardMargin(True, best, norm, lower, passes)
+            return HardMargin(True, best, norm, lower)
         clock.notify("a separator", (norm - lower) / norm if norm < np.inf else 1.0)
         if passes + wait + 2 > max_passes or clock.late():
             return _stopped(best, norm, lower, passes)
@@ -173,7 +169,6 @@ def _many(data: Data, tol: float, max_passes: int, begun: int) -> HardMargin:
 
 def _stopped(u: Any, norm: float, lower: float, passes: int) -> HardMargin:
     if u is None:
-        return HardMargin(None, None, np.inf, lower, passes, (f"not shown separable in {passes} passes",))
-    return HardMargin(
-        True, u, norm, lower, passes, (f"stopped at {passes} passes, B between {lower:.6g} and {norm:.6g}",)
-    )
+        return HardMargin(None, None, np.inf, lower, (f"not shown separable in {passes} passes",))
+    note = f"stopped at {passes} passes, B between {lower:.6g} and {norm:.6g}"
+    return HardMargin(True, u, norm, lower, (note,))
