@@ -238,7 +238,7 @@ def turn_all(factor, row, image, weight, keep, turned):
         first += 16
 
 
-@inlined
+@helper
 def join(factor, right, row, image, weight, target, fade, keep, turned):
     """Join a row with its image, of this weight, to the triangle; what is left of its target, times the weight's root.
 
@@ -298,12 +298,12 @@ def grow_prior(kappa, slack, state):
     return True
 
 
-@inlined
-def leverage(kappa, slack, state, rows, t):
-    """(w . x, x' A^-1 x, |x|_inf) of row t, with its image; NaN where it is not finite."""
-    if not ascends(rows, t, state.row.size):
-        return np.nan, np.inf, 0.0
-    write_row(rows, t, state.row)
+@helper
+def measure_row(kappa, slack, state):
+    """(row . right of the least squares problem, row' A^-1 row, |row|_inf) of the row that the state holds.
+
+    It and `join` are compiled once for all kinds of rows and of second order.
+    """
     top, check = 0.0, 0.0
     for k in range(state.row.size):
         if state.row[k] * state.row[k] == 0.0:  # a square that underflows is 0
@@ -319,6 +319,16 @@ def leverage(kappa, slack, state, rows, t):
     else:
         solve_row(state.factor, state.row, state.image, state.inverse)
         along, q = both_products(state.image, state.right)
+    return along, q, top
+
+
+@inlined
+def leverage(kappa, slack, state, rows, t):
+    """(w . x, x' A^-1 x, |x|_inf) of row t, with its image; NaN where it is not finite."""
+    if not ascends(rows, t, state.row.size):
+        return np.nan, np.inf, 0.0
+    write_row(rows, t, state.row)
+    along, q, top = measure_row(kappa, slack, state)
     return state.base[0] + along + rows.begins_at(t), q, top
 
 
