@@ -69,7 +69,7 @@ class TableRows:
         self._reading: TableLayout | None = None
 
     def _layout(self, state: dict[str, Any]) -> TableLayout:
-        layout = self.decisions.layout(list(self.decisions.columns), self.options, "rows", False)
+        layout = self.decisions.layout(self.options, "rows", False)
         if self.plain:
             return layout
         layout.restore(state)
@@ -91,11 +91,11 @@ class TableRows:
         if self.plain:
             return {"names": list(self.names)}
         told = {"table": self.decisions.to_state(), "sums": self.layout.write_sums()}
-        return self.layout.numbering(self.width) | told
+        return self.layout.state(self.width) | told
 
     def resolved_options(self) -> dict[str, Any]:
         """Parameters of `open_source` to read files in the same way."""
-        return {"features": list(self.layout.encoders), "ignore": [], "categorical": [], "types": {}}
+        return self.layout.resolved_options()
 
     def encode(self, parts: Sequence[Part]) -> list[Piece]:
         """The rows of several requests; a ValueError where one cannot be learnt."""
@@ -119,7 +119,7 @@ class TableRows:
             return
         width, sums = mark
         told = {"table": self.decisions.to_state(), "sums": sums}
-        self.layout = self._layout(self.layout.numbering(width) | told)
+        self.layout = self._layout(self.layout.state(width) | told)
 
     def _encode(self, layout: TableLayout, parsed: Any, learn: bool = True) -> tuple[Any, np.ndarray, Any]:
         used = [name for name in layout.columns if layout.encoder(name) is not None]

@@ -12,7 +12,7 @@ from ..errors import SourceError
 from ..rows.labels import MAX_WHOLE, label_type
 from ..rows.matrices import checked
 from ..validation import refuse_masked
-from .base import Chunk, Position, ReadOptions, Source, first_position, shown_names, suggestion
+from .base import Chunk, Position, ReadOptions, Source, first_position, shown_names, suggestion, without
 from .labels import label_fault, label_text
 from .names import NumberedNames
 from .npy import ArrayFile, open_array
@@ -88,8 +88,7 @@ class ArraySource(Source):
         if hasher is not None and start is not None:
             for a in range(0, start["offset"], size):
                 self._hash(hasher, a, min(a + size, start["offset"]))
-            if start["digest"] is not None and hasher.hexdigest() != start["digest"]:
-                raise SourceError(f"{self.where}: has changed since it was read")
+            self._refuse_changed(start, hasher.hexdigest)
         if self.count == 0:
             raise SourceError(f"{self.where}: there is no row")
         for a in range(at["offset"], self.count, size):
@@ -141,27 +140,15 @@ class ArraySource(Source):
             weight = weight.astype(np.float64)
             for t in np.flatnonzero(~((weight >= 0.0) & (weight < np.inf))).tolist():
                 faults.setdefault(t, (options.weight or "weight", f"weight {float(weight[t])!r} must be at least 0"))
-        rejects = []
-        numbers = np.arange(a, b)
-        if faults:
-            skipped = {
-                t for t, (_, why) in faults.items() if options.missing == "skip" and why == "the value is missing"
-            }
-            for t in sorted(faults.keys() - skipped):
-                rejects.append(self._reject(self.where, "row", a + t, *faults[t], self._raw(a + t)))
-            keep = np.ones(b - a, bool)
-            keep[list(faults)] = False
-            X, numbers = X[keep], numbers[keep]
-            y = None if y is None else y[keep]
-            weight = None if weight is None else weight[keep]
-        first = at["row"]
-        at["offset"] = b
-        at["row"] += len(numbers)
-        at["rejected"] += len(rejects)
-        at["digest"] = hasher.hexdigest() if hasher else None
-        read = (self.size or 0) * b // self.count
-        place = lambda i: f"{self.where}, row {numbers[i]}"  # noqa: E731
-        return Chunk(X, y, weight, first, dict(at), read, place, lambda i: self._raw(int(numbers[i])), rejects)
+        skipped = {t for t, (_, why) in faults.items() if options.missing == "skip" and why == "the value is missing"}
+        rejects = [
+            self._reject(self.where, "row", a + t, *faults[t], self._raw(a + t))
+            for t in sorted(faults.keys() - skipped)
+        ]
+        X, y, weight, numbers = without(faults, X, y, weight, np.arange(a, b))
+        at |= {"offset": b, "digest": hasher.hexdigest() if hasher else None}
+        read, raw = (self.size or 0) * b // self.count, lambda i: self._raw(int(numbers[i]))
+        return self._as_chunk((X, y, weight), at, read, self.where, numbers, raw, rejects)
 
     def _faults(self, X: Any, a: int) -> dict[int, tuple[str, str]]:
         """Column and reason by row where a value is not finite; missing values become 0 if that is the rule."""

@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 CHUNK = 1 << 22  # bytes of text, or of the values of a table, in a chunk
 MISSING_RULES = ("indicator", "zero", "mean", "skip", "error")
@@ -180,6 +180,7 @@ class Source:
     width = 0
     label_type: str | None = None
     preparation = ""
+    told: tuple[str, ...] = ("width", "label_type")  # what the position after a chunk says of the source
 
     def __init__(self, where: str, options: ReadOptions) -> None:
         self.where, self.options = where, options
@@ -267,8 +268,8 @@ class Source:
             if callable(digest):  # it was computed in a thread meanwhile
                 digest = chunk.position["digest"] = digest()
             self.digest = digest
-            self.width = chunk.position.get("width", self.width)
-            self.label_type = chunk.position.get("label_type", self.label_type)
+            for name in self.told:
+                setattr(self, name, chunk.position.get(name, getattr(self, name)))
             yield chunk
 
     def __iter__(self) -> Iterator[Chunk]:
@@ -276,6 +277,20 @@ class Source:
 
     def _chunks(self, start: Position | None) -> Iterator[Chunk]:
         raise NotImplementedError
+
+    def _as_chunk(
+        self, rows: tuple[Any, np.ndarray | None, np.ndarray | None], at: Position, read: int, where: str,
+        numbers: Sequence[int] | np.ndarray, raw: Callable[[int], str], rejects: list[Reject], unit: str = "row",
+    ) -> Chunk:  # fmt: skip
+        """Rows, targets and weights as a chunk; `at` is moved past them. `numbers` are their lines, or rows."""
+        first = at["row"]
+        at |= {"row": first + len(numbers), "rejected": at["rejected"] + len(rejects)}
+        return Chunk(*rows, first, dict(at), read, lambda i: f"{where}, {unit} {numbers[i]}", raw, rejects)
+
+    def _refuse_changed(self, start: Position | None, digest: Callable[[], str], what: str = "") -> None:
+        """Refuse data of which what stands before a position has changed; `digest` is that of now."""
+        if start is not None and start["digest"] is not None and digest() != start["digest"]:
+            raise SourceError(f"{self.where}: has changed since it was read{what}")
 
     def _reject(self, where: str, unit: str, number: int, column: str, reason: str, raw: str) -> Reject:
         """A bad row to be skipped; a SourceError where bad rows are errors. `unit` is "line" or "row"."""
@@ -323,6 +338,14 @@ def read_ahead(items: Iterator[Any]) -> Iterator[Any]:
         stop.set()
 
 
+def check_known(names: Iterable[str | None], known: Sequence[str], where: str, what: str = "column") -> None:
+    """Refuse names that are not among the known ones; None is no name."""
+    there = frozenset(known)
+    for name in names:
+        if name is not None and name not in there:
+            raise SourceError(f"{where}: there is no {what} {name!r}{suggestion(name, known)}")
+
+
 def suggestion(name: str, names: Sequence[str]) -> str:
     """The end of an error about an unknown name: the nearest known one, or those there are."""
     near = difflib.get_close_matches(name, names, 1)
@@ -335,6 +358,18 @@ def shown_names(names: Sequence[str]) -> str:
     """Names in one line, those that would break it quoted, and no more than a few."""
     shown = [name if name.isprintable() else repr(name) for name in names[:20]]
     return ", ".join(shown) + (", ..." if len(names) > 20 else "")
+
+
+def kept(keep: np.ndarray, *parts: Any) -> tuple[Any, ...]:
+    """Rows, targets, weights and the like where `keep` says so; what is None stays so."""
+    return parts if keep.all() else tuple(None if part is None else part[keep] for part in parts)
+
+
+def without(out: Collection[int], *parts: Any) -> tuple[Any, ...]:
+    """The same parts without the rows of these numbers."""
+    keep = np.ones(parts[0].shape[0], bool)
+    keep[list(out)] = False
+    return kept(keep, *parts)
 
 
 def first_position(start: Position | None, **more: Any) -> Position:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..errors import SourceError
 from ..rows.labels import label_number, parse_float
 from . import parsers
-from .base import BadRow, ReadOptions, Source, suggestion
+from .base import ReadOptions, Source, check_known, kept
 from .labels import is_number, label_fault, merge_labels
 from .names import NameDictionary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from .tables.layout import TableLayout
 
 MISSING_TEXTS = frozenset(("", "NA", "N/A", "na", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None", "?"))
 TRANSPOSED = 1024  # rows that are filled from columns at a time, so that they stay in cache
@@ -36,9 +37,7 @@ class ColumnLayout:
         chosen = [options.categorical] if isinstance(options.categorical, str) else list(options.categorical)
         special = [name for name in (options.target, options.weight) if name is not None]
         auto = options.categorical == "auto"
-        for name in [*special, *(options.features or ()), *options.ignore, *(() if auto else chosen)]:
-            if name not in place:
-                raise SourceError(f"{where}: there is no column {name!r}{suggestion(name, names)}")
+        check_known([*special, *(options.features or ()), *options.ignore, *(() if auto else chosen)], names, where)
         if len(set(special)) < len(special):
             raise SourceError(f"{where}: column {special[0]!r} cannot be both target and weight")
         used = names if options.features is None else options.features
@@ -92,6 +91,10 @@ class ColumnLayout:
         self.dictionary.restore(state)
         return len(state["names"])
 
+    def resolved_options(self) -> dict[str, Any]:
+        """Parameters of `open_source` to read other files in the same way."""
+        return {"features": [*self.numeric, *self.categorical], "ignore": [], "categorical": self.categorical}
+
 
 def repeated_name(names: Sequence[Any]) -> Any:
     """The first name that appears twice."""
@@ -105,18 +108,46 @@ class TableSource(Source):
     layout: ColumnLayout
 
     @property
+    def encoding(self) -> ColumnLayout | TableLayout:
+        """What numbers the features."""
+        return self.layout
+
+    @property
     def names(self) -> Sequence[str]:
-        return self.layout.names(self.width)
+        return self.encoding.names(self.width)
 
     def state(self) -> dict[str, Any]:
-        return self.layout.state(self.width)
+        return self.encoding.state(self.width)
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.width = self.layout.restore(state)
+        self.width = self.encoding.restore(state)
 
     def resolved_options(self) -> dict[str, Any]:
-        numeric, categorical = self.layout.numeric, self.layout.categorical
-        return {"features": [*numeric, *categorical], "ignore": [], "categorical": categorical}
+        return self.encoding.resolved_options()
+
+
+class EncodedRows(NamedTuple):
+    """Rows put together from columns.
+
+    Attributes
+    ----------
+    X, y, weight : array, or None
+        The rows without those that are bad or skipped.
+    keep : ndarray of bool
+        Which of all rows these are.
+    faults : dict of int to (str, str)
+        The column and the reason of each bad row.
+    unlabelled, skipped : int
+        How many rows have no target, and how many are left out because a value is missing.
+    """
+
+    X: Any
+    y: np.ndarray | None
+    weight: np.ndarray | None
+    keep: np.ndarray
+    faults: dict[int, tuple[str, str]]
+    unlabelled: int = 0
+    skipped: int = 0
 
 
 class RowBuilder:
@@ -194,10 +225,8 @@ class RowBuilder:
         else:
             self.weight[t] = value
 
-    def finish(
-        self, rows: np.ndarray, width: int
-    ) -> tuple[Any, np.ndarray | None, np.ndarray | None, np.ndarray, list[BadRow]]:
-        """Rows, targets, weights and places without the bad rows, and those; `rows` has the place of each row."""
+    def finish(self, width: int) -> EncodedRows:
+        """Rows, targets and weights without the bad rows, and what is wrong with those."""
         layout, options = self.layout, self.layout.options
         for a in range(0, len(self.X), TRANSPOSED):
             for j, values in self.complete:
@@ -205,22 +234,12 @@ class RowBuilder:
         if options.weight is not None:
             for t in np.flatnonzero(~(self.weight >= 0.0)).tolist():
                 self.add_fault(t, options.weight, f"weight {float(self.weight[t])!r} must be at least 0")
-        out = self.skipped | self.faults.keys()
-        bad = [BadRow(tuple(rows[t].tolist()), *self.faults[t]) for t in self.faults if t not in self.skipped]
-        y = merge_labels(self.y, self.labels, options)
-        X, ids, weight = self.X, self.ids, self.weight
-        if out:
-            keep = np.ones(len(rows), bool)
-            keep[list(out)] = False
-            X, ids, weight, rows = X[keep], ids[keep], weight[keep], rows[keep]
-            y = None if y is None else y[keep]
-        return (
-            X if layout.kind == "dense" else indicators(X, ids, width, layout.where),
-            y,
-            weight if options.weight is not None else None,
-            rows,
-            bad,
-        )
+        keep = np.ones(len(self.X), bool)
+        keep[list(self.skipped | self.faults.keys())] = False
+        weight = None if options.weight is None else self.weight
+        X, y, weight, ids = kept(keep, self.X, merge_labels(self.y, self.labels, options), weight, self.ids)
+        X = X if layout.kind == "dense" else indicators(X, ids, width, layout.where)
+        return EncodedRows(X, y, weight, keep, {t: why for t, why in self.faults.items() if t not in self.skipped})
 
 
 def _is_label(text: str, value: float) -> bool:

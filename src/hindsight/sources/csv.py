@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import csv
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..errors import SourceError
 from . import parsers
-from .base import BadRow, ReadOptions
-from .columns import ColumnLayout, RowBuilder, TableSource
+from .base import BadRow, Position, ReadOptions
+from .columns import ColumnLayout, EncodedRows, RowBuilder, TableSource
 from .labels import is_number
 from .text import LINE_END, BlockReader, ParsedRows, TextSource, decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from .names import NameDictionary
 
 
 def _lines(data: bytes, ends: list[int]) -> Iterator[str]:
@@ -26,6 +28,19 @@ def _lines(data: bytes, ends: list[int]) -> Iterator[str]:
         assert end is not None
         ends.append(end.end())
         yield data[begin : end.end()].decode("utf-8")
+
+
+class Records(NamedTuple):
+    """What the compiled parser made of a block: see `parsers.parse_table`."""
+
+    X: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+    ids: np.ndarray
+    rows: np.ndarray
+    deferred: np.ndarray
+    bad: np.ndarray
+    counts: np.ndarray
 
 
 class CsvSource(TableSource, TextSource):
@@ -91,38 +106,54 @@ class CsvSource(TableSource, TextSource):
             raise SourceError(f"{where}, line {line + len(ends) - 2}: {fault}")
         return record, reader.begin + ends[-1], line + len(ends) - 1
 
-    def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int) -> ParsedRows:
-        layout, size = self.layout, end - begin
-        fields = len(layout.roles)
-        room = size // (2 * fields) + 2
-        take = self.pool.take
-        X, y, weight = take("X", (room, layout.features)), take("y", room), take("weight", room)
-        ids, rows = take("ids", (room, layout.categories), np.int64), take("rows", (room, 3), np.int64)
-        deferred, bad = take("deferred", (room + 4096 + fields, 4), np.int64), take("bad", (1024, 6), np.int64)
-        counts, scratch = np.empty(8, np.int64), take("scratch", size + 8 if layout.categories else 8, np.uint8)
+    def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int, at: Position) -> ParsedRows:
+        layout = self.layout
+        found = self._split(buf, begin, end, final, line, layout.roles, layout.dest, layout.dictionary)
+        builder = RowBuilder(layout, found.X, found.y, found.weight, found.ids)
+        for t, c, a, b in found.deferred.tolist():
+            text = decode(buf, a, b)
+            builder.set_text(t, c, text.replace('""', '"') if a and buf[a - 1] == parsers.QUOTE else text)
+        width = int(found.counts[parsers.WIDTH])
+        return self._parsed(found, builder.finish(width), width)
+
+    def _split(
+        self, buf: np.ndarray, begin: int, end: int, final: bool, line: int, roles: np.ndarray, dest: np.ndarray,
+        names: NameDictionary, pad: bool = False,
+    ) -> Records:  # fmt: skip
+        """Whole records: numbers, places of rows, fields that are left to Python, bad records."""
+        fields, size = len(roles), end - begin
+        features, categories = (int((roles == role).sum()) for role in (parsers.FEATURE, parsers.CATEGORY))
+        room, take = size // max(1, 2 * fields - pad) + 2, self.pool.take
+        X, y, weight = take("X", (room, features)), take("y", room), take("weight", room)
+        ids, rows = take("ids", (room, categories), np.int64), take("rows", (room, 3), np.int64)
+        some = room * fields if pad else room + 4096  # text is always deferred
+        deferred, bad = take("deferred", (some + fields, 4), np.int64), take("bad", (1024, 6), np.int64)
+        counts, scratch = np.empty(8, np.int64), take("scratch", size + 8 if categories else 8, np.uint8)
         while True:
             parsers.parse_table(
-                buf, begin, end, final, line, ord(self.separator), False, layout.roles, layout.dest,
-                layout.dictionary.lookup, scratch, X, y, weight, ids, rows, deferred, bad, counts,
+                buf, begin, end, final, line, ord(self.separator), pad, roles, dest, names.lookup, scratch,
+                X, y, weight, ids, rows, deferred, bad, counts,
             )  # fmt: skip
             if counts[parsers.STATUS] != parsers.NO_ROOM or counts[parsers.STOP] > begin:
                 break
-            layout.dictionary.grow()
-        r, width = int(counts[parsers.ROWS]), int(counts[parsers.WIDTH])
-        builder = RowBuilder(layout, X[:r], y[:r], weight[:r], ids[:r])
-        for t, c, a, b in deferred[: counts[parsers.DEFERRED]].tolist():
-            text = decode(buf, a, b)
-            builder.set_text(t, c, text.replace('""', '"') if a and buf[a - 1] == parsers.QUOTE else text)
-        matrix, targets, weights, rows, faults = builder.finish(rows[:r], width)
-        faults += [self._bad_row(*fault) for fault in bad[: counts[parsers.BAD]].tolist()]
+            names.grow()
+        r = int(counts[parsers.ROWS])
+        deferred, bad = deferred[: counts[parsers.DEFERRED]], bad[: counts[parsers.BAD]]
+        return Records(X[:r], y[:r], weight[:r], ids[:r], rows[:r], deferred, bad, counts)
+
+    def _parsed(self, found: Records, rows: EncodedRows, width: int) -> ParsedRows:
+        """Rows that were put together from records, with the bad ones of both."""
+        faults = [BadRow(tuple(found.rows[t].tolist()), *why) for t, why in rows.faults.items()]
+        faults += [self._bad_row(*fault) for fault in found.bad.tolist()]
         faults.sort(key=lambda row: row.place)
-        stop, line = int(counts[parsers.STOP]), int(counts[parsers.LINE])
-        return ParsedRows(matrix, targets, weights, rows, stop, line, width, faults)
+        places, stop, line = found.rows[rows.keep], int(found.counts[parsers.STOP]), int(found.counts[parsers.LINE])
+        return ParsedRows(rows.X, rows.y, rows.weight, places, stop, line, width, faults)
 
     def _bad_row(self, first: int, stop: int, line: int, what: int, fields: int, _: int) -> BadRow:
+        assert self.header is not None
         reasons = {
             parsers.OPEN_QUOTE: "a quote is opened but not closed",
             parsers.AFTER_QUOTE: "text follows a closing quote",
         }
-        count = f"{fields} field{'s' if fields != 1 else ''}, but there are {len(self.layout.roles)} columns"
+        count = f"{fields} field{'s' if fields != 1 else ''}, but there are {len(self.header)} columns"
         return BadRow((first, stop, line), "", reasons.get(what, count))

@@ -211,6 +211,12 @@ class MappingBuilder:
         exact = numbers or not math.isnan(label_number(y))
         return finite_float(target, value), None if exact else y
 
+    def count(self, at: Position) -> None:
+        """Tell a position how many rows had no target since `clear`, and of which type the targets are."""
+        if self.unlabelled:
+            at["unlabelled"] = at.get("unlabelled", 0) + len(self.unlabelled)
+        at["label_type"] = label_type(self.types, at.get("label_type"))
+
     def finish(self) -> tuple[Any, np.ndarray | None, np.ndarray | None, int]:
         """Rows, targets, weights and the number of columns so far."""
         from scipy.sparse import csr_matrix
@@ -266,8 +272,6 @@ class JsonLinesSource(MappingSource, TextSource):
 
     def __init__(self, paths: Sequence[str], options: ReadOptions) -> None:
         self._build(options)
-        self.unlabelled = 0
-        self.types: str | None = None
         super().__init__(paths, options)
 
     def _open(self, path: str) -> ByteStream:
@@ -275,7 +279,7 @@ class JsonLinesSource(MappingSource, TextSource):
         self.unit = "object" if isinstance(stream, JsonArray) else "line"
         return stream
 
-    def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int) -> ParsedRows:
+    def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int, at: Position) -> ParsedRows:
         text = buf[begin:end].tobytes()
         self.builder.clear()
         rows: list[tuple[int, int, int]] = []
@@ -294,14 +298,8 @@ class JsonLinesSource(MappingSource, TextSource):
             a = after
         X, y, weight, width = self.builder.finish()
         places = np.array(rows, np.int64).reshape(-1, 3)
-        self.unlabelled += len(self.builder.unlabelled)
-        self.types = label_type(self.builder.types, self.types)
-        more: Position = {"label_type": self.types} | ({"unlabelled": self.unlabelled} if self.unlabelled else {})
-        return ParsedRows(X, y, weight, places, begin + a, line, width, bad, more)
-
-    def _chunks(self, start: Position | None) -> Iterator[Chunk]:
-        self.unlabelled, self.types = (start or {}).get("unlabelled", 0), (start or {}).get("label_type")
-        return super()._chunks(start)
+        self.builder.count(at)
+        return ParsedRows(X, y, weight, places, begin + a, line, width, bad)
 
 
 def _line_ends(text: bytes, final: bool) -> Iterator[tuple[int, int]]:
@@ -375,11 +373,7 @@ class DictSource(MappingSource):
 
     def _chunk(self, end: int, at: Position, numbers: list[int], raws: list[Any], rejects: list[Reject]) -> Chunk:
         X, y, weight, width = self.builder.finish()
-        if self.builder.unlabelled:
-            at["unlabelled"] = at.get("unlabelled", 0) + len(self.builder.unlabelled)
-        at["label_type"] = label_type(self.builder.types, at.get("label_type"))
+        self.builder.count(at)
         self.builder.clear()
-        first = at["row"]
-        at |= {"offset": end, "row": first + len(numbers), "rejected": at["rejected"] + len(rejects), "width": width}
-        place = lambda i: f"{self.where}, row {numbers[i]}"  # noqa: E731
-        return Chunk(X, y, weight, first, dict(at), 0, place, lambda i: str(raws[i]), rejects)
+        at |= {"offset": end, "width": width}
+        return self._as_chunk((X, y, weight), at, 0, self.where, numbers, lambda i: str(raws[i]), rejects)

@@ -14,7 +14,7 @@ from ..errors import NoRowsError, SourceError
 from ..rows.labels import MAX_WHOLE, number_text
 from . import parsers
 from .base import Chunk, Position, ReadOptions, first_position
-from .columns import ColumnLayout, RowBuilder, TableSource, repeated_name
+from .columns import ColumnLayout, EncodedRows, RowBuilder, TableSource, repeated_name
 from .pool import ArrayPool
 from .streams import FREE
 
@@ -34,11 +34,15 @@ class ColumnarSource(TableSource):
         self.parts, self.pool = parts, ArrayPool()
         self.schema = schema = self._schema(0)
         self.layout = ColumnLayout(schema.names, options, where, self._text_columns())
-        self.kind = self.layout.kind
-        self.used = [n for n, role in zip(schema.names, self.layout.roles, strict=True) if role != parsers.IGNORE]
+        self._use_layout()
         self._check_columns(0, schema)
         if options.target in schema.names:
             self.label_type = _label_type(schema.field(options.target).type)
+
+    def _use_layout(self) -> None:
+        """Read the columns that the layout has."""
+        roles = zip(self.schema.names, self.layout.roles, strict=True)
+        self.kind, self.used = self.layout.kind, [name for name, role in roles if role != parsers.IGNORE]
 
     def _text_columns(self) -> list[str]:
         """Columns of text, where the categories are to be found; one without any value is what a later part says."""
@@ -105,11 +109,8 @@ class ColumnarSource(TableSource):
         if hasher is not None and start is not None:
             for k in range(start["file"] + 1):
                 self._hash(hasher, k)
-            if start["digest"] is not None and hasher.hexdigest() != start["digest"]:
-                raise SourceError(f"{self.where}: has changed since it was read")
-        size = max(
-            1, self.options.chunk // (4 * max(1, len(self.used)))
-        )  # eight bytes per value: twice a chunk of text
+            self._refuse_changed(start, hasher.hexdigest)
+        size = max(1, self.options.chunk // (4 * max(1, len(self.used))))  # eight bytes a value: twice a chunk of text
         first = at["file"]
         for k in range(first, len(self.parts)):
             if k > 0:
@@ -122,16 +123,28 @@ class ColumnarSource(TableSource):
                 if batch.num_rows == 0:
                     continue
                 known = at["width"]
-                chunk = self._chunk(batch, k, at)
                 at |= {"file": k, "digest": hasher.hexdigest() if hasher else None}
-                chunk.position = dict(at)
+                chunk = self._chunk(batch, k, at)
                 if len(chunk) or chunk.rejects or at["width"] > known:
                     yield chunk
         if start is None and at["row"] == 0 and at["rejected"] == 0:
             raise NoRowsError(f"{self.where}: there is no row")
 
     def _chunk(self, batch: Any, k: int, at: Position) -> Chunk:
-        layout, n, base, where = self.layout, batch.num_rows, at["offset"], self._where(k)
+        base, where = at["offset"], self._where(k)
+        found = self._encode(batch, k, at)
+        rejects = [
+            self._reject(where, "row", base + t, column, reason, _raw(batch, t))
+            for t, (column, reason) in sorted(found.faults.items())
+        ]
+        numbers = base + np.flatnonzero(found.keep)
+        at["offset"] += batch.num_rows
+        raw = lambda i: _raw(batch, int(numbers[i]) - base)  # noqa: E731
+        return self._as_chunk(found[:3], at, self._bytes_read(k, at), where, numbers, raw, rejects)
+
+    def _encode(self, batch: Any, k: int, at: Position) -> EncodedRows:
+        """The rows of a batch of part k; `at` takes what is counted."""
+        layout, n = self.layout, batch.num_rows
         X = self.pool.take("X", (n, layout.features))
         builder = RowBuilder(layout, X, np.zeros(n), np.zeros(n), np.full((n, layout.categories), -1))
         categories = []
@@ -142,23 +155,8 @@ class ColumnarSource(TableSource):
                 self._set_numbers(builder, c, batch.column(layout.columns[c]))
         if categories:
             self._set_categories(builder, categories)
-        width = max(len(layout.dictionary), layout.features)
-        rows = np.column_stack([np.arange(n), np.arange(n), base + np.arange(n)])
-        X, y, weight, rows, bad = builder.finish(rows, width)
-        rejects = [
-            self._reject(where, "row", base + row.place[0], row.column, row.reason, _raw(batch, row.place[0]))
-            for row in sorted(bad)
-        ]
-        first = at["row"]
-        at["row"] += len(rows)
-        at["offset"] += n
-        at["rejected"] += len(rejects)
-        at["width"] = width
-        numbers = rows[:, 2]
-        return Chunk(
-            X, y, weight, first, {}, self._bytes_read(k, at), lambda i: f"{where}, row {numbers[i]}",
-            lambda i: _raw(batch, int(numbers[i]) - base), rejects,
-        )  # fmt: skip
+        at["width"] = max(len(layout.dictionary), layout.features)
+        return builder.finish(at["width"])
 
     def _bytes_read(self, k: int, at: Position) -> int:
         return 0

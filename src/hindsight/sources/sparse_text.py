@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import SourceError
 from ..rows.labels import label_number, parse_float
 from . import parsers
-from .base import BadRow, ReadOptions
+from .base import BadRow, Position, ReadOptions, without
 from .labels import label_fault, merge_labels
 from .names import HashedNames, IndexNames, NameDictionary
 from .sparse import Features, SparseSource, make_canonical, max_columns, select_features
@@ -51,7 +51,7 @@ class SparseTextSource(SparseSource, TextSource):
         """The grammar for a block of up to so many values."""
         raise NotImplementedError
 
-    def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int) -> ParsedRows:
+    def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int, at: Position) -> ParsedRows:
         size = end - begin
         room, lines = size // self.value_bytes + 16, size // 2 + 2
         counts = np.empty(7, np.int64)
@@ -200,9 +200,7 @@ class SparseRowBuilder:
         good[list(self.faults)] = False
         return int(self.indices[self.indptr[1:][good] - 1].max(initial=-1)) + 1
 
-    def finish(
-        self, width: int, unsorted: bool, weighted: bool
-    ) -> tuple[Any, np.ndarray | None, np.ndarray | None, np.ndarray]:
+    def finish(self, width: int, unsorted: bool, weighted: bool) -> tuple[Any, ...]:
         """Rows, targets, weights and places without the bad rows, which are in `faults`."""
         from scipy.sparse import csr_matrix
 
@@ -219,11 +217,4 @@ class SparseRowBuilder:
         X.data, X.indices, X.indptr = self.data[:n], self.indices[:n], self.indptr
         X.has_sorted_indices = X.has_canonical_format = True
         y = merge_labels(self.y, self.labels, self.options)
-        weight, rows = self.weight if weighted else None, self.rows
-        if self.faults:
-            keep = np.ones(len(rows), bool)
-            keep[list(self.faults)] = False
-            X, rows = X[keep], rows[keep]
-            y = None if y is None else y[keep]
-            weight = None if weight is None else weight[keep]
-        return X, y, weight, rows
+        return without(self.faults, X, y, self.weight if weighted else None, self.rows)

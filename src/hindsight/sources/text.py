@@ -35,7 +35,6 @@ class ParsedRows:
     line: int
     width: int
     bad: list[BadRow] = field(default_factory=list)
-    more: Position = field(default_factory=dict)  # what the format adds to the position after these rows
 
 
 class TextSource(Source):
@@ -76,8 +75,8 @@ class TextSource(Source):
         """Read what stands before the rows of a file."""
         reader.skip_bom()
 
-    def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int) -> ParsedRows:
-        """Whole rows from buf[begin:end]; `stop` is `begin` if there is none."""
+    def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int, at: Position) -> ParsedRows:
+        """Whole rows from buf[begin:end]; `stop` is `begin` if there is none. `at` takes what the format counts."""
         raise NotImplementedError
 
     def _chunks(self, start: Position | None) -> Iterator[Chunk]:
@@ -114,33 +113,28 @@ class TextSource(Source):
         for k in range(start["file"] + 1):
             with self._open(self.paths[k]) as stream:
                 stream.skip(start["offset"] if k == start["file"] else None, hasher)
-        if start["digest"] is not None and hasher.last() != start["digest"]:
-            raise SourceError(
-                f"{self.where}: has changed since it was read: its first {start['offset']:,} bytes differ"
-            )
+        self._refuse_changed(start, hasher.last, f": its first {start['offset']:,} bytes differ")
 
     def _rows(self, reader: BlockReader, hasher: Hasher | None, at: Position) -> Iterator[Chunk]:
         where = self.file = reader.stream.where
         for buf, end, final in reader.blocks():
             while reader.begin < end and not (reader.begin and reader.incomplete()):
                 begin = reader.begin
-                parsed = self._parse(buf, begin, end, final, reader.line)
+                known = at["width"]
+                parsed = self._parse(buf, begin, end, final, reader.line, at)
                 if parsed.stop == begin:
                     break
                 if hasher is not None:
                     at["digest"] = hasher.add(buf[begin : parsed.stop])
                 reader.take(parsed.stop, parsed.line)
                 rejects = [self._reject_line(where, bad, buf) for bad in parsed.bad]
-                first, known = at["row"], at["width"]
-                at["row"] += len(parsed.rows)
-                at["rejected"] += len(rejects)
-                at |= {"offset": reader.offset, "line": reader.line, "width": parsed.width} | parsed.more
+                at |= {"offset": reader.offset, "line": reader.line, "width": parsed.width}
                 at["read"] = reader.stream.consumed
-                if len(parsed.rows) or rejects or parsed.width > known:  # skipped rows may have added names
-                    place, raw = _place(parsed.rows, where, self.unit), _raw(parsed.rows, buf)
-                    yield Chunk(
-                        parsed.X, parsed.y, parsed.weight, first, dict(at), self._bytes_read(at), place, raw, rejects
-                    )
+                rows, numbers = (parsed.X, parsed.y, parsed.weight), parsed.rows[:, 2]
+                read, raw = self._bytes_read(at), _raw(parsed.rows, buf)
+                chunk = self._as_chunk(rows, at, read, where, numbers, raw, rejects, self.unit)
+                if len(chunk) or rejects or parsed.width > known:  # skipped rows may have added names
+                    yield chunk
 
     def _bytes_read(self, at: Position) -> int:
         return sum(os.stat(path).st_size for path in self.paths[: at["file"]]) + int(at["read"])
@@ -148,10 +142,6 @@ class TextSource(Source):
     def _reject_line(self, where: str, bad: BadRow, buf: np.ndarray) -> Reject:
         begin, end, line = bad.place
         return self._reject(where, self.unit, line, bad.column, bad.reason, decode(buf, begin, end))
-
-
-def _place(rows: np.ndarray, where: str, unit: str) -> Any:
-    return lambda i: f"{where}, {unit} {rows[i, 2]}"
 
 
 def _raw(rows: np.ndarray, buf: np.ndarray) -> Any:

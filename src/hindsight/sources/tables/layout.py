@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import zlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import SourceError
 from ...rows.labels import label_number, number_text
+from ..base import kept
+from ..columns import EncodedRows
 from ..labels import label_fault, label_text
 from ..names import NameDictionary
 from .cells import Cells
@@ -28,19 +29,6 @@ LIMIT = 1 << 18  # features; names that come later share BUCKETS features per co
 BUCKETS = 1 << 10
 GONE = "{} is missing"
 INFINITE = re.compile(r"\s*[+-]?inf(inity)?\s*", re.IGNORECASE)
-
-
-@dataclass
-class EncodedRows:
-    """Rows as encoded: those of `keep`, faults by row (column, reason), how many had no target or were skipped."""
-
-    X: Any
-    y: np.ndarray | None
-    weight: np.ndarray | None
-    keep: np.ndarray
-    faults: dict[int, tuple[str, str]]
-    unlabelled: int
-    skipped: int
 
 
 class TableLayout:
@@ -147,10 +135,7 @@ class TableLayout:
         keep = ~gone
         keep[list(self.faults)] = False
         skipped = int((gone & ~np.isin(np.arange(n), list(self.faults))).sum())
-        X = self._matrix(n, found)
-        if not keep.all():
-            X, y = X[keep], None if y is None else y[keep]
-            weight = None if weight is None else weight[keep]
+        X, y, weight = kept(keep, self._matrix(n, found), y, weight)
         return EncodedRows(X, y, weight, keep, self.faults, int((unlabelled & keep).sum()), skipped)
 
     def _add_faults(self, name: str, out: Encoded) -> None:
@@ -288,7 +273,7 @@ class TableLayout:
         """The features: fixed ones first, then those that joined, in order of first appearance."""
         return self.dictionary.names(max(width, len(self.fixed)))
 
-    def numbering(self, width: int) -> dict[str, Any]:
+    def state(self, width: int) -> dict[str, Any]:
         """How the features are numbered, for `restore`."""
         return self.dictionary.state(max(width, len(self.fixed)))
 
@@ -304,6 +289,10 @@ class TableLayout:
                 bare = k == 0 and name.startswith("=")
                 self.known[k, name[1:] if bare else name[len(stems[k]) :]] = j
         return len(state["names"])
+
+    def resolved_options(self) -> dict[str, Any]:
+        """Parameters of `open_source` to read other files in the same way."""
+        return {"features": list(self.encoders), "ignore": [], "categorical": [], "types": {}}
 
     def write_sums(self) -> list[str]:
         """The sums of the running means, exactly."""

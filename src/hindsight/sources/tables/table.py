@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ...errors import DisprovedError, SourceError
-from ..base import ReadOptions, suggestion
+from ...errors import DisprovedError
+from ..base import ReadOptions, check_known
 from ..columns import TableSource
 from .decisions import ColumnDecision, check_given, column_decimal, decide, identity, parse_types, table_decimal
+from .evidence import ColumnEvidence
 from .layout import TableLayout
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from ..base import Chunk, Position
-    from .evidence import ColumnEvidence
+    from ..columns import ColumnLayout, EncodedRows
+    from .cells import Cells
 
 HELP = {"the value is missing": "--missing indicator takes it", "a value is missing": "--missing zero takes it"}
 
@@ -103,11 +105,10 @@ class Decisions:
         e = self.evidence[name]
         return bool(e.odd or not all(map(is_number, e.words)))
 
-    def layout(self, names: Sequence[str], options: ReadOptions, where: str, grows: bool) -> TableLayout:
-        """The encoders, for a table with these columns."""
-        for name in (*(options.features or ()), *options.ignore, options.target, options.weight):
-            if name is not None and name not in names:
-                raise SourceError(f"{where}: there is no column {name!r}{suggestion(name, names)}")
+    def layout(self, options: ReadOptions, where: str, grows: bool) -> TableLayout:
+        """The encoders."""
+        names = list(self.columns)
+        check_known((*(options.features or ()), *options.ignore, options.target, options.weight), names, where)
         return TableLayout(names, self.columns, options, where, grows)
 
     def settle(self, reason: str, column: str, options: ReadOptions) -> bool:
@@ -129,44 +130,95 @@ class Decisions:
 class DecidedTable(TableSource):
     """What sources of tables do with their decisions: keep them, take them up again, and go on from them.
 
-    A source has `_take`, which takes up decisions, and `_take_plain`, for a table that the strict reader reads.
+    A source has `_take`, which takes up decisions, `_take_plain`, for a table that the strict reader reads, and
+    `_may_be_plain`, whether that reader does all that is asked for.
     """
 
+    asked: ReadOptions
+    header: list[str] | None
     decisions: Decisions | None = None
     table: TableLayout | None = None
-    sums: list[str]
+    sums: Sequence[str] = ()
+    renamed: Sequence[str] = ()
+    unnamed: Collection[str] = ()  # columns for which the header has no name
     follows = False
+    told = (*TableSource.told, "sums")
 
     def _take(self, decisions: Decisions) -> None:
-        raise NotImplementedError
+        """Take up decisions: the layout, and which columns are read."""
+        self.decisions = decisions
+        self.table = decisions.layout(self.asked, self.where, self._grows)
+        self.kind, self.width = self.table.kind, len(self.table.fixed)
 
     def _take_plain(self) -> None:
         raise NotImplementedError
 
-    def chunks(self, start: Position | None = None) -> Iterator[Chunk]:
-        for chunk in super().chunks(start):
-            self.sums = chunk.position.get("sums", self.sums)
-            yield chunk
+    @property
+    def _grows(self) -> bool:
+        """Whether features may join at any time."""
+        return False
 
     @property
-    def names(self) -> Sequence[str]:
-        return super().names if self.table is None else self.table.names(self.width)
+    def _may_be_plain(self) -> bool:
+        return not (self.asked.types or self.asked.categorical or self.asked.na or self.asked.cross)
+
+    def decide(self, evidence: dict[str, ColumnEvidence], complete: bool) -> None:
+        """Take up the layout that the rows seen ask for."""
+        self.decisions = Decisions.made(evidence, self.asked, complete, self.where, self.unnamed)
+        if self._may_be_plain and self.decisions.is_plain(self.asked):
+            self._take_plain()
+        else:
+            self._take(self.decisions)
+
+    def _nothing_seen(self) -> dict[str, ColumnEvidence]:
+        """What is known of each column before a row was seen."""
+        assert self.header is not None
+        return {name: ColumnEvidence(name, tuple(self.asked.na), name != self.asked.target) for name in self.header}
+
+    def _encode_cells(
+        self, n: int, cells: dict[str, Cells], at: Position, where: str, unit: str, number: Callable[[int], int]
+    ) -> EncodedRows:
+        """Rows from the cells of the columns; a DisprovedError where one shows a decision to be wrong."""
+        assert self.table is not None
+        found = self.table.encode(n, cells)
+        faults = {}
+        for t, (column, reason) in sorted(found.faults.items()):
+            self._settle(where, unit, number(t), column, reason)
+            faults[t] = column, with_help(reason, column, self.asked)
+        at["unlabelled"] = at.get("unlabelled", 0) + found.unlabelled
+        at["skipped"] = at.get("skipped", 0) + found.skipped
+        at |= {"width": self.table.width, "sums": self.table.write_sums()}
+        return found._replace(faults=faults)
+
+    def _settle(self, where: str, unit: str, number: int, column: str, reason: str) -> None:
+        """Do nothing where a fault is one of the row; refuse one of the decisions."""
+        assert self.decisions is not None
+        if not self.decisions.settle(reason, column, self.asked):
+            raise self.decisions.disproved(where, unit, number, column, reason)
+
+    def _chunks(self, start: Position | None) -> Iterator[Chunk]:
+        if self.table is not None and not self.table.frozen:
+            followed = self.sums if self.follows else ()
+            self.table.read_sums((start or {}).get("sums") or followed or ["0x0p+0 0"] * len(self.table.sums))
+        return super()._chunks(start)
+
+    @property
+    def encoding(self) -> ColumnLayout | TableLayout:
+        return self.layout if self.table is None else self.table
 
     def state(self) -> dict[str, Any]:
         if self.table is None:
             return super().state()
         assert self.decisions is not None
-        return self.table.numbering(self.width) | {"table": self.decisions.to_state(), "sums": self.sums}
+        return super().state() | {"table": self.decisions.to_state(), "sums": list(self.sums)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        if "table" not in state:
+        if "table" in state:
+            self._take(Decisions.from_state(state["table"]))
+        else:
             self._take_plain()
-            super().restore(state)
-            return
-        self._take(Decisions.from_state(state["table"]))
-        assert self.table is not None
-        self.width = self.table.restore(state)
-        self.sums = state["sums"]
+        super().restore(state)
+        self.sums = state.get("sums", self.sums)
 
     def follow(self, state: dict[str, Any]) -> None:
         self.restore(state)
@@ -177,11 +229,6 @@ class DecidedTable(TableSource):
             self.table.frozen = True
             if self.sums:
                 self.table.read_sums(self.sums)
-
-    def resolved_options(self) -> dict[str, Any]:
-        if self.table is None:
-            return super().resolved_options()
-        return {"features": list(self.table.encoders), "ignore": [], "categorical": [], "types": {}}
 
 
 def wants_number(column: str, options: ReadOptions) -> bool:
@@ -197,11 +244,6 @@ def with_help(reason: str, column: str, options: ReadOptions) -> str:
         if column != options.target:
             return f"{reason}: --rejects FILE leaves such rows out, --na or --types {column}:category takes it"
     return reason
-
-
-def first_sums(source: Any) -> list[str]:
-    """The sums of running means before the first row: none, or those of the rows that it follows."""
-    return source.sums if source.follows and source.sums else ["0x0p+0 0"] * len(source.table.sums)
 
 
 def strict_options(options: ReadOptions) -> ReadOptions:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from ...errors import DisprovedError, SourceError
+from ...errors import SourceError
 from .. import parsers
-from ..base import FIRST_ROWS, BadRow, Position, ReadOptions, suggestion
+from ..base import FIRST_ROWS, Position, ReadOptions, check_known
 from ..columns import ColumnLayout
 from ..csv import CsvSource
 from ..names import NameDictionary
@@ -17,16 +17,15 @@ from ..streams import ByteStream, standard_input
 from ..text import BlockReader, ParsedRows, decode
 from .cells import Cells, text_array
 from .decisions import COUNT_NAME, FEW, ID_NAME
-from .evidence import ColumnEvidence
-from .layout import TableLayout
 from .sniff import HEAD, sniff_dialect
-from .table import DecidedTable, Decisions, first_sums, strict_options, with_help
+from .table import DecidedTable, Decisions, strict_options
 from .transcode import SWAP, Transcoded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from ..base import Chunk
+    from ..csv import Records
+    from .evidence import ColumnEvidence
 
 FIRST_LINES = 20  # of standard input, that are waited for to look at
 SAMPLE = 1 << 22  # bytes in which the first rows are looked for
@@ -51,13 +50,7 @@ class TextTable(DecidedTable, CsvSource):
         self.dialect = sniff_dialect(
             read_head(paths[0]), named, options.encoding, options.separator, options.header, separator
         )
-        self.table: TableLayout | None = None
-        self.decisions: Decisions | None = None
-        self.renamed: list[str] = []
-        self.unnamed: set[str] = set()  # columns for which the header has no name
-        self.sums: list[str] = []
-        self.unlabelled = self.skipped = self.short = 0
-        self.looking = self.follows = False
+        self.looking = False
         super().__init__(paths, replace(strict_options(options), header=self.dialect.header), self.dialect.separator)
 
     # ---------------------------------------------------------------- what is decided
@@ -88,9 +81,7 @@ class TextTable(DecidedTable, CsvSource):
             return
         if self.header is None:
             self.header = names
-            for name in (self.options.target, self.options.weight):
-                if name is not None and name not in names:
-                    raise SourceError(f"{where}: there is no column {name!r}{suggestion(name, names)}")
+            check_known((self.options.target, self.options.weight), names, where)
             self._decide(reader)
         elif names != self.header:
             raise SourceError(f"{where}: its columns are not those of {self.where}")
@@ -99,8 +90,7 @@ class TextTable(DecidedTable, CsvSource):
         """The names of the columns: blank ones become their number, repeated ones are numbered."""
         taken: set[str] = set(names)
         out: list[str] = []
-        renamed = []
-        self.unnamed = set()
+        renamed, unnamed = [], set()
         for j, name in enumerate(names):
             new, k = name or str(j + 1), 2
             while (new != name and new in taken) or new in out:
@@ -108,10 +98,10 @@ class TextTable(DecidedTable, CsvSource):
             if new != name:
                 renamed.append(f"column {j + 1} ({name!r}) is called {new!r}")
             if not name:
-                self.unnamed.add(new)
+                unnamed.add(new)
             taken.add(new)
             out.append(new)
-        self.renamed = renamed
+        self.renamed, self.unnamed = renamed, unnamed
         return out
 
     def _decide(self, reader: BlockReader) -> None:
@@ -131,17 +121,11 @@ class TextTable(DecidedTable, CsvSource):
     @property
     def _may_be_plain(self) -> bool:
         """Whether nothing was asked for that the strict reader does not do."""
-        plain = self.dialect.quote == '"' and self.asked.decimal != "," and not self.renamed
-        plain = plain and not self.asked.types and not self.asked.categorical and not self.asked.na
-        return plain and not self.asked.cross
+        return super()._may_be_plain and self.dialect.quote == '"' and self.asked.decimal != "," and not self.renamed
 
-    def decide(self, evidence: dict[str, ColumnEvidence], complete: bool) -> None:
-        """Take up the layout that the rows seen ask for."""
-        self.decisions = Decisions.made(evidence, self.asked, complete, self.where, self.unnamed)
-        if self._may_be_plain and self.decisions.is_plain(self.asked):
-            self._take_plain()
-        else:
-            self._take(self.decisions)
+    @property
+    def _grows(self) -> bool:
+        return not self.reread
 
     def _is_surely_plain(self) -> bool:
         """Whether the compiled parser takes every cell of the first rows of a file for a number, which is quick."""
@@ -154,12 +138,12 @@ class TextTable(DecidedTable, CsvSource):
                 some = BlockReader(stream, SAMPLE, self.pool)
                 self._read_header(some)
                 roles = np.full(len(self.header), parsers.FEATURE)
-                X, rows, cells, _, bad = self._split(some.buf, some.begin, some.end, some.final, some.line, roles)
+                found = self._cells_in(some.buf, some.begin, some.end, some.final, some.line, roles)
         finally:
             self.looking = False
-        if COUNT_NAME.match(self.header[0]) and (np.diff(X[:FEW, 0]) == 1.0).all():  # it may count the rows
+        if COUNT_NAME.match(self.header[0]) and (np.diff(found.X[:FEW, 0]) == 1.0).all():  # it may count the rows
             return False
-        return len(rows) > 0 and not len(bad) and not (cells[:, 0] < self.asked.scan).any()
+        return len(found.rows) > 0 and not len(found.bad) and not (found.deferred[:, 0] < self.asked.scan).any()
 
     def resolved_options(self) -> dict[str, Any]:
         return super().resolved_options() | {"header": self.dialect.header}
@@ -171,15 +155,10 @@ class TextTable(DecidedTable, CsvSource):
         self.kind = self.layout.kind
 
     def _take(self, decisions: Decisions) -> None:
+        super()._take(decisions)
         assert self.header is not None
-        self.decisions = decisions
-        missing = {name for name in decisions.columns if name not in self.header} - {self.asked.target}
-        used = decisions.layout(list(decisions.columns), self.asked, self.where, False).encoders
-        for name in decisions.columns:
-            if name in missing and name in used:
-                raise SourceError(f"{self.where}: there is no column {name!r}{suggestion(name, self.header)}")
-        self.table = decisions.layout(list(decisions.columns), self.asked, self.where, not self.reread)
-        self.kind, self.width = self.table.kind, len(self.table.fixed)
+        assert self.table is not None
+        check_known((name for name in decisions.columns if name in self.table.encoders), self.header, self.where)
         roles = []
         for name in self.header:
             encoder = self.table.encoder(name)
@@ -188,8 +167,7 @@ class TextTable(DecidedTable, CsvSource):
 
     def look(self, reader: BlockReader | None = None, file: int = 0) -> tuple[dict[str, ColumnEvidence], bool]:
         """What the first rows from a file on show of each column, and whether those are all; with `scan` 0 they are."""
-        assert self.header is not None
-        evidence = {name: ColumnEvidence(name, tuple(self.asked.na), name != self.asked.target) for name in self.header}
+        evidence = self._nothing_seen()
         if not self.reread and reader is not None:
             while not self._add_evidence(evidence, reader, self.asked.scan or 1) and not reader.final:
                 reader.fill()
@@ -215,17 +193,17 @@ class TextTable(DecidedTable, CsvSource):
         begin, line, seen = reader.begin, reader.line, 0
         roles = np.full(len(evidence), TEXT)
         while begin < reader.end and seen < most:
-            X, rows, deferred, counts, _ = self._split(reader.buf, begin, reader.end, reader.final, line, roles)
-            if counts[parsers.STOP] == begin:
+            found = self._cells_in(reader.buf, begin, reader.end, reader.final, line, roles)
+            if found.counts[parsers.STOP] == begin:
                 break
-            begin, line = int(counts[parsers.STOP]), int(counts[parsers.LINE])
-            n = min(len(rows), most - seen)
-            deferred = deferred[deferred[:, 0] < n]
+            begin, line = int(found.counts[parsers.STOP]), int(found.counts[parsers.LINE])
+            n = min(len(found.rows), most - seen)
+            deferred = found.deferred[found.deferred[:, 0] < n]
             try:
-                found = self._cells(reader.buf, X[:n], deferred, roles)
+                columns = self._cells(reader.buf, found.X[:n], deferred, roles)
             except ValueError as error:
                 raise SourceError(f"{self.where}, near line {line}: {error}: say --encoding cp1252") from None
-            for name, cells in found.items():
+            for name, cells in columns.items():
                 evidence[name].add(cells)
             seen += n
         if self.reread:
@@ -234,25 +212,10 @@ class TextTable(DecidedTable, CsvSource):
 
     # ---------------------------------------------------------------- what is read
 
-    def _split(
-        self, buf: np.ndarray, begin: int, end: int, final: bool, line: int, roles: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Whole records: numbers, places of rows, cells that are text, counts, bad records."""
-        fields, size = len(roles), end - begin
+    def _cells_in(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int, roles: np.ndarray) -> Records:
+        """Whole records: numbers, and cells that are text."""
         dest = np.cumsum(roles == parsers.FEATURE) - 1
-        room = size // max(1, 2 * fields - 1) + 2
-        take = self.pool.take
-        X, rows = take("X", (room, int((roles == parsers.FEATURE).sum()))), take("rows", (room, 3), np.int64)
-        deferred = take("cells", (room * fields + fields, 4), np.int64)
-        bad, counts = take("bad", (1024, 6), np.int64), np.empty(8, np.int64)
-        nothing = np.empty(room)
-        parsers.parse_table(
-            buf, begin, end, final, line, ord(self.separator), True, roles, dest, _NAMES.lookup, np.zeros(8, np.uint8),
-            X, nothing, nothing, np.empty((room, 0), np.int64), rows, deferred, bad, counts,
-        )  # fmt: skip
-        r = int(counts[parsers.ROWS])
-        found, faults = deferred[: counts[parsers.DEFERRED]], bad[: counts[parsers.BAD]]
-        return X[:r], rows[:r], found, counts, faults
+        return self._split(buf, begin, end, final, line, roles, dest, _NAMES, pad=True)
 
     def _cells(self, buf: np.ndarray, X: np.ndarray, deferred: np.ndarray, roles: np.ndarray) -> dict[str, Cells]:
         """The cells of every column that is used."""
@@ -275,41 +238,28 @@ class TextTable(DecidedTable, CsvSource):
             out[self.header[c]] = Cells(numbers, mine[:, 0], texts)
         return out
 
-    def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int) -> ParsedRows:
+    def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int, at: Position) -> ParsedRows:
         assert self.decisions is not None
         if self.table is None:
-            parsed = super()._parse(buf, begin, end, final, line)
+            parsed = super()._parse(buf, begin, end, final, line, at)
             for bad in parsed.bad:
                 known = self.decisions.complete or bad.column == self.options.weight
                 if not known and (bad.column or "but there are" in bad.reason):
-                    raise self._disproved(bad)
+                    raise self.decisions.disproved(self.file, "line", bad.place[2], bad.column, bad.reason)
             return parsed
-        X, rows, deferred, counts, broken = self._split(buf, begin, end, final, line, self.roles)
-        faults = [self._bad_record(*each) for each in broken.tolist()]
+        found = self._cells_in(buf, begin, end, final, line, self.roles)
         try:
-            cells = self._cells(buf, X, deferred, self.roles)
+            cells = self._cells(buf, found.X, found.deferred, self.roles)
         except ValueError:
-            return self._without_bad_bytes(buf, rows, counts, faults)
-        found = self.table.encode(len(rows), cells)
-        for t, (column, reason) in sorted(found.faults.items()):
-            bad = BadRow(tuple(rows[t].tolist()), column, reason)
-            if not self.decisions.settle(reason, column, self.asked):
-                raise self._disproved(bad)
-            faults.append(bad._replace(reason=with_help(reason, column, self.asked)))
-        faults.sort(key=lambda row: row.place)
-        self.unlabelled += found.unlabelled
-        self.skipped += found.skipped
-        self.short += int(counts[parsers.SHORT])
-        more: Position = {"unlabelled": self.unlabelled, "skipped": self.skipped, "sums": self.table.write_sums()}
-        more |= {"short": self.short} if self.short else {}
-        stop, line = int(counts[parsers.STOP]), int(counts[parsers.LINE])
-        kept = rows[found.keep]
-        return ParsedRows(found.X, found.y, found.weight, kept, stop, line, self.table.width, faults, more)
+            self._refuse_bytes(buf, found.rows)
+        lines = found.rows[:, 2]
+        rows = self._encode_cells(len(lines), cells, at, self.file, "line", lambda t: int(lines[t]))
+        if found.counts[parsers.SHORT]:
+            at["short"] = at.get("short", 0) + int(found.counts[parsers.SHORT])
+        return self._parsed(found, rows, self.table.width)
 
-    def _without_bad_bytes(
-        self, buf: np.ndarray, rows: np.ndarray, counts: np.ndarray, faults: list[BadRow]
-    ) -> ParsedRows:
-        """The rows before the first that is not UTF-8, or that row as a bad one."""
+    def _refuse_bytes(self, buf: np.ndarray, rows: np.ndarray) -> NoReturn:
+        """Name the first row that is not UTF-8."""
         for place in rows.tolist():
             try:
                 buf[place[0] : place[1]].tobytes().decode("utf-8")
@@ -319,27 +269,6 @@ class TextTable(DecidedTable, CsvSource):
                 shown = decode(buf, place[0], place[1])
                 raise SourceError(f"{self.file}, line {place[2]}: {reason} (row: {shown[:120]!r})") from None
         raise AssertionError("text that Arrow refuses and Python does not")
-
-    def _bad_record(self, first: int, stop: int, line: int, what: int, fields: int, _: int) -> BadRow:
-        reasons = {
-            parsers.OPEN_QUOTE: "a quote is opened but not closed",
-            parsers.AFTER_QUOTE: "text follows a closing quote",
-        }
-        count = f"{fields} field{'s' if fields != 1 else ''}, but there are {len(self.roles)} columns"
-        return BadRow((first, stop, line), "", reasons.get(what, count))
-
-    def _disproved(self, bad: BadRow) -> DisprovedError:
-        assert self.decisions is not None
-        return self.decisions.disproved(self.file, "line", bad.place[2], bad.column, bad.reason)
-
-    def _chunks(self, start: Position | None) -> Iterator[Chunk]:
-        if self.table is not None:
-            at = start or {}
-            self.unlabelled, self.skipped = at.get("unlabelled", 0), at.get("skipped", 0)
-            self.short = at.get("short", 0)
-            if not self.table.frozen:
-                self.table.read_sums(at.get("sums") or first_sums(self))
-        return super()._chunks(start)
 
 
 def with_row_names(names: list[str], first: list[str]) -> list[str]:

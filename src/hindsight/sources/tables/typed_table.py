@@ -7,43 +7,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import SourceError
-from .. import parsers
-from ..base import Chunk, Position, ReadOptions, suggestion
-from ..parquet_arrow import ArrowSource, ColumnarSource, FrameSource, ParquetSource, _is_number, _raw
+from ..base import Position, ReadOptions, check_known
+from ..parquet_arrow import ArrowSource, ColumnarSource, FrameSource, ParquetSource, _is_number
 from .cells import Cells, as_floats, as_mask
-from .evidence import ColumnEvidence
-from .layout import TableLayout
-from .table import DecidedTable, Decisions, first_sums, strict_options, with_help
+from .table import DecidedTable, Decisions, strict_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from ..columns import EncodedRows
+    from .evidence import ColumnEvidence
 
 
 class TypedTable(DecidedTable, ColumnarSource):
     """A table of typed columns; what its columns hold is found by their types, and text by looking at it."""
 
+    unnamed = ("",)
+
     def __init__(self, source: Any, options: ReadOptions) -> None:
         self.asked = options
-        self.table: TableLayout | None = None
-        self.decisions: Decisions | None = None
-        self.sums: list[str] = []
-        self.follows = False
-        self.unlabelled = self.skipped = 0
-        self.renamed: list[str] = []
         super().__init__(source, strict_options(options))  # type: ignore[call-arg]
 
     def _check_columns(self, k: int, schema: Any) -> None:
         """Decide what the columns of the first part hold, and refuse a part that lacks one of them."""
-        if k == 0 and self.decisions is None:
+        if self.decisions is None:
             self.header = list(schema.names)
-            for name in (self.asked.target, self.asked.weight):
-                if name is not None and name not in self.header:
-                    raise SourceError(f"{self.where}: there is no column {name!r}{suggestion(name, self.header)}")
+            check_known((self.asked.target, self.asked.weight), self.header, self.where)
             if self.asked.state is not None:  # and taken up once this is done
                 self.decisions = Decisions({}, ".", self.asked.scan == 0)
                 return
             self.decide(*self.look())
-            return
         if self.table is None:
             super()._check_columns(k, schema)
             return
@@ -51,37 +42,27 @@ class TypedTable(DecidedTable, ColumnarSource):
             if name not in schema.names:
                 raise SourceError(f"{self._where(k)}: there is no column {name!r}, but {self.where} has it")
 
-    def decide(self, evidence: dict[str, ColumnEvidence], complete: bool) -> None:
-        """Take up the layout that the rows seen ask for."""
-        self.decisions = Decisions.made(evidence, self.asked, complete, self.where, ("",))
+    @property
+    def _may_be_plain(self) -> bool:
         kinds = dict(zip(self.schema.names, self.schema.types, strict=True))
-        plain = all(_is_number(kinds[n]) or n == self.asked.target for n in self.used)
-        plain = plain and not self.asked.types and not self.asked.categorical and not self.asked.na
-        if plain and self.decisions.is_plain(self.asked):
-            super()._check_columns(0, self.schema)
-        else:
-            self._take(self.decisions)
+        return super()._may_be_plain and all(_is_number(kinds[n]) or n == self.asked.target for n in self.used)
 
     def _take(self, decisions: Decisions) -> None:
-        self.decisions = decisions
-        self.table = decisions.layout(list(decisions.columns), self.asked, self.where, False)
-        self.kind, self.width = self.table.kind, len(self.table.fixed)
+        super()._take(decisions)
+        assert self.table is not None
         self.used = [name for name in self.table.columns if self.table.encoder(name) is not None]
-        for name in self.used:
-            if name not in self.schema.names:
-                raise SourceError(f"{self.where}: there is no column {name!r}{suggestion(name, self.schema.names)}")
+        check_known(self.used, self.schema.names, self.where)
 
     def look(self, file: int = 0) -> tuple[dict[str, ColumnEvidence], bool]:
         """What the first rows from a file on show of each column, and whether those are all; with `scan` 0 they are."""
-        known = {name: ColumnEvidence(name, tuple(self.asked.na), name != self.asked.target) for name in self.header}
-        used, self.used = self.used, self.header
+        known, used, self.used = self._nothing_seen(), self.used, list(self.schema.names)
         rows, most = 0, self.asked.scan
         try:
             for k in range(file, len(self.parts)):
                 for batch in self._valid_batches(k, 0, most or 1 << 16):
                     if most:
                         batch = batch.slice(0, most - rows)
-                    for name in self.header:
+                    for name in known:
                         known[name].add(cells_of(batch.column(name), self.where, name))
                     rows += batch.num_rows
                     if most and rows >= most:
@@ -90,57 +71,24 @@ class TypedTable(DecidedTable, ColumnarSource):
             self.used = used
         return known, True
 
-    def _chunk(self, batch: Any, k: int, at: Position) -> Chunk:
+    def _encode(self, batch: Any, k: int, at: Position) -> EncodedRows:
         assert self.decisions is not None
-        if self.table is None:
-            return self._plain_chunk(batch, k, at)
-        n, base, where = batch.num_rows, at["offset"], self._where(k)
-        cells = {name: cells_of(batch.column(name), where, name) for name in self.used}
-        found = self.table.encode(n, cells)
-        rejects = []
-        for t, (column, reason) in sorted(found.faults.items()):
-            if not self.decisions.settle(reason, column, self.asked):
-                raise self.decisions.disproved(where, "row", base + t, column, reason)
-            reason = with_help(reason, column, self.asked)
-            rejects.append(self._reject(where, "row", base + t, column, reason, _raw(batch, t)))
-        numbers = base + np.flatnonzero(found.keep)
-        first = at["row"]
-        at["row"] += len(numbers)
-        at["offset"] += n
-        at["rejected"] += len(rejects)
-        at["unlabelled"] = at.get("unlabelled", 0) + found.unlabelled
-        at["skipped"] = at.get("skipped", 0) + found.skipped
-        at |= {"width": self.table.width, "sums": self.table.write_sums()}
-        return Chunk(
-            found.X, found.y, found.weight, first, {}, self._bytes_read(k, at), lambda i: f"{where}, row {numbers[i]}",
-            lambda i: _raw(batch, int(numbers[i]) - base), rejects,
-        )  # fmt: skip
-
-    def _plain_chunk(self, batch: Any, k: int, at: Position) -> Chunk:
-        """Rows of numbers alone; one that is missing disproves that."""
-        assert self.decisions is not None
-        if not self.decisions.complete and self.options.missing == "error":
+        base, where = at["offset"], self._where(k)
+        if self.table is not None:
+            cells = {name: cells_of(batch.column(name), where, name) for name in self.used}
+            return self._encode_cells(batch.num_rows, cells, at, where, "row", lambda t: base + t)
+        if not self.decisions.complete and self.options.missing == "error":  # a missing number disproves decisions
             for name in self.used:
-                column = batch.column(name)
-                gone = as_mask(column.is_null(nan_is_null=True))
+                gone = as_mask(batch.column(name).is_null(nan_is_null=True))
                 if gone.any():
                     t = int(np.argmax(gone))
-                    raise self.decisions.disproved(
-                        self._where(k), "row", at["offset"] + t, name, "the value is missing"
-                    )
-        return super()._chunk(batch, k, at)
-
-    def _chunks(self, start: Position | None) -> Iterator[Chunk]:
-        if self.table is not None and not self.table.frozen:
-            self.table.read_sums((start or {}).get("sums") or first_sums(self))
-        return super()._chunks(start)
+                    raise self.decisions.disproved(where, "row", base + t, name, "the value is missing")
+        return super()._encode(batch, k, at)
 
     def _take_plain(self) -> None:
         if self.table is not None:
             self.table = None
-            self.kind = self.layout.kind
-            roles = zip(self.schema.names, self.layout.roles, strict=True)
-            self.used = [name for name, role in roles if role != parsers.IGNORE]
+            self._use_layout()
             super()._check_columns(0, self.schema)
 
 
