@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ModelError, SourceError
+from ..errors import ModelError, NewLabelError, SourceError
 from ..kernels.facts import FACTS, NAMES
 from ..kernels.state import fields_of
 from ..online.margins import each_mean
@@ -145,7 +145,6 @@ class LiveModel:
         fresh, size = not state.before and state.rows_done == 0, 1 + state.plan.intercept
         self.sums = np.zeros((size, size)) if squares and fresh else None
         self.model = Model(state.runs[0], labels=state.labels)
-        rows.labels = None if state.labels is None else frozenset(state.labels)
         self.state, self.rows, self.plan, self.kept = state, rows, state.plan, None
 
     def settled(self) -> tuple[TrainingState, Rows]:
@@ -238,7 +237,10 @@ class LiveModel:
         state, _ = self.settled()
         chunk = chunk_of(dense_if_full(piece.X, state.features), piece, state.rows_done)
         rounds = state.runs[0][0].tally[0].rounds
-        played = next(iter(play_chunk(state, chunk, lambda _: None, play_rows)))  # `learn` goes back
+        try:
+            played = next(iter(play_chunk(state, chunk, lambda _: None, play_rows)))  # `learn` goes back
+        except NewLabelError as error:
+            raise NewLabelError(f"{error}: begin anew with --labels", error.label) from None
         z, y = played.margins, piece.y
         losses = losses_of(state, z, y)
         if piece.weight is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import copy
 import itertools
 import math
 from dataclasses import dataclass, replace
@@ -10,21 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import NewLabelError, SourceError
-from ..rows.labels import MAX_WHOLE, number_text
-from ..sources.json_rows import FieldError, Key, MappingBuilder, full_name
+from ..errors import SourceError
+from ..rows.labels import MAX_WHOLE
 from ..sources.labels import merge_labels
+from ..sources.mappings import FieldError, Key, MappingBuilder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from ..sources.base import ReadOptions
     from .requests import Limits, Part
 
 
 TOGETHER = 2048  # rows that are put side by side at a time
-FORMS = 1000  # sets of names that are remembered
-NUMBERS = frozenset({int, float})
 
 
 @dataclass
@@ -37,39 +35,10 @@ class Piece:
     spans: list[tuple[int, int, int]]
 
 
-@dataclass(frozen=True)
-class Form:
-    """Where the values of a row of numbers go: a column each but for the target, whose place is -1 if there is none."""
-
-    ids: list[int]
-    order: list[int]
-    target: int
-    width: int
-
-    def ordered(self, numbers: list[float]) -> list[float]:
-        """The numbers of the features in the order of their columns."""
-        return [numbers[k] for k in self.order]
-
-
-def numbers_in(row: dict[str, Any]) -> list[float] | None:
-    """The values of a row where all are finite numbers; None where it must be looked at one by one."""
-    values = list(row.values())
-    try:
-        if not NUMBERS.issuperset(map(type, values)) or not math.isfinite(sum(values)):
-            return None
-        return [float(v) for v in values]
-    except OverflowError:
-        return None
-
-
-@contextlib.contextmanager
-def said_of_row(t: int) -> Iterator[None]:
-    """Say of a value that cannot be taken in which row it is."""
-    try:
-        yield
-    except FieldError as error:
-        column = f", column {error.column!r}" if error.column else ""
-        raise SourceError(f"row {t}{column}: {error.reason}") from None
+def in_row(t: int, error: FieldError) -> SourceError:
+    """A value that cannot be taken, with the row that it is in."""
+    column = f", column {error.column!r}" if error.column else ""
+    return SourceError(f"row {t}{column}: {error.reason}")
 
 
 class MappingRows:
@@ -92,8 +61,7 @@ class MappingRows:
     def __init__(self, options: ReadOptions, limits: Limits, grows: bool = True) -> None:
         self.options, self.limits, self.grows = options, limits, grows
         self.builder = MappingBuilder(replace(options, strict=True))  # a row without a target is refused
-        self.labels: frozenset[str] | None = None
-        self.forms: dict[tuple[str, ...], Form] = {}  # of names that came together
+        self.builder.eager = True
 
     @property
     def width(self) -> int:
@@ -111,7 +79,6 @@ class MappingRows:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Map names to columns as in a state."""
-        self.forms = {}
         self.builder.features.restore(state)
         self.builder.restore(state)
 
@@ -147,67 +114,28 @@ class MappingRows:
 
     def mark(self) -> tuple[int, int]:
         """How far it has got, for `undo`."""
-        return self.width, len(self.builder.spaces)
+        return self.builder.mark()
 
     def undo(self, mark: tuple[int, int]) -> None:
         """Forget the names that were added since; readers meanwhile find those before."""
-        builder, (width, spaces) = self.builder, mark
-        if (self.width, len(builder.spaces)) == mark:
-            return
-        while builder.known and next(reversed(builder.known.values())) >= width:
-            builder.taken.pop(full_name(builder.known.popitem()[0]), None)
-        while len(builder.spaces) > spaces:
-            builder.spaces.popitem()
-        self.forms = {}
-        state = builder.features.state(width)
-        builder.features.restore(state | {"spaces": state["spaces"][:spaces]})
+        self.builder.undo(mark)
 
     def _add(self, rows: list[dict[str, Any]]) -> tuple[int, int]:
         builder = self.builder
         first = len(builder.y)
         self._check_room(rows)
-        for t, row in enumerate(rows):
-            if self._add_numbers(row):
-                continue
-            with said_of_row(t):
-                if not builder.add(row):
-                    raise FieldError("", "a value is missing")
-            if self.labels is not None:
-                text = builder.labels.get(first + t) or number_text(builder.y[-1])
-                self._check_label(t, text)
+        self._each(rows, builder.add)
         self._check_width()
         return first, len(builder.y)
 
-    def _add_numbers(self, row: dict[str, Any]) -> bool:
-        """Add a row of numbers whose names are known, as the builder would; False where it is none."""
-        builder, options = self.builder, self.options
-        form = self._form(tuple(row), self.width)
-        if form is None or self.labels is not None or options.weight is not None:
-            return False
-        numbers = numbers_in(row)
-        if numbers is None or (options.target is None) != (form.target < 0):
-            return False
-        builder.y.append(numbers.pop(form.target) if form.target >= 0 else 0.0)
-        builder.data += form.ordered(numbers)
-        builder.indices += form.ids
-        builder.ends.append(len(builder.data))
-        return True
-
-    def _form(self, names: tuple[str, ...], width: int) -> Form | None:
-        """Where the values of rows with these names go, if all are features below `width`, or the target."""
-        found = self.forms.get(names)
-        if found is None:
-            others, known = self._unread - {self.options.target}, self.builder.known
-            features = [name for name in names if name != self.options.target]
-            if not features or any(name in others or name not in known for name in features):
-                return None
-            target = names.index(self.options.target) if self.options.target in names else -1
-            if len(self.forms) >= FORMS:
-                self.forms.clear()
-            ids = [known[name] for name in features]
-            order = sorted(range(len(ids)), key=ids.__getitem__)
-            found = self.forms[names] = Form(sorted(ids), order, target, max(ids) + 1)
-        return found if found.width <= width else None
+    def _each(self, rows: list[dict[str, Any]], add: Callable[[dict[str, Any]], bool]) -> None:
+        """Add each row; a SourceError where one cannot be, or has a value missing that must not be."""
+        for t, row in enumerate(rows):
+            try:
+                if not add(row):
+                    raise SourceError(f"row {t}: a value is missing")
+            except FieldError as error:
+                raise in_row(t, error) from None
 
     def _check_room(self, rows: list[dict[str, Any]]) -> None:
         """Refuse more new features than there is room for, before any is added."""
@@ -222,12 +150,6 @@ class MappingRows:
                 raise SourceError(
                     f"there would be more than {self.limits.features:,} features, the most that are taken"
                 )
-
-    def _check_label(self, t: int, text: str) -> None:
-        assert self.labels is not None
-        if text not in self.labels:
-            known = ", ".join(sorted(self.labels))
-            raise NewLabelError(f"row {t}: label {text!r} is not one of {known}: begin anew with --labels", text)
 
     def _check_width(self) -> None:
         if self.width > self.limits.features:
@@ -271,9 +193,6 @@ class MappingRows:
                 t = int(np.argmin(np.isfinite(y)))
                 raise SourceError(f"row {t}, column {target!r}: {y[t]} is not finite")
             if not whole or np.abs(y).max(initial=0.0) <= MAX_WHOLE:
-                if self.labels is not None:
-                    for each, t in first_of_each(y):
-                        self._check_label(t, number_text(each))
                 return y
         coded = column.combine_chunks().dictionary_encode()
         codes = coded.indices.to_numpy()
@@ -281,10 +200,10 @@ class MappingRows:
         texts: dict[int, str] = {}
         for k, value in enumerate(coded.dictionary.to_pylist()):
             t = int(np.argmax(codes == k))
-            with said_of_row(t):
-                number, text = self.builder._target(value)
-            if self.labels is not None:
-                self._check_label(t, text or number_text(number))
+            try:
+                number, text = self.builder.target(value)
+            except FieldError as error:
+                raise in_row(t, error) from None
             y[codes == k] = number
             if text is not None:
                 texts |= dict.fromkeys(np.flatnonzero(codes == k).tolist(), text)
@@ -309,44 +228,18 @@ class MappingRows:
             return csr_of(rows_of_cells(self._cells_of(parsed), self.builder.known, parsed.num_rows, width))
         from scipy.sparse import csr_matrix
 
-        known = self.builder.known
-        data: list[float] = []
-        indices: list[int] = []
-        ends = [0]
-        for t, row in enumerate(parsed):
-            form = self._form(tuple(row), width)
-            if form is not None and form.target < 0 and (numbers := numbers_in(row)) is not None:
-                indices += form.ids
-                data += form.ordered(numbers)
-            else:
-                keys, values = self._cells(t, row)
-                found = sorted(
-                    (j, v) for key, v in zip(keys, values, strict=True) if (j := known.get(key, width)) < width
-                )
-                indices += [j for j, _ in found]
-                data += [value for _, value in found]
-            ends.append(len(data))
+        builder = copy.copy(self.builder)  # with lists of its own
+        builder.clear()
+        self._each(parsed, lambda row: builder.add_known(row, width))
+        ends, indices = builder.ends, builder.indices
         if any(a == b for a, b in itertools.pairwise(indices)) and not _ascending(indices, ends):
             raise SourceError("two values of a row are of the same feature")
-        arrays = np.array(data, np.float64), np.array(indices, np.int32), np.array(ends, np.int32)
+        arrays = np.array(builder.data, np.float64), np.array(indices, np.int32), np.array(ends, np.int32)
         return csr_matrix(arrays, (len(parsed), width))
-
-    def _cells(self, t: int, row: dict[str, Any]) -> tuple[list[Key], list[float]]:
-        """The features of a row of this number, and their values."""
-        with said_of_row(t):
-            found = self.builder.cells(row)
-            if found is None:
-                raise FieldError("", "a value is missing")
-        return found[:2]
-
-    @property
-    def _unread(self) -> frozenset[str]:
-        """Columns that are no features."""
-        return self.builder.ignored | {name for name in (self.options.target, self.options.weight) if name is not None}
 
     def _cells_of(self, table: Any) -> list[ColumnCells]:
         """The values of all columns that are features."""
-        columns, unread = zip(table.column_names, table.columns, strict=True), self._unread
+        columns, unread = zip(table.column_names, table.columns, strict=True), self.builder.unread
         found = [cells_of(n, c, self.options.missing, k) for k, (n, c) in enumerate(columns) if n not in unread]
         return [cell for cells in found for cell in cells]
 
@@ -468,9 +361,3 @@ def numbers_of(column: Any) -> np.ndarray:
 def first_null(column: Any) -> int:
     """The row of the first missing value."""
     return int(np.argmax(np.asarray(column.is_null())))
-
-
-def first_of_each(y: np.ndarray) -> list[tuple[float, int]]:
-    """Each value with its first row."""
-    values, first = np.unique(y, return_index=True)
-    return list(zip(values.tolist(), first.tolist(), strict=True))

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import SourceError
-from ..sources.json_rows import FieldError, _unique
+from ..sources.json_rows import unique_names
+from ..sources.mappings import FieldError
 
 FORMS = ("json", "lines", "arrow")
 BULK = 256  # lines from which on they are parsed as columns
@@ -198,7 +199,7 @@ def _no_constant(name: str) -> Any:
 
 
 # One for all: json.loads would make another for each text.
-DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+DECODER = json.JSONDecoder(object_pairs_hook=unique_names, parse_constant=_no_constant)
 
 
 def columns_of_numbers(body: bytes, limits: Limits) -> Any:

@@ -9,12 +9,12 @@ import numpy as np
 
 from ..errors import SourceError
 from ..rows.labels import number_text
-from ..sources.base import Chunk, ReadOptions, suggestion
-from ..sources.json_rows import finite_float
+from ..sources.base import ReadOptions, suggestion
+from ..sources.mappings import finite_float
 from ..sources.tables.decisions import ColumnDecision
 from ..sources.tables.table import Decisions
 from ..sources.tables.typed_table import cells_of
-from ..training.prepare import coded, columns_by_name
+from ..training.prepare import columns_by_name
 from .mappings import Piece
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ class TableRows:
     """
 
     def __init__(self, plan: Plan, state: dict[str, Any], limits: Limits, labels: list[str] | None) -> None:
-        self.limits, self.given = limits, labels
-        self.labels: frozenset[str] | None = None
+        self.limits = limits
         reading = plan.reading
         self.target, self.weight = plan.target, reading.get("weight")
         self.plain = "table" not in state
@@ -102,8 +101,6 @@ class TableRows:
         pieces = []
         for k, part in enumerate(parts):
             X, y, weight = self._encode(self.layout, part.parse(self.limits))
-            if self.given is not None:
-                coded(self.given, Chunk(X, y, weight, 0, {}, 0, lambda i: f"row {i}", str), y)
             pieces.append(Piece(X, y, weight, [(k, 0, len(y))]))
         if self.width > self.limits.features:
             raise SourceError(f"there would be {self.width:,} features, at most {self.limits.features:,} are taken")

@@ -141,7 +141,8 @@ def _read_records(reader: Any, path: str, names: Sequence[str], found: list[list
 def _read_objects(
     file: Iterable[str], path: str, names: Sequence[str], missing: Sequence[str], found: list[list[str]]
 ) -> None:
-    from .json_rows import FieldError, parse_object
+    from .json_rows import parse_object
+    from .mappings import FieldError
 
     for line, text in enumerate(file, 1):
         if text.strip():

@@ -1,0 +1,358 @@
+"""Rows as mappings from names to values, put together as sparse rows: for JSON lines, dicts and the service."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..rows.labels import MAX_WHOLE, label_number, label_type, parse_float
+from .columns import repeated_name
+from .labels import is_unicode, label_fault, merge_labels
+from .names import HashedNames, NameDictionary
+from .sparse import make_canonical, select_features
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .base import Position, ReadOptions
+
+LAYOUTS = 1000  # sets of names that are remembered
+NUMBERS = frozenset({int, float})
+
+
+class FieldError(ValueError):
+    """A value that cannot be used: its column (or "" for the whole row), and why."""
+
+    def __init__(self, column: str, reason: str) -> None:
+        super().__init__(reason)
+        self.column, self.reason = column, reason
+
+
+Key = str | tuple[str, str]  # a feature: its name, or a column and the category there
+
+
+def full_name(key: Key) -> str:
+    """The name of a feature."""
+    return key if isinstance(key, str) else "=".join(key)
+
+
+def clash(key: Key, other: Key) -> FieldError:
+    """The error of two features that have the same name."""
+    one, two = (f"feature {k!r}" if isinstance(k, str) else f"value {k[1]!r} of {k[0]!r}" for k in (key, other))
+    return FieldError(key if isinstance(key, str) else key[0], f"{one} and {two} have the same name")
+
+
+def _check_new(keys: list[Key], taken: dict[str, Key]) -> dict[str, Key]:
+    """New features by name; an error where the name of one is that of another."""
+    new: dict[str, Key] = {}
+    for key in keys:
+        name = full_name(key)
+        if not is_unicode(name):
+            raise FieldError(name, f"{name!r} is not Unicode text")
+        other = taken.get(name, new.get(name))
+        if other is not None:
+            raise clash(key, other)
+        new[name] = key
+    return new
+
+
+class Places(NamedTuple):
+    """Where the values of rows of numbers with the same names go.
+
+    Attributes
+    ----------
+    columns : list of int
+        The columns of the features, ascending, the last of which is below `width`.
+    order : list of int
+        The place of each of their values among those of the row, without that of the target.
+    target : int
+        The place of the target; -1 where there is none.
+    """
+
+    columns: list[int]
+    order: list[int]
+    target: int
+    width: int
+
+
+class MappingBuilder:
+    """Mappings put together as sparse rows, names in order of first appearance.
+
+    The values of rows of numbers that have the same names, all of them known, are put in their places at once.
+    """
+
+    def __init__(self, options: ReadOptions) -> None:
+        self.options = options
+        self.features = HashedNames(options.hash_bits) if options.hash_bits else NameDictionary(link="=")
+        self.selection = select_features(self.features, options)
+        self.ignored = frozenset(options.ignore)
+        self.auto = options.categorical == "auto"
+        named = options.categorical
+        self.categorical = frozenset((named,) if isinstance(named, str) else named)
+        self.unread = self.ignored | {name for name in (options.target, options.weight) if name is not None}
+        self.known: dict[Key, int] = {}  # the column of a feature
+        self.taken: dict[str, Key] = {}  # by name: the feature that has it, where two could
+        self.spaces: dict[str, int] = {}  # by column with categories: its namespace
+        self.layouts: dict[tuple[Any, ...], Places] = {}  # by names that came together
+        self.eager = False  # whether they are put in place at once at their first row, not when two have the same names
+        self.last: tuple[Any, ...] = ()  # the names of the last row
+        self.clear()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Know the features of a state that `features` was restored from."""
+        if isinstance(self.features, HashedNames):
+            return
+        self.known, self.taken, self.layouts = {}, {}, {}
+        self.spaces = {space: k for k, space in enumerate(state["spaces"], 1)}
+        for j, (name, k) in enumerate(zip(state["names"], state["space"], strict=True)):
+            column = state["spaces"][k - 1] if k else ""
+            self._keep((column, name[len(column) + 1 :]) if k else name, name, j)
+
+    def mark(self) -> tuple[int, int]:
+        """How far it has got, for `undo`."""
+        return len(self.features), len(self.spaces)
+
+    def undo(self, mark: tuple[int, int]) -> None:
+        """Forget the names that were added since; who reads meanwhile finds those before."""
+        if mark == self.mark():
+            return
+        width, spaces = mark
+        while self.known and next(reversed(self.known.values())) >= width:
+            self.taken.pop(full_name(self.known.popitem()[0]), None)
+        while len(self.spaces) > spaces:
+            self.spaces.popitem()
+        self.layouts = {}
+        state = self.features.state(width)
+        self.features.restore(state | {"spaces": state["spaces"][:spaces]})
+
+    def clear(self) -> None:
+        """Begin a chunk."""
+        self.data: list[float] = []
+        self.indices: list[int] = []
+        self.ends = [0]
+        self.y: list[float] = []
+        self.labels: dict[int, str] = {}
+        self.types: set[type] = set()  # of the targets
+        self.weight: list[float] = []
+        self.unlabelled: list[int] = []
+
+    def columns(self, keys: list[Key]) -> list[int]:
+        """The columns of the features of a row; none is added where two have the same name."""
+        if len(set(keys)) < len(keys):
+            repeated = repeated_name(keys)
+            raise clash(repeated, repeated)
+        if isinstance(self.features, HashedNames):
+            _check_new(keys, {})
+            return [self.features.add(full_name(key)) for key in keys]
+        found = [self.known.get(key, -1) for key in keys]
+        if -1 in found:
+            new = [key for key, k in zip(keys, found, strict=True) if k < 0]
+            for name, key in _check_new(new, self.taken).items():
+                self._keep(key, name, self._add(key))
+            found = [self.known[key] for key in keys]
+        return found
+
+    def _add(self, key: Key) -> int:
+        assert isinstance(self.features, NameDictionary)
+        if isinstance(key, str):
+            return self.features.add(key)
+        column, value = key
+        if column not in self.spaces:
+            self.spaces[column] = self.features.add_space(column)
+        return self.features.add(value, self.spaces[column])
+
+    def _keep(self, key: Key, name: str, k: int) -> None:
+        self.known[key] = k
+        if "=" in name:
+            self.taken[name] = key
+
+    def cells(
+        self, row: Mapping[Any, Any], y: Any = None, weight: Any = None
+    ) -> tuple[list[Key], list[float], Any, Any] | None:
+        """The features of a row, their values, its target and weight; None if a missing value makes it be skipped."""
+        options = self.options
+        data: list[float] = []
+        keys: list[Key] = []
+        for key, value in row.items():
+            name = str(key)
+            if name == options.target and y is None:
+                y = value
+            elif name == options.weight and weight is None:
+                weight = value
+            elif name not in self.ignored:
+                if value is None or value is math.nan or value != value:
+                    if options.missing == "skip":
+                        return None
+                    if options.missing == "error":
+                        raise FieldError(name, "the value is missing")
+                    if options.missing in ("indicator", "mean"):
+                        keys.append(f"{name} is missing")
+                        data.append(1.0)
+                elif isinstance(value, str):
+                    if not self.auto and name not in self.categorical:
+                        raise FieldError(name, f"{value!r} is not a number")
+                    keys.append((name, value))
+                    data.append(1.0)
+                else:
+                    keys.append(name)
+                    data.append(finite_float(name, value))
+        return keys, data, y, weight
+
+    def add(self, row: Mapping[Any, Any], y: Any = None, weight: Any = None) -> bool:
+        """Add a row; False if it is skipped because a value is missing."""
+        options = self.options
+        if type(row) is dict and y is None and weight is None and options.weight is None:
+            names = tuple(row)
+            if names != self.last and not self.eager:  # rows that all have other names gain nothing
+                self.last = names
+            elif self._add_numbers(names, row, len(self.features), options.target is not None):
+                return True
+        found = self.cells(row, y, weight)
+        if found is None:
+            return False
+        keys, data, y, weight = found
+        unlabelled = not options.strict and options.target is not None and is_gone(y)
+        label, text = (0.0, None) if unlabelled else self.target(y)
+        if weight is not None or options.weight is not None:
+            column = options.weight or "weight"
+            if weight is None:
+                raise FieldError(column, "the weight is missing")
+            weight = finite_float(column, weight)
+            if weight < 0.0:
+                raise FieldError(column, f"weight {weight!r} must be at least 0")
+        columns = self.columns(keys)
+        if weight is not None:
+            self.weight.append(weight)
+        if unlabelled:
+            self.unlabelled.append(len(self.y))
+        if text is not None:
+            self.labels[len(self.y)] = text
+        self.y.append(label)
+        self.indices += columns
+        self.data += data
+        self.ends.append(len(self.data))
+        return True
+
+    def add_known(self, row: Mapping[Any, Any], width: int) -> bool:
+        """Add a row to be predicted, with the features below `width` alone; False if it is skipped."""
+        if type(row) is dict and self._add_numbers(tuple(row), row, width, False):
+            return True
+        found = self.cells(row)
+        if found is None:
+            return False
+        pairs = ((self.known.get(key, width), value) for key, value in zip(*found[:2], strict=True))
+        for column, value in sorted(pair for pair in pairs if pair[0] < width):
+            self.indices.append(column)
+            self.data.append(value)
+        self.ends.append(len(self.data))
+        return True
+
+    def _add_numbers(self, names: tuple[Any, ...], row: Mapping[Any, Any], width: int, learnt: bool) -> bool:
+        """Add a row of numbers whose names are known; False where it must be looked at value by value."""
+        values = list(row.values())
+        if not NUMBERS.issuperset(map(type, values)):
+            self.last = ()
+            return False
+        places = self.layouts.get(names) or self._places(names)
+        if places is None or places.width > width or (places.target >= 0) != learnt:
+            return False
+        try:
+            if not math.isfinite(sum(values)):
+                return False
+            y = values.pop(places.target) if learnt else 0.0
+            if abs(y) >= MAX_WHOLE and self.options.labels is not False:
+                return False
+            target, data = float(y), [float(values[k]) for k in places.order]
+        except OverflowError:
+            return False
+        if learnt:
+            self.types.add(type(y))
+        self.y.append(target)
+        self.data += data
+        self.indices += places.columns
+        self.ends.append(len(self.data))
+        return True
+
+    def _places(self, names: tuple[Any, ...]) -> Places | None:
+        """Where the values of rows with these names go, where all of them but the target's are known features."""
+        target = self.options.target
+        features = [name for name in names if name != target]
+        known = all(type(name) is str and name not in self.unread and name in self.known for name in features)
+        if not features or not known:
+            return None
+        if len(self.layouts) >= LAYOUTS:
+            self.layouts.clear()
+        columns = [self.known[name] for name in features]
+        order = sorted(range(len(columns)), key=columns.__getitem__)
+        at = names.index(target) if target in names else -1
+        self.layouts[names] = found = Places(sorted(columns), order, at, max(columns) + 1)
+        return found
+
+    def target(self, y: Any) -> tuple[float, str | None]:
+        """A target as a number, and as text where it is no number, or one that float64 lacks."""
+        target = self.options.target
+        if target is None:
+            return 0.0, None
+        if is_gone(y):
+            raise FieldError(target, "the target is missing")
+        numbers = self.options.labels is False
+        self.types.add(type(y))
+        if not isinstance(y, str):
+            value = finite_float(target, y)
+            exact = numbers or not isinstance(y, (int, np.integer)) or int(value) == y
+            return value, None if exact else str(y)
+        try:
+            value = parse_float(y)
+        except ValueError:
+            if numbers:
+                raise FieldError(target, f"{y!r} is not a number") from None
+            if fault := label_fault(y):
+                raise FieldError(target, fault) from None
+            return 0.0, y
+        exact = numbers or not math.isnan(label_number(y))
+        return finite_float(target, value), None if exact else y
+
+    def count(self, at: Position) -> None:
+        """Tell a position how many rows had no target since `clear`, and of which type the targets are."""
+        if self.unlabelled:
+            at["unlabelled"] = at.get("unlabelled", 0) + len(self.unlabelled)
+        at["label_type"] = label_type(self.types, at.get("label_type"))
+
+    def finish(self) -> tuple[Any, np.ndarray | None, np.ndarray | None, int]:
+        """Rows, targets, weights and the number of columns so far."""
+        from scipy.sparse import csr_matrix
+
+        data, indices = np.array(self.data), np.array(self.indices, np.int32)
+        indptr = np.array(self.ends, np.int32)
+        width = len(self.features)
+        n = make_canonical(data, indices, indptr, width)
+        X = csr_matrix((data[:n], indices[:n], indptr), shape=(len(self.y), width))
+        if self.selection is not None:
+            X = self.selection.take(X, width)
+        weight = np.array(self.weight) if self.weight else None
+        y = merge_labels(np.array(self.y, np.float64), self.labels, self.options)
+        if self.unlabelled and y is not None:
+            y[self.unlabelled] = np.nan if y.dtype.kind == "f" else ""
+            weight = np.ones(len(y)) if weight is None else weight
+            weight[self.unlabelled] = 0.0
+        return X, y, weight, width
+
+
+def is_gone(y: Any) -> bool:
+    """Whether there is no target."""
+    return bool(y is None or y == "" or y != y)
+
+
+def finite_float(column: str, value: Any) -> float:
+    """The value as a finite float."""
+    try:
+        v = float(value)
+    except (TypeError, ValueError):
+        raise FieldError(column, f"{type(value).__name__} {str(value)[:40]!r} is not a number") from None
+    except OverflowError:
+        raise FieldError(column, f"{str(value)[:40]}... is too large") from None
+    if not math.isfinite(v):
+        raise FieldError(column, f"{value!r} is not finite")
+    return v
