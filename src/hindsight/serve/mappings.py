@@ -35,13 +35,19 @@ class Piece:
     spans: list[tuple[int, int, int]]
 
 
+def check_features(width: int, limits: Limits) -> None:
+    """Refuse more features than there may be."""
+    if width > limits.features:
+        raise SourceError(f"there would be {width:,} features, at most {limits.features:,} are taken")
+
+
 def in_row(t: int, error: FieldError) -> SourceError:
     """A value that cannot be taken, with the row that it is in."""
     column = f", column {error.column!r}" if error.column else ""
     return SourceError(f"row {t}{column}: {error.reason}")
 
 
-class MappingRows:
+class MappingRows(MappingBuilder):
     """Rows as mappings from names to values, as `hindsight learn` reads JSON lines.
 
     A number is a feature, text a category, null a missing value; a name that was not there before is a new feature.
@@ -52,35 +58,13 @@ class MappingRows:
         Target, weight, features to ignore, and what to do where a value is missing.
     limits : Limits
         How many features there may be.
-    grows : bool
-        Whether features may join.
     """
 
     kind = "sparse"
 
-    def __init__(self, options: ReadOptions, limits: Limits, grows: bool = True) -> None:
-        self.options, self.limits, self.grows = options, limits, grows
-        self.builder = MappingBuilder(replace(options, strict=True))  # a row without a target is refused
-        self.builder.eager = True
-
-    @property
-    def width(self) -> int:
-        """The number of features so far."""
-        return len(self.builder.features)
-
-    @property
-    def names(self) -> Sequence[str]:
-        """The features, in order of first appearance."""
-        return self.builder.features.names(self.width)
-
-    def state(self) -> dict[str, Any]:
-        """How names are mapped to columns."""
-        return self.builder.features.state(self.width)
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Map names to columns as in a state."""
-        self.builder.features.restore(state)
-        self.builder.restore(state)
+    def __init__(self, options: ReadOptions, limits: Limits) -> None:
+        super().__init__(replace(options, strict=True))  # a row without a target is refused
+        self.limits, self.eager = limits, True
 
     def resolved_options(self) -> dict[str, Any]:
         """Nothing was found out about columns."""
@@ -92,11 +76,15 @@ class MappingRows:
         """The rows of several requests in as few pieces as can be; a ValueError where one cannot be learnt."""
         pieces: list[Piece] = []
         spans: list[tuple[int, int, int]] = []
-        self.builder.clear()
+        self.clear()
         for k, part in enumerate(parts):
             rows = part.parse(self.limits)
             if isinstance(rows, list):
-                spans.append((k, *self._add(rows)))
+                self._check_room(rows)
+                first = len(self.y)
+                self._each(rows, self.add)
+                check_features(self.width, self.limits)
+                spans.append((k, first, len(self.y)))
             else:
                 self._finish(pieces, spans)
                 spans = []
@@ -107,26 +95,10 @@ class MappingRows:
 
     def _finish(self, pieces: list[Piece], spans: list[tuple[int, int, int]]) -> None:
         if spans:
-            X, y, weight, _ = self.builder.finish()
+            X, y, weight, _ = self.finish()
             assert y is not None
             pieces.append(Piece(X, y, weight, spans))
-        self.builder.clear()
-
-    def mark(self) -> tuple[int, int]:
-        """How far it has got, for `undo`."""
-        return self.builder.mark()
-
-    def undo(self, mark: tuple[int, int]) -> None:
-        """Forget the names that were added since; readers meanwhile find those before."""
-        self.builder.undo(mark)
-
-    def _add(self, rows: list[dict[str, Any]]) -> tuple[int, int]:
-        builder = self.builder
-        first = len(builder.y)
-        self._check_room(rows)
-        self._each(rows, builder.add)
-        self._check_width()
-        return first, len(builder.y)
+        self.clear()
 
     def _each(self, rows: list[dict[str, Any]], add: Callable[[dict[str, Any]], bool]) -> None:
         """Add each row; a SourceError where one cannot be, or has a value missing that must not be."""
@@ -139,7 +111,7 @@ class MappingRows:
 
     def _check_room(self, rows: list[dict[str, Any]]) -> None:
         """Refuse more new features than there is room for, before any is added."""
-        known, room = self.builder.known, self.limits.features - self.width
+        known, room = self.known, self.limits.features - self.width
         if sum(map(len, rows)) <= room:
             return
         new: set[Any] = set()
@@ -151,10 +123,6 @@ class MappingRows:
                     f"there would be more than {self.limits.features:,} features, the most that are taken"
                 )
 
-    def _check_width(self) -> None:
-        if self.width > self.limits.features:
-            raise SourceError(f"there would be {self.width:,} features, at most {self.limits.features:,} are taken")
-
     def _columns(self, table: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
         """Rows, targets and weights from the columns of a table: what `_add` makes of the same rows."""
         target, weight = self.options.target, self.options.weight
@@ -164,7 +132,7 @@ class MappingRows:
                 raise SourceError(f"there is no column {name!r}")
         y = self._targets(columns[target]) if target is not None else np.zeros(table.num_rows)
         c = None if weight is None else self._weights(columns[weight])
-        cells, known = self._cells_of(table), self.builder.known
+        cells, known = self._cells_of(table), self.known
         new = sorted(
             (int(cell.rows[first]), cell.order, n, key)
             for n, cell in enumerate(cells)
@@ -173,10 +141,10 @@ class MappingRows:
         )
         try:
             for _, _, _, key in new:
-                self.builder.columns([key])
+                self.columns([key])
         except FieldError as error:
             raise SourceError(f"column {error.column!r}: {error.reason}") from None
-        self._check_width()
+        check_features(self.width, self.limits)
         return rows_of_cells(cells, known, table.num_rows, self.width), y, c
 
     def _targets(self, column: Any) -> np.ndarray:
@@ -201,7 +169,7 @@ class MappingRows:
         for k, value in enumerate(coded.dictionary.to_pylist()):
             t = int(np.argmax(codes == k))
             try:
-                number, text = self.builder.target(value)
+                number, text = self.target(value)
             except FieldError as error:
                 raise in_row(t, error) from None
             y[codes == k] = number
@@ -225,10 +193,10 @@ class MappingRows:
     def look_up(self, parsed: Any, width: int) -> Any:
         """Rows to predict, with the features below `width`; others are not known and are left out."""
         if not isinstance(parsed, list):
-            return csr_of(rows_of_cells(self._cells_of(parsed), self.builder.known, parsed.num_rows, width))
+            return csr_of(rows_of_cells(self._cells_of(parsed), self.known, parsed.num_rows, width))
         from scipy.sparse import csr_matrix
 
-        builder = copy.copy(self.builder)  # with lists of its own
+        builder = copy.copy(self)  # with lists of its own
         builder.clear()
         self._each(parsed, lambda row: builder.add_known(row, width))
         ends, indices = builder.ends, builder.indices
@@ -239,7 +207,7 @@ class MappingRows:
 
     def _cells_of(self, table: Any) -> list[ColumnCells]:
         """The values of all columns that are features."""
-        columns, unread = zip(table.column_names, table.columns, strict=True), self.builder.unread
+        columns, unread = zip(table.column_names, table.columns, strict=True), self.unread
         found = [cells_of(n, c, self.options.missing, k) for k, (n, c) in enumerate(columns) if n not in unread]
         return [cell for cells in found for cell in cells]
 

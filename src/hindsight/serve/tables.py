@@ -15,7 +15,7 @@ from ..sources.tables.decisions import ColumnDecision
 from ..sources.tables.table import Decisions
 from ..sources.tables.typed_table import cells_of
 from ..training.prepare import columns_by_name
-from .mappings import Piece
+from .mappings import Piece, check_features
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,8 +102,7 @@ class TableRows:
         for k, part in enumerate(parts):
             X, y, weight = self._encode(self.layout, part.parse(self.limits))
             pieces.append(Piece(X, y, weight, [(k, 0, len(y))]))
-        if self.width > self.limits.features:
-            raise SourceError(f"there would be {self.width:,} features, at most {self.limits.features:,} are taken")
+        check_features(self.width, self.limits)
         return pieces
 
     def mark(self) -> tuple[int, list[str]]:

@@ -29,8 +29,8 @@ class MappingSource(SparseSource):
         self.features, self.selection = self.builder.features, self.builder.selection
 
     def restore(self, state: dict[str, Any]) -> None:
-        super().restore(state)
         self.builder.restore(state)
+        self.width = self.builder.width
 
 
 class JsonLinesSource(MappingSource, TextSource):

@@ -14,7 +14,7 @@ from .names import HashedNames, NameDictionary
 from .sparse import make_canonical, select_features
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from .base import Position, ReadOptions
 
@@ -100,8 +100,23 @@ class MappingBuilder:
         self.last: tuple[Any, ...] = ()  # the names of the last row
         self.clear()
 
+    @property
+    def width(self) -> int:
+        """The number of columns so far."""
+        return len(self.features)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The features, in order of first appearance."""
+        return self.features.names(self.width)
+
+    def state(self) -> dict[str, Any]:
+        """How names are mapped to columns, for `restore`."""
+        return self.features.state(self.width)
+
     def restore(self, state: dict[str, Any]) -> None:
-        """Know the features of a state that `features` was restored from."""
+        """Map names to columns as in a state."""
+        self.features.restore(state)
         if isinstance(self.features, HashedNames):
             return
         self.known, self.taken, self.layouts = {}, {}, {}
@@ -112,7 +127,7 @@ class MappingBuilder:
 
     def mark(self) -> tuple[int, int]:
         """How far it has got, for `undo`."""
-        return len(self.features), len(self.spaces)
+        return self.width, len(self.spaces)
 
     def undo(self, mark: tuple[int, int]) -> None:
         """Forget the names that were added since; who reads meanwhile finds those before."""
@@ -207,7 +222,7 @@ class MappingBuilder:
             names = tuple(row)
             if names != self.last and not self.eager:  # rows that all have other names gain nothing
                 self.last = names
-            elif self._add_numbers(names, row, len(self.features), options.target is not None):
+            elif self._add_numbers(names, row, self.width, options.target is not None):
                 return True
         found = self.cells(row, y, weight)
         if found is None:
@@ -326,7 +341,7 @@ class MappingBuilder:
 
         data, indices = np.array(self.data), np.array(self.indices, np.int32)
         indptr = np.array(self.ends, np.int32)
-        width = len(self.features)
+        width = self.width
         n = make_canonical(data, indices, indptr, width)
         X = csr_matrix((data[:n], indices[:n], indptr), shape=(len(self.y), width))
         if self.selection is not None:
