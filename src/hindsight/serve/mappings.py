@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import SourceError
 from ..rows.labels import MAX_WHOLE
+from ..sources.columns import fill_columns
 from ..sources.labels import merge_labels
 from ..sources.mappings import FieldError, Key, MappingBuilder
 
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
 
     from ..sources.base import ReadOptions
     from .requests import Limits, Part
-
-
-TOGETHER = 2048  # rows that are put side by side at a time
 
 
 @dataclass
@@ -283,7 +281,8 @@ def rows_of_cells(cells: list[ColumnCells], known: dict[Key, int], n: int, width
     if full:  # every row has the same features
         ids = np.array([each[0] for each in columns], np.int32)
         order = [int(k) for k in np.argsort(ids, kind="stable") if ids[k] < width]
-        data = side_by_side([cells[k].values for k in order], n)
+        data = np.empty((n, len(order)))
+        fill_columns(data, enumerate(cells[k].values for k in order))
         return data if len(order) == width else csr_of(data, ids[order], width)
     where = [
         each[0] + np.zeros(len(cell.rows), np.int32) if cell.codes is None else each[cell.codes]
@@ -294,15 +293,6 @@ def rows_of_cells(cells: list[ColumnCells], known: dict[Key, int], n: int, width
     keep = ids < width
     out = csr_matrix((values[keep], (rows[keep], ids[keep])), shape=(n, width))
     out.sort_indices()
-    return out
-
-
-def side_by_side(columns: list[np.ndarray], n: int) -> np.ndarray:
-    """Columns as rows, some at a time, so that they stay in the cache."""
-    out = np.empty((n, len(columns)))
-    for a in range(0, n, TOGETHER):
-        for j, values in enumerate(columns):
-            out[a : a + TOGETHER, j] = values[a : a + TOGETHER]
     return out
 
 

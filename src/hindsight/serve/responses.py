@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
+from ..formatting import _plain
 from .client import ARROW, arrow_stream
 from .requests import ServiceError
 
@@ -26,16 +26,7 @@ def dumps(value: Any) -> str:
     try:
         return ENCODE(value)
     except ValueError:
-        return ENCODE(finite(value))
-
-
-def finite(value: Any) -> Any:
-    """Plain values, with null for numbers that are not finite."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {name: finite(each) for name, each in value.items()}
-    return [finite(each) for each in value] if isinstance(value, (list, tuple)) else value
+        return ENCODE(_plain(value))
 
 
 def json_response(value: Any, status: int = 200, **headers: str) -> Response:

@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import SourceError
-from ..rows.labels import label_number, parse_float
 from . import parsers
 from .base import ReadOptions, Source, check_known, kept
-from .labels import is_number, label_fault, merge_labels
+from .labels import is_number, label_fault, merge_labels, read_target
 from .names import NameDictionary
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from .tables.layout import TableLayout
 
 MISSING_TEXTS = frozenset(("", "NA", "N/A", "na", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None", "?"))
-TRANSPOSED = 1024  # rows that are filled from columns at a time, so that they stay in cache
+TRANSPOSED = 1024  # rows that are filled from columns at a time
 
 
 class ColumnLayout:
@@ -168,17 +167,14 @@ class RowBuilder:
         """Column c of row t is this text, which is not a plain number."""
         layout, options = self.layout, self.layout.options
         role, name, text = layout.roles[c], layout.columns[c], text.strip()
-        try:
-            value = parse_float(text)
-        except ValueError:
-            value = math.nan
-        wanted = text not in MISSING_TEXTS if options.labels is None else options.labels
-        if role == parsers.TARGET and text and wanted and _is_label(text, value):
-            self.labels[t] = text
-            if fault := label_fault(text):
+        some = text and (options.labels or text not in MISSING_TEXTS)
+        value, label = read_target(text, options.labels if role == parsers.TARGET and some else False)
+        if label is not None:
+            self.labels[t] = label
+            if fault := label_fault(label):
                 self.add_fault(t, name, fault)
         elif math.isfinite(value):
-            self._set(t, c, value)
+            self._column(c)[t] = value
         elif text in MISSING_TEXTS:
             self.set_missing(t, c)
         else:
@@ -186,9 +182,7 @@ class RowBuilder:
 
     def set_numbers(self, c: int, values: np.ndarray, given: np.ndarray | None) -> None:
         """Column c has these values in the rows where they are `given` (None: in all); NaN is missing."""
-        role, name = self.layout.roles[c], self.layout.columns[c]
-        place = self.X[:, self.layout.dest[c]] if role == parsers.FEATURE else self.y
-        place = self.weight if role == parsers.WEIGHT else place
+        role, name, place = self.layout.roles[c], self.layout.columns[c], self._column(c)
         if given is None:
             if np.isfinite(values).all() and role == parsers.FEATURE:
                 self.complete.append((int(self.layout.dest[c]), values))
@@ -209,28 +203,23 @@ class RowBuilder:
         if rule == "skip":
             self.skipped.add(t)
         elif rule == "zero" and role == parsers.FEATURE:
-            self._set(t, c, 0.0)
+            self._column(c)[t] = 0.0
         elif rule == "zero" and role == parsers.CATEGORY:
             self.ids[t, self.layout.dest[c]] = -1
         else:
             what = {parsers.TARGET: "the target", parsers.WEIGHT: "the weight"}.get(int(role), "the value")
             self.add_fault(t, name, f"{what} is missing")
 
-    def _set(self, t: int, c: int, value: float) -> None:
-        role = self.layout.roles[c]
-        if role == parsers.FEATURE:
-            self.X[t, self.layout.dest[c]] = value
-        elif role == parsers.TARGET:
-            self.y[t] = value
-        else:
-            self.weight[t] = value
+    def _column(self, c: int) -> np.ndarray:
+        """Where the numbers of column c are."""
+        if self.layout.roles[c] == parsers.FEATURE:
+            return self.X[:, self.layout.dest[c]]
+        return self.y if self.layout.roles[c] == parsers.TARGET else self.weight
 
     def finish(self, width: int) -> EncodedRows:
         """Rows, targets and weights without the bad rows, and what is wrong with those."""
         layout, options = self.layout, self.layout.options
-        for a in range(0, len(self.X), TRANSPOSED):
-            for j, values in self.complete:
-                self.X[a : a + TRANSPOSED, j] = values[a : a + TRANSPOSED]
+        fill_columns(self.X, self.complete)
         if options.weight is not None:
             for t in np.flatnonzero(~(self.weight >= 0.0)).tolist():
                 self.add_fault(t, options.weight, f"weight {float(self.weight[t])!r} must be at least 0")
@@ -242,9 +231,12 @@ class RowBuilder:
         return EncodedRows(X, y, weight, keep, {t: why for t, why in self.faults.items() if t not in self.skipped})
 
 
-def _is_label(text: str, value: float) -> bool:
-    """Whether a target is text, not a number (nor one that is not finite)."""
-    return math.isnan(label_number(text)) if math.isfinite(value) else not is_number(text)
+def fill_columns(X: np.ndarray, columns: Iterable[tuple[int, np.ndarray]]) -> None:
+    """Fill columns of an array, each given by its number, some rows at a time, so that they stay in the cache."""
+    columns = list(columns)
+    for a in range(0, len(X), TRANSPOSED):
+        for j, values in columns:
+            X[a : a + TRANSPOSED, j] = values[a : a + TRANSPOSED]
 
 
 def indicators(X: np.ndarray, ids: np.ndarray, width: int, where: str) -> Any:

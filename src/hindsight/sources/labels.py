@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..rows.labels import number_text, parse_float
+from ..rows.labels import label_number, number_text, parse_float
 
 if TYPE_CHECKING:
     from .base import ReadOptions
@@ -19,6 +20,27 @@ def is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def read_target(text: str, labels: bool | None) -> tuple[float, str | None]:
+    """A target that is text: its number, and what is kept of it where it is a label (None where it is none).
+
+    Labels are what is no number, and numbers that float64 lacks; where `labels` is False all are numbers. The number is
+    NaN or infinite where there is none, or none that is finite.
+
+    Examples
+    --------
+    >>> read_target("1.0", None), read_target("yes", None), read_target("9007199254740993", None)
+    ((1.0, None), (nan, 'yes'), (9007199254740992.0, '9007199254740993'))
+    >>> read_target("yes", False)
+    (nan, None)
+    """
+    try:
+        value = parse_float(text)
+    except ValueError:
+        return math.nan, None if labels is False else text
+    exact = labels is False or not math.isfinite(value) or not math.isnan(label_number(text))
+    return value, None if exact else text
 
 
 def label_text(y: np.ndarray) -> np.ndarray:

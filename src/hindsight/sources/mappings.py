@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..rows.labels import MAX_WHOLE, label_number, label_type, parse_float
+from ..rows.labels import MAX_WHOLE, label_type
 from .columns import repeated_name
-from .labels import is_unicode, label_fault, merge_labels
+from .labels import is_number, is_unicode, label_fault, merge_labels, read_target
 from .names import HashedNames, NameDictionary
 from .sparse import make_canonical, select_features
 
@@ -312,22 +312,17 @@ class MappingBuilder:
             return 0.0, None
         if is_gone(y):
             raise FieldError(target, "the target is missing")
-        numbers = self.options.labels is False
         self.types.add(type(y))
         if not isinstance(y, str):
             value = finite_float(target, y)
-            exact = numbers or not isinstance(y, (int, np.integer)) or int(value) == y
+            exact = self.options.labels is False or not isinstance(y, (int, np.integer)) or int(value) == y
             return value, None if exact else str(y)
-        try:
-            value = parse_float(y)
-        except ValueError:
-            if numbers:
-                raise FieldError(target, f"{y!r} is not a number") from None
-            if fault := label_fault(y):
-                raise FieldError(target, fault) from None
-            return 0.0, y
-        exact = numbers or not math.isnan(label_number(y))
-        return finite_float(target, value), None if exact else y
+        value, label = read_target(y, self.options.labels)
+        if label is None and not is_number(y):
+            raise FieldError(target, f"{y!r} is not a number")
+        if label is not None and (fault := label_fault(label)):
+            raise FieldError(target, fault)
+        return (finite_float(target, value), None) if label is None else (0.0, label)
 
     def count(self, at: Position) -> None:
         """Tell a position how many rows had no target since `clear`, and of which type the targets are."""

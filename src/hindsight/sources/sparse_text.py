@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SourceError
-from ..rows.labels import label_number, parse_float
 from . import parsers
 from .base import BadRow, Position, ReadOptions, without
-from .labels import label_fault, merge_labels
+from .labels import label_fault, merge_labels, read_target
 from .names import HashedNames, IndexNames, NameDictionary
 from .sparse import Features, SparseSource, make_canonical, max_columns, select_features
 from .text import ParsedRows, TextSource, decode
@@ -165,13 +164,10 @@ class SparseRowBuilder:
     def set_deferred(self, fields: Iterable[tuple[int, int, str]]) -> None:
         """Set fields that are not plain numbers, given by row, place of the value, and text."""
         for t, k, text in fields:
-            try:
-                value = parse_float(text)
-            except ValueError:
-                value = math.nan
+            value, label = read_target(text, self.options.labels if k == parsers.LABEL else False)
             column = int(self.indices[k]) if k >= 0 else -1
             if k == parsers.LABEL:
-                self._set_label(t, text, value)
+                self._set_label(t, text, value, label)
             elif not math.isfinite(value):
                 what = "importance " if k == parsers.IMPORTANCE else ""
                 self.faults.setdefault(t, (column, f"{what}{text!r} is not a finite number"))
@@ -180,19 +176,19 @@ class SparseRowBuilder:
             else:
                 self.data[k] *= value
 
-    def _set_label(self, t: int, text: str, value: float) -> None:
+    def _set_label(self, t: int, text: str, value: float, label: str | None) -> None:
         if self.options.target is None:
             return
         if not text:
             self.faults.setdefault(t, (-1, "there is no label"))
-        elif math.isfinite(value) and (self.options.labels is False or not math.isnan(label_number(text))):
-            self.y[t] = value
-        elif self.options.labels is False or math.isinf(value) or text.lower().lstrip("+-") == "nan":
+        elif label is None and not math.isfinite(value):
             self.faults.setdefault(t, (-1, f"label {text!r} is not a finite number"))
-        elif fault := label_fault(text):
+        elif label is None:
+            self.y[t] = value
+        elif fault := label_fault(label):
             self.faults.setdefault(t, (-1, fault))
         else:
-            self.labels[t] = text
+            self.labels[t] = label
 
     def columns(self) -> int:
         """One more than the highest column of the rows without a fault, whose columns ascend."""
