@@ -243,14 +243,14 @@ def test_the_live_page_has_room_for_numbers_of_any_size(tmp_path, scale):
 
 
 def test_numbers_to_be_read():
-    from hindsight.serve.page import number
+    from hindsight.serve.page import short_number
 
     cases = {
         0.0: "0", 1.5: "1.5", 168510.25: "168,510", -0.001: "-0.001", 1.25e-6: "1.25e-6", 1.23456e12: "1.235e12",
         9999.9: "10,000", 1e7: "1e7", 12.345678: "12.35",
     }  # fmt: skip
-    assert {value: number(value) for value in cases} == cases
-    assert number(1234567) == "1,234,567" and number(None) == "–" and number("a") == "a"
+    assert {value: short_number(value) for value in cases} == cases
+    assert short_number(1234567) == "1,234,567" and short_number(None) == "–" and short_number("a") == "a"
 
 
 def test_events(running):

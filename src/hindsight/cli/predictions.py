@@ -35,7 +35,7 @@ def tables(
     model: Model, data: str, form: str | None, keep: list[str], margins: bool, probabilities: bool
 ) -> Iterator[Table]:
     """The columns of each chunk: those to keep, the prediction, then what it is made from."""
-    from ..sources.beside import columns_beside
+    from ..sources.extra_columns import extra_columns
     from ..training.prepare import open_for_model, rows_of_model
 
     names = columns_of(model, margins, probabilities)
@@ -43,7 +43,7 @@ def tables(
         if name in names:
             raise OptionError("keep", f"{name}: the predictions have a column of that name")
     source = open_for_model(model, data, form, keep)
-    beside = columns_beside(source, keep) if keep else None
+    beside = extra_columns(source, keep) if keep else None
     for X, chunk in rows_of_model(model, source):
         kept = [] if beside is None else beside(chunk)
         yield dict(zip([*keep, *names], [*kept, *said(model, X, chunk.place, margins, probabilities)], strict=True))

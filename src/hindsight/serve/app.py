@@ -18,9 +18,9 @@ from .client import ARROW
 from .guard import LOOPBACK, Guard
 from .metrics import Metrics
 from .openapi import IDS, KEEP, KEY, LEARNT, OUTCOME, PREDICTIONS, QUIET, ROW, SOURCE, START, Route, docs_page, document
-from .page import live_page, shown
+from .page import live_page, page_content
 from .requests import Part, ServiceError
-from .responses import dumps, json_response, predictions_response, refused
+from .responses import dumps, json_response, predictions_response, refusal
 from .workers import Learning, Predicting
 
 if TYPE_CHECKING:
@@ -28,7 +28,12 @@ if TYPE_CHECKING:
 
     from .service import Service
 
-FORMS = {"application/json": "json", "application/x-ndjson": "lines", "application/jsonl": "lines", ARROW: "arrow"}
+CONTENT_TYPES = {
+    "application/json": "json",
+    "application/x-ndjson": "lines",
+    "application/jsonl": "lines",
+    ARROW: "arrow",
+}
 LISTENERS = 200
 SMALL = 1 << 16  # bytes that are parsed between other requests
 HELD = 8  # times the largest body: all bodies that are held at once
@@ -81,16 +86,16 @@ class Api:
         found = ROUTES.get(scope["path"].rstrip("/") or "/")
         try:
             if found is None:
-                response = refused(ServiceError(404, "there is no such page: /docs lists what there is"))
+                response = refusal(ServiceError(404, "there is no such page: /docs lists what there is"))
             elif method not in found.methods:
                 error = ServiceError(405, f"{method} is not for this path: /docs lists what there is")
-                response = refused(error, allow=", ".join(found.methods))
+                response = refusal(error, allow=", ".join(found.methods))
             else:
                 response = await found.answer(self, request)
         except ClientDisconnect:
             return
         except ValueError as error:
-            response = refused(error)
+            response = refusal(error)
         except Exception:
             await json_response({"error": "this is a bug of hindsight: see its log"}, 500)(scope, receive, send)
             raise
@@ -145,15 +150,15 @@ class Api:
         """The rows of a request, parsed."""
         given, query = request.headers.get("content-type", ""), request.query_params
         kind = given.partition(";")[0].strip().lower()
-        if kind not in FORMS:
-            raise ServiceError(415, f"Content-Type must be one of {', '.join(FORMS)}; got {kind[:60]!r}")
-        part = Part(do, FORMS[kind], await self.body(request), quiet=query.get("predictions") == "0")
+        if kind not in CONTENT_TYPES:
+            raise ServiceError(415, f"Content-Type must be one of {', '.join(CONTENT_TYPES)}; got {kind[:60]!r}")
+        part = Part(do, CONTENT_TYPES[kind], await self.body(request), quiet=query.get("predictions") == "0")
         if "idempotency-key" in request.headers:
-            part.key = printable("Idempotency-Key", request.headers["idempotency-key"])
+            part.key = short_text("Idempotency-Key", request.headers["idempotency-key"])
             asked = f"{request.scope['path']}?{request.scope['query_string'].decode('latin-1')} {given}\n"
             part.digest = hashlib.sha256(asked.encode() + part.body).hexdigest()[:32]
         if "source" in query:
-            part.source, start = printable("source", query["source"]), query.get("start", "0")
+            part.source, start = short_text("source", query["source"]), query.get("start", "0")
             if not (start.isascii() and start.isdigit() and len(start) < 16):
                 raise ServiceError(422, f"start must be a whole number; got {start[:20]!r}")
             part.start = int(start)
@@ -165,9 +170,9 @@ class Api:
 
     async def body(self, request: Asked) -> bytes:
         """The body, within its limits of size; the server limits its time."""
-        most, told = self.limits.body, request.headers.get("content-length", "")
-        if told.isdigit() and int(told) > most:
-            raise ServiceError(413, f"the body has {int(told):,} bytes, at most {most:,} are taken")
+        most, announced = self.limits.body, request.headers.get("content-length", "")
+        if announced.isdigit() and int(announced) > most:
+            raise ServiceError(413, f"the body has {int(announced):,} bytes, at most {most:,} are taken")
         pieces: list[bytes] = []
         async for piece in request.stream():
             request.held += len(piece)
@@ -185,13 +190,13 @@ class Api:
         """Where learning stands, at most so many seconds ago."""
         async with self.reading:
             if time.monotonic() - self.latest[0] > age:
-                told = await self.learning.do(self.service.summary)
-                self.metrics.note_rows(told["sequence"])
-                told |= {"rate": self.metrics.rate(), "waiting": self.learning.jobs.qsize()}
-                told["learn_seconds"] = self.metrics.quantiles("/learn")
-                told["predict_seconds"] = self.metrics.quantiles("/predict")
-                told["certificate"] = self.certifier.shown
-                self.latest = time.monotonic(), told
+                out = await self.learning.do(self.service.summary)
+                self.metrics.note_rows(out["sequence"])
+                out |= {"rate": self.metrics.rate(), "waiting": self.learning.jobs.qsize()}
+                out["learn_seconds"] = self.metrics.quantiles("/learn")
+                out["predict_seconds"] = self.metrics.quantiles("/predict")
+                out["certificate"] = self.certifier.shown
+                self.latest = time.monotonic(), out
         return self.latest[1]
 
     @route("/model")
@@ -228,8 +233,8 @@ class Api:
     async def health(self, request: Asked) -> Response:
         """Whether it learns."""
         good = self.service.broken is None and self.learning.is_alive()
-        told = {"status": "ok" if good else "broken", "sequence": self.service.sequence}
-        return json_response(told if good else told | {"error": self.service.broken}, 200 if good else 503)
+        answer = {"status": "ok" if good else "broken", "sequence": self.service.sequence}
+        return json_response(answer if good else answer | {"error": self.service.broken}, 200 if good else 503)
 
     @route("/events", kind="text/event-stream")
     async def events(self, request: Asked) -> Response:
@@ -237,13 +242,13 @@ class Api:
         if self.listeners >= LISTENERS:
             raise ServiceError(429, f"{LISTENERS} listen already")
 
-        async def told() -> AsyncIterator[str]:
+        async def summaries() -> AsyncIterator[str]:
             self.listeners += 1
             try:
                 while True:
                     try:
                         summary = await self.summary()
-                        yield f"event: summary\ndata: {dumps(summary | {'page': shown(summary)})}\n\n"
+                        yield f"event: summary\ndata: {dumps(summary | {'page': page_content(summary)})}\n\n"
                         if summary["settled"] and self.certifier.due(summary["sequence"]):
                             self.certifier.busy = True
                             material = await self.learning.do(self.certifier.material)
@@ -254,7 +259,7 @@ class Api:
             finally:
                 self.listeners -= 1
 
-        return StreamingResponse(told(), media_type="text/event-stream")
+        return StreamingResponse(summaries(), media_type="text/event-stream")
 
     @route("/openapi.json")
     async def openapi(self, request: Asked) -> Response:
@@ -288,7 +293,7 @@ def outcome_of(k: int, row: dict[str, Any]) -> tuple[int, Any]:
     return row["id"], row["target"]
 
 
-def printable(name: str, text: str) -> str:
+def short_text(name: str, text: str) -> str:
     """A short text that a request gives."""
     if not (0 < len(text) <= LONGEST and text.isprintable()):
         raise ServiceError(422, f"{name} must have 1 to {LONGEST} printable characters")

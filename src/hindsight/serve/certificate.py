@@ -100,7 +100,7 @@ class Certifier:
             f"{loss:.6g}, that of the best constant in hindsight {constant:.6g} "
             f"({abs(constant - loss):.6g} {'less' if constant < loss else 'more'})"
         )
-        told: dict[str, Any] = {
+        answer: dict[str, Any] = {
             "sequence": material.sequence,
             "measured": {"loss": loss, "constant": constant, "of": state.constant_quantity, "weight": state.weight},
             "claims": [claim],
@@ -115,20 +115,20 @@ class Certifier:
                 about = (
                     f"over all {material.sequence:,} rows in the order of learning, which were read again and replayed"
                 )
-                told |= {"verdict": certificate.verdict.value, "certificate": certificate.to_dict()}
-                told["claims"].append(
+                answer |= {"verdict": certificate.verdict.value, "certificate": certificate.to_dict()}
+                answer["claims"].append(
                     f"{certificate.verdict.value}, {about}, against the best fixed predictor in hindsight"
                 )
-                told["text"] = f"{claim}\n{certificate}"
-                return told
-        told |= {"verdict": "UNCHECKABLE", "certificate": None}
+                answer["text"] = f"{claim}\n{certificate}"
+                return answer
+        answer |= {"verdict": "UNCHECKABLE", "certificate": None}
         if material.sums is not None:
-            told["claims"].append(from_sums(material, told))
+            answer["claims"].append(from_sums(material, answer))
         if material.sums is None or all(begins_anywhere(run.learner) for run in state.runs[0]):
-            told["claims"] += over_window(path, material, told)
-        told["claims"].append(f"no bound is claimed for all rows: {why}")
-        told["text"] = "\n".join(told["claims"])
-        return told
+            answer["claims"] += over_window(path, material, answer)
+        answer["claims"].append(f"no bound is claimed for all rows: {why}")
+        answer["text"] = "\n".join(answer["claims"])
+        return answer
 
     # ------------------------------------------------------------ for the page
 
@@ -149,25 +149,25 @@ class Certifier:
 
 def briefly(found: dict[str, Any]) -> dict[str, Any]:
     """A certificate in a few numbers."""
-    told = {"sequence": found["sequence"], "verdict": found["verdict"], "claims": found["claims"], "path": []}
+    answer = {"sequence": found["sequence"], "verdict": found["verdict"], "claims": found["claims"], "path": []}
     certificate = found["certificate"]
     if certificate is not None and "each" not in certificate:
-        told |= {name: certificate[name] for name in ("measured", "bound", "regret", "quantity")}
-        told["theorem"] = certificate["theorem"]["name"]
-        told["best"] = (certificate["best"] or certificate["comparator"])["loss"]
-        told["path"] = [[at["rounds"], at["measured"], at["comparator"], at["bound"]] for at in certificate["path"]]
-    return told
+        answer |= {name: certificate[name] for name in ("measured", "bound", "regret", "quantity")}
+        answer["theorem"] = certificate["theorem"]["name"]
+        answer["best"] = (certificate["best"] or certificate["comparator"])["loss"]
+        answer["path"] = [[at["rounds"], at["measured"], at["comparator"], at["bound"]] for at in certificate["path"]]
+    return answer
 
 
 # ---------------------------------------------------------------- where the first rows are gone
 
 
-def from_sums(material: Material, told: dict[str, Any]) -> str:
-    """What sums over all rows tell of the best fixed predictor; numbers are added to `told`."""
+def from_sums(material: Material, answer: dict[str, Any]) -> str:
+    """What sums over all rows tell of the best fixed predictor; numbers are added to `answer`."""
     assert material.sums is not None
     loss = material.state.compared_losses()[0]
     best, gap = best_of_sums(material.sums, material.sequence)
-    told["best"] = {"rows": material.sequence, "loss": loss, "best": best, "gap": gap}
+    answer["best"] = {"rows": material.sequence, "loss": loss, "best": best, "gap": gap}
     return (
         f"the best fixed linear predictor in hindsight for these rows has squared error {best:.6g} ± {gap:.2g}, from "
         f"sums over all rows that each snapshot has: the regret is {loss - best:.6g} ± {gap:.2g}"
@@ -188,8 +188,8 @@ def best_of_sums(sums: np.ndarray, rows: int) -> tuple[float, float]:
     return found.loss, found.gap + rounding
 
 
-def over_window(path: str, material: Material, told: dict[str, Any]) -> list[str]:
-    """What the newest rows cost the service and the best fixed predictor for them; numbers are added to `told`."""
+def over_window(path: str, material: Material, answer: dict[str, Any]) -> list[str]:
+    """What the newest rows cost the service and the best fixed predictor for them; numbers are added to `answer`."""
     with closing(Store(path)) as store:
         first, last = store.first_commit(), 0
         starts = [each for each in store.snapshots() if first is not None and first - 1 <= each[0] < material.commit]
@@ -209,18 +209,18 @@ def over_window(path: str, material: Material, told: dict[str, Any]) -> list[str
         return []
     rows = StoredRows(state.plan, state.labels, None, numbered, path=path, after=after, last=last)
     loss, of, where = state.compared_losses()[0] - before, state.constant_quantity, f"rows {row + 1:,} to {end:,}"
-    told["window"] = {"rows": end - row, "from": row + 1, "loss": loss}
+    answer["window"] = {"rows": end - row, "from": row + 1, "loss": loss}
     said = []
     # A fixed predictor can be compared where what the service loses is a loss of the margins of its runs.
     if state.in_logs if state.labels is not None else runs[0].learner.loss.quadratic:
-        told["window"]["best"] = best = best_over(state, rows)
+        answer["window"]["best"] = best = best_over(state, rows)
         said.append(
             f"on {where}, which were learnt again from a snapshot, the progressive {of} is {loss:.6g}, that of the "
             f"best fixed linear predictor for these rows {best:.6g}"
         )
     certificate = certify_stretch(rows, runs, weights) if all(begins_anywhere(run.learner) for run in runs) else None
     if certificate is not None:
-        told |= {"verdict": certificate.verdict.value, "certificate": certificate.to_dict()}
+        answer |= {"verdict": certificate.verdict.value, "certificate": certificate.to_dict()}
         said.append(
             f"{certificate.verdict.value} for {where} by themselves, begun at the weights of the snapshot: at a "
             "constant rate the bound is one for every stretch of rows"

@@ -16,13 +16,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..errors import ModelError
 from ..storage import checkpoint
 from ..storage.container import sync_folder
 from .requests import ANY, Limits, Part
-from .store import ADVICE, NAME, Store, StoreError, lock, read_settings
+from .store import ADVICE, NAME, Store, StoreError, lock, read_settings, unpacked_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,7 +57,7 @@ def convert(path: str, notify: Callable[[str], None] = lambda _: None, rewinding
     try:
         shutil.rmtree(temporary, ignore_errors=True)
         store = Store(temporary, write=True)
-        base = start_of(path)
+        base = first_snapshot(path)
         store.write_settings((read_settings(path) or {}) | {"model": base is not None and began(base)})
         store.close()
         service = Service(temporary, limits=replace(ANY, keys=Limits.keys))
@@ -80,11 +78,11 @@ def convert(path: str, notify: Callable[[str], None] = lambda _: None, rewinding
         sync_folder(path)
     finally:
         os.close(held)
-    told = f"{service.sequence:,} rows" + (f", without {left_out:,} that cannot be learnt" if left_out else "")
-    notify(f"{path}: its log was converted to {NAME} ({told}); the files before are in {aside}")
+    count = f"{service.sequence:,} rows" + (f", without {left_out:,} that cannot be learnt" if left_out else "")
+    notify(f"{path}: its log was converted to {NAME} ({count}); the files before are in {aside}")
 
 
-def start_of(path: str) -> dict[str, Any] | None:
+def first_snapshot(path: str) -> dict[str, Any] | None:
     """The snapshot from which on the rows of an old folder are there; None where they are from the first on."""
     first, kept = next(iter(segments(path)), (None, ""))[0], snapshots(path)
     if first == 1 and not any(map(began, kept)):
@@ -161,9 +159,7 @@ def snapshots(path: str) -> list[dict[str, Any]]:
 
 def take_tables(store: Store, state: dict[str, Any]) -> None:
     """Write down the keys, the places in streams and the kept rows of a snapshot."""
-    keys, pending, sources = (
-        json.loads(np.asarray(state[n], np.uint8).tobytes()) for n in ("keys", "pending", "sources")
-    )
+    keys, pending, sources = (unpacked_json(state[n]) for n in ("keys", "pending", "sources"))
     row = int(state["sequence"])
     store.begin()
     for key, digest, answer in keys:
@@ -191,7 +187,7 @@ def commits(found: list[tuple[int, str]], after: int) -> Iterator[tuple[dict[str
                 raise StoreError(f"{path}: commit {expected} is missing: the next one is {number}: restore a backup")
             expected += 1
             if number > after:
-                yield unpack(payload)
+                yield unpack_commit(payload)
 
 
 def segments(path: str) -> list[tuple[int, str]]:
@@ -219,13 +215,13 @@ def frames(path: str, last: bool) -> Iterator[tuple[int, bytes]]:
         at = end + 4
 
 
-def unpack(payload: bytes) -> tuple[dict[str, Any], list[Part], list[list[int]]]:
+def unpack_commit(payload: bytes) -> tuple[dict[str, Any], list[Part], list[list[int]]]:
     """The head and the requests of a commit, with the numbers of kept rows: kept by it, or learnt by it."""
     line, _, rest = payload.partition(b"\n")
     head, parts, ids, at = json.loads(line), [], [], 0
-    for told in head.pop("parts"):
-        more = {name: told[name] for name in ("key", "digest", "quiet", "source", "start") if name in told}
-        parts.append(Part(told["do"], told["form"], rest[at : at + told["bytes"]], told["rows"], **more))
-        ids.append(told.get("ids", []))
-        at += told["bytes"]
+    for each in head.pop("parts"):
+        more = {name: each[name] for name in ("key", "digest", "quiet", "source", "start") if name in each}
+        parts.append(Part(each["do"], each["form"], rest[at : at + each["bytes"]], each["rows"], **more))
+        ids.append(each.get("ids", []))
+        at += each["bytes"]
     return head, parts, ids

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from .requests import ServiceError
-from .responses import refused
+from .responses import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +67,7 @@ class Guard:
         why = self.refused(scope, headers)
         try:
             if why is not None:
-                await refused(why)(scope, receive, say)
+                await refusal(why)(scope, receive, say)
             else:
                 await self.app(scope, receive, say)
         finally:

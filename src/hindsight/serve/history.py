@@ -20,7 +20,7 @@ RANGES = 60  # rows that are shown with their intervals
 FAR = 4.0  # times the mean loss of late: from there on a number is far from its target
 
 
-class History:
+class ServiceHistory:
     """Points of the path: [row, mean loss, mean loss of the best constant so far, time]; and some of the newest rows.
 
     Attributes
@@ -63,8 +63,8 @@ class History:
             wrong &= said != np.array([text(each) for each in y.tolist()], object)
         at = np.flatnonzero(wrong)[-MISTAKES:]
         for k, value in zip(at.tolist(), piece.model.predictions(piece.z[at]).tolist(), strict=True):
-            told = {"sequence": first + k, "predicted": value, "target": y[k].item(), "loss": float(losses[k])}
-            self.mistakes.append(told)
+            mistake = {"sequence": first + k, "predicted": value, "target": y[k].item(), "loss": float(losses[k])}
+            self.mistakes.append(mistake)
 
     def add_intervals(self, first: int, piece: PlayedPiece) -> None:
         """Take note of the newest rows and their intervals, where there are some; the first has this number."""
@@ -88,12 +88,12 @@ class History:
         return {"points": self.points, "step": self.step, "mistakes": list(self.mistakes), "ranges": list(self.ranges)}
 
     @classmethod
-    def from_plain(cls, told: dict[str, Any]) -> History:
-        """What `to_plain` told."""
+    def from_plain(cls, plain: dict[str, Any]) -> ServiceHistory:
+        """What `to_plain` returned."""
         out = cls()
-        out.points, out.step = list(told["points"]), int(told["step"])
-        out.mistakes.extend(told["mistakes"])
-        out.ranges.extend(told.get("ranges", ()))  # earlier versions keep none
+        out.points, out.step = list(plain["points"]), int(plain["step"])
+        out.mistakes.extend(plain["mistakes"])
+        out.ranges.extend(plain.get("ranges", ()))  # earlier versions keep none
         return out
 
 

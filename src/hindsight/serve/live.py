@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from .requests import Limits, Part
 
-Rows = MappingRows | TableRows
+RowReader = MappingRows | TableRows
 
 
 NOTHING_YET = "nothing was learnt yet: send rows with their targets to /learn first"
@@ -124,7 +124,7 @@ class LiveModel:
     def __init__(self, plan: Plan, limits: Limits) -> None:
         self.plan, self.limits = plan, limits
         self.state: TrainingState | None = None
-        self.rows: Rows | None = None
+        self.rows: RowReader | None = None
         self.shells: Shells | None = None
         self.kept: list[Any] | None = None  # snapshots of the runs as they are now, where a reader has them
         self.sums: np.ndarray | None = None
@@ -139,7 +139,7 @@ class LiveModel:
         live._take(state, rows_like(model, plan, limits))
         return live
 
-    def _take(self, state: TrainingState, rows: Rows) -> None:
+    def _take(self, state: TrainingState, rows: RowReader) -> None:
         state.source = rows  # type: ignore[assignment]
         squares = state.labels is None and state.runs[0][0].learner.loss.quadratic
         fresh, size = not state.before and state.rows_done == 0, 1 + state.plan.intercept
@@ -147,7 +147,7 @@ class LiveModel:
         self.model = Model(state.runs[0], labels=state.labels)
         self.state, self.rows, self.plan, self.kept = state, rows, state.plan, None
 
-    def settled(self) -> tuple[TrainingState, Rows]:
+    def settled(self) -> tuple[TrainingState, RowReader]:
         """The state, and how rows are read; a ServiceError before the first rows."""
         if self.state is None or self.rows is None:
             raise ServiceError(409, NOTHING_YET)
@@ -242,7 +242,7 @@ class LiveModel:
         except NewLabelError as error:
             raise NewLabelError(f"{error}: begin anew with --labels", error.label) from None
         z, y = played.margins, piece.y
-        losses = losses_of(state, z, y)
+        losses = row_losses(state, z, y)
         if piece.weight is not None:
             losses = losses * piece.weight
         real, c = np.ones(len(y), bool) if piece.weight is None else piece.weight > 0.0, piece.weight
@@ -348,9 +348,9 @@ class Before:
             return
         sums = self.live.sums
         facts = [np.array(one.tally[0].item())[FINITE] for one in self.runs]
-        told = [self.state.constant, self.state.order, *([] if sums is None else [sums])]
-        met = [values for run in self.runs for values in numbers_of(run)]
-        sizes = np.array([np.abs(values).max(initial=0.0) for values in (*facts, *told, *met)])
+        totals = [self.state.constant, self.state.order, *([] if sums is None else [sums])]
+        met = [values for run in self.runs for values in state_values(run)]
+        sizes = np.array([np.abs(values).max(initial=0.0) for values in (*facts, *totals, *met)])
         if np.isfinite(sizes).all():
             self.live.calm = bool((sizes < CALM).all())
             return
@@ -378,7 +378,7 @@ def touched(run: Run, pieces: Sequence[Piece]) -> np.ndarray | None:
     return np.flatnonzero(met)
 
 
-def numbers_of(run: Run) -> Iterator[np.ndarray]:
+def state_values(run: Run) -> Iterator[np.ndarray]:
     """The numbers of a state, without those that are infinite from the start."""
     for state in run.states():
         for name, field in fields_of(type(state)).items():
@@ -391,14 +391,14 @@ class Shells:
     """Copies of runs that hold the numbers of one reader at a time: to copy numbers is faster than to copy runs."""
 
     def __init__(self, runs: list[Run], labels: list[str] | None) -> None:
-        self.of, self.shape = runs, shape_of(runs)
+        self.of, self.shape = runs, run_shapes(runs)
         self.model = Model([run.frozen() for run in runs], labels=labels)
         self.lock = threading.Lock()
         self.holds: Reader | None = None
 
     def fit(self, runs: list[Run]) -> bool:
         """Whether these are still the runs that were copied, with as many features and members."""
-        return runs is self.of and shape_of(runs) == self.shape
+        return runs is self.of and run_shapes(runs) == self.shape
 
     def margins(self, reader: Reader, X: Any) -> np.ndarray:
         """The margins of rows as a reader has them: they are played with weight 0, which changes nothing."""
@@ -413,7 +413,7 @@ class Shells:
         return z
 
 
-def shape_of(runs: list[Run]) -> list[tuple[int, int]]:
+def run_shapes(runs: list[Run]) -> list[tuple[int, int]]:
     """The features and members of each run."""
     return [(run.features, len(getattr(run, "members", ()))) for run in runs]
 
@@ -424,7 +424,7 @@ class Reader:
 
     shells: Shells
     kept: list[Any]
-    rows: Rows
+    rows: RowReader
     room: int
     width: int
     sequence: int
@@ -512,7 +512,7 @@ def mapping_rows(plan: Plan, limits: Limits) -> MappingRows:
     return MappingRows(options, limits)
 
 
-def rows_like(model: Model, plan: Plan, limits: Limits) -> Rows:
+def rows_like(model: Model, plan: Plan, limits: Limits) -> RowReader:
     """The reader of rows for a model that goes on."""
     made = check_preparation(model)
     if made["scale"] is not None:
@@ -524,7 +524,7 @@ def rows_like(model: Model, plan: Plan, limits: Limits) -> Rows:
     return rows_of_state(replace(plan, reading=plan.reading | reading), state, limits, model.labels)
 
 
-def rows_of_state(plan: Plan, state: dict[str, Any] | None, limits: Limits, labels: list[str] | None) -> Rows:
+def rows_of_state(plan: Plan, state: dict[str, Any] | None, limits: Limits, labels: list[str] | None) -> RowReader:
     """The reader of rows whose features are numbered as in a state."""
     if plan.target is None:
         raise ModelError("does not say which column it predicts: learn from a table or from JSON lines")
@@ -555,9 +555,9 @@ def labels_or_numbers(y: np.ndarray) -> bool:
         return True
     if len(numbers) > 2 or any(v != int(v) for v in numbers):
         return False
-    told = " and ".join(map(number_text, numbers))
+    both = " and ".join(map(number_text, numbers))
     raise SourceError(
-        f"the first rows have the targets {told} only, which may be labels or numbers: send some with others, or begin "
+        f"the first rows have the targets {both} only, which may be labels or numbers: send some with others, or begin "
         "with --labels A,B or with --loss square"
     )
 
@@ -573,7 +573,7 @@ def ignored_names(rows: list[dict[str, Any]], target: str | None) -> tuple[str, 
 # ---------------------------------------------------------------- what margins say
 
 
-def losses_of(state: TrainingState, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+def row_losses(state: TrainingState, z: np.ndarray, y: np.ndarray) -> np.ndarray:
     """What each row cost: squared error, log loss (over all runs) or mistakes, as `state.constant_quantity` says."""
     if state.labels is None:
         return np.asarray((each_mean(state.runs[0][0].learner.loss, z[:, 0]) - y) ** 2)

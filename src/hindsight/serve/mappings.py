@@ -154,7 +154,7 @@ class MappingRows(MappingBuilder):
         kind = column.type
         whole = pa.types.is_integer(kind) and self.options.labels is not False
         if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
-            y = numbers_of(column)
+            y = float_column(column)
             if not np.isfinite(y).all():
                 t = int(np.argmin(np.isfinite(y)))
                 raise SourceError(f"row {t}, column {target!r}: {y[t]} is not finite")
@@ -180,7 +180,7 @@ class MappingRows(MappingBuilder):
     def _weights(self, column: Any) -> np.ndarray:
         if column.null_count:
             raise SourceError(f"row {first_null(column)}, column {self.options.weight!r}: the weight is missing")
-        weight = numbers_of(column)
+        weight = float_column(column)
         if not (np.isfinite(weight) & (weight >= 0.0)).all():
             t = int(np.argmin(np.isfinite(weight) & (weight >= 0.0)))
             raise SourceError(f"row {t}, column {self.options.weight!r}: weight {weight[t]!r} must be at least 0")
@@ -206,7 +206,7 @@ class MappingRows(MappingBuilder):
     def _cells_of(self, table: Any) -> list[ColumnCells]:
         """The values of all columns that are features."""
         columns, unread = zip(table.column_names, table.columns, strict=True), self.unread
-        found = [cells_of(n, c, self.options.missing, k) for k, (n, c) in enumerate(columns) if n not in unread]
+        found = [features_of(n, c, self.options.missing, k) for k, (n, c) in enumerate(columns) if n not in unread]
         return [cell for cells in found for cell in cells]
 
 
@@ -233,7 +233,7 @@ class ColumnCells:
         return [(self.keys[k], at) for k, at in zip(met.tolist(), first.tolist(), strict=True)]
 
 
-def cells_of(name: str, column: Any, missing: str, order: int) -> list[ColumnCells]:
+def features_of(name: str, column: Any, missing: str, order: int) -> list[ColumnCells]:
     """The values of a column; where some are missing, marks of that beside them."""
     import pyarrow as pa
 
@@ -252,7 +252,7 @@ def cells_of(name: str, column: Any, missing: str, order: int) -> list[ColumnCel
     elif pa.types.is_null(kind):
         gone = np.ones(n, bool)
     elif pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
-        values = numbers_of(column)
+        values = float_column(column)
         if math.isfinite(values.sum()):  # then each is
             return [ColumnCells(everywhere, values, [name], None, order)]
         gone = np.isnan(values)
@@ -309,7 +309,7 @@ def csr_of(X: Any, ids: np.ndarray | None = None, width: int = 0) -> Any:
     return csr_matrix((X.ravel(), np.tile(ids.astype(kind), n), ends.astype(kind)), shape=(n, width or k))
 
 
-def numbers_of(column: Any) -> np.ndarray:
+def float_column(column: Any) -> np.ndarray:
     """A column of numbers or truth values as float64; NaN where one is missing."""
     import pyarrow as pa
 

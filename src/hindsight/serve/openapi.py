@@ -106,7 +106,7 @@ class Route:
 
     def described(self, example: dict[str, Any]) -> dict[str, Any]:
         """The route as OpenAPI, with an example of a row."""
-        told: dict[str, Any] = {"summary": (inspect.getdoc(self.answer) or "").partition("\n")[0].removesuffix(".")}
+        entry: dict[str, Any] = {"summary": (inspect.getdoc(self.answer) or "").partition("\n")[0].removesuffix(".")}
         errors, good = ERRORS | self.errors, {"description": "it", "content": {self.kind: {}}}
         if self.rows is None:
             errors = {status: ERRORS[status] for status in ("401", "409", "421", "429", "503")}
@@ -118,11 +118,11 @@ class Route:
             }
             if self.rows is not OUTCOME:
                 content[ARROW] = {"schema": TEXT | {"format": "binary"}}
-            told |= {"parameters": list(self.parameters), "requestBody": {"required": True, "content": content}}
+            entry |= {"parameters": list(self.parameters), "requestBody": {"required": True, "content": content}}
             schema = {"type": "object", "properties": self.gives}
             good = {"description": "done", "content": {self.kind: {"schema": schema}}}
-        told["responses"] = {"200": good} | {status: {"description": text} for status, text in errors.items()}
-        return {self.methods[0].lower(): told}
+        entry["responses"] = {"200": good} | {status: {"description": text} for status, text in errors.items()}
+        return {self.methods[0].lower(): entry}
 
 
 def document(routes: Mapping[str, Route], target: str | None, limits: Limits) -> dict[str, Any]:
@@ -150,10 +150,10 @@ code { font-family: ui-monospace, monospace; overflow-wrap: anywhere }
 """
 
 
-def docs_page(told: dict[str, Any]) -> tuple[str, str]:
+def docs_page(api: dict[str, Any]) -> tuple[str, str]:
     """The description as a page, and what the page may do."""
     out = []
-    for path, methods in told["paths"].items():
+    for path, methods in api["paths"].items():
         for method, each in methods.items():
             out.append(f"<h2>{method.upper()} {html.escape(path)}</h2><p>{html.escape(each['summary'])}.</p><ul>")
             for given in each.get("parameters", ()):
@@ -167,8 +167,8 @@ def docs_page(told: dict[str, Any]) -> tuple[str, str]:
             out.append("</ul>")
     text = (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        f"<title>hindsight API</title><style>{STYLE}</style><h1>hindsight {html.escape(told['info']['version'])}</h1>"
-        f"<p>{html.escape(told['info']['description'])}</p>"
+        f"<title>hindsight API</title><style>{STYLE}</style><h1>hindsight {html.escape(api['info']['version'])}</h1>"
+        f"<p>{html.escape(api['info']['description'])}</p>"
         "<p><a href=/openapi.json>openapi.json</a> · <a href=/>live page</a></p>"
         f"{''.join(out)}</html>"
     )

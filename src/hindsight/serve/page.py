@@ -33,7 +33,7 @@ TILES = {
 }
 
 
-def number(value: Any, digits: int = 4) -> str:
+def short_number(value: Any, digits: int = 4) -> str:
     """A number to be read, in at most a dozen characters."""
     if value is None or isinstance(value, str):
         return "–" if value is None else value
@@ -49,20 +49,20 @@ def number(value: Any, digits: int = 4) -> str:
 
 def seconds(*values: float | None) -> str:
     """Seconds as milliseconds."""
-    return ", ".join("–" if value is None else f"{number(1000.0 * value, 3)} ms" for value in values)
+    return ", ".join("–" if value is None else f"{short_number(1000.0 * value, 3)} ms" for value in values)
 
 
-def shown(told: dict[str, Any]) -> dict[str, Any]:
+def page_content(summary: dict[str, Any]) -> dict[str, Any]:
     """What the page shows: texts by the id of their place, rows of tables, and the series of the chart.
 
     Squared errors are shown as their roots, in the unit of the target.
 
     Parameters
     ----------
-    told : dict
+    summary : dict
         What `Api.summary` returns.
     """
-    certificate, squares = told.get("certificate") or {}, told.get("of") == "squared error"
+    certificate, squares = summary.get("certificate") or {}, summary.get("of") == "squared error"
 
     def unit(value: float | None) -> float | None:
         return value if value is None or not squares else math.sqrt(max(0.0, value))
@@ -70,30 +70,30 @@ def shown(told: dict[str, Any]) -> dict[str, Any]:
     rounds = certificate.get("sequence") or 1
     best, bound = (None if certificate.get(n) is None else certificate[n] / rounds for n in ("best", "bound"))
     regret = certificate.get("regret")
-    if told.get("best") is not None:  # of all rows so far, not only of those that were certified
-        best, regret = told["best"] / told["weight"], told["loss"] - told["best"]
-    warnings = [line for line in [told.get("order"), *told.get("warnings", ())] if line]
-    texts = {name: number(told[key], 3) for name, key in (("rows", "sequence"), ("rate", "rate"))}
-    texts |= {name: number(told[name]) for name in ("features", "pending", "waiting", "refused")}
+    if summary.get("best") is not None:  # of all rows so far, not only of those that were certified
+        best, regret = summary["best"] / summary["weight"], summary["loss"] - summary["best"]
+    warnings = [line for line in [summary.get("order"), *summary.get("warnings", ())] if line]
+    texts = {name: short_number(summary[key], 3) for name, key in (("rows", "sequence"), ("rate", "rate"))}
+    texts |= {name: short_number(summary[name]) for name in ("features", "pending", "waiting", "refused")}
     texts |= {
-        "loss": number(unit(told.get("mean_loss"))),
-        "constant": number(unit(told.get("mean_constant"))),
-        "best": number(unit(best)),
-        "limit": number(unit(bound)),
-        "regret": number(regret),
+        "loss": short_number(unit(summary.get("mean_loss"))),
+        "constant": short_number(unit(summary.get("mean_constant"))),
+        "best": short_number(unit(best)),
+        "limit": short_number(unit(bound)),
+        "regret": short_number(regret),
         "verdict": f"{certificate['verdict']} (first {rounds:,} rows)" if certificate else "–",
-        "learn": seconds(*told["learn_seconds"].values()),
-        "predict": seconds(*told["predict_seconds"].values()),
-        "sync": seconds(told["sync"]),
-        "broken": told["broken"] or "",
+        "learn": seconds(*summary["learn_seconds"].values()),
+        "predict": seconds(*summary["predict_seconds"].values()),
+        "sync": seconds(summary["sync"]),
+        "broken": summary["broken"] or "",
         "order": " · ".join(f"warning: {line}" for line in warnings),
-        "drift": f"drift: {told['drift']['claim']}" if "drift" in told else "",
-        "claims": ". ".join([*certificate.get("claims", ()), *covered(told.get("coverage"))]),
-        "of": "root mean squared error" if squares else f"{told.get('of', 'loss')} per row",
+        "drift": f"drift: {summary['drift']['claim']}" if "drift" in summary else "",
+        "claims": ". ".join([*certificate.get("claims", ()), *coverage_lines(summary.get("coverage"))]),
+        "of": "root mean squared error" if squares else f"{summary.get('of', 'loss')} per row",
         "sum": "regret in all, squared" if squares else TILES["regret"],
-        "off": "off by" if squares else told.get("of", "loss"),
+        "off": "off by" if squares else summary.get("of", "loss"),
     }
-    path, points = certificate.get("path", ()), told.get("points", ())
+    path, points = certificate.get("path", ()), summary.get("points", ())
     first = points[0][0] if points else 1
     series = (
         ("own", "the service", False, [(p[0], p[1]) for p in points]),
@@ -101,7 +101,7 @@ def shown(told: dict[str, Any]) -> dict[str, Any]:
         ("best", "fixed predictor of the bound", True, [(p[0], p[2] and p[2] / p[0]) for p in path if p[0] >= first]),
         ("bound", "bound, at the dots", True, [(p[0], p[3] and p[3] / p[0]) for p in path if p[0] >= first]),
     )
-    asked = (told.get("coverage") or {}).get("asked")
+    asked = (summary.get("coverage") or {}).get("asked")
     along = [p for p in points if len(p) > 4 and p[0] >= FIRST]
     bands = () if len(along) < 2 else (
         ("own", "rows covered", False, [(p[0], p[4]) for p in along]),
@@ -112,17 +112,17 @@ def shown(told: dict[str, Any]) -> dict[str, Any]:
     return {
         "texts": texts,
         "coverage": bands,
-        "ranges": told.get("ranges", ()),
+        "ranges": summary.get("ranges", ()),
         "top": [
             [
                 (each["feature"] + ("" if each["label"] is None else f" ({each['label']})"), ""),
-                (number(each["weight"]), "n"),
+                (short_number(each["weight"]), "n"),
             ]
-            for each in told.get("top", ())
+            for each in summary.get("top", ())
         ],
         "mistakes": [
-            [(number(value), "n") for value in (m["sequence"], m["predicted"], m["target"], unit(m["loss"]))]
-            for m in told.get("newest_mistakes", ())
+            [(short_number(value), "n") for value in (m["sequence"], m["predicted"], m["target"], unit(m["loss"]))]
+            for m in summary.get("newest_mistakes", ())
         ],
         "series": [
             (name, what, dotted, [(x, unit(y)) for x, y in pairs if x > 0 and y and 0.0 < y < math.inf])
@@ -131,39 +131,39 @@ def shown(told: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def live_page(told: dict[str, Any], about: dict[str, Any]) -> tuple[str, str]:
+def live_page(summary: dict[str, Any], about: dict[str, Any]) -> tuple[str, str]:
     """The page with the numbers of now, and what it may do.
 
     Parameters
     ----------
-    told : dict
+    summary : dict
         What `Api.summary` returns.
     about : dict
         What `Service.about` returns.
     """
-    page = shown(told)
+    page = page_content(summary)
     texts = {name: html.escape(text) for name, text in page["texts"].items()}
     label = {"loss": f'<span id="of">{texts["of"]}</span>', "regret": f'<span id="sum">{texts["sum"]}</span>'}
     tiles = "".join(
         f'<div><dt>{label.get(name, what)}</dt><dd id="{name}">{texts[name]}</dd></div>' for name, what in TILES.items()
     )
     fixed = {"target": html.escape(str(about["target"])), "learner": html.escape(about["learner"]), "tiles": tiles}
-    tables = {name: rows(page[name]) for name in ("top", "mistakes")}
+    tables = {name: table_rows(page[name]) for name in ("top", "mistakes")}
     text = PAGE.substitute(texts | fixed | tables | {"style": STYLE, "script": SCRIPT})
     return text, policy(STYLE, SCRIPT)
 
 
-def rows(cells: list[list[tuple[str, str]]]) -> str:
+def table_rows(cells: list[list[tuple[str, str]]]) -> str:
     """Rows of a table."""
     cell = '<td class="{}">{}</td>'
     return "".join(f"<tr>{''.join(cell.format(kind, html.escape(text)) for text, kind in row)}</tr>" for row in cells)
 
 
-def covered(found: dict[str, Any] | None) -> list[str]:
+def coverage_lines(found: dict[str, Any] | None) -> list[str]:
     """What is said of intervals, where there are some."""
     if found is None or found["covered"] is None:
         return []
     covered, asked, low, high = (f"{100.0 * found[name]:.4g} %" for name in ("covered", "asked", "low", "high"))
-    width = "infinite" if found["width"] is None else number(found["width"])
+    width = "infinite" if found["width"] is None else short_number(found["width"])
     return [f"intervals: covered {covered} of {found['rounds']:,} rows, asked {asked}, guaranteed between {low} and "
             f"{high}; mean width {width}"]  # fmt: skip

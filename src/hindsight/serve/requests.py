@@ -16,7 +16,6 @@ from ..errors import SourceError
 from ..sources.json_rows import unique_names
 from ..sources.mappings import FieldError
 
-FORMS = ("json", "lines", "arrow")
 BULK = 256  # lines from which on they are parsed as columns
 LINE = re.compile(rb"[^\s][^\r\n]*")  # that is not blank
 
@@ -126,10 +125,10 @@ class Part:
 
     def contents(self, limits: Limits) -> list[str]:
         """Each row as JSON, to be kept; a SourceError where a value is neither a number nor text."""
-        return [content(t, row) for t, row in enumerate(self.mappings(limits))]
+        return [row_as_json(t, row) for t, row in enumerate(self.mappings(limits))]
 
 
-def content(t: int, row: dict[str, Any]) -> str:
+def row_as_json(t: int, row: dict[str, Any]) -> str:
     """A row as JSON; a NaN, which only Arrow has, is a missing value there."""
     out = {}
     for name, value in row.items():
@@ -137,8 +136,8 @@ def content(t: int, row: dict[str, Any]) -> str:
             out[name] = None if isinstance(value, float) and math.isnan(value) else value
             json.dumps({name: out[name]}, ensure_ascii=False, allow_nan=False).encode()
         except (TypeError, ValueError):
-            told = f"{type(value).__name__} {str(value)[:40]!r} is neither a finite number nor text"
-            raise SourceError(f"row {t}, column {name!r}: {told}") from None
+            reason = f"{type(value).__name__} {str(value)[:40]!r} is neither a finite number nor text"
+            raise SourceError(f"row {t}, column {name!r}: {reason}") from None
     return json.dumps(out)
 
 

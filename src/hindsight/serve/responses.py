@@ -37,8 +37,8 @@ def json_response(value: Any, status: int = 200, **headers: str) -> Response:
 async def predictions_response(request: Request, found: dict[str, Any]) -> Response:
     """An answer as JSON, or where that is asked for its predictions as an Arrow stream."""
     if request.headers.get("accept", "").startswith(ARROW):
-        told = {name: str(found[name]) for name in ("sequence", "rows", "loss") if name in found}
-        headers = {f"x-hindsight-{name}": value for name, value in told.items()}
+        values = {name: str(found[name]) for name in ("sequence", "rows", "loss") if name in found}
+        headers = {f"x-hindsight-{name}": value for name, value in values.items()}
         return Response(await asyncio.to_thread(arrow_of, found), headers=headers, media_type=ARROW)
     if len(found.get("predictions", ())) > LONG:
         return await asyncio.to_thread(json_response, found)
@@ -54,7 +54,7 @@ def arrow_of(found: dict[str, Any]) -> bytes:
     return arrow_stream(pa.table(columns | {name: pa.array(found[key]) for name, key in names.items() if key in found}))
 
 
-def refused(error: Exception, status: int = 422, **headers: str) -> Response:
+def refusal(error: Exception, status: int = 422, **headers: str) -> Response:
     """Why a request is refused, in one line."""
     status = error.status if isinstance(error, ServiceError) else status
     if status in RETRY_AFTER:

@@ -61,9 +61,9 @@ def rewind(path: str, sequence: int | None = None) -> dict[str, Any]:
     remove(os.path.join(path, NEW))
     new = Store(path, write=True, name=NEW)
     try:
-        old = opened(new.path)
+        old = open_damaged(new.path)
         try:
-            found = copied(old, new, sequence)
+            found = copy_all(old, new, sequence)
             moved = unused(new)
         finally:
             old.close()
@@ -100,7 +100,7 @@ def unused(new: Store) -> list[str]:
     return sorted(set(os.listdir(new.bodies)) - used) if os.path.isdir(new.bodies) else []
 
 
-def opened(path: str) -> Store:
+def open_damaged(path: str) -> Store:
     """The store of a folder for reading, however damaged.
 
     The first page of a database says what tables there are and where: where it is not that of a new database, a copy is
@@ -128,7 +128,7 @@ def opened(path: str) -> Store:
     return Store(path, name=f"{NAME}.copy")
 
 
-def copied(old: Store, new: Store, sequence: int | None) -> dict[str, Any]:
+def copy_all(old: Store, new: Store, sequence: int | None) -> dict[str, Any]:
     """Copy all up to a row, or as far as it can be read and learnt; that row, and how many more there were."""
     new.begin()
     last, base = copy_snapshots(old, new, sequence)

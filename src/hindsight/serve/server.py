@@ -19,7 +19,7 @@ BODY_SECONDS = 60.0
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """HTTP whose headers must come soon and be short, and their body not much later: who dawdles is cut off."""
+    """HTTP with limits on the time and the size of headers and on the time of bodies: slow clients are disconnected."""
 
     waiting: Any = None
     due: Any = None
@@ -74,9 +74,9 @@ class GuardedProtocol(HttpToolsProtocol):
         """Say that the body took too long, unless the request was answered without it, and close the connection."""
         self.due = None
         if not self.transport.is_closing() and not self.cycle.response_started:
-            told = f'{{"error":"the body did not come within {BODY_SECONDS:.0f} seconds"}}'
-            lines = ("HTTP/1.1 408 Request Timeout", "content-type: application/json", f"content-length: {len(told)}")
-            self.transport.write("\r\n".join((*lines, "connection: close", "", told)).encode())
+            body = f'{{"error":"the body did not come within {BODY_SECONDS:.0f} seconds"}}'
+            lines = ("HTTP/1.1 408 Request Timeout", "content-type: application/json", f"content-length: {len(body)}")
+            self.transport.write("\r\n".join((*lines, "connection: close", "", body)).encode())
         self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:

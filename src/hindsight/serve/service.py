@@ -17,11 +17,11 @@ from ..online.run import assumption_warnings
 from ..training.plan import Plan, describe_learner
 from .certificate import begins_anywhere, best_of_sums
 from .convert import convert
-from .history import History
+from .history import ServiceHistory
 from .live import LiveModel, Reader
 from .replay import learn_again
 from .requests import ANY, Limits, Part, ServiceError
-from .store import ADVICE, Store, StoreError
+from .store import ADVICE, Store, StoreError, packed_json, unpacked_json
 from .tables import TableRows
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ SHOWN_WIDTH = 100_000  # features up to which the largest weights are looked for
 KEPT_ROWS = 20  # whose predictions are remembered with a key
 
 
-class RefusedError(Exception):
+class NotLearntError(Exception):
     """Requests that cannot be learnt together, with what was wrong with one of them."""
 
     def __init__(self, why: Exception) -> None:
@@ -112,18 +112,18 @@ class Service:
 
     def _open(self, plan: Plan | None, model: Model | None, keep_log: bool | None) -> None:
         self.sequence = self.commit_done = 0
-        self.history = History()
+        self.history = ServiceHistory()
         self.refused_rows = 0
         self.reader: Reader | None = None
         self.unpublished, self.publish_cost, self.published_at = False, 0.0, 0.0
         self.sync_seconds = 0.0
         self.broken: str | None = None
         self.live = self._begin(plan, model)
-        told = self.store.settings() or {}
-        self.keep_log = bool(told.get("keep_log", False)) if keep_log is None else keep_log
-        began = model is not None or bool(told.get("model", False))
+        written = self.store.settings() or {}
+        self.keep_log = bool(written.get("keep_log", False)) if keep_log is None else keep_log
+        began = model is not None or bool(written.get("model", False))
         wanted = {"plan": self.folder_plan.settings(), "keep_log": self.keep_log, "model": began}
-        if told != wanted:
+        if written != wanted:
             self.store.write_settings(wanted)
         self._restore()
         self.began = self.live.state is not None and bool(self.live.state.before)
@@ -176,7 +176,7 @@ class Service:
 
     def snapshot(self) -> None:
         """Write a snapshot, and let go of the requests that it covers."""
-        state = {"model": self.live.to_snapshot(), "history": packed(self.history.to_plain())}
+        state = {"model": self.live.to_snapshot(), "history": packed_json(self.history.to_plain())}
         self.store.add_snapshot(self.commit_done, self.sequence, state, self.keep_log)
         self.snapshot_rows, self.snapshot_bytes = self.sequence, self.store.bytes
 
@@ -193,7 +193,7 @@ class Service:
         for commit, sequence in reversed(self.store.snapshots()):
             try:
                 state = self.store.snapshot(commit)
-                history = History.from_plain(unpacked(state["history"]))
+                history = ServiceHistory.from_plain(unpacked_json(state["history"]))
                 self.live.restore(state["model"])
             except (ValueError, KeyError, TypeError) as error:
                 self.notify(f"a snapshot is left out: {error}")
@@ -292,19 +292,19 @@ class Service:
         """Play requests and write them down: together, or where one of them is refused each by itself."""
         keys = [part.key for part in parts if part.key is not None]
         if len(parts) > 1 and len(set(keys)) == len(keys):  # of two with one key, the first must be answered
-            with contextlib.suppress(RefusedError):
+            with contextlib.suppress(NotLearntError):
                 return self._step(parts)
         out: list[dict[str, Any] | Exception] = []
         for part in parts:
             try:
                 out += self._step([part])
-            except RefusedError as refused:
+            except NotLearntError as refused:
                 out.append(refused.why)
                 self.refused_rows += part.rows
         return out
 
     def _step(self, parts: Sequence[Part]) -> list[dict[str, Any] | Exception]:
-        """Check requests, play them together and write them down; a RefusedError, and no trace, where one cannot be."""
+        """Check requests, play them together and write them down; a NotLearntError, and no trace, if not."""
         out: list[Any] = []
         ready: list[tuple[int, Part]] = []
         now, first, waiting = self.clock(), self.sequence + 1, self.waiting
@@ -337,7 +337,7 @@ class Service:
             raise
         except Exception as error:
             self.waiting = waiting
-            raise RefusedError(error) from None
+            raise NotLearntError(error) from None
         if ready:
             self.steps.append(step)
             self.sequence, self.commit_done = first - 1, self.commit_done + 1
@@ -345,10 +345,10 @@ class Service:
 
     def _admit(self, part: Part, at: int, now: float) -> dict[str, Any] | Part:
         """Check a request: its answer where it was taken before, or keeps rows; otherwise what there is to learn."""
-        if part.key is not None and (told := self.store.answer_to(part.key)) is not None:
-            if told[0] != part.digest:
+        if part.key is not None and (known := self.store.answer_to(part.key)) is not None:
+            if known[0] != part.digest:
                 raise ServiceError(422, KEY_OF_OTHER)
-            return told[1] | {"repeated": True}
+            return known[1] | {"repeated": True}
         if part.do == "keep":
             return self._keep(part, at - 1, now)
         if part.do == "outcome":
@@ -459,16 +459,16 @@ class Service:
     def summary(self) -> dict[str, Any]:
         """Where learning stands, in plain values: what the page and the metrics show."""
         state = self.live.state
-        told: dict[str, Any] = {
+        out: dict[str, Any] = {
             "sequence": self.sequence, "commit": self.commit_done, "pending": self.waiting,
             "features": self.live.features, "refused": self.refused_rows, "sync": self.sync_seconds,
             "log_bytes": self.store.bytes, "broken": self.broken,
         }  # fmt: skip
         if state is None:
-            return told | {"settled": False}
+            return out | {"settled": False}
         weight = state.weight
         return (
-            told
+            out
             | {
                 "settled": True,
                 "of": state.constant_quantity,
@@ -524,13 +524,13 @@ class Service:
     def about(self) -> dict[str, Any]:
         """The model in plain values."""
         state = self.live.state
-        told: dict[str, Any] = {
+        out: dict[str, Any] = {
             "target": self.live.plan.target, "sequence": self.sequence, "commit": self.commit_done,
             "pending": self.waiting, "learner": next(describe_learner(each) for each in self.live.plan.make()),
             "labels": None if state is None else state.labels, "features": self.live.features,
             "limits": asdict(self.limits), "settled": state is not None, "sources": self.store.places(),
         }  # fmt: skip
-        return told
+        return out
 
 
 KEY_OF_OTHER = "this Idempotency-Key was used for another request"
@@ -559,13 +559,3 @@ LONG = ("predictions", "probabilities", "low", "high", "sets")
 def without_predictions(answer: dict[str, Any]) -> dict[str, Any]:
     """The answer without what is long in it."""
     return {name: value for name, value in answer.items() if name not in LONG}
-
-
-def packed(value: Any) -> np.ndarray:
-    """Plain values as an array of bytes: a snapshot takes long texts so."""
-    return np.frombuffer(json.dumps(value, separators=(",", ":")).encode(), np.uint8).copy()
-
-
-def unpacked(data: Any) -> Any:
-    """What `packed` packed; a TypeError or a ValueError where it is none."""
-    return json.loads(np.asarray(data, np.uint8).tobytes())

@@ -25,6 +25,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import numpy as np
+
 from ..errors import ModelError, SourceError
 from ..storage import checkpoint
 from ..storage.container import sync_folder, write_text
@@ -477,3 +479,13 @@ def make_folder(path: str) -> None:
 def dumped(value: Any) -> str:
     """JSON in as few characters as can be."""
     return json.dumps(value, separators=(",", ":"))
+
+
+def packed_json(value: Any) -> np.ndarray:
+    """Plain values as an array of bytes: a snapshot takes long texts so."""
+    return np.frombuffer(dumped(value).encode(), np.uint8).copy()
+
+
+def unpacked_json(data: Any) -> Any:
+    """What `packed` packed; a TypeError or a ValueError where it is none."""
+    return json.loads(np.asarray(data, np.uint8).tobytes())

@@ -89,8 +89,8 @@ class TableRows:
         """How the features are numbered, and what was decided about columns."""
         if self.plain:
             return {"names": list(self.names)}
-        told = {"table": self.decisions.to_state(), "sums": self.layout.write_sums()}
-        return self.layout.state(self.width) | told
+        decided = {"table": self.decisions.to_state(), "sums": self.layout.write_sums()}
+        return self.layout.state(self.width) | decided
 
     def resolved_options(self) -> dict[str, Any]:
         """Parameters of `open_source` to read files in the same way."""
@@ -114,8 +114,8 @@ class TableRows:
         if self.plain:
             return
         width, sums = mark
-        told = {"table": self.decisions.to_state(), "sums": sums}
-        self.layout = self._layout(self.layout.state(width) | told)
+        decided = {"table": self.decisions.to_state(), "sums": sums}
+        self.layout = self._layout(self.layout.state(width) | decided)
 
     def _encode(self, layout: TableLayout, parsed: Any, learn: bool = True) -> tuple[Any, np.ndarray, Any]:
         used = [name for name in layout.columns if layout.encoder(name) is not None]
@@ -132,8 +132,8 @@ class TableRows:
         found = layout.encode(n, cells)
         faults = {t: fault for t, fault in found.faults.items() if learn or fault[0] not in outcome}
         for t, (column, reason) in sorted(faults.items()):
-            told = f"row {t}, column {column!r}: {reason}"
-            raise SourceError(told if self.decisions.complete else f"{told}, unlike all rows before")
+            message = f"row {t}, column {column!r}: {reason}"
+            raise SourceError(message if self.decisions.complete else f"{message}, unlike all rows before")
         if learn and (found.unlabelled or found.skipped):
             raise SourceError("a row has no target" if found.unlabelled else "a value is missing")
         if found.X.shape[0] < n:
@@ -152,7 +152,7 @@ class TableRows:
             n = parsed.num_rows
             given = {name: parsed.column(name) for name in used if name in names}
             return pa.table({name: given.get(name, pa.nulls(n)) for name in used})
-        return pa.table({name: column_of([row.get(name) for row in parsed], name) for name in used})
+        return pa.table({name: arrow_column([row.get(name) for row in parsed], name) for name in used})
 
     def look_up(self, parsed: Any, width: int) -> Any:
         """Rows to predict, with the features below `width`."""
@@ -169,7 +169,7 @@ class TableRows:
             return columns_by_name(X, layout.names(layout.width), {name: j for j, name in enumerate(names)}, width)
 
 
-def column_of(values: list[Any], name: str) -> Any:
+def arrow_column(values: list[Any], name: str) -> Any:
     """Values of one column; text where they are of several kinds."""
     import pyarrow as pa
 

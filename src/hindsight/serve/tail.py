@@ -15,7 +15,7 @@ from .client import Client, lines_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-FORMS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
+ENDINGS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
 IDLE = 0.5  # seconds between looks at a file that is followed
 
 
@@ -53,7 +53,7 @@ def tail(
     int
         How many rows were sent.
     """
-    form = form or FORMS.get(os.path.splitext(path)[1].lower())
+    form = form or ENDINGS.get(os.path.splitext(path)[1].lower())
     if form is None:
         raise SourceError(f"{path}: the name does not show the format: --format csv, tsv or jsonl")
     source = None if path == "-" and name is None else name or os.path.abspath(path)
@@ -61,13 +61,13 @@ def tail(
     if done:
         notify(f"{done:,} rows of {source} are there already")
     at = done
-    for rows in batches(rows_of(path, form, follow), batch, done):
+    for rows in batches(rows_in_file(path, form, follow), batch, done):
         client.learn(b"\n".join(rows), source=source, start=at, predictions=False)
         at += len(rows)
     return at - done
 
 
-def rows_of(path: str, form: str, follow: bool) -> Iterator[bytes | None]:
+def rows_in_file(path: str, form: str, follow: bool) -> Iterator[bytes | None]:
     """The rows of a file as JSON; None where no more are there for now."""
     lines = lines_of_file(path, follow)
     if form == "jsonl":

@@ -76,7 +76,7 @@ class Worker(threading.Thread):
                 waiting.setdefault(job.waiter.get_loop(), []).append((job.waiter, each))
             for loop, answers in waiting.items():
                 with contextlib.suppress(RuntimeError):  # the loop has ended: nobody waits any more
-                    loop.call_soon_threadsafe(settle, answers)
+                    loop.call_soon_threadsafe(deliver, answers)
             if last:
                 return
 
@@ -95,7 +95,7 @@ class Worker(threading.Thread):
         raise NotImplementedError
 
 
-def settle(found: Sequence[tuple[asyncio.Future[Any], Any]]) -> None:
+def deliver(found: Sequence[tuple[asyncio.Future[Any], Any]]) -> None:
     """Tell those who wait."""
     for waiter, each in found:
         if waiter.done():  # it was cancelled

@@ -180,7 +180,7 @@ class Source:
     width = 0
     label_type: str | None = None
     preparation = ""
-    told: tuple[str, ...] = ("width", "label_type")  # what the position after a chunk says of the source
+    reported: tuple[str, ...] = ("width", "label_type")  # what the position after a chunk says of the source
 
     def __init__(self, where: str, options: ReadOptions) -> None:
         self.where, self.options = where, options
@@ -268,7 +268,7 @@ class Source:
             if callable(digest):  # it was computed in a thread meanwhile
                 digest = chunk.position["digest"] = digest()
             self.digest = digest
-            for name in self.told:
+            for name in self.reported:
                 setattr(self, name, chunk.position.get(name, getattr(self, name)))
             yield chunk
 
@@ -360,7 +360,7 @@ def shown_names(names: Sequence[str]) -> str:
     return ", ".join(shown) + (", ..." if len(names) > 20 else "")
 
 
-def kept(keep: np.ndarray, *parts: Any) -> tuple[Any, ...]:
+def select_rows(keep: np.ndarray, *parts: Any) -> tuple[Any, ...]:
     """Rows, targets, weights and the like where `keep` says so; what is None stays so."""
     return parts if keep.all() else tuple(None if part is None else part[keep] for part in parts)
 
@@ -369,7 +369,7 @@ def without(out: Collection[int], *parts: Any) -> tuple[Any, ...]:
     """The same parts without the rows of these numbers."""
     keep = np.ones(parts[0].shape[0], bool)
     keep[list(out)] = False
-    return kept(keep, *parts)
+    return select_rows(keep, *parts)
 
 
 def first_position(start: Position | None, **more: Any) -> Position:

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..errors import SourceError
 from . import parsers
-from .base import ReadOptions, Source, check_known, kept
-from .labels import is_number, label_fault, merge_labels, read_target
+from .base import ReadOptions, Source, check_known, select_rows
+from .labels import label_fault, merge_labels, read_target, reads_as_number
 from .names import NameDictionary
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ class RowBuilder:
         elif text in MISSING_TEXTS:
             self.set_missing(t, c)
         else:
-            self.add_fault(t, name, f"{text!r} is not {'finite' if is_number(text) else 'a number'}")
+            self.add_fault(t, name, f"{text!r} is not {'finite' if reads_as_number(text) else 'a number'}")
 
     def set_numbers(self, c: int, values: np.ndarray, given: np.ndarray | None) -> None:
         """Column c has these values in the rows where they are `given` (None: in all); NaN is missing."""
@@ -226,7 +226,7 @@ class RowBuilder:
         keep = np.ones(len(self.X), bool)
         keep[list(self.skipped | self.faults.keys())] = False
         weight = None if options.weight is None else self.weight
-        X, y, weight, ids = kept(keep, self.X, merge_labels(self.y, self.labels, options), weight, self.ids)
+        X, y, weight, ids = select_rows(keep, self.X, merge_labels(self.y, self.labels, options), weight, self.ids)
         X = X if layout.kind == "dense" else indicators(X, ids, width, layout.where)
         return EncodedRows(X, y, weight, keep, {t: why for t, why in self.faults.items() if t not in self.skipped})
 

@@ -11,8 +11,8 @@ from ..errors import SourceError
 from . import parsers
 from .base import BadRow, Position, ReadOptions
 from .columns import ColumnLayout, EncodedRows, RowBuilder, TableSource
-from .labels import is_number
-from .text import LINE_END, BlockReader, ParsedRows, TextSource, decode
+from .labels import reads_as_number
+from .text import LINE_END, BlockReader, ParsedRows, TextSource, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -82,7 +82,7 @@ class CsvSource(TableSource, TextSource):
 
     def _text_columns(self, names: list[str], first: list[str]) -> list[str]:
         """Columns that hold text in the first row."""
-        return [name for name, value in zip(names, first, strict=False) if value.strip() and not is_number(value)]
+        return [name for name, value in zip(names, first, strict=False) if value.strip() and not reads_as_number(value)]
 
     def _record(self, reader: BlockReader, strict: bool = False) -> tuple[list[str], int, int]:
         """The next record, the byte after it and the line there; nothing is taken. `strict` refuses stray quotes."""
@@ -111,7 +111,7 @@ class CsvSource(TableSource, TextSource):
         found = self._split(buf, begin, end, final, line, layout.roles, layout.dest, layout.dictionary)
         builder = RowBuilder(layout, found.X, found.y, found.weight, found.ids)
         for t, c, a, b in found.deferred.tolist():
-            text = decode(buf, a, b)
+            text = text_at(buf, a, b)
             builder.set_text(t, c, text.replace('""', '"') if a and buf[a - 1] == parsers.QUOTE else text)
         width = int(found.counts[parsers.WIDTH])
         return self._parsed(found, builder.finish(width), width)

@@ -54,7 +54,7 @@ class JsonArray(Rewritten):
         self.ready = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
 
 
-def is_array(path: str) -> bool:
+def holds_array(path: str) -> bool:
     """Whether a text begins as a JSON array of objects does."""
     if path == "-":
         head = standard_input().peek(256)
@@ -67,4 +67,4 @@ def is_array(path: str) -> bool:
 
 def open_json(path: str) -> ByteStream:
     """JSON lines, also where the file holds an array of objects."""
-    return JsonArray(path) if is_array(path) else ByteStream(path)
+    return JsonArray(path) if holds_array(path) else ByteStream(path)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .base import ReadOptions
 
 
-def is_number(text: str) -> bool:
+def reads_as_number(text: str) -> bool:
     """Whether the text is a number."""
     try:
         parse_float(text)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..rows.labels import MAX_WHOLE, label_type
 from .columns import repeated_name
-from .labels import is_number, is_unicode, label_fault, merge_labels, read_target
+from .labels import is_unicode, label_fault, merge_labels, read_target, reads_as_number
 from .names import HashedNames, NameDictionary
 from .sparse import make_canonical, select_features
 
@@ -318,7 +318,7 @@ class MappingBuilder:
             exact = self.options.labels is False or not isinstance(y, (int, np.integer)) or int(value) == y
             return value, None if exact else str(y)
         value, label = read_target(y, self.options.labels)
-        if label is None and not is_number(y):
+        if label is None and not reads_as_number(y):
             raise FieldError(target, f"{y!r} is not a number")
         if label is not None and (fault := label_fault(label)):
             raise FieldError(target, fault)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import SourceError
 from .base import Chunk, Position, ReadOptions, Source
-from .labels import is_number
+from .labels import reads_as_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,7 +111,7 @@ class SampleSource(Source):
     def _chunks(self, start: Position | None) -> Iterator[Chunk]:
         X, y = self.data.X, self.data.y
         if self.options.labels is False:
-            bad = next((text for text in y.tolist() if not is_number(text)), None)
+            bad = next((text for text in y.tolist() if not reads_as_number(text)), None)
             if bad is not None:
                 raise SourceError(
                     f"{self.where}: target {bad!r} is not a number: choose a classifier such as perceptron"

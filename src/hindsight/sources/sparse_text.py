@@ -13,7 +13,7 @@ from .base import BadRow, Position, ReadOptions, without
 from .labels import label_fault, merge_labels, read_target
 from .names import HashedNames, IndexNames, NameDictionary
 from .sparse import Features, SparseSource, make_canonical, max_columns, select_features
-from .text import ParsedRows, TextSource, decode
+from .text import ParsedRows, TextSource, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -66,7 +66,7 @@ class SparseTextSource(SparseSource, TextSource):
                 self.features.grow()
         builder = SparseRowBuilder(self.options, found, int(counts[parsers.ROWS]))
         deferred = found.deferred[: counts[parsers.DEFERRED]].tolist()
-        builder.set_deferred((t, k, decode(buf, a, b)) for t, k, a, b in deferred)
+        builder.set_deferred((t, k, text_at(buf, a, b)) for t, k, a, b in deferred)
         width = self._width(int(counts[parsers.WIDTH]), builder)
         X, y, weight, rows = builder.finish(width, self.unsorted, self.weighted)
         if self.selection is not None:
@@ -102,7 +102,7 @@ class SparseTextSource(SparseSource, TextSource):
 
     def _bad_row(self, buf: np.ndarray, fault: list[int]) -> BadRow:
         first, stop, line, reason, a, b = fault
-        return BadRow((first, stop, line), "", REASONS[reason].format(decode(buf, a, b)) + self._advice(reason))
+        return BadRow((first, stop, line), "", REASONS[reason].format(text_at(buf, a, b)) + self._advice(reason))
 
     def _advice(self, reason: int) -> str:
         return ""

@@ -141,14 +141,14 @@ class TextSource(Source):
 
     def _reject_line(self, where: str, bad: BadRow, buf: np.ndarray) -> Reject:
         begin, end, line = bad.place
-        return self._reject(where, self.unit, line, bad.column, bad.reason, decode(buf, begin, end))
+        return self._reject(where, self.unit, line, bad.column, bad.reason, text_at(buf, begin, end))
 
 
 def _raw(rows: np.ndarray, buf: np.ndarray) -> Any:
-    return lambda i: decode(buf, rows[i, 0], rows[i, 1])
+    return lambda i: text_at(buf, rows[i, 0], rows[i, 1])
 
 
-def decode(buf: np.ndarray, begin: int, end: int) -> str:
+def text_at(buf: np.ndarray, begin: int, end: int) -> str:
     """Bytes as text; those that are not UTF-8 as escapes."""
     return buf[begin:end].tobytes().decode("utf-8", "backslashreplace")
 

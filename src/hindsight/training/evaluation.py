@@ -13,7 +13,7 @@ from ..errors import RowError, SourceError
 from ..online.margins import each_loss, each_mean
 from ..rows.labels import chosen_codes, class_probabilities, encode_labels, targets_of_runs
 from ..sources import load_sample
-from ..sources.beside import columns_beside, row_numbers
+from ..sources.extra_columns import extra_columns, row_numbers
 from ..validation import check_weights, refuse_masked
 from .figures import ClassFigures, Decomposition, Evaluation, Figure, SliceFigures
 from .model import Model
@@ -366,7 +366,7 @@ def _beside(rows: Any, by: Any) -> Any:
     if isinstance(by, str):
         if rows.source is None:
             raise ValueError(f"by must have the value of each row, got the name {by!r}: an estimator has no table")
-        read = columns_beside(rows.source, [by])
+        read = extra_columns(rows.source, [by])
         return lambda chunk: texts(read(chunk)[0])
     values = np.array(texts(list(by)))
     if rows.source is None:

@@ -20,7 +20,7 @@ MONTHS = ("January", "February", "March", "April", "May", "June", "July", "Augus
 
 
 @dataclass
-class Marks:
+class Indicators:
     """Features that are 1, or have a value: of each of `rows`, the name `texts[codes]` in a namespace."""
 
     space: str
@@ -40,7 +40,7 @@ class Encoded:
         The number of each row, NaN where it is missing; None for a column that gives no number.
     missing : ndarray of int
         The rows without a value.
-    marks : list of Marks
+    named : list of Indicators
         Features that are 1.
     faults : ndarray of int
         Rows whose cell is not of the type, with `reason` to say why.
@@ -48,7 +48,7 @@ class Encoded:
 
     values: np.ndarray | None
     missing: np.ndarray
-    marks: list[Marks] = field(default_factory=list)
+    named: list[Indicators] = field(default_factory=list)
     faults: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     texts: Any = None  # of the faults
     reason: str = ""
@@ -128,16 +128,17 @@ class CategoryEncoder(Encoder):
 
     def encode(self, cells: Cells) -> Encoded:
         missing, rows, texts = self._given(cells)
-        marks = []
+        named = []
         if len(rows):
             coded = texts.dictionary_encode()
-            marks.append(Marks(self.spaces[0], rows, codes_of(coded), coded.dictionary.to_pylist()))
+            named.append(Indicators(self.spaces[0], rows, codes_of(coded), coded.dictionary.to_pylist()))
         plain = np.ones(len(cells.numbers), bool)
         plain[cells.rows] = False
         if plain.any():  # of a table with typed columns
             met, codes = np.unique(cells.numbers[plain], return_inverse=True)
-            marks.append(Marks(self.spaces[0], np.flatnonzero(plain), codes, [number_text(v) for v in met.tolist()]))
-        return Encoded(None, missing, marks)
+            texts = [number_text(v) for v in met.tolist()]
+            named.append(Indicators(self.spaces[0], np.flatnonzero(plain), codes, texts))
+        return Encoded(None, missing, named)
 
 
 class DateEncoder(Encoder):
@@ -165,10 +166,11 @@ class DateEncoder(Encoder):
         if not good.any():
             return out
         rows, stamps = rows[good], stamps.filter(pa.array(good))
-        month, day = numbers_of(pc.month(stamps)), numbers_of(pc.day_of_week(stamps))
-        out.marks = [Marks(self.spaces[0], rows, month - 1, list(MONTHS)), Marks(self.spaces[1], rows, day, list(DAYS))]
+        month, day = whole_numbers(pc.month(stamps)), whole_numbers(pc.day_of_week(stamps))
+        parts = [(month - 1, list(MONTHS)), (day, list(DAYS))]
         if any(part in self.decided.form for part in ("%H", "%I", "time")):
-            out.marks.append(Marks(self.spaces[2], rows, numbers_of(pc.hour(stamps)), [str(h) for h in range(24)]))
+            parts.append((whole_numbers(pc.hour(stamps)), [str(h) for h in range(24)]))
+        out.named = [Indicators(space, rows, *part) for space, part in zip(self.spaces, parts, strict=False)]
         return out
 
 
@@ -189,10 +191,10 @@ class TextEncoder(Encoder):
         if not len(rows):
             return Encoded(None, missing)
         lists = pc.split_pattern_regex(pc.utf8_lower(texts), r"[^\pL\pN']+")
-        words, of = lists.flatten(), numbers_of(pc.list_parent_indices(lists))
+        words, of = lists.flatten(), whole_numbers(pc.list_parent_indices(lists))
         real = pc.greater(pc.binary_length(words), 0)
         words, of = words.filter(real), of[np.from_dlpack(real.cast(pa.uint8())).astype(bool)]
-        marks, joined = [], words
+        named, joined = [], words
         for k in range(self.together):
             if k:
                 if len(words) <= k:
@@ -204,16 +206,16 @@ class TextEncoder(Encoder):
                 some, whose = words, of
             coded = some.dictionary_encode()
             pairs = np.unique(np.column_stack([whose, codes_of(coded)]), axis=0)
-            marks.append(Marks(self.spaces[0], rows[pairs[:, 0]], pairs[:, 1], coded.dictionary.to_pylist()))
-        return Encoded(None, missing, marks)
+            named.append(Indicators(self.spaces[0], rows[pairs[:, 0]], pairs[:, 1], coded.dictionary.to_pylist()))
+        return Encoded(None, missing, named)
 
 
 def codes_of(coded: Any) -> np.ndarray:
     """The codes of a dictionary-encoded array."""
-    return numbers_of(coded.indices)
+    return whole_numbers(coded.indices)
 
 
-def numbers_of(values: Any) -> np.ndarray:
+def whole_numbers(values: Any) -> np.ndarray:
     """An Arrow array of whole numbers, none missing, as int64."""
     import pyarrow as pa
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .cells import FALSE_WORDS, HARD_WORDS, SOFT_WORDS, TRUE_WORDS, Cells, is_word, parse_numbers
-from .dates import FORMATS, alive
+from .dates import FORMATS, fitting_forms
 from .encoders import codes_of
 
 COUNTS = (
@@ -163,8 +163,8 @@ class ColumnEvidence:
         self.zeros += int(pc.sum(pc.match_substring_regex(texts, r"^0\d+$")).as_py())
         self._count(self.words, texts)
         if self.dates is None:
-            self.dates = alive(texts.slice(0, 20), FORMATS)
-        self.dates = alive(texts, self.dates)
+            self.dates = fitting_forms(texts.slice(0, 20), FORMATS)
+        self.dates = fitting_forms(texts, self.dates)
         encoded = codes_of(texts.dictionary_encode())
         self.changes += int((np.diff(encoded) != 0).sum()) + (self.last_text not in (None, texts[0].as_py()))
         self.first_text = texts[0].as_py() if self.first_text is None else self.first_text

@@ -10,20 +10,20 @@ import numpy as np
 
 from ...errors import SourceError
 from ...rows.labels import label_number, number_text
-from ..base import kept
+from ..base import select_rows
 from ..columns import EncodedRows
 from ..labels import label_fault, label_text
 from ..names import NameDictionary
 from .cells import Cells
 from .decisions import LEFT_OUT, ColumnDecision
 from .encoders import ENCODERS, CategoryEncoder, Encoder, NumberEncoder
-from .products import check_pairs, product, product_name
+from .products import check_pairs, product_name, product_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..base import ReadOptions
-    from .encoders import Encoded, Marks
+    from .encoders import Encoded, Indicators
 
 LIMIT = 1 << 18  # features; names that come later share BUCKETS features per column
 BUCKETS = 1 << 10
@@ -82,7 +82,9 @@ class TableLayout:
         self.products = [tuple(pair) for pair in options.cross]
         self.fixed = [name for name, encoder in self.encoders.items() if encoder.numeric]
         numeric = [all(self.encoders[name].numeric for name in pair) for pair in self.products]
-        self.fixed += [product_name(pair) for pair, is_number in zip(self.products, numeric, strict=True) if is_number]
+        self.fixed += [
+            product_name(pair) for pair, reads_as_number in zip(self.products, numeric, strict=True) if reads_as_number
+        ]
         self.fixed += gone if options.missing == "indicator" else []
         twice = {name for name in self.fixed if self.fixed.count(name) > 1} if len(self.fixed) < 1000 else set()
         if twice:
@@ -126,7 +128,7 @@ class TableLayout:
                         self.faults.setdefault(t, (name, "the value is missing"))
             found.append((name, out))
         encoded = dict(found)
-        found += [(product_name((a, b)), product((a, b), encoded[a], encoded[b])) for a, b in self.products]
+        found += [(product_name((a, b)), product_of((a, b), encoded[a], encoded[b])) for a, b in self.products]
         y, unlabelled = self._targets(n, cells)
         weight = self._weights(n, cells)
         if unlabelled.any():
@@ -135,7 +137,7 @@ class TableLayout:
         keep = ~gone
         keep[list(self.faults)] = False
         skipped = int((gone & ~np.isin(np.arange(n), list(self.faults))).sum())
-        X, y, weight = kept(keep, self._matrix(n, found), y, weight)
+        X, y, weight = select_rows(keep, self._matrix(n, found), y, weight)
         return EncodedRows(X, y, weight, keep, self.faults, int((unlabelled & keep).sum()), skipped)
 
     def _add_faults(self, name: str, out: Encoded) -> None:
@@ -174,20 +176,20 @@ class TableLayout:
                 y = np.where(unlabelled, "", label_text(np.nan_to_num(y)))
             return y, unlabelled
         y = np.full(n, "", object)
-        for marks in out.marks:
-            texts = [canonical(text) for text in marks.texts]
-            y[marks.rows] = np.array(texts, object)[marks.codes]
+        for named in out.named:
+            texts = [canonical(text) for text in named.texts]
+            y[named.rows] = np.array(texts, object)[named.codes]
             reasons = {k: fault for k, text in enumerate(texts) if (fault := label_fault(text))}
             if self.options.labels is False:
                 reasons = {k: f"{text!r} is not a number: choose a classifier" for k, text in enumerate(texts)}
             for k, why in reasons.items():
-                for t in marks.rows[marks.codes == k].tolist():
+                for t in named.rows[named.codes == k].tolist():
                     self.faults.setdefault(t, (name, why))
         return y.astype(str) if n else np.zeros(0, "<U1"), unlabelled
 
     def _matrix(self, n: int, found: list[tuple[str, Encoded]]) -> Any:
         X = np.zeros((n, len(self.fixed)))
-        marks: list[Marks] = []
+        named: list[Indicators] = []
         late: list[tuple[str, np.ndarray]] = []
         for name, out in found:
             if out.values is not None:
@@ -200,10 +202,10 @@ class TableLayout:
                     late.append((GONE.format(name), out.missing))
                 elif not self.frozen:
                     self.faults.setdefault(int(out.missing[0]), (name, "a value is missing for the first time"))
-            marks += out.marks
+            named += out.named
         if self.kind == "dense":
             return X
-        return self._sparse(X, marks, late)
+        return self._sparse(X, named, late)
 
     def _filled(self, name: str, out: Encoded) -> np.ndarray:
         """The values of a column, with those that are missing filled in."""
@@ -221,12 +223,12 @@ class TableLayout:
         self.sums[name] = float(totals[-1]), int(counts[-1])
         return np.where(given, values, totals[:-1] / np.maximum(counts[:-1], 1))
 
-    def _sparse(self, X: np.ndarray, marks: list[Marks], late: list[tuple[str, np.ndarray]]) -> Any:
-        """Numbers and marks as sparse rows; new names are numbered by the row, then the column, that they come from."""
+    def _sparse(self, X: np.ndarray, named: list[Indicators], late: list[tuple[str, np.ndarray]]) -> Any:
+        """Numbers and named as sparse rows; new names are numbered by the row, then the column, that they come from."""
         from scipy.sparse import csr_matrix
 
         new: list[tuple[int, int, str, int]] = [(int(rows[0]), -1, name, 0) for name, rows in late]
-        for order, each in enumerate(marks):
+        for order, each in enumerate(named):
             space = self.number[each.space]
             met, first = np.unique(each.codes, return_index=True)
             for k, at in zip(met.tolist(), first.tolist(), strict=True):
@@ -239,7 +241,7 @@ class TableLayout:
         parts = [(rows, columns, X[rows, columns])]
         for name, gone in late:
             parts.append((gone, np.full(len(gone), self.known[0, name]), np.ones(len(gone))))
-        for each in marks:
+        for each in named:
             space, ids = self.number[each.space], np.full(len(each.texts), -1, np.int64)
             for k in np.unique(each.codes).tolist():
                 key = space, each.texts[k]

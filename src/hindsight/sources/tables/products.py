@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import OptionError
-from .encoders import Encoded, Marks
+from .encoders import Encoded, Indicators
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ def check_pairs(pairs: Sequence[Sequence[str]], encoders: Mapping[str, Encoder])
                 raise OptionError("cross", f"takes numbers and categories; {name!r} is a column of type {kind}")
 
 
-def product(pair: Sequence[str], a: Encoded, b: Encoded) -> Encoded:
+def product_of(pair: Sequence[str], a: Encoded, b: Encoded) -> Encoded:
     """The product of two encoded columns; 0, or no feature, where a value of either is missing."""
     nothing = np.zeros(0, np.int64)
     if a.values is not None and b.values is not None:
@@ -43,14 +43,14 @@ def product(pair: Sequence[str], a: Encoded, b: Encoded) -> Encoded:
         return Encoded(np.where(np.isfinite(values), values, 0.0), nothing)
     name = product_name(pair)
     if a.values is None and b.values is None:
-        return Encoded(None, nothing, pairs_of(name, a.marks, b.marks))
-    numbers, marks = (a.values, b.marks) if b.values is None else (b.values, a.marks)
+        return Encoded(None, nothing, category_pairs(name, a.named, b.named))
+    numbers, named = (a.values, b.named) if b.values is None else (b.values, a.named)
     assert numbers is not None
     numbers = np.where(np.isfinite(numbers), numbers, 0.0)
-    return Encoded(None, nothing, [Marks(name, m.rows, m.codes, m.texts, numbers[m.rows]) for m in marks])
+    return Encoded(None, nothing, [Indicators(name, m.rows, m.codes, m.texts, numbers[m.rows]) for m in named])
 
 
-def pairs_of(name: str, one: Sequence[Marks], other: Sequence[Marks]) -> list[Marks]:
+def category_pairs(name: str, one: Sequence[Indicators], other: Sequence[Indicators]) -> list[Indicators]:
     """The pairs of categories; each row has at most one of each."""
     out = []
     for a in one:
@@ -59,5 +59,5 @@ def pairs_of(name: str, one: Sequence[Marks], other: Sequence[Marks]) -> list[Ma
             if len(rows):
                 met, codes = np.unique(np.column_stack([a.codes[i], b.codes[j]]), axis=0, return_inverse=True)
                 texts = [f"{a.texts[x]}{SIGN}{b.texts[y]}" for x, y in met.tolist()]
-                out.append(Marks(name, rows, codes.ravel(), texts))
+                out.append(Indicators(name, rows, codes.ravel(), texts))
     return out

@@ -9,7 +9,7 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..labels import is_number
+from ..labels import reads_as_number
 from .cells import HARD_WORDS, SOFT_WORDS
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ WHITE = " "  # stands for any run of blanks
 SEPARATORS = ("\t", ";", "|", ",", WHITE)  # in the order in which they are believed
 SVMLIGHT = re.compile(r"^[+-]?[\w.+-]+(\s+\d+:[+-]?[\d.][\d.eE+-]*)+\s*(#.*)?$")
 VOWPAL_WABBIT = re.compile(r"^\s*([+-]?[\d.]+([eE][+-]?\d+)?\s+)*('\S+\s*)?\|\S*(\s+\S+)*\s*$")
-ENCODINGS = {"utf8": "utf-8", "latin1": "latin-1", "iso-8859-1": "latin-1", "utf-8-sig": "utf-8"}
 
 
 @dataclass(frozen=True)
@@ -155,7 +154,7 @@ def sniff_dialect(
     separator = separator or sniff_separator(text, believed)
     quote = sniff_quote(text, separator)
     if header is None:
-        header = sniff_header(records(text, separator, quote), named)
+        header = sniff_header(first_records(text, separator, quote), named)
     return Dialect(encoding, separator, quote, header, comments)
 
 
@@ -169,7 +168,7 @@ def sniff_quote(text: str, separator: str) -> str:
     return "'" if len(found) >= 2 else '"'
 
 
-def records(text: str, separator: str, quote: str = '"') -> list[list[str]]:
+def first_records(text: str, separator: str, quote: str = '"') -> list[list[str]]:
     """The first records; the last, which may be cut off, is left out where there are others."""
     lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", text)
     if separator == WHITE:
@@ -190,7 +189,7 @@ def sniff_separator(text: str, believed: str) -> str:
     """The separator that gives all records the same number of fields, at least two."""
     best, score = believed, 0.0
     for separator in SEPARATORS:
-        rows = records(text, separator)
+        rows = first_records(text, separator)
         sizes = [len(row) for row in rows]
         if not sizes or statistics.mode(sizes) < 2:
             continue
@@ -204,9 +203,9 @@ def sniff_separator(text: str, believed: str) -> str:
 
 def _aligned(text: str) -> bool:
     """Whether all records are numbers between blanks of any kind, more than there are between tabs."""
-    rows = records(text, WHITE)
-    alike = len({len(row) for row in rows}) == 1 and all(is_number(cell) for row in rows for cell in row)
-    return alike and len(rows[0]) > len(records(text, "\t")[0])
+    rows = first_records(text, WHITE)
+    alike = len({len(row) for row in rows}) == 1 and all(reads_as_number(cell) for row in rows for cell in row)
+    return alike and len(rows[0]) > len(first_records(text, "\t")[0])
 
 
 def sniff_header(rows: Sequence[Sequence[str]], named: Collection[str]) -> bool:
@@ -232,4 +231,4 @@ def sniff_header(rows: Sequence[Sequence[str]], named: Collection[str]) -> bool:
 
 def looks_numeric(text: str) -> bool:
     """Whether a cell could be a number, with a decimal point or comma."""
-    return is_number(text.replace(".", "").replace(",", ".").strip("$€£% ")) or is_number(text)
+    return reads_as_number(text.replace(".", "").replace(",", ".").strip("$€£% ")) or reads_as_number(text)

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from ..columns import ColumnLayout, EncodedRows
     from .cells import Cells
 
-HELP = {"the value is missing": "--missing indicator takes it", "a value is missing": "--missing zero takes it"}
-
 
 class Decisions:
     """What was decided about a table: its columns, its decimal sign, and how much of it was seen.
@@ -100,10 +98,10 @@ class Decisions:
 
     def _written(self, name: str) -> bool:
         """Whether numbers are written as only people write them, or there are words among them."""
-        from ..labels import is_number
+        from ..labels import reads_as_number
 
         e = self.evidence[name]
-        return bool(e.odd or not all(map(is_number, e.words)))
+        return bool(e.odd or not all(map(reads_as_number, e.words)))
 
     def layout(self, options: ReadOptions, where: str, grows: bool) -> TableLayout:
         """The encoders."""
@@ -142,7 +140,7 @@ class DecidedTable(TableSource):
     renamed: Sequence[str] = ()
     unnamed: Collection[str] = ()  # columns for which the header has no name
     follows = False
-    told = (*TableSource.told, "sums")
+    reported = (*TableSource.reported, "sums")
 
     def _take(self, decisions: Decisions) -> None:
         """Take up decisions: the layout, and which columns are read."""

@@ -14,7 +14,7 @@ from ..columns import ColumnLayout
 from ..csv import CsvSource
 from ..names import NameDictionary
 from ..streams import ByteStream, standard_input
-from ..text import BlockReader, ParsedRows, decode
+from ..text import BlockReader, ParsedRows, text_at
 from .cells import Cells, text_array
 from .decisions import COUNT_NAME, FEW, ID_NAME
 from .sniff import HEAD, sniff_dialect
@@ -266,7 +266,7 @@ class TextTable(DecidedTable, CsvSource):
             except UnicodeDecodeError as error:
                 byte = error.object[error.start]
                 reason = f"byte 0x{byte:02x} is not UTF-8: say what the file is with --encoding, as cp1252"
-                shown = decode(buf, place[0], place[1])
+                shown = text_at(buf, place[0], place[1])
                 raise SourceError(f"{self.file}, line {place[2]}: {reason} (row: {shown[:120]!r})") from None
         raise AssertionError("text that Arrow refuses and Python does not")
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Columns = list[Any]  # for each name a list of values, or a pyarrow array
 
 
-def columns_beside(source: Source, names: Sequence[str]) -> Callable[[Chunk], Columns]:
+def extra_columns(source: Source, names: Sequence[str]) -> Callable[[Chunk], Columns]:
     """What gives any columns of a table for the rows of each of its chunks, which must be asked in their order.
 
     Parameters
@@ -47,7 +47,7 @@ def columns_beside(source: Source, names: Sequence[str]) -> Callable[[Chunk], Co
     --------
     >>> from hindsight import open_source
     >>> source = open_source([{"x": 1.0, "id": "007"}, {"x": 2.0, "id": "008"}], ignore=["id"])
-    >>> beside = columns_beside(source, ["id"])
+    >>> beside = extra_columns(source, ["id"])
     >>> [beside(chunk) for chunk in source.chunks()]
     [[['007', '008']]]
     """
