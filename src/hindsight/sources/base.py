@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..errors import SourceError
+from ..errors import NoRowsError, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -261,9 +261,10 @@ class Source:
         if start is not None and not self.reread:
             raise SourceError(f"{self.where} cannot be read again from where it stopped")
         chunks = self._chunks(start)
-        self.rejected = (start or {}).get("rejected", 0)
+        self.rejected, empty = (start or {}).get("rejected", 0), start is None
         for chunk in read_ahead(chunks) if self.options.ahead else chunks:
             self.rejected += len(chunk.rejects)
+            empty = empty and not len(chunk) and not chunk.rejects
             digest = chunk.position.get("digest")
             if callable(digest):  # it was computed in a thread meanwhile
                 digest = chunk.position["digest"] = digest()
@@ -271,6 +272,8 @@ class Source:
             for name in self.reported:
                 setattr(self, name, chunk.position.get(name, getattr(self, name)))
             yield chunk
+        if empty:
+            raise NoRowsError(f"{self.where}: there is no row")
 
     def __iter__(self) -> Iterator[Chunk]:
         return self.chunks()

@@ -13,7 +13,6 @@ import numpy as np
 from ..errors import SourceError
 from ..rows.labels import MAX_WHOLE, label_number, number_text, parse_float
 from .base import ReadOptions, suggestion
-from .json_array import open_json
 from .labels import label_text
 from .opening import file_format, list_files
 from .streams import ByteStream
@@ -101,6 +100,8 @@ def _text_columns(
     path: str, form: str, names: Sequence[str], missing: Sequence[str]
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Columns of a CSV, TSV or JSON lines file."""
+    from .json_rows import open_json
+
     found: list[list[str]] = [[] for _ in names]
     try:
         opened = open_json(path) if form == "jsonl" else ByteStream(path)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import NoRowsError, SourceError
+from ..errors import SourceError
 from ..rows.labels import MAX_WHOLE, number_text
 from . import parsers
 from .base import Chunk, Position, ReadOptions, first_position
@@ -127,8 +127,6 @@ class ColumnarSource(TableSource):
                 chunk = self._chunk(batch, k, at)
                 if len(chunk) or chunk.rejects or at["width"] > known:
                     yield chunk
-        if start is None and at["row"] == 0 and at["rejected"] == 0:
-            raise NoRowsError(f"{self.where}: there is no row")
 
     def _chunk(self, batch: Any, k: int, at: Position) -> Chunk:
         base, where = at["offset"], self._where(k)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import NoRowsError, SourceError
+from ..errors import SourceError
 from .base import BadRow, Chunk, Position, ReadOptions, Reject, Source, first_position
 from .parsers import PAD
 from .pool import ArrayPool
@@ -103,8 +103,6 @@ class TextSource(Source):
             with reader.stream:
                 at |= {"file": k}
                 yield from self._rows(reader, hasher, at)
-        if start is None and at["row"] == 0 and at["rejected"] == 0:
-            raise NoRowsError(f"{self.where}: there is no row")
 
     def _verify(self, start: Position, hasher: Hasher | None) -> None:
         """Refuse files whose part before `start` has changed."""

@@ -16,8 +16,15 @@ from ..labels import label_fault, label_text
 from ..names import NameDictionary
 from .cells import Cells
 from .decisions import LEFT_OUT, ColumnDecision
-from .encoders import ENCODERS, CategoryEncoder, Encoder, NumberEncoder
-from .products import check_pairs, product_name, product_of
+from .encoders import (
+    ENCODERS,
+    CategoryEncoder,
+    Encoder,
+    NumberEncoder,
+    check_pairs,
+    product_name,
+    product_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
