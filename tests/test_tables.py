@@ -204,15 +204,15 @@ def test_soft_words_stay_categories_where_they_are_all_there_is():
 
 def test_category_boolean_text_and_date_encoders():
     out = ENCODERS["category"](ColumnDecision("c", "category")).encode(cells("u", "v", "", "u"))
-    assert out.missing.tolist() == [2] and out.marks[0].rows.tolist() == [0, 1, 3]
+    assert out.missing.tolist() == [2] and out.named[0].rows.tolist() == [0, 1, 3]
     out = ENCODERS["boolean"](ColumnDecision("b", "boolean")).encode(cells("Yes", "NO", "maybe"))
     assert out.values[:2].tolist() == [1.0, 0.0] and out.faults.tolist() == [2]
     out = ENCODERS["text"](ColumnDecision("t", "text", "2")).encode(cells("Good, good dog", "bad"))
-    words = {(int(r), m.texts[c]) for m in out.marks for r, c in zip(m.rows, m.codes, strict=True)}
+    words = {(int(r), m.texts[c]) for m in out.named for r, c in zip(m.rows, m.codes, strict=True)}
     assert words == {(0, "good"), (0, "dog"), (1, "bad"), (0, "good good"), (0, "good dog")}
     out = ENCODERS["date"](ColumnDecision("d", "date", "iso time")).encode(cells("2000-01-01 05:00", "later"))
     assert abs(out.values[0]) < 0.01 and out.faults.tolist() == [1]
-    assert [m.texts[m.codes[0]] for m in out.marks] == ["January", "Saturday", "5"]
+    assert [m.texts[m.codes[0]] for m in out.named] == ["January", "Saturday", "5"]
 
 
 # ---------------------------------------------------------------- sources
@@ -662,7 +662,7 @@ def test_a_json_array_of_objects_is_read_as_json_lines(tmp_path, indent):
 
 
 def test_the_next_block_of_a_json_array_may_hold_the_rest_of_an_object(tmp_path, monkeypatch):
-    monkeypatch.setattr("hindsight.sources.json_array.BLOCK", 7)
+    monkeypatch.setattr("hindsight.sources.json_rows.BLOCK", 7)
     (tmp_path / "t.json").write_text('[\n{"a": 1.25, "é": "long text"},\n{"a": 3, "é": "ü"}\n]\n\n')
     source = open_source(tmp_path / "t.json", categorical="auto")
     assert [row for chunk in source.chunks() for row in chunk.X.toarray().tolist()] == [[1.25, 1, 0], [3, 0, 1]]

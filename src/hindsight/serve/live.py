@@ -132,7 +132,7 @@ class LiveModel:
 
     @classmethod
     def after(cls, model: Model, limits: Limits) -> LiveModel:
-        """A model that goes on where another stopped; a ModelError where that cannot be."""
+        """A model that continues where another stopped; a ModelError where it cannot."""
         plan = plan_after(model, None)
         live = cls(plan, limits)
         state = state_after(model, plan)
@@ -513,7 +513,7 @@ def mapping_rows(plan: Plan, limits: Limits) -> MappingRows:
 
 
 def rows_like(model: Model, plan: Plan, limits: Limits) -> RowReader:
-    """The reader of rows for a model that goes on."""
+    """The reader of rows for a model that is continued."""
     made = check_preparation(model)
     if made["scale"] is not None:
         raise ModelError("was learnt from scaled rows: a service learns from rows as they come")

@@ -66,7 +66,7 @@ class Metrics:
         self.rows.append((time.monotonic(), sequence))
 
     def rate(self, over: float = 10.0) -> float:
-        """Rows per second of late."""
+        """Rows per second over the last seconds."""
         if len(self.rows) < 2:
             return 0.0
         last, now = self.rows[-1], time.monotonic()

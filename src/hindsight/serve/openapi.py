@@ -49,7 +49,7 @@ ERRORS = {
     "408": "the body came too slowly",
     "409": "nothing was learnt yet",
     "413": "the body is too large",
-    "415": "the Content-Type is none of those above",
+    "415": "the Content-Type is not one of those above",
     "421": "the Host is not served here",
     "422": "a row, or an option, is not as it must be: one line says which, and nothing was taken",
     "429": "too many requests wait: try again after Retry-After",

@@ -112,7 +112,7 @@ class Part:
     parsed: Any = None
 
     def parse(self, limits: Limits | None = None) -> Any:
-        """The rows: a list of mappings, or an Arrow table; a SourceError where they are none."""
+        """The rows: a list of mappings, or an Arrow table; a SourceError where they cannot be parsed."""
         if self.parsed is None:
             self.parsed = parse(self.form, self.body, limits or Limits())
             self.rows = len(self.parsed) if isinstance(self.parsed, list) else self.parsed.num_rows
@@ -184,7 +184,7 @@ def check_count(rows: int, limits: Limits) -> None:
 
 
 def parse_json(text: bytes, what: str) -> Any:
-    """A JSON value; NaN, infinities and repeated names are none."""
+    """A JSON value; NaN, infinities and repeated names are refused."""
     try:
         return DECODER.decode(text.decode(json.detect_encoding(text), "surrogatepass"))  # as json.loads does
     except FieldError as error:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .live import Played
 
 SNAPSHOT_ROWS, SNAPSHOT_BYTES = 500_000, 256 << 20  # learnt or committed since the last snapshot, when one is due
-BEST_WIDTH = 130  # coordinates up to which the best in hindsight is sought whenever someone looks
+BEST_WIDTH = 130  # coordinates up to which the best in hindsight is computed for every summary
 SHOWN_WIDTH = 100_000  # features up to which the largest weights are looked for
 KEPT_ROWS = 20  # whose predictions are remembered with a key
 
@@ -64,7 +64,7 @@ class Service:
     plan : Plan or None, default None
         What to learn; None takes what the folder says.
     model : Model or None, default None
-        A model to go on with, for a folder that is new.
+        A model to continue from, for a folder that is new.
     limits : Limits, default `Limits()`
         The most that it takes.
     keep_log : bool or None, default None
@@ -175,7 +175,7 @@ class Service:
     # ------------------------------------------------------------ snapshots
 
     def snapshot(self) -> None:
-        """Write a snapshot, and let go of the requests that it covers."""
+        """Write a snapshot, and drop the requests that it covers."""
         state = {"model": self.live.to_snapshot(), "history": packed_json(self.history.to_plain())}
         self.store.add_snapshot(self.commit_done, self.sequence, state, self.keep_log)
         self.snapshot_rows, self.snapshot_bytes = self.sequence, self.store.bytes
@@ -211,7 +211,7 @@ class Service:
         self.history.add(self.live.settled()[0], first - 1, time)
 
     def close(self) -> None:
-        """Write a snapshot of what is new, and let go of the folder."""
+        """Write a snapshot of what is new, and close the folder."""
         with contextlib.suppress(sqlite3.Error):
             if not self.broken and self.commit_done > max((commit for commit, _ in self.store.snapshots()), default=0):
                 self._snapshot_or_say()

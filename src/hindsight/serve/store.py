@@ -89,7 +89,7 @@ class Store:
     Parameters
     ----------
     path : str
-        The folder; to write it is made where there is none.
+        The folder; it is created if it is missing and `write` is set.
     write : bool, default False
         Whether to write.
     name : str, default "service.db"
@@ -156,7 +156,7 @@ class Store:
         self.lock = -1
 
     def one(self, query: str, *values: Any) -> Any:
-        """The first value that a query finds; None where there is none."""
+        """The first value that a query finds, or None."""
         found = self.ask(query, values).fetchone()
         return None if found is None else found[0]
 
@@ -273,7 +273,7 @@ class Store:
             raise self.damaged(error) from None
 
     def first_commit(self) -> int | None:
-        """The oldest commit whose requests are there; None where there is none."""
+        """The oldest commit whose requests are there, or None."""
         found: int | None = self.one("SELECT commit_id FROM requests ORDER BY id LIMIT 1")
         return found
 
@@ -451,7 +451,7 @@ def read_settings(folder: str) -> dict[str, Any] | None:
 
 
 def lock(path: str) -> int:
-    """The file that the process locks that may write to a folder, which is made where there is none."""
+    """Lock a folder for writing, which is created if it is missing; the descriptor of the locked file."""
     try:
         make_folder(path)
         file = os.open(os.path.join(path, "lock"), os.O_RDWR | os.O_CREAT, 0o600)
@@ -467,7 +467,7 @@ def lock(path: str) -> int:
 
 
 def make_folder(path: str) -> None:
-    """Make a folder where there is none, and those it is in; their names are durable."""
+    """Create a missing folder and its parents, durably."""
     if os.path.isdir(path):
         return
     parent = os.path.dirname(path)
@@ -487,5 +487,5 @@ def packed_json(value: Any) -> np.ndarray:
 
 
 def unpacked_json(data: Any) -> Any:
-    """What `packed` packed; a TypeError or a ValueError where it is none."""
+    """What `packed` packed; a TypeError or a ValueError where it is something else."""
     return json.loads(np.asarray(data, np.uint8).tobytes())

@@ -1,4 +1,4 @@
-"""Rows of a service that goes on with a model of a table: columns as they were decided on."""
+"""Rows of a service that continues a model of a table, with columns as they were decided on."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ PATIENCE = 0.0005, 0.005  # seconds that a commit waits for the next request tha
 
 @dataclass
 class Job:
-    """Something to do, and who waits for it."""
+    """Something to do, and the future of its result."""
 
     what: Any
     waiter: asyncio.Future[Any]
@@ -96,7 +96,7 @@ class Worker(threading.Thread):
 
 
 def deliver(found: Sequence[tuple[asyncio.Future[Any], Any]]) -> None:
-    """Tell those who wait."""
+    """Give each waiter its result, or raise its exception there."""
     for waiter, each in found:
         if waiter.done():  # it was cancelled
             continue
@@ -112,7 +112,7 @@ class Learning(Worker):
     def __init__(self, service: Service) -> None:
         super().__init__("learn", service.limits.queue)
         self.service = service
-        self.usual = 1  # requests that came together of late
+        self.usual = 1  # requests that lately came together
 
     def gather(self, first: Job) -> tuple[list[Job], bool]:
         """Requests up to a size; it waits a moment for those whose answers were just sent: one sync serves them all."""

@@ -46,6 +46,9 @@ class Records(NamedTuple):
 class CsvSource(TableSource, TextSource):
     """Records of separated fields; quoted fields may hold newlines."""
 
+    strict = True  # whether stray quotes in the header are refused
+    looking = False  # whether it is only looked at
+
     def __init__(self, paths: Sequence[str], options: ReadOptions, separator: str = ",") -> None:
         self.separator = options.separator or separator
         if len(self.separator) != 1 or self.separator in '"\r\n' or ord(self.separator) > 127:
@@ -55,30 +58,43 @@ class CsvSource(TableSource, TextSource):
 
     def _read_header(self, reader: BlockReader) -> None:
         reader.skip_bom()
-        where = reader.stream.where
-        record, stop, line = self._record(reader, bool(self.options.header))
+        self._skip_comments(reader)
+        where, strict = reader.stream.where, self.strict and bool(self.options.header)
+        record, stop, line = self._record(reader, strict)
         while not record and stop > reader.begin:  # blank lines
             reader.take_header(stop, line)
-            record, stop, line = self._record(reader, bool(self.options.header))
+            record, stop, line = self._record(reader, strict)
         if not record:
             raise SourceError(f"{where}: the file is empty")
-        names = [name.strip() for name in record]
         if self.options.header:
             reader.take_header(stop, line)
+            names = self._names([name.strip() for name in record], reader)
         else:
             names = [str(j + 1) for j in range(len(record))]
         if self.header is None:
-            text_columns: list[str] = []
-            if self.options.categorical == "auto":
-                text_columns = self._text_columns(names, self._record(reader)[0])
-            self.layout = ColumnLayout(names, self.options, where, text_columns)
-            self.kind, self.header = self.layout.kind, names
-        elif names != self.header:
+            self.header = names
+            self._assign_roles(reader)
+        elif names != self.header and not self.looking:
             k = next((k for k, pair in enumerate(zip(names, self.header, strict=False)) if pair[0] != pair[1]), -1)
             difference = (
                 f"{names[k]!r} in place of {self.header[k]!r}" if k >= 0 else f"{len(names)}, not {len(self.header)}"
             )
             raise SourceError(f"{where}: its columns are not those of {self.where}: {difference}")
+
+    def _skip_comments(self, reader: BlockReader) -> None:
+        """Take lines above the header that are no part of the table."""
+
+    def _names(self, names: list[str], reader: BlockReader) -> list[str]:
+        """The names of the columns, from those of the header."""
+        return names
+
+    def _assign_roles(self, reader: BlockReader) -> None:
+        """Give the columns their roles, where the first row is the next."""
+        assert self.header is not None
+        auto = self.options.categorical == "auto"
+        text_columns = self._text_columns(self.header, self._record(reader)[0]) if auto else []
+        self.layout = ColumnLayout(self.header, self.options, self.where, text_columns)
+        self.kind = self.layout.kind
 
     def _text_columns(self, names: list[str], first: list[str]) -> list[str]:
         """Columns that hold text in the first row."""

@@ -130,7 +130,7 @@ class MappingBuilder:
         return self.width, len(self.spaces)
 
     def undo(self, mark: tuple[int, int]) -> None:
-        """Forget the names that were added since; who reads meanwhile finds those before."""
+        """Forget the names that were added since; threads that look rows up meanwhile still find the others."""
         if mark == self.mark():
             return
         width, spaces = mark

@@ -64,7 +64,7 @@ class FeatureSelection:
         self.map = np.zeros(0, np.int64)
 
     def _update(self, width: int) -> None:
-        """Map every column so far to its place among those kept; -1 is none."""
+        """Map every column so far to its place among those kept, or to -1."""
         known = len(self.map)
         if width <= known:
             return

@@ -239,7 +239,7 @@ class StandardInput:
         return n
 
     def read(self, size: int = -1) -> bytes:
-        """Some bytes, for who decompresses them."""
+        """Some bytes, as decompressors ask for them."""
         if not self.held and not self.ended:
             self._more()
         data, self.held = (self.held, b"") if size < 0 else (self.held[:size], self.held[size:])

@@ -68,7 +68,7 @@ def is_word(texts: Any, words: Any) -> np.ndarray:
 
 
 def parse_numbers(texts: Any, decimal: str = ".") -> np.ndarray:
-    """Numbers as people write them (signs of currencies, thousands separated, -1 as (1)); NaN for what is none.
+    """Numbers as people write them (signs of currencies, thousands separated, -1 as (1)); NaN for other text.
 
     Examples
     --------

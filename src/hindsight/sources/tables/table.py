@@ -126,7 +126,7 @@ class Decisions:
 
 
 class DecidedTable(TableSource):
-    """What sources of tables do with their decisions: keep them, take them up again, and go on from them.
+    """What sources of tables do with their decisions: store them, restore them, and continue from them.
 
     A source has `_take`, which takes up decisions, `_take_plain`, for a table that the strict reader reads, and
     `_may_be_plain`, whether that reader does all that is asked for.

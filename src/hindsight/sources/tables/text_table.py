@@ -44,13 +44,14 @@ def read_head(path: str) -> bytes:
 class TextTable(DecidedTable, CsvSource):
     """A text table whose dialect and types were found by looking at it."""
 
+    strict = False
+
     def __init__(self, paths: Sequence[str], options: ReadOptions, separator: str = ",") -> None:
         self.asked = options
         named = [n for n in (options.target, options.weight, *(options.features or ()), *options.ignore) if n]
         self.dialect = sniff_dialect(
             read_head(paths[0]), named, options.encoding, options.separator, options.header, separator
         )
-        self.looking = False
         super().__init__(paths, replace(strict_options(options), header=self.dialect.header), self.dialect.separator)
 
     # ---------------------------------------------------------------- what is decided
@@ -61,30 +62,12 @@ class TextTable(DecidedTable, CsvSource):
             return ByteStream(path)
         return Transcoded(path, d)
 
-    def _read_header(self, reader: BlockReader) -> None:
-        reader.skip_bom()
-        where, header = reader.stream.where, self.dialect.header
+    def _skip_comments(self, reader: BlockReader) -> None:
         if self.dialect.comments:
             skip_comments(reader)
-        record, stop, line = self._record(reader, False)
-        while not record and stop > reader.begin:  # blank lines
-            reader.take_header(stop, line)
-            record, stop, line = self._record(reader, False)
-        if not record:
-            raise SourceError(f"{where}: the file is empty")
-        if header:
-            reader.take_header(stop, line)
-            names = self._clean(with_row_names([name.strip() for name in record], self._record(reader)[0]))
-        else:
-            names = [str(j + 1) for j in range(len(record))]
-        if self.looking:
-            return
-        if self.header is None:
-            self.header = names
-            check_known((self.options.target, self.options.weight), names, where)
-            self._decide(reader)
-        elif names != self.header:
-            raise SourceError(f"{where}: its columns are not those of {self.where}")
+
+    def _names(self, names: list[str], reader: BlockReader) -> list[str]:
+        return self._clean(with_row_names(names, self._record(reader)[0]))
 
     def _clean(self, names: list[str]) -> list[str]:
         """The names of the columns: blank ones become their number, repeated ones are numbered."""
@@ -104,8 +87,10 @@ class TextTable(DecidedTable, CsvSource):
         self.renamed, self.unnamed = renamed, unnamed
         return out
 
-    def _decide(self, reader: BlockReader) -> None:
+    def _assign_roles(self, reader: BlockReader) -> None:
         """Look at the first rows (or all), and take up the layout that they ask for."""
+        assert self.header is not None
+        check_known((self.options.target, self.options.weight), self.header, self.where)
         given = self.asked.state is not None  # and taken up once this is done
         if given or (self._may_be_plain and self.asked.scan == FIRST_ROWS and self._is_surely_plain()):
             self.decisions = Decisions({}, ".", self.asked.scan == 0)
