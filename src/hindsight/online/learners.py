@@ -210,12 +210,13 @@ def auto(
     drift: float = 0.0,
     quantile: float | None = None,
     delta: float | None = None,
+    cells: bool = False,
 ) -> Any:
     """The panel that needs no rate: see `hindsight.online.panel`. The loss "auto" is chosen from the targets."""
     from .panel import auto as panel
 
     chosen = "square" if loss == "auto" else loss
-    return panel(chosen, second_order, drift=drift, quantile=quantile, delta=delta)
+    return panel(chosen, second_order, drift=drift, cells=cells, quantile=quantile, delta=delta)
 
 
 def running(

@@ -7,7 +7,7 @@ by default: it has no rate to set.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +39,7 @@ CURVATURES = (0.5, 0.125)  # kappa of the second-order members for the log loss
 LIMIT = 256  # coordinates, the intercept's included, up to which second order joins by itself
 SECOND_ORDER = ("auto", "yes", "no")
 BUSY, PIECE = 20000, 80000  # numbers of a piece that a member plays in one go, on several processors: least, and most
+ON_CELLS = " on cells"  # after the name of a learner
 FEW = 4  # pieces of a block, until they are as large as can be
 
 
@@ -59,6 +60,9 @@ class Panel:
         and logistic losses.
     stack : bool, default False
         Whether second order on what the members predict corrects the mixture; for the square and logistic losses.
+    cells : int, default 0
+        How many members, the last ones, also see cells of numeric columns, for truths that are not linear; for the
+        square and logistic losses. They promise nothing against predictors that are linear in the columns.
 
     Attributes
     ----------
@@ -79,9 +83,11 @@ class Panel:
     limit: int = 0
     drift: float = 0.0
     stack: bool = False
+    cells: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "members", tuple(self.members))
+        plain = len(self.members) - self.cells
+        object.__setattr__(self, "members", (*self.members[:plain], *map(on_cells, self.members[plain:])))
         if not self.members:
             raise ValueError("a panel needs at least one member")
         own = type(self.loss), self.loss, self.targets
@@ -90,7 +96,9 @@ class Panel:
             raise ValueError(f"all members of a panel must have the same loss: {other[0]} has another")
         if not 0.0 <= self.drift < 1.0:
             raise ValueError(f"drift must be at least 0 and below 1, got {self.drift!r}")
-        for name in ("drift", "stack"):
+        if not 0 <= self.cells < len(self.members) or any(keeps_matrix(m) for m in self.members[plain:]):
+            raise ValueError("members on cells come after others, and keep no matrix")
+        for name in ("drift", "stack", "cells"):
             if getattr(self, name) and not (self.in_logs or self.clipped_squares):
                 raise ValueError(f"{name} is for the square and logistic losses")
 
@@ -153,7 +161,7 @@ class Panel:
     def playing(self, width: int) -> tuple[Learner, ...]:
         """The members that take part with so many coordinates."""
         fit = tuple(m for m in self.members if not self.limit or width <= self.limit or not keeps_matrix(m))
-        return fit or self.members
+        return fit if len(fit) > self.cells else self.members
 
 
 @dataclass(frozen=True)
@@ -188,6 +196,16 @@ def keeps_matrix(learner: Learner) -> bool:
     return any(field.axes == 2 for field in fields_of(learner.geometry.State).values())
 
 
+def on_cells(learner: Learner) -> Learner:
+    """The learner as a member on cells, whose theorem speaks of fixed predictors over these."""
+    return learner if is_on_cells(learner) else replace(learner, name=learner.name + ON_CELLS, theorem=None)
+
+
+def is_on_cells(learner: Learner) -> bool:
+    """Whether it is a member on cells."""
+    return learner.name.endswith(ON_CELLS) and learner.theorem is None
+
+
 def member_name(learner: Learner) -> str:
     """What a member is called: its learner with the words and numbers that tell it from its siblings."""
     geometry = learner.geometry
@@ -207,8 +225,9 @@ def shares_of(runs: list[Any]) -> dict[str, float]:
 
 
 def auto(
-    loss: str = "square", second_order: str = "auto", limit: int = LIMIT, drift: float = 0.0, **settings: Any
-) -> Panel:
+    loss: str = "square", second_order: str = "auto", limit: int = LIMIT, drift: float = 0.0, cells: bool = False,
+    **settings: Any,
+) -> Panel:  # fmt: skip
     """The panel that needs no rate: five running members, three of diagonal Newton, and second order where it pays.
 
     `settings` are those of the loss, as `quantile`.
@@ -223,7 +242,9 @@ def auto(
     elif second_order != "no" and loss == "logistic":
         members += [newton(kappa) for kappa in CURVATURES]
     most = int(number("limit", limit, 0)) if second_order == "auto" else 0
-    return Panel(tuple(members), "auto", most, number("drift", drift), loss in ("square", "logistic"))
+    beside = [m for m in members if not keeps_matrix(m)] if cells else []
+    stack = loss in ("square", "logistic")
+    return Panel((*members, *beside), "auto", most, number("drift", drift), stack, len(beside))
 
 
 class PanelRun(Run):
@@ -241,6 +262,8 @@ class PanelRun(Run):
         What corrects the mixture.
     left : list of str
         Members that have left, since there were too many coordinates for them.
+    cells : Cells or None
+        The cells of the rows, for the members on them.
     """
 
     learner: Any
@@ -248,6 +271,7 @@ class PanelRun(Run):
     averaging = False
     start = None
     stack: Stack | None = None
+    cells: Any = None
     watcher: Any = None  # what follows the rounds, see `play_block`
     _before: Any = None  # what there was before members left, until the next row
     _together: Any = None  # the members as they play, see `parties`
@@ -256,7 +280,14 @@ class PanelRun(Run):
     def __init__(self, learner: Panel, features: int, *, intercept: bool = True) -> None:
         self.learner = learner
         self.bias = 1.0 if intercept else 0.0
-        self.members = [Run(m, features, intercept=intercept) for m in learner.playing(features + intercept)]
+        if learner.cells:
+            from .cells import Cells
+
+            self.cells = Cells(features)
+        playing = learner.playing(features + intercept)
+        self.members = [
+            Run(m, features + self._beside(k, len(playing)), intercept=intercept) for k, m in enumerate(playing)
+        ]
         self.left: list[str] = []
         self.mixture = learner.mixture(len(self.members))
         self.state = states.empty(self.mixture.State, len(self.members), False)
@@ -282,11 +313,23 @@ class PanelRun(Run):
     @property
     def weights(self) -> np.ndarray:
         """The mean of the members' weights by their shares, which the stack corrects where they are of numbers."""
+        return np.asarray(self._worth @ np.array([run.weights[run.width - self.width :] for run in self.members]))
+
+    @property
+    def _worth(self) -> np.ndarray:
+        """What the weights of each member count for."""
         v = self.shares
         if self.stack is not None and not self.learner.in_logs:
             u = self.stack.share * self.stack.run.weights
             v = v * (1.0 - u.sum()) + u[self.stack.places]
-        return np.asarray(v @ np.array([run.weights for run in self.members]))
+        return np.asarray(v)
+
+    def cell_tables(self, names: Any = None) -> list[Any]:
+        """Cuts of columns and of pairs of them, with their weights; empty without members on cells."""
+        if self.cells is None:
+            return []
+        on = np.array([run.weights[: self.cells.width] for run in self.members[-self.learner.cells :]])
+        return list(self.cells.tables(self._worth[-self.learner.cells :] @ on, names))
 
     @property
     def largest_x(self) -> np.ndarray:
@@ -304,15 +347,26 @@ class PanelRun(Run):
         found = self._together
         if found is None or not all(party.whole() for party in found):
             self._together = found = together(self.members)
-            for run in self.members:
+            for run in self.members[: len(self.members) - self.learner.cells]:
                 run.first = self.first
         return found
 
+    def _beside(self, place: int, members: int) -> int:
+        """How many coordinates the member of this place, of so many, has beside the features."""
+        return self.cells.width if self.cells is not None and place >= members - self.learner.cells else 0
+
+    def sees_cells(self, party: Any) -> bool:
+        """Whether members that play together are on cells."""
+        return self._beside(party.places[0], len(self.members)) > 0
+
     def snapshot(self, touched: np.ndarray | None = None) -> tuple[Any, ...]:
         """A copy of the state, for `restore`, or of these coordinates of it, if rows change no others."""
-        parties = tuple(party.snapshot(touched) for party in self.parties())
+        cells, met = None, touched
+        if self.cells is not None:
+            cells, met = self.cells.snapshot(), None if touched is None else self.cells.touched(touched)
+        parties = tuple(party.snapshot(met if self.sees_cells(party) else touched) for party in self.parties())
         stack = None if self.stack is None else self.stack.snapshot()
-        return parties, states.snapshot(self.state), self.tally.copy(), self.covered(), stack
+        return parties, states.snapshot(self.state), self.tally.copy(), self.covered(), stack, cells
 
     def restore(self, kept: tuple[Any, ...]) -> None:
         """Go back to a snapshot."""
@@ -323,12 +377,16 @@ class PanelRun(Run):
         self.cover_as(kept[3])
         if self.stack is not None:
             self.stack.restore(kept[4])
+        if self.cells is not None:
+            self.cells.restore(kept[5])
 
     def reader(self) -> PanelRun:
         """A run that predicts as this one does, and can do so beside others."""
         parties = self.parties()
         other = self._copy(Run.reader)
         other.coverage = None
+        if self.cells is not None:
+            other.cells = self.cells.reader()
         other._together = [party.reader([other.members[k] for k in party.places]) for party in parties]
         other._compiled = other._together if self._compiled is parties else None  # the kernels are the same
         return other
@@ -360,6 +418,8 @@ class PanelRun(Run):
         other.__dict__.update(self.__dict__)
         other.members, other.left = [each(run) for run in self.members], list(self.left)
         other.stack = None if self.stack is None else self.stack.copy(each(self.stack.run))
+        if self.cells is not None:
+            other.cells = self.cells.copy()
         other.state, other.tally = states.copied(self.state), self.tally.copy()
         other._together = other._compiled = other.watcher = None
         return other
@@ -377,15 +437,17 @@ class PanelRun(Run):
             self.members, self.state, self.left, self.stack = kept[2:]
             self._before = self._together = None
         self._leave(features)
-        for run in self.members:
-            run.resize(features)
+        for k, run in enumerate(self.members):
+            run.resize(features + self._beside(k, len(self.members)))
         self._together = None
+        if self.cells is not None:
+            self.cells.resize(features)
         self.first = np.zeros(features + self.intercept)
 
     def _leave(self, features: int) -> None:
         width, limit = features + self.intercept, self.learner.limit
         stay = [k for k, m in enumerate(self.members) if not limit or width <= limit or not keeps_matrix(m.learner)]
-        if not stay or len(stay) == len(self.members):
+        if len(stay) <= self.learner.cells or len(stay) == len(self.members):
             return
         self._before = self.features, self.rounds, self.members, self.state, self.left, self.stack
         self.watcher = None  # it follows those who were here
@@ -404,17 +466,23 @@ class PanelRun(Run):
         mixed. Returns how many rows all members could play.
         """
         parties = self.parties()
-        bounds = pieces_of(b - a, numbers_of(rows, a, b, self.width))
+        numbers, cells, wide = numbers_of(rows, a, b, self.width), self.cells, None
+        bounds = pieces_of(b - a, numbers) if cells is None else pieces_of(b - a, cells.most(b - a, numbers), True)
         each = [np.empty((len(self.members), 3 if self.watcher is None else 4, j - i)) for i, j in bounds]
         if self._compiled is not parties:
             self._compile(rows, a, b, y, c, each[0], work)
             self._compiled = parties
+        if cells is not None:
+            wide = cells.expanded(rows, a, bounds, c, sum(map(self.sees_cells, parties)))
         played = [[j - i] * len(parties) for i, j in bounds]
 
         def do(k: int, piece: int) -> bool:
             (i, j), own = bounds[piece], each[piece]
             if k < len(parties):
-                played[piece][k] = int(parties[k].play(unshared(rows), a + i, a + j, y[i:j], c[i:j], own))
+                given = unshared(rows), a + i, a + j
+                if wide is not None and self.sees_cells(parties[k]):
+                    given = wide[piece], 0, j - i
+                played[piece][k] = int(parties[k].play(*given, y[i:j], c[i:j], own))
                 return played[piece][k] == j - i
             j = i + min(played[piece])
             work[1:, i:j] = own[0, 1:3, : j - i]
@@ -437,7 +505,12 @@ class PanelRun(Run):
 
     def _compile(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, own: np.ndarray, work: Any) -> None:
         """Have the kernels that these rows need compiled, the members' side by side."""
-        calls = [(party.kernel, party.arguments(rows, a, b, y, c, own)) for party in self.parties()]
+        calls, wide = [], rows
+        if self.cells is not None:
+            wide = self.cells.room(0, 0, rows.bias)
+            calls.append(self.cells.call(rows, a, b, c, wide))
+        for party in self.parties():
+            calls.append((party.kernel, party.arguments(wide if self.sees_cells(party) else rows, a, b, y, c, own)))
         mixing = Stages(self, np.empty((0, len(self.members))), y[:0], c[:0], work[:, :0])
         compile_all([*calls, *mixing.calls()])
 
@@ -465,6 +538,10 @@ def check_panel(fields: dict[str, Any]) -> None:
     want(
         type(fields.get("stack", False)) is bool, "the panel's `stack` must be true or false"
     )  # earlier ones have none
+    cells = fields.get("cells", 0)
+    known = type(cells) is int and 0 <= cells < len(members)
+    known = known and all(is_on_cells(m) and not keeps_matrix(m) for m in members[len(members) - cells :])
+    want(known, "the panel's `cells` must be how many members are on them")
 
 
 def check_panel_run(fields: dict[str, Any]) -> None:
@@ -475,7 +552,13 @@ def check_panel_run(fields: dict[str, Any]) -> None:
     runs = isinstance(members, list) and bool(members) and all(isinstance(run, Run) for run in members)
     want(runs, "the panel's `members` must be runs")
     want(all(run.learner in learner.members for run in members), "the runs of a panel must be those of its members")
-    alike = {(run.width, run.bias, run.rounds) for run in members}
+    cells, plain, beside = fields.get("cells"), len(members) - learner.cells, 0
+    want((cells is not None) == (learner.cells > 0) and plain > 0, "the run's `cells` are not the panel's")
+    if cells is not None:
+        from .cells import width_of
+
+        beside = width_of(cells, members[0].features)
+    alike = {(run.width - beside * (k >= plain), run.bias, run.rounds) for k, run in enumerate(members)}
     want(len(alike) == 1 and members[0].bias == bias, "the runs of a panel must have the same features and rounds")
     want(is_vector(fields["first"], members[0].width), "the first weights must be a vector, one number per coordinate")
     mixture = learner.mixture(fields["mixture"].members)
@@ -507,8 +590,8 @@ def numbers_of(rows: Any, a: int, b: int, width: int) -> int:
     return int(rows.indptr[b] - rows.indptr[a]) if hasattr(rows, "indptr") else (b - a) * width
 
 
-def pieces_of(rows: int, numbers: int) -> list[tuple[int, int]]:
+def pieces_of(rows: int, numbers: int, always: bool = False) -> list[tuple[int, int]]:
     """Where the pieces begin and end in which members play a block: several where there is much to do."""
-    count = max(numbers // PIECE, min(numbers // BUSY, FEW)) if PROCESSORS > 1 else 1
+    count = max(numbers // PIECE, min(numbers // BUSY, FEW)) if PROCESSORS > 1 or always else 1
     count = max(1, min(count, rows))
     return [(rows * k // count, rows * (k + 1) // count) for k in range(count)]

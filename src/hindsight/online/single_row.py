@@ -308,7 +308,14 @@ class PanelOne:
         self.y, self.c = np.zeros(1), np.ones(1)
         kept = isinstance(old, PanelOne) and old.run is run and type(old.row) is type(row)
         kept = kept and len(old.plays) == len(self.parties)
-        self.args = [party.arguments(row.rows, 0, 1, self.y, self.c, self.own) for party in self.parties]
+        wide, self.cells = row.rows, run.cells
+        if self.cells is not None:
+            wide = self.cells.room(1, row.matrix().shape[1] if isinstance(row, Arrays) else row.data.size, run.bias)
+            kernel, self.expanding = self.cells.call(row.rows, 0, 1, self.c, wide)
+            self.expand = old.expand if kept else entry_point(kernel, self.expanding)
+        given = [wide if run.sees_cells(party) else row.rows for party in self.parties]
+        parties = zip(self.parties, given, strict=True)
+        self.args = [party.arguments(rows, 0, 1, self.y, self.c, self.own) for party, rows in parties]
         kernels = zip(self.parties, self.args, strict=True)
         self.plays = old.plays if kept else [entry_point(party.kernel, args) for party, args in kernels]
         self.stages = Stages(run, self.margins, self.y, self.c, self.out)
@@ -340,6 +347,9 @@ class PanelOne:
 
     def _play(self, y: float, weight: float) -> None:
         self.y[0], self.c[0] = y, weight
+        if self.cells is not None:
+            self.expand(*self.expanding)
+            self.cells.pass_epoch()
         for party_plays, args in zip(self.plays, self.args, strict=True):
             if party_plays(*args) != PLAYED:
                 self._explain(y)

@@ -193,4 +193,4 @@ def key_of(run: Run, place: int) -> tuple[Any, ...]:
     plain = learner.update.name == "implicit" and learner.rate.is_constant() and learner.rate.eta == 1.0
     if type(learner.geometry) not in KINDS or not plain or run.start is not None:
         return (place,)
-    return type(learner.geometry), learner.geometry.declared, run.rounds
+    return type(learner.geometry), learner.geometry.declared, run.rounds, run.width
