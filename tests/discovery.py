@@ -21,7 +21,8 @@ def online(variants, features):
     """
     made = []
     for kind in ONLINE:
-        named = {"features": features} if "features" in inspect.signature(kind).parameters else {}
+        parameter = inspect.signature(kind).parameters.get("features")
+        named = {} if parameter is None or parameter.default is not None else {"features": features}
         made += [kind(**named | options) for options in variants.get(kind.__name__, [{}])]
     assert set(variants) <= {kind.__name__ for kind in ONLINE}
     return made

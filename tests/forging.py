@@ -167,7 +167,7 @@ def true_estimators(folder: Path, some: bool) -> dict[str, Saved]:
                 estimator.certificate_ = estimator.certify(rows, y)
         estimator.save(folder / "model")
         found[name] = saved(folder / "model", KINDS)
-        if hasattr(estimator, "learn_one") and "features" not in estimator.get_params():
+        if hasattr(estimator, "learn_one") and estimator.get_params().get("features", "columns") == "columns":
             one = type(estimator)()
             for k in range(6):
                 one.learn_one({"a": 0.1, f"n{k}": 0.2}, LABELS[k] if hasattr(estimator, "classes_") else 0.5)

@@ -51,6 +51,7 @@ SCALED = ("scale-free-square", "scale-free-logistic")
 DRIFT = ("drift-log", "drift-square")
 COVERAGE = ("coverage",)
 STACK = ("stack-log", "stack-square")
+CELLS = ("cells-log", "cells-square")
 BEST = ("best-constant", "best-outside", "best-fixed", "fewest-mistakes")
 
 MUTANTS = (
@@ -331,6 +332,14 @@ MUTANTS = (
     Mutant("stack: another prior", "online.stack.Stack.__init__", r"newton\(KAPPA, PRIOR\) if panel\.in_logs else ridge\(PRIOR\)", "newton(KAPPA, 2.0 * PRIOR) if panel.in_logs else ridge(2.0 * PRIOR)", STACK),
     Mutant("stack: another curvature", "online.stack.Stack.__init__", r"newton\(KAPPA", "newton(2.0 * KAPPA", ("stack-log",)),
     Mutant("stack: half the price of two", "certificates.ledger.price_of_two", r"math\.log\(2\.0\)", "0.5 * math.log(2.0)", STACK),
+    # --- cells
+    Mutant("cells: cuts that know later rows", "online.cells.Pieces.__getitem__", r"( +)self\.cells\.expand\((.*)\)\n", r"\1self.cells.expand(\2)\n\1self.cells.expand(\2)\n", CELLS),
+    Mutant("cells: a tie lies above its cut", "kernels.cells.expand", r"< values\[p\]", "<= values[p]", CELLS),
+    Mutant("cells: rows of weight 0 are noted", "kernels.cells.expand", r"c\[i\] > 0\.0", "c[i] >= 0.0", CELLS),
+    Mutant("cells: pairs of one column", "kernels.cells.expand", r"bins\[pairs\[p, 1\]\]", "bins[pairs[p, 0]]", CELLS),
+    Mutant("cells: cuts at the quantiles below", "online.cells.Cells.cut", r"np\.arange\(1, BINS\)", "np.arange(BINS - 1)", CELLS),
+    Mutant("cells: cuts of one epoch for good", "online.cells.Cells.cut", r"if before\[p\] or ", "if before[p]:\n            pass\n        elif ", CELLS),
+    Mutant("cells: signed by a member on cells", "online.panel.on_cells", r"theorem=None", "theorem=learner.theorem", CELLS),
     # --- drift
     Mutant("drift: nothing is shared", "kernels.drift.share", r" \+ drift / paid\.size", "", DRIFT),
     Mutant("drift: more is shared", "kernels.drift.share", r"drift / paid\.size", "2.0 * drift / paid.size", DRIFT),

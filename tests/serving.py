@@ -25,6 +25,7 @@ def bits_of(live):
         for name, field in fields_of(type(state)).items()
         if not field.scratch
     ]
+    flat += [] if getattr(run, "cells", None) is None else [values.tobytes() for values in run.cells.state[:-2]]
     flat += [] if run.coverage is None else [values.tobytes() for values in run.coverage.snapshot()]
     return flat, run.tally.tobytes(), list(live.rows.names)
 

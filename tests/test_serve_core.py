@@ -36,6 +36,7 @@ from serving import bits_of
 
 PLAN = service_plan("y", "widrow-hoff", eta=0.1)
 AUTO = service_plan("y")
+CELLS = service_plan("y", cells=True)
 
 
 def rows(n, seed=0, width=3):
@@ -68,9 +69,10 @@ def bits(service):
     return *bits_of(service.live), service.sequence
 
 
-def test_a_restart_has_the_same_bits(tmp_path):
+@pytest.mark.parametrize("plan", [AUTO, CELLS], ids=["auto", "cells"])
+def test_a_restart_has_the_same_bits(tmp_path, plan):
     data = rows(40)
-    peace, cut = Service(str(tmp_path / "a"), AUTO), Service(str(tmp_path / "b"), AUTO)
+    peace, cut = Service(str(tmp_path / "a"), plan), Service(str(tmp_path / "b"), plan)
     for k in range(0, 40, 4):
         group = [learn(data[k : k + 2]), learn([*data[k + 2 : k + 4], {"new": k, "y": 1.0}])]
         answers = peace.commit(group)
@@ -94,20 +96,21 @@ def test_a_restart_has_the_same_bits(tmp_path):
     "plan",
     [
         AUTO,
+        CELLS,
         service_plan("y", interval=0.9),
         service_plan("y", "widrow-hoff", eta=0.1, interval=0.9),
         service_plan("y", loss="logistic", labels=["k0", "k1", "k2"]),
     ],
 )
 def test_predictions_change_neither_the_model_nor_later_predictions(tmp_path, plan):
-    data = rows(30)
+    data = rows(60)
     if plan.labels is not None:
         data = [row | {"y": row["c"]} for row in data]
     questions = [{name: value for name, value in row.items() if name != "y"} for row in data]
     with_reader, without = Service(str(tmp_path / "a"), plan), Service(str(tmp_path / "b"), plan)
-    for k in range(0, 30, 10):
+    for k in range(0, 60, 20):
         for service in (with_reader, without):
-            service.commit([learn(data[k : k + 10])])
+            service.commit([learn(data[k : k + 20])])
         with_reader.publish(now=True)  # on a busy machine readers may wait for a later commit
         reader = with_reader.reader
         each = [reader.margins([row]).tobytes() for row in questions]

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import naive_adaptive as naive
+import naive_cells
 from hindsight.certificates import adaptive
 from hindsight.certificates.certificate import Best
 from hindsight.certificates.certify import certify_run
@@ -466,6 +467,48 @@ def stack(rng, loss):
     return wrong
 
 
+def cells(rng, loss):
+    """A member on cells beside a naive one over the naive cells, theorem R over these, and the panel's certificate."""
+    wrong, real = [], loss == "square"
+    X, y, c, intercept = draw(rng, real, 170, far=10.0 ** rng.integers(3, 6))
+    eta, other = (float(2.0**k) for k in rng.integers(-5, 6, 2))
+    run = PanelRun(Panel((L.running(loss, other), L.running(loss, eta)), cells=1), X.shape[1], intercept=intercept)
+    z = played(run, X, y, c, rng)
+    wide = np.array(naive_cells.columns_of(naive_cells.expand(X.tolist(), c.tolist())))
+    plain = naive.running(with_one(X, intercept), y.tolist(), c.tolist(), loss, other, intercept)[0]
+    rows = with_one(wide.reshape(len(y), -1), intercept)
+    want, a, base, rounds = naive.running(rows, y.tolist(), c.tolist(), loss, eta, intercept)
+
+    def mixed(Z):
+        return naive.log_mixture(Z, y, c) if loss == "logistic" else naive.mean_mixture(Z, y, c, loss, intercept)
+
+    Z = np.column_stack((plain, want))
+    out, lost, total, price, _ = mixed(Z)
+    size = np.abs(out).max() + np.abs(y).max() + 1e-300
+    near = Z + 1e-13 * (1.0 + np.abs(Z) + np.abs(y).max()) * rng.uniform(-1.0, 1.0, Z.shape)
+    if np.abs(mixed(near)[0] - out).max() <= 1e-9 * size and np.abs(out - z).max() > 1e-6 * size:
+        wrong.append(f"margins differ by {np.abs(out - z).max() / size:.3g}")
+    if not run.facts.rounds:
+        return wrong
+    scale = float((c * y**2).sum()) + 1e-300
+    if total > lost.min() + price + EQUAL * (total + lost.min() + scale):
+        wrong.append(f"aggregation is broken: {total:.12g} > {lost.min():.12g} + {price:.12g}")
+    start = np.zeros(len(rows[0]))
+    if intercept:
+        start[-1] = base
+    for u in comparators(rng, start, np.linalg.lstsq(np.array(rows), y, 1e-9)[0]):
+        measured, bound = naive.running_bound(rows, y, c, loss, a, base, rounds, u, intercept)
+        if apart(measured, float(run.members[1].facts.loss), scale):
+            wrong.append(f"the member on cells lost {run.members[1].facts.loss:.12g}, naive {measured:.12g}")
+        if measured > bound * (1 + EQUAL) + 1e-9 * scale:
+            wrong.append(f"the theorem is broken over cells: {measured:.12g} > {bound:.12g}")
+    found = both_ways(run, Data(X, y, c, 1.0 if intercept else 0.0), wrong)
+    promises = [member.bound for member in found.members]
+    if found.verdict is not Verdict.HOLDS or not math.isinf(promises[1]):
+        wrong.append(f"{found.verdict.value}: {found.measured:.9g} {found.bound:.9g} {promises} {found.notes}")
+    return wrong
+
+
 def lazy(rng, loss, geometry):
     """Lazy steps in the scale-free geometry, or Euclidean implicit ones."""
     wrong = []
@@ -696,6 +739,8 @@ FAMILIES = {
     "mixture-absolute": lambda rng: mixture(rng, "absolute"),
     "stack-log": lambda rng: stack(rng, "logistic"),
     "stack-square": lambda rng: stack(rng, "square"),
+    "cells-log": lambda rng: cells(rng, "logistic"),
+    "cells-square": lambda rng: cells(rng, "square"),
     "scale-free-square": lambda rng: lazy(rng, "square", "scale-free"),
     "scale-free-logistic": lambda rng: lazy(rng, "logistic", "scale-free"),
     "scale-free-absolute": lambda rng: lazy(rng, "absolute", "scale-free"),

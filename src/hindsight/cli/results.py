@@ -63,7 +63,7 @@ def result(
 def summary(state: TrainingState, certificates: list[list[Certificate]], seconds: float) -> Iterator[str]:
     """The result as lines of text."""
     from ..online.run import assumption_warnings
-    from ..training.plan import penalties_of
+    from ..training.plan import describe_cells, penalties_of
     from ..training.state import in_squares
 
     titles, rejected = state.titles, f" ({state.rejected:,} rejected)" if state.rejected else ""
@@ -96,6 +96,8 @@ def summary(state: TrainingState, certificates: list[list[Certificate]], seconds
             counts, of = [nonzero(run) for run in runs], f" of {runs[0].features:,} weights are not 0"
             yield ", ".join(f"{count:,}" for count in counts[:SHOWN]) + (", …" if len(counts) > SHOWN else "") + of
         yield from weight_lines(state, k)
+        if cells := describe_cells(runs, state.names):
+            yield f"cells: {cells.translate(CONTROL)}"
         for warning in assumption_warnings(runs[0]):
             yield f"warning: {as_options(warning)}"
     if len(titles) > 1:

@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import AssumptionWarning
 from ..online.panel import LIMIT, Panel, PanelRun, auto, shares_of
 from ..online.run import Run
+from ..validation import choice
 from .mixins import LogisticProbabilityMixin, SetsMixin
 from .online_classifier import OnlineClassifier
 from .online_regressor import OnlineRegressor
@@ -19,8 +20,20 @@ class PanelMixin:
     """Runs of a panel instead of runs of one learner."""
 
     runs_: list[Any]
+    loss: str
     second_order: str
+    drift: float
+    features: str
+    panel: Panel | None
     fit_intercept: bool
+    _declared = None  # `features` says what members see
+
+    def _panel(self, **settings: Any) -> Panel:
+        """The panel that is given, or the default one."""
+        if self.panel is not None:
+            return self.panel
+        cells = choice("features", self.features, ("columns", "cells")) == "cells"
+        return auto(self.loss, self.second_order, drift=float(self.drift), cells=cells, **settings)
 
     def _begin(self, features: int, count: int) -> None:
         """Start so many runs."""
@@ -42,6 +55,16 @@ class PanelMixin:
     def shares_(self) -> dict[str, float]:
         """The weight of each member in the mixture by name; of several runs the mean over them."""
         return shares_of(self.runs_)
+
+    @property
+    def cells_(self) -> list[Any]:
+        """Cuts and weights of each column and pair of columns on which members see cells."""
+        if getattr(self, "runs_", [None])[0] is None or self.runs_[0].cells is None:
+            raise AttributeError("there are no cells: they are for features='cells', and after fit")
+        names = self._feature_names  # type: ignore[attr-defined]
+        names = list(self.__dict__.get("_column", ())) or None if names is None else names
+        tables = [run.cell_tables(names) for run in self.runs_]
+        return tables if len(tables) > 1 else tables[0]
 
 
 class AutoRegressor(PanelMixin, OnlineRegressor):
@@ -67,8 +90,12 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
         Whether members that keep a matrix take part: "auto" while there are at most 256 coordinates.
     drift : float, default=0.0
         The part of the weight that all members share again after each round, for streams that change.
+    features : {"columns", "cells"}, default="columns"
+        What members see: "cells" lets eight more see numeric columns cut at their running quantiles, and pairs of
+        these, for truths that are not linear.
     panel : Panel, default=None
-        Learners to aggregate in place of these; `loss`, `second_order` and `drift` are then the panel's own.
+        Learners to aggregate in place of these; `loss`, `second_order`, `drift` and `features` are then the panel's
+        own.
     fit_intercept : bool, default=True
         Whether a constant coordinate 1 joins every row. With it the first target is where the weights start, and that
         row is no round.
@@ -82,7 +109,10 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features_in_,)
-        The mean of the members' weights by their shares, corrected.
+        The mean of the members' weights by their shares, corrected; with cells the part that is linear in the columns.
+    cells_ : list of CellTable
+        With cells, what is added to that: cuts and weights of each column and pair of columns, those that move
+        predictions most first.
     intercept_ : float
         Weight of the constant coordinate; 0 without one.
     shares_ : dict of str to float
@@ -117,7 +147,7 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
 
     def __init__(
         self, loss: str = "square", *, quantile: float | None = None, delta: float | None = None,
-        second_order: str = "auto", drift: float = 0.0, panel: Panel | None = None,
+        second_order: str = "auto", drift: float = 0.0, features: str = "columns", panel: Panel | None = None,
         fit_intercept: bool = True, passes: int = 1, keep_margins: bool = False,
         interval: float | None = None,
     ) -> None:  # fmt: skip
@@ -126,6 +156,7 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
         self.delta = delta
         self.second_order = second_order
         self.drift = drift
+        self.features = features
         self.panel = panel
         self.fit_intercept = fit_intercept
         self.passes = passes
@@ -136,8 +167,7 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
     start = None
 
     def _learner(self) -> Any:
-        settings: dict[str, Any] = {"drift": float(self.drift), "quantile": self.quantile, "delta": self.delta}
-        panel = auto(self.loss, self.second_order, **settings) if self.panel is None else self.panel
+        panel = self._panel(quantile=self.quantile, delta=self.delta)
         if panel.targets != "real":
             raise ValueError(f"loss {panel.loss.name!r} is for labels: use AutoClassifier")
         return panel
@@ -165,8 +195,12 @@ class AutoClassifier(SetsMixin, PanelMixin, LogisticProbabilityMixin, OnlineClas
         Whether members that keep a matrix take part: "auto" while there are at most 256 coordinates.
     drift : float, default=0.0
         The part of the weight that all members share again after each round, for streams that change.
+    features : {"columns", "cells"}, default="columns"
+        What members see: "cells" lets eight more see numeric columns cut at their running quantiles, and pairs of
+        these, for truths that are not linear.
     panel : Panel, default=None
-        Learners to aggregate in place of these; `loss`, `second_order` and `drift` are then the panel's own.
+        Learners to aggregate in place of these; `loss`, `second_order`, `drift` and `features` are then the panel's
+        own.
     fit_intercept : bool, default=True
         Whether a constant coordinate 1 joins every row.
     passes : int, default=1
@@ -183,6 +217,9 @@ class AutoClassifier(SetsMixin, PanelMixin, LogisticProbabilityMixin, OnlineClas
     coef_ : ndarray of shape (n_runs, n_features_in_)
         The mean of the members' weights by their shares. For the logistic loss what predicts, and is certified, is the
         mean of their probabilities instead.
+    cells_ : list of CellTable, or list of such lists
+        With cells, the weights of these: cuts and weights of each column and pair of columns, those that move margins
+        most first; of several runs one list each.
     intercept_ : ndarray of shape (n_runs,)
         Weight of the constant coordinate; 0 without one.
     classes_ : ndarray of shape (n_classes,)
@@ -218,13 +255,14 @@ class AutoClassifier(SetsMixin, PanelMixin, LogisticProbabilityMixin, OnlineClas
 
     def __init__(
         self, loss: str = "logistic", *, class_weight: Any = None, second_order: str = "auto", drift: float = 0.0,
-        panel: Panel | None = None, fit_intercept: bool = True, passes: int = 1, keep_margins: bool = False,
-        interval: float | None = None,
+        features: str = "columns", panel: Panel | None = None, fit_intercept: bool = True, passes: int = 1,
+        keep_margins: bool = False, interval: float | None = None,
     ) -> None:  # fmt: skip
         self.loss = loss
         self.class_weight = class_weight
         self.second_order = second_order
         self.drift = drift
+        self.features = features
         self.panel = panel
         self.fit_intercept = fit_intercept
         self.passes = passes
@@ -235,7 +273,7 @@ class AutoClassifier(SetsMixin, PanelMixin, LogisticProbabilityMixin, OnlineClas
     start = None
 
     def _learner(self) -> Any:
-        panel = auto(self.loss, self.second_order, drift=float(self.drift)) if self.panel is None else self.panel
+        panel = self._panel()
         if panel.targets == "real":
             raise ValueError(f"loss {panel.loss.name!r} is for numbers: use AutoRegressor")
         return panel

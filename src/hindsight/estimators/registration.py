@@ -10,7 +10,7 @@ import numpy as np
 from ..storage.fields import conforms, is_count
 from ..storage.registry import PACKAGE, storable, want
 
-LATER = ("interval", "window")  # parameters that files of earlier versions do not have
+LATER = ("interval", "window", "features")  # parameters that files of earlier versions do not have
 TEMPORARY = ("_lock", "_ones", "_row", "_swift", "_places")  # attributes that are made again when they are needed
 
 

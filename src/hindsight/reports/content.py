@@ -20,7 +20,7 @@ from ..formatting import _plain
 from ..online.margins import each_mean
 from ..storage.model import versions
 from ..training.certify import combined
-from ..training.plan import describe_learner, part_name
+from ..training.plan import describe_cells, describe_learner, part_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -230,6 +230,8 @@ def online_values(
     means, notes = figures_of(recording, k, series, certificates, constant)
     words |= {"unit": UNITS.get(series, f"{part_name(learner.loss)} loss"), "notes": notes}
     words |= {"title": describe_learner(learner)}
+    if cells := describe_cells(runs, subject.names):
+        notes.append(f"Cells that move predictions most, and how far on average: {cells}.")
     out = learner_values(subject, k, certificates, weights_of(runs), means, datasets, **words)
     if labels:
         out["mistakes"] = mistakes

@@ -223,6 +223,9 @@ class LearnerOptions:
     prior: float | None = option("{takers}: the prior.")
     window: int | None = option("{takers}: forget 1/N with each row, N at least 2; 0 forgets nothing.", metavar="N")
     drift: float | None = option("{takers}: weight that members share again after each row, as 0.001.")
+    cells: bool | None = option(
+        "{takers}: members that see numeric columns cut at quantiles, and pairs of them.", "--cells"
+    )
     intercept: bool = option("A constant coordinate 1 ({batch} has none).", default=True)
     interval: float | None = option(
         "Ranges of predictions (sets of labels) that cover so many per cent of the rows, as 90.", read=part_of,

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ..online.run import Run
 
 ROW_OPTIONS = tuple(f.name for f in fields(RowOptions))
+MOVING = 6  # columns and pairs that are named
 ONCE = "rows from standard input can be read only once"
 
 
@@ -410,6 +411,21 @@ def describe_learner(learner: Learner) -> str:
     parts.append(f"geometry {part_name(geometry)}{radius}")
     parts += [f"{name} = {value:g}" for name, value in zip(("l1", "l2"), penalties_of(learner), strict=False) if value]
     return ", ".join(parts)
+
+
+def describe_cells(runs: Sequence[Any], names: Sequence[Any] | None) -> str:
+    """The columns and pairs whose cells move predictions most, and how far on average; empty without cells.
+
+    Of several runs the mean is taken.
+    """
+    if getattr(runs[0], "cells", None) is None:
+        return ""
+    effects: Counter[str] = Counter()
+    for run in runs:
+        for table in run.cell_tables(names):
+            effects[" × ".join(map(str, table.columns))] += table.effect / len(runs)
+    shown = ", ".join(f"{name} {effect:.4g}" for name, effect in effects.most_common(MOVING))
+    return shown + (f", … ({len(effects)} columns and pairs)" if len(effects) > MOVING else "")
 
 
 def short_names(learners: Sequence[Learner]) -> list[str]:

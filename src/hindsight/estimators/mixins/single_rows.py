@@ -71,9 +71,14 @@ class SingleRowMixin:
         state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
         return {k: v for k, v in state.items() if k not in TEMPORARY}
 
+    @property
+    def _declared(self) -> Any:
+        """The names of features that were declared, or None."""
+        return getattr(self, "features", None)
+
     def _first_row(self, x: Any, count: int) -> None:
         """Start runs for a first row that came by itself."""
-        features = getattr(self, "features", None)
+        features = self._declared
         if has_names(x):
             if features is None and not self._learner().geometry.can_grow:
                 raise ValueError("declare the features (features=[...]) before dicts: multiplicative weights need N")
