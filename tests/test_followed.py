@@ -55,7 +55,7 @@ def test_what_comes_with_the_run_is_what_a_stranger_finds(tmp_path, monkeypatch,
         monkeypatch.setattr(followed, "SMALL", 0)
     path = rows(tmp_path, labels)
     played = []
-    monkeypatch.setattr("hindsight.certificates.panel.play_again", lambda *args: played.append(args))
+    monkeypatch.setattr("hindsight.certificates.hindsight.play_again", lambda *args: played.append(args))
     model = hindsight.learn(str(path), "y", weight="c", certify=True, **options)
     assert not played and model.certificate.verdict.value == "HOLDS"
     monkeypatch.undo()

@@ -20,6 +20,7 @@ from .course import milestones, summed
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ..online.learners import Learner
     from ..online.run import Run
     from ..rows.data import Data
     from .course import Course
@@ -140,17 +141,16 @@ def measured_name(loss: Any) -> str:
     return "squared error" if loss.quadratic else f"{loss.name} loss"
 
 
-def unit_of(run: Run) -> tuple[float, str]:
-    """What the loss of a run is multiplied by to be measured, and in words; GLM-tron's matching loss stays as it is."""
-    loss = run.learner.loss
-    if run.learner.theorem == "glm-tron":
+def unit_of(learner: Learner) -> tuple[float, str]:
+    """What a learner's loss is multiplied by to be measured, and in words; GLM-tron's matching loss stays as it is."""
+    if learner.theorem == "glm-tron":
         return 1.0, "matching loss"
-    return measured_unit(loss), measured_name(loss)
+    return measured_unit(learner.loss), measured_name(learner.loss)
 
 
-def loss_of(run: Run) -> Any:
-    """The loss of a run as it is measured."""
-    return run.learner.loss if run.learner.theorem == "glm-tron" else measured_loss(run.learner.loss)
+def loss_of(learner: Learner) -> Any:
+    """The loss of a learner as it is measured."""
+    return learner.loss if learner.theorem == "glm-tron" else measured_loss(learner.loss)
 
 
 PACKAGE = Square.__module__.rpartition(".")[0]  # of the losses whose convexity tests show

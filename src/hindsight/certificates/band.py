@@ -46,7 +46,7 @@ def _lost_by_start(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> np.
     z = margins_of_start(run, data)[t.row]
     if case.theorem is theorems.GLM_TRON:
         return (each_mean(run.learner.loss, z) - t.y) ** 2
-    return np.abs(each_loss(loss_of(run), z, t.y))
+    return np.abs(each_loss(loss_of(run.learner), z, t.y))
 
 
 def _margins(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> np.ndarray:
@@ -56,7 +56,7 @@ def _margins(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> np.ndarra
     sizes = data.margin_sizes(u)[t.row]
     if case.quantity in (MISTAKES, WEIGHTED):
         return lanes * sizes
-    loss = loss_of(run)
+    loss = loss_of(run.learner)
     other = np.abs(each_slope(loss, data.margins(u)[t.row], t.y)) * (sizes + np.abs(t.y))
     return lanes * (other + np.abs(each_slope(loss, t.z, t.y)) * (np.abs(t.z) + np.abs(t.y)))
 

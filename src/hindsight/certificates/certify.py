@@ -15,11 +15,11 @@ from ..online.panel import PanelRun
 from ..rows.one_thread import one_thread
 from .adaptive import in_ledger
 from .best import clock
-from .hindsight import in_hindsight
+from .hindsight import followed
 from .judge import applied_theorem, judge, verdict_on
 from .outcome import Outcome, outcome, outcome_of_ledger
 from .panel import certify_panel
-from .replay import play_again, replay
+from .replay import replay
 from .theorems import Verdict
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def certify_run(
         if isinstance(run, PanelRun):
             return certify_panel(run, data, u, tol, label, ledger)
         if planted is None and in_ledger(run):
-            found, known = _from_ledger(run, data, u, tol, seek_best)
+            found, known = _from_ledger(run, data, u, tol, seek_best, ledger)
         else:
             apply = applied_theorem(run, planted)
             rounds = replay(run, data)
@@ -88,11 +88,10 @@ def certify_run(
     return found.certificate(run.rounds, label, known)
 
 
-def _from_ledger(run: Run, data: Data, u: Any, tol: float, seek_best: bool) -> tuple[Judged, Outcome | None]:
-    """The verdict on a run that a ledger followed while it was played again, and what is known beside it."""
-    ledger = play_again(run, data)
-    known = in_hindsight(run, data, ledger, u, tol, run.learner.geometry, seek_best)
+def _from_ledger(
+    run: Run, data: Data, u: Any, tol: float, seek_best: bool, ledger: Ledger | None
+) -> tuple[Judged, Outcome | None]:
+    """The verdict on a run that a ledger follows, and what is known beside it."""
+    ledger, known = followed(run, data, ledger, u, tol, run.learner.geometry, seek_best)
     found = verdict_on(run, known.applied[0])
-    if not seek_best:
-        return found, None
-    return found, outcome_of_ledger(run, data, ledger, known, found)
+    return found, outcome_of_ledger(run, data, ledger, known, found) if seek_best else None

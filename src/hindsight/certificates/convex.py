@@ -32,7 +32,7 @@ def convex(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
     """
     loss, geometry, fixed = run.learner.loss, run.learner.geometry, run.learner.rate.is_constant()
     paid, slope = each_loss(loss, t.z, t.y), each_slope(loss, t.z, t.y)
-    unit, name = unit_of(run)
+    unit, name = unit_of(run.learner)
     weight = unit * (t.c if fixed else t.c * t.eta)
     game = seek(run, data, t, loss, 1.0, t.c, u, tol)
     z, divergence = game.z, game.divergence

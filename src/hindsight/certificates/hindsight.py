@@ -6,6 +6,7 @@ All of them are sought first, and then meet the rows together.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from .best.constant import best_constant, constant_point
 from .best.fixed import best_fixed
 from .certificate import Best
 from .ledger import Opponent, against, factors_of_rows, opens
-from .replay import members_of, passes_over
+from .replay import members_of, passes_over, play_again
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,6 +63,18 @@ class Known(NamedTuple):
                 found = best.or_else(name, one.u, self.unit * float(one.lost[-1]))
                 best, course = found, course if found is best else one.lost
         return best, self.unit * course
+
+
+def followed(
+    run: Run, data: Data, ledger: Ledger | None, u: Any, tol: float, geometry: Any = None, seek_best: bool = True
+) -> tuple[Ledger, Known]:
+    """The ledger of a run, played again unless one is given that followed these rows, and what is known beside it."""
+    more = u, tol, geometry, seek_best
+    if ledger is not None:
+        with suppress(OtherRowsError):
+            return ledger, in_hindsight(run, data, ledger, *more)
+    ledger = play_again(run, data)
+    return ledger, in_hindsight(run, data, ledger, *more)
 
 
 def in_hindsight(

@@ -17,10 +17,10 @@ from ..errors import MismatchError
 from ..kernels import operators
 from ..kernels.compiler import for_parts
 from ..kernels.ledger import FIELDS, LARGEST, LENGTHS, meet
-from ..kernels.rows import CSR
 from ..online.margins import each_loss
 from ..online.panel import PanelRun
 from ..online.together import Single
+from ..rows.stripes import part_of
 from .course import marks_between, marks_of
 
 if TYPE_CHECKING:
@@ -314,10 +314,7 @@ def pieces(data: Data) -> Iterator[tuple[slice, Any]]:
     for first, rows, count in data.blocks():
         for a in range(0, count, PIECE):
             b = min(count, a + PIECE)
-            if isinstance(rows, CSR):
-                yield slice(first + a, first + b), rows._replace(indptr=rows.indptr[a : b + 1])
-            else:
-                yield slice(first + a, first + b), rows._replace(values=rows.values[a:b])
+            yield slice(first + a, first + b), part_of(rows, a, b)
 
 
 def played_again(run: Run, rows: Any, y: np.ndarray, c: np.ndarray) -> Block:

@@ -70,7 +70,7 @@ def outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float, p
         constant, lost, course = best_constant(Square(2.0), t.y, c), measured, case.course.measured
         rival = c * (each_mean(run.learner.loss, data.margins(best.u)[t.row]) - t.y) ** 2
     else:
-        loss = loss_of(run)
+        loss = loss_of(run.learner)
         each = c * each_loss(loss, t.z, t.y)
         lost = float(each.sum())
         lost = measured if abs(lost - measured) <= SAME * abs(measured) else lost

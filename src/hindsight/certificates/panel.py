@@ -24,11 +24,11 @@ from .best.fewest import fewest
 from .best.predictor import NEAR
 from .certificate import MISTAKES, WEIGHTED, Account, Assumption, Best, Certificate, Comparator, Member, Milestone
 from .course import regret_curve, summed
-from .hindsight import Known, OtherRowsError, in_hindsight
+from .hindsight import Known, followed
 from .judge import judge, verdict_on
 from .ledger import Opponent, mark_of, price_of_two, ranges_before, starts_with_target
 from .outcome import Outcome
-from .replay import play_again, replay_members
+from .replay import replay_members
 from .theorems import Verdict
 
 if TYPE_CHECKING:
@@ -52,20 +52,15 @@ def certify_panel(
     rounds: list[Rounds] = []
     if not all(m.learner.theorem is None or in_ledger(m) for m in run.members):
         rounds, ledger = replay_members(run, data), None
-    try:
-        followed = play_again(run, data) if ledger is None else ledger
-        known = in_hindsight(run, data, followed, u, tol)
-    except OtherRowsError:
-        followed = play_again(run, data)
-        known = in_hindsight(run, data, followed, u, tol)
+    ledger, known = followed(run, data, ledger, u, tol)
     judged = {k: verdict_on(run.members[k], case) for k, case in known.applied.items()}
-    sums, measure = sums_of(run, followed), loss_measure(run)
+    sums, measure = sums_of(run, ledger), loss_measure(run)
     for k, t in enumerate(rounds):
         if k not in judged and run.members[k].learner.theorem is not None:
             judged[k] = judge(run.members[k], data, t, u, tol)
     if not factors_of(judged, measure, run) and any(one.case.quantity in COUNTED for one in judged.values()):
         measure, sums, known = in_mistakes(run, data, rounds, sums)
-    return signed(run, data, judged, measure, sums, known, label, followed)
+    return signed(run, data, judged, measure, sums, known, label, ledger)
 
 
 class Sums(NamedTuple):
@@ -132,11 +127,11 @@ def signed(
     assert case.band is not None
     sizes = Band(*(unit * size for size in case.band))
     found, equality = theorems.verdict(measure.total, bound, *sizes)
-    followed: tuple[str, ...] = ()
+    tracked: tuple[str, ...] = ()
     if run.learner.drift and not run.left:
         most, words = tracking(run, measure.unit * np.concatenate(ledger.each), measure.unit)
         found = Verdict.BROKEN if theorems.verdict(measure.total, most, *sizes)[0] is Verdict.BROKEN else found
-        followed = (words,)
+        tracked = (words,)
     account = account_of(run if run.left else ledger.run, measure.unit)
     if account is not None and theorems.verdict(measure.total, account.bound, *sizes)[0] is Verdict.BROKEN:
         found = Verdict.BROKEN
@@ -146,7 +141,7 @@ def signed(
     notes = (
         f"signed by {table[signer].name}, which promises {promised[signer]:.6g}; aggregation costs {price:.6g}",
         *paid_share(case, unit, bound),
-        *followed,
+        *tracked,
         *(("the run lost less than every fixed predictor",) if below_all(measure.total, outcome.best) else ()),
         *(
             (

@@ -29,7 +29,7 @@ def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> App
     u is the one that makes it smallest, but for its last distance. Squared errors are told without the loss' factor.
     """
     loss, eta = run.learner.loss, t.eta
-    unit, name = unit_of(run)
+    unit, name = unit_of(run.learner)
     game = seek(run, data, t, loss, 1.0, t.c, u, tol)
     z = game.z
     after, width, moved = landing(run, t)

@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..kernels.compiler import for_parts
 from ..kernels.losses import Square
-from ..kernels.online import NO_NOTES, play
 from ..online.margins import each_loss
 from ..online.run import Run
+from ..online.together import Single
 from ..storage.registry import storable
 from ..validation import number
 from . import theorems
+from .applied import loss_of, unit_of
 from .best import comparator
 from .certificate import Assumption, Certificate, Certificates, Comparator
 from .certify import certify_run
-from .replay import Rounds, replay
+from .replay import Rounds, passes_over, play_over, replay
 from .theorems import NONE, ONLINE_TO_BATCH, Verdict
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def _largest_loss(learner: Learner, bound: float | None, support: float | None, 
     ends = (-float(target or 0.0), float(target or 0.0)) if ends is None else ends
     corners = [(z, y) for z in (-reach, reach) for y in ends]
     z, y = (np.array(values) for values in zip(*corners, strict=True))
-    return float(_losses(learner, z, y)[0].max())
+    return float(each_loss(loss_of(learner), z, y).max())
 
 
 def _certificate(
@@ -189,7 +189,8 @@ def _certificate(
     label: str | None,
 ) -> RiskCertificate:
     t = replay(run, data)
-    loss, quantity = _losses(run.learner, t.z, t.y)
+    measured, quantity = loss_of(run.learner), unit_of(run.learner)[1].replace("squared error", "square loss")
+    loss = each_loss(measured, t.z, t.y)
     m, mean, high, low = loss.size, math.fsum(loss) / loss.size, float(loss.max()), float(loss.min())
     seen = f"largest seen {high:.6g}" if low >= 0.0 else f"least seen {low:.6g}"
     needs = [
@@ -208,7 +209,7 @@ def _certificate(
     void = any(need.met is False for need in needs)
     regret = certify_run(run, data, seek_best=False)
     rival = regret.comparator
-    own = float(_losses(run.learner, data.margins(rival.u)[t.row], t.y)[0].sum()) / m
+    own = float(each_loss(measured, data.margins(rival.u)[t.row], t.y).sum()) / m
     expectation, says = (math.nan, "void") if void else _in_expectation(run, data, t, regret, support)
     whose = (
         "the weights this model predicts with"
@@ -218,7 +219,7 @@ def _certificate(
     return RiskCertificate(
         Verdict.VOID if void else Verdict.UNCHECKABLE,
         ONLINE_TO_BATCH,
-        quantity,
+        f"mean progressive {quantity}",
         mean,
         math.nan if void else theorems.online_to_batch(mean, m, c, delta),
         Comparator(rival.u, own, rival.norm, rival.gap / m, rival.found),
@@ -242,29 +243,17 @@ def _fixed_before(run: Run, independent: bool) -> Assumption:
     return Assumption(f"{text}: w₁ was given; declare independent_start=True if it was", False)
 
 
-def _losses(learner: Learner, z: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, str]:
-    """Return the losses at these margins, convex in w, and their name; the square loss also if its 2 was dropped."""
-    if _is_square(learner):
-        return (z - y) ** 2, "mean progressive square loss"
-    name = "matching" if learner.theorem == "glm-tron" else learner.loss.name
-    return each_loss(learner.loss, z, y), f"mean progressive {name} loss"
-
-
-def _is_square(learner: Learner) -> bool:
-    """Whether the learner is about the square loss, rather than a matching loss that is quadratic too."""
-    return bool(learner.loss.quadratic) and learner.theorem != "glm-tron"
-
-
 def _mean_weights(run: Run, data: Data) -> np.ndarray:
     """Return the mean of w_1..w_m: the run's own if it kept the sum, otherwise of the run played again."""
     if run.averaging:
         return run.mean("before")
     again = Run(run.learner, run.features, intercept=run.intercept, average=True, start=run.start)
-    work, loop = np.empty((3, data.rounds)), for_parts(play, *again.parts()[:3])
-    while again.rounds < run.rounds:
-        for first, rows, count in data.blocks():
-            y, c = data.y[first : first + count], data.c[first : first + count]
-            loop(rows, 0, count, y, c, *again.parts(), *work[:, :count], again.tally, NO_NOTES)
+    alone = Single(again, 0)
+
+    def play(p: int, part: slice, rows: Any, a: int, b: int) -> int:
+        return alone.play(rows, a, b, data.y[part], data.c[part], np.empty((1, 3, b - a)))
+
+    play_over(data, passes_over(run, data), play)
     return again.mean("before")
 
 
