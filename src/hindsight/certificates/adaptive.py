@@ -6,6 +6,7 @@ the sums say of a run beside one (`APPLIED`).
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -149,13 +150,21 @@ class Beside(NamedTuple):
         bound = theorems.with_price(self.u.lost, self.half, price)
         return Course(self.marks, unit * self.terms().paid, unit * self.u.lost, unit * bound)
 
+    def case(
+        self, run: Run, theorem: theorems.Theorem, course: Course, needs: tuple[Assumption, ...], note: str,
+        unit: float = 1.0, **more: Any,
+    ) -> AppliedTheorem:  # fmt: skip
+        """The theorem applied; `more` are further attributes of an `AppliedTheorem`."""
+        rest: dict[str, Any] = {"share": unit * self.half, "band": self.band(run, course)} | more
+        name, rival = measured_name(run.learner.loss), self.comparator(unit)
+        return AppliedTheorem(theorem, name, course, rival, needs, notes=(*self.notes, note), **rest)
 
-def band_of(run: Run, b: Beside, course: Course) -> Band:
-    """How far rounding may put what was measured above the bound."""
-    unit = measured_unit(run.learner.loss)
-    lanes = EPS * (8.0 + 0.125 * run.width)
-    sums = 2.0 * EPS * float(b.marks[-1]) * float(np.abs(course.bound).max())
-    return Band(unit * b.scale, sums + lanes * unit * (b.u.size + float(b.terms().size[-1])))
+    def band(self, run: Run, course: Course) -> Band:
+        """How far rounding may put what was measured above the bound."""
+        unit = measured_unit(run.learner.loss)
+        lanes = EPS * (8.0 + 0.125 * run.width)
+        sums = 2.0 * EPS * float(self.marks[-1]) * float(np.abs(course.bound).max())
+        return Band(unit * self.scale, sums + lanes * unit * (self.u.size + float(self.terms().size[-1])))
 
 
 def start_of(run: Run) -> np.ndarray:
@@ -208,25 +217,12 @@ def lazy_steps(run: Run, b: Beside) -> AppliedTheorem:
     price = sums.price + sums.off * b.u.largest + sums.stray
     seen = metric > 0.0
     potential = 0.5 * float((theta[seen] ** 2 / metric[seen]).sum())
-    course = b.course(unit, price)
-    return AppliedTheorem(
-        theorems.RUNNING,
-        measured_name(loss),
-        course,
-        b.comparator(unit),
-        (convex_as_met(loss, METRIC, b.u.faults),),
-        sharper=(
-            unit * potential,
-            unit * float(b.sums[-1, ledger.SPENT]),
-            "½ Σ θᵢ²/aᵢ" if unit == 1.0 else f"{unit:.6g}·½ Σ θᵢ²/aᵢ",
-        ),
-        notes=(
-            *b.notes,
-            f"the metric's share of the bound: {unit * b.half:.6g}; the price met: {unit * price[-1]:.6g}",
-        ),
-        share=unit * b.half,
-        band=band_of(run, b, course),
-    )
+    note = f"the metric's share of the bound: {unit * b.half:.6g}; the price met: {unit * price[-1]:.6g}"
+    theta_text = "½ Σ θᵢ²/aᵢ" if unit == 1.0 else f"{unit:.6g}·½ Σ θᵢ²/aᵢ"
+    return b.case(
+        run, theorems.RUNNING, b.course(unit, price), (convex_as_met(loss, METRIC, b.u.faults),), note, unit,
+        sharper=(unit * potential, unit * float(b.sums[-1, ledger.SPENT]), theta_text),
+    )  # fmt: skip
 
 
 def least_squares(run: Run, b: Beside) -> AppliedTheorem:
@@ -242,17 +238,9 @@ def least_squares(run: Run, b: Beside) -> AppliedTheorem:
     agrees = whole and (found >= kept - room if given else abs(found - kept) <= room)
     at = "at the given u" if given else "in hindsight"
     drops = f"the objective's smallest value: {kept:.9g} along the run, {found:.9g} {at}"
-    course = b.course(1.0, sums.price)
-    return AppliedTheorem(
-        theorems.FORECASTER if run.learner.theorem == "vaw" else theorems.RIDGE,
-        measured_name(loss),
-        course,
-        b.comparator(1.0),
-        (Assumption(drops, bool(agrees)),),
-        notes=(*b.notes, f"the prior's share of the bound: {b.half:.6g}; the price met: {sums.price[-1]:.6g}"),
-        share=b.half,
-        band=band_of(run, b, course),
-    )
+    theorem = theorems.FORECASTER if run.learner.theorem == "vaw" else theorems.RIDGE
+    note = f"the prior's share of the bound: {b.half:.6g}; the price met: {sums.price[-1]:.6g}"
+    return b.case(run, theorem, b.course(1.0, sums.price), (Assumption(drops, bool(agrees)),), note)
 
 
 def windowed_least_squares(run: Run, b: Beside) -> AppliedTheorem:
@@ -270,26 +258,21 @@ def windowed_least_squares(run: Run, b: Beside) -> AppliedTheorem:
     above = whole and windows[-1] <= fixed[-1] + BAND * fixed[-1] + 1e-12 * b.scale
     course = b.course(1.0, sums.price)
     bound = np.minimum(course.bound, theorems.with_price(windows, 0.0, sums.price))
-    return AppliedTheorem(
-        theorems.WINDOWED_RIDGE,
-        measured_name(loss),
-        course._replace(bound=bound),
-        replace(b.comparator(1.0), found=b.how if b.how == "given" else FOR_ALL_ROUNDS),
-        (
-            Assumption(f"the last window's smallest value: {kept:.9g} along the run, {found:.9g} in hindsight", agrees),
-            Assumption(
-                f"the best predictors of each window lose {windows[-1]:.9g} with their priors, no more than one for "
-                f"all rounds with its own, {fixed[-1]:.9g}",
-                bool(above),
-            ),
+    needs = (
+        Assumption(f"the last window's smallest value: {kept:.9g} along the run, {found:.9g} in hindsight", agrees),
+        Assumption(
+            f"the best predictors of each window lose {windows[-1]:.9g} with their priors, no more than one for "
+            f"all rounds with its own, {fixed[-1]:.9g}",
+            bool(above),
         ),
-        notes=(
-            *b.notes,
-            f"windows of about {1.0 / (1.0 - gamma):,.0f} rounds, of the weights 1, γ, γ², … from the last one back: "
-            f"each round counts once in all of them together; the price met: {sums.price[-1]:.6g}",
-        ),
-        band=band_of(run, b, course),
     )
+    note = (
+        f"windows of about {1.0 / (1.0 - gamma):,.0f} rounds, of the weights 1, γ, γ², … from the last one back: "
+        f"each round counts once in all of them together; the price met: {sums.price[-1]:.6g}"
+    )
+    band = b.band(run, course)  # of the bound that one predictor for all rounds has
+    case = b.case(run, theorems.WINDOWED_RIDGE, course._replace(bound=bound), needs, note, share=math.nan, band=band)
+    return case if b.how == "given" else replace(case, comparator=replace(case.comparator, found=FOR_ALL_ROUNDS))
 
 
 def last_window(run: Run, b: Beside, gamma: float) -> tuple[float, float]:
@@ -311,21 +294,12 @@ def newton(run: Run, b: Beside) -> AppliedTheorem:
     loss, sums = run.learner.loss, b.terms()
     is_log_loss = type(loss) is Logistic and loss.scale == 1.0
     met = np.maximum(0.0, b.u.more)
-    course = b.course(1.0, sums.price + met)
-    return AppliedTheorem(
-        theorems.NEWTON,
-        f"{loss.name} loss",
-        course,
-        b.comparator(1.0),
-        (Assumption("the loss is the log loss; nothing is asked of the data", is_log_loss),),
-        notes=(
-            *b.notes,
-            f"the prior's share of the bound: {b.half:.6g}; the price met: {sums.price[-1]:.6g}; "
-            f"what the quadratics exceed the losses by at u: {met[-1]:.6g}",
-        ),
-        share=b.half,
-        band=band_of(run, b, course),
+    needs = (Assumption("the loss is the log loss; nothing is asked of the data", is_log_loss),)
+    note = (
+        f"the prior's share of the bound: {b.half:.6g}; the price met: {sums.price[-1]:.6g}; "
+        f"what the quadratics exceed the losses by at u: {met[-1]:.6g}"
     )
+    return b.case(run, theorems.NEWTON, b.course(1.0, sums.price + met), needs, note)
 
 
 TERMS: dict[str | None, Callable[[Run, Block, np.ndarray, np.ndarray], None]] = {

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..online.run import Run
     from ..rows.data import Data
     from .course import Course
-    from .outcome import Outcome
+    from .hindsight import Outcome
     from .replay import Rounds
     from .theorems import Theorem, Verdict
 

@@ -11,9 +11,9 @@ from ..batch.separability import Separation, rounding, separate
 from ..kernels.floats import Floats
 from ..rows.data import Data
 from . import theorems
-from .batch_outcome import of_pocket
 from .best.separator import hard_margin
 from .certificate import UPDATES, Assumption, Certificate, Comparator
+from .hindsight import of_pocket
 from .theorems import BATCH_PERCEPTRON, BATCH_PERCEPTRON_STARTED, Verdict
 
 SMALL = 4_000_000  # numbers in the rows up to which the hard margin is computed

@@ -15,9 +15,8 @@ from ..online.panel import PanelRun
 from ..rows.one_thread import one_thread
 from .adaptive import in_ledger
 from .best import clock
-from .hindsight import followed
+from .hindsight import Outcome, followed, outcome, outcome_of_ledger
 from .judge import applied_theorem, judge, verdict_on
-from .outcome import Outcome, outcome, outcome_of_ledger
 from .panel import certify_panel
 from .replay import replay
 from .theorems import Verdict

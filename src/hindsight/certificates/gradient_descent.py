@@ -14,9 +14,9 @@ from ..kernels.floats import Floats
 from ..online.facts import same_sums
 from ..rows.checksum import check_played
 from . import theorems
-from .batch_outcome import of_descent
 from .best import clock, comparator
 from .certificate import Assumption, Certificate, Comparator, Milestone
+from .hindsight import of_descent
 from .theorems import GRADIENT_DESCENT, STOCHASTIC_GRADIENT_DESCENT, Verdict
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ def certify_descent(
     if output == AFTER:
         first = descent.restarted()
         first.play(data, 1)
-        descent, marks = first.begun_here(), Marks(descent.rounds)
-        descent.play(data, marks.rounds, notify=lambda _: marks.add(descent))
+        rounds, descent = descent.rounds, first.begun_here()
+        marks = _play(descent, data, rounds)
         facts = descent.facts
     loss, start = descent.learner.loss, descent.first
     kappa = 1.0 / facts.rate
@@ -102,7 +102,7 @@ def certify_descent(
         best_eta = theorems.descent_best_rate(distance, facts.gradient)
     path: tuple[Milestone, ...] = ()
     if verdict in (Verdict.HOLDS, Verdict.BROKEN):
-        path = tuple(_milestone(objective, mark, output, u, own, distance) for mark in marks.found)
+        path = tuple(_milestone(objective, mark, output, u, own, distance) for mark in marks)
         if any(theorems.verdict(m.measured, m.bound, scale)[0] is Verdict.BROKEN for m in path):
             verdict, notes = Verdict.BROKEN, (*notes, "the bound is broken in an earlier round")
     quantity = f"f, the mean {loss.name} loss{' with l2' if descent.l2 else ''}, of the {output} iterate"
@@ -135,13 +135,13 @@ class Mark(NamedTuple):
     best: float
 
 
-def _replay(descent: Descent, data: Data) -> tuple[Facts, Marks]:
-    """Play the descent again and check that it is the same: its facts, and for full batches marks at 1, 2, 4, ..."""
+def _replay(descent: Descent, data: Data) -> tuple[Facts, list[Mark]]:
+    """Play the descent again and check that it is the same: its facts, and its marks."""
     if data.width != descent.width:
         raise MismatchError(f"the model has {descent.width} coordinates, these rows have {data.width}")
-    again, marks = descent.restarted(), Marks(descent.rounds)
+    again = descent.restarted()
     try:
-        again.play(data, descent.rounds, notify=lambda _: marks.add(again))
+        marks = _play(again, data, descent.rounds)
     except ValueError as error:
         raise MismatchError(f"{error}: these are not the rows of the run") from error
     check_played(descent.checksum, again.checksum, descent.ordered)
@@ -156,18 +156,18 @@ def _replay(descent: Descent, data: Data) -> tuple[Facts, Marks]:
     return again.facts, marks
 
 
-class Marks:
-    """Marks of a full batch at 1, 2, 4, ... rounds and at the last."""
+def _play(descent: Descent, data: Data, rounds: int) -> list[Mark]:
+    """Play so many rounds: of a full batch, where it stood after 1, 2, 4, ... rounds and the last."""
+    marks: list[Mark] = []
 
-    def __init__(self, rounds: int) -> None:
-        self.rounds, self.found = rounds, list[Mark]()
+    def add(_: int) -> None:
+        t = descent.rounds
+        if descent.batch is None and (t & (t - 1) == 0 or t == rounds):
+            sums = float(descent.tally[0].rate), float(descent.tally[0].rate_gradient)
+            marks.append(Mark(t, descent.mean, descent.weights, *sums, min(descent.values)))
 
-    def add(self, again: Descent) -> None:
-        """Note where the descent stands, if that is one of these rounds."""
-        t = again.rounds
-        if again.batch is None and (t & (t - 1) == 0 or t == self.rounds):
-            sums = float(again.tally[0].rate), float(again.tally[0].rate_gradient)
-            self.found.append(Mark(t, again.mean, again.weights, *sums, min(again.values)))
+    descent.play(data, rounds, notify=add)
+    return marks
 
 
 def _milestone(

@@ -1,6 +1,6 @@
-"""The other side of a run: the comparators of its theorems, the best fixed predictor and the best constant.
+"""What is known of a run in hindsight: the other side of its theorems, and what it lost beside the best of others.
 
-All of them are sought first, and then meet the rows together.
+Comparators, the best fixed predictor and the best constant are sought first, and then meet the rows together.
 """
 
 from __future__ import annotations
@@ -11,22 +11,41 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..kernels.euclidean import Euclidean
+from ..kernels.losses import Square
+from ..online.margins import each_loss, each_mean
+from ..online.parts import LINKS
+from . import theorems
 from .adaptive import APPLIED, Beside, in_ledger, lost_by_start, opponent_of, sought
-from .applied import measured_loss, measured_unit
-from .best import clock
-from .best.constant import best_constant, constant_point
+from .advice import cure
+from .applied import loss_of, measured_loss, measured_unit
+from .best import clock, comparator
+from .best.constant import best_constant, constant_point, fewest_of_constant
+from .best.fewest import SEPARATES, fewest
 from .best.fixed import best_fixed
-from .certificate import Best
-from .ledger import Opponent, against, factors_of_rows, opens
+from .best.predictor import percent
+from .certificate import MISTAKES, WEIGHTED, Best
+from .course import regret_curve, summed
+from .ledger import Opponent, Terms, against, factors_of_rows, opens
 from .replay import members_of, passes_over, play_again
+from .theorems import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..batch.gradient_descent import Descent
+    from ..batch.isotron import SingleIndexProblem
+    from ..batch.perceptron import BatchPerceptron
+    from ..kernels.floats import Floats
     from ..online.run import Run
     from ..rows.data import Data
-    from .applied import AppliedTheorem
+    from .applied import AppliedTheorem, Judged
+    from .certificate import Comparator, RegretCurve
     from .ledger import Ledger
+    from .replay import Rounds
+
+SAME = 1e-9  # relative difference up to which what a theorem measures is the loss itself
+NOT_CONVEX = "squared errors behind a link are not convex: which fixed predictor loses least is not known"
 
 
 class OtherRowsError(Exception):
@@ -126,3 +145,137 @@ def in_hindsight(
         beside = Beside(marks, sums[k], facing[k], half, gap, how, notes, scale, data, factors)
         applied[k] = APPLIED[member.learner.theorem](member, beside)
     return Known(applied, best, constant, tried, unit)
+
+
+# ---------------------------------------------------------------- what a run lost
+
+
+class Outcome(NamedTuple):
+    """What is known of a run in hindsight, whatever its theorem says."""
+
+    best: Best | None
+    constant: float
+    lost: float
+    weight: float
+    advice: str = ""
+    curve: RegretCurve | None = None
+
+
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # what overflows is shown as that
+def outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float, promised: bool) -> Outcome:
+    """The outcome of a run.
+
+    Parameters
+    ----------
+    run, data, t : Run, Data and Rounds
+        The run, its rows and its rounds.
+    case : AppliedTheorem
+        Its theorem, applied: what it measures tells whether mistakes are counted.
+    tol : float
+        Relative gap to which the best fixed predictor is sought where it is not exact.
+    promised : bool
+        Whether the bound of the theorem is a promise for this run.
+    """
+    c = t.c
+    factors = np.bincount(t.row, c, data.rounds)
+    measured = case.measured
+    at_hand = {"the comparator": case.comparator.u, "the weights of the run": run.weights}
+    if case.quantity in (MISTAKES, WEIGHTED):
+        best = Best(*fewest(data, factors, run.learner.geometry, at_hand.values()))
+        constant, lost, course = fewest_of_constant(t.y, c), measured, case.course.measured
+        rival = c * (data.y * data.margins(best.u) <= 0.0)[t.row]
+    elif case.theorem is theorems.GLM_TRON:  # squares of errors behind a link: not convex, and at least 0
+        best = Best(case.comparator.u, case.comparator.loss, case.comparator.loss, case.comparator.found)
+        constant, lost, course = best_constant(Square(2.0), t.y, c), measured, case.course.measured
+        rival = c * (each_mean(run.learner.loss, data.margins(best.u)[t.row]) - t.y) ** 2
+    else:
+        loss = loss_of(run.learner)
+        each = c * each_loss(loss, t.z, t.y)
+        lost = float(each.sum())
+        lost = measured if abs(lost - measured) <= SAME * abs(measured) else lost
+        course = summed(each, t.marks)
+        best = of_loss(data, loss, factors, run.learner.geometry, tol, at_hand)
+        constant = best_constant(loss, t.y, c)
+        rival = c * each_loss(loss, data.margins(best.u), data.y)[t.row]
+    sums = t.marks, summed(c, t.marks), course, summed(rival, t.marks)
+    return told(run, data, case, promised and lost == measured, best, constant, lost, *sums)
+
+
+def told(
+    run: Run, data: Data, case: AppliedTheorem, promised: bool, best: Best | None, constant: float, lost: float,
+    marks: np.ndarray, mass: np.ndarray, course: np.ndarray, rival: np.ndarray,
+) -> Outcome:  # fmt: skip
+    """The outcome, with what to do about a run that lost more than the best constant, and its curve."""
+    advice = cure(run, data, case.best_eta) if lost > constant * (1.0 + SAME) else ""
+    curve = regret_curve(marks, mass, course, rival, case.course.bound if promised else None)
+    return Outcome(best, constant, lost, float(mass[-1]), advice, curve)
+
+
+def outcome_of_ledger(run: Run, data: Data, ledger: Ledger, known: Known, found: Judged) -> Outcome:
+    """The outcome of a run that a ledger followed."""
+    case, (marks, mass, sums) = found.case, ledger.sums_at()
+    known.tried["the comparator"] = Opponent(case.comparator.u, lost=case.course.rival / known.unit)
+    best, rival = known.best_of(("the comparator", "the weights of the run", "the best constant"))
+    own, promised = known.unit * Terms(*sums[0].T).paid, found.verdict in (Verdict.HOLDS, Verdict.BROKEN)
+    return told(run, data, case, promised, best, known.constant, case.measured, marks, mass, own, rival)
+
+
+def of_loss(
+    data: Data, loss: Any, factors: np.ndarray, geometry: Any, tol: float, at_hand: dict[str, np.ndarray] | None = None
+) -> Best:
+    """The best fixed predictor of a loss, as a certificate has it: none at hand, by name, nor a constant loses less."""
+    best = Best(*best_fixed(data, loss, factors, geometry, tol))
+    tried = (at_hand or {}) | constant_point(data, loss, factors, geometry)
+    for name, u in tried.items():
+        if np.isfinite(u).all():
+            best = best.or_else(name, u, float(factors @ each_loss(loss, data.margins(u), data.y)))
+    return best
+
+
+# ---------------------------------------------------------------- what methods over epochs lost
+
+
+def of_descent(descent: Descent, data: Data, measured: float, tol: float) -> Outcome:
+    """The outcome of descent on f, a mean already: the least f of any u, and the mean loss of the best constant.
+
+    A constant has no weights, so nothing is added to its loss for their size.
+    """
+    loss, geometry, l2 = descent.learner.loss, descent.learner.geometry, float(descent.l2)
+    weight = float(data.c.sum())
+    factors = data.c / weight
+    if l2 == 0.0:
+        best = of_loss(data, loss, factors, geometry, tol, {"the last weights": descent.weights})
+    else:
+        found = comparator.best(data, loss, geometry, l2, factors, np.zeros(data.width), tol)
+        best = Best(found.u, found.objective, found.gap, percent(found.gap, found.objective))
+    constant = best_constant(loss, data.y, data.c) / weight
+    advice = ""
+    if measured > constant * (1.0 + SAME):
+        rose = len(descent.values) > 1 and descent.values[-1] > descent.values[0]
+        advice = "take a smaller rate" if rose else "play more rounds, or take a larger rate"
+    return Outcome(best, constant, measured, 1.0, advice)
+
+
+def of_pocket(model: BatchPerceptron, data: Data, separator: Floats | None) -> Outcome:
+    """The training errors of a pocket, beside the fewest of any fixed predictor."""
+    if separator is None:
+        best = Best(*fewest(data, data.c, Euclidean(1.0), (model.pocket, model.weights)))
+    else:
+        best = Best(separator, 0.0, 0.0, SEPARATES)
+    return Outcome(best, fewest_of_constant(data.y, data.c), float(model.errors), float(data.rounds))
+
+
+def of_matching_loss(problem: SingleIndexProblem, rounds: int, total: float, tol: float = 0.01) -> Outcome | None:
+    """The outcome of rounds on a matching loss; None where the link has no name."""
+    loss: Any = LINKS.get(problem.link.function.name)
+    if loss is None:
+        return None
+    factors = rounds * problem.proportion
+    best = of_loss(problem.data, loss, factors, None, tol)
+    return Outcome(best, best_constant(loss, problem.y, factors), total, float(rounds))
+
+
+def of_squares(problem: SingleIndexProblem, rounds: int, total: float, planted: Comparator | None) -> Outcome:
+    """The outcome of rounds on squared errors behind a link, where only a planted predictor is known to be the best."""
+    best = None if planted is None else Best(planted.u, planted.loss, planted.loss, planted.found)
+    return Outcome(best, rounds * problem.target_variance(), total, float(rounds))

@@ -20,12 +20,12 @@ from ..kernels.floats import Floats
 from ..rows.checksum import check_played
 from . import theorems
 from .applied import AppliedTheorem, Band, Judged, Lemma
-from .batch_outcome import NOT_CONVEX, of_matching_loss, of_squares
 from .best.comparator import descend
 from .best.predictor import closeness
 from .certificate import Assumption, Comparator
 from .convex import PLANTED, shape_of_link
 from .course import Course
+from .hindsight import NOT_CONVEX, of_matching_loss, of_squares
 from .theorems import GLM_TRON_MEAN, ISOTRON, MATCHING_LOSS, Verdict
 
 if TYPE_CHECKING:

@@ -24,10 +24,9 @@ from .best.fewest import fewest
 from .best.predictor import NEAR
 from .certificate import MISTAKES, WEIGHTED, Account, Assumption, Best, Certificate, Comparator, Member, Milestone
 from .course import regret_curve, summed
-from .hindsight import Known, followed
+from .hindsight import Known, Outcome, followed
 from .judge import judge, verdict_on
 from .ledger import Opponent, mark_of, price_of_two, ranges_before, starts_with_target
-from .outcome import Outcome
 from .replay import replay_members
 from .theorems import Verdict
 

@@ -40,7 +40,7 @@ from ..certificates.certificate import (
     Member,
 )
 from ..certificates.certify import certify_run
-from ..certificates.outcome import SAME, of_loss
+from ..certificates.hindsight import SAME, of_loss
 from ..certificates.theorems import Verdict
 from ..errors import MismatchError
 from ..estimators.mixins.certifying import join_certificates
