@@ -60,7 +60,7 @@ MUTANTS = (
     Mutant("square: slope times 2", "kernels.losses.Square.slope", r"self\.scale", "2.0 * self.scale", SQUARE),
     Mutant("square: slope times 1/2", "kernels.losses.Square.slope", r"self\.scale", "0.5 * self.scale", SQUARE),
     Mutant("square: the loss' factor 2 missing", "kernels.losses.Square.slope", r"self\.scale \* ", "", SQUARE),
-    Mutant("square: slope of the absolute loss", "kernels.losses.Square.slope", r"\(z - y\)", "np.sign(z - y)", SQUARE),
+    Mutant("square: slope of the absolute loss", "kernels.losses.Square.slope", r"\(z - y\)", "math.copysign(1.0, z - y)", SQUARE),
     Mutant("implicit: no denominator", "kernels.losses.Square.implicit", r" / \(1\.0 \+ self\.scale \* a\)", "", ("2",)),
     Mutant("implicit: minus in the denominator", "kernels.losses.Square.implicit", r"1\.0 \+", "1.0 -", ("2",)),
     Mutant("implicit: factor 2 missing in the denominator", "kernels.losses.Square.implicit", r"\+ self\.scale \* a", "+ a", ("2",)),

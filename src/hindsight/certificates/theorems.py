@@ -224,6 +224,11 @@ SHARDS = Theorem(
 )
 NONE = Theorem("no theorem", "", "only the regret is measured")
 
+# of densities
+KT = Theorem("add-½ (KT) over k declared symbols", "docs/theory.md#density", "regret ≤ (k−1)/2·ln T + ln k nats")
+LAPLACE = Theorem("add-1 (Laplace) over k declared symbols", "docs/theory.md#density", "regret ≤ ln C(T+k−1, k−1) nats")
+PREDICTIVE = Theorem("Bayes predictive", "", "no bound is known here: the regret is exact, and only measured")
+
 
 # ---------------------------------------------------------------- bounds
 
@@ -509,3 +514,18 @@ def tracked_width(u: Array, inverse: float, logs: float, starts: float, price: f
 def mixed_widths(rival: Array, apart: Array, members: int, rate: float, gaps: float, met: float) -> Array:
     """L_u + what the best member loses beyond u + ln K/eta + the gaps of the mixture, and what was met beside it."""
     return rival + apart + math.log(members) / rate + gaps + met
+
+
+# ---------------------------------------------------------------- densities
+
+
+def add_half(symbols: int, rows: Array) -> Array:
+    """The bound of add-½ on the regret in nats: (k-1)/2 ln T + ln k."""
+    return np.asarray(0.5 * (symbols - 1) * np.log(rows) + math.log(symbols))
+
+
+def add_one(symbols: int, rows: Array) -> Array:
+    """The bound of add-1 on the regret in nats: ln C(T+k-1, k-1)."""
+    from scipy.special import gammaln
+
+    return np.asarray(gammaln(np.add(rows, symbols)) - gammaln(symbols) - gammaln(np.add(rows, 1.0)))

@@ -9,33 +9,13 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from scipy.special import gammaln
-
 from ..certificates.certificate import MARK, WORST_FIRST, Assumption
 from ..certificates.show import TONES, card
 from ..certificates.theorems import Theorem, Verdict, verdict
 from ..formatting import _n, _plain
 from ..storage.registry import storable
 
-KT = Theorem("add-½ (KT) over k declared symbols", "docs/theory.md#density", "regret ≤ (k−1)/2·ln T + ln k nats")
-LAPLACE = Theorem(
-    "add-1 (Laplace) over k declared symbols",
-    "docs/theory.md#density",
-    "regret ≤ ln C(T+k−1, k−1) nats",
-)
-NONE = Theorem("Bayes predictive", "", "no bound is known here: the regret is exact, and only measured")
 LN2 = math.log(2.0)
-
-
-def kt_bound(symbols: int, rows: Any) -> np.ndarray:
-    """The bound of add-½ on the regret in nats: (k-1)/2 ln T + ln k."""
-    return np.asarray(0.5 * (symbols - 1) * np.log(rows) + math.log(symbols))
-
-
-def laplace_bound(symbols: int, rows: Any) -> np.ndarray:
-    """The bound of add-1 on the regret in nats: ln C(T+k-1, k-1)."""
-    return np.asarray(gammaln(np.add(rows, symbols)) - gammaln(symbols) - gammaln(np.add(rows, 1.0)))
 
 
 @storable

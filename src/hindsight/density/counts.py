@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy.special import gammaln, xlogy
 
+from ..certificates import theorems
 from ..certificates.certificate import Assumption
 from ..errors import RowError
 from ..kernels import densities as kernels
 from ..storage.fields import check_places, is_finite, is_vector
 from ..storage.registry import want
 from .base import Density, check_statistics, finite, positive
-from .certificate import KT, LAPLACE, NONE, kt_bound, laplace_bound
 from .online import storable_density
 
 if TYPE_CHECKING:
@@ -172,15 +172,15 @@ class Categorical(Density):
             grew = (
                 f"the alphabet grew to {len(self.symbols)} symbols (the name of a new one is not charged): declare them"
             )
-            return KT, math.nan, (Assumption(grew, False),)
+            return theorems.KT, math.nan, (Assumption(grew, False),)
         k, alpha = self.state.shape[1], self.part.prior[:-1]
         declared = (Assumption(f"{k} symbols were declared", True),)
         rows = self.n[self.n > 0.0]
         if (alpha == 0.5).all():
-            return KT, self.columns * float(kt_bound(k, rows).sum()), declared
+            return theorems.KT, self.columns * float(theorems.add_half(k, rows).sum()), declared
         if (alpha == 1.0).all():
-            return LAPLACE, self.columns * float(laplace_bound(k, rows).sum()), declared
-        return NONE, math.nan, ()
+            return theorems.LAPLACE, self.columns * float(theorems.add_one(k, rows).sum()), declared
+        return theorems.PREDICTIVE, math.nan, ()
 
     def _alike(self, other: Self) -> bool:
         return super()._alike(other) and (self.grows == other.grows and (self.grows or self._place == other._place))

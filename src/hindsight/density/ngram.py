@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ..certificates.certificate import Assumption
-from ..certificates.theorems import Theorem
+from ..certificates.theorems import PREDICTIVE, Theorem
 from ..errors import RowError
 from ..storage.fields import is_count, is_number
 from ..storage.registry import want
 from ..validation import choice
-from .certificate import NONE, DensityCertificate, judge, merged
+from .certificate import DensityCertificate, judge, merged
 from .online import OnlineDensity, storable_density, total_shards
 
 if TYPE_CHECKING:
@@ -327,7 +327,7 @@ class NGram(OnlineDensity):
         grown = Assumption(f"the vocabulary grew to {len(self._words)} words: declare it", False)
         need = (grown,) if self.grows else ()
         note = ("the rival knows how often each word followed each history",)
-        theorem = Theorem(f"{self.order}-gram with absolute discounting ({self.smoothing})", "", NONE.statement)
+        theorem = Theorem(f"{self.order}-gram with absolute discounting ({self.smoothing})", "", PREDICTIVE.statement)
         return judge(theorem, self.loss, best, math.nan, self.rows, need, note + merged(self.shards, False))
 
     def describe(self) -> str:

@@ -8,10 +8,10 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 
 from ..certificates.certificate import Assumption
-from ..certificates.theorems import Theorem
+from ..certificates.theorems import PREDICTIVE, Theorem
 from ..storage.fields import is_count
 from ..storage.registry import storable, want
-from .certificate import LN2, NONE, DensityCertificate, judge, merged
+from .certificate import LN2, DensityCertificate, judge, merged
 
 Class = TypeVar("Class", bound=type)
 
@@ -166,7 +166,7 @@ class Forgetting(OnlineDensity):
 
     def _theorem(self) -> tuple[Theorem, float, tuple[Assumption, ...]]:
         """The theorem, its bound on the regret (NaN: none), and its assumptions."""
-        return NONE, math.nan, ()
+        return PREDICTIVE, math.nan, ()
 
     def _remember(self, x: Any) -> None:
         """Where old rows fade, learn these without fading too."""
