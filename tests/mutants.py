@@ -362,7 +362,7 @@ MUTANTS = (
     Mutant("smooth: the dual without its sign", "certificates.best.fixed.smooth", r"lower = max\(lower, -", "lower = max(lower, ", BEST),
     Mutant("smooth: the conjugate halved", "certificates.best.fixed.smooth", r"a\[on\] \* conjugate", "0.5 * a[on] * conjugate", BEST),
     Mutant("smooth: half of the entropy twice", "certificates.best.objective.conjugate_of", r"far \* np\.log1p\(-near\)", "2.0 * far * np.log1p(-near)", BEST),
-    Mutant("smooth: no better a bound than 0", "certificates.best.predictor.FixedPredictor.above_floor", r"if most <= self\.gap", "if True", BEST),
+    Mutant("smooth: no better a bound than 0", "certificates.best.predictor.above_floor", r"if most <= best\.gap", "if True", BEST),
     Mutant("smooth: rows on the plane are right", "certificates.best.fixed.separates", r"data\.margins\(u\) > 0\.0", "data.margins(u) >= 0.0", BEST),
     Mutant("over the reach: no reach", "certificates.best.fixed.over_reach", r"size\(point\.slope\) \* \(reach \+ length\)", "0.0 * size(point.slope)", BEST),
     Mutant("kinked: the dual's sign", "certificates.best.objective.Envelope.dual", r"return -r", "return r", BEST),

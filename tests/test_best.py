@@ -18,9 +18,8 @@ from hindsight.certificates.best.constant import best_constant
 from hindsight.certificates.best.fewest import FOUND, PROVED, SEPARATES, fewest
 from hindsight.certificates.best.least_squares import least_squares
 from hindsight.certificates.best.newton import minimiser
-from hindsight.certificates.best.predictor import FixedPredictor
 from hindsight.certificates.best.spaces import space
-from hindsight.certificates.certificate import mean_text, worth_of
+from hindsight.certificates.certificate import Best, mean_text, worth_of
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.theorems import Verdict
 from hindsight.kernels.entropic import Simplex
@@ -109,7 +108,7 @@ def test_a_predictor_that_longer_ones_may_beat_is_called_found(apart):
 def test_nothing_at_hand_is_better_than_the_best_found(monkeypatch, learner):
     """A search that ends early may be behind a constant, the comparator, or the weights of the run itself."""
     monkeypatch.setattr(
-        other_side, "best_fixed", lambda data, *_: FixedPredictor(np.full(data.width, 9.0), 1e9, math.inf, "the first")
+        other_side, "best_fixed", lambda data, *_: Best(np.full(data.width, 9.0), 1e9, math.inf, "the first")
     )
     y = (Y > 0.0).astype(float) if learner.loss.targets == "unit" else Y
     run, data = learner.begin(3, True), Data(X, y, None, 1.0)
@@ -322,7 +321,7 @@ def test_a_pocket_search_finds_fewer_mistakes_than_the_fits_at_hand(monkeypatch)
         best = fewest(data, ones, geometry, ())
         again = fewest(data, ones, geometry, ())
         np.testing.assert_array_equal(again.u, best.u)  # the same in every call
-        assert best.how == FOUND and float((y * data.margins(best.u) <= 0.0).sum()) == best.loss
+        assert best.found == FOUND and float((y * data.margins(best.u) <= 0.0).sum()) == best.loss
         with clock.timed(0.0):  # no time, no search
             assert fewest(data, ones, geometry, ()).loss >= best.loss
         found.append(best.loss)

@@ -58,15 +58,15 @@ def test_logistic(seed):
     least = minimize(loss, np.zeros(A.shape[1]), jac=True, method="BFGS", options={"gtol": 1e-10, "maxiter": 5000}).fun
     assert found.loss <= least * (1.0 + 1e-6) + 1e-9
     assert found.loss - found.gap <= least + 1e-9 * c.sum()
-    if found.how.startswith("the best"):
+    if found.found.startswith("the best"):
         assert found.gap <= 1e-6 * found.loss
 
 
 def test_separable_rows_are_said_to_be():
     data = Data(np.array([[1.0], [2.0], [-1.0]]), [1.0, 1.0, 0.0], None, 1.0)
     found = best_fixed(data, Logistic(1.0), np.ones(3))
-    assert found.how.startswith("the rows are separable: 0 is approached, not attained; ")
-    assert 0.0 < found.loss < 1e-3 and found.gap == found.loss and f"{found.loss:.3g} was reached" in found.how
+    assert found.found.startswith("the rows are separable: 0 is approached, not attained; ")
+    assert 0.0 < found.loss < 1e-3 and found.gap == found.loss and f"{found.loss:.3g} was reached" in found.found
 
 
 def test_nothing_is_hidden_by_columns_that_are_nearly_collinear():
@@ -74,7 +74,7 @@ def test_nothing_is_hidden_by_columns_that_are_nearly_collinear():
     x, far = rng.normal(size=50), rng.normal(size=50)
     X = np.c_[x, x + 1e-6 * far]  # their difference predicts y
     found = best_fixed(Data(X, far), Square(2.0), np.ones(50))
-    assert found.how.startswith("least squares, rank 2 of 2") and found.reach == np.inf and found.loss < 1e-15
+    assert found.found.startswith("least squares, rank 2 of 2") and found.reach == np.inf and found.loss < 1e-15
     assert best_fixed(Data(np.c_[x, far], far), Square(2.0), np.ones(50)).gap < 1e-9
 
 
@@ -87,14 +87,14 @@ def test_the_shortest_of_many_least_squares_solutions_with_its_rank():
     u = np.linalg.pinv(X) @ y
     np.testing.assert_allclose(found.u, u, atol=1e-9)
     assert found.loss == pytest.approx(float(((X @ u - y) ** 2).sum()))
-    assert found.how.startswith("least squares, of minimum norm, rank 3 of 5; sought up to |u| = ")
+    assert found.found.startswith("least squares, of minimum norm, rank 3 of 5; sought up to |u| = ")
     assert np.isfinite(found.reach) and found.gap < 1e-6 * found.loss
 
 
 def test_of_a_loss_that_is_not_convex_nothing_is_claimed():
     data = Data(np.eye(2), [1.0, 2.0])
     found = best_fixed(data, Logistic(1.0), np.ones(2))  # its matching loss falls without end where y > 1
-    assert found.gap == np.inf and "outside [0, 1]" in found.how
+    assert found.gap == np.inf and "outside [0, 1]" in found.found
 
 
 def test_a_run_below_every_fixed_predictor_says_so_only_where_that_is_shown():

@@ -8,10 +8,14 @@ import pytest
 import hindsight
 from conftest import many
 from hindsight.certificates.adaptive import add_terms
+from hindsight.certificates.certify import certify_run
 from hindsight.certificates.ledger import Ledger
+from hindsight.certificates.replay import play_noted
 from hindsight.errors import MismatchError
+from hindsight.online import learners as L
 from hindsight.online.panel import PanelRun, auto
-from hindsight.online.run import play
+from hindsight.online.run import Run, play
+from hindsight.rows.data import Data
 from hindsight.training import followed, prepare
 from hindsight.training.certify import certify_model
 
@@ -115,3 +119,26 @@ def test_a_ledger_that_missed_a_row_is_not_used():
     with pytest.raises(ValueError, match="not finite"):
         play([run], np.array([[1.0, 2.0], [np.nan, 1.0]]), [y])
     assert run.rounds == 2 and followed.ledger_of(run) is None
+
+
+@pytest.mark.parametrize("name", ["running", "ridge", "windowed-ridge", "vaw", "newton"])
+def test_one_learner_may_bring_its_ledger(name, monkeypatch):
+    known = {"running": L.running(), "ridge": L.ridge(), "vaw": L.vaw(), "newton": L.newton()}
+    learner = known.get(name) or L.ridge(window=50)
+    rng = np.random.default_rng(5)
+    X, c = rng.normal(size=(90, 3)), rng.choice([0.0, 1.0, 2.0], 90)
+    y = X @ [1.0, -2.0, 0.5] + rng.normal(size=90)
+    y = (y > 0.0).astype(float) if name == "newton" else y
+    data, run = Data(X, y, c, 1.0), Run(learner, 3)
+    ledger = Ledger(run, add_terms)
+    for first, part, count in data.blocks():
+        at = slice(first, first + count)
+        assert play_noted(run, ledger, part, 0, count, y[at], c[at]) == count
+        ledger.see(part, 0, y[at], c[at])
+    again = certify_run(run, data).to_dict()
+    monkeypatch.setattr("hindsight.certificates.hindsight.play_again", None)
+    close(json.loads(json.dumps(certify_run(run, data, ledger=ledger).to_dict())), json.loads(json.dumps(again)))
+    monkeypatch.undo()
+    other = Data(X[::-1].copy(), y[::-1].copy(), c[::-1].copy(), 1.0)
+    with pytest.raises(MismatchError, match="not trained on these rows in this order"):
+        certify_run(run, other, ledger=ledger)

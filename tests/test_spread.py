@@ -110,4 +110,4 @@ def test_with_many_coordinates_the_gap_is_that_of_gradients():
         here = best_fixed(table, Logistic(1.0), table.c, geometry)
         zero = float(whole.c @ each_loss(Logistic(1.0), np.zeros(40), whole.y))
         assert here.loss <= zero * (1.0 + 1e-12) and here.gap > 0.0
-        assert here.how == "none was sought: too many coordinates" if geometry else "steps of L-BFGS" in here.how
+        assert here.found == "none was sought: too many coordinates" if geometry else "steps of L-BFGS" in here.found

@@ -20,7 +20,7 @@ from hindsight.certificates.best import fewest as fewest_search
 from hindsight.certificates.best import fixed as searches
 from hindsight.certificates.best.constant import best_constant, fewest_of_constant
 from hindsight.certificates.best.fewest import FOUND, PROVED, SEPARATES, fewest
-from hindsight.certificates.best.predictor import FixedPredictor
+from hindsight.certificates.certificate import Best
 from hindsight.kernels.entropic import Balanced, Simplex
 from hindsight.kernels.euclidean import Euclidean
 from hindsight.kernels.losses import Absolute, Hinge, Logistic, Probit, Square
@@ -94,7 +94,7 @@ def searched(path: str, seed: int = 0) -> Iterator[None]:
 
 def not_sought(data, loss, a, geometry, tol):
     """Nothing."""
-    return FixedPredictor(np.zeros(data.width), np.inf, np.inf, "")
+    return Best(np.zeros(data.width), np.inf, np.inf, "")
 
 
 def started_wrong(first_solution):
@@ -225,10 +225,10 @@ def check_loss(seed, loss, geometry):
         path == "few"
         and not hard
         and not found.gap <= 0.02 * abs(found.loss) + 1e-6 * scale
-        and "separable" not in found.how
+        and "separable" not in found.found
     ):
-        faults.append(f"wide gap: {found.gap!r} of {found.loss!r} ({found.how})")
-    if "separable" in found.how and not ((2.0 * y - 1.0) * (A @ found.u) > 0.0)[c > 0.0].all():
+        faults.append(f"wide gap: {found.gap!r} of {found.loss!r} ({found.found})")
+    if "separable" in found.found and not ((2.0 * y - 1.0) * (A @ found.u) > 0.0)[c > 0.0].all():
         faults.append("called separable, which it does not separate")
     if bias == 1.0 and geometry is None and best_constant(loss, y, c) < found.loss - found.gap - 1e-9 * scale:
         faults.append("a constant loses less")
@@ -304,12 +304,12 @@ def check_mistakes(seed, geometry):
     faults = []
     if found.loss - found.gap > least + 1e-12:
         faults.append(f"lower bound {found.loss - found.gap} above {least}")
-    if abs(wrong(found.u) - found.loss) > 1e-12 and found.how != SEPARATES:
+    if abs(wrong(found.u) - found.loss) > 1e-12 and found.found != SEPARATES:
         faults.append(f"{wrong(found.u)} mistakes, not {found.loss}")
-    if found.how not in (SEPARATES, PROVED, FOUND) or (found.how == SEPARATES and wrong(found.u) > 0.0):
-        faults.append(f"{found.how}: {found.loss}, {wrong(found.u)}")
-    if (found.how == FOUND) != (found.gap > 0.0 or (found.loss == 0.0 and found.how != SEPARATES)):
-        faults.append(f"{found.how} with a gap of {found.gap}")
+    if found.found not in (SEPARATES, PROVED, FOUND) or (found.found == SEPARATES and wrong(found.u) > 0.0):
+        faults.append(f"{found.found}: {found.loss}, {wrong(found.u)}")
+    if (found.found == FOUND) != (found.gap > 0.0 or (found.loss == 0.0 and found.found != SEPARATES)):
+        faults.append(f"{found.found} with a gap of {found.gap}")
     easy = seed % 9 not in (2, 6, 7)  # of the others it may be undecided at this precision whether rows are separable
     if exact and easy and not simplex and A.shape[1] <= 6 and seed % 3 != 2 and found.gap > 0.0:
         faults.append(f"a gap of {found.gap}, where few rows weigh the same")
@@ -321,8 +321,8 @@ def check_mistakes(seed, geometry):
     if fewest_of_constant(y, c) != min(float(c[y == 1.0].sum()), float(c[y == -1.0].sum())):
         faults.append("the mistakes of a constant")
     apart = max(float((y[c > 0.0] * (A[c > 0.0] @ u)).min(initial=np.inf)) for u in tries)
-    if exact and easy and not simplex and apart > 1e-6 and found.how != SEPARATES:
-        faults.append(f"{found.how} where rows are {apart} apart")
+    if exact and easy and not simplex and apart > 1e-6 and found.found != SEPARATES:
+        faults.append(f"{found.found} where rows are {apart} apart")
     for u in (tries[0], np.eye(A.shape[1])[0]) if bias else ():  # the second has margins that are equal
         shifted = fewest_search._shifted(data, c, u)
         z = np.sort(A[:, :-1] @ u[:-1])

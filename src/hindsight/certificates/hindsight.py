@@ -129,7 +129,7 @@ def in_hindsight(
     best, constant, tried = None, math.nan, {}
     if seek_best:
         factors, whole = weights[ledger.opens], measured_loss(loss)
-        best, constant = Best(*best_fixed(data, whole, factors, geometry, tol)), best_constant(whole, data.y, factors)
+        best, constant = best_fixed(data, whole, factors, geometry, tol), best_constant(whole, data.y, factors)
         points = {"best": best.u, "the weights of the run": run.weights}
         points |= constant_point(data, whole, factors, geometry)
         tried = {name: Opponent(at, ledger.opens) for name, at in points.items() if np.isfinite(at).all()}
@@ -181,7 +181,7 @@ def outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float, p
     measured = case.measured
     at_hand = {"the comparator": case.comparator.u, "the weights of the run": run.weights}
     if case.quantity in (MISTAKES, WEIGHTED):
-        best = Best(*fewest(data, factors, run.learner.geometry, at_hand.values()))
+        best = fewest(data, factors, run.learner.geometry, at_hand.values())
         constant, lost, course = fewest_of_constant(t.y, c), measured, case.course.measured
         rival = c * (data.y * data.margins(best.u) <= 0.0)[t.row]
     elif case.theorem is theorems.GLM_TRON:  # squares of errors behind a link: not convex, and at least 0
@@ -224,7 +224,7 @@ def of_loss(
     data: Data, loss: Any, factors: np.ndarray, geometry: Any, tol: float, at_hand: dict[str, np.ndarray] | None = None
 ) -> Best:
     """The best fixed predictor of a loss, as a certificate has it: none at hand, by name, nor a constant loses less."""
-    best = Best(*best_fixed(data, loss, factors, geometry, tol))
+    best = best_fixed(data, loss, factors, geometry, tol)
     tried = (at_hand or {}) | constant_point(data, loss, factors, geometry)
     for name, u in tried.items():
         if np.isfinite(u).all():
@@ -259,7 +259,7 @@ def of_descent(descent: Descent, data: Data, measured: float, tol: float) -> Out
 def of_pocket(model: BatchPerceptron, data: Data, separator: Floats | None) -> Outcome:
     """The training errors of a pocket, beside the fewest of any fixed predictor."""
     if separator is None:
-        best = Best(*fewest(data, data.c, Euclidean(1.0), (model.pocket, model.weights)))
+        best = fewest(data, data.c, Euclidean(1.0), (model.pocket, model.weights))
     else:
         best = Best(separator, 0.0, 0.0, SEPARATES)
     return Outcome(best, fewest_of_constant(data.y, data.c), float(model.errors), float(data.rounds))

@@ -194,7 +194,7 @@ def in_mistakes(run: PanelRun, data: Data, rounds: list[Rounds], sums: Sums) -> 
     name = MISTAKES if t.c.min() == t.c.max() == 1.0 else WEIGHTED
     made = [summed(np.where(t.y * used_margins(run, each) <= 0.0, c, 0.0), sums.marks) for each in rounds]
     factors = np.bincount(t.row, c, data.rounds)
-    best = Best(*fewest(data, factors, run.learner.geometry, (run.weights, *(m.weights for m in run.members))))
+    best = fewest(data, factors, run.learner.geometry, (run.weights, *(m.weights for m in run.members)))
     measure = Measure(name, float(run.facts.mistake_weight), 1.0)
     return measure, sums._replace(used=np.stack(made, axis=1)), Known({}, best, fewest_of_constant(t.y, c), {}, 1.0)
 

@@ -17,6 +17,7 @@ spectrum; kappa is 1/eta or more, so a few passes suffice.
 """
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,10 +29,11 @@ from ...kernels.floats import EPS, Floats
 from ...kernels.geometries import begin
 from ...online.margins import each_loss, each_slope
 from ...rows.data import Data
+from ..certificate import Best
 from . import clock
 from .least_squares import LONGER, passes_for
 from .objective import column_sizes, inverse, target_size
-from .predictor import FixedPredictor, beyond, percent
+from .predictor import above_floor, beyond, percent
 from .spaces import Reach, Space, space
 
 SOUGHT = "the comparator of the promise"
@@ -144,7 +146,7 @@ def solve(
 # ---------------------------------------------------------------- the best fixed predictor
 
 
-def by_ascent(data: Data, loss: Any, a: Floats, geometry: Any, tol: float) -> FixedPredictor:
+def by_ascent(data: Data, loss: Any, a: Floats, geometry: Any, tol: float) -> Best:
     """The u of least loss over the set of the geometry, by ascents on L(u) + kappa D(u, w_1) for smaller kappa.
 
     The slopes alpha_t/a_t are a dual point of L itself, so that L(u) >= Sigma_t -a_t phi*(alpha_t / a_t) + v . u.
@@ -182,9 +184,9 @@ def by_ascent(data: Data, loss: Any, a: Floats, geometry: Any, tol: float) -> Fi
             wait = 1
         else:
             wait = max(1, min(done // 4, limit - done))
-    found = FixedPredictor(best_u, least, gap, "", reach).above_floor(loss)
+    found = above_floor(Best(best_u, least, gap, "", reach), loss)
     where_said = "" if where.quadratic else f", {where.words()}"
-    return found._replace(how=f"{percent(found.gap, found.loss)}{where_said}{beyond(found.reach)}")
+    return replace(found, found=f"{percent(found.gap, found.loss)}{where_said}{beyond(found.reach)}")
 
 
 def _first_kappa(data: Data, a: Floats, where: Any, tol: float, scale: float) -> float:

@@ -13,11 +13,11 @@ import numpy as np
 from ...batch.separability import fewest_mistakes
 from ...kernels.floats import EPS
 from ...kernels.losses import Logistic, Square
+from ..certificate import Best
 from . import clock
 from .fixed import smooth
 from .least_squares import least_squares
 from .objective import column_sizes, inverse
-from .predictor import FixedPredictor
 from .program import nonnegative_separator
 from .separator import hard_margin
 from .spaces import SPACES
@@ -38,7 +38,7 @@ FITS = 2e10  # multiplications up to which fits of other losses are tried
 SEPARATES, PROVED, FOUND = "0: a separator exists", "the fewest, proved", "the fewest found"
 
 
-def fewest(data: Data, a: Floats, geometry: Any, at_hand: Iterable[Floats]) -> FixedPredictor:
+def fewest(data: Data, a: Floats, geometry: Any, at_hand: Iterable[Floats]) -> Best:
     """The u with the smallest weight of mistakes that was found, and by how much another may be better.
 
     Parameters
@@ -55,7 +55,7 @@ def fewest(data: Data, a: Floats, geometry: Any, at_hand: Iterable[Floats]) -> F
     signed = geometry.name != "simplex"
     separator, separable = _separator(data, signed)
     if separator is not None and _separates(data, a, separator):
-        return FixedPredictor(_inside(separator, geometry), 0.0, 0.0, SEPARATES)
+        return Best(_inside(separator, geometry), 0.0, 0.0, SEPARATES)
     best = np.zeros(data.width) if signed else np.full(data.width, geometry.radius / data.width)
     least = _weight_wrong(data, a, best)
     for u in (*at_hand, *(_fits(data, a) if signed else _corners(data))):
@@ -71,7 +71,7 @@ def fewest(data: Data, a: Floats, geometry: Any, at_hand: Iterable[Floats]) -> F
     how = PROVED if least <= lower else FOUND
     if least == 0.0:
         how = SEPARATES if _separates(data, a, best) else FOUND
-    return FixedPredictor(_inside(best, geometry), least, max(0.0, least - lower), how)
+    return Best(_inside(best, geometry), least, max(0.0, least - lower), how)
 
 
 def _weight_wrong(data: Data, a: Floats, u: Floats) -> float:

@@ -8,6 +8,7 @@ envelopes of smaller and smaller width, and with few rows by a linear program, t
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ...kernels.euclidean import Euclidean
 from ...kernels.floats import EPS
 from ...online.margins import each_loss, each_slope
 from ...rows.spread import SpreadRows
+from ..certificate import Best
 from . import clock
 from .ascent import by_ascent
 from .least_squares import by_conjugate_gradients, least_squares
@@ -33,7 +35,7 @@ from .objective import (
     sum_rounding,
     target_size,
 )
-from .predictor import NEAR, FixedPredictor, beyond, floor_of, percent
+from .predictor import NEAR, above_floor, beyond, floor_of, percent
 from .program import kinked_program
 from .spaces import SPACES, Mixtures, Reach
 
@@ -53,7 +55,7 @@ MANY_STEPS = 300  # of a method that takes gradients alone
 SEARCHED = "the best fixed predictor"
 
 
-def best_fixed(data: Data, loss: Any, factors: Floats, geometry: Any = None, tol: float = 0.01) -> FixedPredictor:
+def best_fixed(data: Data, loss: Any, factors: Floats, geometry: Any = None, tol: float = 0.01) -> Best:
     """The u that minimises Sigma a phi(u . x, y) over the set of a geometry.
 
     Parameters
@@ -82,7 +84,7 @@ def best_fixed(data: Data, loss: Any, factors: Floats, geometry: Any = None, tol
         u = np.zeros(data.width)
         return not_sought(u, float(factors @ each_loss(loss, data.margins(u), data.y)), outside)
     if not factors.any():
-        return FixedPredictor(np.zeros(data.width), 0.0, 0.0, "no row counts")
+        return Best(np.zeros(data.width), 0.0, 0.0, "no row counts")
     spread = isinstance(data, SpreadRows)
     if spread and not (data.width <= WIDTH and (hasattr(loss, "curvature") or loss.quadratic or type(loss) in KINKS)):
         return by_gradients(data, loss, factors, None if whole else geometry)
@@ -103,13 +105,13 @@ def best_fixed(data: Data, loss: Any, factors: Floats, geometry: Any = None, tol
     return by_ascent(data, loss, factors, Euclidean(1.0) if whole else geometry, tol)
 
 
-def not_sought(u: Floats, value: float, outside: bool) -> FixedPredictor:
+def not_sought(u: Floats, value: float, outside: bool) -> Best:
     """u = 0, of which nothing is shown: matching losses of targets outside [0, 1] may have no least value."""
     why = "targets are outside [0, 1]" if outside else "the loss is not convex"
-    return FixedPredictor(u, value, math.inf, f"u = 0, none was sought: {why}")
+    return Best(u, value, math.inf, f"u = 0, none was sought: {why}")
 
 
-def by_gradients(data: Data, loss: Any, a: Floats, geometry: Any) -> FixedPredictor:
+def by_gradients(data: Data, loss: Any, a: Floats, geometry: Any) -> Best:
     """The u that L-BFGS finds with many coordinates of rows that are spread; in a set, its middle."""
     from scipy.optimize import minimize
 
@@ -120,7 +122,7 @@ def by_gradients(data: Data, loss: Any, a: Floats, geometry: Any) -> FixedPredic
     u = np.zeros(data.width)
     if geometry is not None:
         u = Mixtures(geometry, data.width, None).start
-        return FixedPredictor(u, at(u)[0], math.inf, "none was sought: too many coordinates")
+        return Best(u, at(u)[0], math.inf, "none was sought: too many coordinates")
     value, slope = at(u)
     steps = {"maxiter": MANY_STEPS, "gtol": 1e-10 * float(np.abs(slope).max(initial=0.0)), "ftol": 1e-13}
     found = minimize(at, u, jac=True, method="L-BFGS-B", options=steps)
@@ -129,8 +131,8 @@ def by_gradients(data: Data, loss: Any, a: Floats, geometry: Any) -> FixedPredic
         value, slope = at(u)
     sizes, reach = column_sizes(data, a), FAR * target_size(data, a, loss)
     gap = float(np.linalg.norm(inverse(sizes) * slope)) * (reach + float(np.linalg.norm(sizes * u)))
-    best = FixedPredictor(u, value, gap, "", reach).above_floor(loss)
-    return best._replace(how=f"{percent(best.gap, value)}, by {found.nit} steps of L-BFGS{beyond(best.reach)}")
+    best = above_floor(Best(u, value, gap, "", reach), loss)
+    return replace(best, found=f"{percent(best.gap, value)}, by {found.nit} steps of L-BFGS{beyond(best.reach)}")
 
 
 # ---------------------------------------------------------------- in a set, and losses with a kink
@@ -209,7 +211,7 @@ class Search:
         return ScaledStep(self.where.shrink, damp * float(self.a.sum()) / self.phi.width)
 
 
-def in_set(data: Data, loss: Any, a: Floats, geometry: Any) -> FixedPredictor:
+def in_set(data: Data, loss: Any, a: Floats, geometry: Any) -> Best:
     """The u that minimises Sigma a phi(u . x, y) over the set of a geometry, for a smooth loss or one with a kink."""
     where = Mixtures(geometry, data.width, None)
     search = Search(data, loss, a, where, where.start)
@@ -217,10 +219,10 @@ def in_set(data: Data, loss: Any, a: Floats, geometry: Any) -> FixedPredictor:
         search.by_program()
     if not search.done:
         search.by_newton()
-    return FixedPredictor(search.u, search.least, search.gap, f"{percent(search.gap, search.least)}, {where.words()}")
+    return Best(search.u, search.least, search.gap, f"{percent(search.gap, search.least)}, {where.words()}")
 
 
-def kinked(data: Data, loss: Any, a: Floats) -> FixedPredictor:
+def kinked(data: Data, loss: Any, a: Floats) -> Best:
     """The u that minimises Sigma a phi(u . x, y) over R^n for a loss with a kink, up to a gap."""
     reach = FAR * target_size(data, a, loss)
     search = Search(data, loss, a, Reach(inverse(column_sizes(data, a)), reach), np.zeros(data.width))
@@ -233,8 +235,8 @@ def kinked(data: Data, loss: Any, a: Floats) -> FixedPredictor:
     if not search.done:
         search.by_newton()
     reach = math.inf if farthest(search) <= reach else reach
-    found = FixedPredictor(search.u, search.least, search.gap, "", reach).above_floor(loss)
-    return found._replace(how=f"{percent(found.gap, found.loss)}{beyond(found.reach)}")
+    found = above_floor(Best(search.u, search.least, search.gap, "", reach), loss)
+    return replace(found, found=f"{percent(found.gap, found.loss)}{beyond(found.reach)}")
 
 
 def farthest(search: Search) -> float:
@@ -259,7 +261,7 @@ def farthest(search: Search) -> float:
 # ---------------------------------------------------------------- smooth losses over R^n
 
 
-def smooth(data: Data, loss: Any, a: Floats) -> FixedPredictor:
+def smooth(data: Data, loss: Any, a: Floats) -> Best:
     """The u that minimises Sigma a phi(u . x, y) over R^n for a phi with a second derivative.
 
     Any r with Sigma_t a_t r_t x_t = 0 shows that no u loses less than -Sigma_t a_t phi*(r_t): the slopes at u are such
@@ -277,21 +279,21 @@ def smooth(data: Data, loss: Any, a: Floats) -> FixedPredictor:
         approached = floor_of(loss) == 0.0 and least <= ZERO * first  # the rows are separable, or fitted
         if least - lower <= NEAR * least or approached or clock.late():
             break
-    found = FixedPredictor(point.u, least, max(0.0, least - lower), "")
+    found = Best(point.u, least, max(0.0, least - lower), "")
     off = math.inf
     if math.isfinite(found.gap) and step_of.inverse.rank == np.count_nonzero(step_of.shrink) and dual is not None:
         off = repaired(data, a, step_of, dual, point)
-    found = found._replace(gap=found.gap + off)
+    found = replace(found, gap=found.gap + off)
     if not math.isfinite(found.gap):
         found = over_reach(data, loss, a, step_of.shrink, point, dual)
     apart = separates(loss, data, on, found.u)
-    found = (found._replace(gap=math.inf) if apart else found).above_floor(loss)
+    found = above_floor(replace(found, gap=math.inf) if apart else found, loss)
     if apart:
-        return found._replace(
-            how=f"the rows are separable: 0 is approached, not attained; {found.loss:.3g} was reached"
+        return replace(
+            found, found=f"the rows are separable: 0 is approached, not attained; {found.loss:.3g} was reached"
         )
     how = f"{percent(found.gap, found.loss)}, rank {step_of.inverse.rank} of {data.width}{beyond(found.reach)}"
-    return found._replace(how=how)
+    return replace(found, found=how)
 
 
 def repaired(data: Data, a: Floats, step_of: ScaledStep, dual: Floats, point: Point) -> float:
@@ -314,7 +316,7 @@ def repaired(data: Data, a: Floats, step_of: ScaledStep, dual: Floats, point: Po
     return 2.0 * float(cost.sum()) + 8.0 * EPS * float(a @ np.abs(dual)) * (1.0 + float(np.abs(point.z).max()))
 
 
-def over_reach(data: Data, loss: Any, a: Floats, shrink: Floats, point: Point, dual: Floats | None) -> FixedPredictor:
+def over_reach(data: Data, loss: Any, a: Floats, shrink: Floats, point: Point, dual: Floats | None) -> Best:
     """The point with the gap that slopes show over a finite reach: those at u, or others where phi* is known."""
     length, reach = float(np.linalg.norm(point.u * inverse(shrink))), FAR * target_size(data, a, loss)
     rounding = 8.0 * EPS * float(a @ (np.abs(point.each) + np.abs(point.slope * point.z)))
@@ -328,7 +330,7 @@ def over_reach(data: Data, loss: Any, a: Floats, shrink: Floats, point: Point, d
         below = -float((a[on] * conjugate_of(loss)(dual, data.y)[on]).sum())
         if math.isfinite(below):
             gap = min(gap, max(0.0, point.value - below) + size(dual) * reach + rounding)
-    return FixedPredictor(point.u, point.value, gap, "", reach)
+    return Best(point.u, point.value, gap, "", reach)
 
 
 def separates(loss: Any, data: Data, on: Any, u: Floats) -> bool:

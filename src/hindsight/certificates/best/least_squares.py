@@ -10,15 +10,17 @@ collinear to rounding the gap is over a finite reach. With many columns: conjuga
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...kernels.floats import EPS
+from ..certificate import Best
 from . import clock
 from .newton import Inverse
 from .objective import FAR, column_sizes, inverse, sum_rounding, target_size
-from .predictor import FixedPredictor, beyond, percent
+from .predictor import above_floor, beyond, percent
 
 if TYPE_CHECKING:
     from ...kernels.floats import Floats
@@ -40,7 +42,7 @@ class Units(NamedTuple):
     shrink: Floats
 
 
-def least_squares(data: Data, loss: Any, a: Floats) -> FixedPredictor:
+def least_squares(data: Data, loss: Any, a: Floats) -> Best:
     """The u that minimises the weighted square loss with few coordinates, of minimum norm, with its rank."""
     gram, cross = data.moments(a, a * data.y)
     weight = max(float(a.sum()), 1e-300)
@@ -48,7 +50,7 @@ def least_squares(data: Data, loss: Any, a: Floats) -> FixedPredictor:
     on = np.flatnonzero(shrink)
     if not on.size:
         value = 0.5 * loss.scale * float(a @ data.y**2)
-        return FixedPredictor(np.zeros(data.width), value, 0.0, f"least squares, rank 0 of {data.width}")
+        return Best(np.zeros(data.width), value, 0.0, f"least squares, rank 0 of {data.width}")
     unit = Units(weight, on, shrink[on])
     S = gram[np.ix_(on, on)] * np.outer(unit.shrink, unit.shrink) / weight
     v, solver, doubt = first_solution(data, a, unit, S, cross[on] * unit.shrink / weight)
@@ -68,15 +70,15 @@ def least_squares(data: Data, loss: Any, a: Floats) -> FixedPredictor:
             gap += loss.scale * weight * rest * (reach + float(np.linalg.norm(length)))
         gap = min(value, gap)
         if best is None or value < best.loss:
-            best = FixedPredictor(u, value, gap, "", reach)
+            best = Best(u, value, gap, "", reach)
         if gap <= 1e-12 * value or gap <= 4.0 * rounding:
             break
         u = u.copy()
         u[on] -= unit.shrink * step
     assert best is not None
     rank = f"{'' if whole else 'of minimum norm, '}rank {solver.rank} of {data.width}"
-    best = best._replace(reach=math.inf) if best.gap == best.loss else best
-    return best._replace(how=_words(best, rank, best.loss <= 1e-20 * float(a @ data.y**2)))
+    best = replace(best, reach=math.inf) if best.gap == best.loss else best
+    return replace(best, found=_words(best, rank, best.loss <= 1e-20 * float(a @ data.y**2)))
 
 
 def first_solution(data: Data, a: Floats, unit: Units, S: Floats, b: Floats) -> tuple[Floats, Inverse, float]:
@@ -122,7 +124,7 @@ def _value(data: Data, loss: Any, a: Floats, u: Floats, terms: float) -> tuple[f
     return 0.5 * loss.scale * square, half, rounding, off + 64.0 * EPS * mean
 
 
-def _words(best: FixedPredictor, rank: str, exact: bool) -> str:
+def _words(best: Best, rank: str, exact: bool) -> str:
     """Least squares, and how near."""
     told = percent(best.gap, best.loss) if best.loss > 0.0 else "the best"
     near = "" if told == "the best" else f", {told}"
@@ -136,7 +138,7 @@ def passes_for(data: Data) -> int:
     return max(PASSES, min(3000, TINY_WORK // max(1, data.rounds * min(data.width, 100))))
 
 
-def by_conjugate_gradients(data: Data, loss: Any, a: Floats, tol: float) -> FixedPredictor:
+def by_conjugate_gradients(data: Data, loss: Any, a: Floats, tol: float) -> Best:
     """Least squares in many coordinates, with one pass a step.
 
     The pass is over u + p, the whole step: margins and gradients at u and there give those of all points between. The
@@ -146,19 +148,19 @@ def by_conjugate_gradients(data: Data, loss: Any, a: Floats, tol: float) -> Fixe
     shrink, unit = inverse(sizes), target_size(data, a, loss)
     start = 0.5 * loss.scale * float(a @ data.y**2)
 
-    def at(u: Floats, miss: Floats, half: Floats, reach: float) -> FixedPredictor:
+    def at(u: Floats, miss: Floats, half: Floats, reach: float) -> Best:
         value = 0.5 * loss.scale * float((a * miss) @ miss)
         size = loss.scale * (float(np.linalg.norm(shrink * half)) + sum_rounding(a, miss, data.width))
         gap = size * reach + loss.scale * abs(float(half @ u)) + 16.0 * EPS * (value + start)
-        return FixedPredictor(u, value, gap, "", reach)
+        return Best(u, value, gap, "", reach)
 
     u, p, last = np.zeros(data.width), np.zeros(data.width), 0.0
     miss, half = -data.y, data.combine(-a * data.y)
-    found = FixedPredictor(u, start, start, "")
+    found = Best(u, start, start, "")
     for _ in range(passes_for(data)):
         seen = at(u, miss, half, LONGER * max(float(np.linalg.norm(sizes * u)), unit))
         if seen.loss <= found.loss:
-            found = seen._replace(gap=min(seen.gap, seen.loss))
+            found = replace(seen, gap=min(seen.gap, seen.loss))
         g = shrink * half
         square = float(g @ g)
         clock.notify("the best fixed predictor", found.gap / seen.loss if seen.loss > 0.0 else 0.0)
@@ -171,6 +173,6 @@ def by_conjugate_gradients(data: Data, loss: Any, a: Floats, tol: float) -> Fixe
         u = u + length * shrink * p
         miss, half, last = miss + length * along, half + length * turn, square
     z, half = data.residual_gradient(found.u, a)
-    found = at(found.u, z - data.y, half, found.reach).above_floor(loss)
+    found = above_floor(at(found.u, z - data.y, half, found.reach), loss)
     near = "the best" if found.loss <= 1e-12 * start else percent(found.gap, found.loss)
-    return found._replace(how=f"least squares, {near}{beyond(found.reach)}")
+    return replace(found, found=f"least squares, {near}{beyond(found.reach)}")

@@ -1,36 +1,25 @@
-"""What a search for the best fixed predictor returns, and its words."""
+"""How near the best a predictor is that was found, and its words."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from ...kernels.losses import Absolute, Hinge, Logistic, Probit, Square, Tanh
 
 if TYPE_CHECKING:
-    from ...kernels.floats import Floats
+    from ..certificate import Best
 
 NEAR = 1e-9  # relative gap at which the search for a smooth loss ends
 SAID = 1e-6  # relative gap up to which a predictor is called the best
 NONNEGATIVE = (Square, Absolute, Hinge, Logistic, Tanh, Probit)
 
 
-class FixedPredictor(NamedTuple):
-    """A fixed predictor: its weights, its loss, by how much that may exceed the least, how it was found, and the reach.
-
-    No u with |D u|_2 <= reach loses less than loss - gap; a reach of infinity means no u at all.
-    """
-
-    u: Floats
-    loss: float
-    gap: float
-    how: str
-    reach: float = math.inf
-
-    def above_floor(self, loss: Any) -> FixedPredictor:
-        """The same with the gap that the least value of the loss leaves, for any reach, where that is smaller."""
-        most = self.loss - floor_of(loss)
-        return self._replace(gap=most, reach=math.inf) if most <= self.gap else self
+def above_floor(best: Best, loss: Any) -> Best:
+    """The same with the gap that the least value of the loss leaves, for any reach, where that is smaller."""
+    most = best.loss - floor_of(loss)
+    return replace(best, gap=most, reach=math.inf) if most <= best.gap else best
 
 
 def floor_of(loss: Any) -> float:
