@@ -356,7 +356,8 @@ def test_the_paid_share_is_all_but_the_comparator_and_its_distance():
     share = float(next(n for n in alone.notes if "metric's share" in n).split(";")[0].rpartition(" ")[2])
     paid = 100 * (1 - (alone.comparator.loss + share) / found.bound)
     assert 1.0 < paid < 99.0
-    assert any(note.startswith(f"paid share {paid:.3g} %") for note in found.notes)
+    said = f"{paid:.3g} % of the promise is price that the run itself met"
+    assert any(note.removeprefix("accounting: ").startswith(said) for note in found.notes)
 
 
 def test_one_row_at_a_time_is_the_same(tmp_path):

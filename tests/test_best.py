@@ -19,8 +19,9 @@ from hindsight.certificates.best.fewest import FOUND, PROVED, SEPARATES, fewest
 from hindsight.certificates.best.least_squares import least_squares
 from hindsight.certificates.best.newton import minimiser
 from hindsight.certificates.best.spaces import space
-from hindsight.certificates.certificate import Best, mean_text, worth_of
+from hindsight.certificates.certificate import Best, worth_of
 from hindsight.certificates.certify import certify_run
+from hindsight.certificates.headline import figure_of, worth_in_words
 from hindsight.certificates.theorems import Verdict
 from hindsight.kernels.entropic import Simplex
 from hindsight.kernels.euclidean import Euclidean
@@ -100,7 +101,7 @@ def test_a_predictor_that_longer_ones_may_beat_is_called_found(apart):
     y = (far + 0.5 * rng.normal(size=120) > 0.0).astype(float)
     c = certificate(L.descent("logistic"), np.c_[X[:, 0], X[:, 0] + apart * far], y)
     assert c.best.reach < math.inf and c.best.gap <= 0.011 * c.best.loss
-    assert ("best fixed predictor" in c.headline(), "best found" in c.headline()) == (apart == 0.0, apart > 0.0)
+    assert ("the best fixed weights found, known only now, " in c.headline()[0]) == (apart > 0.0)
     assert ("the best found: " in str(c)) == (apart > 0.0)
 
 
@@ -167,14 +168,22 @@ def test_many_sparse_columns_to_a_hundredth(loss):
 
 def test_the_first_line_is_for_people():
     c = certificate(L.widrow_hoff(0.01, "explicit"))
-    first, second, *_ = str(c).splitlines()
+    first, second, third, *_ = str(c).splitlines()
     means = c.means
     assert means["loss"] == c.measured / 120.0 and means["guaranteed"] == c.bound / 120.0
+    own, constant, best, most = (figure_of(c.unit, means[k]) for k in ("loss", "constant", "best", "guaranteed"))
+    assert float(own) == pytest.approx(math.sqrt(means["loss"]), rel=5e-3)
     assert first == (
-        f"mean loss {mean_text(means['loss'])} · best constant {mean_text(means['constant'])} · "
-        f"best fixed predictor {mean_text(means['best'])} · guaranteed at most {mean_text(means['guaranteed'])}"
+        f"off by {own} on average (root mean square); always predicting the mean would be off by {constant}; "
+        f"the best fixed weights, known only now, would be off by {best}; never by more than {most}, by the theorem"
     )
     assert second.startswith(f"HOLDS, {c.worth}: Widrow-Hoff, as met (")
+    assert third == f"  {worth_in_words(c.worth, 'squared error')}" and c.brief()[:3] == [first, second, third]
+
+
+def test_what_is_vacuous_says_nothing():
+    assert worth_in_words("vacuous", "mistakes").endswith("always predicting one label loses less than it allows")
+    assert worth_in_words("loose", "log loss").endswith("still less than the best constant would lose")
 
 
 def test_means_are_per_unit_of_weight():

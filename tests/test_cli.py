@@ -24,8 +24,9 @@ def file(tmp_path):
     return path
 
 
-def test_learn_prints_settings_doubling_rows_and_a_summary(file):
-    code, out, err = run("learn", file, "--target", "y", "--learner", "widrow-hoff", "--eta", "0.5", "--no-intercept")
+def test_details_are_every_setting_and_all_sums(file):
+    given = ("learn", file, "--target", "y", "--learner", "widrow-hoff", "--eta", "0.5", "--no-intercept")
+    code, out, err = run(*given, "--details")
     assert code == 0
     assert "widrow-hoff, implicit step, η = 0.5, loss square(1), geometry euclidean" in err
     assert "intercept no, 1 pass" in err
@@ -33,11 +34,25 @@ def test_learn_prints_settings_doubling_rows_and_a_summary(file):
     model = hindsight.WidrowHoffRegressor(0.5, fit_intercept=False, keep_margins=True)
     model.fit([[1, 0], [0, 1], [0.5, 0.5]], [1.0, -1.0, 0.25])
     losses = (model.margins_ - [1.0, -1.0, 0.25]) ** 2
-    assert [int(row[0]) for row in table] == [1, 2, 3]
-    np.testing.assert_allclose([float(row[1]) for row in table], np.cumsum(losses) / [1, 2, 3], rtol=1e-5)
-    np.testing.assert_allclose([float(row[2]) for row in table], losses, rtol=1e-5)
-    assert out.splitlines()[0] == "3 rows × 2 features"
+    assert [row[:3] for row in table] == [["3", *[f"{np.sqrt(losses.mean()):#.3g}"] * 2]]
+    assert "\n3 rows × 2 features; " in out
     assert f"squared error {losses.sum():.6g}, mean {losses.mean():.6g}" in out
+    *_, last = run(*given, "--progress", "json")[2].splitlines()
+    assert json.loads(last)["mean_loss"] == pytest.approx([losses.mean()])
+    assert json.loads(last)["since_last"] == pytest.approx([losses[2]])
+
+
+def test_what_learn_prints_fits_on_a_screen():
+    code, out, err = run("learn", "sample:diabetes", "--certify")
+    assert code == 0 and len((err + out).splitlines()) <= 24
+    first, second, verdict, worth, *rest = out.splitlines()
+    assert first.startswith("off by 57.5 on average (root mean square; R² 0.44")
+    assert first.endswith("; always predicting the mean would be off by 77.1")
+    assert second.startswith("the best fixed weights, known only now, would be off by 53.5; never by more than 57.8")
+    assert verdict.startswith("HOLDS, tight: ") and worth.strip().startswith("the promise is tight: ")
+    assert rest[0].startswith("what moves predictions most (6 of 10)") and "Σ" not in out and "\n  member" not in out
+    whole = run("learn", "sample:diabetes", "--certify", "--details")[1]
+    assert "\n  member " in whole and "Σ" in whole and first in whole and verdict in whole
 
 
 @pytest.mark.parametrize("loss", ["absolute", "poisson"])
@@ -46,7 +61,7 @@ def test_the_run_and_the_best_constant_are_in_one_unit(tmp_path, loss):
     y = rng.poisson(2.0, 64).astype(float)
     path = tmp_path / "counts.csv"
     path.write_text("x,y\n" + "".join(f"{a},{b}\n" for a, b in zip(rng.normal(size=64), y, strict=True)))
-    asked = ("learn", path, "--target", "y", "--learner", "descent", "--loss", loss)
+    asked = ("learn", path, "--target", "y", "--learner", "descent", "--loss", loss, "--details")
     code, out, err = run(*asked, "--predictions", tmp_path / "p.csv")
     assert code == 0, err
     said = np.loadtxt(tmp_path / "p.csv", delimiter=",", skiprows=1, usecols=1)
@@ -54,8 +69,8 @@ def test_the_run_and_the_best_constant_are_in_one_unit(tmp_path, loss):
     assert f"; squared error {64 * square:.6g}, mean {square:.6g}\n" in out and f"\n{loss} loss " in out
     assert f"the best constant: squared error {64 * constant:.6g}, mean {constant:.6g}\n" in out
     *_, head, last = [line.split() for line in err.splitlines() if line.split()[:1] in (["rows"], ["64"])]
-    assert head[1:3] == ["sq.", "error"] and head[5:6] == ["constant"]
-    assert [float(last[1]), float(last[3])] == pytest.approx([square, constant], rel=1e-5)
+    assert head[1:2] == ["RMSE"] and head[4:5] == ["constant"]
+    assert [float(last[1]), float(last[3])] == pytest.approx(np.sqrt([square, constant]), rel=5e-3)
     _, out, err = run(*asked, "--json", "--progress", "json")
     found, shown = json.loads(out), json.loads(err.splitlines()[-1])
     assert found["compared_by"] == shown["of"] == "squared error"
@@ -124,7 +139,7 @@ LMS = ("--target", "y", "--learner", "widrow-hoff")
 
 def test_certify_prints_the_certificate_and_report_writes_a_page(file, tmp_path):
     page = tmp_path / "page.html"
-    code, out, _ = run("learn", file, *LMS, "--eta", "0.1", "--update", "explicit", "--report", page)
+    code, out, _ = run("learn", file, *LMS, "--eta", "0.1", "--update", "explicit", "--report", page, "--details")
     assert code == 0
     assert ": Widrow-Hoff, as met (Cesa-Bianchi, Long, Warmuth 1996)" in out
     assert "which must be below 1" in out
@@ -139,10 +154,10 @@ def test_certify_prints_the_certificate_and_report_writes_a_page(file, tmp_path)
 
 
 def test_certify_of_several_classes_states_the_union():
-    code, out, _ = run("learn", "sample:digits", "--learner", "perceptron", "--certify")
+    code, out, _ = run("learn", "sample:digits", "--learner", "perceptron", "--certify", "--details")
     assert code == 0
     assert out.count("HOLDS, ") == 10
-    assert "all classes: HOLDS: the largest margin errs at most" in out
+    assert "all classes: HOLDS (9 tight, 1 vacuous): the largest margin errs at most" in out
 
 
 def test_a_broken_bound_exits_with_1(file, monkeypatch):

@@ -10,6 +10,7 @@ import pytest
 
 import hindsight
 from commands import run
+from hindsight.formatting import percent
 
 
 def frame(n=900, seed=0, target="label"):
@@ -232,7 +233,7 @@ def test_facts_have_the_loss_that_the_command_prints(tmp_path):
     pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y}).to_csv(tmp_path / "a.csv", index=False)
     for name, learner in (("widrow-hoff", hindsight.WidrowHoffRegressor()), ("eg", hindsight.EGRegressor())):
         facts = learner.fit(X, y).facts_
-        out = run("learn", tmp_path / "a.csv", "--target", "y", "--learner", name)[1]
+        out = run("learn", tmp_path / "a.csv", "--target", "y", "--learner", name, "--details")[1]
         assert f"squared error {facts.loss:.6g}" in out and repr(facts).startswith("Facts(40 rounds, loss ")
 
 
@@ -243,14 +244,14 @@ def test_learners_are_shown_and_compared_in_the_same_units(tmp_path):
     table.to_csv(tmp_path / "a.csv", index=False)
     given = ("learn", tmp_path / "a.csv", "--target", "y", "--learner", "perceptron,descent", "--eta", "0.01,0.1")
     code, out, err = run(*given, "--compare", "--predictions", tmp_path / "p.csv")
-    assert code == 0 and "log loss" in out and "error rate" in out, (out, err)
+    assert code == 0 and "log loss" in out and "accuracy" in out, (out, err)
     rows = {line[:18].strip(): line for line in out.partition("comparison")[0].splitlines()}
     y, constant = table.y == "leaves", (table.y == "leaves").mean()
     entropy = -constant * np.log(constant) - (1 - constant) * np.log(1 - constant)
-    assert f"{entropy:.6g}" in rows["the best constant"] and f"{min(constant, 1 - constant):.6g}" in out
+    assert rows["the best constant"].split()[-1] == f"{entropy:#.3g}" and percent(max(constant, 1 - constant)) in out
     models = [hindsight.learn(table, "y", learner="descent", loss="logistic", eta=eta) for eta in (0.01, 0.1)]
     for model, name in zip(models, ("[2] descent η = 0.", "[3] descent η = 0."), strict=True):
-        assert f"{model.facts[0].mean_loss:.6g}" in rows[name]
+        assert f"{model.facts[0].mean_loss:#.3g}" in rows[name]
     found = json.loads(run(*given, "--compare", "--json")[1])["comparison"]
     predicted = pd.read_csv(tmp_path / "p.csv")
     assert predicted.target.tolist() == table.y.tolist()
@@ -271,7 +272,7 @@ def test_numbers_are_compared_with_bounds(tmp_path):
     table.to_csv(tmp_path / "a.csv", index=False)
     given = ("learn", tmp_path / "a.csv", "--target", "y", "--learner", "widrow-hoff,ridge", "--compare")
     code, out, _ = run(*given, "--bounds", "-10,10")
-    assert code == 0 and "mean squared error" in out and "declared [-10, 10]" in out
+    assert code == 0 and "RMSE" in out and "declared [-10, 10]" in out
     assert "VOID" in run(*given)[1] and run(*given, "--checkpoint", tmp_path / "c")[0] == 2
 
 

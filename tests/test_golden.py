@@ -21,8 +21,8 @@ learners
 learn table.csv --target y --features x1,x2
 learn table.csv --target label --features x1,x2 --certify
 learn table.csv --target colour --features x1,x2
-learn table.csv --target y --features x1,x2 --drift 0.01 --certify
-learn table.csv --target label --features x1,x2 --learner perceptron --geometry scale-free --certify
+learn table.csv --target y --features x1,x2 --drift 0.01 --certify --details
+learn table.csv --target label --features x1,x2 --learner perceptron --geometry scale-free --certify --details
 learn table.csv --target label --features x1,x2 --learner descent --loss perceptron --update implicit
 learn table.csv --target y --features x1,x2 --eta 0.5 --update explicit --learner widrow-hoff
 learn table.csv --target y --features x1,x2 --eta 0.5 --power 0.5 --no-intercept --learner widrow-hoff
@@ -31,18 +31,18 @@ learn table.csv --target y --features x1,x2 --learner eg --radius 2
 learn table.csv --target y --features x1,x2 --learner descent --loss absolute
 learn table.csv --target y --features x1,x2 --learner descent --loss square --geometry balanced --radius 3
 learn table.csv --target p --features x1,x2 --learner glm-tron
-learn table.csv --target p --features x1,x2 --learner glm-tron --link probit --certify
+learn table.csv --target p --features x1,x2 --learner glm-tron --link probit --certify --details
 learn table.csv --target label --features x1,x2 --learner perceptron
 learn table.csv --target label --features x1,x2 --learner perceptron --certify
-learn table.csv --target label --features x1,x2 --learner winnow --margin 0.2 --certify
+learn table.csv --target label --features x1,x2 --learner winnow --margin 0.2 --certify --details
 learn table.csv --target label --features x1,x2 --learner descent --loss hinge
 learn table.csv --target label --features x1,x2 --learner descent --loss logistic --passes 3
 learn table.csv --target colour --features x1,x2 --learner perceptron
-learn table.csv --target colour --features x1,x2 --learner perceptron --certify
+learn table.csv --target colour --features x1,x2 --learner perceptron --certify --details
 learn table.csv --target y --features x1,x2,colour --categorical colour --learner widrow-hoff
 learn table.csv --target y --ignore label,p,w --categorical auto --learner widrow-hoff
 learn table.csv --target y --features x1,x2 --weight w --learner widrow-hoff
-learn table.csv --target y --features x1,x2 --weight w --certify
+learn table.csv --target y --features x1,x2 --weight w --certify --details
 learn table.csv --target y --features x1,x2 --eta 0.1 --update explicit --certify --learner widrow-hoff
 learn table.csv --target y --features x1,x2 --eta 2 --update explicit --certify --learner widrow-hoff
 learn table.csv --target y --features x1,x2 --limit 5 --learner widrow-hoff
@@ -139,12 +139,12 @@ certify more.model table.csv table.csv
 learn table.csv --target y --features x1,x2 --progress none --learner widrow-hoff,ridge --compare --bounds -3,3
 learn table.csv --target label --features x1,x2 --progress none --learner perceptron,descent --loss hinge --compare
 learn table.csv --target colour --features x1,x2 --progress none --certify
-learn table.csv --target y --features x1,x2 --progress none --learner ridge --certify --passes 2
-learn table.csv --target y --features x1,x2 --progress none --learner ridge --window 4 --certify --passes 2
-learn table.csv --target y --features x1,x2 --progress none --learner vaw --certify
-learn table.csv --target y --features x1,x2 --progress none --learner running --certify
-learn table.csv --target label --features x1,x2 --progress none --learner newton --certify
-learn table.csv --target label --features x1,x2 --progress none --learner descent --loss logistic --certify
+learn table.csv --target y --features x1,x2 --progress none --learner ridge --certify --passes 2 --details
+learn table.csv --target y --features x1,x2 --progress none --learner ridge --window 4 --certify --passes 2 --details
+learn table.csv --target y --features x1,x2 --progress none --learner vaw --certify --details
+learn table.csv --target y --features x1,x2 --progress none --learner running --certify --details
+learn table.csv --target label --features x1,x2 --progress none --learner newton --certify --details
+learn table.csv --target label --features x1,x2 --progress none --learner descent --loss logistic --certify --details
 learn table.csv --target y --features x1,x2 --progress none --learner widrow-hoff --shuffle --seed 2 --certify
 learn table.csv --target y --features x1,x2 --progress none --learner widrow-hoff --scale standard --certify
 learn table.csv --target label --features x1,x2 --progress none --learner isotron --rounds 5 --certify --save b.model
@@ -200,8 +200,8 @@ def told(command):
         out += Path("predictions.csv").read_text()
     if "--rejects" in arguments:
         out += Path("rejects.csv").read_text()
-    out = re.sub(r"(?m)^\d+\.\d\d s.*$", "(time)", out)
-    out = re.sub(r"(?m)^(! +[\d,]+(?: +[-\d,.e]+){3,}?) +[\d,]+((?:  [a-z].*)?)$", r"\1 (speed)\2", out)
+    out = re.sub(r"(?m)^(! +[\d,]+(?: +[-\d,.e]+(?: %)?){3,4}) +[\d,]+$", r"\1", out)  # rows per second
+    out = re.sub(r"(?m); \d+\.\d\d s(, most of it to compile .*)?$", "; (time)", out)
     out = re.sub(r'"(seconds|rows_per_second)": [\d.e-]+', r'"\1": 0', out)
     out = re.sub(r"(?m)^versions: .*$", "versions: (versions)", out)
     out = re.sub(r'"(hindsight|python|numpy|numba)": "[\d.]+"', r'"\1": "(version)"', out)

@@ -543,4 +543,4 @@ def test_certificate_from_a_sweep_names_its_class():
     rng = np.random.default_rng(1)
     problem = SingleIndexProblem(rows(rng, 9, 2), rng.random(9), None, PLAIN)
     first, second, *_ = certify_rounds(problem, run_rounds(problem, 2), label="x").lines()
-    assert first.startswith("x: mean loss ") and second.startswith("x: UNCHECKABLE: Isotron")
+    assert first.startswith("x: off by ") and second.startswith("x: UNCHECKABLE: Isotron")

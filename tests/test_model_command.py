@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 import hindsight
+from hindsight.formatting import brief
 from hindsight.online import learners
 from hindsight.online.run import Run, play
 from hindsight.rows.scaling import scaled
@@ -139,10 +140,11 @@ def test_a_card(tmp_path):
     facts, w = model.facts[0], dict(zip([*COLUMNS, "intercept"], model.weights[0], strict=True))
     assert out.splitlines() == [
         f"{tmp_path / 'model'}",
-        "  learner      widrow-hoff, explicit step, η = 0.25, loss square(1), geometry euclidean",
-        "  features     3 (named), with an intercept",
-        "  learnt from  rows of SHA-256 sha256:12ab",
-        "  settings     eta 0.25, passes 1",
+        "  learner         widrow-hoff, explicit step, η = 0.25, loss square(1), geometry euclidean",
+        "  features        3 (named), with an intercept",
+        f"  while learning  off by {brief(math.sqrt(facts.square / 30))} on average (root mean square)",
+        "  learnt from     rows of SHA-256 sha256:12ab",
+        "  settings        eta 0.25, passes 1",
         "facts",
         f"  30 rounds, squared error {facts.square:.6g}, mean {facts.square / 30:.6g}",
         f"  max |x|₂ = {facts.x2:.6g}, max |x|∞ = {facts.xinf:.6g}, Σ|g|² = {facts.gradient:.6g}",

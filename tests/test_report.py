@@ -2,6 +2,7 @@
 
 import html
 import json
+import math
 import re
 import time
 
@@ -9,6 +10,7 @@ import altair
 import jsonschema
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +21,7 @@ from conftest import nightly
 from hindsight.charts.runs import PROMISE
 from hindsight.errors import MismatchError
 from hindsight.reports.writing import write_report
+from hindsight.training.column_spread import ColumnSpread
 from hindsight.training.learning import NoProgress
 from hindsight.training.options import ResultOptions
 from hindsight.training.plan import Plan, choose_learners
@@ -119,6 +122,21 @@ def test_a_sample_is_of_all_rounds_and_does_not_depend_on_chunks():
     assert sorted(few.drawn()[:, 0].tolist()) == list(range(100))
 
 
+def test_the_spread_of_columns_does_not_depend_on_chunks():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(9000, 3)) * [1.0, 1e-3, 0.0] + [0.0, 1e6, 5.0]
+    one, many = ColumnSpread(), ColumnSpread()
+    one.add(0, X)
+    for first in range(0, 9000, 617):
+        many.add(first, X[first : first + 617])
+    np.testing.assert_allclose(one.deviations, many.deviations, rtol=1e-9)
+    np.testing.assert_allclose(one.deviations, [1.0, 1e-3, 0.0], rtol=0.1)
+    sparse = ColumnSpread()
+    sparse.add(0, sp.csr_matrix(X[:600, :1]))
+    sparse.add(600, sp.csr_matrix(X[600:1000] * [1.0, 0.0, 0.0]))  # two columns are new
+    np.testing.assert_allclose(sparse.deviations, [X[:1000, 0].std(), 0.0, 0.0], rtol=1e-9)
+
+
 @pytest.mark.parametrize(("learner", "data"), [("widrow-hoff", "sample:diabetes"), ("perceptron", "sample:digits")])
 def test_curves_end_where_the_run_does(tmp_path, learner, data):
     plan = Plan(data, None, choose_learners([learner]))
@@ -160,15 +178,14 @@ def test_a_report_opens_with_the_certificate_and_holds_its_numbers(tmp_path):
     (learner,) = found["learners"]
     (certificate,) = learner["certificates"]
     assert learner["verdict"] == "HOLDS" and learner["worth"] in words
-    shown = out[out.index("mean loss") :].split("\n")[0]
-    for name, mean in re.findall(r"(mean loss|best constant|best fixed predictor|guaranteed at most) ([\d.]+)", shown):
-        assert mean in words, name
+    shown = out.splitlines()[0].split(";") + out.splitlines()[1].split(";")
+    assert len(shown) == 5 and all(part.strip() in words for part in shown[1:])
     assert learner["means"]["loss"] == certificate["means"]["loss"]
-    so_far = [row for row in found["datasets"]["loss0"] if row["line"] == "mean so far"]
+    so_far = [row for row in found["datasets"]["loss0"] if row["line"] == "this run so far"]
     assert so_far[-1]["rounds"] == 300
-    assert so_far[-1]["value"] == pytest.approx(learner["means"]["loss"], rel=1e-6)
+    assert so_far[-1]["value"] == pytest.approx(math.sqrt(learner["means"]["loss"]), rel=1e-6)
     bound = [row for row in found["datasets"]["loss0"] if row["line"] == "guaranteed at most"]
-    assert bound[-1]["value"] == pytest.approx(learner["means"]["guaranteed"], rel=1e-6)
+    assert bound[-1]["value"] == pytest.approx(math.sqrt(learner["means"]["guaranteed"]), rel=1e-6)
     regret = [row for row in found["datasets"]["regret0"] if row["line"] == "regret"]
     assert len(regret) > 100  # not at the milestones alone
     assert regret[-1]["value"] == pytest.approx(learner["means"]["regret"], rel=1e-6)
@@ -371,7 +388,7 @@ def test_a_resumed_run_says_where_its_curves_begin(tmp_path):
     assert f"The curves begin after row {begun:,}" in words_of(page)
     (learner,) = content_of(page)["learners"]
     assert learner["sample"] == 2000 - begun
-    rounds = [row["rounds"] for row in content_of(page)["datasets"]["loss0"] if row["line"] == "mean so far"]
+    rounds = [row["rounds"] for row in content_of(page)["datasets"]["loss0"] if row["line"] == "this run so far"]
     assert rounds[0] == begun + 1
 
 
@@ -431,7 +448,7 @@ def test_an_estimator_writes_its_report(tmp_path, model, labels):
     (learner,) = found["learners"]
     each = getattr(model.certificate_, "each", [model.certificate_])
     assert learner["means"]["loss"] == pytest.approx(sum(c.means["loss"] for c in each), rel=1e-9)
-    so_far = [row for row in found["datasets"]["loss0"] if row["line"] == "mean so far"]
+    so_far = [row for row in found["datasets"]["loss0"] if row["line"] == "this run so far"]
     assert so_far[-1]["rounds"] == 239 * getattr(model, "passes", 1)  # one row weighs nothing
     if labels < 3:
         facts, first = (
@@ -439,7 +456,7 @@ def test_an_estimator_writes_its_report(tmp_path, model, labels):
             0.0 if model.certificate_.curve.rounds[0] == 1 else weight[1],
         )  # that sets the start
         mean = (facts.loss + (first * y[1] ** 2 if first else 0.0)) / (facts.weight + first)
-        assert so_far[-1]["value"] == pytest.approx(mean, rel=1e-5)
+        assert so_far[-1]["value"] == pytest.approx(mean if labels else math.sqrt(mean), rel=1e-5)
     else:
         assert np.array(learner["confusion"]["counts"]).sum() == 239
         assert {"threshold0/0", "threshold0/2"} <= set(found["datasets"])
@@ -525,7 +542,7 @@ def test_estimators_and_certificates_show_themselves():
     model.fit(X, y, certify=True)
     for text in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):
         assert "HOLDS" in text and "&lt;b&gt;yes&lt;/b&gt;" in text and "4 rounds" in text
-        assert "mistakes per row" in text
+        assert "right on 50.0 % of the rows" in text
     assert model._repr_mimebundle_()["text/plain"] == repr(model)
     assert "color:inherit" in model.certificate_._repr_html_()
 
@@ -563,14 +580,14 @@ def test_a_browser_draws_the_report_and_shows_values(tmp_path):
             return browser.value("document.getElementById('vg-tooltip-element').innerText")
 
         told = hover("c-loss0")
-        assert "mean so far" in told and "best constant" in told
+        assert "this run so far" in told and "best constant" in told
         rounds = int(re.search(r"round\s+([\d,]+)", told)[1].replace(",", ""))
         row = next(r for r in content["datasets"]["hover0"] if r["rounds"] == rounds)
-        assert float(re.search(r"mean so far\s+([\d.]+)", told)[1]) == pytest.approx(row["so far"], rel=1e-4)
+        assert float(re.search(r"this run so far\s+([\d.]+)", told)[1]) == pytest.approx(row["so far"], rel=1e-4)
         browser.value("document.querySelector('button[data-chart=c-loss0]').click()")
         browser.wait("document.querySelector('button[data-chart=c-loss0]').dataset.scale === 'log'")
         time.sleep(0.5)
-        assert "mean so far" in hover("c-loss0", 0.8)
+        assert "this run so far" in hover("c-loss0", 0.8)
         for width, dark in ((390, "dark"), (1000, "light")):
             browser.look(width, dark, mobile=width < 500)
             assert browser.value("document.documentElement.scrollWidth") <= width

@@ -246,8 +246,8 @@ def test_numbers_to_be_read():
     from hindsight.serve.page import short_number
 
     cases = {
-        0.0: "0", 1.5: "1.5", 168510.25: "168,510", -0.001: "-0.001", 1.25e-6: "1.25e-6", 1.23456e12: "1.235e12",
-        9999.9: "10,000", 1e7: "1e7", 12.345678: "12.35",
+        0.0: "0", 1.5: "1.50", 168510.25: "168,510", -0.001: "-0.00100", 1.25e-6: "1.25e-6", 1.23456e12: "1.23e12",
+        9999.9: "10,000", 1e7: "1e7", 12.345678: "12.3",
     }  # fmt: skip
     assert {value: short_number(value) for value in cases} == cases
     assert short_number(1234567) == "1,234,567" and short_number(None) == "–" and short_number("a") == "a"

@@ -1,4 +1,8 @@
-"""Numbers and structures as people and JSON read them."""
+"""Numbers and structures as people and JSON read them.
+
+Figures that people compare have three digits, sums and what a theorem speaks of have six, parts of a whole are in per
+cent: so on a terminal, in a report, on the page of a service and in a notebook. JSON has all digits.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,44 @@ import math
 from typing import Any
 
 import numpy as np
+
+
+def brief(value: float) -> str:
+    """A figure for people: three digits, all of those before the point, and those that tell it from 1.
+
+    A dash stands for what is not a number.
+
+    Examples
+    --------
+    >>> brief(57.4321), brief(0.0912345), brief(165800.0), brief(4.0), brief(2.3e10), brief(0.99994)
+    ('57.4', '0.0912', '165,800', '4.00', '2.3e10', '0.99994')
+    """
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else "∞" if value > 0.0 else "−∞"
+    if 1e3 <= abs(value) < 1e6:
+        return f"{value:,.0f}"
+    if 1e-12 < 1.0 - abs(value) < 5e-4:
+        return f"{value:.{-math.floor(math.log10(1.0 - abs(value)))}f}"
+    if value == 0.0 or not 1e-3 <= abs(value) < 1e3:
+        mantissa, e, power = f"{value:.3g}".partition("e")
+        return f"{mantissa}e{int(power)}" if e else mantissa
+    return f"{value:#.3g}".removesuffix(".")
+
+
+def percent(part: float) -> str:
+    """A part of a whole: per cent to a tenth, and further where it is near 0 or 1.
+
+    Examples
+    --------
+    >>> percent(0.9576), percent(0.99964), percent(1.0), percent(float("nan"))
+    ('95.8 %', '99.96 %', '100 %', '–')
+    """
+    if math.isnan(part):
+        return "–"
+    near = 100.0 * min(abs(part), abs(1.0 - part))
+    if near < 1e-9:
+        return f"{100.0 * part:.0f} %"
+    return f"{100.0 * part:.{max(1, -math.floor(math.log10(near)))}f} %"
 
 
 def _n(value: float) -> str:

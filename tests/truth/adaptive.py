@@ -687,12 +687,13 @@ def panel(rng, kind):
 def paid_share(found, signer):
     """The paid share is what is left of the bound without the comparator's loss and its distance."""
     told = [note for note in signer.notes if "'s share of the bound: " in note]
-    said = [note for note in found.notes if note.startswith("paid share ")]
+    notes = [note.removeprefix("accounting: ") for note in found.notes]
+    said = [note for note in notes if " % of the promise is price that the run itself met" in note]
     if not told or not found.bound > 0.0:
         return []
     share = float(told[0].partition("share of the bound: ")[2].partition(";")[0])
     paid = 100.0 * (1.0 - (signer.comparator.loss + share) / found.bound)
-    if len(said) != 1 or abs(float(said[0].split()[2]) - paid) > 1e-2 * (abs(paid) + 1.0):
+    if len(said) != 1 or abs(float(said[0].split()[0]) - paid) > 1e-2 * (abs(paid) + 1.0):
         return [f"{said}, not {paid:.6g} %"]
     return []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +13,15 @@ import numpy as np
 from ..formatting import _n, _plain
 from ..storage.fields import is_vector
 from ..storage.registry import storable, want
+from .headline import PARTS_RIGHT, constant_of, in_words, unit_of, worth_in_words
 from .show import TONES, card, folded
-from .table import table
+from .table import faults, table
 from .theorems import PERCEPTRON_NOISY, Theorem, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from .headline import Scores
 
 
 @storable
@@ -325,16 +329,20 @@ class Certificate:
         out |= {"worth": self.worth, "guaranteed": self.guaranteed, "means": self.means}
         return dict(_plain(out))
 
-    def headline(self) -> str:
-        """The figures that people ask for first, per row; empty where they are not known."""
-        if math.isnan(self.lost):
-            return ""
-        units = {MISTAKES: "mistakes per row", WEIGHTED: "mistakes per row", UPDATES: "training errors per row"}
-        unit = units.get(self.quantity, "f" if "with l2" in self.quantity else "mean loss")
-        names = {"loss": unit, "constant": "best constant", "best": self._named_best}
-        names["guaranteed"] = "guaranteed at most"
-        means = self.means
-        return " · ".join(f"{title} {mean_text(means[k])}" for k, title in names.items() if not math.isnan(means[k]))
+    @property
+    def unit(self) -> str:
+        """The unit of the losses, as `headline` names it."""
+        return unit_of(self.quantity)
+
+    def headline(self, scores: Scores | None = None) -> list[str]:
+        """The figures that people ask for first, as sentences; empty where they are not known.
+
+        Parameters
+        ----------
+        scores : Scores or None, default None
+            Those that belong to the targets, where they are known.
+        """
+        return in_words(self.unit, self.means, self.best_is_shown, scores)
 
     @property
     def best_is_shown(self) -> bool:
@@ -353,21 +361,42 @@ class Certificate:
     def _named_best(self) -> str:
         return "best fixed predictor" if self.best_is_shown else "best found"
 
-    def opening(self) -> list[str]:
-        """What is said before the verdict: that a constant would have lost less, and the figures per row."""
-        lines = [f"this run lost more than the best constant would have: {self.advice}"] if self.advice else []
-        head = self.headline()
-        return [*lines, *([head] if head else [])]
+    def opening(self, scores: Scores | None = None) -> list[str]:
+        """What is said before the verdict: that a constant would have lost less, and the figures."""
+        lines = [f"this run lost more than {constant_of(self.unit)} would have: {self.advice}"] if self.advice else []
+        return [*lines, *self.headline(scores)]
 
-    def lines(self) -> list[str]:
-        """The certificate to be read aloud."""
+    def judgement(self) -> list[str]:
+        """The verdict with its theorem, and what it means here."""
         worth = f", {self.worth}" if self.worth else ""
         source = f" ({self.theorem.source})" if self.theorem.source else ""
+        lines = [f"{self.verdict.value}{worth}: {self.theorem.name}{source}"]
+        if self.worth:
+            lines.append(f"  {worth_in_words(self.worth, self.unit)}")
+        elif self.verdict is not Verdict.HOLDS:
+            rests = self.verdict is Verdict.UNCHECKABLE and math.isfinite(self.bound)
+            lines.append(f"  {RESTS if rests else MEANINGS[self.verdict]}")
+        return lines
+
+    def brief(self, scores: Scores | None = None) -> list[str]:
+        """The certificate in a few lines: the figures, the verdict, and why where nothing is promised.
+
+        Parameters
+        ----------
+        scores : Scores or None, default None
+            The figures that belong to the targets, where they are known.
+        """
         label = "" if self.label is None else f"{self.label}: "
-        opening = self.opening()
-        if opening:
-            opening[0] = f"{label}{opening[0]}"
-        lines = [*opening, f"{label}{self.verdict.value}{worth}: {self.theorem.name}{source}"]
+        why = [f"  {MARK[need.met]} {need.text}" for need in self.assumptions if need.met is not True]
+        why += [f"  {note}" for note in self.notes if note.startswith(ACCOUNTING)]
+        lines = [*self.opening(scores), *self.judgement(), *why[:3]]
+        return [f"{label}{lines[0]}", *lines[1:]]
+
+    def lines(self, scores: Scores | None = None) -> list[str]:
+        """The certificate to be read aloud; `scores` are the figures that belong to the targets, where known."""
+        label = "" if self.label is None else f"{self.label}: "
+        blocks = [block for block in (self.opening(scores), self.judgement()) if block]
+        lines = [line if k else f"{label}{line}" for block in blocks for k, line in enumerate(block)]
         lines.append(f"  this run: {self.quantity} {_n(self.measured)} over {self.rounds:,} rounds")
         if self.best is not None:
             if self.quantity == UPDATES:
@@ -444,13 +473,6 @@ def html_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f"<table>{line(heads, 'th')}{''.join(line(row, 'td') for row in rows)}</table>"
 
 
-def mean_text(value: float) -> str:
-    """A mean for people: three digits or more."""
-    if 1e3 <= abs(value) < 1e6:
-        return f"{value:,.0f}"
-    return f"{value:.3g}" if value == 0.0 or not 1e-3 <= abs(value) < 1e3 else f"{value:#.3g}".removesuffix(".")
-
-
 def worth_of(verdict: Verdict, measured: float, bound: float, trivial: float) -> str | None:
     """How much a promise says: tight (at most twice what was measured), vacuous (above `trivial`), or loose.
 
@@ -483,9 +505,18 @@ COLOURS = {
     Verdict.UNCHECKABLE: "#57606a",
     Verdict.BROKEN: "#cf222e",
 }
+MEANINGS = {
+    Verdict.HOLDS: "the assumptions of the theorem are met, and the run lost no more than it promises",
+    Verdict.VOID: "an assumption of the theorem is not met on these rows, so it promises nothing here",
+    Verdict.UNCHECKABLE: "no theorem covers this run: what was measured is given all the same",
+    Verdict.BROKEN: "the run lost more than was promised, which must not happen: this is a fault of the program",
+}
+RESTS = "what is promised rests on an assumption that no data can show"
+ACCOUNTING = "accounting: "  # a note on a promise most of which is price that the run met
 MISTAKES, WEIGHTED = "mistakes", "weighted mistakes"  # what is counted; a weighted mistake counts its row's weight
 FOR_ALL_ROUNDS = "one for all rounds"  # the comparator beside a promise that is not of fixed predictors
 UPDATES = "updates"  # of the batch perceptron
+FAULTS = 3  # of several certificates that are shown in brief
 BEYOND = 1e6  # times the reach: no double holds the margins of a predictor that is longer
 WORST_FIRST = (Verdict.BROKEN, Verdict.VOID, Verdict.UNCHECKABLE, Verdict.HOLDS)
 
@@ -508,16 +539,46 @@ class Certificates:
         on which it errs weigh at most so much together."""
         return math.fsum(c.bound for c in self.each)
 
-    def lines(self) -> list[str]:
-        """All of them in one table, and the union; `each` has the details."""
-        lines = table([(str(c.label), c) for c in self.each])
-        head, bound = f"all classes: {self.verdict.value}", f"Σ_k M_k ≤ {_n(self.bound)}"
+    @property
+    def unit(self) -> str:
+        """The unit of their losses, which are summed."""
+        return self.each[0].unit
+
+    @property
+    def means(self) -> dict[str, float]:
+        """The figures per row of all of them together."""
+        each = [c.means for c in self.each]
+        return {name: math.fsum(means[name] for means in each) for name in each[0]}
+
+    def headline(self, scores: Scores | None = None) -> list[str]:
+        """The figures that people ask for first, as sentences; of mistakes the sums over all labels say little."""
+        shown, unit = all(c.best_is_shown for c in self.each), self.unit
+        if unit in PARTS_RIGHT:
+            return [] if scores is None else [scores.sentence()]
+        return in_words(f"{unit} (summed over the {len(self.each)} labels)", self.means, shown, scores)
+
+    def judgement(self) -> list[str]:
+        """The verdict, how many promises are worth what, and what follows for all labels together."""
+        found = Counter(c.worth or c.verdict.value for c in self.each)
+        counts = ", ".join(f"{count} {word}" for word, count in found.items())
+        head, bound = f"all classes: {self.verdict.value} ({counts})", f"Σ_k M_k ≤ {_n(self.bound)}"
         counted = {c.quantity for c in self.each} if math.isfinite(self.bound) else set()
         if counted == {MISTAKES}:
             head += f": the largest margin errs at most {bound} times"
         elif counted and counted <= {MISTAKES, WEIGHTED}:
             head += f": the rows on which the largest margin errs weigh at most {bound} together (weighted mistakes)"
-        return [*lines, head]
+        return [head]
+
+    def brief(self, scores: Scores | None = None) -> list[str]:
+        """All of them in a few lines; `scores` are the figures that belong to the targets, where they are known."""
+        said = faults([(str(c.label), c) for c in self.each])
+        more = [f"… and {len(said) - FAULTS:,} more (--details)"] if len(said) > FAULTS else []
+        return [*self.headline(scores), *self.judgement(), *said[:FAULTS], *more]
+
+    def lines(self, scores: Scores | None = None) -> list[str]:
+        """All of them in one table, and the union; `each` has the details."""
+        first = [] if scores is None else self.headline(scores)
+        return [*first, *table([(str(c.label), c) for c in self.each]), *self.judgement()]
 
     def __str__(self) -> str:
         return "\n".join(self.lines())

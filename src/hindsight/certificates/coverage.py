@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..formatting import _n, _plain
+from ..formatting import _n, _plain, brief
 from ..kernels.coverage import FLOOR, OCTAVES, PARTS
 from ..online.coverage import GAMMA
 from . import theorems
@@ -85,6 +85,11 @@ class CoverageCertificate:
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain numbers, strings and None (for NaN), ready for JSON."""
         return dict(_plain(asdict(self) | {"verdict": self.verdict.value, "loss_verdict": self.loss_verdict.value}))
+
+    def brief(self) -> list[str]:
+        """The same in two lines."""
+        head, covered, *_ = self.lines()
+        return [head, f"{covered}; mean width {brief(self.width)}"]
 
     def lines(self) -> list[str]:
         """The certificate to be read aloud."""

@@ -22,7 +22,18 @@ from .applied import Band, measured_name, measured_unit
 from .best.constant import fewest_of_constant
 from .best.fewest import fewest
 from .best.predictor import NEAR
-from .certificate import MISTAKES, WEIGHTED, Account, Assumption, Best, Certificate, Comparator, Member, Milestone
+from .certificate import (
+    ACCOUNTING,
+    MISTAKES,
+    WEIGHTED,
+    Account,
+    Assumption,
+    Best,
+    Certificate,
+    Comparator,
+    Member,
+    Milestone,
+)
 from .course import regret_curve, summed
 from .hindsight import Known, Outcome, followed
 from .judge import judge, verdict_on
@@ -250,8 +261,10 @@ def paid_share(case: AppliedTheorem, factor: float, bound: float) -> tuple[str, 
     paid = 1.0 - factor * (float(case.course.rival[-1]) + case.share) / bound if bound > 0.0 else math.nan
     if math.isnan(paid):
         return ()
-    kind = "accounting: most of the bound is price that the run itself met" if paid > 0.5 else "promise"
-    return (f"paid share {100 * paid:.3g} %: {kind}",)
+    said = f"{100 * paid:.3g} % of the promise is price that the run itself met"
+    if paid <= 0.5:
+        return (said,)
+    return (f"{ACCOUNTING}{said}: it says where the loss came from, and promised little of it beforehand",)
 
 
 def below_all(measured: float, best: Best | None) -> bool:

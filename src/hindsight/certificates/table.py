@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
+from .headline import PARTS_RIGHT, constant_of, figure_of, title_of
 from .theorems import Verdict
 
 if TYPE_CHECKING:
@@ -21,11 +21,12 @@ def table(named: Sequence[tuple[str, Certificate]]) -> list[str]:
     Parameters
     ----------
     named : sequence of (str, Certificate)
-        Each with its name. A best fixed predictor that is not shown to be the best has ≤ before its loss.
+        Each with its name. A best fixed predictor that is not shown to be the best has ≤ before its loss, or ≥ before
+        the part that it gets right.
     """
-    rows = [(name, *cells(certificate)) for name, certificate in named]
-    counted = all("mistakes" in certificate.quantity for _, certificate in named)
-    heads = [*HEADS[:2], "mistakes per row" if counted else "mean loss", *HEADS[2:]]
+    units = {certificate.unit for _, certificate in named}
+    rows = [(name, *cells(certificate, len(units) > 1)) for name, certificate in named]
+    heads = [*HEADS[:2], title_of(units.pop()) if len(units) == 1 else "this run", *HEADS[2:]]
     wide = [max(len(row[k]) for row in (heads, *rows)) for k in range(len(heads))]
 
     def line(row: Sequence[str]) -> str:
@@ -35,15 +36,14 @@ def table(named: Sequence[tuple[str, Certificate]]) -> list[str]:
     return [line(heads).rstrip(), *map(line, rows), *faults(named)]
 
 
-def cells(certificate: Certificate) -> tuple[str, ...]:
-    """What the table shows of one certificate."""
-    from .certificate import mean_text
-
+def cells(certificate: Certificate, titled: bool) -> tuple[str, ...]:
+    """What the table shows of one certificate, where `titled` with the name of its figure."""
     worth = f", {certificate.worth}" if certificate.worth else ""
-    means = certificate.means
-    shown = {k: mean_text(v) if math.isfinite(v) else "–" for k, v in means.items()}
-    best = shown["best"] if certificate.best_is_shown or shown["best"] == "–" else f"≤{shown['best']}"
-    return f"{certificate.verdict.value}{worth}", shown["loss"], shown["constant"], best, shown["guaranteed"]
+    shown = {k: figure_of(certificate.unit, v) for k, v in certificate.means.items()}
+    sign = "≥" if certificate.unit in PARTS_RIGHT else "≤"
+    best = shown["best"] if certificate.best_is_shown or shown["best"] == "–" else f"{sign}{shown['best']}"
+    own = f"{title_of(certificate.unit)} {shown['loss']}" if titled else shown["loss"]
+    return f"{certificate.verdict.value}{worth}", own, shown["constant"], best, shown["guaranteed"]
 
 
 def faults(named: Sequence[tuple[str, Certificate]]) -> list[str]:
@@ -51,7 +51,7 @@ def faults(named: Sequence[tuple[str, Certificate]]) -> list[str]:
     out = []
     for name, certificate in named:
         if certificate.advice:
-            out.append(f"{name} lost more than the best constant would have: {certificate.advice}")
+            out.append(f"{name} lost more than {constant_of(certificate.unit)} would have: {certificate.advice}")
         if certificate.verdict is not Verdict.HOLDS:
             why = [need.text for need in certificate.assumptions if need.met is not True] + list(certificate.notes)
             out.append(f"{name}: {certificate.verdict.value}: {certificate.theorem.name}; {'; '.join(why[:2])}")

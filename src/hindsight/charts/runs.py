@@ -73,12 +73,12 @@ def finished(chart: Any) -> dict[str, Any]:
 
 def per_row(unit: str) -> str:
     """What a mean is a mean of."""
-    return "mistakes per row" if unit == "mistakes" else f"mean {unit}"
+    return "mistakes per row" if unit == "mistakes" else "RMSE" if unit == "squared error" else f"mean {unit}"
 
 
 def best_name(each: dict[str, Any]) -> str:
     """The best fixed predictor, or what was found of it where it is not shown to be the best."""
-    return "best fixed predictor" if each["best_shown"] else "best found"
+    return "best fixed weights" if each["best_shown"] else "best weights found"
 
 
 def is_far(each: dict[str, Any], chart: str) -> bool:
@@ -88,7 +88,18 @@ def is_far(each: dict[str, Any], chart: str) -> bool:
         return False
     if chart == "regret":
         return bool(means["guaranteed"] - means["best"] > FAR * abs(means["regret"]))
-    return bool(means["guaranteed"] > FAR * max(abs(means.get(name, 0.0)) for name in ("loss", "constant", "best")))
+    far = FAR**2 if each["unit"] == "squared error" else FAR  # drawn by its root
+    return bool(means["guaranteed"] > far * max(abs(means.get(name, 0.0)) for name in ("loss", "constant", "best")))
+
+
+def first_shown(rounds: float) -> int:
+    """The round from which on the curves of so many say something: means of few rows jump about."""
+    return min(max(FEW, math.isqrt(int(rounds))), max(1, int(rounds) // 2))
+
+
+def from_first_shown(rows: list[dict[str, Any]]) -> str:
+    """What a chart takes of the rows of a curve."""
+    return f"datum.rounds >= {first_shown(max(row['rounds'] for row in rows))}"
 
 
 # ---------------------------------------------------------------- axes and legends
@@ -153,12 +164,16 @@ def shown_of(inks: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]
 def loss_chart(each: dict[str, Any], used: list[str], data: dict[str, Any], log: bool) -> Any:
     """The mean loss so far and over a window, beside the constant, the best fixed predictor and the promise."""
     alt, rows = altair(), data[used[0]]
-    names = {"so far": "mean so far", "window": f"mean of the last {each['window']:,} rounds"}
+    names = {"so far": "this run so far", "window": f"its last {each['window']:,} rounds"}
     names |= {"constant": "best constant", "best": best_name(each), "guaranteed": BOUND}
     looks = [(BLUE, [1, 0]), ("#9ec8f5", [1, 0]), (GREY, [6, 3]), (GREEN, [6, 3]), (ORANGE, [3, 3])]
     inks = shown_of(dict(zip(names.values(), looks, strict=True)), rows)
-    usable = [row for row in rows if row["value"] is not None and (not log or row["value"] > 0.0)]
     last, first = max(row["rounds"] for row in rows), min(row["rounds"] for row in rows)
+    first = max(first, first_shown(last))
+    usable = [
+        row for row in rows
+        if row["value"] is not None and row["rounds"] >= first and (not log or row["value"] > 0.0)
+    ]  # fmt: skip
     hidden = BOUND if is_far(each, "loss") else None
     late = [r["value"] for r in usable if r["line"] != hidden and (r["rounds"] >= last / 50 or r["rounds"] == last)]
     kept = [row["value"] for row in usable] if log else late or [1.0]
@@ -172,7 +187,7 @@ def loss_chart(each: dict[str, Any], used: list[str], data: dict[str, Any], log:
     dashes = alt.Scale(domain=list(inks), range=[dash for _, dash in inks.values()])
     dash = alt.StrokeDash("line:N", scale=dashes, legend=legend(), sort=None)
     lines = drawn(used[0]).mark_line(strokeWidth=2, clip=True, interpolate="linear")
-    lines = lines.encode(x=x, y=y, color=colour, strokeDash=dash)
+    lines = lines.encode(x=x, y=y, color=colour, strokeDash=dash).transform_filter(from_first_shown(rows))
     if log:
         lines = lines.transform_filter("datum.value > 0")
     over = alt.selection_point(
@@ -186,16 +201,18 @@ def loss_chart(each: dict[str, Any], used: list[str], data: dict[str, Any], log:
 
 
 def regret_chart(used: list[str], rows: list[dict[str, Any]], each: dict[str, Any]) -> Any:
-    """The regret per round, over logarithmic rounds; the first few are beyond the scale."""
-    few = max(FEW, math.isqrt(rows[-1]["rounds"]))
+    """The regret per round, over logarithmic rounds."""
+    few = first_shown(rows[-1]["rounds"])
     hidden = PROMISE if is_far(each, "regret") else None
     late = [row["value"] for row in rows if row["rounds"] >= few and row["line"] != hidden] or [0.0, 1.0]
     low, high = min(0.0, *late), max(0.0, *late)
     wide = (high - low) or 1.0
-    y = axis("Y", "value", "regret per round", domain=[low - 0.03 * wide, high + 0.03 * wide], nice=False)
+    ends, what = [low - 0.03 * wide, high + 0.03 * wide], f"regret per round ({each['unit']})"
+    y = axis("Y", "value", what, domain=ends, nice=False)
     colour = coloured("line", shown_of({"regret": BLUE, PROMISE: ORANGE}, rows), legend=legend())
     tip = tips(line="N", rounds=",", value=("per round", ".5~g"))
     line = drawn(used[0]).mark_line(strokeWidth=2, clip=True, point=dotted(30, opacity=0.01))
+    line = line.transform_filter(from_first_shown(rows))
     return altair().layer(rule("y", GREY), line.encode(x=log_rounds(), y=y, color=colour, tooltip=tip))
 
 
@@ -216,16 +233,19 @@ def rounds_chart(used: list[str], rows: list[dict[str, Any]], each: dict[str, An
 
 def overlay_chart(rows: list[dict[str, Any]], unit: str, log: bool) -> Any:
     """The mean loss of all learners so far."""
-    first, last = min(row["rounds"] for row in rows), max(row["rounds"] for row in rows)
-    usable = [row["value"] for row in rows if row["value"] is not None and (row["value"] > 0.0 or not log)]
+    last = max(row["rounds"] for row in rows)
+    first = max(first_shown(last), min(row["rounds"] for row in rows))
+    shown = [row for row in rows if row["value"] is not None and row["rounds"] >= first]
+    usable = [row["value"] for row in shown if row["value"] > 0.0 or not log]
     late = [row["value"] for row in rows if row["value"] is not None and row["rounds"] >= last / 50]
     values = [v for v in (usable if log else late) if math.isfinite(v)] or [1.0]
     low, high = min(values), max(values)
     scale: dict[str, Any] = {"type": "log" if log else "linear", "domain": [low, high if high > low else low + 1.0]}
-    y = axis("Y", "value", f"mean {unit} so far", **scale, nice=not log, zero=False)
+    y = axis("Y", "value", f"{unit} so far", **scale, nice=not log, zero=False)
     lines = drawn("overlay").mark_line(strokeWidth=2, clip=True, point=dotted(12, opacity=0.01))
     x = rounds_axis(log, first, last)
     lines = lines.encode(x=x, y=y, color=cycled(rows, legend()), tooltip=tips(**ROUNDS)).properties(height=300)
+    lines = lines.transform_filter(from_first_shown(rows))
     return lines.transform_filter("datum.value > 0") if log else lines
 
 
@@ -259,8 +279,8 @@ def weights_chart(
     top = 3.0 * max(map(abs, own), default=1.0)  # what lies beyond is not drawn: it would hide the rest
     inside = [0.0, *own, *(v for v in beside if abs(v) <= top)]
     ends = [min(inside), max(inside)] if max(inside) > min(inside) else [-1.0, 1.0]
-    x = axis("X", field, "weight × largest value" if moves else "weight", domain=ends)
-    tip = tips(feature="N", weight=".5~g", **({"best": ("best fixed predictor", ".5~g")} if beside else {}))
+    x = axis("X", field, "weight × spread of the column" if moves else "weight", domain=ends)
+    tip = tips(feature="N", weight=".5~g", **({"best": ("best fixed weights", ".5~g")} if beside else {}))
     bars = drawn(used[0]).mark_bar(color=own_ink, height={"band": 0.65})
     layers = [rule("x", grey, dashed=False), bars.encode(x=x, y=features, tooltip=tip)]
     if beside:
@@ -323,7 +343,8 @@ def histogram_chart(used: list[str], rows: list[dict[str, Any]], each: dict[str,
 def coverage_chart(used: list[str], rows: list[dict[str, Any]], each: dict[str, Any]) -> Any:
     """The part of the rows that intervals covered so far, and the part that was asked for."""
     asked = each["coverage"]["asked"]
-    late = [row["value"] for row in rows[len(rows) // 8 :]]
+    first = first_shown(rows[-1]["rounds"])
+    late = [row["value"] for row in rows if row["rounds"] >= first]
     y = axis(
         "Y",
         "value",
@@ -336,6 +357,7 @@ def coverage_chart(used: list[str], rows: list[dict[str, Any]], each: dict[str, 
         domain=[min([*late, asked - 0.05]), 1.0],
     )
     line = drawn(used[0]).mark_line(color=BLUE, strokeWidth=2, point=dotted(30, opacity=0.01))
+    line = line.transform_filter(from_first_shown(rows))
     level = drawn([{"value": asked}]).mark_rule(color=GREY, strokeDash=[4, 3]).encode(y=y)
     return altair().layer(level, line.encode(x=log_rounds(), y=y, tooltip=tips(rounds=",", value=("covered", ".2%"))))
 

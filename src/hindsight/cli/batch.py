@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..certificates.theorems import Verdict
 from ..errors import OptionError
+from ..formatting import brief
 from ..training.learning import fit_isotron
 from ..training.outputs import check_files
 from ..training.plan import Plan
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..training.options import LearnerOptions, ResultOptions, RowOptions
+    from ..training.prepare import AllRows
 
 
 def learn_in_batches(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> int:
@@ -39,18 +44,19 @@ def learn_in_batches(rows: RowOptions, learner: LearnerOptions, results: ResultO
         model.save(results.save)
     histories = model.histories_
     if results.as_json:
+        from ..reports.estimators import fitted_scores
+
         out: dict[str, Any] = {"data": rows.data, "rows": m, "features": n, "rounds": rounds}
         out["losses"] = [list(map(float, history.loss)) for history in histories]
         out["best_round"] = [int(history.best) + 1 for history in histories]
+        out["figures"] = fitted_scores(model, read.X, read.y, read.weight).to_dict()
         out["weights"] = [dict(zip(read.names, w.tolist(), strict=True)) for w in model.coef_.reshape(-1, n)]
         print(json.dumps(out | ({} if certificate is None else {"certificate": certificate.to_dict()})))
     else:
-        print(f"{m:,} rows × {n:,} features")
-        for history in histories:
-            t = history.best + 1
-            print(f"mean squared error {history.loss[t - 1]:.6g} in round {t}, the best of {rounds}")
-        for line in [] if certificate is None else certificate.lines():
+        for line in summary(model, read, certificate, rounds, results.details):
             print(line)
+        if results.save is not None:
+            print(f"model: {results.save}")
         if results.report is not None:
             print(f"report: {results.report}")
     return int(certificate is not None and certificate.verdict is Verdict.BROKEN)
@@ -69,15 +75,29 @@ def check(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> 
         raise OptionError(name, f"is not an option of {learner.learner}, which learns from all rows at once")
 
 
+def summary(model: Any, read: AllRows, certificate: Any, rounds: int, details: bool) -> Iterator[str]:
+    """What was fitted, in lines of text."""
+    from ..reports.estimators import fitted_scores
+
+    histories, (m, n) = model.histories_, read.X.shape
+    if getattr(certificate, "advice", ""):
+        yield certificate.opening()[0]
+    yield f"{fitted_scores(model, read.X, read.y, read.weight).sentence()} (these rows, all of which it had seen)"
+    for k, history in enumerate(histories if details or len(histories) == 1 else []):
+        t, label = history.best + 1, f"{model.classes_[k]}: " if len(histories) > 1 else ""
+        yield f"{label}RMSE {brief(math.sqrt(history.loss[t - 1]))} in round {t}, the best of {rounds}"
+    if certificate is not None:
+        yield from certificate.lines() if details else certificate.judgement()
+    yield f"{m:,} rows × {n:,} features"
+
+
 def table(rows: RowOptions, learner: LearnerOptions, model: Any, rounds: int) -> Iterator[str]:
-    """The settings, and the loss after 1, 2, 4, ... rounds."""
+    """The settings, and the error after 1, 2, 4, ... rounds: of several labels that of all of them together."""
+    goal = "its target" if rows.target is None else repr(rows.target)
     slopes = "isotonic regression" if learner.lipschitz is None else f"slopes at most {learner.lipschitz:g}"
-    yield f"{rows.data}  target {rows.target!r}" if rows.target else rows.data
+    yield f"{rows.data}: predicting {goal}"
     yield f"  {learner.learner}, link by {slopes}, η = {model.eta_:g}, {rounds} rounds"
-    for k, history in enumerate(model.histories_):
-        losses = history.loss
-        if len(model.histories_) > 1:
-            yield f"  {model.classes_[k]} against the rest"
-        yield f"{'round':>12} {'mean squared error':>20}"
-        for t in sorted({min(len(losses), 2**i) for i in range(len(losses).bit_length() + 1)}):
-            yield f"{t:>12,} {losses[t - 1]:>20.6g}"
+    losses = np.mean([history.loss for history in model.histories_], axis=0)
+    yield f"{'round':>12} {'RMSE':>10}"
+    for t in sorted({min(len(losses), 2**i) for i in range(len(losses).bit_length() + 1)}):
+        yield f"{t:>12,} {brief(math.sqrt(losses[t - 1])):>10}"

@@ -44,6 +44,8 @@ def general(model: Model) -> list[tuple[str, str]]:
     elif model.labels is not None:
         out.append(("labels", f"{len(model.labels)} classes, each against the rest: {', '.join(model.labels)}"))
     out.append(("features", f"{model.features:,} ({names}), {'with' if model.intercept else 'without'} an intercept"))
+    if said := while_learning(model):
+        out.append(("while learning", said))
     for k, part in enumerate(check_progress(model)["parts"] if model.progress else []):
         digest = f", SHA-256 {part['digest'][:16]}…" if part["digest"] else ""
         out.append(("learnt from" if k == 0 else "then from", f"{short(part['data'])}: {part['rows']:,} rows{digest}"))
@@ -56,6 +58,17 @@ def general(model: Model) -> list[tuple[str, str]]:
     if prepared.get("scale") is not None:
         out.append(("scaled by", short(prepared["scale"])))
     return [(title, text) for title, text in out if text]
+
+
+def while_learning(model: Model) -> str:
+    """How good the predictions were that were made before each row was learnt; empty where that is not known."""
+    from ..training.comparing import scores_of_runs
+    from ..training.going_on import check_progress
+
+    known = check_progress(model) if model.progress else {}
+    if not model.facts[0].rounds or (len(model.runs) > 1 and not known):
+        return ""
+    return scores_of_runs(model.runs, model.labels, known.get("mistakes", 0), known.get("constant")).sentence()
 
 
 def aligned(pairs: list[tuple[str, str]]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from contextlib import contextmanager
@@ -10,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..certificates.headline import Scores
 from ..certificates.theorems import Verdict
 from ..errors import OptionError
+from ..formatting import brief
 from ..online.learners import LEARNERS
 from ..sources import file_format
 from ..sources.opening import list_files
@@ -99,7 +102,7 @@ def read_rows(rows: RowOptions, results: ResultOptions, client: Any, labels: boo
         shuffle=rows.shuffle, seed=rows.seed, scale=rows.scale, notify=notify, **rows.reading(),
     )  # fmt: skip
     assert found.table is not None
-    for line in described(found.table.source, found.table.partitions[0].state):
+    for line in described(found.table.source, found.table.partitions[0].state, results.details):
         notify(line)
     kept = "held by the workers" if found.held else "too many for the memory of the workers: read again for every pass"
     notify(f"  {found.rows:,} rows × {found.features:,} features in {len(found.shapes):,} partitions, {kept}")
@@ -122,8 +125,8 @@ class Rounds:
     def __call__(self, t: int, loss: float) -> None:
         if not self.quiet and t & (t - 1) == 0:
             if t == 1:
-                print_error_line(f"{self.unit:>12} {'loss':>14}")
-            print_error_line(f"{t:>12,} {loss:>14.6g}")
+                print_error_line(f"{self.unit:>12} {'mean loss':>12}")
+            print_error_line(f"{t:>12,} {brief(loss):>12}")
         self.last = t
 
 
@@ -169,15 +172,18 @@ def learn_exactly(rows: RowOptions, learner: LearnerOptions, results: ResultOpti
     lines = [f"{read.rows:,} rows × {read.features:,} features in {len(read.shapes):,} partitions"]
     if learner.learner == "least-squares":
         out |= {"loss": model.loss_, "condition": model.condition_}
-        lines.append(f"sum of squares {model.loss_:.6g}, condition number {model.condition_:.4g}")
+        error = f"weighted sum of squares {brief(model.loss_)}"
+        if not read.weighted:
+            error = f"RMSE {brief(math.sqrt(model.loss_ / read.rows))} on these rows, which it has seen"
+        lines.append(f"{error}; condition number {brief(model.condition_)}")
     elif hasattr(model, "histories_"):
         out["losses"] = [h.loss.tolist() for h in model.histories_]
         for h in model.histories_:
-            lines.append(f"mean squared error {h.loss[h.best]:.6g} in round {h.best + 1}, the best of {h.loss.size}")
+            lines.append(f"RMSE {brief(math.sqrt(h.loss[h.best]))} in round {h.best + 1}, the best of {h.loss.size}")
     else:
         out["losses"] = [run.values for run in model.runs_]
-        lines += [f"mean loss {run.values[-1]:.6g} in the last of {run.rounds} rounds" for run in model.runs_]
-    return print_result(out, lines, certificate, results.as_json)
+        lines += [f"mean loss {brief(run.values[-1])} in the last of {run.rounds} rounds" for run in model.runs_]
+    return print_result(out, lines, certificate, results)
 
 
 # ---------------------------------------------------------------- online, on shards
@@ -191,6 +197,7 @@ def learn_on_shards(rows: RowOptions, learner: LearnerOptions, results: ResultOp
     from ..training.certify import combined
     from ..training.plan import choose_loss, describe_learner
     from ..training.prepare import check_labels, in_order
+    from .learn_command import told_labels
 
     learner.one_eta()
     plan, notes = choose_loss(Plan.from_options(rows, learner, digest=results.digest))
@@ -230,9 +237,14 @@ def learn_on_shards(rows: RowOptions, learner: LearnerOptions, results: ResultOp
     out["weights"] = [dict(zip(read.names, run.mixed[: read.features].tolist(), strict=True)) for run in runs]
     epochs = f"{rows.passes} epoch{'s' * (rows.passes > 1)}"
     lines = [f"{read.rows:,} rows × {read.features:,} features in {len(read.shapes):,} shards, {epochs}"]
-    lines += [f"mean loss {f.mean_loss:.6g} before each row was learnt, on its shard" for f in facts]
+    if labels is None:
+        lines.append(Scores(square=facts[0].square / (facts[0].weight or 1.0)).sentence())
+    elif count == 1:
+        lines.append(Scores(right=1.0 - facts[0].mistake_weight / (facts[0].weight or 1.0)).sentence())
+    lines += [f"mean {made.loss.name} loss {brief(f.mean_loss)}" for f in facts if labels is not None]
+    lines[1] += ": each row was predicted before it was learnt, on its shard"
     lines += [] if results.report is None else [f"report: {results.report}"]
-    return print_result(out, lines, certificate if results.certify else None, results.as_json)
+    return print_result(out, lines, certificate if results.certify else None, results)
 
 
 def label_texts(labels: np.ndarray) -> list[str]:
@@ -241,15 +253,6 @@ def label_texts(labels: np.ndarray) -> list[str]:
 
     found: list[str] = (label_text(labels) if labels.dtype.kind == "f" else labels).tolist()
     return found
-
-
-def told_labels(labels: list[str] | None) -> list[str]:
-    """Which label is which."""
-    if labels is None:
-        return []
-    if len(labels) == 2:
-        return [f"labels: {labels[0]} is −1, {labels[1]} is +1"]
-    return [f"labels: {len(labels)} classes, each against the rest: {', '.join(labels)}"]
 
 
 def model_of(plan: Plan, read: ClusterRows, runs: list[Epochs], labels: list[str] | None, certificate: Any) -> Model:
@@ -268,13 +271,15 @@ def model_of(plan: Plan, read: ClusterRows, runs: list[Epochs], labels: list[str
     return Model(mixed, read.names, labels, None, plan.settings(), preparation, None, certificate)
 
 
-def print_result(out: dict[str, Any], lines: list[str], certificate: Any, as_json: bool) -> int:
+def print_result(out: dict[str, Any], lines: list[str], certificate: Any, results: ResultOptions) -> int:
     """Print the result; the exit status."""
     from ..formatting import _plain
 
-    if as_json:
+    if results.as_json:
         print(json.dumps(_plain(out | ({} if certificate is None else {"certificate": certificate.to_dict()}))))
     else:
-        print("\n".join([*lines, *([] if certificate is None else certificate.lines())]))
+        if certificate is not None:
+            lines += certificate.lines() if results.details else certificate.brief()
+        print("\n".join(lines))
     sys.stdout.flush()
     return int(certificate is not None and certificate.verdict is Verdict.BROKEN)

@@ -101,7 +101,7 @@ def learn(
 
 OF_FURTHER_ROWS = (
     *("data", "origin", "format", "limit", "sample", "shuffle", "seed", "certify", "report", "save", "predictions"),
-    *("rejects", "checkpoint", "every", "resume", "progress", "as_json"),
+    *("rejects", "checkpoint", "every", "resume", "progress", "details", "as_json"),
 )
 
 
@@ -143,7 +143,7 @@ def is_service(path: str) -> bool:
     return there[0] and any(there[1:])
 
 
-OF_SERVICES = ("data", "certify", "save", "as_json")
+OF_SERVICES = ("data", "certify", "save", "details", "as_json")
 
 
 def learn_again(path: str, results: ResultOptions, given: dict[str, str]) -> int:
@@ -170,7 +170,7 @@ def learn_again(path: str, results: ResultOptions, given: dict[str, str]) -> int
     if results.as_json:
         print(json.dumps(result(state, certificates, seconds, None)))
     else:
-        for line in summary(state, certificates, seconds):
+        for line in summary(state, certificates, seconds, details=results.details):
             print(line)
     return int(any(c.verdict is Verdict.BROKEN for each in certificates for c in each))
 

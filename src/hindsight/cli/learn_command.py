@@ -28,17 +28,39 @@ if TYPE_CHECKING:
     from ..training.state import TrainingState
 
 
+LABELS = 20  # that are named without --details
 SOON = 1.0  # seconds without a row learnt after which it is said why
 COMPILING = "compiling the learners, once for this machine: later runs start at once"
 
 
-def described(source: Any, state: dict[str, Any] | None) -> Iterator[str]:
+def described(source: Any, state: dict[str, Any] | None, details: bool) -> Iterator[str]:
     """What was decided about a table, where there was something to decide."""
     if getattr(source, "decisions", None) is None:
         return
-    from ..sources.tables.describe import decisions_of, describe_table
+    from ..sources.tables.describe import decisions_of, describe_table, table_in_short
 
-    yield from (f"  {line}" for line in describe_table(source, decisions_of(source, state)))
+    describe = describe_table if details else table_in_short
+    yield from (f"  {line}" for line in describe(source, decisions_of(source, state)))
+
+
+def in_short(learner: Any) -> str:
+    """A learner in a few words, without its members or settings."""
+    from ..training.plan import describe_learner, part_name
+
+    members = getattr(learner, "members", ())
+    if not members:
+        return describe_learner(learner)
+    return f"{learner.name}, a panel of {len(members)} learners; loss {part_name(learner.loss)}"
+
+
+def told_labels(labels: list[str] | None, details: bool = True) -> list[str]:
+    """Which label is which."""
+    if labels is None:
+        return []
+    if len(labels) == 2:
+        return [f"labels: {labels[0]} is −1, {labels[1]} is +1"]
+    some = labels if details or len(labels) <= LABELS else [*labels[:LABELS], "…"]
+    return [f"labels: {len(labels)} classes, each against the rest: {', '.join(some)}"]
 
 
 def counted(position: dict[str, Any] | None) -> Iterator[str]:
@@ -70,7 +92,7 @@ class LearnCommand:
             raise OptionError("certify", "reads the rows again, which standard input does not allow: read from a file")
         self.plan, self.results = plan, results
         self.session = Session(plan, results, self.notify, model)
-        self.signal = 0
+        self.signal, self.compiled = 0, False
         self.uncertified: str | None = None  # why there is no certificate
 
     def run(self) -> int:
@@ -90,15 +112,18 @@ class LearnCommand:
             compared = None if session.scores is None else session.scores.comparison()
             print(json.dumps(result(state, certificates, session.seconds, compared)))
         else:
-            for line in summary(state, certificates, session.seconds):
+            files = [] if results.save is None else [f"model: {results.save}"]
+            files += [] if results.report is None else [f"report: {results.report}"]
+            for line in summary(
+                state, certificates, session.seconds, details=results.details, compiled=self.compiled,
+                spread=session.spread.deviations, files=files,
+            ):  # fmt: skip
                 print(line)
             if session.scores is not None:
                 from .forecasts import show
 
                 print()
                 show("comparison", "of predictions before each row, valid at every time", session.scores.comparison())
-            if results.report is not None:
-                print(f"report: {results.report}")
         return int(any(c.verdict is Verdict.BROKEN for each in certificates for c in each))
 
     def certify(self, state: TrainingState) -> list[list[Certificate]]:
@@ -136,32 +161,32 @@ class LearnCommand:
         self.session.stop()
 
     def settings(self, state: TrainingState) -> Iterator[str]:
-        """Every setting, given or default."""
-        plan, source = state.plan, state.source or state.plan.open()
+        """What is learnt, and what was decided; with --details every setting, given or default."""
+        plan, source, details = self.plan, state.source or state.plan.open(), self.results.details
         r = plan.reading
-        goal = "its own" if plan.target is None else repr(plan.target)
-        yield f"{plan.data}  target {goal}" + (f", weight {r['weight']!r}" if r["weight"] else "")
-        for title in self.session.titles:
-            yield f"  {title}"
-        missing = getattr(source, "asked", source.options).missing
-        hashed = f", hashed to 2^{r['hash_bits']} columns" if r["hash_bits"] is not None else ""
-        yield (
-            f"  intercept {'yes' if plan.intercept else 'no'}, {plan.passes} pass{'es' if plan.passes > 1 else ''}, "
-            f"scale {plan.scale}, missing values: {missing}, {source.kind} rows{hashed}"
-        )
+        goal = "its target" if plan.target is None else repr(plan.target)
+        yield f"{plan.data}: predicting {goal}" + (f", rows weighted by {r['weight']!r}" if r["weight"] else "")
+        if details:
+            yield from (f"  {title}" for title in self.session.titles)
+            missing = getattr(source, "asked", source.options).missing
+            hashed = f", hashed to 2^{r['hash_bits']} columns" if r["hash_bits"] is not None else ""
+            passes = f"{plan.passes} pass{'es' if plan.passes > 1 else ''}"
+            yield (
+                f"  intercept {'yes' if plan.intercept else 'no'}, {passes}, scale {plan.scale}, "
+                f"missing values: {missing}, {source.kind} rows{hashed}"
+            )
+        elif len(self.session.titles) == 1:
+            yield f"  {in_short(state.runs[0][0].learner)}"
         if state.before:
             yield f"  going on after {state.rows_done - state.own_rows:,} rows ({len(state.before)} before this part)"
-        yield from described(source, state.source_state)
+        yield from described(source, state.source_state, details)
         if plan.sample is not None:
             yield f"  each row is taken with probability {plan.sample:g}, drawn by seed {plan.seed}"
         if plan.shuffle:
             yield f"  in a random order, drawn by seed {plan.seed}"
         if plan.seed and not plan.shuffle and plan.sample is None:
             yield f"  seed {plan.seed}, but nothing is drawn without --sample or --shuffle"
-        if state.labels is not None and len(state.labels) == 2:
-            yield f"  labels: {state.labels[0]} is −1, {state.labels[1]} is +1"
-        elif state.labels is not None:
-            yield f"  labels: {len(state.labels)} classes, each against the rest: {', '.join(state.labels)}"
+        yield from (f"  {line}" for line in told_labels(state.labels, details))
         yield from (f"  {note}" for note in self.session.notes)
         if self.session.checkpoint:
             yield f"  resumed after {state.rows_done:,} rows"
@@ -185,6 +210,7 @@ class InterruptibleProgress(Progress):
     """Progress of a command, which takes the signals until it is closed."""
 
     def __init__(self, command: LearnCommand, state: TrainingState) -> None:
+        self.command = command
         settings = [] if command.results.quiet else list(command.settings(state))
         super().__init__(command.results.progress, state, command.session.titles, settings)
         self.slow = Timer(SOON, command.notify, [COMPILING])
@@ -196,6 +222,7 @@ class InterruptibleProgress(Progress):
 
     def compiled(self, done: int, of: int) -> None:
         """So many of so many loops are compiled: said beside the bar."""
+        self.command.compiled = True
         if self.bar is not None:
             self.slow.cancel()
             self.bar.update(self.task, description=f"{COMPILING} ({done} of {of} loops)" if done < of else "")

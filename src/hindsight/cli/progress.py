@@ -7,6 +7,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from ..certificates.headline import figure_of
+from ..formatting import percent
 from .text import print_lines
 
 if TYPE_CHECKING:
@@ -20,35 +22,37 @@ def shares_of(runs: list[Any]) -> dict[str, float]:
     return panel.shares_of(runs)
 
 
-def leader(state: TrainingState) -> str:
-    """The member of a panel with the largest weight, and that."""
-    shares = shares_of(state.runs[0])
-    if not shares:
-        return ""
-    name = max(shares, key=lambda name: shares[name])
-    return f"  {name} {100 * shares[name]:.0f} %"
-
-
-LIVE = 2.0  # seconds after which rows that come from a pipe are shown
+LIVE, SLOW = 2.0, 30.0  # seconds after which there is a line again: of rows that come from a pipe, and of a file
+LEAST = 0.5  # seconds that must have passed for a speed
 SHOWS = ("auto", "table", "json", "none")
 
 
 class Progress:
-    """A line after 1, 2, 4, 8, ... rows and at the end, of a pipe also every few seconds; first comes `preface`."""
+    """A line after 100, 1,000, 10,000, ... rows and at the end, and every few seconds; first comes `preface`.
+
+    In JSON there is a line after 1, 2, 4, 8, ... rows. The speed counts from the first line on: before it there may be
+    something to compile.
+    """
 
     def __init__(self, show: str, state: TrainingState, titles: list[str], preface: list[str]) -> None:
         self.show = "table" if show == "auto" else show
-        self.titles, self.began = titles, time.perf_counter()
-        self.shown = self.began
+        self.titles = titles
+        self.shown = self.began = time.perf_counter()
+        self.first: tuple[int, float] | None = None  # rows and time at which it was called first
         self.before, self.last, self.weight = [0.0] * len(titles), state.rows_done, 0.0
         if state.rows_done:
             self.before, self.weight = state.compared_losses(), state.weight
-        self.next = 1 << state.rows_done.bit_length() if state.rows_done else 1
+        self.factor, self.next = (2, 1) if show == "json" else (10, 100)
+        self._pass(state.rows_done)
         self.bar: Any = None
         self.task: Any = None
         if show == "auto" and sys.stderr.isatty():
             self._bar()
         self.preface: list[str] | None = preface
+
+    def _pass(self, rows: int) -> None:
+        while self.next <= rows:
+            self.next *= self.factor
 
     def _bar(self) -> None:
         from rich.console import Console
@@ -73,7 +77,10 @@ class Progress:
             size = state.source.size if state.source is not None else None
             total = None if size is None else size * state.plan.passes
             self.bar.update(self.task, total=total, completed=state.bytes_read + state.passes_done * (size or 0))
-        waited = not state.plan.reread and time.perf_counter() - self.shown > LIVE and state.rows_done > self.last
+        now, seconds = time.perf_counter(), SLOW if state.plan.reread else LIVE
+        if self.first is None and state.rows_done > self.last:
+            self.first = state.rows_done, now
+        waited = now - self.shown > seconds and state.rows_done > self.last
         if self.show != "none" and (state.rows_done == self.next or waited):
             self._line(state)
 
@@ -101,37 +108,43 @@ class Progress:
                 self._print(line)
         if self.show != "table":
             return
-        mistakes = f" {'mistakes':>10}" if state.labels else ""
-        own = state.in_own_units
-        mean = "mean loss" if own else "error rate" if state.labels else "sq. error"
-        if len(self.titles) == 1:
-            leader = "  leading member" if shares_of(state.runs[0]) else ""
-            self._print(f"{'rows':>12} {mean:>12} {'since last':>12}{mistakes} {'constant':>12} {'rows/s':>10}{leader}")
-        else:
+        labels, logs = state.labels is not None, state.in_logs
+        unit = "log loss" if logs else "accuracy" if labels else "RMSE"
+        if len(self.titles) > 1:
             for k, title in enumerate(self.titles):
                 self._print(f"  [{k + 1}] {title}")
-            each = "".join(f" {f'[{k + 1}]':>12}" for k in range(len(self.titles)))
-            self._print(f"{'rows':>12}{each} {'constant':>12} {'rows/s':>10}{'' if own else f'  ({mean})'}")
+            each = "".join(f" {f'[{k + 1}]':>10}" for k in range(len(self.titles)))
+            self._print(f"{'rows':>12}{each} {'constant':>10} {'rows/s':>11}  ({unit})")
+            return
+        accuracy = f" {'accuracy':>10}" if logs else ""
+        self._print(f"{'rows':>12} {unit:>10} {'since last':>10} {'constant':>10}{accuracy} {'rows/s':>11}")
 
     def _line(self, state: TrainingState) -> None:
         done, losses = state.rows_done, state.compared_losses()
-        weight = state.weight
+        weight, now = state.weight, time.perf_counter()
         since = [(now - was) / ((weight - self.weight) or 1.0) for now, was in zip(losses, self.before, strict=True)]
         means = [loss / weight for loss in losses]
-        constant, speed = state.mean_of_constant(), done / (time.perf_counter() - self.began)
+        constant = state.mean_of_constant()
         if self.show == "json":
+            speed = done / (now - self.began)
             record: dict[str, Any] = {"rows": done, "read": state.bytes_read, "rows_per_second": round(speed)}
             record |= {"of": state.constant_quantity}
             record |= {"mean_loss": means, "since_last": since, "best_constant": constant}
             shares = shares_of(state.runs[0])
             record |= ({"mistakes": state.mistakes} if state.labels else {}) | ({"shares": shares} if shares else {})
             self._print(json.dumps(record))
-        elif len(means) == 1:
-            wrong = f" {state.mistakes[0]:>10,}" if state.labels else ""
-            line = f"{done:>12,} {means[0]:>12.6g} {since[0]:>12.6g}{wrong} {constant:>12.6g} {speed:>10,.0f}"
-            self._print(line + leader(state))
         else:
-            self._print(f"{done:>12,}" + "".join(f" {v:>12.6g}" for v in means) + f" {constant:>12.6g} {speed:>10,.0f}")
-        self.before, self.last, self.weight, self.shown = losses, done, weight, time.perf_counter()
-        while self.next <= done:
-            self.next *= 2
+            figures = [*means, since[0], constant] if len(means) == 1 else [*means, constant]
+            cells = [figure_of(state.constant_quantity, v) for v in figures]
+            if state.in_logs and len(means) == 1:
+                rows = state.runs[0][0].facts.rounds or 1
+                cells.append(percent(1.0 - state.mistakes[0] / rows))
+            line = f"{done:>12,}" + "".join(f" {cell:>10}" for cell in cells) + f" {self._speed(done, now):>11}"
+            self._print(line.rstrip())
+        self.before, self.last, self.weight, self.shown = losses, done, weight, now
+        self._pass(done)
+
+    def _speed(self, done: int, now: float) -> str:
+        """Rows per second since the first rows were learnt; empty where that is too short a time to tell."""
+        rows, began = self.first or (done, now)
+        return f"{(done - rows) / (now - began):,.0f}" if now - began > LEAST else ""

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..formatting import brief
 from .progress import shares_of
 from .text import CONTROL, as_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ..certificates.certificate import Certificate
     from ..forecast import Comparison
@@ -38,12 +39,14 @@ def result(
     from dataclasses import asdict
 
     from ..formatting import _plain
+    from ..training.comparing import scores_of
     from ..training.plan import penalties_of
 
     learners, titles = [], state.titles
     for k, (runs, loss) in enumerate(zip(state.runs, state.losses(), strict=True)):
         mine: dict[str, Any] = {"learner": titles[k], "loss": loss, "mean_loss": loss / state.weight}
         mine["compared_loss"] = state.compared_losses()[k]
+        mine["figures"] = scores_of(state, k).to_dict()
         mine |= {"mistakes": state.mistakes[k]} if state.labels else {}
         if penalties_of(runs[0].learner):
             mine["nonzero"] = [nonzero(run) for run in runs]
@@ -60,27 +63,103 @@ def result(
     return dict(_plain(out | {"learners": learners}))
 
 
-def summary(state: TrainingState, certificates: list[list[Certificate]], seconds: float) -> Iterator[str]:
-    """The result as lines of text."""
-    from ..online.run import assumption_warnings
-    from ..training.plan import describe_cells, penalties_of
-    from ..training.state import in_squares
+def summary(
+    state: TrainingState,
+    certificates: list[list[Certificate]],
+    seconds: float,
+    *,
+    details: bool = False,
+    compiled: bool = False,
+    spread: np.ndarray | None = None,
+    files: Sequence[str] = (),
+) -> Iterator[str]:
+    """The result as lines of text.
 
-    titles, rejected = state.titles, f" ({state.rejected:,} rejected)" if state.rejected else ""
-    yield f"{about(state)}{rejected}"
+    Parameters
+    ----------
+    state : TrainingState
+        Where training ended.
+    certificates : list of list of Certificate
+        Those of each learner; empty where there are none.
+    seconds : float
+        How long learning took.
+    details : bool, default False
+        Whether to tell all that is known, or what fits on a screen.
+    compiled : bool, default False
+        Whether something had to be compiled.
+    spread : ndarray or None, default None
+        How far each column spreads, where that is known.
+    files : sequence of str, default=()
+        What was written, in words.
+    """
+    from ..online.run import assumption_warnings
+    from ..training.plan import describe_cells
+
+    titles = state.titles
+    if len(titles) == 1:
+        yield from headline(state, certificates, details)
+        yield from weight_lines(state, spread)
+        if cells := describe_cells(state.runs[0], state.names):
+            yield f"cells: {cells.translate(CONTROL)}"
+    else:
+        yield from side_by_side(state)
+        yield from beside(state, certificates)
     if what := state.order_warning():
         from ..training.learning import IN_THIS_ORDER
 
         yield f"warning: {what}: {IN_THIS_ORDER} --shuffle learns in a random order"
+    for runs in state.runs:
+        yield from (f"warning: {as_options(text)}" for text in assumption_warnings(runs[0]))
+    if state.coverage is not None:
+        yield from state.coverage.lines() if details else state.coverage.brief()
+    if details:
+        yield from details_of(state)
+    rejected = f" ({state.rejected:,} rejected)" if state.rejected else ""
+    why = ", most of it to compile the learners, once for this machine" if compiled else ""
+    yield f"{about(state)}{rejected}; {seconds:.2f} s{why}"
+    yield from files
+
+
+def headline(state: TrainingState, certificates: list[list[Certificate]], details: bool) -> Iterator[str]:
+    """What people ask for first of one learner, and the verdict."""
+    from ..certificates.headline import in_words
+    from ..training.comparing import losses_of, scores_of
+
+    scores = scores_of(state, 0)
+    if certificates:
+        from ..training.certify import combined
+
+        whole = combined(certificates[0])
+        yield from whole.lines(scores) if details else whole.brief(scores)
+        return
+    if state.compared_losses()[0] > state.best_constant() * (1.0 + 1e-9):
+        yield f"this run lost more than {scores.constant} would have: {first_aid(state)}"
+    yield from in_words(*losses_of(state, 0), True, scores)
+
+
+def first_aid(state: TrainingState) -> str:
+    """What to try where a run lost more than a constant would have, from what is known without its rows."""
+    if state.order_warning():
+        return "learn in a random order (--shuffle)"
+    if state.runs[0][0].learner.name == "auto":
+        return "it may need more rows, or other columns"
+    return "scale the rows (--scale standard), take a smaller --eta, or --learner auto; --certify says more"
+
+
+def details_of(state: TrainingState) -> Iterator[str]:
+    """Sums, norms and members of every learner."""
+    from ..training.plan import penalties_of
+    from ..training.state import in_squares
+
+    titles = state.titles
     for k, (runs, loss) in enumerate(zip(state.runs, state.losses(), strict=True)):
         facts = runs[0].facts
         for run in runs[1:]:
             facts = facts + run.facts
-        what = "squared error" if in_squares(runs[0].learner) else "loss"
+        what = "squared error" if in_squares(runs[0].learner) else f"{runs[0].learner.loss.name} loss"
         wrong = f", {state.mistakes[k]:,} mistakes" if state.labels else ""
-        if state.labels is None and what == "loss":  # beside the best constant stand squares
-            what, wrong = f"{runs[0].learner.loss.name} loss", f"; squared error {facts.square:.6g}"
-            wrong += f", mean {facts.square / state.weight:.6g}"
+        if state.labels is None and what != "squared error":
+            wrong = f"; squared error {facts.square:.6g}, mean {facts.square / state.weight:.6g}"
         if len(titles) > 1:
             yield titles[k]
         yield f"{what} {loss:.6g}, mean {loss / state.weight:.6g}{wrong}"
@@ -95,48 +174,34 @@ def summary(state: TrainingState, certificates: list[list[Certificate]], seconds
         if penalties_of(runs[0].learner):
             counts, of = [nonzero(run) for run in runs], f" of {runs[0].features:,} weights are not 0"
             yield ", ".join(f"{count:,}" for count in counts[:SHOWN]) + (", …" if len(counts) > SHOWN else "") + of
-        yield from weight_lines(state, k)
-        if cells := describe_cells(runs, state.names):
-            yield f"cells: {cells.translate(CONTROL)}"
-        for warning in assumption_warnings(runs[0]):
-            yield f"warning: {as_options(warning)}"
-    if len(titles) > 1:
-        yield from side_by_side(state)
     constant = state.best_constant()
-    if state.coverage is not None:
-        yield from state.coverage.lines()
     yield f"the best constant: {state.constant_quantity} {constant:.6g}, mean {state.mean_of_constant():.6g}"
-    # In a shorter run, loading the kernel takes most of the time.
-    speed = f", {state.rows_done / seconds:,.0f} rows/s" if seconds > 2.0 else ""
-    yield f"{seconds:.2f} s{speed}"
-    if certificates:
-        from ..certificates.table import table
-        from ..training.certify import combined
-
-        yield ""
-        if len(titles) == 1:
-            yield from combined(certificates[0]).lines()
-        else:
-            yield from table([
-                (titles[k] if c.label is None else f"{titles[k]}, {c.label}", c)
-                for k, each in enumerate(certificates)
-                for c in each
-            ])  # fmt: skip
 
 
 def side_by_side(state: TrainingState) -> Iterator[str]:
     """All learners in the same units, beside the best constant."""
+    from ..certificates.headline import shown_figure
     from ..training.comparing import figures
+    from ..training.figures import aligned
     from ..training.plan import short_names
 
     found = figures(state)
     names = [*short_names([runs[0].learner for runs in state.runs]), "the best constant"]
-    wide = max(map(len, names))
+    rows = [[name, *(shown_figure(*item) for item in each.items())] for name, each in zip(names, found, strict=True)]
+    yield from aligned([["", *found[0]], *rows])
+
+
+def beside(state: TrainingState, certificates: list[list[Certificate]]) -> Iterator[str]:
+    """The certificates of several learners in one table."""
+    from ..certificates.table import table
+    from ..training.plan import short_names
+
+    if not certificates:
+        return
+    names = short_names([runs[0].learner for runs in state.runs])
     yield ""
-    yield f"{'':<{wide}}" + "".join(f"  {column:>18}" for column in found[0])
-    for name, each in zip(names, found, strict=True):
-        yield f"{name:<{wide}}" + "".join(f"  {'–' if v is None else f'{v:.6g}':>18}" for v in each.values())
-    yield ""
+    found = zip(names, certificates, strict=True)
+    yield from table([(name if c.label is None else f"{name}, {c.label}", c) for name, each in found for c in each])
 
 
 def nonzero(run: Run) -> int:
@@ -149,16 +214,24 @@ def ranked(values: dict[str, float]) -> list[str]:
     return sorted(values, key=lambda name: -abs(values[name]))
 
 
-def weight_lines(state: TrainingState, which: int) -> Iterator[str]:
-    """The weights of a panel that move its predictions most: by their size times the largest value of the feature."""
-    runs, names = state.runs[which], state.names
-    if len(runs) > 1 or names is None or not shares_of(runs):
+def weight_lines(state: TrainingState, spread: np.ndarray | None) -> Iterator[str]:
+    """The weights that move predictions most: by their size times the spread of their column."""
+    from ..training.figures import aligned
+
+    runs, names = state.runs[0], state.names
+    if names is None or spread is None:
         return
-    run: Any = runs[0]
-    w, sizes = run.weights, run.largest_x
-    count = min(len(names), run.features)
-    order = np.argsort(-np.abs(w[:count] * sizes[:count]), kind="stable")[:SHOWN].tolist()
-    shown = ", ".join(f"{names[j].translate(CONTROL)} {w[j]:.4g}" for j in order)
-    more = f", … ({count:,} features)" if count > SHOWN else ""
-    start = f", intercept {w[-1]:.4g}" if runs[0].intercept else ""
-    yield f"weights: {shown}{more}{start}"
+    count = min(len(names), spread.size, *(run.features for run in runs))
+    w = np.array([run.weights[:count] for run in runs])
+    moves = np.abs(w).sum(axis=0) * spread[:count]
+    order = [j for j in np.argsort(-moves, kind="stable")[:SHOWN].tolist() if moves[j] > 0.0]
+    shown = [names[j].translate(CONTROL) for j in order]
+    if not order:
+        return
+    if len(runs) > 1:
+        yield f"what moves predictions most: {', '.join(shown)}{', …' if count > len(order) else ''}"
+        return
+    rows = [[f"  {name}", brief(w[0, j]), brief(moves[j])] for name, j in zip(shown, order, strict=True)]
+    start = [["  (intercept)", brief(float(runs[0].weights[-1])), ""]] if runs[0].intercept else []
+    of = f" ({len(order)} of {count:,})" if count > len(order) else ""
+    yield from aligned([[f"what moves predictions most{of}", "weight", "× spread of the column"], *rows, *start])

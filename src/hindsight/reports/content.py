@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..certificates.certificate import MISTAKES, WEIGHTED, RegretCurve, worth_of
-from ..certificates.theorems import GLM_TRON
+from ..certificates.certificate import RegretCurve, worth_of
+from ..certificates.headline import MISTAKES, SQUARES, in_words, rooted, tiles, unit_of
 from ..charts.drawing import thinned
-from ..charts.runs import PROMISE, best_name
+from ..charts.runs import PROMISE, best_name, first_shown
 from ..formatting import _plain
 from ..online.margins import each_mean
 from ..storage.model import versions
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..certificates.certificate import Best, Certificate
+    from ..certificates.headline import Scores
     from ..online.run import Run
     from ..training.recording import CoverageRecording, Recording
 
@@ -39,7 +40,7 @@ COLUMNS = 200
 MEMBERS = 6  # of a panel
 DOTS = 1000  # of predictions against targets
 LINES = 600  # points of a line over rounds
-UNITS = {"square": "squared error", "mistakes": "mistakes"}
+UNITS = {"square": SQUARES, "mistakes": MISTAKES}
 
 
 @dataclass
@@ -124,22 +125,21 @@ class Weights(NamedTuple):
         Those of the features.
     intercept : list of float
         Those of the constant coordinate; empty without one.
-    sizes : ndarray or None
-        The largest size of each feature where it is known: weights are then compared by what they can move.
+    spread : ndarray or None
+        How far each feature spreads, where that is known: weights are then compared by how far they move predictions.
     """
 
     w: np.ndarray
     intercept: list[float]
-    sizes: np.ndarray | None = None
+    spread: np.ndarray | None = None
 
 
-def weights_of(runs: Sequence[Run]) -> Weights:
+def weights_of(runs: Sequence[Run], spread: np.ndarray) -> Weights:
     """The weights of the runs of one learner."""
     n = min(run.features for run in runs)
     each = [run.weights for run in runs]
-    sizes = getattr(runs[0], "largest_x", None)
     intercept = [float(w[-1]) for w in each] if runs[0].intercept else []
-    return Weights(np.array([w[:n] for w in each]), intercept, None if sizes is None else np.abs(sizes))
+    return Weights(np.array([w[:n] for w in each]), intercept, spread if spread.size >= n else None)
 
 
 def learner_values(
@@ -148,6 +148,7 @@ def learner_values(
     certificates: Sequence[Certificate],
     weights: Weights,
     means: dict[str, float],
+    scores: Scores,
     datasets: Datasets,
     **words: Any,
 ) -> dict[str, Any]:
@@ -160,11 +161,16 @@ def learner_values(
             worth = worth_of(whole.verdict, means["loss"], means["guaranteed"], means["constant"])
         out |= {"verdict": whole.verdict.value, "worth": worth, "text": whole.lines()}
     out["best_shown"] = all(c.best_is_shown for c in certificates)
+    out["figures"] = scores.to_dict()
+    said = f"{out['unit']} (summed over the labels)" if len(weights.w) > 1 and out["unit"] != MISTAKES else out["unit"]
+    shown = means | ({"best": math.nan, "guaranteed": math.nan} if len(weights.w) > 1 and said == MISTAKES else {})
+    out["words"] = in_words(said, shown, out["best_shown"], scores)
+    out["tiles"] = tiles(said, shown, out["best_shown"], scores)
     out["certificates"] = [certificate_values(c) for c in certificates]
     best = [c.best for c in certificates] or [None] * len(weights.w)
     datasets[f"weights{key}"] = largest_weights(weights, subject.names, subject.labels, best)
     out |= {"intercept": weights.intercept, "nonzero": int(np.count_nonzero(weights.w))}
-    return out | {"moves": weights.sizes is not None}
+    return out | {"moves": weights.spread is not None}
 
 
 def certificate_values(certificate: Certificate) -> dict[str, Any]:
@@ -179,10 +185,10 @@ def certificate_values(certificate: Certificate) -> dict[str, Any]:
 def largest_weights(
     weights: Weights, names: Sequence[str] | None, labels: list[str] | None, best: Sequence[Best | None]
 ) -> list[dict[str, Any]]:
-    """The largest weights, by what they can move where the sizes of features are known; and those of the best u."""
-    w, _, sizes = weights
+    """The weights that move predictions most, or the largest where no spread is known; and those of the best u."""
+    w, _, spread = weights
     n = w.shape[1]
-    order = np.argsort(-(np.abs(w) * (1.0 if sizes is None else sizes[:n])).ravel(), kind="stable")[:TOP]
+    order = np.argsort(-(np.abs(w) * (1.0 if spread is None else spread[:n])).ravel(), kind="stable")[:TOP]
     rows = []
     for rank, j in enumerate(order.tolist()):
         run, feature = divmod(j, n)
@@ -193,10 +199,10 @@ def largest_weights(
             row["label"] = labels[run]
         if rival is not None and feature < rival.u.size:
             row["best"] = float(rival.u[feature])
-        if sizes is not None:
+        if spread is not None:
             for move, value in (("move", "weight"), ("best_move", "best")):
                 if value in row:
-                    row[move] = row[value] * float(sizes[feature])
+                    row[move] = row[value] * float(spread[feature])
         rows.append(row)
     return rows
 
@@ -218,6 +224,7 @@ def online_values(
     datasets: Datasets,
     *,
     mistakes: int,
+    scores: Scores,
     constant: tuple[str, float],
     **words: Any,
 ) -> dict[str, Any]:
@@ -227,12 +234,13 @@ def online_values(
     """
     learner, labels = runs[0].learner, subject.labels
     series = series_of(recording, k, certificates)
+    unit = UNITS.get(series) or unit_of(f"{part_name(learner.loss)} loss")
     means, notes = figures_of(recording, k, series, certificates, constant)
-    words |= {"unit": UNITS.get(series, f"{part_name(learner.loss)} loss"), "notes": notes}
-    words |= {"title": describe_learner(learner)}
+    words |= {"unit": unit, "notes": notes, "title": describe_learner(learner)}
     if cells := describe_cells(runs, subject.names):
         notes.append(f"Cells that move predictions most, and how far on average: {cells}.")
-    out = learner_values(subject, k, certificates, weights_of(runs), means, datasets, **words)
+    held = weights_of(runs, recording.spread.deviations)
+    out = learner_values(subject, k, certificates, held, means, scores, datasets, **words)
     if labels:
         out["mistakes"] = mistakes
         if len(runs) > 1:
@@ -252,8 +260,8 @@ def online_values(
         return out
     z, loss = drawn[:, k * len(runs) : (k + 1) * len(runs)], learner.loss
     odds = learner.targets == "unit" and (getattr(loss, "link", None) or "identity") != "identity"
-    scores = np.column_stack([each_mean(loss, column) for column in z.T]) if odds or labels is None else z
-    rows = ScoredRows(scores, drawn[:, -2], drawn[:, -1], recording.sample.seen)
+    said = np.column_stack([each_mean(loss, column) for column in z.T]) if odds or labels is None else z
+    rows = ScoredRows(said, drawn[:, -2], drawn[:, -1], recording.sample.seen)
     counts = None if recording.confusion is None else recording.confusion[k]
     return out | prediction_values(subject, k, rows, counts, odds, min(SHOWN, learners), datasets)
 
@@ -261,10 +269,9 @@ def online_values(
 def series_of(recording: Recording, k: int, certificates: list[Certificate]) -> str:
     """The series in which a learner is judged: that of its certificate, or of the command where there is none."""
     if certificates:
-        about = certificates[0]
-        if about.quantity in (MISTAKES, WEIGHTED):
+        if certificates[0].unit == MISTAKES:
             return "mistakes"
-        square = about.quantity.startswith("squared error") or about.theorem is GLM_TRON
+        square = certificates[0].unit == SQUARES
     else:
         square = recording.learners[k].score == "square"
     return "square" if square and "square" in recording.series else "loss"
@@ -311,14 +318,16 @@ def loss_data(
     lines["window"] = list(thinned(where, over, points))
     for name in ("constant", "best"):
         if math.isfinite(means[name]):
-            lines[name] = [(float(rounds[0]), means[name]), (float(course.rounds), means[name])]
+            first = max(float(rounds[0]), float(first_shown(course.rounds)))
+            lines[name] = [(first, means[name]), (float(course.rounds), means[name])]
     if math.isfinite(means["guaranteed"]):
         curve = summed(certificates)
         on = [] if curve is None else np.isfinite(curve.bound)
         lines["guaranteed"] = [] if curve is None else pairs_of(curve.rounds[on].astype(float), curve.bound[on])
+    lines = {name: rooted_pairs(each["unit"], pairs) for name, pairs in lines.items()}
     names = {
-        "so far": "mean so far",
-        "window": f"mean of the last {window:,} rounds",
+        "so far": "this run so far",
+        "window": f"its last {window:,} rounds",
         "constant": "best constant",
         "best": best_name(each),
         "guaranteed": "guaranteed at most",
@@ -326,6 +335,14 @@ def loss_data(
     datasets[f"loss{k}"] = lines_of({names[line]: pairs for line, pairs in lines.items()})
     datasets[f"hover{k}"] = hover_rows(lines)
     return window
+
+
+def rooted_pairs(unit: str, pairs: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The points of a line, squared errors by their roots."""
+    if not pairs:
+        return []
+    x, y = np.array(pairs).T
+    return pairs_of(x, rooted(unit, y))
 
 
 def pairs_of(x: np.ndarray, y: np.ndarray) -> list[tuple[float, float]]:

@@ -11,13 +11,16 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from ..certificates.headline import MISTAKES, SQUARES, Scores, rooted
 from ..charts.drawing import thinned
+from ..charts.runs import per_row
 from ..estimators.pipelines import last_step
 from ..online.margins import each_mean
 from ..rows.labels import count_mistakes, encode_labels
 from ..rows.order import FIELDS, add_labels, add_numbers, label_order, number_order
+from ..training.column_spread import ColumnSpread
 from ..training.evaluation import evaluate
 from ..training.model import Model
 from ..training.outputs import check_destination
@@ -150,9 +153,28 @@ def played_values(
     subject.warnings, subject.notes = order_warnings(told[c > 0.0], subject.labels), course_notes(passes, recording)
     subject.rows *= passes
     name = short_names(recording.learners)[0].removeprefix("[1] ")
+    recording.spread.add(0, model._matrix(X, reset=False))
+    scores = run_scores(recording, told, c)
     return online_values(
-        subject, recording, 0, runs, certificates, datasets, mistakes=wrong, constant=("", math.nan), name=name
-    )
+        subject, recording, 0, runs, certificates, datasets, mistakes=wrong, scores=scores, constant=("", math.nan),
+        name=name,
+    )  # fmt: skip
+
+
+def run_scores(recording: Recording, y: np.ndarray, c: np.ndarray) -> Scores:
+    """The figures of a run beside those of the best constant, from the targets (or numbers of labels) of its rows."""
+    total = recording.course.weight or 1.0
+    if recording.labels is None:
+        square = float(recording.course.sums[recording.index(0, "square")]) / total
+        return Scores(square=square, square_of_constant=spread(y.astype(np.float64), c))
+    return labels_scored(float(recording.course.sums[recording.index(0, "errors")]) / total, y, c, recording.labels)
+
+
+def labels_scored(wrong: float, codes: np.ndarray, c: np.ndarray, labels: list[str]) -> Scores:
+    """The figures where so large a part of the rows was given a wrong label."""
+    mass = np.bincount(codes, c, len(labels))
+    top = int(mass.argmax())
+    return Scores(right=1.0 - wrong, right_of_constant=float(mass[top] / (mass.sum() or 1.0)), label=labels[top])
 
 
 def order_warnings(y: np.ndarray, labels: list[str] | None) -> list[str]:
@@ -201,7 +223,8 @@ def fitted_values(
         np.add.at(counts, (told[c > 0.0], said[c > 0.0]), 1)
         if len(certificates) > 1:
             notes.append(f"Each of the {len(labels)} labels has its own run; these figures are sums over all.")
-    out = learner_values(subject, 0, certificates, weights_of(model), means, datasets, **words)
+    figures, held = fitted_scores(model, X, y, weight), weights_of(model, X)
+    out = learner_values(subject, 0, certificates, held, means, figures, datasets, **words)
     sample = Sample(scores.shape[1] + 2)
     sample.add(1, np.column_stack([scores, told, c])[c > 0.0])
     drawn = sample.drawn()
@@ -220,12 +243,24 @@ def fitted_values(
     return out
 
 
+def fitted_scores(model: Any, X: Any, y: Any, weight: Any) -> Scores:
+    """The figures of a fitted model over the rows it was fitted to, beside those of the best constant."""
+    c = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
+    total, said = float(c.sum()) or 1.0, np.asarray(model.predict(X))
+    if not hasattr(model, "classes_"):
+        told = np.asarray(y, np.float64)
+        return Scores(square=float(c @ (said - told) ** 2) / total, square_of_constant=spread(told, c))
+    codes = encode_labels(y, model.classes_)
+    wrong = float(c @ (encode_labels(said, model.classes_) != codes)) / total
+    return labels_scored(wrong, codes, c, [str(label) for label in model.classes_])
+
+
 def words_of(
     model: Any, X: Any, y: np.ndarray, c: np.ndarray, certificates: Sequence[Certificate]
 ) -> tuple[dict[str, Any], dict[str, float]]:
     """How a model was made, in words, and its figures: its own, those of its certificate, or those of an evaluation."""
     kind = type(model).__name__
-    words: dict[str, Any] = {"name": kind, "title": "", "notes": [IN_SAMPLE], "unit": "mistakes"}
+    words: dict[str, Any] = {"name": kind, "title": "", "notes": [IN_SAMPLE], "unit": MISTAKES}
     if hasattr(model, "histories_"):
         best, unit = [h.best + 1 for h in model.histories_], y_unit(model)
         where = f"round {best[0]:,}" if len(set(best)) == 1 else "the best rounds of each label"
@@ -233,7 +268,7 @@ def words_of(
         first = model.histories_[0]
         said = {CALIBRATED: first.link is not None, HELD_OUT: first.held is not None, SCALED: unit != 1.0}
         words["notes"] += [note for note, is_so in said.items() if is_so]
-        words["unit"] = "squared error"
+        words["unit"] = SQUARES
         mse = unit * sum(float(h.loss[h.best]) for h in model.histories_)
         return words, means_of(mse, spread_of(model, y, c))
     if hasattr(model, "runs_"):
@@ -249,9 +284,9 @@ def words_of(
         return words, summed_means(certificates)
     found = evaluate(model, X, y, weight=c, light=True)
     if found.task == "regress":
-        return words | {"unit": "squared error"}, means_of(*found.figures["mse"][:2])
+        return words | {"unit": SQUARES}, means_of(*found.figures["mse"][:2])
     value, constant, _ = found.figures["accuracy"]
-    return words | {"unit": "mistakes"}, means_of(1.0 - value, 1.0 - constant)
+    return words | {"unit": MISTAKES}, means_of(1.0 - value, 1.0 - constant)
 
 
 def how_it_read(model: Any) -> str:
@@ -302,12 +337,15 @@ def scores_of(model: Any, X: Any) -> tuple[np.ndarray, bool]:
     return np.column_stack([each_mean(model.runs_[0].learner.loss, column) for column in z.T]) if odds else z, odds
 
 
-def weights_of(model: Any) -> Weights:
-    """The weights of a model; none where it is not linear."""
+def weights_of(model: Any, X: Any) -> Weights:
+    """The weights of a model, with the spread of the columns of its rows; none where it is not linear."""
     if not hasattr(model, "coef_"):
         return Weights(np.zeros((1, 0)), [])
     w = np.atleast_2d(np.asarray(model.coef_, np.float64))
-    return Weights(w, np.ravel(model.intercept_).tolist() if getattr(model, "fit_intercept", False) else [])
+    found = ColumnSpread()
+    found.add(0, validate_data(model, X, accept_sparse="csr", reset=False))
+    intercept = np.ravel(model.intercept_).tolist() if getattr(model, "fit_intercept", False) else []
+    return Weights(w, intercept, found.deviations)
 
 
 def losses_of(model: Any) -> list[dict[str, np.ndarray]]:
@@ -325,8 +363,8 @@ def round_rows(
     """The losses of every round as lines, of the labels that have charts."""
     lines = {}
     for k in charted:
-        name = labels[k] if labels is not None and len(losses) > 1 else f"mean {unit}"
+        name = labels[k] if labels is not None and len(losses) > 1 else per_row(unit)
         for more, values in losses[k].items():
             rounds = np.arange(1.0, len(values) + 1.0)
-            lines[f"{name}{more}"] = thinned(rounds, values, LINES // len(charted))
+            lines[f"{name}{more}"] = thinned(rounds, rooted(unit, values), LINES // len(charted))
     return lines_of(lines)

@@ -4,32 +4,21 @@ from __future__ import annotations
 
 import html
 import json
-import math
 from importlib.resources import files
 from typing import Any
 
-from ..certificates.certificate import MARK, mean_text
+from ..certificates.certificate import MARK, MEANINGS
+from ..certificates.headline import constant_of, shown_figure, worth_in_words
+from ..certificates.theorems import Verdict
 from ..charts.drawing import EMBEDDING, altair, library
 from ..charts.runs import best_name, is_far, page_charts, per_row
 from ..content_policy import policy_tag
-from ..formatting import _n
+from ..formatting import _n, brief
 from ..storage.container import write_text
 
-MEANS = {
-    "HOLDS": "the assumptions of the theorem are met, and the run lost no more than it promises",
-    "VOID": "an assumption of the theorem is not met on this data, so it promises nothing here",
-    "UNCHECKABLE": "nothing that could be checked is promised for this run",
-    "BROKEN": "the run lost more than was promised, which must not happen: this is a fault of the program",
-    "NONE": "no promise was checked",
-}
-WORTH = {
-    "tight": "tight: it is at most twice what the run lost",
-    "loose": "loose: it is more than twice what the run lost, and less than the best constant would lose",
-    "vacuous": "vacuous: the best constant would lose less than is promised, so the promise says little",
-}
 TERMS = ("miscalibration", "discrimination", "uncertainty")
 BY_LABEL = "The Brier score of each label against the rest is miscalibration − discrimination + uncertainty."
-IN_HINDSIGHT = "; the best constant and the best fixed predictor are those of all rows, known only in hindsight"
+IN_HINDSIGHT = "; the best constant and the best fixed weights are those of all rows, known only now"
 FAR_AWAY = " The promise is beyond a linear scale."
 NO_CHARTS = "This page has no charts: they need altair and vl-convert (pip install hindsight-learn[charts])."
 
@@ -102,6 +91,11 @@ def number(value: float | None) -> str:
     return "–" if value is None else _n(value)
 
 
+def figure_cell(name: str, value: float | None) -> str:
+    """A figure of a table under its name."""
+    return "–" if value is None else shown_figure(name, value)
+
+
 def percent(part: float | None) -> str:
     """A part of all; nothing where there is none."""
     return f"{100 * part:.3g} %" if part else ""
@@ -124,93 +118,58 @@ def header(content: dict[str, Any], drawn: bool) -> str:
 
 
 def side_by_side(learners: list[dict[str, Any]]) -> str:
-    """What is said first of several learners: the figures of each, in words and in a table."""
-    names = {"loss": "mean", "constant": "best constant", "best": "best fixed predictor", "guaranteed": "guaranteed"}
-    head = "".join(f"<th>{name}</th>" for name in names.values())
-    rows = ""
+    """What is said first of several learners: the figures of each, in words, and its verdict."""
+    out = ""
     for each in learners:
         verdict = each["verdict"] or "NO CERTIFICATE"
         worth = f", {each['worth']}" if each["worth"] else ""
-        cells = "".join(f"<td>{shown(each['means'][key])}</td>" for key in names)
-        rows += (
-            f'<tr><td class="left">{escaped(each["name"])}</td><td class="left {verdict.split()[0]}"><b class="tone">'
-        )
-        rows += f'{verdict}{worth}</b></td><td class="left">{escaped(per_row(each["unit"]))}</td>{cells}</tr>'
-    lead = "".join(f'<p class="lead">{escaped(in_words(each))}</p>' for each in learners[:3])
-    table = f'<tr><th class="left">learner</th><th class="left">verdict</th><th class="left">in</th>{head}</tr>{rows}'
-    return f'{lead}<div class="scroll"><table>{table}</table></div>'
-
-
-def opening(each: dict[str, Any]) -> str:
-    """What is said first of a learner: the figures in words, the verdict, and the figures."""
-    advice = [c["advice"] for c in each["certificates"] if c["advice"]]
-    out = f'<p class="lead">{escaped(in_words(each))}</p>{band(each)}{tiles(each)}'
-    if advice:
-        out += f'<p class="band VOID"><b>A constant would have lost less.</b> What to do: {escaped(advice[0])}</p>'
-    return out + "".join(f'<p class="soft">{escaped(note)}</p>' for note in each["notes"])
-
-
-def in_words(each: dict[str, Any]) -> str:
-    """The figures that people ask for first, as sentences."""
-    means = each["means"]
-    said = (
-        "made {} mistakes per row" if each["unit"] == "mistakes" else f"lost {{}} per row on average ({each['unit']})"
-    )
-    verb = "made" if each["unit"] == "mistakes" else "lost"
-    out = f"{each['name']} {said.format(shown(means['loss']))}."
-    beside = []
-    if means["constant"] is not None:
-        beside.append(f"the best constant would have {verb} {shown(means['constant'])}")
-    if means["best"] is not None:
-        what = "the best fixed predictor" if each["best_shown"] else "the best fixed predictor found"
-        beside.append(
-            f"{what} {shown(means['best'])}" if beside else f"{what} would have {verb} {shown(means['best'])}"
-        )
-    if beside:
-        out += f" In hindsight, {' and '.join(beside)}."
-    if means["guaranteed"] is not None:
-        out += f" Its theorem guaranteed at most {shown(means['guaranteed'])} on these rows."
+        said = ". ".join(first_capital(line) for line in each["words"])
+        out += f'<p class="lead {verdict.split()[0]}"><b>{escaped(each["name"])}</b>: {escaped(said)}. '
+        out += f'<b class="tone">{verdict}{worth}</b></p>'
     return out
 
 
-def shown(mean: float | None) -> str:
-    """A mean in a few digits."""
-    return "–" if mean is None or not math.isfinite(mean) else mean_text(mean)
+def first_capital(text: str) -> str:
+    """A sentence with a capital letter at its start."""
+    return text[:1].upper() + text[1:]
+
+
+def opening(each: dict[str, Any]) -> str:
+    """What is said first of a learner: that a constant would have lost less, the figures, and the verdict."""
+    advice, out = [c["advice"] for c in each["certificates"] if c["advice"]], ""
+    if advice:
+        what = constant_of(each["unit"])
+        said = f"<b>This run lost more than {escaped(what)} would have.</b> {escaped(first_capital(advice[0]))}."
+        out += f'<p class="band VOID">{said}</p>'
+    lead = " ".join(f"{first_capital(line)}." for line in each["words"])
+    out += f'<p class="lead">{escaped(lead)}</p>{tiles(each)}{band(each)}'
+    return out + "".join(f'<p class="soft">{escaped(note)}</p>' for note in each["notes"])
 
 
 def band(each: dict[str, Any]) -> str:
     """The verdict, and what the promise is worth."""
     verdict = each["verdict"] or "NONE"
     if each["verdict"] is None:
-        return f'<div class="band NONE"><b>NO CERTIFICATE</b>: {escaped(each.get("why") or MEANS["NONE"])}.</div>'
+        why = each.get("why") or "no promise was checked"
+        return f'<div class="band NONE"><b>NO CERTIFICATE</b>: {escaped(why)}.</div>'
     first = each["certificates"][0]
     source = f" ({first['theorem']['source']})" if first["theorem"]["source"] else ""
-    worth = f" The promise is {WORTH[each['worth']]}." if each["worth"] else ""
+    worth = f" {first_capital(worth_in_words(each['worth'], each['unit']))}." if each["worth"] else ""
     label = f"{verdict}, {each['worth']}" if each["worth"] else verdict
     needs = [n for c in each["certificates"] for n in c["assumptions"] if n["met"] is not True]
     why = "".join(f"<p>{MARK[n['met']]} {escaped(n['text'])}</p>" for n in needs[:3])
     theorem = escaped(f"{first['theorem']['name']}{source}")
     return (
-        f'<div class="band {verdict}"><b>{escaped(label)}</b>: {MEANS[verdict]}.{worth}'
+        f'<div class="band {verdict}"><b>{escaped(label)}</b>: {MEANINGS[Verdict(verdict)]}.{worth}'
         f'<p class="soft">{theorem}: {escaped(first["theorem"]["statement"])}</p>{why}</div>'
     )
 
 
 def tiles(each: dict[str, Any]) -> str:
     """The figures, each with its name."""
-    best = best_name(each)
-    names = {
-        "loss": per_row(each["unit"]),
-        "constant": "best constant",
-        "best": best,
-        "guaranteed": "guaranteed at most",
-    }
-    names["regret"] = "regret per row"
     cells = [
-        f'<div class="tile{" first" if key == "loss" else ""}"><span>{escaped(name)}</span>'
-        f"<b>{shown(each['means'][key])}</b></div>"
-        for key, name in names.items()
-        if each["means"].get(key) is not None
+        f'<div class="tile{" first" if k == 0 else ""}"><span>{escaped(name)}</span><b>{escaped(text)}</b></div>'
+        for k, (name, text) in enumerate(each["tiles"])
     ]
     return f'<div class="tiles">{"".join(cells)}</div>'
 
@@ -237,18 +196,24 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
     sample = ""
     if each.get("of", 0) > each.get("sample", 0):
         sample = f" A random sample of {each['sample']:,} of {each['of']:,} rows."
-    moves = ", times the largest value of the feature: what it can move a prediction" if each["moves"] else ""
+    order = "largest"
+    moves = ""
+    if each["moves"]:
+        order, moves = (
+            "first",
+            ", by what they move predictions: each times the spread (standard deviation) of its column",
+        )
     beside = ""
     if any(c["best"] is not None for c in each["certificates"]):
-        beside = " Green: those of the best fixed predictor, where they are on this scale."
+        beside = " Green: the best fixed weights, where they are on this scale."
     histogram = f'<div class="chart" id="c-histogram{k}"></div>' if f"c-histogram{k}" in drawn else ""
-    intercept = f" Intercept {number(each['intercept'][0])}." if len(each["intercept"]) == 1 else ""
+    intercept = f" Intercept {brief(each['intercept'][0])}." if len(each["intercept"]) == 1 else ""
     figures = [
         figure(
             drawn,
             f"c-loss{k}",
             "Loss along the run",
-            f"Mean of the predictions made before each row was learnt{IN_HINDSIGHT if each['certificates'] else ''}."
+            f"Of the predictions made before each row was learnt{IN_HINDSIGHT if each['certificates'] else ''}."
             f"{FAR_AWAY if is_far(each, 'loss') else ''}",
             wide=True,
         ),
@@ -259,12 +224,18 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
             f"What the run had lost until then beyond the {best_name(each)} of all rows, on the same rounds."
             f"{FAR_AWAY if is_far(each, 'regret') else ''}",
         ),
-        figure(drawn, f"c-rounds{k}", "Errors per round", f"Mean {each['unit']} of all rows in each round.", wide=True),
+        figure(
+            drawn,
+            f"c-rounds{k}",
+            "Errors per round",
+            f"{first_capital(per_row(each['unit']))} over all rows in each round.",
+            wide=True,
+        ),
         figure(
             drawn,
             f"c-weights{k}",
             "Weights",
-            f"The largest of {each['nonzero']:,} that are not 0{moves}.{beside}{intercept}",
+            f"The {order} of {each['nonzero']:,} that are not 0{moves}.{beside}{intercept}",
         ),
         figure(drawn, f"c-shares{k}", "Members of the panel", "The weight of each along the run."),
         figure(drawn, f"c-coverage{k}", "Coverage along the run", covered(each)),
@@ -334,8 +305,8 @@ def calibrated(each: dict[str, Any]) -> str:
     if each["chosen"]:
         rest = "" if each.get("in_all") else " against the rest, before they are made to sum to 1"
         return f"{out} Probabilities of each label{rest}."
-    terms = ", ".join(f"{name} {number(abs(round(found[0][name], 6)))}" for name in TERMS)  # all are at least 0
-    return f"{out} Brier score {number(round(found[0]['score'], 6))}: {terms}."
+    terms = ", ".join(f"{name} {brief(abs(found[0][name]))}" for name in TERMS)  # all are at least 0
+    return f"{out} Brier score {brief(found[0]['score'])}: {terms}."
 
 
 def calibration_table(each: dict[str, Any]) -> str:
@@ -345,7 +316,7 @@ def calibration_table(each: dict[str, Any]) -> str:
     heads = "".join(f"<th>{escaped(name)}</th>" for name in ("frequency", "Brier score", *TERMS))
     rows = "".join(
         f'<tr><th class="left">{escaped(label)}</th>'
-        f"{''.join(f'<td>{abs(found[name]):.4f}</td>' for name in ('frequency', 'score', *TERMS))}</tr>"
+        f"{''.join(f'<td>{brief(abs(found[name]))}</td>' for name in ('frequency', 'score', *TERMS))}</tr>"
         for label, found in zip(each["chosen"], each["calibration"], strict=True)
     )
     return f'<div class="scroll"><table><tr><th class="left">label</th>{heads}</tr>{rows}</table></div>'
@@ -398,7 +369,8 @@ def comparison_section(found: dict[str, Any], drawn: dict[str, Any]) -> str:
     """All learners beside each other."""
     heads = [name for name in found["table"][0] if name != "name"]
     rows = "".join(
-        f'<tr><td class="left">{escaped(row["name"])}</td>{"".join(f"<td>{number(row[h])}</td>" for h in heads)}</tr>'
+        f'<tr><td class="left">{escaped(row["name"])}</td>'
+        f"{''.join(f'<td>{figure_cell(h, row[h])}</td>' for h in heads)}</tr>"
         for row in found["table"]
     )
     head = "".join(f"<th>{escaped(h)}</th>" for h in heads)
@@ -415,7 +387,9 @@ def comparison_section(found: dict[str, Any], drawn: dict[str, Any]) -> str:
         "Differences between learners",
         f"With intervals that hold for all pairs and at every time with probability {level}.",
     )
-    over = figure(drawn, "c-overlay", "All learners along the run", f"Mean {found['unit']} so far.", wide=True)
+    over = figure(
+        drawn, "c-overlay", "All learners along the run", f"{first_capital(found['unit'])} so far.", wide=True
+    )
     return f'<section><h2>Learners compared</h2>{table}<div class="grid">{over}{pairs}</div>{words}</section>'
 
 

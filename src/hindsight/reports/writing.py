@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..certificates.headline import SQUARES
 from ..charts.drawing import thinned
+from ..charts.runs import per_row
 from ..errors import MismatchError
 from ..sources import load_sample
 from ..training.certify import certify_model
-from ..training.comparing import figures
+from ..training.comparing import figures, scores_of
 from ..training.model import Model
 from ..training.outputs import check_destination, check_outputs
 from ..training.plan import Plan, short_names
@@ -19,7 +21,7 @@ from ..training.prepare import check_preparation
 from ..training.recording import Recording
 from ..training.session import learn
 from ..training.state import TrainingState
-from .content import SHOWN, Subject, content, lines_of, online_values
+from .content import SHOWN, Subject, content, lines_of, online_values, rooted_pairs
 from .page import write_page
 
 if TYPE_CHECKING:
@@ -85,7 +87,7 @@ def write_report(
     learners = [
         online_values(
             subject, recording, k, state.runs[k], list(certificates[k]) if certificates else [], datasets,
-            mistakes=state.mistakes[k], constant=constant, name=names[k],
+            mistakes=state.mistakes[k], scores=scores_of(state, k), constant=constant, name=names[k],
         )
         for k in sorted(order.tolist())
     ]  # fmt: skip
@@ -156,12 +158,13 @@ def columns_of(state: TrainingState) -> list[dict[str, Any]]:
 def compared(state: TrainingState, recording: Recording, names: list[str], datasets: Datasets) -> dict[str, Any]:
     """All learners in the same units, and for every pair the interval that holds at every time."""
     series = "square" if state.labels is None else "loss" if state.in_logs else "errors"
-    unit = {"square": "squared error", "loss": "log loss", "errors": "error rate"}[series]
+    unit = {"square": SQUARES, "loss": "log loss", "errors": "error rate"}[series]
     points = max(60, 3000 // len(names))
     courses = [recording.course.so_far(recording.index(k, series)) for k in range(len(names))]
-    datasets["overlay"] = lines_of({n: thinned(*each, points) for n, each in zip(names, courses, strict=True)})
+    each = [rooted_pairs(unit, list(thinned(*course, points))) for course in courses]
+    datasets["overlay"] = lines_of(dict(zip(names, each, strict=True)))
     table = [{"name": n} | f for n, f in zip([*names, "the best constant"], figures(state), strict=True)]
-    out: dict[str, Any] = {"unit": unit, "table": table}
+    out: dict[str, Any] = {"unit": per_row(unit), "table": table}
     if recording.scores is not None:
         found = recording.scores.comparison()
         out |= {"words": found.lines(), "loss": found.loss, "alpha": found.alpha}

@@ -1,10 +1,10 @@
 "use strict";
 const at = id => document.getElementById(id);
 function put(id, text) { const node = at(id); if (node && node.textContent !== text) node.textContent = text; }
-function num(v) {  // as `number` in page.py
+function num(v) {  // as `brief` in formatting.py, without zeros at the end
   const size = Math.abs(v);
-  if (size !== 0 && (size < 1e-3 || size >= 1e7)) return v.toExponential(1).replace(/\.?0*e\+?/, "e");
-  return v.toLocaleString("en", {maximumSignificantDigits: 2});
+  if (size !== 0 && (size < 1e-3 || size >= 1e6)) return v.toExponential(2).replace(/\.?0*e\+?/, "e");
+  return v.toLocaleString("en", size < 1e3 ? {maximumSignificantDigits: 3} : {maximumFractionDigits: 0});
 }
 function fill(id, rows) {
   const body = at(id); body.replaceChildren();

@@ -8,6 +8,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from ..formatting import brief, percent
 from .openapi import policy
 
 FILES = ("page.css", "page.js", "page.html")
@@ -18,6 +19,7 @@ TILES = {
     "rows": "rows learnt",
     "rate": "rows per second",
     "loss": "loss",
+    "fit": "R²",
     "constant": "best constant so far",
     "best": "best fixed predictor in hindsight",
     "limit": "bound on the loss",
@@ -33,23 +35,16 @@ TILES = {
 }
 
 
-def short_number(value: Any, digits: int = 4) -> str:
-    """A number to be read, in at most a dozen characters."""
+def short_number(value: Any) -> str:
+    """A number to be read: a count in full, other numbers in three digits."""
     if value is None or isinstance(value, str):
         return "–" if value is None else value
-    if not isinstance(value, float):
-        return f"{value:,}"
-    if value and not 1e-3 <= abs(value) < 1e7:
-        mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
-        return f"{mantissa.rstrip('0').rstrip('.')}e{int(power)}"
-    places = max(0, digits - 1 - (math.floor(math.log10(abs(value))) if value else 0))
-    text = f"{value:,.{places}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return brief(value) if isinstance(value, float) else f"{value:,}"
 
 
 def seconds(*values: float | None) -> str:
     """Seconds as milliseconds."""
-    return ", ".join("–" if value is None else f"{short_number(1000.0 * value, 3)} ms" for value in values)
+    return ", ".join("–" if value is None else f"{short_number(1000.0 * value)} ms" for value in values)
 
 
 def page_content(summary: dict[str, Any]) -> dict[str, Any]:
@@ -72,12 +67,16 @@ def page_content(summary: dict[str, Any]) -> dict[str, Any]:
     regret = certificate.get("regret")
     if summary.get("best") is not None:  # of all rows so far, not only of those that were certified
         best, regret = summary["best"] / summary["weight"], summary["loss"] - summary["best"]
+    loss, constant = summary.get("mean_loss"), summary.get("mean_constant")
+    r2 = None if not constant or loss is None else 1.0 - loss / constant
+    right = None if summary.get("mistakes") is None else 1.0 - summary["mistakes"] / max(1, summary["sequence"])
     warnings = [line for line in [summary.get("order"), *summary.get("warnings", ())] if line]
-    texts = {name: short_number(summary[key], 3) for name, key in (("rows", "sequence"), ("rate", "rate"))}
+    texts = {name: short_number(summary[key]) for name, key in (("rows", "sequence"), ("rate", "rate"))}
     texts |= {name: short_number(summary[name]) for name in ("features", "pending", "waiting", "refused")}
     texts |= {
-        "loss": short_number(unit(summary.get("mean_loss"))),
-        "constant": short_number(unit(summary.get("mean_constant"))),
+        "loss": short_number(unit(loss)),
+        "fit": short_number(r2) if right is None else percent(right),
+        "constant": short_number(unit(constant)),
         "best": short_number(unit(best)),
         "limit": short_number(unit(bound)),
         "regret": short_number(regret),
@@ -89,7 +88,8 @@ def page_content(summary: dict[str, Any]) -> dict[str, Any]:
         "order": " · ".join(f"warning: {line}" for line in warnings),
         "drift": f"drift: {summary['drift']['claim']}" if "drift" in summary else "",
         "claims": ". ".join([*certificate.get("claims", ()), *coverage_lines(summary.get("coverage"))]),
-        "of": "root mean squared error" if squares else f"{summary.get('of', 'loss')} per row",
+        "of": "RMSE" if squares else f"{summary.get('of', 'loss')} per row",
+        "measure": "R²" if right is None else "accuracy",
         "sum": "regret in all, squared" if squares else TILES["regret"],
         "off": "off by" if squares else summary.get("of", "loss"),
     }
@@ -144,6 +144,7 @@ def live_page(summary: dict[str, Any], about: dict[str, Any]) -> tuple[str, str]
     page = page_content(summary)
     texts = {name: html.escape(text) for name, text in page["texts"].items()}
     label = {"loss": f'<span id="of">{texts["of"]}</span>', "regret": f'<span id="sum">{texts["sum"]}</span>'}
+    label["fit"] = f'<span id="measure">{texts["measure"]}</span>'
     tiles = "".join(
         f'<div><dt>{label.get(name, what)}</dt><dd id="{name}">{texts[name]}</dd></div>' for name, what in TILES.items()
     )

@@ -94,7 +94,7 @@ class SampleSource(Source):
     target : str or None
         The name of the target, to be checked.
     labels : bool or None
-        False gives targets as numbers, otherwise they are text.
+        True gives targets as text, False as numbers, None as numbers if all of them are.
     """
 
     def __init__(self, where: str, target: str | None, labels: bool | None) -> None:
@@ -110,13 +110,13 @@ class SampleSource(Source):
 
     def _chunks(self, start: Position | None) -> Iterator[Chunk]:
         X, y = self.data.X, self.data.y
-        if self.options.labels is False:
+        if self.options.labels is not True:
             bad = next((text for text in y.tolist() if not reads_as_number(text)), None)
-            if bad is not None:
+            if bad is not None and self.options.labels is False:
                 raise SourceError(
                     f"{self.where}: target {bad!r} is not a number: choose a classifier such as perceptron"
                 )
-            y = y.astype(np.float64)
+            y = y if bad is not None else y.astype(np.float64)
         first = start["row"] if start else 0
         end = {"row": len(y), "rejected": 0}
         if first < len(y):

@@ -2,43 +2,80 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..certificates.headline import MISTAKES, SQUARES, Scores
 from ..errors import OptionError
 from ..online.margins import each_mean
-from .state import log_loss_of_constant
+from .state import in_squares, log_loss_of_constant
 
 if TYPE_CHECKING:
     from ..forecast.comparison import Comparison
+    from ..online.run import Run
     from .session import PlayedChunk
     from .state import TrainingState
 
 
-def figures(state: TrainingState) -> list[dict[str, float | None]]:
-    """For each learner, and last for the best constant, the figures that can be compared; None where there is none.
+def scores_of(state: TrainingState, k: int) -> Scores:
+    """The figures of a learner that belong to its targets, beside those of the best constant."""
+    return scores_of_runs(state.runs[k], state.labels, state.mistakes[k], state.constant)
 
-    Labels: the log loss (where margins give probabilities; of several labels the sum of each against the rest) and the
-    error rate. Numbers: the mean squared error.
-    """
-    weight = state.weight
-    out: list[dict[str, float | None]] = []
-    rows = state.runs[0][0].facts.rounds or 1
-    for runs, mistakes in zip(state.runs, state.mistakes, strict=True):
-        learner = runs[0].learner
-        if state.labels is None:
-            out.append({"mean squared error": sum(run.facts.square for run in runs) / weight})
-            continue
-        logs = learner.targets == "unit" and learner.loss.link == "logistic" and learner.score == "loss"
-        loss = sum(run.facts.loss for run in runs) / weight if logs else None
-        out.append({"log loss": loss, "error rate": mistakes / rows})
+
+def scores_of_runs(runs: list[Run], labels: list[str] | None, mistakes: int, constant: np.ndarray | None) -> Scores:
+    """The same of the runs of one learner, with the mistakes of all and the sums that tell the best constant."""
+    facts = runs[0].facts
+    weight = facts.weight or 1.0
+    if labels is None:
+        other = math.nan if constant is None or not constant[0] else float(constant[2] / constant[0])
+        return Scores(square=facts.square / weight, square_of_constant=other)
+    right = 1.0 - (facts.mistake_weight / weight if len(runs) == 1 else mistakes / (facts.rounds or 1))
+    if constant is None:
+        return Scores(right=right)
+    top = int(np.argmax(constant))
+    return Scores(right=right, right_of_constant=float(constant[top] / (constant.sum() or 1.0)), label=labels[top])
+
+
+def losses_of(state: TrainingState, k: int) -> tuple[str, dict[str, float]]:
+    """The unit of what a learner is judged by and, per row, what it and the best constant lost, where that is known."""
+    runs, unknown = state.runs[k], {"best": math.nan, "guaranteed": math.nan}
+    learner = runs[0].learner
+    own, constant = state.losses()[k] / (runs[0].facts.weight or 1.0), math.nan
     if state.labels is None:
-        out.append({"mean squared error": float(state.constant[2]) / weight})
+        unit = SQUARES if in_squares(learner) else f"{learner.loss.name} loss"
+        constant = state.mean_of_constant() if unit == SQUARES else math.nan
+    elif judged_in_logs(learner):
+        constant = log_loss_of_constant(state.constant) / state.weight
+        unit = "log loss" if len(runs) == 1 else f"log loss (summed over the {len(runs)} labels)"
     else:
-        c = state.constant
-        out.append({"log loss": log_loss_of_constant(c) / weight, "error rate": float(1.0 - c.max() / c.sum())})
-    return out
+        unit, own = MISTAKES, 1.0 - scores_of(state, k).right
+    return unit, {"loss": own, "constant": constant} | unknown
+
+
+def judged_in_logs(learner: Any) -> bool:
+    """Whether a learner of labels is judged by the log loss."""
+    return bool(learner.targets == "unit" and learner.loss.link == "logistic" and learner.score == "loss")
+
+
+def figures(state: TrainingState) -> list[dict[str, float]]:
+    """For each learner, and last for the best constant, the figures that can be compared; NaN where there is none.
+
+    Labels: accuracy, and the log loss (where margins give probabilities; of several labels the sum of each against the
+    rest). Numbers: RMSE and R².
+    """
+    out = list[dict[str, float]]()
+    each = [scores_of(state, k) for k in range(len(state.runs))]
+    if state.labels is None:
+        out = [{"RMSE": math.sqrt(found.square), "R²": found.r2} for found in each]
+        return [*out, {"RMSE": math.sqrt(each[0].square_of_constant), "R²": 0.0}]
+    for found, runs in zip(each, state.runs, strict=True):
+        logs = judged_in_logs(runs[0].learner)
+        loss = sum(run.facts.loss for run in runs) / state.weight if logs else math.nan
+        out.append({"accuracy": found.right, "log loss": loss})
+    beside = log_loss_of_constant(state.constant) / state.weight
+    return [*out, {"accuracy": each[0].right_of_constant, "log loss": beside}]
 
 
 class LearnerScores:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..formatting import _n, _plain
+from ..certificates.headline import shown_figure
+from ..formatting import _n, _plain, brief, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -148,12 +149,15 @@ class Evaluation:
 
     def brief(self) -> str:
         """The figures in one line."""
-        return ", ".join(f"{title(name)} {shown(f.value)}" for name, f in self.figures.items() if name != "own_loss")
+        return ", ".join(
+            f"{title(name)} {shown_figure(name, f.value)}" for name, f in self.figures.items() if name != "own_loss"
+        )
 
     def beside_constant(self) -> str:
         """The figures in one line, each beside that of the best constant."""
         parts = [
-            f"{title(name)} {shown(f.value)}" + ("" if math.isnan(f.constant) else f" ({shown(f.constant)})")
+            f"{title(name)} {shown_figure(name, f.value)}"
+            + ("" if math.isnan(f.constant) else f" ({shown_figure(name, f.constant)})")
             for name, f in self.figures.items()
         ]
         return f"{', '.join(parts)} over {plural(self.rows)} (in brackets: the best constant)"
@@ -187,18 +191,20 @@ class Evaluation:
 
     def _figure_lines(self) -> list[str]:
         head = ["", "these rows", "best constant", "while learning"]
-        table = [[title(name), *map(shown, figure)] for name, figure in self.figures.items()]
+        table = [
+            [title(name), *(shown_figure(name, value) for value in figure)] for name, figure in self.figures.items()
+        ]
         if all(math.isnan(figure.learning) for figure in self.figures.values()):
             head, table = head[:3], [row[:3] for row in table]
         return aligned([head, *table])
 
     def _remarks(self) -> Iterator[str]:
         if self.decomposition is not None:
-            parts = [shown(part) for part in self.decomposition]
+            parts = [brief(part) for part in self.decomposition]
             yield f"Brier score = miscalibration {parts[0]} − discrimination {parts[1]} + uncertainty {parts[2]}"
         if self.auc is not None and not math.isnan(self.auc.value):
             many = "mean of each label against the rest, " if len(self.labels) > 2 else ""
-            yield f"AUC: {many}{100 * self.auc.level:g} % interval {shown(self.auc.low)} to {shown(self.auc.high)}"
+            yield f"AUC: {many}{100 * self.auc.level:g} % interval {brief(self.auc.low)} to {brief(self.auc.high)}"
         elif self.auc is not None:
             yield "AUC: not defined: fewer than two of the labels occur"
         if self.task == "classify" and "log_loss" not in self.figures:
@@ -214,7 +220,7 @@ class Evaluation:
             yield f"{plural(strange)} with a label that the model does not know, scored as wrong: {named}{more}"
         if self.infinite:
             rest = self.rows - self.infinite
-            over = f"; {shown(self.finite_log_loss)} over the other {plural(rest)}" if rest else ""
+            over = f"; {brief(self.finite_log_loss)} over the other {plural(rest)}" if rest else ""
             yield f"log loss: infinite in {plural(self.infinite)}, whose label was given probability 0{over}"
 
     def _confusion_lines(self) -> list[str]:
@@ -222,12 +228,12 @@ class Evaluation:
         titles = [*self.labels, "unknown labels"] if self.unknown else list(self.labels)
         cells = self.confusion[: len(titles)]
         if len(self.labels) <= WIDE:
-            rows = [[title, *map(shown, row)] for title, row in zip(titles, cells.tolist(), strict=True)]
+            rows = [[title, *map(_n, row)] for title, row in zip(titles, cells.tolist(), strict=True)]
             return aligned([["label \\ predicted", *self.labels], *rows])
         wrong = cells.copy()
         np.fill_diagonal(wrong, 0.0)
         worst = [divmod(k, len(self.labels)) for k in np.argsort(-wrong, axis=None, kind="stable")[:10].tolist()]
-        rows = [[titles[i], self.labels[j], shown(wrong[i, j])] for i, j in worst if wrong[i, j]]
+        rows = [[titles[i], self.labels[j], _n(wrong[i, j])] for i, j in worst if wrong[i, j]]
         return aligned([["label", "predicted", "the most frequent mistakes"], *rows], 2)
 
     def _class_lines(self) -> list[str]:
@@ -235,10 +241,10 @@ class Evaluation:
         head = ["label", "precision", "recall", "F1", "support", *(["AUC", "interval"] if many else [])]
         rows = []
         for each in self.classes:
-            row = [each.label, *map(shown, (each.precision, each.recall, each.f1, each.support))]
+            row = [each.label, percent(each.precision), percent(each.recall), brief(each.f1), _n(each.support)]
             if many and each.auc is not None:
-                ends = "–" if math.isnan(each.auc.low) else f"{shown(each.auc.low)} to {shown(each.auc.high)}"
-                row += [shown(each.auc.value), ends]
+                ends = "–" if math.isnan(each.auc.low) else f"{brief(each.auc.low)} to {brief(each.auc.high)}"
+                row += [brief(each.auc.value), ends]
             rows.append(row)
         return aligned([head, *rows])
 
@@ -248,19 +254,14 @@ class Evaluation:
         head = [self.by or "", "rows", *(["weight"] if weighted else []), *names]
         rows = []
         for each in self.slices:
-            sizes = [f"{each.rows:,}", *([shown(each.weight)] if weighted else [])]
-            rows.append([each.value, *sizes, *map(shown, each.figures.values())])
+            sizes = [f"{each.rows:,}", *([_n(each.weight)] if weighted else [])]
+            rows.append([each.value, *sizes, *(shown_figure(*item) for item in each.figures.items())])
         return aligned([head, *rows])
 
 
 def title(name: str) -> str:
     """A figure's name for people."""
     return TITLES.get(name, name)
-
-
-def shown(value: float) -> str:
-    """A figure with six digits; a dash where it is not defined."""
-    return "–" if math.isnan(value) else "∞" if math.isinf(value) else _n(value)
 
 
 def plural(count: int) -> str:

@@ -281,6 +281,10 @@ class ResultOptions:
     every: int = option("Rows between checkpoints.", default=1_000_000, min=1)
     resume: bool = option("Resume from the newest checkpoint.", "--resume", default=False)
     progress: str = option("Progress on standard error: {shows}.", default="auto")
+    details: bool = option(
+        "Print all that is known: every column, member and norm, and the sums of the theorem.", "--details",
+        default=False,
+    )  # fmt: skip
     as_json: bool = option("Print the result as JSON.", "--json", default=False)
 
     @property

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..online.margins import each_loss, each_mean
 from ..rows.labels import chosen_codes, targets_of_runs
+from .column_spread import ColumnSpread
 from .comparing import LearnerScores
 from .plan import short_names
 
@@ -261,6 +262,8 @@ class Recording:
         The margins of each run, learner by learner, the target and the weight.
     confusion : ndarray of shape (n_learners, n_labels, n_labels) or None
         How many rows of each label (first) were given each label (second); None where targets are numbers.
+    spread : ColumnSpread
+        How far the columns spread.
     rejects : list of Reject
         The first bad rows.
     scores : LearnerScores or None
@@ -285,6 +288,7 @@ class Recording:
         self.sample = Sample(columns, min(SAMPLE, max(FEWEST, KEPT // columns)))
         count = len(labels or ())
         self.confusion = np.zeros((len(self.learners), count, count), np.int64) if count else None
+        self.spread, self.rows = ColumnSpread(), 0
         self.rejects: list[Reject] = []
         self.scores: LearnerScores | None = None
         tracker = runs[0][0].coverage
@@ -317,6 +321,8 @@ class Recording:
             self.scores.add(chunk)
         self.rejects += chunk.rejects[: REJECTS - len(self.rejects)]
         y = chunk.y if chunk.codes is None else chunk.codes
+        self.spread.add(self.rows, chunk.X)
+        self.rows += len(y)
         self.add_rows(chunk.margins, y, chunk.weight)
         if self.coverage is not None and chunk.half is not None:
             self.coverage.add(

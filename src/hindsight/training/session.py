@@ -19,6 +19,7 @@ from ..online.run import play, play_rows
 from ..rows.order import add_labels, add_numbers
 from ..rows.scaling import spread
 from ..sources import Reject, SourceError
+from .column_spread import ColumnSpread
 from .comparing import LearnerScores
 from .going_on import state_after
 from .options import ResultOptions
@@ -82,6 +83,8 @@ class Session:
         How long learning took.
     curves : Recording or None
         The course of the run, where a report is wanted.
+    spread : ColumnSpread
+        How far the columns of the rows that it learnt spread.
 
     Raises
     ------
@@ -112,6 +115,7 @@ class Session:
         self.scores: LearnerScores | None = None
         self.curves: Recording | None = None
         self.followed: Followed | None = None
+        self.spread = ColumnSpread()
         self.plan, self.notes = choose_loss(plan)
         self.checkpoint = newest_checkpoint(self.results)
         if self.checkpoint is not None and self._began_as(as_numbers(plan)):
@@ -197,7 +201,8 @@ class Session:
 
     def _learn(self, state: TrainingState, observe: Callable[[TrainingState], Observer]) -> None:
         kept = {} if self.checkpoint is None else self.checkpoint["files"]
-        results = self.results
+        results, self.spread = self.results, ColumnSpread()
+        done = 0
         if results.compare:
             self.scores = LearnerScores(state, self.names, results.bounds)
         if results.report is not None:
@@ -217,6 +222,8 @@ class Session:
                         self.scores.add(chunk)
                     if self.curves is not None:
                         self.curves.add(chunk)
+                    self.spread.add(done, chunk.X)
+                    done += len(chunk.y)
                     observer.advance(state)
                     if chunk.complete and (self.stopped or state.rows_done >= due):
                         outputs.write_checkpoint(state)
@@ -256,6 +263,8 @@ class PlayedChunk:
         Which rows have no target.
     half : ndarray or None
         Half the width of the interval of each row before it was learnt; None where none are asked for.
+    X : ndarray or CSR matrix or None
+        The rows as they were learnt from.
     """
 
     margins: np.ndarray
@@ -266,6 +275,7 @@ class PlayedChunk:
     complete: bool
     unlabelled: np.ndarray
     half: np.ndarray | None = None
+    X: Any = None
 
 
 def learn(
@@ -383,11 +393,11 @@ def play_chunk(
         stop = next_stop(state.rows_done)
         b = m if stop is None else min(m, a + stop - state.rows_done)
         weight = None if weights is None else weights[a:b]
+        rows = X if b - a == m else X[a:b]  # scipy would copy them
         if b > a:
             try:
-                rows = X if b - a == m else X[a:b]  # scipy would copy them
-                widths = {} if half is None else {"half": half[a:b]}
-                play(runs, rows, [each[a:b] for each in targets], weight, z[a:b], names, idle=True, **widths)
+                more = {} if half is None else {"half": half[a:b]}
+                play(runs, rows, [each[a:b] for each in targets], weight, z[a:b], names, idle=True, **more)
             except RowError as error:
                 raise ValueError(f"{chunk.place(a + error.row)}{error.message}") from None
         code = None if codes is None else codes[a:b]
@@ -395,7 +405,8 @@ def play_chunk(
         state.rows_done, state.pass_rows = state.rows_done + b - a, state.pass_rows + b - a
         if b == m:
             state.position, state.bytes_read = chunk.position, chunk.read
-        yield PlayedChunk(z[a:b], y[a:b], code, weight, rejects, b == m, gone[a:b], None if half is None else half[a:b])
+        widths = None if half is None else half[a:b]
+        yield PlayedChunk(z[a:b], y[a:b], code, weight, rejects, b == m, gone[a:b], widths, rows)
         a, rejects = b, []
         if a == m:
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ..base import shown_names
@@ -65,6 +66,26 @@ def describe_table(source: Any, decisions: Decisions | None) -> Iterator[str]:
     seen = max((e.rows for e in decisions.evidence.values()), default=0)
     if seen:
         yield f"types from {'all' if decisions.complete else 'the first'} {seen:,} rows (--types says otherwise)"
+
+
+def table_in_short(source: Any, decisions: Decisions | None) -> Iterator[str]:
+    """The dialect, how many columns are of which type, and which are left out."""
+    yield from dialect_lines(source, "." if decisions is None else decisions.decimal)
+    if decisions is None:
+        return
+    asked = source.asked
+    unused = {asked.target, asked.weight, *asked.ignore}
+    if asked.features is not None:
+        unused |= set(decisions.columns) - set(asked.features)
+    used = [each for name, each in decisions.columns.items() if name not in unused]
+    counts = Counter(each.type for each in used if each.type not in LEFT_OUT)
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in counts.most_common())
+    gaps = sum(bool(e.missing) for e in (decisions.evidence.get(each.name) for each in used) if e is not None)
+    missing = f"; values are missing in {gaps:,}" if gaps else ""
+    yield f"{sum(counts.values()):,} columns to learn from: {kinds}{missing}"
+    for kind, why in (("identifier", "since they only tell rows apart"), ("constant", "since they never change")):
+        if only := [each.name for each in used if each.type == kind]:
+            yield f"left out, {why}: {shown_names(only)} {BACK}"
 
 
 def dialect_lines(source: Any, decimal: str) -> Iterator[str]:

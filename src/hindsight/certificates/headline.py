@@ -1,0 +1,244 @@
+"""What people ask for first of a run: its figures in the unit of the targets, beside those of a constant, as sentences.
+
+The terminal, the report, the page of a service and notebooks take their words and figures from here.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..formatting import brief, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SQUARES, MISTAKES, TRAINING_ERRORS = "squared error", "mistakes", "training errors"  # units with words of their own
+PARTS_RIGHT = (MISTAKES, TRAINING_ERRORS)  # units that are shown as the part of the rows that is right
+PARTS = ("accuracy", "accuracy_of_constant", "coverage")  # figures that are parts of all rows
+CONSTANTS = {  # what the best constant is, by the unit
+    SQUARES: "always predicting the mean",
+    MISTAKES: "always predicting one label",
+    TRAINING_ERRORS: "always predicting one label",
+}
+
+
+def unit_of(quantity: str) -> str:
+    """The unit of what a certificate measured: what a mean of it is a mean of.
+
+    Examples
+    --------
+    >>> unit_of("squared error times its rate"), unit_of("weighted mistakes"), unit_of("logistic loss")
+    ('squared error', 'mistakes', 'log loss')
+    >>> unit_of("f, the mean absolute loss with l2, of the mean iterate")
+    'absolute loss with l2'
+    """
+    if quantity == "updates":
+        return TRAINING_ERRORS
+    quantity = quantity.removeprefix("weighted ").removesuffix(" times its rate")
+    for start in ("f, the mean ", "mean "):
+        quantity = quantity.removeprefix(start)
+    quantity = quantity.partition(",")[0]
+    return "squared error" if quantity == "square loss" else quantity.replace("logistic loss", "log loss")
+
+
+def constant_of(unit: str) -> str:
+    """What the best constant prediction is called."""
+    return CONSTANTS.get(unit, "the best constant")
+
+
+def title_of(unit: str) -> str:
+    """What a figure is called in a table."""
+    names = {SQUARES: "RMSE", MISTAKES: "right", TRAINING_ERRORS: "right"}
+    return names.get(unit, f"mean {unit}")
+
+
+def figure_of(unit: str, mean: float) -> str:
+    """The mean of a loss as it is shown: squared errors by their root, mistakes by the part that is right.
+
+    Examples
+    --------
+    >>> figure_of("squared error", 3304.57), figure_of("mistakes", 0.295), figure_of("log loss", 0.0912)
+    ('57.5', '70.5 %', '0.0912')
+    """
+    if math.isnan(mean):
+        return "–"
+    if unit == SQUARES:
+        return brief(math.sqrt(max(0.0, mean)))
+    if unit in PARTS_RIGHT:
+        return percent(1.0 - mean)
+    return brief(mean)
+
+
+def rooted(unit: str, values: np.ndarray) -> np.ndarray:
+    """The means of a loss as they are drawn: of squared errors their roots."""
+    return np.sqrt(np.maximum(values, 0.0)) if unit == SQUARES else values
+
+
+def shown_figure(name: str, value: float) -> str:
+    """A figure under its name as it is shown: those that are parts of all rows in per cent."""
+    return percent(value) if name in PARTS else brief(value)
+
+
+class Scores(NamedTuple):
+    """The figures of a run that belong to its targets, whatever its loss; NaN where one is not known.
+
+    Attributes
+    ----------
+    square, square_of_constant : float
+        Mean squared errors, of numbers.
+    right, right_of_constant : float
+        The part of the rows that were given their label, and the part that has the most frequent one.
+    label : str or None
+        That label.
+    """
+
+    square: float = math.nan
+    square_of_constant: float = math.nan
+    right: float = math.nan
+    right_of_constant: float = math.nan
+    label: str | None = None
+
+    @property
+    def r2(self) -> float:
+        """R²: the part of the squared error of always predicting the mean that the run did not have."""
+        beside = self.square_of_constant
+        return 1.0 - self.square / beside if beside > 0.0 else math.nan
+
+    def to_dict(self) -> dict[str, float]:
+        """The figures by name."""
+        if self.of_labels:
+            found = {"accuracy": self.right, "accuracy_of_constant": self.right_of_constant}
+        else:
+            squares = {"rmse": self.square, "rmse_of_constant": self.square_of_constant}
+            found = {"r2": self.r2} | {name: math.sqrt(value) for name, value in squares.items()}
+        return found
+
+    @property
+    def of_labels(self) -> bool:
+        """Whether targets are labels."""
+        return not math.isnan(self.right)
+
+    @property
+    def constant(self) -> str:
+        """What always predicting the same is called."""
+        if not self.of_labels:
+            return CONSTANTS[SQUARES]
+        return CONSTANTS[MISTAKES] if self.label is None else f"always predicting {self.label}"
+
+    def sentence(self) -> str:
+        """The figures beside those of the constant; empty where they are not known."""
+        if self.of_labels:
+            other = self.right_of_constant
+            rest = "" if math.isnan(other) else f"; {self.constant} would be right on {percent(other)}"
+            return f"right on {percent(self.right)} of the rows{rest}"
+        if math.isnan(self.square):
+            return ""
+        r2 = "" if math.isnan(self.r2) else f"; R² {brief(self.r2)}"
+        out = f"off by {figure_of(SQUARES, self.square)} on average (root mean square{r2})"
+        if math.isnan(self.square_of_constant):
+            return out
+        return f"{out}; {self.constant} would be off by {figure_of(SQUARES, self.square_of_constant)}"
+
+
+def in_words(unit: str, means: Mapping[str, float], best_is_shown: bool, scores: Scores | None = None) -> list[str]:
+    """The figures of a run as sentences.
+
+    Parameters
+    ----------
+    unit : str
+        As `unit_of` gives it.
+    means : mapping of str to float
+        Per row what the run lost ("loss"), the best constant ("constant"), the best fixed predictor ("best") and what
+        was promised ("guaranteed"); NaN where one is not known.
+    best_is_shown : bool
+        Whether the best fixed predictor is shown to be the best.
+    scores : Scores or None, default None
+        The figures that belong to the targets, where they are known.
+
+    Returns
+    -------
+    list of str
+        One or two sentences without a full stop.
+
+    Examples
+    --------
+    >>> means = {"loss": 3304.6, "constant": 5943.3, "best": 2859.2, "guaranteed": 3340.4}
+    >>> for line in in_words("squared error", means, True, Scores(3304.6, 5943.3)):
+    ...     print(line)
+    off by 57.5 on average (root mean square; R² 0.444); always predicting the mean would be off by 77.1
+    the best fixed weights, known only now, would be off by 53.5; never by more than 57.8, by the theorem
+    """
+    known = "" if scores is None else scores.sentence()
+    parts = []
+    if not known or unit not in of_targets(scores):
+        parts = [lost(unit, means["loss"]), beside(unit, means["constant"], constant_of(unit))]
+    best = "the best fixed weights" if best_is_shown else "the best fixed weights found"
+    parts += [beside(unit, means["best"], f"{best}, known only now,"), promise(unit, means["guaranteed"])]
+    second = "; ".join(part for part in parts if part)
+    return [text for text in (known, second) if text]
+
+
+def tiles(unit: str, means: Mapping[str, float], best_is_shown: bool, scores: Scores) -> list[tuple[str, str]]:
+    """The same figures, each with its name; what is not known is left out."""
+    if scores.of_labels:
+        out = [("accuracy", percent(scores.right)), (scores.constant, percent(scores.right_of_constant))]
+    else:
+        squares = [figure_of(SQUARES, value) for value in (scores.square, scores.square_of_constant)]
+        out = [("RMSE", squares[0]), ("R²", brief(scores.r2)), (scores.constant, squares[1])]
+    names = {"loss": title_of(unit), "constant": constant_of(unit)}
+    names |= {"best": "best fixed weights" if best_is_shown else "best weights found"}
+    names |= {"guaranteed": "guaranteed at least" if unit in PARTS_RIGHT else "guaranteed at most"}
+    skip = ("loss", "constant") if unit in of_targets(scores) else ()
+    for key, name in names.items():
+        if key == "guaranteed" and not promise(unit, means[key]):
+            continue
+        if key not in skip:
+            out.append((name, figure_of(unit, means[key])))
+    return [(name, text) for name, text in out if text != "–"]
+
+
+def of_targets(scores: Scores | None) -> tuple[str, ...]:
+    """The units whose figures are those of the targets."""
+    return PARTS_RIGHT if scores is not None and scores.of_labels else (SQUARES,)
+
+
+def lost(unit: str, mean: float) -> str:
+    """What the run lost."""
+    if math.isnan(mean):
+        return ""
+    if unit == SQUARES:
+        return f"off by {figure_of(unit, mean)} on average (root mean square)"
+    if unit in PARTS_RIGHT:
+        return f"right on {figure_of(unit, mean)} of the rows"
+    return f"{unit} {figure_of(unit, mean)} per row"
+
+
+def beside(unit: str, mean: float, who: str) -> str:
+    """What somebody else would have lost."""
+    if math.isnan(mean):
+        return ""
+    verb = {SQUARES: " would be off by", MISTAKES: " would be right on", TRAINING_ERRORS: " would be right on"}
+    return f"{who}{verb.get(unit, '')} {figure_of(unit, mean)}"
+
+
+def promise(unit: str, mean: float) -> str:
+    """What was promised; empty where that is nothing, as more mistakes than rows."""
+    if math.isnan(mean) or (unit == MISTAKES and mean >= 1.0):
+        return ""
+    words = {SQUARES: "never by more than {}", MISTAKES: "never on less than {}"}
+    return f"{words.get(unit, 'never more than {}').format(figure_of(unit, mean))}, by the theorem"
+
+
+WORTH = {  # half a sentence for each word
+    "tight": "it is at most twice what the run lost",
+    "loose": "it is more than twice what the run lost, and still less than {} would lose",
+    "vacuous": "it says nothing here: {} loses less than it allows",
+}
+
+
+def worth_in_words(worth: str, unit: str) -> str:
+    """What a promise is worth ("tight", "loose" or "vacuous"), as a sentence; `unit` is that of `unit_of`."""
+    return f"the promise is {worth}: {WORTH[worth].format(constant_of(unit))}"
