@@ -12,7 +12,7 @@ from ..rows.labels import number_text
 
 if TYPE_CHECKING:
     from ..training.state import TrainingState
-    from .live import PlayedPiece
+    from .live import PlayedRows
 
 POINTS = 256  # at most; then every second one is left out
 MISTAKES = 20
@@ -52,7 +52,7 @@ class ServiceHistory:
             self.points = self.points[1::2]
             self.step *= 2
 
-    def add_mistakes(self, first: int, piece: PlayedPiece, far: float) -> None:
+    def add_mistakes(self, first: int, piece: PlayedRows, far: float) -> None:
         """Take note of the newest rows that were predicted badly; the first has this number, `far` is a large loss."""
         losses, y, labels = piece.losses, piece.y, piece.model.labels
         wrong = losses > (0.0 if labels else far)
@@ -66,7 +66,7 @@ class ServiceHistory:
             mistake = {"sequence": first + k, "predicted": value, "target": y[k].item(), "loss": float(losses[k])}
             self.mistakes.append(mistake)
 
-    def add_intervals(self, first: int, piece: PlayedPiece) -> None:
+    def add_intervals(self, first: int, piece: PlayedRows) -> None:
         """Take note of the newest rows and their intervals, where there are some; the first has this number."""
         if piece.half is None or piece.model.labels is not None:
             return

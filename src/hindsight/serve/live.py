@@ -27,7 +27,7 @@ from ..training.plan import Plan, leaves_loss
 from ..training.prepare import check_labels, check_preparation, coded, in_order, labels_in
 from ..training.session import play_chunk
 from ..training.state import TrainingState
-from .mappings import MappingRows, Piece, csr_of
+from .mappings import MappingRows, RequestRows, csr_of
 from .requests import ServiceError
 from .tables import TableRows
 
@@ -46,7 +46,7 @@ FINITE = np.array([name in NAMES and name != "rate_min" for name in FACTS.names 
 
 
 @dataclass(eq=False)
-class PlayedPiece:
+class PlayedRows:
     """What became of the rows of a piece: margins before each was learnt, targets, losses, and what they say."""
 
     model: Model
@@ -81,10 +81,10 @@ def answers(model: Model, z: np.ndarray, half: float | np.ndarray | None) -> dic
 
 
 @dataclass
-class Played:
+class PlayedRequest:
     """What became of the rows a to b of a piece, those of one request."""
 
-    piece: PlayedPiece
+    piece: PlayedRows
     a: int
     b: int
 
@@ -186,7 +186,7 @@ class LiveModel:
 
     # ------------------------------------------------------------ learning
 
-    def learn(self, parts: Sequence[Part]) -> tuple[list[Played], Callable[[], None]]:
+    def learn(self, parts: Sequence[Part]) -> tuple[list[PlayedRequest], Callable[[], None]]:
         """Learn from the requests of a commit together, as a restart does from those in the store.
 
         Parameters
@@ -196,7 +196,7 @@ class LiveModel:
 
         Returns
         -------
-        played : list of Played
+        played : list of PlayedRequest
             What became of each.
         undo : callable
             Takes all of it back, as long as nothing else was learnt.
@@ -223,7 +223,7 @@ class LiveModel:
             pieces = self.settled()[1].encode(parts)
             before = Before(self, pieces)
             self.kept = None
-            found: dict[int, Played] = {}
+            found: dict[int, PlayedRequest] = {}
             with np.errstate(over="ignore", invalid="ignore"):  # what is not finite then is refused
                 for piece in pieces:
                     found |= self._play(piece)
@@ -233,7 +233,7 @@ class LiveModel:
             raise
         return [found[k] for k in range(len(parts))], undo
 
-    def _play(self, piece: Piece) -> dict[int, Played]:
+    def _play(self, piece: RequestRows) -> dict[int, PlayedRequest]:
         state, _ = self.settled()
         chunk = chunk_of(dense_if_full(piece.X, state.features), piece, state.rows_done)
         rounds = state.runs[0][0].tally[0].rounds
@@ -251,8 +251,8 @@ class LiveModel:
             losses[first] = c[first] = 0.0
         if self.sums is not None:
             self.sums = with_rows(self.sums, chunk.X, np.asarray(y, float), c, state.plan.intercept)
-        whole = PlayedPiece(self.model, z, y, losses, played.half)
-        return {k: Played(whole, a, b) for k, a, b in piece.spans}
+        whole = PlayedRows(self.model, z, y, losses, played.half)
+        return {k: PlayedRequest(whole, a, b) for k, a, b in piece.spans}
 
     def limit(self, limits: Limits) -> None:
         """Take no more than some limits from now on."""
@@ -315,11 +315,11 @@ class Before:
     ----------
     live : LiveModel
         The model.
-    pieces : sequence of Piece
+    pieces : sequence of RequestRows
         The rows that it is about to learn from.
     """
 
-    def __init__(self, live: LiveModel, pieces: Sequence[Piece]) -> None:
+    def __init__(self, live: LiveModel, pieces: Sequence[RequestRows]) -> None:
         self.live, self.state = live, live.settled()[0]
         state = self.state
         self.runs = list(itertools.chain(*state.runs))
@@ -339,7 +339,7 @@ class Before:
         state = self.state
         state.constant, state.order, state.mistakes = self.numbers
 
-    def check_finite(self, pieces: Sequence[Piece]) -> None:
+    def check_finite(self, pieces: Sequence[RequestRows]) -> None:
         """Refuse rows that were played if a number they led to is not finite: nothing could be learnt after them.
 
         Moderate rows cannot make it so where all numbers were moderate before, so nothing is looked at then.
@@ -359,7 +359,7 @@ class Before:
         raise SourceError(f"row {t} (target {y[t]:g}): numbers so large cannot be learnt, sums would not be finite")
 
 
-def is_moderate(piece: Piece) -> bool:
+def is_moderate(piece: RequestRows) -> bool:
     """Whether products of the numbers of rows, and sums of them, stay far from what float64 can hold."""
     values = np.abs(piece.X.data if hasattr(piece.X, "tocsr") else np.asarray(piece.X))
     given = [values[values > 0.0], *(() if piece.y.dtype.kind != "f" else (np.abs(piece.y) + 1.0,))]
@@ -367,7 +367,7 @@ def is_moderate(piece: Piece) -> bool:
     return all(not each.size or (each.max() < MODERATE and each.min() > 1.0 / MODERATE) for each in given)
 
 
-def touched(run: Run, pieces: Sequence[Piece]) -> np.ndarray | None:
+def touched(run: Run, pieces: Sequence[RequestRows]) -> np.ndarray | None:
     """The coordinates of a run that rows have entries in, and the intercept's; None where they may be all."""
     met = np.zeros(run.width, np.bool_)
     met[-1] = True
@@ -470,7 +470,7 @@ def dense_if_full(X: Any, features: int) -> Any:
     return X.data.reshape(n, width) if hasattr(X, "tocsr") and X.nnz == n * width else X
 
 
-def chunk_of(X: Any, piece: Piece, first: int = 0) -> Chunk:
+def chunk_of(X: Any, piece: RequestRows, first: int = 0) -> Chunk:
     """Rows of a piece as they are played, the first of this number."""
     return Chunk(X, piece.y, piece.weight, first, {}, 0, lambda i: f"row {i}", str)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Piece:
+class RequestRows:
     """Rows that are played in one go, of one request or of several: `spans` has (request, first row, last row)."""
 
     X: Any
@@ -70,9 +72,9 @@ class MappingRows(MappingBuilder):
 
     # ------------------------------------------------------------ to learn
 
-    def encode(self, parts: Sequence[Part]) -> list[Piece]:
+    def encode(self, parts: Sequence[Part]) -> list[RequestRows]:
         """The rows of several requests in as few pieces as can be; a ValueError where one cannot be learnt."""
-        pieces: list[Piece] = []
+        pieces: list[RequestRows] = []
         spans: list[tuple[int, int, int]] = []
         self.clear()
         for k, part in enumerate(parts):
@@ -87,15 +89,15 @@ class MappingRows(MappingBuilder):
                 self._finish(pieces, spans)
                 spans = []
                 X, y, weight = self._columns(rows)
-                pieces.append(Piece(X, y, weight, [(k, 0, len(y))]))
+                pieces.append(RequestRows(X, y, weight, [(k, 0, len(y))]))
         self._finish(pieces, spans)
         return pieces
 
-    def _finish(self, pieces: list[Piece], spans: list[tuple[int, int, int]]) -> None:
+    def _finish(self, pieces: list[RequestRows], spans: list[tuple[int, int, int]]) -> None:
         if spans:
             X, y, weight, _ = self.finish()
             assert y is not None
-            pieces.append(Piece(X, y, weight, spans))
+            pieces.append(RequestRows(X, y, weight, spans))
         self.clear()
 
     def _each(self, rows: list[dict[str, Any]], add: Callable[[dict[str, Any]], bool]) -> None:
@@ -149,41 +151,33 @@ class MappingRows(MappingBuilder):
         import pyarrow as pa
 
         target = self.options.target
-        if column.null_count:
-            raise SourceError(f"row {first_null(column)}, column {target!r}: the target is missing")
-        kind = column.type
-        whole = pa.types.is_integer(kind) and self.options.labels is not False
-        if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        if is_plain_number(column.type) and not column.null_count:
             y = float_column(column)
             if not np.isfinite(y).all():
                 t = int(np.argmin(np.isfinite(y)))
                 raise SourceError(f"row {t}, column {target!r}: {y[t]} is not finite")
+            whole = pa.types.is_integer(column.type) and self.options.labels is not False
             if not whole or np.abs(y).max(initial=0.0) <= MAX_WHOLE:
                 return y
-        coded = column.combine_chunks().dictionary_encode()
-        codes = coded.indices.to_numpy()
-        y = np.zeros(len(codes))
-        texts: dict[int, str] = {}
-        for k, value in enumerate(coded.dictionary.to_pylist()):
-            t = int(np.argmax(codes == k))
+        y, texts, read = np.zeros(len(column)), {}, functools.cache(self.target)
+        for t, value in enumerate(column.to_pylist()):
             try:
-                number, text = self.target(value)
+                y[t], text = read(value) if isinstance(value, Hashable) else self.target(value)
             except FieldError as error:
                 raise in_row(t, error) from None
-            y[codes == k] = number
             if text is not None:
-                texts |= dict.fromkeys(np.flatnonzero(codes == k).tolist(), text)
+                texts[t] = text
         merged = merge_labels(y, texts, self.options)
         assert merged is not None
         return merged
 
     def _weights(self, column: Any) -> np.ndarray:
-        if column.null_count:
-            raise SourceError(f"row {first_null(column)}, column {self.options.weight!r}: the weight is missing")
         weight = float_column(column)
-        if not (np.isfinite(weight) & (weight >= 0.0)).all():
-            t = int(np.argmin(np.isfinite(weight) & (weight >= 0.0)))
-            raise SourceError(f"row {t}, column {self.options.weight!r}: weight {weight[t]!r} must be at least 0")
+        good = np.isfinite(weight) & (weight >= 0.0)
+        if not good.all():
+            t = int(np.argmin(good))
+            why = f"weight {weight[t]!r} must be at least 0" if column[t].is_valid else "the weight is missing"
+            raise SourceError(f"row {t}, column {self.options.weight!r}: {why}")
         return weight
 
     # ------------------------------------------------------------ to predict
@@ -251,7 +245,7 @@ def features_of(name: str, column: Any, missing: str, order: int) -> list[Column
         found.append(ColumnCells(rows, np.ones(len(rows)), keys, codes, order))
     elif pa.types.is_null(kind):
         gone = np.ones(n, bool)
-    elif pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+    elif is_plain_number(kind):
         values = float_column(column)
         if math.isfinite(values.sum()):  # then each is
             return [ColumnCells(everywhere, values, [name], None, order)]
@@ -309,13 +303,15 @@ def csr_of(X: Any, ids: np.ndarray | None = None, width: int = 0) -> Any:
     return csr_matrix((X.ravel(), np.tile(ids.astype(kind), n), ends.astype(kind)), shape=(n, width or k))
 
 
+def is_plain_number(kind: Any) -> bool:
+    """Whether values of a type are numbers or truth values, not decimals."""
+    from pyarrow import types
+
+    return bool(types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind))
+
+
 def float_column(column: Any) -> np.ndarray:
     """A column of numbers or truth values as float64; NaN where one is missing."""
     import pyarrow as pa
 
     return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
-
-
-def first_null(column: Any) -> int:
-    """The row of the first missing value."""
-    return int(np.argmax(np.asarray(column.is_null())))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..online.run import Run
-    from .live import Played
+    from .live import PlayedRequest
     from .store import Commit
 
 
@@ -30,7 +30,7 @@ def begun(store: Store) -> LiveModel:
 
 def learn_again(
     store: Store, live: LiveModel, after: int = 0, row: int = 0, last: float = math.inf
-) -> Iterator[tuple[Commit, list[Played]]]:
+) -> Iterator[tuple[Commit, list[PlayedRequest]]]:
     """Learn the commits of a store again, as a service does at its start.
 
     Parameters
@@ -46,7 +46,7 @@ def learn_again(
 
     Yields
     ------
-    Commit, list of Played
+    Commit, list of PlayedRequest
         What was learnt, and what became of each request.
 
     Raises

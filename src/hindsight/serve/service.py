@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..training.model import Model
-    from .live import Played
+    from .live import PlayedRequest
 
 SNAPSHOT_ROWS, SNAPSHOT_BYTES = 500_000, 256 << 20  # learnt or committed since the last snapshot, when one is due
 BEST_WIDTH = 130  # coordinates up to which the best in hindsight is computed for every summary
@@ -50,7 +50,7 @@ class Step:
 
     first: int
     time: float
-    played: list[Played]
+    played: list[PlayedRequest]
     undo: Callable[[], None]
 
 
@@ -201,7 +201,7 @@ class Service:
             self.commit_done, self.sequence, self.history = commit, sequence, history
             return
 
-    def _note(self, first: int, played: Sequence[Played], time: float) -> None:
+    def _note(self, first: int, played: Sequence[PlayedRequest], time: float) -> None:
         """Take note of how a commit went."""
         far = self.history.far()
         for piece in dict.fromkeys(each.piece for each in played):
@@ -404,7 +404,7 @@ class Service:
         """Forget kept rows whose outcome has not come in time."""
         self.waiting -= self.store.expire(now - self.limits.expire)
 
-    def _answer(self, part: Part, first: int, played: Played) -> dict[str, Any]:
+    def _answer(self, part: Part, first: int, played: PlayedRequest) -> dict[str, Any]:
         """The answer to a request that was learnt."""
         of = self.live.settled()[0].constant_quantity
         answer: dict[str, Any] = {"sequence": first, "rows": part.rows, "loss": played.loss, "of": of}

@@ -15,7 +15,7 @@ from ..sources.tables.decisions import ColumnDecision
 from ..sources.tables.table import Decisions
 from ..sources.tables.typed_table import cells_of
 from ..training.prepare import columns_by_name
-from .mappings import Piece, check_features
+from .mappings import RequestRows, check_features
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,12 +96,12 @@ class TableRows:
         """Parameters of `open_source` to read files in the same way."""
         return self.layout.resolved_options()
 
-    def encode(self, parts: Sequence[Part]) -> list[Piece]:
+    def encode(self, parts: Sequence[Part]) -> list[RequestRows]:
         """The rows of several requests; a ValueError where one cannot be learnt."""
         pieces = []
         for k, part in enumerate(parts):
             X, y, weight = self._encode(self.layout, part.parse(self.limits))
-            pieces.append(Piece(X, y, weight, [(k, 0, len(y))]))
+            pieces.append(RequestRows(X, y, weight, [(k, 0, len(y))]))
         check_features(self.width, self.limits)
         return pieces
 
