@@ -108,6 +108,8 @@ class Chunk:
         `raw(i)` is row i as it stands in the file.
     rejects : list of Reject
         The bad rows among or before these rows, if they are to be skipped.
+    batch : tuple of (pyarrow.RecordBatch, int), or None
+        Of a table of typed columns: what the rows were made from, and the number of its first row.
 
     Examples
     --------
@@ -127,6 +129,7 @@ class Chunk:
     place: Callable[[int], str]
     raw: Callable[[int], str]
     rejects: list[Reject] = field(default_factory=list)
+    batch: tuple[Any, int] | None = None
 
     def __len__(self) -> int:
         return int(self.X.shape[0])

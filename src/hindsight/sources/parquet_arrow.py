@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import SourceError
 from ..rows.labels import MAX_WHOLE, number_text
 from . import parsers
-from .base import Chunk, Position, ReadOptions, first_position
+from .base import Chunk, Position, ReadOptions, check_known, first_position
 from .columns import ColumnLayout, EncodedRows, RowBuilder, TableSource, repeated_name
 from .pool import ArrayPool
 from .streams import FREE
@@ -28,6 +28,8 @@ MAX_EXPANSION = 10_000  # a Parquet file may hold FREE bytes of values, or so ma
 
 class ColumnarSource(TableSource):
     """Typed columns in one or more parts. A format has `_schema` and `_batches`."""
+
+    carried: Sequence[str] = ()  # columns that the batches of chunks have beside those that are used
 
     def __init__(self, where: str, parts: Sequence[Any], options: ReadOptions) -> None:
         super().__init__(where, options)
@@ -74,11 +76,16 @@ class ColumnarSource(TableSource):
             twice = repeated_name(schema.names)
             raise SourceError(f"{where}: column {twice!r} appears twice in the header")
 
+    @property
+    def _read(self) -> list[str]:
+        """The columns that are read."""
+        return list(dict.fromkeys([*self.used, *self.carried]))
+
     def _schema(self, k: int) -> Any:
         raise NotImplementedError
 
     def _batches(self, k: int, row: int, size: int) -> Iterator[Any]:
-        """Record batches of part k from a row on, of the used columns, of about so many rows."""
+        """Record batches of part k from a row on, of the columns that are read, of about so many rows."""
         raise NotImplementedError
 
     def _valid_batches(self, k: int, row: int, size: int) -> Iterator[Any]:
@@ -114,7 +121,9 @@ class ColumnarSource(TableSource):
         first = at["file"]
         for k in range(first, len(self.parts)):
             if k > 0:
-                self._check_columns(k, self._schema(k))
+                schema = self._schema(k)
+                self._check_columns(k, schema)
+                check_known(self.carried, schema.names, self._where(k))
             if hasher is not None and not (start is not None and k == first):
                 self._hash(hasher, k)
             if k > first:
@@ -132,13 +141,20 @@ class ColumnarSource(TableSource):
         base, where = at["offset"], self._where(k)
         found = self._encode(batch, k, at)
         rejects = [
-            self._reject(where, "row", base + t, column, reason, _raw(batch, t))
+            self._reject(where, "row", base + t, column, reason, self._raw(batch, t))
             for t, (column, reason) in sorted(found.faults.items())
         ]
         numbers = base + np.flatnonzero(found.keep)
         at["offset"] += batch.num_rows
-        raw = lambda i: _raw(batch, int(numbers[i]) - base)  # noqa: E731
-        return self._as_chunk(found[:3], at, self._bytes_read(k, at), where, numbers, raw, rejects)
+        raw = lambda i: self._raw(batch, int(numbers[i]) - base)  # noqa: E731
+        chunk = self._as_chunk(found[:3], at, self._bytes_read(k, at), where, numbers, raw, rejects)
+        chunk.batch = batch, base
+        return chunk
+
+    def _raw(self, batch: Any, t: int) -> str:
+        """Row t of a batch, without what it carries along."""
+        row = batch.slice(t, 1).to_pylist()[0]
+        return ",".join("" if row[n] is None else str(row[n]) for n in row if n in self.used or n not in self.carried)
 
     def _encode(self, batch: Any, k: int, at: Position) -> EncodedRows:
         """The rows of a batch of part k; `at` takes what is counted."""
@@ -251,10 +267,6 @@ def _label_type(kind: Any) -> str | None:
     return None if types.is_decimal(kind) else "text"
 
 
-def _raw(batch: Any, t: int) -> str:
-    return ",".join("" if value is None else str(value) for value in batch.slice(t, 1).to_pylist()[0].values())
-
-
 class FrameSource(ColumnarSource):
     """A data frame or Arrow table in memory."""
 
@@ -266,7 +278,7 @@ class FrameSource(ColumnarSource):
         return self.parts[k].schema
 
     def _batches(self, k: int, row: int, size: int) -> Iterator[Any]:
-        yield from self.parts[k].select(self.used).slice(row).to_batches(max_chunksize=size)
+        yield from self.parts[k].select(self._read).slice(row).to_batches(max_chunksize=size)
 
 
 def to_arrow(frame: Any, y: Any, weight: Any, options: ReadOptions) -> Any:
@@ -367,7 +379,7 @@ class ParquetSource(ColumnarFiles):
             if done + count <= row:
                 done += count
                 continue
-            for batch in file.iter_batches(size, row_groups=[g], columns=self.used):
+            for batch in file.iter_batches(size, row_groups=[g], columns=self._read):
                 if done + batch.num_rows > row:
                     self._part = self.sizes[k] * (done + batch.num_rows) // total
                     yield batch.slice(max(0, row - done))
@@ -397,7 +409,7 @@ class ArrowSource(ColumnarFiles):
 
     def _batches(self, k: int, row: int, size: int) -> Iterator[Any]:
         names = self._schema(k).names
-        used = frozenset(self.used)
+        used = frozenset(self._read)
         file, reader = self._open(k, [j for j, name in enumerate(names) if name in used])
         self._part = done = 0
         whole: Iterator[Any]
