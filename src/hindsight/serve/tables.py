@@ -72,7 +72,7 @@ class TableRows:
         if self.plain:
             return layout
         layout.restore(state)
-        layout.read_sums(state["sums"] or ["0x0p+0 0"] * len(layout.sums))
+        layout.read_sums(state["sums"])
         return layout
 
     @property
@@ -89,8 +89,10 @@ class TableRows:
         """How the features are numbered, and what was decided about columns."""
         if self.plain:
             return {"names": list(self.names)}
-        decided = {"table": self.decisions.to_state(), "sums": self.layout.write_sums()}
-        return self.layout.state(self.width) | decided
+        return self._state(*self.mark())
+
+    def _state(self, width: int, sums: list[str]) -> dict[str, Any]:
+        return self.layout.state(width) | {"table": self.decisions.to_state(), "sums": sums}
 
     def resolved_options(self) -> dict[str, Any]:
         """Parameters of `open_source` to read files in the same way."""
@@ -111,11 +113,8 @@ class TableRows:
 
     def undo(self, mark: tuple[int, list[str]]) -> None:
         """Forget the names that were added since."""
-        if self.plain:
-            return
-        width, sums = mark
-        decided = {"table": self.decisions.to_state(), "sums": sums}
-        self.layout = self._layout(self.layout.state(width) | decided)
+        if not self.plain:
+            self.layout = self._layout(self._state(*mark))
 
     def _encode(self, layout: TableLayout, parsed: Any, learn: bool = True) -> tuple[Any, np.ndarray, Any]:
         used = [name for name in layout.columns if layout.encoder(name) is not None]

@@ -308,8 +308,8 @@ class TableLayout:
         return [f"{total.hex()} {count}" for total, count in self.sums.values()]
 
     def read_sums(self, texts: Sequence[str]) -> None:
-        """Take up the running means where `write_sums` left them."""
-        for name, text in zip(self.sums, texts, strict=True):
+        """Take up the running means where `write_sums` left them, or from the beginning where there are no texts."""
+        for name, text in zip(self.sums, texts or ["0x0p+0 0"] * len(self.sums), strict=True):
             total, count = text.split()
             self.sums[name] = float.fromhex(total), int(count)
 

@@ -196,8 +196,7 @@ class DecidedTable(TableSource):
 
     def _chunks(self, start: Position | None) -> Iterator[Chunk]:
         if self.table is not None and not self.table.frozen:
-            followed = self.sums if self.follows else ()
-            self.table.read_sums((start or {}).get("sums") or followed or ["0x0p+0 0"] * len(self.table.sums))
+            self.table.read_sums((start or {}).get("sums") or (self.sums if self.follows else ()))
         return super()._chunks(start)
 
     @property
