@@ -158,20 +158,19 @@ class LiveModel:
     def settle(self, part: Part) -> None:
         """Decide what is learnt from the first rows: the loss, and the labels."""
         plan = self.plan
-        rows = part.mappings(self.limits)
-        options = ReadOptions(target=plan.target, labels=None, missing="zero", categorical="auto", chunk=1)
-        finder = MappingRows(replace(options, ignore=ignored_names(rows, plan.target)), self.limits)
-        pieces = finder.encode([replace(part, parsed=rows)])
-        plan = settled(plan, pieces[0].y)
+        assert plan.target is not None
+        targets = [{plan.target: row.get(plan.target)} for row in part.mappings(self.limits)]
+        (found,) = MappingRows(ReadOptions(target=plan.target), self.limits).encode([replace(part, parsed=targets)])
+        plan = settled(plan, found.y)
         labels = None
         if plan.classify():
-            found = set(plan.labels) if plan.labels is not None else labels_in(pieces[0].y)
-            if len(found) < 2:
+            met = set(plan.labels) if plan.labels is not None else labels_in(found.y)
+            if len(met) < 2:
                 raise SourceError(
-                    f"the first rows have one label only, {next(iter(found))!r}: send some with others, or begin with "
+                    f"the first rows have one label only, {next(iter(met))!r}: send some with others, or begin with "
                     "--labels A,B"
                 )
-            labels = in_order(found)
+            labels = in_order(met)
             check_labels(labels)
         reader = mapping_rows(plan, self.limits)
         count = 1 if labels is None or len(labels) == 2 else len(labels)
@@ -563,11 +562,6 @@ def labels_or_numbers(y: np.ndarray) -> bool:
 
 
 LABELS: tuple[set[float], ...] = ({0.0, 1.0}, {-1.0, 1.0}, {1.0, 2.0})  # numbers that are taken for labels
-
-
-def ignored_names(rows: list[dict[str, Any]], target: str | None) -> tuple[str, ...]:
-    """All names but the target's: to look at targets alone."""
-    return tuple({name for row in rows for name in row} - {target})
 
 
 # ---------------------------------------------------------------- what margins say
