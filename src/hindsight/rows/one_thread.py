@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_here = threading.local()  # whether this thread has set the limit already: to set it takes 0.7 ms
+_here = threading.local()  # whether this thread has set the limit already
 WIDE = 512  # columns from which two threads gain more on an idle machine than they lose on a busy one
+
+
+@lru_cache(maxsize=1)
+def _libraries(modules: int) -> Any:
+    """What sets the threads of the libraries that are loaded, which come with modules: to look for them takes 1 ms."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 @contextmanager
@@ -19,9 +29,7 @@ def one_thread(width: int) -> Iterator[None]:
     if width >= WIDE or getattr(_here, "limited", False):
         yield
         return
-    from threadpoolctl import ThreadpoolController  # it looks for the libraries that are loaded by now
-
-    with ThreadpoolController().limit(limits=1, user_api="blas"):
+    with _libraries(len(sys.modules)).limit(limits=1, user_api="blas"):
         _here.limited = True
         try:
             yield
