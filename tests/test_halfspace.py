@@ -212,7 +212,7 @@ def naive_bound(R, u, start):
 def test_from_a_start_it_takes_the_same_steps_and_its_bound_is_never_exceeded():
     rng = np.random.default_rng(8)
     closest = 0.0
-    for k, (X, y, passes, intercept) in enumerate(streams(150, seed=9)):
+    for k, (X, y, passes, intercept) in enumerate(streams(many(60, 150), seed=9)):
         rows = full(X, intercept)
         start = 2.0 ** rng.integers(-3, 7) * rng.integers(-5, 6, rows.shape[1]).astype(float)
         if k % 3 == 0:
