@@ -4,6 +4,7 @@ A case is a learner of `learners.LEARNERS` beside the words by which `naive.py` 
 """
 
 import os
+import resource
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -93,6 +94,26 @@ def pytest_collection_modifyitems(config, items):
                 raise pytest.UsageError(f"{function}: no parametrisation matches {idle}")
     config.hook.pytest_deselected(items=[item for item, left in zip(items, left_out, strict=True) if left])
     items[:] = [item for item, left in zip(items, left_out, strict=True) if not left]
+
+
+# --- what the workers took --------------------------------------------------------------------------------------------
+
+_peaks: list[int] = []  # the most memory that each worker had, in KiB
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error):
+    _peaks.append(getattr(node, "workeroutput", {}).get("peak", 0))
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def pytest_terminal_summary(terminalreporter):
+    if _peaks:
+        terminalreporter.write_line("memory of workers: " + ", ".join(f"{peak / 2**20:.2f} GiB" for peak in _peaks))
 
 
 # --- learners under test ----------------------------------------------------------------------------------------------
