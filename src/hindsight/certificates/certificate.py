@@ -371,7 +371,9 @@ class Certificate:
         worth = f", {self.worth}" if self.worth else ""
         source = f" ({self.theorem.source})" if self.theorem.source else ""
         lines = [f"{self.verdict.value}{worth}: {self.theorem.name}{source}"]
-        if self.worth:
+        if self.says_nothing and self.worth:
+            lines.append("  the promise is vacuous: it says nothing here but that mistakes are at most the mistakes")
+        elif self.worth:
             lines.append(f"  {worth_in_words(self.worth, self.unit)}")
         elif self.verdict is not Verdict.HOLDS:
             rests = self.verdict is Verdict.UNCHECKABLE and math.isfinite(self.bound)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..online.run import Run
     from .replay import Rounds
 
+NO_MARGIN = 1e-9  # margins up to which a search has ended at u = 0
 SMALL = 4_000_000  # numbers in the rows up to which the hard margin is sought
 
 
@@ -84,8 +85,10 @@ def perceptron(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTh
     if u is not None:
         candidates.append((data.check(u), math.inf, "given", ()))
     else:
-        noisy = best_u.perceptron(_all_rounds(data, t), largest_norm(data), tol)
-        candidates.append((noisy.u, noisy.gap, closeness(noisy.gap, noisy.bound, " over all rows"), noisy.notes))
+        noisy = best_u.perceptron(_all_rounds(data, t), top := largest_norm(data), tol)
+        zero = top * float(np.linalg.norm(noisy.u)) <= NO_MARGIN
+        u = np.zeros_like(noisy.u) if zero else noisy.u
+        candidates.append((u, noisy.gap, closeness(noisy.gap, noisy.bound, " over all rows"), noisy.notes))
         if data.rounds * data.width <= SMALL:
             hard = hard_margin(data)
             if hard.u is not None:

@@ -104,6 +104,7 @@ def summary(
     else:
         yield from side_by_side(state)
         yield from beside(state, certificates)
+    yield from nonzero_lines(state)
     if what := state.order_warning():
         from ..training.learning import IN_THIS_ORDER
 
@@ -148,7 +149,6 @@ def first_aid(state: TrainingState) -> str:
 
 def details_of(state: TrainingState) -> Iterator[str]:
     """Sums, norms and members of every learner."""
-    from ..training.plan import penalties_of
     from ..training.state import in_squares
 
     titles = state.titles
@@ -171,9 +171,6 @@ def details_of(state: TrainingState) -> Iterator[str]:
         first: Any = runs[0]
         if left := getattr(first, "left", []):
             yield f"{', '.join(left)} left: more than {first.learner.limit} coordinates (--second-order yes)"
-        if penalties_of(runs[0].learner):
-            counts, of = [nonzero(run) for run in runs], f" of {runs[0].features:,} weights are not 0"
-            yield ", ".join(f"{count:,}" for count in counts[:SHOWN]) + (", …" if len(counts) > SHOWN else "") + of
     constant = state.best_constant()
     yield f"the best constant: {state.constant_quantity} {constant:.6g}, mean {state.mean_of_constant():.6g}"
 
@@ -202,6 +199,16 @@ def beside(state: TrainingState, certificates: list[list[Certificate]]) -> Itera
     yield ""
     found = zip(names, certificates, strict=True)
     yield from table([(name if c.label is None else f"{name}, {c.label}", c) for name, each in found for c in each])
+
+
+def nonzero_lines(state: TrainingState) -> Iterator[str]:
+    """How many weights penalties have left."""
+    from ..training.plan import penalties_of
+
+    for runs in state.runs:
+        if penalties_of(runs[0].learner):
+            counts, of = [nonzero(run) for run in runs], f" of {runs[0].features:,} weights are not 0"
+            yield ", ".join(f"{count:,}" for count in counts[:SHOWN]) + (", …" if len(counts) > SHOWN else "") + of
 
 
 def nonzero(run: Run) -> int:

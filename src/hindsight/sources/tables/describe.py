@@ -63,6 +63,11 @@ def describe_table(source: Any, decisions: Decisions | None) -> Iterator[str]:
     only = [name for name in names if decisions.columns[name].type == "identifier" and name not in roles]
     if only:
         yield f"left out, since they only tell rows apart: {shown_names(only)} {BACK}"
+    yield from rows_seen(decisions)
+
+
+def rows_seen(decisions: Decisions) -> Iterator[str]:
+    """How many rows show what the columns hold."""
     seen = max((e.rows for e in decisions.evidence.values()), default=0)
     if seen:
         yield f"types from {'all' if decisions.complete else 'the first'} {seen:,} rows (--types says otherwise)"
@@ -83,6 +88,7 @@ def table_in_short(source: Any, decisions: Decisions | None) -> Iterator[str]:
     gaps = sum(bool(e.missing) for e in (decisions.evidence.get(each.name) for each in used) if e is not None)
     missing = f"; values are missing in {gaps:,}" if gaps else ""
     yield f"{sum(counts.values()):,} columns to learn from: {kinds}{missing}"
+    yield from rows_seen(decisions)
     for kind, why in (("identifier", "since they only tell rows apart"), ("constant", "since they never change")):
         if only := [each.name for each in used if each.type == kind]:
             yield f"left out, {why}: {shown_names(only)} {BACK}"
