@@ -336,8 +336,11 @@ def test_a_link_that_rises_too_fast_between_rounds_never_holds():
     assert any("rises faster" in need.text for need in found.assumptions)
 
 
-def test_margins_too_many_to_compare_are_uncheckable(monkeypatch):
-    monkeypatch.setattr("hindsight.certificates.isotron.KEPT", 10, raising=False)
+@pytest.mark.parametrize(("kept", "large"), [(10, 1 << 17), (16, 2)])
+def test_margins_too_many_to_compare_are_uncheckable(monkeypatch, kept, large):
+    """Also where some of each round are kept, since rows are taken in two halves: as often as there are rounds."""
+    monkeypatch.setattr("hindsight.certificates.isotron.KEPT", kept)
+    monkeypatch.setattr("hindsight.batch.isotonic.LARGE", large)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4, 2))
     y = np.tanh(X @ [0.5, 0.2])

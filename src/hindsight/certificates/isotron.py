@@ -108,7 +108,7 @@ class WatchedLink(GivenLink):
 
     def shape(self, z: Floats, rounds: int) -> Assumption:
         """That it is nondecreasing and Lipschitz at the margins of all rounds, and those of w*, together."""
-        if len(self.met) < rounds:
+        if sum(met.size for met, _ in self.met) < rounds * z.size:
             text = f"u is nondecreasing and {self.lipschitz:g}-Lipschitz: the margins of {rounds:,} rounds are too many"
             return Assumption(f"{text} to compare (at most {KEPT:,})", None)
         margins, means = zip(*self.met, (z, self.at(None, z)), strict=True)
