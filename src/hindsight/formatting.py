@@ -7,9 +7,12 @@ cent: so on a terminal, in a report, on the page of a service and in a notebook.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def brief(value: float) -> str:
@@ -69,3 +72,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+    """Rows of a table as lines: the first columns to the left, the others to the right."""
+    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    signs = ["<" if j < left else ">" for j in range(len(wide))]
+    lines = ("  ".join(f"{cell:{s}{w}}" for cell, s, w in zip(row, signs, wide, strict=True)) for row in rows)
+    return [line.rstrip() for line in lines]

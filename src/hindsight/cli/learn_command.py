@@ -15,7 +15,6 @@ from ..signals import heeded
 from ..training.session import Session
 from .progress import Progress
 from .results import result, summary
-from .search_bar import search_bar
 from .text import print_error_line
 
 if TYPE_CHECKING:
@@ -131,6 +130,7 @@ class LearnCommand:
         if not self.results.certifies:
             return []
         from ..training.certify import certify_state
+        from .search_bar import search_bar
 
         try:
             if not self.plan.reread:

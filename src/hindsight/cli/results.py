@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..formatting import brief
+from ..formatting import aligned, brief
 from .progress import shares_of
 from .text import CONTROL, as_options
 
@@ -179,7 +179,6 @@ def side_by_side(state: TrainingState) -> Iterator[str]:
     """All learners in the same units, beside the best constant."""
     from ..certificates.headline import shown_figure
     from ..training.comparing import figures
-    from ..training.figures import aligned
     from ..training.plan import short_names
 
     found = figures(state)
@@ -223,8 +222,6 @@ def ranked(values: dict[str, float]) -> list[str]:
 
 def weight_lines(state: TrainingState, spread: np.ndarray | None) -> Iterator[str]:
     """The weights that move predictions most: by their size times the spread of their column."""
-    from ..training.figures import aligned
-
     runs, names = state.runs[0], state.names
     if names is None or spread is None:
         return

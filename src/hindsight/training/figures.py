@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..certificates.headline import shown_figure
-from ..formatting import _n, _plain, brief, percent
+from ..formatting import _n, _plain, aligned, brief, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from ..forecast.auc import Auc
     from ..forecast.calibration import Reliability
@@ -267,11 +267,3 @@ def title(name: str) -> str:
 def plural(count: int) -> str:
     """So many rows."""
     return "1 row" if count == 1 else f"{count:,} rows"
-
-
-def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """Rows of a table as lines: the first columns to the left, the others to the right."""
-    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    signs = ["<" if j < left else ">" for j in range(len(wide))]
-    lines = ("  ".join(f"{cell:{s}{w}}" for cell, s, w in zip(row, signs, wide, strict=True)) for row in rows)
-    return [line.rstrip() for line in lines]
