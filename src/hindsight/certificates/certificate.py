@@ -16,7 +16,7 @@ from ..storage.registry import storable, want
 from .headline import PARTS_RIGHT, constant_of, in_words, unit_of, worth_in_words
 from .show import TONES, card, folded
 from .table import faults, table
-from .theorems import PERCEPTRON_NOISY, Theorem, Verdict
+from .theorems import NONE, PERCEPTRON_NOISY, Theorem, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -371,14 +371,18 @@ class Certificate:
         worth = f", {self.worth}" if self.worth else ""
         source = f" ({self.theorem.source})" if self.theorem.source else ""
         lines = [f"{self.verdict.value}{worth}: {self.theorem.name}{source}"]
-        if self.says_nothing and self.worth:
-            lines.append("  the promise is vacuous: it says nothing here but that mistakes are at most the mistakes")
-        elif self.worth:
-            lines.append(f"  {worth_in_words(self.worth, self.unit)}")
-        elif self.verdict is not Verdict.HOLDS:
-            rests = self.verdict is Verdict.UNCHECKABLE and math.isfinite(self.bound)
-            lines.append(f"  {RESTS if rests else MEANINGS[self.verdict]}")
-        return lines
+        silent = self.verdict is Verdict.HOLDS and not self.worth
+        return lines if silent else [*lines, f"  {self.meaning}"]
+
+    @property
+    def meaning(self) -> str:
+        """What the verdict means here, or what the promise is worth, as a sentence."""
+        if self.worth and self.says_nothing:
+            return "the promise is vacuous: it says nothing here but that mistakes are at most the mistakes"
+        if self.worth:
+            return worth_in_words(self.worth, self.unit)
+        rests = self.verdict is Verdict.UNCHECKABLE and self.theorem != NONE
+        return RESTS if rests else MEANINGS[self.verdict]
 
     def brief(self, scores: Scores | None = None) -> list[str]:
         """The certificate in a few lines: the figures, the verdict, and why where nothing is promised.
@@ -513,7 +517,7 @@ MEANINGS = {
     Verdict.UNCHECKABLE: "no theorem covers this run: what was measured is given all the same",
     Verdict.BROKEN: "the run lost more than was promised, which must not happen: this is a fault of the program",
 }
-RESTS = "what is promised rests on an assumption that no data can show"
+RESTS = "its theorem rests on what no data can show (marked ?)"
 ACCOUNTING = "accounting: "  # a note on a promise most of which is price that the run met
 MISTAKES, WEIGHTED = "mistakes", "weighted mistakes"  # what is counted; a weighted mistake counts its row's weight
 FOR_ALL_ROUNDS = "one for all rounds"  # the comparator beside a promise that is not of fixed predictors

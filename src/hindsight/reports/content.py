@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..certificates.certificate import RegretCurve, worth_of
-from ..certificates.headline import MISTAKES, SQUARES, in_words, rooted, tiles, unit_of
+from ..certificates.certificate import MEANINGS, RegretCurve, worth_of
+from ..certificates.headline import MISTAKES, SQUARES, in_words, rooted, tiles, unit_of, worth_in_words
 from ..charts.drawing import thinned
 from ..charts.runs import PROMISE, best_name, first_shown
 from ..formatting import _plain
@@ -159,7 +159,16 @@ def learner_values(
         worth = certificates[0].worth
         if len(certificates) > 1:
             worth = worth_of(whole.verdict, means["loss"], means["guaranteed"], means["constant"])
-        out |= {"verdict": whole.verdict.value, "worth": worth, "text": whole.lines()}
+        out |= {
+            "verdict": whole.verdict.value,
+            "worth": worth,
+            "text": whole.lines(),
+            "meaning": MEANINGS[whole.verdict],
+        }
+        if len(certificates) == 1:
+            out["meaning"] = certificates[0].meaning
+        elif worth:
+            out["meaning"] = worth_in_words(worth, out["unit"])
     out["best_shown"] = all(c.best_is_shown for c in certificates)
     out["figures"] = scores.to_dict()
     said = f"{out['unit']} (summed over the labels)" if len(weights.w) > 1 and out["unit"] != MISTAKES else out["unit"]

@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from ..certificates.certificate import MARK, MEANINGS
-from ..certificates.headline import constant_of, shown_figure, worth_in_words
+from ..certificates.headline import constant_of, shown_figure
 from ..certificates.theorems import Verdict
 from ..charts.drawing import EMBEDDING, altair, library
 from ..charts.runs import best_name, is_far, page_charts, per_row
@@ -154,13 +154,15 @@ def band(each: dict[str, Any]) -> str:
         return f'<div class="band NONE"><b>NO CERTIFICATE</b>: {escaped(why)}.</div>'
     first = each["certificates"][0]
     source = f" ({first['theorem']['source']})" if first["theorem"]["source"] else ""
-    worth = f" {first_capital(worth_in_words(each['worth'], each['unit']))}." if each["worth"] else ""
+    worth = f" {first_capital(each['meaning'])}." if each["worth"] else ""
+    means = MEANINGS[Verdict.HOLDS] if each["worth"] else each["meaning"]
     label = f"{verdict}, {each['worth']}" if each["worth"] else verdict
+    tone = "NONE" if each["worth"] == "vacuous" else verdict
     needs = [n for c in each["certificates"] for n in c["assumptions"] if n["met"] is not True]
     why = "".join(f"<p>{MARK[n['met']]} {escaped(n['text'])}</p>" for n in needs[:3])
     theorem = escaped(f"{first['theorem']['name']}{source}")
     return (
-        f'<div class="band {verdict}"><b>{escaped(label)}</b>: {MEANINGS[Verdict(verdict)]}.{worth}'
+        f'<div class="band {tone}"><b>{escaped(label)}</b>: {escaped(means)}.{escaped(worth)}'
         f'<p class="soft">{theorem}: {escaped(first["theorem"]["statement"])}</p>{why}</div>'
     )
 
