@@ -132,7 +132,7 @@ def test_what_cannot_be_is_said():
         ValueError, match="class_weight must be None, 'balanced' or a dict of weights by class; got 'x'"
     ):
         h.DescentClassifier(class_weight="x").fit(X, y)
-    with pytest.raises(ValueError, match=r"class_weight has the class 'rarely', which is none of \['often', 'rare'\]"):
+    with pytest.raises(ValueError, match=r"class_weight has the class 'rarely', not one of \['often', 'rare'\]"):
         h.DescentClassifier(class_weight={"rarely": 2.0}).fit(X, y)
     with pytest.raises(ValueError, match="the weight of class 'rare' must be at least 0, got -1"):
         h.DescentClassifier(class_weight={"rare": -1}).fit(X, y)

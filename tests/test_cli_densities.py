@@ -120,9 +120,9 @@ def test_what_a_density_cannot_go_on_from_is_one_line(calls, tmp_path):
     assert run("density", calls, "--from", tmp_path / "numbers")[0] == 0
     for arguments, message in (
         (["density", calls], "--columns is missing: say which density each column has, or --from MODEL"),
-        (["density", calls, "--from", kept, "--columns", "hour:poisson"], "--columns cannot be said with --from"),
-        (["density", calls, "--from", kept, "--key", "customer"], "--key cannot be said with --from"),
-        (["density", calls, "--from", kept, "--forget", 1], "--forget cannot be said with --from"),
+        (["density", calls, "--from", kept, "--columns", "hour:poisson"], "--columns cannot be given with --from"),
+        (["density", calls, "--from", kept, "--key", "customer"], "--key cannot be given with --from"),
+        (["density", calls, "--from", kept, "--forget", 1], "--forget cannot be given with --from"),
         (["density", calls, "--from", lone], "lone: holds <gaussian, 2 rows>, where a density over named columns"),
         (["density", calls, "--from", calls], "calls.csv: not a complete model file"),
         (["density", calls, "--columns", "hour:poisson", "--save", calls], "would be overwritten"),

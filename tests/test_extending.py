@@ -392,7 +392,7 @@ def test_a_theorem_nobody_proved_is_refused():
         5,
     )
     feed(run, X, y)
-    with pytest.raises(ValueError, match="declares the theorem 'mine', which is none of perceptron, winnow"):
+    with pytest.raises(ValueError, match="declares the theorem 'mine', which is not one of perceptron, winnow"):
         certify_run(run, Data(X, y, None, 1.0))
 
 

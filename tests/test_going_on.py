@@ -101,9 +101,9 @@ def test_by_the_command(tmp_path):
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    (("--learner", "perceptron"), "--learner cannot be said with --from"),
-    (("--target", "x"), "--target cannot be said with --from"),
-    (("--passes", 2), "--passes cannot be said with --from"),
+    (("--learner", "perceptron"), "--learner cannot be given with --from"),
+    (("--target", "x"), "--target cannot be given with --from"),
+    (("--passes", 2), "--passes cannot be given with --from"),
 ])  # fmt: skip
 def test_what_is_settled_cannot_be_said_again(tmp_path, options, message):
     frame().to_csv(tmp_path / "a.csv", index=False)

@@ -666,7 +666,7 @@ def test_learn_replays_a_service_to_the_same_bits(tmp_path):
     assert model.certificate.verdict.value == "HOLDS"
     assert model.runs[0].weights.tobytes() == whole.runs[0].weights.tobytes()
     found = CliRunner().invoke(app, ["learn", folder, "--eta", "1"])
-    assert found.exit_code == 2 and "--eta cannot be said for the folder of a service" in found.output
+    assert found.exit_code == 2 and "--eta cannot be given for the folder of a service" in found.output
     gone = Service(str(tmp_path / "gone"), PLAN)
     for k in range(4):
         gone.commit([learn(rows(3, k))])

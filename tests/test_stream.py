@@ -273,7 +273,7 @@ def test_a_session_starts_again_when_a_third_label_turns_up(tmp_path, table):
 
 
 def test_learners_of_labels_and_of_numbers_do_not_go_together():
-    with pytest.raises(ValueError, match="run them apart"):
+    with pytest.raises(ValueError, match="run them separately"):
         Plan("x.csv", "y", (*LEARNERS, *LABELLED)).classify()
 
 

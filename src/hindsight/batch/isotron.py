@@ -290,7 +290,7 @@ class History:
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:
-        """Refuse weights of different sizes, rounds of different numbers, and a link that is none."""
+        """Refuse weights of different sizes, different numbers of rounds, and what is not a link."""
         for size, names in ((fields["w"].shape, ("w", "start", "last")), (fields["loss"].shape, SERIES)):
             for name in names:
                 fits = fields[name].shape == size and len(size) == 1

@@ -88,7 +88,7 @@ def applied_theorem(run: Run, w: Any = None) -> Any:
         return no_theorem
     if name not in FAMILIES:
         known = ", ".join(str(each) for each in dict.fromkeys((*FAMILIES, *TERMS)))
-        raise ValueError(f"{run.learner.name} declares the theorem {name!r}, which is none of {known}")
+        raise ValueError(f"{run.learner.name} declares the theorem {name!r}, which is not one of {known}")
     return FAMILIES[name]
 
 

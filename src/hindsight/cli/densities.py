@@ -86,7 +86,7 @@ def known_density(origin: str, *settled: Any) -> Any:
 
     for name, given in zip(("columns", "key", "forget"), settled, strict=True):
         if given is not None:
-            raise OptionError(name, "cannot be said with --from: it is settled by the model")
+            raise OptionError(name, "cannot be given with --from: it is settled by the model")
     found = load(origin)
     if not isinstance(found.inner if isinstance(found, Keyed) else found, Product):
         raise ValueError(f"{origin}: holds {found!r}, where a density over named columns (a Product) is needed")

@@ -126,7 +126,7 @@ def go_on(origin: str, rows: RowOptions, results: ResultOptions, given: dict[str
         given.pop("target", None)
     for name, spelt in given.items():
         if name not in OF_FURTHER_ROWS:
-            raise ValueError(f"{spelt} cannot be said with --from: it is settled by the model")
+            raise ValueError(f"{spelt} cannot be given with --from: it is settled by the model")
     taken = {name: getattr(rows, name) for name in ("limit", "sample", "shuffle", "seed", "format")}
     try:
         plan = plan_after(model, rows.data, rejects=results.rejects is not None, **taken)
@@ -158,7 +158,7 @@ def learn_again(path: str, results: ResultOptions, given: dict[str, str]) -> int
 
     for name, spelt in given.items():
         if name not in OF_SERVICES:
-            raise ValueError(f"{spelt} cannot be said for the folder of a service: it is settled there")
+            raise ValueError(f"{spelt} cannot be given for the folder of a service: it is settled there")
     began = time.perf_counter()
     live = replay(path)
     state, seconds = live.state, time.perf_counter() - began

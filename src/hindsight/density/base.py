@@ -316,7 +316,7 @@ def check_statistics(fields: dict[str, Any], family: type, rows: int, width: int
 
 
 def parsed(x: np.ndarray) -> np.ndarray:
-    """Strings as numbers; an error names the row of the first that is none."""
+    """Strings as numbers; an error names the first row that does not hold one."""
     try:
         return x.astype(np.float64)
     except (ValueError, TypeError):

@@ -260,7 +260,7 @@ def _forecasts(X: Any) -> np.ndarray:
     given = np.asarray(X)
     if given.ndim == 2:
         if given.shape[1] != 1:
-            raise ValueError(f"forecasts must be one a row, got {given.shape[1]} columns; take predict_proba(X)[:, 1]")
+            raise ValueError(f"forecasts must be one per row, not {given.shape[1]} columns: predict_proba(X)[:, 1]")
         given = given[:, 0]
     h = numbers(given, "forecast")
     if not np.isfinite(h).all():

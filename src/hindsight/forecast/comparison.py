@@ -451,7 +451,7 @@ def verdict(
     shown = f"difference {abs(difference):.4g} in [{low:.4g}, {high:.4g}], {when}"
     if low > 0.0:
         return Finding.CLOSER, f"{better} is closer to the truth than {other}: {shown}"
-    return Finding.UNDECIDED, f"{better} and {other} cannot be told apart: {shown}"
+    return Finding.UNDECIDED, f"{better} and {other} cannot be distinguished: {shown}"
 
 
 def choice(means: dict[str, float], pairs: list[Pair], anytime: bool, by: str, alpha: float) -> Choice:

@@ -193,7 +193,7 @@ class MappingRows(MappingBuilder):
         self._each(parsed, lambda row: builder.add_known(row, width))
         ends, indices = builder.ends, builder.indices
         if any(a == b for a, b in itertools.pairwise(indices)) and not _ascending(indices, ends):
-            raise SourceError("two values of a row are of the same feature")
+            raise SourceError("a row has two values for the same feature")
         arrays = np.array(builder.data, np.float64), np.array(indices, np.int32), np.array(ends, np.int32)
         return csr_matrix(arrays, (len(parsed), width))
 

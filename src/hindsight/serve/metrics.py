@@ -38,7 +38,7 @@ class Metrics:
     Parameters
     ----------
     paths : collection of str
-        The paths that are told apart.
+        The paths that are counted separately.
     """
 
     def __init__(self, paths: Collection[str]) -> None:

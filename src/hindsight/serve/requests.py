@@ -194,7 +194,7 @@ def parse_json(text: bytes, what: str) -> Any:
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON number: write null for a missing value")
+    raise ValueError(f"{name} is not a JSON number: write null for a missing value")
 
 
 # One for all: json.loads would make another for each text.

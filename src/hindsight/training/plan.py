@@ -189,7 +189,7 @@ class Plan:
             for (name, _), learner in zip(self.learners, self.make(), strict=True)
         }
         if len(kinds) > 1:
-            raise ValueError("some of these learners predict labels and others numbers: run them apart")
+            raise ValueError("some of these learners predict labels and others numbers: run them separately")
         return kinds == {True}
 
     @property

@@ -338,7 +338,7 @@ def learn(
 
 
 def chunks_after(plan: Plan, source: Source, position: dict[str, Any] | None) -> Iterator[Chunk]:
-    """The rows of a source after a position; a SourceError where it is none of this source."""
+    """The rows of a source after a position; a SourceError where the source has no such position."""
     chunks = plan.chunks(source, position)
     if position is None:
         yield from chunks

@@ -295,7 +295,7 @@ def same_plain(a: Any, b: Any) -> bool:
 
 
 def check_state(plan: Plan, own: dict[str, Any]) -> None:
-    """Refuse the fields of a checkpoint that are none of this plan: compiled loops rely on runs that are alike."""
+    """Refuse the fields of a checkpoint that do not belong to this plan: compiled loops rely on runs that are alike."""
     known = {f.name for f in fields(TrainingState)} - NOT_KEPT
     want(set(own) == known, f"the state must have {', '.join(sorted(known))}")
     check_types(TrainingState, own)

@@ -3,7 +3,7 @@
     L(u) = scale/2 Sigma_t a_t (u . x_t - y_t)^2,    L(u) - min L = 1/2 g . H^-1 g,    g and H its derivatives
 
 Columns are scaled to one size. With few of them it is found from the Gram matrix where its condition allows that, else
-from the rows themselves if they are few: columns that are collinear to 1e-8 are then still told apart. Along what is
+from the rows themselves if they are few: columns that are collinear to 1e-8 are then still distinguished. Along what is
 collinear to rounding the gap is over a finite reach. With many columns: conjugate gradients.
 """
 

@@ -117,7 +117,7 @@ class ClassWeightMixin:
             unknown = set(self.class_weight) - set(self.classes_.tolist())
             if unknown:
                 raise ValueError(
-                    f"class_weight has the class {min(unknown, key=repr)!r}, which is none of {self.classes_.tolist()}"
+                    f"class_weight has the class {min(unknown, key=repr)!r}, not one of {self.classes_.tolist()}"
                 )
 
     def _begin_counts(self, codes: np.ndarray, weight: np.ndarray | None) -> None:

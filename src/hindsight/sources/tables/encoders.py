@@ -86,7 +86,7 @@ class Encoder:
         return cells.rows[gone], cells.rows[~gone], cells.texts.filter(pa.array(~gone))
 
     def _finish(self, values: np.ndarray, missing: np.ndarray, rows: np.ndarray, texts: Any, what: str) -> Encoded:
-        """Values that were read from text; those that are NaN were none."""
+        """Values that were read from text; NaN where a text was not a number."""
         import pyarrow as pa
 
         bad = ~np.isfinite(values[rows])
