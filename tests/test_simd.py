@@ -10,6 +10,7 @@ import pytest
 from numba import njit
 from scipy.sparse import csr_array
 
+from conftest import nightly
 from hindsight import kernels
 from hindsight.kernels import simd as lanes
 from hindsight.kernels.losses import Logistic, Square
@@ -173,6 +174,7 @@ def test_numbers_are_looked_up_one_by_one_and_no_place_beyond_the_count_is(dtype
             np.testing.assert_array_equal(out, want)
 
 
+@nightly(but=["int32-float32", "int64-float64"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("places", ["int32", "int64"])
 def test_sparse_rows_of_every_length(dtype, places):
