@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import SourceError
 from ..rows.labels import parse_float
+from ..sources.opening import ENDINGS
 from .client import Client, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-ENDINGS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
+FORMS = ("csv", "tsv", "jsonl")
 IDLE = 0.5  # seconds between looks at a file that is followed
 
 
@@ -54,7 +55,7 @@ def tail(
         How many rows were sent.
     """
     form = form or ENDINGS.get(os.path.splitext(path)[1].lower())
-    if form is None:
+    if form not in FORMS:
         raise SourceError(f"{path}: the name does not show the format: --format csv, tsv or jsonl")
     source = None if path == "-" and name is None else name or os.path.abspath(path)
     done = 0 if source is None else int(client.model()["sources"].get(source, 0))

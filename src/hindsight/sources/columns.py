@@ -13,13 +13,14 @@ from . import parsers
 from .base import ReadOptions, Source, check_known, select_rows
 from .labels import label_fault, merge_labels, read_target, reads_as_number
 from .names import NameDictionary
+from .tables.cells import HARD_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from .tables.layout import TableLayout
 
-MISSING_TEXTS = frozenset(("", "NA", "N/A", "na", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None", "?"))
+MISSING_TEXTS = frozenset(HARD_WORDS)
 TRANSPOSED = 1024  # rows that are filled from columns at a time
 
 

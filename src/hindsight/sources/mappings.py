@@ -294,12 +294,12 @@ class MappingBuilder:
         """Where the values of rows with these names go, where all of them but the target's are known features."""
         target = self.options.target
         features = [name for name in names if name != target]
-        known = all(type(name) is str and name not in self.unread and name in self.known for name in features)
-        if not features or not known:
+        known = {} if self.unread.intersection(features) else self.known
+        columns = [known.get(name, -1) if type(name) is str else -1 for name in features]
+        if min(columns, default=-1) < 0:
             return None
         if len(self.layouts) >= LAYOUTS:
             self.layouts.clear()
-        columns = [self.known[name] for name in features]
         order = sorted(range(len(columns)), key=columns.__getitem__)
         at = names.index(target) if target in names else -1
         self.layouts[names] = found = Places(sorted(columns), order, at, max(columns) + 1)
