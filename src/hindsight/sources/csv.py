@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import SourceError
 from . import parsers
-from .base import BadRow, Position, ReadOptions
+from .base import BadRow, Position, ReadOptions, select_rows
 from .columns import ColumnLayout, EncodedRows, RowBuilder, TableSource
 from .labels import reads_as_number
 from .text import LINE_END, BlockReader, ParsedRows, TextSource, text_at
@@ -162,7 +162,8 @@ class CsvSource(TableSource, TextSource):
         faults = [BadRow(tuple(found.rows[t].tolist()), *why) for t, why in rows.faults.items()]
         faults += [self._bad_row(*fault) for fault in found.bad.tolist()]
         faults.sort(key=lambda row: row.place)
-        places, stop, line = found.rows[rows.keep], int(found.counts[parsers.STOP]), int(found.counts[parsers.LINE])
+        stop, line = int(found.counts[parsers.STOP]), int(found.counts[parsers.LINE])
+        (places,) = select_rows(rows.keep, found.rows)
         return ParsedRows(rows.X, rows.y, rows.weight, places, stop, line, width, faults)
 
     def _bad_row(self, first: int, stop: int, line: int, what: int, fields: int, _: int) -> BadRow:
