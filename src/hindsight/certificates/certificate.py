@@ -513,7 +513,7 @@ COLOURS = {
 }
 MEANINGS = {
     Verdict.HOLDS: "the assumptions of the theorem are met, and the run lost no more than it promises",
-    Verdict.VOID: "an assumption of the theorem is not met on these rows, so it promises nothing here",
+    Verdict.VOID: "an assumption of the theorem is not met on these rows (marked ✗): nothing is promised",
     Verdict.UNCHECKABLE: "no theorem covers this run: what was measured is given all the same",
     Verdict.BROKEN: "the run lost more than was promised, which must not happen: this is a fault of the program",
 }

@@ -104,7 +104,7 @@ def compare(
     chart: Annotated[str | None, CHART] = None,
     as_json: Annotated[bool, JSON] = False,
 ) -> None:
-    """Which forecaster is closer to the truth that nobody sees: mean losses, differences, and a verdict.
+    """Compare forecasters: mean losses, differences with intervals, and which is closer to the unknown truth.
 
     Rows are in the order of time, and every forecast was fixed before its outcome. A difference estimates the mean over
     the rounds of what each difference was expected to be, given the past; for the square loss that is exactly the
@@ -137,7 +137,7 @@ def calibrate(
     chart: Annotated[str | None, CHART] = None,
     as_json: Annotated[bool, JSON] = False,
 ) -> None:
-    """How well forecasts are calibrated: mean loss = miscalibration − discrimination + uncertainty, and a test.
+    """Test how well forecasts are calibrated: mean loss = miscalibration − discrimination + uncertainty, and a test.
 
     Forecasts are recalibrated by isotonic regression, equal ones together, and each class against the rest. The e-value
     against "this forecaster is calibrated" holds whenever you look: rows are in the order of time, and each forecast

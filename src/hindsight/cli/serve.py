@@ -135,7 +135,7 @@ def tail(
     name: Annotated[str | None, typer.Option(help="What the service calls this stream; by default its path.")] = None,
     token: Annotated[str | None, typer.Option(metavar="FILE", help="A file with the token of the service.")] = None,
 ) -> None:
-    """Feed a file, or what comes through a pipe, to a service; a file is taken up where the service has got with it."""
+    """Feed a file, or what comes through a pipe, to a service; a file is resumed where the service stopped."""
     with one_line_errors():
         from ..serve.client import Client
         from ..serve.tail import tail as feed
@@ -173,7 +173,7 @@ def rewind(
         typer.Option(min=0, metavar="SEQUENCE", help="The last row to keep; by default the last that can be read."),
     ] = None,
 ) -> None:
-    """Make a service what it was after a row; the database of now is put aside in a folder inside DIR."""
+    """Take a service back to a row; its present database is kept in a folder inside DIR."""
     with one_line_errors():
         from ..serve.rewind import rewind as go_back
 
