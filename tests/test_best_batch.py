@@ -54,7 +54,7 @@ def test_the_batch_perceptron_compares_its_pocket_with_the_fewest_mistakes():
     assert math.isnan(c.guaranteed) and c.worth is None
     said = f"  its pocket errs on {errors} rows: updates are no loss, and no fixed predictor makes any"
     assert said in str(c).splitlines()
-    assert str(c).splitlines()[0].startswith("training errors per row ")
+    assert str(c).splitlines()[0].startswith("right on ")
 
 
 def test_separable_rows_have_a_best_of_0_errors():
