@@ -33,7 +33,7 @@ def test_with_a_penalty_it_is_the_least_of_loss_and_penalty_together():
     least = float(((ROWS @ u - Y) ** 2).mean()) + 0.35 * float(u @ u)
     assert c.best.loss == pytest.approx(least) and c.best.gap <= 0.01 * c.best.loss
     assert c.regret == c.measured - c.best.loss >= -1e-12
-    assert str(c).startswith("squared error with l2 ")
+    assert str(c).startswith("square loss with l2 ")
 
 
 def test_a_descent_that_lost_to_a_constant_says_so_first():
