@@ -596,3 +596,8 @@ class Certificates:
 
     def _repr_html_(self) -> str:
         return card(self.lines()[-1], [], TONES[self.verdict]) + "".join(c._repr_html_() for c in self.each)
+
+
+def combined(certificates: Sequence[Certificate]) -> Certificate | Certificates:
+    """One certificate as it is, several as `Certificates`."""
+    return certificates[0] if len(certificates) == 1 else Certificates(tuple(certificates))

@@ -6,10 +6,10 @@ import functools
 import inspect
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
 from ..errors import OptionError
@@ -17,7 +17,7 @@ from ..training.options import spelling
 from .text import as_options, print_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
 STATUSES = (
     "Exit status: 0 done; 1 a bound is BROKEN; 2 bad input, or a file that cannot be read or written; 70 a bug of "
@@ -88,68 +88,109 @@ def one_line_errors() -> Iterator[None]:
 # ---------------------------------------------------------------- verbs
 
 
-def verb(**more: Any) -> Callable[[Callable[..., int | None]], Callable[..., None]]:
-    """Add a function to the application as a verb of its name.
+class Some(NamedTuple):
+    """Marks a parameter, a mapping, as those of these options of a record that were given."""
 
-    A parameter that is a record of options (`hindsight.training.options`) becomes one option for each of its fields. An
-    error of the input is one line, and what the function returns is the exit status.
+    kind: Any
+    names: tuple[str, ...]
+
+
+class NamesInHelp(TyperCommand):
+    """A command whose help names what is registered when it is printed.
+
+    In the help of a parameter, {learners}, {losses} and so on stand for the names in these tables, and {takers} for the
+    learners that take the parameter as an option.
     """
 
-    def add(do: Callable[..., int | None]) -> Callable[..., None]:
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Fill in the names, and print."""
+        from ..online import learners, parts
+        from ..rows.scaling import SCALES
+        from ..sources.base import MISSING_RULES
+        from ..sources.opening import FORMATS
+        from ..training.options import BATCH_LEARNERS
+        from ..training.plan import options_of as options_of_learner
+        from .progress import SHOWS
+
+        tables: dict[str, Collection[str]]
+        tables = {"learners": learners.LEARNERS, "losses": parts.LOSSES, "updates": parts.UPDATES}
+        tables |= {"geometries": parts.GEOMETRIES, "links": parts.LINKS, "batch": BATCH_LEARNERS}
+        tables |= {"scales": SCALES, "formats": FORMATS, "missing": MISSING_RULES, "shows": SHOWS}
+        names = {table: ", ".join(entries) for table, entries in tables.items()}
+        for parameter in self.params:
+            if "{" not in (getattr(parameter, "help", None) or ""):
+                continue
+            names["takers"] = ", ".join(
+                name for name in learners.LEARNERS if parameter.name in options_of_learner(name)
+            )
+            parameter.help = parameter.help.format(**names)  # type: ignore[attr-defined]
+        super().format_help(ctx, formatter)
+
+
+def verb(**more: Any) -> Callable[[Callable[..., Any]], Callable[..., None]]:
+    """Add a function to the application as a verb of its name.
+
+    A parameter that is a record of options (`hindsight.training.options`) becomes one option for each of its fields,
+    and one that is marked by `Some` becomes those. An error of the input is one line. What the function returns is the
+    exit status, or a function to be called where a ValueError is no error of the input any more.
+    """
+
+    def add(do: Callable[..., Any]) -> Callable[..., None]:
         hints = get_type_hints(do, include_extras=True)
-        records = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+        records = {name: Some(hint, ()) for name, hint in hints.items() if is_dataclass(hint)}
+        marks = ((name, getattr(hint, "__metadata__", (None,))[0]) for name, hint in hints.items())
+        records |= {name: mark for name, mark in marks if isinstance(mark, Some)}
         parameters = []
         for name, parameter in inspect.signature(do).parameters.items():
             own = parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
-            parameters += parameters_of(records[name]) if name in records else [own]
+            parameters += parameters_of(*records[name]) if name in records else [own]
 
         @functools.wraps(do)
         def run(**given: Any) -> None:
             with one_line_errors():
-                for name, kind in records.items():
-                    given[name] = record_of(kind, {f.name: given.pop(f.name) for f in declared(kind)})
+                for name, (kind, some) in records.items():
+                    own = {f.name: given.pop(f.name) for f in declared(kind, some)}
+                    given[name] = options_of(kind, own) if some else kind(**options_of(kind, own))
                 status = do(**given)
-            if status:
+            if callable(status):
+                status()
+            elif status:
                 raise typer.Exit(status)
 
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {}
-        app.command(**more)(run)
+        app.command(cls=NamesInHelp, **more)(run)
         return run
 
     return add
 
 
-def declared(kind: Any) -> list[Any]:
-    """The fields of a record that are options of the command."""
-    return [field for field in fields(kind) if "spelling" in field.metadata]
+def declared(kind: Any, some: tuple[str, ...] = ()) -> list[Any]:
+    """The fields of a record that are options of the command; only some of them, if these are named."""
+    return [field for field in fields(kind) if "spelling" in field.metadata and (not some or field.name in some)]
 
 
-def parameters_of(kind: Any) -> list[inspect.Parameter]:
-    """The options of a record, as typer reads them."""
+def parameters_of(kind: Any, some: tuple[str, ...] = ()) -> list[inspect.Parameter]:
+    """The options of a record, as typer reads them; of those that are only some, one that is not given is None."""
     hints, out = get_type_hints(kind), []
-    for field in declared(kind):
+    for field in declared(kind, some):
         how = spelling(field)
-        hint = str if how.argument else hints[field.name]
+        hint = str if how.argument else hints[field.name] | None if some else hints[field.name]
         if how.read is not None:
             hint = list[str] | None if how.several else str | None
         title = getattr(kind, "title", None)
         spelt: Any = typer.Option(*how.names, help=how.help, rich_help_panel=title, **how.more)
         if how.argument:
             spelt = typer.Argument(help=how.help, **how.more)
-        default = inspect.Parameter.empty if how.argument else None if how.read is not None else field.default
+        default = None if how.read is not None or some else field.default
+        default = inspect.Parameter.empty if how.argument or default is ... else default
         only = inspect.Parameter.KEYWORD_ONLY
         out.append(inspect.Parameter(field.name, only, default=default, annotation=Annotated[hint, spelt]))
     return out
 
 
-def record_of(kind: Any, given: dict[str, Any]) -> Any:
-    """A record of what the command line gave; what is read from text and was not given has its default."""
-    out = {}
-    for field in declared(kind):
-        value, read = given[field.name], spelling(field).read
-        if read is None:
-            out[field.name] = value
-        elif value is not None:
-            out[field.name] = read(value)
-    return kind(**out)
+def options_of(kind: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """What the command line gave of the options of a record, read from text where they are."""
+    found = {name: value for name, value in given.items() if value is not None}
+    read = {field.name: spelling(field).read for field in declared(kind)}
+    return {name: value if (make := read[name]) is None else make(value) for name, value in found.items()}

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..certificates.theorems import Verdict
 from ..errors import OptionError
 from ..formatting import brief
 from ..training.learning import fit_isotron
 from ..training.outputs import check_files
 from ..training.plan import Plan
-from .text import print_error_line
+from .text import print_error_line, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +58,7 @@ def learn_in_batches(rows: RowOptions, learner: LearnerOptions, results: ResultO
             print(f"model: {results.save}")
         if results.report is not None:
             print(f"report: {results.report}")
-    return int(certificate is not None and certificate.verdict is Verdict.BROKEN)
+    return status_of(certificate)
 
 
 def check(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> None:

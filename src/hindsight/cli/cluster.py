@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..certificates.headline import Scores
-from ..certificates.theorems import Verdict
 from ..errors import OptionError
 from ..formatting import brief
 from ..online.learners import LEARNERS
@@ -20,7 +19,7 @@ from ..sources import file_format
 from ..sources.opening import list_files
 from ..training.outputs import check_files
 from ..training.plan import Plan, check_choice
-from .text import print_error_line
+from .text import print_error_line, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -191,16 +190,16 @@ def learn_exactly(rows: RowOptions, learner: LearnerOptions, results: ResultOpti
 
 def learn_on_shards(rows: RowOptions, learner: LearnerOptions, results: ResultOptions, client: Any) -> int:
     """Play every shard by itself, average after each epoch, and print the result."""
+    from ..certificates.certificate import combined
     from ..cluster.blocks import Targets
     from ..cluster.shards import certify_epochs, play_epochs
     from ..rows.labels import run_count
-    from ..training.certify import combined
     from ..training.plan import choose_loss, describe_learner
     from ..training.prepare import check_labels, in_order
     from .learn_command import told_labels
 
     learner.one_eta()
-    plan, notes = choose_loss(Plan.from_options(rows, learner, digest=results.digest))
+    plan, notes, _ = choose_loss(Plan.from_options(rows, learner, digest=results.digest))
     made, classify = plan.make()[0], plan.classify()
     if not made.rate.is_constant():
         raise OptionError("power", "changes the rate, which is constant on a cluster")
@@ -282,4 +281,4 @@ def print_result(out: dict[str, Any], lines: list[str], certificate: Any, result
             lines += certificate.lines() if results.details else certificate.brief()
         print("\n".join(lines))
     sys.stdout.flush()
-    return int(certificate is not None and certificate.verdict is Verdict.BROKEN)
+    return status_of(certificate)

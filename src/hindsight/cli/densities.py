@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 
 from ..errors import OptionError
-from .application import app, one_line_errors
-from .text import lines_of_csv, place_in_file, print_lines, print_title
+from .application import verb
+from .text import check_chart, lines_of_csv, place_in_file, print_lines, print_title, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..estimators.duel import Curve
 
 
-@app.command()
+@verb()
 def density(
     source: Annotated[str, typer.Argument(metavar="FILE", help="A table with named columns, or sample:NAME.")],
     columns: Annotated[
@@ -45,25 +45,49 @@ def density(
         str | None, typer.Option(metavar="OUT.csv", help="Write the rows with a column log_density (nats).")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the certificate as JSON alone.")] = False,
-) -> None:
+) -> int:
     """Model the distribution of columns; every row is predicted before it is learnt, and the log loss is certified.
 
     Prints what was learnt, the log loss in nats and bits per row, and how much more that is than the best fixed
     distribution in hindsight pays. A low log density in --score is an unusual row. The exit status is 1 only if a bound
     is BROKEN.
     """
-    with one_line_errors():
-        from ..training.outputs import check_destination, check_outputs
+    from ..density import Keyed
+    from ..density.spec import texts
+    from ..errors import RowError
+    from ..training.outputs import check_destination, check_outputs
 
-        model = new_density(columns, key, forget) if origin is None else known_density(origin, columns, key, forget)
-        outputs = {"score": score, "save": save}
-        check_outputs(outputs, source, *([] if save == origin else [origin]))
-        for name, path in outputs.items():
-            if path is not None:
-                check_destination(path, replaced=name == "save")
-        broken = _density(source, model, score, save, json)
-    if broken:
-        raise typer.Exit(1)
+    model = new_density(columns, key, forget) if origin is None else known_density(origin, columns, key, forget)
+    outputs = {"score": score, "save": save}
+    check_outputs(outputs, source, *([] if save == origin else [origin]))
+    for name, path in outputs.items():
+        if path is not None:
+            check_destination(path, replaced=name == "save")
+    keyed = isinstance(model, Keyed)
+    product = model.inner if keyed else model
+    data = table(source, [*names_of(product), *([model.key] if keyed else [])])
+    for k, part in product.densities.items():
+        if not isinstance(k, tuple):
+            data[k] = texts(part, data[k])
+    try:
+        scores = model.progressive(data)
+    except RowError as error:
+        raise ValueError(f"{place_in_file(source, error.row)}{error.message}") from None
+    certificate = certificate_of(model)
+    if save is not None:
+        model.save(save)
+    console = Console()
+    if json:
+        print(as_json(model, certificate))
+    else:
+        print_title(console, source, f"{len(scores):,} rows")
+        print_lines(console, described(model, certificate))
+    if score is not None:
+        write_scores(source, score, data, scores)
+    if not json:
+        written_to = {"scores": score, "density": save}
+        print_lines(console, [f"{what}: {path}" for what, path in written_to.items() if path is not None])
+    return status_of(certificate)
 
 
 def new_density(columns: str | None, key: str | None, forget: float | None) -> Any:
@@ -96,39 +120,6 @@ def known_density(origin: str, *settled: Any) -> Any:
 def names_of(product: Any) -> list[str]:
     """The names of all columns of a product."""
     return [name for k in product.densities for name in (k if isinstance(k, tuple) else (k,))]
-
-
-def _density(source: str, model: Any, score: str | None, save: str | None, json: bool) -> bool:
-    from ..certificates.theorems import Verdict
-    from ..density import Keyed
-    from ..density.spec import texts
-    from ..errors import RowError
-
-    keyed = isinstance(model, Keyed)
-    product = model.inner if keyed else model
-    data = table(source, [*names_of(product), *([model.key] if keyed else [])])
-    for k, part in product.densities.items():
-        if not isinstance(k, tuple):
-            data[k] = texts(part, data[k])
-    try:
-        scores = model.progressive(data)
-    except RowError as error:
-        raise ValueError(f"{place_in_file(source, error.row)}{error.message}") from None
-    certificate = certificate_of(model)
-    if save is not None:
-        model.save(save)
-    console = Console()
-    if json:
-        print(as_json(model, certificate))
-    else:
-        print_title(console, source, f"{len(scores):,} rows")
-        print_lines(console, described(model, certificate))
-    if score is not None:
-        write_scores(source, score, data, scores)
-    if not json:
-        written_to = {"scores": score, "density": save}
-        print_lines(console, [f"{what}: {path}" for what, path in written_to.items() if path is not None])
-    return certificate is not None and certificate.verdict is Verdict.BROKEN
 
 
 def certificate_of(model: Any) -> Any:
@@ -206,7 +197,7 @@ def scored(source: str, data: dict[str, Any], scores: np.ndarray) -> Iterator[It
         yield from zip(*columns, map(float, scores), strict=True)
 
 
-@app.command()
+@verb()
 def duel(
     source: Annotated[str, typer.Argument(metavar="FILE", help="A table, or sample:breast-cancer|digits.")],
     target: Annotated[str | None, typer.Option(help="The column to predict: a label.")] = None,
@@ -226,14 +217,6 @@ def duel(
     Both predict every row before they learn it. The generative way needs fewer rows if its assumption on the
     distribution is right: see which one leads after 10, 100, 1,000, ... rows.
     """
-    with one_line_errors():
-        from ..training.outputs import check_outputs
-
-        check_outputs({"chart": chart}, source)
-        _duel(source, target, family, eta, shuffle, chart)
-
-
-def _duel(source: str, target: str | None, family: str, eta: float, shuffle: int | None, chart: str | None) -> None:
     import numpy as np
 
     from .. import charts
@@ -243,9 +226,8 @@ def _duel(source: str, target: str | None, family: str, eta: float, shuffle: int
     from ..training.plan import Plan
     from ..training.prepare import MANY, read_all
 
+    check_chart(chart, source)
     check(family)
-    if chart is not None:
-        charts.check(chart)
     X, y, _, _, place = read_all(Plan(source, target, ()))
     if not isinstance(X, np.ndarray):
         raise ValueError(f"{source}: these rows are sparse: a duel takes a table of numbers")

@@ -9,8 +9,8 @@ import typer
 from rich.console import Console
 
 from ..errors import OptionError
-from .application import app, one_line_errors
-from .text import print_lines, print_title
+from .application import verb
+from .text import check_chart, print_lines, print_title, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SOUND = "one channel of 16-bit or floating-point samples, 8 to 48 kHz"
 
 
-@app.command()
+@verb()
 def echo(
     far: Annotated[str, typer.Argument(metavar="FAR.wav", help=f"What the loudspeaker played: {SOUND}.")],
     mic: Annotated[str, typer.Argument(metavar="MIC.wav", help="What the microphone heard meanwhile.")],
@@ -43,47 +43,29 @@ def echo(
         str | None, typer.Option(metavar="PICTURE", help="Draw a chart: a path that ends in .png, .svg or .html.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON instead of text.")] = False,
-) -> None:
+) -> int:
     """Cancel the echo of the far end in a microphone's signal, and say how much was cancelled when.
 
     A filter predicts each sample of the microphone from the far end's last samples, before it learns from it; the
     prediction, which is the echo, is subtracted. Near-end talk stays.
     """
-    with one_line_errors():
-        from ..training.outputs import check_destination, check_outputs
-
-        outputs = {"out": out, "chart": chart}
-        check_outputs(outputs, far, mic)
-        for path in outputs.values():
-            if path is not None:
-                check_destination(path)
-        broken = _echo(far, mic, out, (taps, kind, eta), (as_float, certify, as_json), chart)
-    if broken:
-        raise typer.Exit(1)
-
-
-def _echo(
-    far: str,
-    mic: str,
-    out: str,
-    settings: tuple[int, str, float | None],
-    options: tuple[bool, bool, bool],
-    chart: str | None,
-) -> bool:
     import numpy as np
 
     from .. import charts
-    from ..certificates.theorems import Verdict
     from ..echo import wav
+    from ..training.outputs import check_destination, check_outputs
 
-    as_float, certify, as_json = options
-    if chart is not None:
-        charts.check(chart)
-    if certify and settings[1] != "nlms":
+    outputs = {"out": out, "chart": chart}
+    check_outputs(outputs, far, mic)
+    for path in outputs.values():
+        if path is not None:
+            check_destination(path)
+    check_chart(chart)
+    if certify and kind != "nlms":
         raise OptionError("certify", "is for --filter nlms: there is no theorem for the Kalman filter")
-    found = cancelled(far, mic, *settings)
-    kind = np.dtype(np.float32) if as_float else found.mic.dtype.newbyteorder("=")
-    over = wav.write(out, found.rate, found.clean, kind)
+    found = cancelled(far, mic, taps, kind, eta)
+    samples = np.dtype(np.float32) if as_float else found.mic.dtype.newbyteorder("=")
+    over = wav.write(out, found.rate, found.clean, samples)
     if chart is not None:
         charts.save(charts.styled(charts.echo(found)), chart)
     certificate = found.certify() if certify else None
@@ -99,7 +81,7 @@ def _echo(
             print_lines(console, [f"  chart: {chart}"])
         if certificate is not None:
             print_lines(console, ["", *certificate.lines()])
-    return certificate is not None and certificate.verdict is Verdict.BROKEN
+    return status_of(certificate)
 
 
 def cancelled(far: str, mic: str, taps: int, kind: str, eta: float | None) -> Cancelled:

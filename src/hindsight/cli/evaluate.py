@@ -9,9 +9,9 @@ import typer
 from rich.console import Console
 
 from ..errors import OptionError
-from .application import app, one_line_errors
+from .application import verb
 from .models import ModelPath
-from .text import print_lines, print_title
+from .text import check_chart, print_lines, print_title
 
 if TYPE_CHECKING:
     from ..training.figures import Evaluation
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DIAGRAMS = 12  # labels that a chart shows, those with the most rows
 
 
-@app.command()
+@verb()
 def evaluate(
     model: ModelPath,
     data: Annotated[
@@ -63,26 +63,23 @@ def evaluate(
     hindsight, and that of the model while it learnt, when each row was predicted before it was learnt. Rows are
     prepared as they were for learning, and read once.
     """
-    with one_line_errors():
-        from ..training.outputs import check_outputs
-
-        check_outputs({"chart": chart}, model, data)
-        if unweighted and weight is not None:
-            raise OptionError("unweighted", "and --weight: take one of the two")
-        weighed_by = False if unweighted else weight
-        if cluster is not None or workers is not None:
-            found = _on_cluster(model, data, target, weighed_by, form, {"by": by, "chart": chart}, cluster, workers)
-        else:
-            found = _evaluate(model, data, target, weighed_by, by, form, light, chart)
-        if as_json:
-            print(json.dumps({"model": model, "data": data, **found.to_dict()}, indent=2, ensure_ascii=False))
-            return
-        console = Console()
-        weighed = "" if found.weight == found.rows else f", weight {found.weight:,.6g}"
-        print_title(console, data, f"{found.rows:,} rows{weighed}")
-        print_lines(console, found.lines())
-        if chart is not None:
-            print_lines(console, [f"chart: {chart}"])
+    check_chart(chart, model, data)
+    if unweighted and weight is not None:
+        raise OptionError("unweighted", "and --weight: take one of the two")
+    weighed_by = False if unweighted else weight
+    if cluster is not None or workers is not None:
+        found = _on_cluster(model, data, target, weighed_by, form, {"by": by, "chart": chart}, cluster, workers)
+    else:
+        found = _evaluate(model, data, target, weighed_by, by, form, light, chart)
+    if as_json:
+        print(json.dumps({"model": model, "data": data, **found.to_dict()}, indent=2, ensure_ascii=False))
+        return
+    console = Console()
+    weighed = "" if found.weight == found.rows else f", weight {found.weight:,.6g}"
+    print_title(console, data, f"{found.rows:,} rows{weighed}")
+    print_lines(console, found.lines())
+    if chart is not None:
+        print_lines(console, [f"chart: {chart}"])
 
 
 def _evaluate(
@@ -93,15 +90,14 @@ def _evaluate(
 
     known = open_model(path)
     if chart is not None:
-        from .. import charts
-
-        charts.check(chart)
         if light:
             raise OptionError("chart", "and --light: a chart needs what every row was given")
         if known.labels is not None and not has_probabilities(known):
             raise OptionError("chart", f"{known.learner.name} gives margins and no probabilities: nothing to calibrate")
     found = evaluate(known, data, target=target, weight=weight, by=by, format=form, light=light)
     if chart is not None:
+        from .. import charts
+
         charts.save(picture(found), chart)
     return found
 

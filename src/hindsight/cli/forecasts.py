@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from collections.abc import Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -13,9 +15,9 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from ..errors import OptionError
-from ..training.options import pair_of_numbers, split
-from .application import app, one_line_errors
-from .text import as_is, place_in_file, print_lines, print_title
+from ..training.options import option, pair_of_numbers, split
+from .application import verb
+from .text import as_is, check_chart, place_in_file, print_lines, print_title
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,36 +26,6 @@ if TYPE_CHECKING:
 
     from ..forecast import Band, CalibrationTest, Comparison, Interval, Reliability, Score, Scores
 
-FILE = typer.Argument(metavar="FILE", help="A table with a column of outcomes and one column per forecaster.")
-OUTCOME = typer.Option(
-    "--outcome",
-    metavar="COLUMN",
-    help="The column of the outcomes: 0 or 1, a class, or a number, as the loss wants it. A row without an outcome is "
-    "counted and not scored.",
-)
-FORECASTS = typer.Option(
-    metavar="A,B,...",
-    help="The columns of the forecasters. With --classes x,y those named A:x and A:y, with --loss winkler A:low and "
-    "A:high; in columns named otherwise a star stands for the class: 'A_*' for A_x and A_y.",
-)
-WEIGHT = typer.Option(
-    "--weight", metavar="COLUMN", help="The column with the importance of each row, fixed before its outcome."
-)
-LOSS = typer.Option(
-    "--loss",
-    help="square (Brier) or log for probabilities; for numbers: quadratic or poisson (counts) for means, pinball for "
-    "quantiles, winkler for intervals.",
-)
-BOUNDS = typer.Option(
-    "--bounds", metavar="LOW,HIGH", help="Where all outcomes lie that are numbers; needed for quadratic and poisson."
-)
-QUANTILE = typer.Option("--quantile", metavar="Q", help="pinball: which quantile is forecast, as 0.9.")
-CLASSES = typer.Option(
-    "--classes", metavar="X,Y,...", help="The classes that outcomes are labels of, for square and log."
-)
-LAG = typer.Option("--lag", help="How many rounds ahead forecasts were made; 1 is the next round.")
-CHART = typer.Option("--chart", metavar="PICTURE", help="Draw a chart: a path that ends in .png, .svg or .html.")
-JSON = typer.Option("--json", help="Print the result as JSON instead of tables.")
 FIXED = {"ranges": "Hoeffding", "bernstein": "empirical Bernstein", "mixture": "mixture"}
 ANYTIME = {**FIXED, "ranges": "normal mixture"}
 PARTS = (
@@ -62,19 +34,69 @@ PARTS = (
 )
 
 
-@app.command()
+@dataclass(frozen=True)
+class ForecastOptions:
+    """Which columns of a table are forecasts, and how they are scored."""
+
+    source: str = option(
+        "A table with a column of outcomes and one column per forecaster.", argument=True, metavar="FILE"
+    )
+    outcome: str = option(
+        "The column of the outcomes: 0 or 1, a class, or a number, as the loss wants it. A row without an outcome is "
+        "counted and not scored.",
+        default=..., metavar="COLUMN",
+    )  # fmt: skip
+    weight: str | None = option(
+        "The column with the importance of each row, fixed before its outcome.", metavar="COLUMN"
+    )
+    loss: str = option(
+        "square (Brier) or log for probabilities; for numbers: quadratic or poisson (counts) for means, pinball for "
+        "quantiles, winkler for intervals.",
+        default="square",
+    )
+    bounds: tuple[float, float] | None = option(
+        "Where all outcomes lie that are numbers; needed for quadratic and poisson.", read=pair_of_numbers,
+        metavar="LOW,HIGH",
+    )  # fmt: skip
+    quantile: float | None = option("pinball: which quantile is forecast, as 0.9.", metavar="Q")
+    classes: Sequence[str] | None = option(
+        "The classes that outcomes are labels of, for square and log.", read=split, metavar="X,Y,..."
+    )
+    lag: int = option("How many rounds ahead forecasts were made; 1 is the next round.", default=1)
+    chart: str | None = option("Draw a chart: a path that ends in .png, .svg or .html.", metavar="PICTURE")
+    as_json: bool = option("Print the result as JSON instead of tables.", "--json", default=False)
+
+    def table(
+        self, names: str, coverage: float | None = None, late: str | None = None, row_id: str | None = None
+    ) -> Table:
+        """The file with these forecasts; an error of the loss names the options."""
+        from ..forecast import Score
+
+        check_chart(self.chart, self.source)
+        classes = None if self.classes is None else tuple(self.classes)
+        try:
+            score = Score(self.loss, self.bounds, self.quantile, coverage, classes)
+        except ValueError as error:
+            text = re.sub(r"loss='(\w+)'", r"--loss \1", str(error))
+            raise ValueError(re.sub(r"(needs|takes no) (\w+)$", r"\1 --\2", text)) from None
+        return Table(self.source, self.outcome, split(names), self.weight, score, late, row_id)
+
+
+@verb()
 def compare(
-    source: Annotated[str, FILE],
-    outcome: Annotated[str, OUTCOME],
-    forecasts: Annotated[str, FORECASTS],
-    weight: Annotated[str | None, WEIGHT] = None,
-    loss: Annotated[str, LOSS] = "square",
-    bounds: Annotated[str | None, BOUNDS] = None,
-    quantile: Annotated[float | None, QUANTILE] = None,
+    how: ForecastOptions,
+    *,
+    forecasts: Annotated[
+        str,
+        typer.Option(
+            metavar="A,B,...",
+            help="The columns of the forecasters. With --classes x,y those named A:x and A:y, with --loss winkler "
+            "A:low and A:high; in columns named otherwise a star stands for the class: 'A_*' for A_x and A_y.",
+        ),
+    ],
     coverage: Annotated[
         float | None, typer.Option(help="winkler: the probability that the intervals are to hold, as 0.9.")
     ] = None,
-    classes: Annotated[str | None, CLASSES] = None,
     late: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="A table with outcomes that came later, in the order in which they came."),
@@ -100,9 +122,6 @@ def compare(
         float | None,
         typer.Option(help="Rounds that intervals and e-values are tuned for, named in advance.  [1000]"),
     ] = None,
-    lag: Annotated[int, LAG] = 1,
-    chart: Annotated[str | None, CHART] = None,
-    as_json: Annotated[bool, JSON] = False,
 ) -> None:
     """Compare forecasters: mean losses, differences with intervals, and which is closer to the unknown truth.
 
@@ -110,32 +129,37 @@ def compare(
     the rounds of what each difference was expected to be, given the past; for the square loss that is exactly the
     difference of the mean squared distances to the unknown probabilities.
     """
-    with one_line_errors():
-        from ..training.outputs import check_outputs
+    from .. import charts
+    from ..forecast import LaggedScores, Scores, comparison
 
-        check_outputs({"chart": chart}, source)
-        score = declared(loss, bounds, quantile, coverage, classes)
-        table = Table(source, outcome, split(forecasts), weight, score, late, row_id)
-        _compare(table, (alpha, anytime, by, horizon, lag), chart, as_json)
+    table = how.table(forecasts, coverage, late, row_id)
+    options = {k: getattr(table.score, k) for k in ("bounds", "quantile", "coverage", "classes")}
+    names = [shown_name(name) for name in table.names]
+    scores = Scores(names, table.score.loss, **options)
+    if how.lag != 1:
+        scores = LaggedScores(names, table.score.loss, lag=how.lag, **options)
+    y, given, c, ids = read(table)
+    scores.update(labelled(y, table.score), given, c, ids)
+    if table.late is not None:
+        bring(table, scores, y, ids)
+    found = comparison(scores, alpha=alpha, anytime=anytime, by=by, horizon=horizon)
+    if how.chart is not None:
+        charts.save(picture(found, y, given, c, table.score), how.chart)
+    if how.as_json:
+        print(json.dumps({"file": table.source, **found.to_dict()}, indent=2, ensure_ascii=False))
+        return
+    show(table.source, f"{table.settings(how.lag)}, α = {alpha:g}", found)
 
 
-@app.command()
+@verb()
 def calibrate(
-    source: Annotated[str, FILE],
-    outcome: Annotated[str, OUTCOME],
+    how: ForecastOptions,
+    *,
     forecast: Annotated[str, typer.Option(metavar="A[,B,...]", help="The column of the forecast, or several.")],
-    weight: Annotated[str | None, WEIGHT] = None,
-    loss: Annotated[str, LOSS] = "square",
-    bounds: Annotated[str | None, BOUNDS] = None,
-    quantile: Annotated[float | None, QUANTILE] = None,
-    classes: Annotated[str | None, CLASSES] = None,
-    lag: Annotated[int, LAG] = 1,
     band: Annotated[str, typer.Option(help="The band of the chart: consistency, confidence or none.")] = "consistency",
     level: Annotated[float, typer.Option(help="The fraction of the resampled fits inside the band.")] = 0.9,
     resamples: Annotated[int, typer.Option(help="The number of resampled fits.")] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
-    chart: Annotated[str | None, CHART] = None,
-    as_json: Annotated[bool, JSON] = False,
 ) -> None:
     """Test how well forecasts are calibrated: mean loss = miscalibration − discrimination + uncertainty, and a test.
 
@@ -144,40 +168,41 @@ def calibrate(
     knew the earlier outcomes (those --lag rounds before it). --chart draws reliability diagrams, and the e-value along
     the stream.
     """
-    with one_line_errors():
-        from ..training.outputs import check_outputs
-
-        check_outputs({"chart": chart}, source)
-        score = declared(loss, bounds, quantile, classes=classes)
-        table = Table(source, outcome, split(forecast), weight, score)
-        _calibrate(table, lag, (band, level, resamples, seed), chart, as_json)
-
-
-def _compare(
-    table: Table, judging: tuple[float, bool, str, float | None, int], chart: str | None, as_json: bool
-) -> None:
     from .. import charts
-    from ..forecast import LaggedScores, Scores, comparison
+    from ..forecast import calibration_test, reliability
+    from ..forecast.scores import NUMERIC
+    from ..validation import choice
 
-    if chart is not None:
-        charts.check(chart)
-    alpha, anytime, by, horizon, lag = judging
-    options = {k: getattr(table.score, k) for k in ("bounds", "quantile", "coverage", "classes")}
-    names = [shown_name(name) for name in table.names]
-    scores = Scores(names, table.score.loss, **options)
-    if lag != 1:
-        scores = LaggedScores(names, table.score.loss, lag=lag, **options)
-    y, given, c, ids = read(table)
-    scores.update(labelled(y, table.score), given, c, ids)
-    if table.late is not None:
-        bring(table, scores, y, ids)
-    found = comparison(scores, alpha=alpha, anytime=anytime, by=by, horizon=horizon)
-    if chart is not None:
-        charts.save(picture(found, y, given, c, table.score), chart)
-    if as_json:
-        print(json.dumps({"file": table.source, **found.to_dict()}, indent=2, ensure_ascii=False))
+    table = how.table(forecast)
+    choice("--band", band, ("consistency", "confidence", "none"))
+    score = table.score
+    if score.loss == "winkler":
+        raise OptionError("loss", "winkler is calibrated end by end: take --loss pinball --quantile Q for each end")
+    y, given, c, _ = read(table)
+    options: dict[str, Any] = {"loss": score.loss, "quantile": score.quantile}
+    each = {name: reliability(seen, h, c, **options) for name, seen, h in one_by_one(y, given, score)}
+    tests = None
+    if not score.missing:
+        labels = labelled(y, score)
+        options |= {"bounds": score.bounds, "classes": score.classes, "lag": how.lag}
+        tests = {name: calibration_test(labels, h, c, **options) for name, h in given.items()}
+    settings, banded = table.settings(how.lag), band != "none" and score.loss not in NUMERIC
+    if how.chart is not None:
+        made: list[Band | None] = [
+            one.band(band, level=level, resamples=resamples, seed=seed) if banded else None for one in each.values()
+        ]
+        charts.save(charts.diagrams(each, made, tests), how.chart)
+        if score.loss not in NUMERIC:
+            settings += f", band {band}, level {level:g}, {resamples:,} resamples, seed {seed}"
+    if how.as_json:
+        found = {
+            name: (one_by_class(name, each, score) if score.classes else each[name].to_dict())
+            | {"test": None if tests is None else tests[name].to_dict()}
+            for name in given
+        }
+        print(json.dumps({"file": table.source, "forecasts": found}, indent=2, ensure_ascii=False))
         return
-    show(table.source, f"{table.settings(lag)}, α = {alpha:g}", found)
+    show_calibration(table.source, settings, each, tests, score.classes is not None)
 
 
 def labelled(y: np.ndarray, score: Score) -> Any:
@@ -272,47 +297,6 @@ def half_width(difference: float, interval: Interval | None) -> str:
     return "VOID" if interval is None else f"± {max(interval.high - difference, difference - interval.low):.4g}"
 
 
-def _calibrate(table: Table, lag: int, bands: tuple[str, float, int, int], chart: str | None, as_json: bool) -> None:
-    from .. import charts
-    from ..forecast import calibration_test, reliability
-    from ..forecast.scores import NUMERIC
-    from ..validation import choice
-
-    kind, level, resamples, seed = bands
-    choice("--band", kind, ("consistency", "confidence", "none"))
-    if chart is not None:
-        charts.check(chart)
-    score = table.score
-    if score.loss == "winkler":
-        raise OptionError("loss", "winkler is calibrated end by end: take --loss pinball --quantile Q for each end")
-    y, given, c, _ = read(table)
-    options: dict[str, Any] = {"loss": score.loss, "quantile": score.quantile}
-    each = {name: reliability(seen, h, c, **options) for name, seen, h in one_by_one(y, given, score)}
-    tests = None
-    if not score.missing:
-        labels = labelled(y, score)
-        options |= {"bounds": score.bounds, "classes": score.classes, "lag": lag}
-        tests = {name: calibration_test(labels, h, c, **options) for name, h in given.items()}
-    if chart is not None:
-        wanted = kind != "none" and score.loss not in NUMERIC
-        made: list[Band | None] = [
-            one.band(kind, level=level, resamples=resamples, seed=seed) if wanted else None for one in each.values()
-        ]
-        charts.save(charts.diagrams(each, made, tests), chart)
-    if as_json:
-        found = {
-            name: (one_by_class(name, each, score) if score.classes else each[name].to_dict())
-            | {"test": None if tests is None else tests[name].to_dict()}
-            for name in given
-        }
-        print(json.dumps({"file": table.source, "forecasts": found}, indent=2, ensure_ascii=False))
-        return
-    settings = table.settings(lag)
-    if chart is not None and score.loss not in NUMERIC:
-        settings += f", band {kind}, level {level:g}, {resamples:,} resamples, seed {seed}"
-    show_calibration(table.source, settings, each, tests, score.classes is not None)
-
-
 def one_by_one(y: Any, given: dict[str, Any], score: Score) -> Iterator[tuple[str, Any, Any]]:
     """Outcomes and forecasts of single numbers by name; of classes each against the rest."""
     import numpy as np
@@ -388,20 +372,6 @@ class Table(NamedTuple):
             out += f", bounds {score.bounds[0]:g},{score.bounds[1]:g}"
         out += ", bounds not declared" if score.missing else ""
         return out + (f", forecasts {lag} rounds ahead" if lag > 1 else "")
-
-
-def declared(
-    loss: str, bounds: str | None, quantile: float | None, coverage: float | None = None, classes: str | None = None
-) -> Score:
-    """The loss and what was declared for it; an error names the options."""
-    from ..forecast import Score
-
-    limits = None if bounds is None else pair_of_numbers(bounds)
-    try:
-        return Score(loss, limits, quantile, coverage, None if classes is None else tuple(split(classes)))
-    except ValueError as error:
-        text = re.sub(r"loss='(\w+)'", r"--loss \1", str(error))
-        raise ValueError(re.sub(r"(needs|takes no) (\w+)$", r"\1 --\2", text)) from None
 
 
 def column_of(name: str, part: str) -> str:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand
 
 from ..training.options import BATCH_LEARNERS, ClusterOptions, LearnerOptions, ResultOptions, RowOptions
 from .application import verb
-from .text import as_is
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
+from .text import as_is, status_of
 
 
 @verb()
@@ -39,36 +35,7 @@ def pretty(formula: str) -> str:
     return formula
 
 
-class LearnHelp(TyperCommand):
-    """A command whose help names what is registered when it is printed.
-
-    In the help of a parameter, {learners}, {losses} and so on stand for the names in these tables, and {takers} for the
-    learners that take the parameter as an option.
-    """
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Fill in the names, and print."""
-        from ..online import learners, parts
-        from ..rows.scaling import SCALES
-        from ..sources.base import MISSING_RULES
-        from ..sources.opening import FORMATS
-        from ..training.plan import options_of
-        from .progress import SHOWS
-
-        tables: dict[str, Collection[str]]
-        tables = {"learners": learners.LEARNERS, "losses": parts.LOSSES, "updates": parts.UPDATES}
-        tables |= {"geometries": parts.GEOMETRIES, "links": parts.LINKS, "batch": BATCH_LEARNERS}
-        tables |= {"scales": SCALES, "formats": FORMATS, "missing": MISSING_RULES, "shows": SHOWS}
-        names = {table: ", ".join(entries) for table, entries in tables.items()}
-        for parameter in self.params:
-            names["takers"] = ", ".join(name for name in learners.LEARNERS if parameter.name in options_of(name))
-            text = getattr(parameter, "help", None)
-            if text:
-                parameter.help = text.format(**names)  # type: ignore[attr-defined]
-        super().format_help(ctx, formatter)
-
-
-@verb(cls=LearnHelp)
+@verb()
 def learn(
     context: typer.Context,
     rows: RowOptions,
@@ -148,12 +115,13 @@ OF_SERVICES = ("data", "certify", "save", "details", "as_json")
 
 def learn_again(path: str, results: ResultOptions, given: dict[str, str]) -> int:
     """Learn all rows in the log of a service again, to the same bits; the exit status."""
+    import itertools
     import json
     import time
 
-    from ..certificates.theorems import Verdict
+    from ..certificates.certificate import combined
     from ..serve.replay import StoredRows, replay
-    from ..training.certify import certify_runs, combined
+    from ..training.certify import certify_runs
     from .results import result, summary
 
     for name, spelt in given.items():
@@ -172,7 +140,7 @@ def learn_again(path: str, results: ResultOptions, given: dict[str, str]) -> int
     else:
         for line in summary(state, certificates, seconds, details=results.details):
             print(line)
-    return int(any(c.verdict is Verdict.BROKEN for each in certificates for c in each))
+    return status_of(*itertools.chain(*certificates))
 
 
 def command(rows: RowOptions, learner: LearnerOptions, results: ResultOptions, place: ClusterOptions) -> int:

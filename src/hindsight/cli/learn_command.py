@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from itertools import chain
 from threading import Timer
 from typing import TYPE_CHECKING, Any
 
-from ..certificates.theorems import Verdict
 from ..errors import OptionError
 from ..kernels.side_by_side import observers
 from ..signals import heeded
 from ..training.session import Session
 from .progress import Progress
 from .results import result, summary
-from .text import print_error_line
+from .text import print_error_line, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,7 +123,7 @@ class LearnCommand:
 
                 print()
                 show("comparison", "of predictions before each row, valid at every time", session.scores.comparison())
-        return int(any(c.verdict is Verdict.BROKEN for each in certificates for c in each))
+        return status_of(*chain(*certificates))
 
     def certify(self, state: TrainingState) -> list[list[Certificate]]:
         """The certificates; none where they are only for the report and cannot be made, which it says."""
@@ -162,7 +162,7 @@ class LearnCommand:
 
     def settings(self, state: TrainingState) -> Iterator[str]:
         """What is learnt, and what was decided; with --details every setting, given or default."""
-        plan, source, details = self.plan, state.source or state.plan.open(), self.results.details
+        plan, source, details = self.plan, state.source or state.preparation.open(), self.results.details
         r = plan.reading
         goal = "its target" if plan.target is None else repr(plan.target)
         yield f"{plan.data}: predicting {goal}" + (f", rows weighted by {r['weight']!r}" if r["weight"] else "")
@@ -201,7 +201,7 @@ class LearnCommand:
             seconds = self.session.seconds
             write_report(self.results.report, state, self.session.curves, certificates, seconds=seconds, notes=notes)
         if self.results.save is not None:
-            from ..training.certify import combined
+            from ..certificates.certificate import combined
 
             state.to_model(combined(certificates[0]) if certificates else None).save(self.results.save)
 

@@ -7,41 +7,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from ..training.options import separator_of, split, types_of, words_of
-from .application import app, one_line_errors
+from ..training.options import RowOptions
+from .application import Some, verb
 from .text import print_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-@app.command()
+OF_TABLES = ("data", "target", "types", "ignore", "format", "header", "separator", "encoding", "decimal", "na")
+
+
+@verb()
 def look(
-    data: Annotated[str, typer.Argument(metavar="FILE", help="A table in any form that `learn` reads.")],
-    target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
-    types: Annotated[str | None, typer.Option(help="What columns hold: age:number,zip:category.")] = None,
-    ignore: Annotated[str | None, typer.Option(help="Columns to leave out: A,B,C.")] = None,
-    format: Annotated[str | None, typer.Option(help="The format, where neither name nor content show it.")] = None,
-    header: Annotated[
-        bool | None, typer.Option("--header/--no-header", help="Whether the first line names the columns.")
-    ] = None,
-    separator: Annotated[str | None, typer.Option(help="What separates fields: one character, tab or space.")] = None,
-    encoding: Annotated[str | None, typer.Option(help="The encoding of text, as latin-1.")] = None,
-    decimal: Annotated[str | None, typer.Option(help="The decimal sign: . or a comma.")] = None,
-    na: Annotated[str | None, typer.Option(help="Further words for a missing value: A,B,C.")] = None,
-    rows: Annotated[int, typer.Option(min=0, help="How many rows to look at; 0 is all.")] = 0,
+    given: Annotated[dict[str, Any], Some(RowOptions, OF_TABLES)],
+    *,
+    scan: Annotated[int, typer.Option("--rows", min=0, help="How many rows to look at; 0 is all.")] = 0,
 ) -> None:
     """Look at a table: types, missing and different values, ranges, the target, and what `learn` would do."""
-    with one_line_errors():
-        from ..sources import open_source
+    from ..sources import open_source
 
-        source = open_source(
-            data, target, ignore=split(ignore or ""), format=format, header=header,
-            separator=separator and separator_of(separator),
-            missing="indicator", strict=False, types=types_of(types or ""), encoding=encoding, decimal=decimal,
-            na=[] if na is None else words_of(na), scan=rows,
-        )  # fmt: skip
-        print_lines(Console(), lines(data, source, target))
+    rows = RowOptions(**given)
+    source = open_source(rows.data, rows.target, scan=scan, **rows.reading())
+    print_lines(Console(), lines(rows.data, source, rows.target))
 
 
 def lines(data: str, source: Any, target: str | None) -> Iterator[str]:

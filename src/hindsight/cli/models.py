@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..training.options import split
-from .application import app, one_line_errors
+from .application import verb
 from .text import print_error_line
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help="A file that --s
 Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to stdout.")]
 
 
-@app.command()
+@verb()
 def predict(
     model: ModelPath,
     data: Annotated[str, typer.Argument(metavar="FILE", help="Rows in any form that `learn` reads; - is stdin.")],
@@ -48,32 +48,31 @@ def predict(
     needs and the file lacks is an error. An output FILE is written completely or not at all. `hindsight evaluate` has
     more than the score.
     """
-    with one_line_errors():
-        from ..errors import OptionError
-        from ..training.evaluation import brief_score
-        from ..training.outputs import check_destination, check_outputs
-        from ..training.saved import has_probabilities, open_model
-        from . import predictions
+    from ..errors import OptionError
+    from ..training.evaluation import brief_score
+    from ..training.outputs import check_destination, check_outputs
+    from ..training.saved import has_probabilities, open_model
+    from . import predictions
 
-        path = None if output == "-" else output
-        check_outputs({"output": path}, model, data)
-        form_out = predictions.output_form(path)
-        if path is not None:
-            check_destination(path)
-        known = open_model(model)
-        if probabilities and not has_probabilities(known):
-            raise OptionError("probabilities", f"{known.learner.name} gives none: take --margins")
-        kept = list(dict.fromkeys(split(keep or "")))
-        names = [*kept, *predictions.columns_of(known, margins, probabilities)]
-        parts = predictions.tables(known, data, form, kept, margins, probabilities)
-        emit(path, predictions.WRITERS[form_out](names, parts))
-        if score and predictions.is_plain_file(data):
-            sys.stdout.flush()
-            for line in brief_score(known, data, form):
-                print_error_line(line)
+    path = None if output == "-" else output
+    check_outputs({"output": path}, model, data)
+    form_out = predictions.output_form(path)
+    if path is not None:
+        check_destination(path)
+    known = open_model(model)
+    if probabilities and not has_probabilities(known):
+        raise OptionError("probabilities", f"{known.learner.name} gives none: take --margins")
+    kept = list(dict.fromkeys(split(keep or "")))
+    names = [*kept, *predictions.names_of(known, margins, probabilities)]
+    parts = predictions.tables(known, data, form, kept, margins, probabilities)
+    emit(path, predictions.WRITERS[form_out](names, parts))
+    if score and predictions.is_plain_file(data):
+        sys.stdout.flush()
+        for line in brief_score(known, data, form):
+            print_error_line(line)
 
 
-@app.command()
+@verb()
 def inspect(
     model: ModelPath,
     top: Annotated[int, typer.Option(min=0, help="How many of the largest weights to show.")] = 10,
@@ -83,23 +82,22 @@ def inspect(
 
     Of a density, what it has learnt, its log loss and its certificate.
     """
-    with one_line_errors():
-        from ..storage.model import opened
-        from ..training.saved import model_of
-        from .card import card, card_values
+    from ..storage.model import opened
+    from ..training.saved import model_of
+    from .card import card, card_values
 
-        found = opened(model)
-        if hasattr(found[0], "progressive") and hasattr(found[0], "logp"):
-            from .densities import inspected
+    found = opened(model)
+    if hasattr(found[0], "progressive") and hasattr(found[0], "logp"):
+        from .densities import inspected
 
-            emit(None, iter([inspected(model, found[0], as_json) + "\n"]))
-            return
-        known = model_of(model, *found)
-        text = json.dumps(card_values(known, top), indent=2) if as_json else "\n".join(card(model, known, top))
-        emit(None, iter([text + "\n"]))
+        emit(None, iter([inspected(model, found[0], as_json) + "\n"]))
+        return
+    known = model_of(model, *found)
+    text = json.dumps(card_values(known, top), indent=2) if as_json else "\n".join(card(model, known, top))
+    emit(None, iter([text + "\n"]))
 
 
-@app.command()
+@verb()
 def export(
     model: ModelPath,
     output: Output = None,
@@ -109,12 +107,11 @@ def export(
 
     Numbers are written so that they read back to the same bits; weights that are 0 are left out.
     """
-    with one_line_errors():
-        from ..training.outputs import check_outputs
-        from ..training.saved import open_model, to_portable
+    from ..training.outputs import check_outputs
+    from ..training.saved import open_model, to_portable
 
-        check_outputs({"output": output}, model)
-        emit(output, iter([json.dumps(to_portable(open_model(model)), indent=1) + "\n"]))
+    check_outputs({"output": output}, model)
+    emit(output, iter([json.dumps(to_portable(open_model(model)), indent=1) + "\n"]))
 
 
 def emit(output: str | None, pieces: Iterator[Any]) -> None:

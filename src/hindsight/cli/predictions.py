@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import os
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..errors import OptionError, RowError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from ..training.model import Model
 
@@ -38,96 +39,65 @@ def tables(
     from ..sources.extra_columns import extra_columns
     from ..training.prepare import open_for_model, rows_of_model
 
-    names = columns_of(model, margins, probabilities)
-    for name in keep:
-        if name in names:
+    for name in names_of(model, margins, probabilities):
+        if name in keep:
             raise OptionError("keep", f"{name}: the predictions have a column of that name")
     source = open_for_model(model, data, form, keep)
     beside = extra_columns(source, keep) if keep else None
     for X, chunk in rows_of_model(model, source):
         kept = [] if beside is None else beside(chunk)
-        yield dict(zip([*keep, *names], [*kept, *said(model, X, chunk.place, margins, probabilities)], strict=True))
+        try:
+            z = model.margins(X)
+        except RowError as error:
+            raise ValueError(f"{chunk.place(error.row)}{error.message}") from None
+        yield dict(zip(keep, kept, strict=True)) | columns_of(model, z, margins, probabilities)
 
 
-def columns_of(model: Model, margins: bool, probabilities: bool) -> list[str]:
-    """The names of the columns."""
-    from ..training.saved import has_probability
-
-    labels = model.labels or []
-    from ..training.outputs import interval_columns
-
-    names = ["prediction"]
-    if probabilities:
-        names += [f"probability {label}" for label in labels]
-    elif has_probability(model):
-        names.append("probability")
-    if margins:
-        names += ["margin"] if len(model.runs) == 1 else [f"margin {label}" for label in labels]
-    return names + interval_columns(model.runs[0].coverage is not None, model.labels)
+def names_of(model: Model, margins: bool, each: bool) -> list[str]:
+    """The names of the columns of predictions."""
+    return list(columns_of(model, np.zeros((0, len(model.runs))), margins, each))
 
 
-def said(model: Model, X: Any, place: Callable[[int], str], margins: bool, each: bool) -> Iterator[Any]:
-    """The columns of one chunk."""
-    from ..online.margins import each_mean
+def columns_of(model: Model, z: np.ndarray, margins: bool, each: bool) -> Table:
+    """What a model predicts by these margins, with them or the probability of `each` label if asked for."""
     from ..training.evaluation import probabilities
+    from ..training.outputs import predictions
     from ..training.saved import has_probability
 
-    try:
-        z = model.margins(X)
-    except RowError as error:
-        raise ValueError(f"{place(error.row)}{error.message}") from None
-    if model.labels is None:
-        yield model.predictions(z)
-    else:
-        yield [model.labels[k] for k in model.choices(z).tolist()]
+    half, labels = None if model.runs[0].coverage is None else model.half, model.labels or []
+    out = predictions(model.learner.loss, model.labels, z, half, odds=not each and has_probability(model))
+    more: Table = {}
     if each:
         p = probabilities(model, z)
         assert p is not None
-        yield from (p[:, k] for k in range(p.shape[1]))
-    elif has_probability(model):
-        yield each_mean(model.learner.loss, z[:, 0])
+        more |= {f"probability {label}": p[:, k] for k, label in enumerate(labels)}
     if margins:
-        yield from (z[:, k] for k in range(z.shape[1]))
-    if model.runs[0].coverage is not None:
-        from ..training.outputs import intervals
-
-        yield from intervals(model.learner.loss, model.labels, z, model.half)
+        names = ["margin"] if len(model.runs) == 1 else [f"margin {label}" for label in labels]
+        more |= dict(zip(names, z.T, strict=True))
+    first = [name for name in ("prediction", "probability") if name in out]
+    return {name: out.pop(name) for name in first} | more | out
 
 
 # ---------------------------------------------------------------- formats
 
 
-def listed(column: Any) -> list[Any]:
-    """A column as a list of Python's own values."""
-    if isinstance(column, list):
-        return column
-    return list(column.to_pylist() if hasattr(column, "to_pylist") else column.tolist())
-
-
-def as_csv(names: list[str], parts: Iterator[Table]) -> Iterator[str]:
+def csv_lines(names: list[str], parts: Iterator[Table]) -> Iterator[str]:
     """Lines of CSV, the header first."""
+    from ..training.outputs import as_csv, listed
+
     head = [names]
     for table in parts:
-        yield records([*head, *zip(*map(listed, table.values()), strict=True)])
+        yield as_csv([*head, *zip(*map(listed, table.values()), strict=True)])
         head = []
-    yield records(head)
+    yield as_csv(head)
 
 
-def records(rows: list[Any]) -> str:
-    """Records of CSV."""
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(rows)
-    return out.getvalue()
-
-
-def as_json_lines(names: list[str], parts: Iterator[Table]) -> Iterator[str]:
+def json_lines(names: list[str], parts: Iterator[Table]) -> Iterator[str]:
     """One JSON object per row; what JSON has no form for is text, and a number that is not finite null."""
-    from ..formatting import _plain
+    from ..training.outputs import as_lines, listed
 
     for table in parts:
-        rows = zip(*(_plain(listed(column)) for column in table.values()), strict=True)
-        texts = (json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=str) for row in rows)
-        yield "".join(f"{text}\n" for text in texts)
+        yield as_lines(names, zip(*map(listed, table.values()), strict=True))
 
 
 def as_parquet(names: list[str], parts: Iterator[Table]) -> Iterator[bytes]:
@@ -186,7 +156,7 @@ class Pieces(io.RawIOBase):
         return piece
 
 
-WRITERS: dict[str, Any] = {"csv": as_csv, "jsonl": as_json_lines, "parquet": as_parquet}
+WRITERS: dict[str, Any] = {"csv": csv_lines, "jsonl": json_lines, "parquet": as_parquet}
 
 
 def is_plain_file(data: str) -> bool:

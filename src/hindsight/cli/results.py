@@ -128,7 +128,7 @@ def headline(state: TrainingState, certificates: list[list[Certificate]], detail
 
     scores = scores_of(state, 0)
     if certificates:
-        from ..training.certify import combined
+        from ..certificates.certificate import combined
 
         whole = combined(certificates[0])
         yield from whole.lines(scores) if details else whole.brief(scores)

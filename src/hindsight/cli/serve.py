@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 
 from ..errors import OptionError
-from ..training.options import part_of, split
-from .application import app, one_line_errors
+from ..training.options import LearnerOptions, RowOptions
+from .application import Some, verb
 from .text import print_error_line
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 NEEDED = "the service needs more packages: pip install 'hindsight-learn[serve]'"
 
 
-@app.command()
+OF_ROWS = ("target", "weight", "ignore", "labels", "missing")
+OF_LEARNERS = ("learner", "loss", "eta", "drift", "interval")
+
+
+@verb()
 def serve(
     folder: Annotated[
         str, typer.Argument(metavar="DIR", help="The folder that holds everything: rows, snapshots, settings.")
     ],
-    target: Annotated[str | None, typer.Option(help="The column to predict, for a folder that is new.")] = None,
+    rows: Annotated[dict[str, Any], Some(RowOptions, OF_ROWS)],
+    learner: Annotated[dict[str, Any], Some(LearnerOptions, OF_LEARNERS)],
+    *,
     model: Annotated[
         str | None, typer.Option("--from", metavar="MODEL", help="A model to go on with, for a folder that is new.")
     ] = None,
@@ -39,55 +46,38 @@ def serve(
     keep_log: Annotated[
         bool | None, typer.Option("--keep-log/--no-keep-log", help="Whether rows stay when snapshots cover them.")
     ] = None,
-    learner: Annotated[str | None, typer.Option(help="The learner; the default is auto.")] = None,
-    loss: Annotated[str | None, typer.Option(help="Its loss; by default the first rows show it.")] = None,
-    eta: Annotated[float | None, typer.Option(help="Its rate.")] = None,
-    drift: Annotated[
-        float | None, typer.Option(help="For streams that change: the part of the weight that members share again.")
-    ] = None,
-    interval: Annotated[
-        float | None,
-        typer.Option(metavar="PERCENT", help="Ranges of predictions (sets of labels) that cover so many per cent."),
-    ] = None,
-    weight: Annotated[str | None, typer.Option(help="The column with the importance of each row.")] = None,
-    ignore: Annotated[str | None, typer.Option(help="Columns to leave out: A,B,C.")] = None,
-    labels: Annotated[str | None, typer.Option(help="The labels, A,B,C; by default those of the first rows.")] = None,
-    missing: Annotated[str | None, typer.Option(help="Where a value is null: indicator, zero or error.")] = None,
     body: Annotated[int, typer.Option(min=1, help="Bytes of a request at most.")] = 64 << 20,
     pending: Annotated[int, typer.Option(min=0, help="Rows at most that wait for their outcome.")] = 100_000,
     expire: Annotated[float, typer.Option(min=1.0, help="Seconds after which such a row is forgotten.")] = 7 * 86400.0,
-) -> None:
+) -> Callable[[], None]:
     """Serve a learner over HTTP: it predicts and learns, loses no acknowledged row, and shows its regret on a page."""
-    with one_line_errors():
-        try:
-            from ..serve.app import Api
-            from ..serve.server import run
-        except ModuleNotFoundError as error:
-            raise ValueError(f"{NEEDED} ({error.name} is missing)") from None
-        from ..serve.requests import Limits
-        from ..serve.service import Service
-
-        secret = read_token(token)
-        if host not in LOCAL and secret is None:
-            raise OptionError("host", f"{host} can be reached by others: name a file with a token (--token FILE)")
-        given: dict[str, Any] = {
-            "learner": learner, "loss": loss, "eta": eta, "drift": drift, "weight": weight, "missing": missing,
-            "interval": None if interval is None else part_of(str(interval)),
-            "ignore": None if ignore is None else split(ignore), "labels": None if labels is None else split(labels),
-        }  # fmt: skip
-        options = {name: value for name, value in given.items() if value is not None}
-        plan, found = begin(target, model, options)
-        limits = Limits(body=body, pending=pending, expire=expire)
-        service = Service(folder, plan, found, limits, keep_log, print_error_line)
-        names = [host, *(allow_host or ())] if host not in ("0.0.0.0", "::") else list(allow_host or ())
-        api = Api(service, [f"[{name}]" if ":" in name else name for name in names], secret)
-    about = f"{service.sequence:,} rows" + (f", {service.replayed:,} commits replayed" if service.replayed else "")
-    service.warm_up()
-    api.start()
     try:
-        run(api.app, host, port, lambda where: print_error_line(f"serving {folder} ({about}) at {where}"))
-    finally:
-        api.stop()
+        from ..serve.app import Api
+        from ..serve.server import run
+    except ModuleNotFoundError as error:
+        raise ValueError(f"{NEEDED} ({error.name} is missing)") from None
+    from ..serve.requests import Limits
+    from ..serve.service import Service
+
+    secret = read_token(token)
+    if host not in LOCAL and secret is None:
+        raise OptionError("host", f"{host} can be reached by others: name a file with a token (--token FILE)")
+    plan, found = begin(rows.pop("target", None), model, rows | learner)
+    limits = Limits(body=body, pending=pending, expire=expire)
+    service = Service(folder, plan, found, limits, keep_log, print_error_line)
+    names = [host, *(allow_host or ())] if host not in ("0.0.0.0", "::") else list(allow_host or ())
+    api = Api(service, [f"[{name}]" if ":" in name else name for name in names], secret)
+    about = f"{service.sequence:,} rows" + (f", {service.replayed:,} commits replayed" if service.replayed else "")
+
+    def listen() -> None:
+        service.warm_up()
+        api.start()
+        try:
+            run(api.app, host, port, lambda where: print_error_line(f"serving {folder} ({about}) at {where}"))
+        finally:
+            api.stop()
+
+    return listen
 
 
 def begin(target: str | None, model: str | None, options: dict[str, Any]) -> tuple[Any, Any]:
@@ -125,7 +115,7 @@ def read_token(path: str | None) -> str | None:
     return token
 
 
-@app.command()
+@verb()
 def tail(
     path: Annotated[str, typer.Argument(metavar="FILE", help="CSV, TSV or JSON lines; - is standard input.")],
     to: Annotated[str, typer.Option(metavar="URL", help="The service.")] = "http://127.0.0.1:8765",
@@ -136,36 +126,34 @@ def tail(
     token: Annotated[str | None, typer.Option(metavar="FILE", help="A file with the token of the service.")] = None,
 ) -> None:
     """Feed a file, or what comes through a pipe, to a service; a file is resumed where the service stopped."""
-    with one_line_errors():
-        from ..serve.client import Client
-        from ..serve.tail import tail as feed
+    from ..serve.client import Client
+    from ..serve.tail import tail as feed
 
-        if format not in (None, "csv", "tsv", "jsonl"):
-            raise OptionError("format", f"must be csv, tsv or jsonl; got {format!r}")
-        try:
-            with Client(to, read_token(token)) as client:
-                sent = feed(path, client, form=format, batch=batch, follow=follow, name=name, notify=print_error_line)
-        except ModuleNotFoundError as error:
-            raise ValueError(str(error)) from None
-        except (ConnectionError, FileNotFoundError) as error:
-            raise ValueError(f"{path}: No such file" if isinstance(error, FileNotFoundError) else str(error)) from None
+    if format not in (None, "csv", "tsv", "jsonl"):
+        raise OptionError("format", f"must be csv, tsv or jsonl; got {format!r}")
+    try:
+        with Client(to, read_token(token)) as client:
+            sent = feed(path, client, form=format, batch=batch, follow=follow, name=name, notify=print_error_line)
+    except ModuleNotFoundError as error:
+        raise ValueError(str(error)) from None
+    except (ConnectionError, FileNotFoundError) as error:
+        raise ValueError(f"{path}: No such file" if isinstance(error, FileNotFoundError) else str(error)) from None
     print(f"{sent:,} rows were learnt")
 
 
-@app.command()
+@verb()
 def rows(
     folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder of a service.")],
     first: Annotated[int, typer.Option("--from", min=1, metavar="SEQUENCE", help="The first row.")] = 1,
 ) -> None:
     """Print the rows of a service as JSON lines, in the order in which they were learnt."""
-    with one_line_errors():
-        from ..serve.rewind import rows_of
+    from ..serve.rewind import rows_of
 
-        for line in rows_of(folder, first):
-            print(line)
+    for line in rows_of(folder, first):
+        print(line)
 
 
-@app.command()
+@verb()
 def rewind(
     folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder of a service that is not running.")],
     to: Annotated[
@@ -174,8 +162,7 @@ def rewind(
     ] = None,
 ) -> None:
     """Take a service back to a row; its present database is kept in a folder inside DIR."""
-    with one_line_errors():
-        from ..serve.rewind import rewind as go_back
+    from ..serve.rewind import rewind as go_back
 
-        found = go_back(folder, to)
+    found = go_back(folder, to)
     print(f"back at row {found['row']:,}: {found['dropped']:,} rows were put aside in {found['aside']}")

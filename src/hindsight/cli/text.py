@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import itertools
 import re
 import sys
@@ -40,11 +39,11 @@ def as_is(text: str, style: str = "") -> Text:
 
 def lines_of_csv(records: Iterable[Iterable[Any]]) -> Iterator[str]:
     """Records as text of CSV, many at a time."""
+    from ..training.outputs import as_csv
+
     rest = iter(records)
     while block := list(itertools.islice(rest, 4096)):
-        out = io.StringIO()
-        csv.writer(out, lineterminator="\n").writerows(block)
-        yield out.getvalue()
+        yield as_csv(block)
 
 
 def print_lines(console: Console, lines: Iterable[str], style: str = "") -> None:
@@ -61,6 +60,24 @@ def print_title(console: Console, name: str, rest: str) -> None:
 def print_error_line(line: str) -> None:
     """Print a line that is not a result, to standard error."""
     print(line, file=sys.stderr, flush=True)
+
+
+def check_chart(chart: str | None, *inputs: Any) -> None:
+    """Refuse a chart that cannot be drawn, or would overwrite an input, before any work is done."""
+    from ..training.outputs import check_outputs
+
+    check_outputs({"chart": chart}, *inputs)
+    if chart is not None:
+        from .. import charts
+
+        charts.check(chart)
+
+
+def status_of(*certificates: Any) -> int:
+    """The exit status: 1 where the bound of a certificate is BROKEN; a certificate that was not made is None."""
+    from ..certificates.theorems import Verdict
+
+    return int(any(each is not None and each.verdict is Verdict.BROKEN for each in certificates))
 
 
 def place_in_file(source: str, row: int) -> str:

@@ -12,12 +12,12 @@ import numpy as np
 from ..batch.gradient_descent import Descent
 from ..batch.isotron import History
 from ..batch.least_squares import Factor
+from ..certificates.certificate import combined
 from ..certificates.gradient_descent import certify_descent
 from ..certificates.isotron import certify_rounds
 from ..errors import MismatchError, ModelError
 from ..estimators.gradient_descent_base import GradientDescent
 from ..estimators.least_squares import LeastSquares
-from ..estimators.mixins.certifying import join_certificates
 from ..estimators.rounds import RoundsMixin
 from ..rows.checksum import RowChecksum
 from ..rows.labels import run_count
@@ -269,4 +269,4 @@ def certify(model: Any, rows: ClusterRows, *, u: Any = None) -> Certificate | Ce
         return certify_rounds(problem_of(model, rows, targets), model.histories_[k], u=u, label=label)
 
     each = targets_of_model(model, rows, kind_of(model), fresh=False)
-    return join_certificates([of_run(k, *one) for k, one in enumerate(zip(each, model._run_labels(), strict=True))])
+    return combined([of_run(k, *one) for k, one in enumerate(zip(each, model._run_labels(), strict=True))])

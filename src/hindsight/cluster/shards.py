@@ -38,12 +38,12 @@ from ..certificates.certificate import (
     Certificate,
     Comparator,
     Member,
+    combined,
 )
 from ..certificates.certify import certify_run
 from ..certificates.hindsight import SAME, of_loss
 from ..certificates.theorems import Verdict
 from ..errors import MismatchError
-from ..estimators.mixins.certifying import join_certificates
 from ..estimators.online import OnlineEstimator
 from ..kernels.euclidean import Euclidean
 from ..kernels.losses import Square
@@ -224,7 +224,7 @@ def certify_shards(model: Any, rows: ClusterRows, runs: list[Epochs], *, u: Any 
     """
     each = targets_of_model(model, rows, runs[0].learner.targets, fresh=False)
     of_runs = zip(runs, each, model._run_labels(), strict=True)
-    return join_certificates([certify_epochs(run, rows, targets, u, label) for run, targets, label in of_runs])
+    return combined([certify_epochs(run, rows, targets, u, label) for run, targets, label in of_runs])
 
 
 def certify_epochs(

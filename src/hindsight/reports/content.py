@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..certificates.certificate import MEANINGS, RegretCurve, worth_of
+from ..certificates.certificate import MEANINGS, RegretCurve, combined, worth_of
 from ..certificates.headline import MISTAKES, SQUARES, in_words, rooted, tiles, unit_of, worth_in_words
 from ..charts.drawing import thinned
 from ..charts.runs import PROMISE, best_name, first_shown
 from ..formatting import _plain
 from ..online.margins import each_mean
 from ..storage.model import versions
-from ..training.certify import combined
 from ..training.plan import describe_cells, describe_learner, part_name
 
 if TYPE_CHECKING:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import html
+import itertools
 import json
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..certificates.certificate import MARK, MEANINGS
 from ..certificates.headline import constant_of, shown_figure
@@ -15,6 +16,9 @@ from ..charts.runs import best_name, is_far, page_charts, per_row
 from ..content_policy import policy_tag
 from ..formatting import _n, brief
 from ..storage.container import write_text
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
 
 TERMS = ("miscalibration", "discrimination", "uncertainty")
 BY_LABEL = "The Brier score of each label against the rest is miscalibration − discrimination + uncertainty."
@@ -94,6 +98,16 @@ def number(value: float | None) -> str:
 def figure_cell(name: str, value: float | None) -> str:
     """A figure of a table under its name."""
     return "–" if value is None else shown_figure(name, value)
+def cells(values: Iterable[Any], tag: str = "td", left: Collection[int] = ()) -> str:
+    """Cells of a table with this text, which is set to the left in some of the columns."""
+    kinds = (' class="left"' if j in left else "" for j in itertools.count())
+    return "".join(f"<{tag}{kind}>{escaped(text)}</{tag}>" for text, kind in zip(values, kinds, strict=False))
+
+
+def table(head: str, rows: Iterable[str]) -> str:
+    """A table of these cells, which scrolls where it is too wide."""
+    lines = [head, *rows] if head else rows
+    return f'<div class="scroll"><table>{"".join(f"<tr>{line}</tr>" for line in lines)}</table></div>'
 
 
 def percent(part: float | None) -> str:
@@ -315,13 +329,11 @@ def calibration_table(each: dict[str, Any]) -> str:
     """The Brier score of each label against the rest, and its terms; nothing where there are two labels."""
     if not each.get("chosen") or not each.get("calibration"):
         return ""
-    heads = "".join(f"<th>{escaped(name)}</th>" for name in ("frequency", "Brier score", *TERMS))
-    rows = "".join(
-        f'<tr><th class="left">{escaped(label)}</th>'
-        f"{''.join(f'<td>{brief(abs(found[name]))}</td>' for name in ('frequency', 'score', *TERMS))}</tr>"
+    rows = (
+        cells([label], "th", {0}) + cells(brief(abs(found[name])) for name in ("frequency", "score", *TERMS))
         for label, found in zip(each["chosen"], each["calibration"], strict=True)
     )
-    return f'<div class="scroll"><table><tr><th class="left">label</th>{heads}</tr>{rows}</table></div>'
+    return table(cells(["label", "frequency", "Brier score", *TERMS], "th", {0}), rows)
 
 
 def confusion(each: dict[str, Any]) -> str:
@@ -329,14 +341,12 @@ def confusion(each: dict[str, Any]) -> str:
     found = each.get("confusion")
     if not found:
         return ""
-    head = "".join(f"<th>{escaped(label)}</th>" for label in found["labels"])
-    rows = ""
+    rows = []
     for i, (label, counts) in enumerate(zip(found["labels"], found["counts"], strict=True)):
-        cells = "".join(f'<td class="{"hit" if i == j else "miss"}">{n:,}</td>' for j, n in enumerate(counts))
+        each_label = "".join(f'<td class="{"hit" if i == j else "miss"}">{n:,}</td>' for j, n in enumerate(counts))
         right = f"{100 * counts[i] / sum(counts):.1f} %" if sum(counts) else "–"
-        rows += f'<tr><th class="left">{escaped(label)}</th>{cells}<td>{right}</td></tr>'
-    table = f'<table><tr><th class="left">true</th>{head}<th>right</th></tr>{rows}</table>'
-    return f'<div class="scroll">{table}</div>'
+        rows.append(cells([label], "th", {0}) + each_label + cells([right]))
+    return table(cells(["true", *found["labels"], "right"], "th", {0}), rows)
 
 
 def in_full(each: dict[str, Any]) -> str:
@@ -352,13 +362,11 @@ def in_full(each: dict[str, Any]) -> str:
     text = "\n".join(map(escaped, lines.split("\n")))
     course = ""
     if len(each["certificates"]) == 1 and each["certificates"][0]["path"]:
-        cells = "".join(
-            f"<tr><td>{m['rounds']:,}</td><td>{number(m['measured'])}</td><td>{number(m['comparator'])}</td>"
-            f"<td>{number(m['bound'])}</td></tr>"
-            for m in each["certificates"][0]["path"]
+        names = ("measured", "comparator", "bound")
+        rows = (
+            cells([f"{m['rounds']:,}", *(number(m[name]) for name in names)]) for m in each["certificates"][0]["path"]
         )
-        heads = "<tr><th>rounds</th><th>measured</th><th>comparator</th><th>bound</th></tr>"
-        course = f'<div class="scroll"><table>{heads}{cells}</table></div>'
+        course = table(cells(["rounds", *names], "th"), rows)
     needs = f'<ul class="needs">{needs}</ul>'
     above, below = (needs, "") if len(each["certificates"]) == 1 else ("", needs)
     return f"{above}<details><summary>The certificate in full</summary><pre>{text}</pre>{course}{below}</details>"
@@ -370,13 +378,8 @@ def in_full(each: dict[str, Any]) -> str:
 def comparison_section(found: dict[str, Any], drawn: dict[str, Any]) -> str:
     """All learners beside each other."""
     heads = [name for name in found["table"][0] if name != "name"]
-    rows = "".join(
-        f'<tr><td class="left">{escaped(row["name"])}</td>'
-        f"{''.join(f'<td>{figure_cell(h, row[h])}</td>' for h in heads)}</tr>"
-        for row in found["table"]
-    )
-    head = "".join(f"<th>{escaped(h)}</th>" for h in heads)
-    table = f'<div class="scroll"><table><tr><th class="left">learner</th>{head}</tr>{rows}</table></div>'
+    rows = (cells([row["name"], *(figure_cell(h, row[h]) for h in heads)], left={0}) for row in found["table"])
+    compared = table(cells(["learner", *heads], "th", {0}), rows)
     words = "".join(f"<p>{escaped(line)}</p>" for line in found.get("words", [])[:12])
     if words:
         words = (
@@ -392,46 +395,38 @@ def comparison_section(found: dict[str, Any], drawn: dict[str, Any]) -> str:
     over = figure(
         drawn, "c-overlay", "All learners along the run", f"{first_capital(found['unit'])} so far.", wide=True
     )
-    return f'<section><h2>Learners compared</h2>{table}<div class="grid">{over}{pairs}</div>{words}</section>'
+    return f'<section><h2>Learners compared</h2>{compared}<div class="grid">{over}{pairs}</div>{words}</section>'
 
 
 def rows_section(content: dict[str, Any]) -> str:
     """The columns and how they were typed, and bad rows."""
     columns = content["columns"]
-    rows = "".join(
-        f'<tr><td class="left">{escaped(c["name"])}</td><td class="left">{escaped(c["role"] or c["type"])}</td>'
-        f'<td>{percent(c["missing"])}</td><td class="left">{escaped(c["why"])}</td></tr>'
+    rows = [
+        cells([c["name"], c["role"] or c["type"], percent(c["missing"]), c["why"]], left={0, 1, 3})
         for c in columns["shown"]
-    )
+    ]
     more = columns["count"] - len(columns["shown"])
     rest = f'<p class="soft">… and {more:,} more.</p>' if more > 0 else ""
-    heads = '<tr><th class="left">column</th><th class="left">type</th><th>missing</th><th class="left">why</th></tr>'
-    table = f'<div class="scroll"><table>{heads}{rows}</table></div>' if rows else ""
+    known = table(cells(["column", "type", "missing", "why"], "th", {0, 1, 3}), rows) if rows else ""
     out = f"<section><h2>Columns</h2><details{' open' if len(columns['shown']) <= 12 else ''}>"
-    out += f"<summary>{columns['count']:,} columns</summary>{table}{rest}</details>"
+    out += f"<summary>{columns['count']:,} columns</summary>{known}{rest}</details>"
     bad = content["rejected"]
     out += f"<p>{f'{bad:,} rows were rejected.' if bad else 'No row was rejected.'}</p>"
     if content["rejects"]:
-        rows = "".join(
-            f'<tr><td class="left">{escaped(r["file"])}</td><td>{r["line"]:,}</td>'
-            f'<td class="left">{escaped(r["column"])}</td><td class="left">{escaped(r["reason"])}</td></tr>'
-            for r in content["rejects"]
-        )
-        heads = (
-            '<tr><th class="left">file</th><th>line</th><th class="left">column</th><th class="left">reason</th></tr>'
-        )
+        rows = [
+            cells([r["file"], f"{r['line']:,}", r["column"], r["reason"]], left={0, 2, 3}) for r in content["rejects"]
+        ]
         first = "The first of them" if bad > len(content["rejects"]) else "They are"
-        out += f'<p class="soft">{first}:</p><div class="scroll"><table>{heads}{rows}</table></div>'
+        out += f'<p class="soft">{first}:</p>'
+        out += table(cells(["file", "line", "column", "reason"], "th", {0, 2, 3}), rows)
     return out + "</section>"
 
 
 def settings_section(content: dict[str, Any]) -> str:
     """Settings and versions."""
     pairs = [*content["settings"].items(), *((f"version of {k}", v) for k, v in content["versions"].items())]
-    rows = "".join(
-        f'<tr><th class="left">{escaped(name)}</th><td class="left">{escaped(value)}</td></tr>' for name, value in pairs
-    )
+    shown_pairs = table("", (cells([name], "th", {0}) + cells([value], left={0}) for name, value in pairs))
     return (
-        f'<section><h2>Settings and versions</h2><div class="scroll"><table>{rows}</table></div>'
+        f"<section><h2>Settings and versions</h2>{shown_pairs}"
         '<p class="soft">All numbers of this page are in it as JSON, in the element “report”.</p></section>'
     )

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..certificates.best import best_fixed
+from ..certificates.certificate import combined
 from ..errors import MismatchError, SourceError
 from ..kernels.floats import EPS
 from ..kernels.losses import Square
 from ..online.run import Run, play
 from ..rows.data import Data
-from ..training.certify import certify_runs, combined
+from ..training.certify import certify_runs
 from .replay import StoredRows, begun, learn_again
 from .store import Store
 

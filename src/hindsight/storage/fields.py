@@ -8,7 +8,7 @@ import sys
 import types
 import typing
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -52,13 +52,26 @@ def check_types(cls: Any, given: dict[str, Any]) -> None:
     """
     for name, hint in annotations_of(cls).items():
         if name in given and not conforms(given[name], hint):
-            shown = hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
-            want(False, f"`{cls.__name__}.{name}` must be of type {shown:.60}")
+            want(False, f"`{cls.__name__}.{name}` must be {in_words(hint):.60}")
+
+
+def check_value(what: str, value: Any, hint: Any) -> None:
+    """Refuse a value that is not of a type; `what` it is for the message."""
+    want(conforms(value, hint), f"{what} must be {in_words(hint):.120}")
+
+
+def in_words(hint: Any) -> str:
+    """A type in the words of a message."""
+    if typing.get_origin(hint) is typing.Annotated and isinstance(hint.__metadata__[-1], str):
+        return str(hint.__metadata__[-1])
+    if typing.is_typeddict(hint):
+        return f"a mapping with the keys {', '.join(hint.__annotations__)}"
+    return "of type " + (hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", ""))
 
 
 @cache
 def annotations_of(cls: Any) -> dict[str, Any]:
-    """The annotated type of each field; Any where it is a name that is known to type checkers alone."""
+    """The annotated type of each field, or item; Any where it is a name that is known to type checkers alone."""
     found: dict[str, Any] = {}
     for kind in reversed(cls.__mro__):
         names = vars(sys.modules.get(kind.__module__, typing))
@@ -68,8 +81,10 @@ def annotations_of(cls: Any) -> dict[str, Any]:
                 found[name] = eval(text, dict(names)) if isinstance(text, str) else text  # our own source, not the file
             except (NameError, TypeError, AttributeError):
                 found[name] = Any
-    fields = cls._fields if issubclass(cls, tuple) else [field.name for field in dataclasses.fields(cls)]
-    return {name: found[name] for name in fields if name in found}
+    if issubclass(cls, tuple):
+        return {name: found[name] for name in cls._fields if name in found}
+    fields = {field.name for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set(found)
+    return {name: hint for name, hint in found.items() if name in fields}
 
 
 def conforms(value: Any, hint: Any) -> bool:
@@ -78,7 +93,14 @@ def conforms(value: Any, hint: Any) -> bool:
     if hint is Any:
         return True
     if origin is typing.Annotated:
-        return conforms(value, args[0])
+        return conforms(value, args[0]) and all(check(value) for check in args[1:] if callable(check))
+    if origin is typing.Literal:
+        return type(value) is str and value in args
+    if typing.is_typeddict(hint):
+        known = isinstance(value, dict) and hint.__required_keys__ <= set(value) <= set(hint.__annotations__)
+        return known and all(
+            conforms(value[name], each) for name, each in annotations_of(hint).items() if name in value
+        )
     if origin in (types.UnionType, typing.Union):
         return any(conforms(value, each) for each in args)
     if hint is None or hint is type(None):
@@ -150,3 +172,10 @@ def check_places(name: str, places: Any, count: int) -> None:
     known = type(places) is dict and len(places) == count
     in_order = known and all(type(v) is int and v == k for k, v in enumerate(places.values()))
     want(in_order, f"`{name}` must number {count} names from 0 on")
+
+
+Count = Annotated[int, is_count, "a count"]
+Number = Annotated[float, is_number, "a finite number"]
+Positive = Annotated[float, lambda value: is_number(value) and value > 0.0, "a number above 0"]
+Vector = Annotated[np.ndarray, is_vector, "a vector of numbers"]
+FiniteVector = Annotated[np.ndarray, is_vector, is_finite, "a vector of finite numbers"]

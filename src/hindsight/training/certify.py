@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..certificates.best.clock import left, timed
-from ..certificates.certificate import Certificates
+from ..certificates.certificate import combined
 from ..certificates.certify import certify_run
 from ..errors import ModelError
 from ..online.panel import PanelRun
@@ -17,7 +17,7 @@ from .prepare import Preparation, check_preparation
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..certificates.certificate import Certificate
+    from ..certificates.certificate import Certificate, Certificates
     from ..online.run import Run
     from .followed import Followed
     from .model import Model
@@ -102,8 +102,3 @@ def certify_runs(preparation: Preparation, runs: Sequence[Run], followed: Follow
         if isinstance(run, PanelRun):
             run.watcher = None  # later rows are not certified with these
     return found
-
-
-def combined(certificates: Sequence[Certificate]) -> Certificate | Certificates:
-    """One certificate as it is, several as `Certificates`."""
-    return certificates[0] if len(certificates) == 1 else Certificates(tuple(certificates))

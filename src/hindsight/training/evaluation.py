@@ -184,7 +184,7 @@ class ModelRows:
         """What margins predict: labels, or numbers."""
         if self.labels is None:
             return self.model.predictions(z)
-        return ScoredLabels(self.model.choices(z), z, probabilities(self.model, z))
+        return ScoredLabels(chosen_codes(z), z, probabilities(self.model, z))
 
     def codes(self, tally: LabelTally, y: np.ndarray) -> np.ndarray:
         """The index of each label."""

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
 from ..errors import ModelError
-from ..rows.order import FIELDS
-from ..storage.fields import is_count, is_finite, is_vector
+from ..storage.fields import Count, FiniteVector, check_value
 from ..storage.registry import want
 from .plan import Plan
 from .prepare import check_preparation
-from .state import TrainingState, check_parts
+from .state import LearntPart, OrderSums, TrainingState
 
 if TYPE_CHECKING:
     from .model import Model
+
+
+class ModelProgress(TypedDict):
+    """How far a model has got."""
+
+    mistakes: Count
+    constant: FiniteVector
+    order: OrderSums
+    rows: Count
+    rejected: Count
+    parts: list[LearntPart]
+
 
 # The settings that are of the rows, not of the model.
 OF_ROWS: dict[str, Any] = {"limit": None, "sample": None, "shuffle": False, "seed": 0, "passes": 1}
@@ -56,14 +67,12 @@ def plan_after(model: Model, data: Any, **rows: Any) -> Plan:
 
 def check_progress(model: Model) -> dict[str, Any]:
     """How far a model has got; a ModelError where that is not told as it must be."""
-    made, names = model.progress, {"mistakes", "constant", "order", "rows", "rejected", "parts"}
-    want(set(made) == names, "the model does not say how far it has got")
-    count = 3 if model.labels is None else len(model.labels)
-    want(is_vector(made["constant"], count) and is_finite(made["constant"]), "sums must be finite")
-    want(is_vector(made["order"], FIELDS), "the sums of the order must be numbers")
-    want(all(is_count(made[name]) for name in ("mistakes", "rows", "rejected")), "rows must be counts")
-    check_parts(made["parts"])
-    return made
+    made: Any = model.progress
+    check_value("what the model says of how far it has got", made, ModelProgress)
+    want(
+        made["constant"].size == (3 if model.labels is None else len(model.labels)), "there must be sums of each label"
+    )
+    return dict(made)
 
 
 def state_after(model: Model, plan: Plan) -> TrainingState:

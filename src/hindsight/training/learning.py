@@ -117,7 +117,8 @@ def learn(
         warnings.warn(f"{what}: {IN_THIS_ORDER} shuffle=True learns in a random order", AssumptionWarning, stacklevel=2)
     certificate = None
     if certify:
-        from .certify import certify_state, combined
+        from ..certificates.certificate import combined
+        from .certify import certify_state
 
         certificate = combined(certify_state(state, followed=session.followed)[0])
     return state.to_model(certificate)

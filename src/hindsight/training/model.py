@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,10 @@ import numpy as np
 from ..online.learners import Learner, descent
 from ..online.margins import each_mean
 from ..online.run import Run, play, predicted
-from ..rows.labels import typed_labels
+from ..rows.labels import chosen_codes, run_count, typed_labels
+from ..storage.fields import check_value
 from ..storage.model import save, versions
-from ..storage.registry import PACKAGE, storable, want
+from ..storage.registry import PACKAGE, storable
 
 if TYPE_CHECKING:
     import os
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from .figures import Evaluation
 
 
+@partial(storable, file="model")
 @dataclass
 class Model:
     """A trained model: runs of one learner, and what is needed to predict new rows and to certify the old ones.
@@ -82,6 +85,14 @@ class Model:
     versions: dict[str, str] = field(default_factory=versions)
     progress: dict[str, Any] = field(default_factory=dict)
 
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        from ..certificates.certificate import Certificate, Certificates
+
+        check_value("`certificate`", fields["certificate"], Certificate | Certificates | None)
+        if "labels" in fields["preparation"]:
+            typed_labels(fields["labels"] or [], fields["preparation"]["labels"])
+
     def __post_init__(self) -> None:
         self.names, self.labels = (None if v is None else list(v) for v in (self.names, self.labels))
         runs, labels = self.runs, self.labels
@@ -93,7 +104,7 @@ class Model:
             raise ValueError(f"{len(self.names)} names for {self.features} features")
         if labels is None and len(runs) > 1:
             raise ValueError(f"{len(runs)} runs, but no labels")
-        if labels is not None and len(runs) != (1 if len(labels) == 2 else len(labels)):
+        if labels is not None and len(runs) != run_count(len(labels)):
             raise ValueError(f"{len(runs)} runs for {len(labels)} labels")
         if self.average not in (None, "before", "after"):
             raise ValueError(f"average must be None, 'before' or 'after', got {self.average!r}")
@@ -332,14 +343,7 @@ class Model:
         """Return the predictions that belong to margins: labels, or numbers for a regression."""
         if self.labels is None:
             return each_mean(self.learner.loss, z[:, 0])
-        return typed_labels(self.labels, self.preparation.get("labels", "text"))[self.choices(z)]
-
-    def choices(self, z: np.ndarray) -> np.ndarray:
-        """Return the index of the label that margins choose.
-
-        With two labels it is the second one where the margin is above 0, otherwise the label of the largest margin.
-        """
-        return (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else z.argmax(axis=1)
+        return typed_labels(self.labels, self.preparation.get("labels", "text"))[chosen_codes(z)]
 
     def evaluate(self, data: Any, y: Any = None, **options: Any) -> Evaluation:
         """Score the predictions on rows that have targets.
@@ -376,28 +380,6 @@ class Model:
             If a setting cannot be saved, or the file cannot be written.
         """
         save(path, "model", self)
-
-
-def check_model(fields: dict[str, Any]) -> None:
-    """Refuse the fields of a saved model that are of another type."""
-    from ..certificates.certificate import Certificate, Certificates
-
-    def strings(values: Any) -> bool:
-        return all(type(v) is str for v in values)
-
-    for name in ("names", "labels"):
-        values = fields[name]
-        want(values is None or (isinstance(values, list) and strings(values)), f"`{name}` must be a list of strings")
-    for name in ("settings", "preparation", "progress"):
-        want(isinstance(fields[name], dict) and strings(fields[name]), f"`{name}` must be a mapping with string keys")
-    if "labels" in fields["preparation"]:
-        typed_labels(fields["labels"] or [], fields["preparation"]["labels"])
-    want(fields["digest"] is None or isinstance(fields["digest"], str), "`digest` must be a string")
-    known = isinstance(fields["certificate"], (Certificate, Certificates, type(None)))
-    want(known, "`certificate` must be a certificate")
-
-
-storable(Model, check=check_model, file="model")
 
 
 def margins(weights: np.ndarray, X: Any, bias: float, names: Sequence[Any] | None = None) -> np.ndarray:

@@ -13,14 +13,14 @@ import os
 import stat
 import tempfile
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
 from ..errors import OptionError
+from ..rows.labels import chosen_codes
 from ..storage.container import sync
-from ..storage.fields import conforms, is_count
-from ..storage.registry import want
+from ..storage.fields import Count, check_value
 from .plan import short_names
 
 if TYPE_CHECKING:
@@ -35,6 +35,20 @@ REJECTS = ("file", "line", "column", "reason", "raw")
 FILES = ("save", "report", "predictions", "rejects")  # what a run writes
 SET = "|"  # between the labels of a set
 REPLACED = ("save", "report")  # those that are written at the end, atomically
+
+
+class WrittenFile(TypedDict):
+    """How much of a file was written: its bytes, and their SHA-256."""
+
+    length: Count
+    digest: str
+
+
+class CheckpointContent(TypedDict):
+    """What a checkpoint holds."""
+
+    files: dict[str, WrittenFile]
+    state: dict[str, Any]
 
 
 def check_files(results: ResultOptions, data: Any) -> None:
@@ -82,13 +96,8 @@ def newest_checkpoint(results: ResultOptions) -> dict[str, Any] | None:
 
 def check_checkpoint(results: ResultOptions, found: dict[str, Any]) -> None:
     """Refuse a checkpoint that does not say how much of each file was written, or that knows nothing of one."""
-    want(set(found) == {"files", "state"}, "a checkpoint must have the files and the state")
-    files, rows = found["files"], found["state"]
-    want(conforms(files, dict[str, dict[str, int | str]]), "the files must be mappings")
-    for name, kept in files.items():
-        fits = set(kept) == {"length", "digest"} and is_count(kept["length"]) and isinstance(kept["digest"], str)
-        want(fits, f"the file of {name!r:.40} must have a length and a digest")
-    done = rows.get("rows_done", 0) if isinstance(rows, dict) else 0
+    check_value("a checkpoint", found, CheckpointContent)
+    files, done = found["files"], found["state"].get("rows_done", 0)
     for name in FILES:
         if name not in REPLACED and getattr(results, name) is not None and name not in files and done:
             raise OptionError(
@@ -243,7 +252,8 @@ class ResumableFile:
 
     def add(self, records: Iterable[Iterable[Any]]) -> None:
         """Append records."""
-        data = (as_lines(self.header, records) if self.lines else as_csv(records)).encode("utf-8", "surrogateescape")
+        text = as_lines(self.header, records, "low" not in self.header) if self.lines else as_csv(records)
+        data = text.encode("utf-8", "surrogateescape")
         with self._one_line():
             self.file.write(data)
         self.length += len(data)
@@ -276,14 +286,14 @@ def as_csv(records: Iterable[Iterable[Any]]) -> str:
     return out.getvalue()
 
 
-def as_lines(header: list[str], records: Iterable[Iterable[Any]]) -> str:
-    """Records as JSON objects, one a line; null for a number that is not finite."""
+def as_lines(header: list[str], records: Iterable[Iterable[Any]], finite: bool = False) -> str:
+    """Records as JSON objects, one per line; null for a number that is not `finite`, text for what JSON has not."""
     rows = (dict(zip(header, each, strict=True)) for each in records)
-    if "low" in header:
+    if not finite:
         from ..formatting import _plain
 
         rows = (_plain(row) for row in rows)
-    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+    return "".join(f"{json.dumps(row, ensure_ascii=False, default=str)}\n" for row in rows)
 
 
 class ParquetFile:
@@ -332,7 +342,8 @@ class Outputs:
 
     def __init__(self, results: ResultOptions, state: TrainingState, kept: Mapping[str, Any]) -> None:
         self.state, self.folder = state, results.checkpoint
-        columns = prediction_columns(state)
+        runs = sum(map(len, state.runs))
+        columns = ["target", *predicted(state, np.zeros((0, runs)), None if state.tracker is None else np.zeros(0))]
         files = (("predictions", results.predictions, columns), ("rejects", results.rejects, REJECTS))
         self.files: dict[str, ResumableFile | ParquetFile] = {}
         try:
@@ -352,11 +363,8 @@ class Outputs:
         if "rejects" in self.files and chunk.rejects:
             self.files["rejects"].add(chunk.rejects)
         if "predictions" in self.files and len(chunk.y):
-            columns = [targets_as_read(self.state, chunk), *predicted(self.state, chunk.margins)]
-            if chunk.half is not None:
-                found = intervals(self.state.runs[0][0].learner.loss, self.state.labels, chunk.margins, chunk.half)
-                columns += [each if isinstance(each, list) else each.tolist() for each in found]
-            self.files["predictions"].add(zip(*columns, strict=True))
+            columns = [targets_as_read(self.state, chunk), *predicted(self.state, chunk.margins, chunk.half).values()]
+            self.files["predictions"].add(zip(*map(listed, columns), strict=True))
 
     def write_checkpoint(self, state: TrainingState) -> None:
         """Write a checkpoint, where there is a folder for it."""
@@ -375,34 +383,6 @@ class Outputs:
             file.close()
 
 
-def prediction_columns(state: TrainingState) -> list[str]:
-    """The columns of a file of predictions: the target, and of each learner the prediction and its probability."""
-    out = ["target"]
-    names = short_names([runs[0].learner for runs in state.runs])
-    for runs, name in zip(state.runs, names, strict=True):
-        alone = len(names) == 1
-        out.append("prediction" if alone else name)
-        if in_odds(state, runs):
-            out.append("probability" if alone else f"{name} probability")
-    return out + interval_columns(state.tracker is not None, state.labels)
-
-
-def interval_columns(asked: bool, labels: list[str] | None) -> list[str]:
-    """The columns of intervals: both ends, or the labels of the set."""
-    return [] if not asked else ["low", "high"] if labels is None else ["labels"]
-
-
-def intervals(loss: Any, labels: list[str] | None, z: np.ndarray, half: float | np.ndarray) -> list[Any]:
-    """These columns, of rows with these margins: numbers, or the labels as text."""
-    from ..online.coverage import sets_of
-    from ..online.margins import each_mean
-
-    if labels is None:
-        middle = each_mean(loss, z[:, 0])
-        return [middle - half, middle + half]
-    return [[SET.join(each) for each in sets_of(loss, z, half, labels)]]
-
-
 def in_odds(state: TrainingState, runs: list[Run]) -> bool:
     """Whether the margins give the probability of the second of two labels."""
     learner = runs[0].learner
@@ -416,18 +396,52 @@ def targets_as_read(state: TrainingState, chunk: PlayedChunk) -> list[Any]:
     return [None if absent else value for value, absent in zip(values, gone.tolist(), strict=True)]
 
 
-def predicted(state: TrainingState, z: np.ndarray) -> list[list[Any]]:
-    """For each learner what its margins predict: numbers through the link, or labels and their probability."""
+def predicted(state: TrainingState, z: np.ndarray, half: np.ndarray | None = None) -> dict[str, Any]:
+    """Columns by name: for each learner what its margins predict; and intervals of that half width, if any."""
+    each, out = len(state.runs[0]), dict[str, Any]()
+    names = [""] if len(state.runs) == 1 else short_names([runs[0].learner for runs in state.runs])
+    for k, (runs, name) in enumerate(zip(state.runs, names, strict=True)):
+        mine = z[:, k * each : (k + 1) * each]
+        found = predictions(runs[0].learner.loss, state.labels, mine, half, odds=in_odds(state, runs))
+        for column, values in found.items():
+            out[column if not name else name if column == "prediction" else f"{name} {column}"] = values
+    return out
+
+
+def predictions(
+    loss: Any, labels: list[str] | None, z: np.ndarray, half: Any = None, *, odds: bool = False
+) -> dict[str, Any]:
+    """Columns by name: what margins predict through the link, or the label that they choose.
+
+    Parameters
+    ----------
+    loss : loss
+        The loss of the learner.
+    labels : list of str or None
+        The labels; None where targets are numbers.
+    z : ndarray of shape (n_rows, n_runs)
+        The margins.
+    half : float, ndarray or None, default None
+        Half the width of intervals: both ends are columns then, or the labels of a set.
+    odds : bool, default False
+        Whether the probability of the second of two labels is a column.
+    """
+    from ..online.coverage import sets_of
     from ..online.margins import each_mean
 
-    each, out = len(state.runs[0]), []
-    for k, runs in enumerate(state.runs):
-        mine = z[:, k * each : (k + 1) * each]
-        if state.labels is None:
-            out.append(each_mean(runs[0].learner.loss, mine[:, 0]).tolist())
-        else:
-            codes = (mine[:, 0] > 0).astype(int) if each == 1 else mine.argmax(axis=1)
-            out.append([state.labels[c] for c in codes.tolist()])
-        if in_odds(state, runs):
-            out.append(each_mean(runs[0].learner.loss, mine[:, 0]).tolist())
+    mean = each_mean(loss, z[:, 0])
+    out = {"prediction": mean if labels is None else [labels[code] for code in chosen_codes(z).tolist()]}
+    if odds:
+        out["probability"] = mean
+    if half is not None and labels is None:
+        out |= {"low": mean - half, "high": mean + half}
+    elif half is not None and labels is not None:
+        out["labels"] = [SET.join(each) for each in sets_of(loss, z, half, labels)]
     return out
+
+
+def listed(column: Any) -> list[Any]:
+    """A column as a list of Python's own values."""
+    if isinstance(column, list):
+        return column
+    return list(column.to_pylist() if hasattr(column, "to_pylist") else column.tolist())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import difflib
 import inspect
+import itertools
 import math
 import os
 import tempfile
@@ -20,12 +21,12 @@ from ..kernels.penalised import Penalised
 from ..online.learners import LEARNERS, Learner
 from ..online.panel import Panel
 from ..rows.labels import label_number
-from ..sources import Chunk, SampleSource, Source, file_format, found_format, label_text, open_source
+from ..sources import Chunk, SampleSource, Source, file_format, found_format, open_source
 from ..sources.streams import standard_input
 from ..storage.fields import check_types
 from ..storage.registry import want
 from .options import BATCH_LEARNERS, LearnerOptions, RowOptions, split
-from .prepare import check_reading, labelled, limited, sampled, targets_of
+from .prepare import alike, check_reading, labelled, limited, sampled, targets_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -234,10 +235,6 @@ class Plan:
     def _taken(self, source: Source, start: dict[str, Any] | None) -> Iterator[Chunk]:
         return source.chunks(start) if self.sample is None else sampled(source.chunks(start), self.sample, self.seed)
 
-    def in_file_order(self) -> Plan:
-        """The plan with the rows as they come, for a look at the first ones."""
-        return replace(self, shuffle=False)
-
 
 def choose_learners(
     names: Sequence[str], etas: Sequence[float] | None = None, options: dict[str, Any] | None = None
@@ -317,24 +314,60 @@ def check_choice(option: str, value: str, choices: Collection[str]) -> None:
         raise OptionError(option, f"must be one of {', '.join(choices)}; got {value!r}{hint}")
 
 
-def choose_loss(plan: Plan) -> tuple[Plan, list[str]]:
+class Opened:
+    """A source and its chunks, of which the first with rows may be looked at before it is learnt.
+
+    Parameters
+    ----------
+    plan : Plan
+        Which rows are taken.
+    source : Source
+        The source, at its beginning.
+
+    Attributes
+    ----------
+    chunks : iterator of Chunk
+        The rows that are taken, from the first on; in the order of the source where it can be read again.
+    width : int
+        The columns of the source before the first chunk.
+    """
+
+    def __init__(self, plan: Plan, source: Source) -> None:
+        self.source, self.width = source, source.width
+        self.chunks = (replace(plan, shuffle=False) if source.reread else plan).chunks(source)
+
+    def first(self) -> Chunk | None:
+        """The first chunk with rows, which stays among `chunks`; None where there is none."""
+        head: list[Chunk] = []
+        while not (head and len(head[-1])) and (chunk := next(self.chunks, None)) is not None:
+            head.append(chunk)
+        self.chunks = itertools.chain(head, self.chunks)
+        return head[-1] if head else None
+
+
+def choose_loss(plan: Plan) -> tuple[Plan, list[str], Opened | None]:
     """The plan with a loss for each learner that leaves it to the targets of the first rows; and what to say.
 
-    Text, or two values, are labels, for the log loss; other numbers are numbers, for the square loss.
+    Text, or two values, are labels, for the log loss; other numbers are numbers, for the square loss. Last comes the
+    source that was opened to look at them, whose rows may still be learnt: it takes labels too.
     """
     unsaid = [k for k, (name, options) in enumerate(plan.learners) if leaves_loss(name, options)]
+    opened: Opened | None = None
     if not unsaid:
-        return plan, []
+        return plan, [], None
     if plan.labels is not None:
         loss, why = "logistic", "labels were given"
     else:
-        found = first_targets(plan)
+        found, opened = first_targets(plan)
         numbers = found.dtype.kind == "f" or all(not math.isnan(label_number(str(v))) for v in found[:1000])
         what = "text" if not numbers else "two values" if found.size == 2 else "numbers"
         loss = "square" if numbers and found.size != 2 else "logistic"
         why = f"the targets are {what}"
+        if loss == "square" and found.dtype.kind != "f":
+            opened = None  # whose targets are text
     chosen = tuple((n, o | {"loss": loss}) if k in unsaid else (n, o) for k, (n, o) in enumerate(plan.learners))
-    return replace(plan, learners=chosen), [f"loss {loss}: {why} (--loss says otherwise)"]
+    plan = replace(plan, learners=chosen)
+    return plan, [f"loss {loss}: {why} (--loss says otherwise)"], opened
 
 
 def leaves_loss(name: str, options: dict[str, Any]) -> bool:
@@ -350,40 +383,42 @@ def as_numbers(plan: Plan) -> Plan:
     return replace(plan, learners=tuple(learners))
 
 
-def first_targets(plan: Plan) -> np.ndarray:
-    """The different targets of the first rows, of as many as it takes to meet two; of standard input, what is there."""
-    peek = replace(plan, learners=(), digest=False, shuffle=False)
+def first_targets(plan: Plan) -> tuple[np.ndarray, Opened | None]:
+    """The different targets of the first rows, of as many as it takes to meet two; of standard input, what is there.
+
+    With them the source, unless more than its first chunk was read.
+    """
+    peek = replace(plan, learners=(), shuffle=False)
     if plan.reread:
-        return first_values(peek)
+        opened = Opened(peek, peek.open())
+        try:
+            chunk = opened.first()
+            found = different_targets([] if chunk is None else [targets_of(chunk)[: plan.limit]])
+            return (found, opened) if len(found) > 1 else (values_until_two(peek, opened.source), None)
+        except DisprovedError:  # rows do not agree on what the columns of a table hold
+            return values_until_two(peek, peek.open(look_at_all=True)), None
     with tempfile.TemporaryDirectory() as folder:
         lines = standard_input().peek(1 << 16, lines=20).rpartition(b"\n")[0]
         path = Path(folder) / f"rows.{plan.reading.get('format') or 'csv'}"
         path.write_bytes(lines + b"\n")
-        return first_values(replace(peek, data=str(path)))
-
-
-def first_values(plan: Plan) -> np.ndarray:
-    """Different targets; where rows do not agree on what the columns of a table hold, all rows are looked at."""
-    try:
-        return values_until_two(plan, plan.open(ahead=False))
-    except DisprovedError:
-        return values_until_two(plan, plan.open(look_at_all=True, ahead=False))
+        return first_targets(replace(peek, data=str(path), digest=False))[0], None
 
 
 def values_until_two(plan: Plan, source: Source) -> np.ndarray:
     """The different targets of the rows up to the chunk in which a second one is met."""
-    found: np.ndarray | None = None
+    found = different_targets([])
     for chunk in limited(source, plan.chunks(source), plan.limit):
-        y = targets_of(chunk)
-        y = np.unique(y[labelled(y)])
-        if found is not None and found.dtype.kind != y.dtype.kind:
-            found, y = (label_text(v) if v.dtype.kind == "f" else v for v in (found, y))
-        found = y if found is None else np.union1d(found, y)
+        found = different_targets([found, targets_of(chunk)])
         if len(found) > 1:
-            break
-    if found is None:
+            return found
+    if not len(found):
         raise SourceError(f"{plan.data}: there is no row to learn from")
     return found
+
+
+def different_targets(targets: list[np.ndarray]) -> np.ndarray:
+    """The different values among targets, without those that are missing; all as text where some are text."""
+    return np.unique(np.concatenate(alike([y[labelled(y)] for y in targets if len(y)] or [np.zeros(0)])))
 
 
 def describe_learner(learner: Learner) -> str:

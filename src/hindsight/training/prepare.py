@@ -11,15 +11,15 @@ import math
 import os
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
 
-from ..errors import NewLabelError
-from ..rows.labels import label_number
+from ..errors import DisprovedError, NewLabelError
+from ..rows.labels import encode_labels, label_number, numbers_of, targets_of_runs
 from ..rows.scaling import check_scale, scaled
 from ..sources import SampleSource, SourceError, file_format, found_format, label_text, open_source
-from ..storage.fields import conforms, is_count
+from ..storage.fields import Count, check_types, check_value, conforms
 from ..storage.registry import want
 
 if TYPE_CHECKING:
@@ -100,11 +100,19 @@ class Preparation:
     def prepare(self, chunk: Chunk, runs: Sequence[Sequence[Run]]) -> PreparedChunk:
         """The rows of a chunk, with targets for all runs of each learner."""
         y = targets_of(chunk)
+        if self.labels is None and y.dtype.kind == "U":
+            raise DisprovedError(f"{self.plan.data}: a target is not a number")
         codes = None if self.labels is None else coded(self.labels, chunk, y)
         if codes is None and np.isnan(y).any():  # rows of weight 0
             y = np.nan_to_num(y)
-        targets = [each for mine in runs for each in targets_for(self.labels, mine[0], y, codes)]
+        targets = [each for mine in runs for each in self._targets_for(mine[0], y, codes)]
         return PreparedChunk(scaled(chunk.X, self.scale), y, codes, targets, chunk.weight)
+
+    def _targets_for(self, run: Run, y: np.ndarray, codes: np.ndarray | None) -> list[np.ndarray]:
+        """For each run of a learner, its targets: numbers, or labels as the loss takes them."""
+        if self.labels is None or codes is None:
+            return [y]
+        return targets_of_runs(codes, len(self.labels), run.learner.targets)
 
     def replay(self, runs: Sequence[Run]) -> Iterator[PreparedChunk]:
         """One pass over the rows as the runs of one learner played them."""
@@ -280,43 +288,55 @@ def check_reading(options: Any) -> dict[str, Any]:
     return out
 
 
+class TableDecisions(TypedDict):
+    """What was decided about the columns of a table."""
+
+    columns: list[dict[str, Any]]
+    decimal: Literal[".", ","]
+    complete: bool
+
+
+class SourceState(TypedDict, total=False):
+    """How a source numbers its features: by names, by a count of columns, or by a hash."""
+
+    names: list[str]
+    spaces: list[str]
+    space: list[Count]
+    columns: Count
+    bits: Count
+    used: Annotated[list[Count], lambda used: len(used) == 3]
+    prints: str
+    table: TableDecisions
+    sums: list[Annotated[str, SUM.fullmatch]]
+
+
 def check_source_state(state: Any, features: int) -> None:
-    """Refuse what is not how a source numbers so many features: by names, by a count of columns, or by a hash."""
+    """Refuse what is not how a source numbers so many features."""
+    check_value("how the features are numbered", state, SourceState | None)
     if state is None:
         return
-    want(conforms(state, dict[str, Any]), "the features must be numbered by a mapping")
     names, spaces, space = state.get("names", []), state.get("spaces", []), state.get("space")
-    want(conforms(names, list[str]) and conforms(spaces, list[str]), "the names of features must be strings")
     want(len(names) <= features, f"{len(names)} names for {features} features")
-    if space is not None:
-        fits = conforms(space, list[int]) and len(space) == len(names) and all(0 <= k <= len(spaces) for k in space)
-        want(fits, "every feature must have a namespace")
-    columns, used = state.get("columns", 0), state.get("used", [0, 0, 0])
-    want(is_count(columns) and columns <= features, f"the columns must be at most {features} features")
-    want(conforms(used, list[int]) and len(used) == 3 and all(map(is_count, used)), "the columns must be counts")
-    want(isinstance(state.get("prints", ""), str), "the prints of names must be a string")
+    fits = space is None or (len(space) == len(names) and all(k <= len(spaces) for k in space))
+    want(fits, "every feature must have a namespace")
+    want(state.get("columns", 0) <= features, f"the columns must be at most {features} features")
     if "table" in state:
-        check_table(state)
+        check_table(state["table"])
+        want("sums" in state, "the sums of columns are missing")
 
 
-def check_table(state: dict[str, Any]) -> None:
+def check_table(table: TableDecisions) -> None:
     """Refuse what are not decisions about the columns of a table."""
     from ..sources.tables.decisions import TYPES, ColumnDecision
-    from ..storage.fields import check_types
 
-    table, sums = state["table"], state.get("sums")
-    known = isinstance(table, dict) and set(table) == {"columns", "decimal", "complete"}
-    want(known and isinstance(table["columns"], list), "the decisions about columns must be a mapping")
-    want(table["decimal"] in (".", ",") and isinstance(table["complete"], bool), "the decimal sign must be . or ,")
     fields = {field.name for field in dataclasses.fields(ColumnDecision)}
     for each in table["columns"]:
-        want(isinstance(each, dict) and set(each) | {"decimal"} == fields, "a decision must say what a column holds")
-        want(each.get("decimal", ".") in (".", ","), "the decimal sign must be . or ,")
-        want(conforms(each["words"], list[str]), "the words for a missing value must be strings")
+        want(set(each) | {"decimal"} == fields, "a decision must say what a column holds")
+        check_value("the words for a missing value", each["words"], list[str])
         check_types(ColumnDecision, {"decimal": "."} | each | {"words": tuple(each["words"])})
+        want(each.get("decimal", ".") in (".", ","), "the decimal sign must be . or ,")
         want(each["type"] in TYPES, f"there is no type {each['type']!r:.40}")
         want(each["type"] != "text" or each["form"] in ("", "1", "2", "3"), "text is of 1 to 3 neighbouring words")
-    want(conforms(sums, list[str]) and all(map(SUM.fullmatch, sums or ())), "the sums of columns must be numbers")
 
 
 def check_preparation(model: Model) -> dict[str, Any]:
@@ -485,12 +505,17 @@ def drawn(first: int, rows: int, part: float, seed: int) -> np.ndarray:
     return np.asarray(draws[skip:] < part)
 
 
-def limited(source: Source, chunks: Iterator[Chunk], limit: int | None, row: int = 0) -> Iterator[Chunk]:
-    """Chunks of a source up to `limit` rows in all, `row` of which were taken before; no further one is read."""
+def limited(
+    source: Source, chunks: Iterator[Chunk], limit: int | None, row: int = 0, known: int | None = None
+) -> Iterator[Chunk]:
+    """Chunks of a source up to `limit` rows in all, `row` of which were taken before; no further one is read.
+
+    `known` is the number of columns before them; None is that of the source now.
+    """
     if limit is None:
         yield from chunks
         return
-    known = source.width
+    known = source.width if known is None else known
     while row < limit:
         chunk = next(chunks, None)
         if chunk is None:
@@ -575,23 +600,10 @@ def check_labels(labels: list[str]) -> None:
 
 def coded(labels: list[str], chunk: Chunk, raw: np.ndarray) -> np.ndarray:
     """Which of the labels each row has."""
-    codes = np.full(len(raw), -1)
-    for k, label in enumerate(labels):
-        if raw.dtype.kind != "f":
-            np.copyto(codes, k, where=raw == label)
-        elif number(label):
-            np.copyto(codes, k, where=raw == float(label))
+    codes = encode_labels(raw, numbers_of(labels) if raw.dtype.kind == "f" else labels).astype(np.int64)
     codes[~labelled(raw)] = 0  # rows of weight 0
     if len(codes) and codes.min() < 0:
         row = int(codes.argmin())
         text = next(iter(labels_in(raw[row : row + 1])))
         raise NewLabelError(f"{chunk.place(row)}: label {text!r} is not one of {', '.join(labels)}", text)
     return codes
-
-
-def targets_for(labels: list[str] | None, run: Run, raw: np.ndarray, codes: np.ndarray | None) -> list[np.ndarray]:
-    """For each run of a learner, its targets: numbers, or labels as the loss takes them."""
-    if labels is None or codes is None:
-        return [raw]
-    low = 0.0 if run.learner.targets == "unit" else -1.0
-    return [(1.0 - low) * (codes == k) + low for k in (range(1, 2) if len(labels) == 2 else range(len(labels)))]

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import DisprovedError, NewLabelError, OptionError, RowError
 from ..online.run import play, play_rows
+from ..rows.labels import count_mistakes
 from ..rows.order import add_labels, add_numbers
 from ..rows.scaling import spread
 from ..sources import Reject, SourceError
@@ -116,10 +117,12 @@ class Session:
         self.curves: Recording | None = None
         self.followed: Followed | None = None
         self.spread = ColumnSpread()
-        self.plan, self.notes = choose_loss(plan)
+        self.plan, self.notes, self.opened = choose_loss(plan)
         self.checkpoint = newest_checkpoint(self.results)
+        if self.checkpoint is not None or model is not None:
+            self.opened = None
         if self.checkpoint is not None and self._began_as(as_numbers(plan)):
-            self.plan = as_numbers(plan)
+            self.plan, self.opened = as_numbers(plan), None
         self.stopped, self.seconds = False, 0.0
 
     @property
@@ -160,13 +163,15 @@ class Session:
         began = time.perf_counter()
         all_labels = look_at_all = again = False
         while True:
+            opened, self.opened = self.opened, None
+            takes_labels, notes = opened is not None and not self.plan.classify(), [*self.notes]
             try:
                 if self.checkpoint is not None:
                     state = TrainingState.resumed(self.plan, self.checkpoint["state"])
                 elif self.model is not None:
                     state = state_after(self.model, self.plan)
                 else:
-                    state = start(self.plan, self.notes.append, all_labels, look_at_all)
+                    state = start(self.plan, self.notes.append, all_labels, look_at_all, opened)
                     if again:
                         self._forget_checkpoints(state)
                 if self.model is not None and self.model.labels is not None:
@@ -184,6 +189,9 @@ class Session:
                     self.notify(f"{error}: starting again with all labels")
                     all_labels = True
             except DisprovedError as error:
+                if takes_labels:  # a source that does not may take the row, or say better what is wrong with it
+                    self.notes, again = notes, True
+                    continue
                 if not self.plan.reread or look_at_all or self.model is not None:
                     raise
                 self.notify(f"{error}; starting again, having looked at all rows")
@@ -310,12 +318,12 @@ def learn(
     plan = state.plan
     while state.passes_done < plan.passes:
         if state.pending is not None:
-            chunks, state.pending = state.pending, None
+            chunks, width, state.pending = state.pending.chunks, state.pending.width, None
         else:
             state.source = state.preparation.open()
-            chunks = chunks_after(plan, state.source, state.position)
+            chunks, width = chunks_after(plan, state.source, state.position), state.source.width
         assert state.source is not None
-        for chunk in limited(state.source, chunks, plan.limit, state.pass_rows):
+        for chunk in limited(state.source, chunks, plan.limit, state.pass_rows, width):
             yield from play_chunk(
                 state, chunk, next_stop, play_rows, followed
             )  # an error ends the run: nothing is undone
@@ -439,10 +447,3 @@ def opening_rows(state: TrainingState, count: int) -> int:
     """How many of the rows just played, so many of positive weight, only gave the first learner its start: 0 or 1."""
     run = state.runs[0][0]
     return int(run.rounds == count > run.facts.rounds)
-
-
-def count_mistakes(z: np.ndarray, codes: np.ndarray) -> int:
-    """The rows whose label the margins do not give; with two labels a margin of zero is a mistake."""
-    if z.shape[1] == 1:
-        return int((np.where(codes == 1, z[:, 0], -z[:, 0]) <= 0.0).sum())
-    return int((z.argmax(axis=1) != codes).sum())

@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import numpy as np
 
 from ..online.run import Run
 from ..rows.checksum import TARGET_SUM, RowChecksum
-from ..rows.labels import type_of_texts
+from ..rows.labels import run_count, type_of_texts
 from ..rows.order import FIELDS, label_order, number_order
 from ..rows.scaling import SCALES, Measure, check_scale
 from ..sources import SourceError
-from ..storage.fields import check_types, conforms, is_count, is_finite, is_vector
+from ..storage.fields import Count, FiniteVector, Vector, check_types, check_value
 from ..storage.registry import want
-from .plan import ONCE, Plan, describe_learner, part_name
+from .plan import ONCE, Opened, Plan, describe_learner, part_name
 from .prepare import MANY, Preparation, check_labels, check_source_state, in_order, labels_in, limited, targets_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from ..certificates.certificate import Certificate, Certificates
     from ..certificates.coverage import CoverageCertificate
     from ..online.coverage import Coverage
     from ..online.learners import Learner
-    from ..sources import Chunk, Source
+    from ..sources import Source
     from .model import Model
+
+OrderSums = Annotated[Vector, lambda sums: sums.size == FIELDS, "the sums of the order"]
+
+
+class LearntPart(TypedDict):
+    """Rows that were learnt together."""
+
+    data: Any
+    rows: Count
+    digest: str | None
+
 
 NOT_KEPT = {"plan", "label_type", "source", "pending"}  # what a checkpoint leaves to the plan and the model
 
@@ -77,8 +87,8 @@ class TrainingState:
         The type of the labels where a model goes on; otherwise it is that of the rows.
     source : Source or None
         The source being read.
-    pending : iterator of Chunk or None
-        The chunks of a source that can be read only once, where the first was read already.
+    pending : Opened or None
+        The chunks of that source, where none was learnt yet.
     """
 
     plan: Plan
@@ -86,21 +96,21 @@ class TrainingState:
     labels: list[str] | None
     scale: dict[str, Any] | None
     source_state: dict[str, Any] | None
-    mistakes: list[int]
-    constant: np.ndarray
-    position: dict[str, Any] | None = None
-    passes_done: int = 0
-    pass_rows: int = 0
-    rows_done: int = 0
-    bytes_read: int = 0
-    rejected: int = 0
+    mistakes: list[Count]
+    constant: FiniteVector
+    position: dict[str, Count | str | bool | list[str] | list[int] | None] | None = None
+    passes_done: Count = 0
+    pass_rows: Count = 0
+    rows_done: Count = 0
+    bytes_read: Count = 0
+    rejected: Count = 0
     checksum: list[int] | None = None
     earlier: list[int] | None = None
-    order: np.ndarray = field(default_factory=lambda: np.zeros(FIELDS))
-    before: list[dict[str, Any]] = field(default_factory=list)
+    order: OrderSums = field(default_factory=lambda: np.zeros(FIELDS))
+    before: list[LearntPart] = field(default_factory=list)
     label_type: str | None = None
     source: Source | None = None
-    pending: Iterator[Chunk] | None = None
+    pending: Opened | None = None
 
     def to_checkpoint(self) -> dict[str, Any]:
         """The state as plain values, arrays and runs, from which `resumed` makes an equal one."""
@@ -111,10 +121,10 @@ class TrainingState:
     @classmethod
     def resumed(cls, plan: Plan, checkpoint: dict[str, Any]) -> TrainingState:
         """The state of a checkpoint; a ValueError where the plan differs from the one it was written under."""
-        want(conforms(checkpoint, dict[str, Any]) and "settings" in checkpoint, "the state must be a mapping")
+        check_value("the state", checkpoint, dict[str, Any])
         own = dict(checkpoint)
-        before, now = own.pop("settings"), plan.settings()
-        want(isinstance(before, dict), "the settings must be a mapping")
+        before, now = own.pop("settings", None), plan.settings()
+        check_value("the settings", before, dict[str, Any])
         for name in now:
             was = before.get(name)
             if not same_plain(was, now[name]):
@@ -159,7 +169,8 @@ class TrainingState:
     def digest(self) -> str | None:
         """SHA-256 of what was read; None where it was not computed, or a limit ended the reading within a chunk."""
         cut = self.plan.limit is not None and self.own_rows == self.plan.limit * self.plan.passes
-        return None if cut or self.position is None else self.position.get("digest")
+        position: Any = self.position
+        return None if cut or position is None else position.get("digest")
 
     @property
     def weight(self) -> float:
@@ -247,7 +258,7 @@ class TrainingState:
         return self.rows_done - sum(part["rows"] for part in self.before)
 
     @property
-    def parts(self) -> list[dict[str, Any]]:
+    def parts(self) -> list[LearntPart]:
         """What was learnt, part by part."""
         data = self.plan.settings()["data"]
         return [*self.before, {"data": data, "rows": self.own_rows, "digest": self.digest}]
@@ -304,7 +315,7 @@ def check_state(plan: Plan, own: dict[str, Any]) -> None:
     want(asked == plan.interval, "intervals must be those of the settings")
     want((labels is not None) == plan.classify(), "there must be labels if the learners take them")
     want(labels is None or len(set(labels)) == len(labels) >= 2, "the labels must differ")
-    count = 1 if labels is None or len(labels) == 2 else len(labels)
+    count = 1 if labels is None else run_count(len(labels))
     want([len(runs) for runs in own["runs"]] == [count] * len(learners), f"each learner must have {count} runs")
     for run in each:
         alike = (run.width, run.bias, run.averaging) == (each[0].width, float(plan.intercept), False)
@@ -314,28 +325,12 @@ def check_state(plan: Plan, own: dict[str, Any]) -> None:
             [type(getattr(of, role)) for role in ("loss", "update", "geometry")] for of in (runs[0].learner, learner)
         ]
         want(parts[0] == parts[1], f"a run must be of {learner.name}")
-    want(len(own["mistakes"]) == len(learners) and all(map(is_count, own["mistakes"])), "mistakes must be counts")
-    constant = own["constant"]
-    want(is_vector(constant, 3 if labels is None else len(labels)) and is_finite(constant), "sums must be finite")
-    want(is_vector(own["order"], FIELDS), "the sums of the order must be numbers")
-    check_parts(own["before"])
-    for name in ("passes_done", "pass_rows", "rows_done", "bytes_read", "rejected"):
-        want(is_count(own[name]), f"`{name}` must be a count")
+    want(len(own["mistakes"]) == len(learners), "mistakes must be counted for each learner")
+    want(own["constant"].size == (3 if labels is None else len(labels)), "there must be sums of each label")
     want(own["passes_done"] <= plan.passes, "there are more passes than asked for")
     want(plan.limit is None or own["pass_rows"] <= plan.limit, "there are more rows than asked for")
-    for name, value in (own["position"] or {}).items():
-        fits = is_count(value) or conforms(value, str | bool | list[str] | list[int] | None)
-        want(isinstance(name, str) and fits, f"`position.{name!s:.40}` must be a count")
     check_source_state(own["source_state"], each[0].features)
     check_scale(own["scale"], each[0].features)
-
-
-def check_parts(parts: Any) -> None:
-    """Refuse what does not say what was learnt, part by part."""
-    want(conforms(parts, list[dict[str, Any]]), "the parts must be a list of mappings")
-    for part in parts:
-        want(set(part) == {"data", "rows", "digest"} and is_count(part["rows"]), "a part must have its data and rows")
-        want(conforms(part["digest"], str | None), "the digest of a part must be a string")
 
 
 def start(
@@ -343,6 +338,7 @@ def start(
     notify: Callable[[str], None] = lambda _: None,
     all_labels: bool = False,
     look_at_all: bool = False,
+    opened: Opened | None = None,
 ) -> TrainingState:
     """The state before the first row.
 
@@ -361,6 +357,8 @@ def start(
     look_at_all : bool, default False
         Whether to look at all rows for what the columns of a table hold. Otherwise the first ones show it, and reading
         raises a `DisprovedError` where a later one does not agree.
+    opened : Opened or None, default None
+        The source, where it was opened to look at its first rows.
 
     Returns
     -------
@@ -373,27 +371,19 @@ def start(
     >>> state.labels, state.features, state.rows_done
     (['benign', 'malignant'], 30, 0)
     """
-    source = plan.open(look_at_all, **({"ahead": False} if plan.reread else {}))  # then only its first rows are read
+    opened = opened or Opened(plan, plan.open(look_at_all))
+    source = opened.source
     learners, classify = plan.make(), plan.classify()
-    chunk: Chunk | None
     if plan.scale not in SCALES:
         raise ValueError(f"scale must be one of {', '.join(SCALES)}; got {plan.scale!r}")
     if plan.passes > 1 and not source.reread:
         raise SourceError(f"{ONCE}: take one pass")
     labels = None if plan.labels is None or not classify else in_order(set(plan.labels))
-    pending: Iterator[Chunk] | None = None
     if classify and labels is None and not all_labels:
-        chunks = (plan.in_file_order() if source.reread else plan).chunks(source)
-        head: list[Chunk] = []
-        while not (head and len(head[-1])) and (chunk := next(chunks, None)) is not None:
-            head.append(chunk)
-        found = labels_in(targets_of(head[-1])[: plan.limit]) if head else set()
+        chunk = opened.first()
+        found = labels_in(targets_of(chunk)[: plan.limit]) if chunk is not None else set()
         if len(found) == 2 or not source.reread:
             labels = in_order(found)
-        if not source.reread:
-            pending = itertools.chain(head, chunks)
-    if not source.reread and pending is None:
-        pending = plan.chunks(source)
     scale = {"kind": "row-unit"} if plan.scale == "row-unit" else None
     source_state = source.state() if getattr(source, "table", None) is not None else None
     earlier = None
@@ -411,11 +401,13 @@ def start(
         check_labels(labels)
     hashed = plan.reading.get("hash_bits") if source.kind == "sparse" else None
     width = len(source.names) if hashed is None else 1 << hashed
-    count = 1 if labels is None or len(labels) == 2 else len(labels)
+    count = 1 if labels is None else run_count(len(labels))
     runs = plan.begin(max(1, width), count)
     constant = np.zeros(3 if labels is None else len(labels))
     state = TrainingState(plan, runs, labels, scale, source_state, [0] * len(runs), constant, earlier=earlier)
-    state.source, state.pending = (source, pending) if pending is not None else (None, None)
+    state.source = source
+    if not reasons and not (plan.shuffle and source.reread):
+        state.pending = opened
     return state
 
 
