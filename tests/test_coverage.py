@@ -14,7 +14,6 @@ from hindsight.online import learners
 from hindsight.online.coverage import Coverage, cover, sets_of
 from hindsight.online.run import Run, play
 from hindsight.training.evaluation import evaluate
-from hindsight.training.learning import NoProgress
 from hindsight.training.options import ResultOptions
 from hindsight.training.plan import Plan
 from hindsight.training.session import Session
@@ -175,7 +174,7 @@ def test_training_writes_resumes_goes_on_and_evaluates(tmp_path):
     np.savetxt(table, np.column_stack([X, y]), delimiter=",", header="a,b,c,y", comments="")
     path, options = tmp_path / "said.csv", {"data": str(table), "target": "y", "interval": 0.9}
     session = Session(Plan.of_one_learner(options), ResultOptions(predictions=str(path), progress="none"))
-    state = session.run(NoProgress)
+    state = session.run()
     model = state.to_model()
     said = np.genfromtxt(path, delimiter=",", names=True)
     inside = (said["low"] <= said["target"]) & (said["target"] <= said["high"])

@@ -22,11 +22,10 @@ from hindsight.charts.runs import PROMISE
 from hindsight.errors import MismatchError
 from hindsight.reports.writing import write_report
 from hindsight.training.column_spread import ColumnSpread
-from hindsight.training.learning import NoProgress
 from hindsight.training.options import ResultOptions
 from hindsight.training.plan import Plan, choose_learners
 from hindsight.training.recording import PIECES, Course, Sample, early_rounds
-from hindsight.training.session import Session
+from hindsight.training.session import Observer, Session
 
 LIMIT = 2_000_000  # bytes of a page
 
@@ -141,7 +140,7 @@ def test_the_spread_of_columns_does_not_depend_on_chunks():
 def test_curves_end_where_the_run_does(tmp_path, learner, data):
     plan = Plan(data, None, choose_learners([learner]))
     session = Session(plan, ResultOptions(report=str(tmp_path / "page.html")))
-    state = session.run(NoProgress)
+    state = session.run()
     curves, facts = session.curves, [run.facts for run in state.runs[0]]
     total = dict(zip(curves.series, curves.course.sums, strict=True))
     assert curves.course.rounds == facts[0].rounds
@@ -372,17 +371,17 @@ def test_a_resumed_run_says_where_its_curves_begin(tmp_path):
     folder = str(tmp_path / "checkpoints")
     first = Session(plan, ResultOptions(checkpoint=folder, report=str(page)))
 
-    class Stop(NoProgress):
+    class Stop(Observer):
         def advance(self, state):
             first.stop()
 
     begun = first.run(Stop).rows_done
     assert 0 < begun < 2000
     later = Session(plan, ResultOptions(checkpoint=folder, resume=True, report=str(page)))
-    state = later.run(NoProgress)
+    state = later.run()
     write_report(str(page), state, later.curves, [])
     whole = Session(plan, ResultOptions(report=str(page)))
-    whole.run(NoProgress)
+    whole.run()
     assert later.curves.course.rounds == 2000
     np.testing.assert_allclose(later.curves.course.sums, whole.curves.course.sums, rtol=1e-9)
     assert f"The curves begin after row {begun:,}" in words_of(page)

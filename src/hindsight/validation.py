@@ -76,10 +76,17 @@ def number(name: str, value: Any, above: float = -math.inf, below: float = math.
     raise ValueError(f"{name} must be a number{' ' if ends else ''}{' and '.join(ends)}, got {value!r}")
 
 
-def whole(name: str, value: Any) -> int:
-    """Return the value of a parameter as an int, or refuse what is not a whole number of at least 1."""
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be a whole number, at least 1; got {value!r}")
+def at_least_0(name: str, value: Any) -> float:
+    """`value` as a float if it is a finite number, at least 0."""
+    if number(name, value) < 0.0:
+        raise ValueError(f"{name} must be at least 0, got {value!r}")
+    return float(value)
+
+
+def whole(name: str, value: Any, least: int = 1, other: str = "") -> int:
+    """`value` as an int if it is a whole number, at least `least`; `other` is what else it may be, for the error."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be {other}a whole number, at least {least}; got {value!r}")
     return int(value)
 
 

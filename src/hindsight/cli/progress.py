@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..certificates.headline import figure_of
 from ..formatting import percent
+from ..training.session import Observer
 from .text import print_lines
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ LEAST = 0.5  # seconds that must have passed for a speed
 SHOWS = ("auto", "table", "json", "none")
 
 
-class Progress:
+class Progress(Observer):
     """A line after 100, 1,000, 10,000, ... rows and at the end, and every few seconds; first comes `preface`.
 
     In JSON there is a line after 1, 2, 4, 8, ... rows. The speed counts from the first line on: before it there may be

@@ -12,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted, indexable
 from ..batch.isotonic import check_knots, interpolate, isotonic
 from ..errors import RowError
 from ..forecast.scores import Score, numbers, same_length, weights
-from ..rows.labels import class_probabilities, targets_of_runs
+from ..rows.labels import class_probabilities
 from ..storage.registry import want
-from .mixins import AllOrNothingMixin, CardMixin, LabelsMixin, SaveMixin
-from .mixins.rows import read_weights
-from .mixins.targets import require_y
+from ..validation import whole
+from .mixins import EstimatorMixin, LabelsMixin
+from .mixins.rows import read_weights, require_y
 
 Knots = tuple[np.ndarray, np.ndarray]
 
@@ -33,7 +33,7 @@ def _bare(estimator: Any) -> bool:
     return True
 
 
-class Calibrator(AllOrNothingMixin, LabelsMixin, CardMixin, SaveMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
+class Calibrator(EstimatorMixin, LabelsMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
     """Recalibrate forecasts, or the probabilities of a classifier, by isotonic regression of outcomes on forecasts.
 
     Among all nondecreasing functions of the forecast the fit has the least loss on the rows it was fitted to, by every
@@ -179,8 +179,7 @@ class Calibrator(AllOrNothingMixin, LabelsMixin, CardMixin, SaveMixin, BaseEstim
     def _fit_classifier(self, X: Any, y: Any, sample_weight: Any) -> Self:
         from sklearn.model_selection import cross_val_predict
 
-        if not isinstance(self.folds, (int, np.integer)) or isinstance(self.folds, bool) or self.folds < 2:
-            raise ValueError(f"folds must be a whole number, at least 2; got {self.folds!r}")
+        whole("folds", self.folds, 2)
         X, y = indexable(X, y)
         y = self._labels(X, y)
         if y.size == 0:
@@ -193,7 +192,7 @@ class Calibrator(AllOrNothingMixin, LabelsMixin, CardMixin, SaveMixin, BaseEstim
             held_out = cross_val_predict(
                 clone(self.classifier), X, y, cv=int(self.folds), method="predict_proba", params=params or None
             )
-            outcomes = targets_of_runs(self._codes(y), len(self.classes_), "unit")
+            outcomes = self._run_targets(y, "unit")
             forecasts = held_out.T[-len(outcomes) :]
             self.knots_ = [_knots(h, outcome, weight) for h, outcome in zip(forecasts, outcomes, strict=True)]
             for name in ("n_features_in_", "feature_names_in_"):

@@ -14,13 +14,12 @@ from ..density import Keyed, Product
 from ..density.product import columns_of
 from ..errors import RowError
 from .class_densities import ClassDensitiesMixin
-from .mixins import AllOrNothingMixin, LabelsMixin, RowsMixin, SaveMixin
+from .mixins import EstimatorMixin, LabelsMixin, RowsMixin
 from .mixins.rows import check_finite
 
 
 class GenerativeClassifier(
-    AllOrNothingMixin,
-    SaveMixin,
+    EstimatorMixin,
     ClassDensitiesMixin,
     LabelsMixin,
     RowsMixin,

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 
-from ..rows.labels import targets_of_runs
 from .gradient_descent_base import GradientDescent
 from .mixins import (
     BoundNotScoreMixin,
@@ -15,7 +14,6 @@ from .mixins import (
     LinearRegressorMixin,
     LogisticProbabilityMixin,
     MarginClassifierMixin,
-    MeanPredictionMixin,
     TargetsMixin,
 )
 
@@ -23,7 +21,6 @@ from .mixins import (
 class GradientDescentRegressor(
     BoundNotScoreMixin,
     TargetsMixin,
-    MeanPredictionMixin,
     LinearRegressorMixin,
     RegressorMixin,  # type: ignore[misc]
     GradientDescent,
@@ -233,10 +230,7 @@ class GradientDescentClassifier(
         y = self._labels(X, y)
         if fresh:
             self._set_classes(y)
-        return targets_of_runs(self._codes(y), len(self.classes_), self._plain().targets)
+        return self._run_targets(y, self._plain().targets)
 
     def _seen(self, X: Any, y: Any) -> list[np.ndarray]:
         return self._targets_for(X, y, fresh=False)
-
-    def _run_labels(self) -> list[str | None]:
-        return self._label_of_each(len(self.runs_))

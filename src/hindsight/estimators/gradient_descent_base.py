@@ -12,16 +12,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..batch.gradient_descent import Descent
+from ..certificates.certificate import combined
 from ..certificates.gradient_descent import AFTER, certify_descent
 from ..certificates.theorems import gradient_descent_planned
 from ..online.learners import descent
 from ..rows.data import Data
 from ..storage.registry import want
-from ..validation import check_targets, choice, number
-from .least_squares import at_least_0
-from .mixins import AllOrNothingMixin, CardMixin, LinearMixin, RunsMixin, SaveMixin
-from .mixins.certifying import join_certificates, one_or_all
+from ..validation import at_least_0, check_targets, choice, number, whole
+from .mixins import LinearMixin, RunsMixin
 from .mixins.rows import read_weights
+from .mixins.runs import one_or_all, starts_of
 from .progress import progress_bar
 from .registration import check_runs
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..online.learners import Learner
 
 
-class GradientDescent(AllOrNothingMixin, CardMixin, SaveMixin, RunsMixin, LinearMixin, BaseEstimator):  # type: ignore[misc]
+class GradientDescent(RunsMixin, LinearMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the two descents; a concrete one writes `_targets_for`."""
 
     runs_: list[Descent]
@@ -144,11 +144,7 @@ class GradientDescent(AllOrNothingMixin, CardMixin, SaveMixin, RunsMixin, Linear
 
     def _begin(self, data: list[Any]) -> list[Descent]:
         """New runs, one for the targets of each table."""
-        learner, count = self._learner_for(data[0]), len(data)
-        starts = [None] * count if self.start is None else list(np.atleast_2d(np.asarray(self.start, float)))
-        if len(starts) != count:
-            raise ValueError(f"start must have one row for each of the {count} learners, got {len(starts)}")
-        seed = self._seed()
+        learner, starts, seed = self._learner_for(data[0]), starts_of(self.start, len(data)), self._seed()
         self._setting = self._settings()
         return [self._new_run(learner, self.n_features_in_, start, seed) for start in starts]
 
@@ -175,17 +171,10 @@ class GradientDescent(AllOrNothingMixin, CardMixin, SaveMixin, RunsMixin, Linear
             self.output == "best",
         )  # fmt: skip
 
-    def _whole(self, name: str) -> int:
-        value = getattr(self, name)
-        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-            more = "'full' or " if name == "batch" else ""
-            raise ValueError(f"{name} must be {more}a whole number, at least 1; got {value!r}")
-        return int(value)
-
     def _check(self) -> None:
-        self._whole("rounds")
+        whole("rounds", self.rounds)
         if self.batch != "full":
-            self._whole("batch")
+            whole("batch", self.batch, other="'full' or ")
         choice("output", self.output, ("mean", AFTER, "last", "best"))
         if self.output == AFTER and (self.rates is not None or self.power != 0.0):
             raise ValueError("output='mean-after' is for a constant rate: give neither rates nor power with it")
@@ -239,7 +228,7 @@ class GradientDescent(AllOrNothingMixin, CardMixin, SaveMixin, RunsMixin, Linear
 
     def _new_run(self, learner: Learner, features: int, start: Any, seed: int) -> Descent:
         return Descent(
-            learner, features, batch=None if self.batch == "full" else self._whole("batch"), l2=float(self.l2),
+            learner, features, batch=None if self.batch == "full" else int(self.batch), l2=float(self.l2),
             intercept=bool(self.fit_intercept), start=start, seed=seed, best=self.output == "best",
         )  # fmt: skip
 
@@ -288,7 +277,7 @@ class GradientDescent(AllOrNothingMixin, CardMixin, SaveMixin, RunsMixin, Linear
         for k, (run, label) in enumerate(zip(self.runs_, self._run_labels(), strict=True)):
             data = self._data(k, X, y, sample_weight)
             certificates.append(self._promise(certify_descent(run, data, self.output, u=u, tol=tol, label=label), run))
-        return join_certificates(certificates)
+        return combined(certificates)
 
     def _promise(self, certificate: Certificate, run: Descent) -> Certificate:
         """With eta="theory" from w_s = 0, what was promised beforehand: B^2/(2 eta T) + eta rho^2/2, B rho/sqrt(T)."""

@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from ..batch.isotonic import Pools, check_increasing, check_knots, check_lipschitz, check_points, fit_pools, interpolate
 from ..storage.registry import want
 from ..validation import check_numbers, choice
-from .mixins import CardMixin, SaveMixin
+from .mixins import EstimatorMixin
 
 
-class IsotonicRegressor(CardMixin, SaveMixin, RegressorMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class IsotonicRegressor(EstimatorMixin, RegressorMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Exact isotonic regression: the monotone function of one variable with the least weighted squared error.
 
     Neighbouring points that would break the order are pooled and take their mean [1]_, so every level is calibrated:

@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from ..batch.isotonic import check_lipschitz
 from ..batch.isotron import Curve, GivenLink, LearntLink
 from ..batch.links import LINK_FUNCTIONS, own_link
-from ..rows.labels import class_probabilities, targets_of_runs
+from ..rows.labels import class_probabilities
 from ..validation import choice
 from .mixins import LabelsMixin, LinearClassifierMixin
-from .mixins.certifying import one_or_all
+from .mixins.runs import one_or_all
 from .rounds import RoundsMixin, RoundsRegressorMixin
 
 
@@ -118,7 +118,7 @@ class IsotronRegressor(RoundsRegressorMixin, BaseEstimator):  # type: ignore[mis
         return Curve(z, self.y_offset_ + self.y_scale_ * mean)
 
 
-class IsotronClassifier(RoundsMixin, LabelsMixin, LinearClassifierMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class IsotronClassifier(LabelsMixin, RoundsMixin, LinearClassifierMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classifier whose probabilities come through a link that is learnt.
 
     Isotron on targets 0 and 1: in each round the link u_t is the isotonic regression of the targets on the margins
@@ -210,10 +210,7 @@ class IsotronClassifier(RoundsMixin, LabelsMixin, LinearClassifierMixin, Classif
         y = self._labels(X, y)
         if not hasattr(self, "classes_"):
             self._set_classes(y)
-        return targets_of_runs(self._codes(y), len(self.classes_), "unit")
-
-    def _run_labels(self) -> list[str | None]:
-        return self._label_of_each(len(self.histories_))
+        return self._run_targets(y, "unit")
 
     @property
     def link_(self) -> Any:

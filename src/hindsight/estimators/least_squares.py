@@ -14,22 +14,15 @@ from ..batch.least_squares import Factor, LeastSquaresSolution, normal_equations
 from ..rows.data import Data
 from ..storage.fields import conforms
 from ..storage.registry import want
-from ..validation import check_targets, number
-from .mixins import AllOrNothingMixin, CardMixin, RowsMixin, SaveMixin, TargetsMixin
+from ..validation import at_least_0, check_targets, number
+from .mixins import EstimatorMixin, RowsMixin, TargetsMixin
 from .mixins.rows import read_weights
 from .progress import progress_bar
 
 WIDE = 500  # columns above which sparse rows are solved by iteration
 
 
-def at_least_0(name: str, value: Any) -> float:
-    """`value` as a float if it is a finite number, at least 0."""
-    if number(name, value) < 0.0:
-        raise ValueError(f"{name} must be at least 0, got {value!r}")
-    return float(value)
-
-
-class LeastSquares(AllOrNothingMixin, CardMixin, SaveMixin, TargetsMixin, RowsMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class LeastSquares(EstimatorMixin, TargetsMixin, RowsMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Exact linear least squares: the w and b that minimise sum_t c_t (w.x_t + b - y_t)^2 + l2 |w|^2.
 
     The solution is unique where the rows have full column rank; otherwise it is the shortest w, that of the

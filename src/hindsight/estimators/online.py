@@ -13,9 +13,9 @@ from ..errors import AssumptionWarning
 from ..online.run import Run, assumption_warnings, play_rows
 from ..storage.registry import want
 from ..validation import choice
-from .mixins import CardMixin, FitMixin, LinearMixin, ReportMixin, RunsMixin, SaveMixin, SingleRowMixin
-from .mixins.certifying import join_certificates
+from .mixins import FitMixin, LinearMixin, RunsMixin, SingleRowMixin
 from .mixins.rows import read_weights
+from .mixins.runs import starts_of
 from .registration import check_runs
 
 if TYPE_CHECKING:
@@ -26,9 +26,6 @@ BLOCK = 1 << 15  # rows that are played again at once
 
 class OnlineEstimator(
     FitMixin,
-    CardMixin,
-    ReportMixin,
-    SaveMixin,
     SingleRowMixin,
     RunsMixin,
     LinearMixin,
@@ -73,9 +70,7 @@ class OnlineEstimator(
             learner = learner.with_rates(rates)
         if self.average is not None:
             choice("average", self.average, ("before", "after"))
-        starts = [None] * count if self.start is None else list(np.atleast_2d(np.asarray(self.start, np.float64)))
-        if len(starts) != count:
-            raise ValueError(f"start must have one row for each of the {count} one-vs-rest learners, got {len(starts)}")
+        starts = starts_of(self.start, count, "one-vs-rest learners")
         self.runs_ = [self._new_run(learner, features, start) for start in starts]
         self._cover()
 
@@ -114,11 +109,6 @@ class OnlineEstimator(
                 yield part, z
 
         return runs, told, c, passes, blocks()
-
-    def _pass_count(self) -> int:
-        if not isinstance(self.passes, (int, np.integer)) or isinstance(self.passes, bool) or self.passes < 1:
-            raise ValueError(f"passes must be a whole number, at least 1; got {self.passes!r}")
-        return int(self.passes)
 
     # ---- certificates
 
@@ -165,6 +155,7 @@ class OnlineEstimator(
             If these are not the rows of the run.
         """
         from ..certificates.best.clock import left, timed
+        from ..certificates.certificate import combined
         from ..certificates.certify import certify_run
 
         check_is_fitted(self)
@@ -178,4 +169,4 @@ class OnlineEstimator(
                 data = self._data(k, X, y, sample_weight)
                 with timed(left() / (len(self.runs_) - k)):  # an equal share of the time that is left
                     found.append(certify_run(run, data, u=u, planted=planted, tol=tol, label=labels[k]))
-        return join_certificates(found)
+        return combined(found)

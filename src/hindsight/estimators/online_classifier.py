@@ -10,7 +10,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import unique_labels
 
 from ..online.run import unchanged_on_error
-from ..rows.labels import run_count, target_of_runs, targets_of_runs
+from ..rows.labels import run_count, target_of_runs
+from ..validation import whole
 from .mixins import BoundNotScoreMixin, ClassWeightMixin, LabelsMixin, MarginClassifierMixin
 from .mixins.rows import read_weights
 from .online import OnlineEstimator
@@ -33,20 +34,17 @@ class OnlineClassifier(
 
     def _targets(self, y: np.ndarray) -> list[np.ndarray]:
         """For each run, its targets as the loss takes them."""
-        return targets_of_runs(self._codes(y), len(self.classes_), self.runs_[0].learner.targets, len(self.runs_))
+        return self._run_targets(y, self.runs_[0].learner.targets, len(self.runs_))
 
     def _seen(self, X: Any, y: Any) -> list[np.ndarray]:
         return self._targets(self._labels(X, y))
-
-    def _run_labels(self) -> list[str | None]:
-        return self._label_of_each(len(self.runs_))
 
     def _declare(self, labels: Any, features: int) -> None:
         self._set_classes(labels)
         self._begin(features, run_count(len(self.classes_)))
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        passes = self._pass_count()
+        passes = whole("passes", self.passes)
         X = self._matrix(X, reset=True)
         y = self._labels(X, y)
         self._declare(y, X.shape[1])

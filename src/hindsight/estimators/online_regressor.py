@@ -8,7 +8,8 @@ from typing import Any, Self
 from sklearn.base import RegressorMixin
 
 from ..online.run import unchanged_on_error
-from .mixins import BoundNotScoreMixin, IntervalsMixin, LinearRegressorMixin, MeanPredictionMixin, TargetsMixin
+from ..validation import whole
+from .mixins import BoundNotScoreMixin, IntervalsMixin, LinearRegressorMixin, TargetsMixin
 from .online import OnlineEstimator
 
 
@@ -16,7 +17,6 @@ class OnlineRegressor(
     IntervalsMixin,
     BoundNotScoreMixin,
     TargetsMixin,
-    MeanPredictionMixin,
     LinearRegressorMixin,
     RegressorMixin,  # type: ignore[misc]
     OnlineEstimator,
@@ -24,7 +24,7 @@ class OnlineRegressor(
     """Base of the online regressors: a single run on targets that are numbers."""
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        passes = self._pass_count()
+        passes = whole("passes", self.passes)
         X = self._matrix(X, reset=True)
         targets = self._seen(X, y)
         self._begin(X.shape[1], 1)

@@ -12,14 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..batch.perceptron import BatchPerceptron
 from ..certificates.batch_perceptron import certify_batch_perceptron
+from ..certificates.certificate import combined
 from ..kernels.euclidean import Euclidean
 from ..online.run import check_start
 from ..rows.data import Data
-from ..rows.labels import targets_of_runs
 from ..storage.fields import is_count
 from ..storage.registry import want
-from .mixins import AllOrNothingMixin, LabelsMixin, MarginClassifierMixin, SaveMixin
-from .mixins.certifying import join_certificates, one_or_all
+from ..validation import whole
+from .mixins import EstimatorMixin, LabelsMixin, MarginClassifierMixin
+from .mixins.runs import one_or_all, starts_of
 from .progress import progress_bar
 
 if TYPE_CHECKING:
@@ -27,9 +28,8 @@ if TYPE_CHECKING:
 
 
 class BatchPerceptronClassifier(
-    AllOrNothingMixin,
-    SaveMixin,
     LabelsMixin,
+    EstimatorMixin,
     MarginClassifierMixin,
     ClassifierMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
@@ -173,7 +173,7 @@ class BatchPerceptronClassifier(
             if old[0].pocket.size != width:
                 raise ValueError("fit_intercept must stay as it was for a warm start")
             new = [half.copy() for half in old]
-            for half, target, label in zip(new, targets, self._label_of_each(len(new)), strict=True):
+            for half, target, label in zip(new, targets, self._run_labels(), strict=True):
                 with _error_bar(self.verbose, label, caps, half, rows.shape[0]) as notify:
                     half.train(
                         self._data(rows, target), reads_per_visit=float(self.effort), notify=notify,
@@ -187,16 +187,16 @@ class BatchPerceptronClassifier(
 
     def _begun(self, width: int, count: int) -> list[BatchPerceptron]:
         """So many halfspaces at the start."""
-        if self.start is None:
-            return [BatchPerceptron.begun(width)] * count
-        starts = np.atleast_2d(np.asarray(self.start, np.float64))
-        if len(starts) != count:
-            raise ValueError(f"start must have one row for each of the {count} halfspaces, got {len(starts)}")
-        return [BatchPerceptron.begun(width, check_start(Euclidean(1.0), start.copy(), width)) for start in starts]
+        starts = starts_of(self.start, count, "halfspaces")
+        return [
+            BatchPerceptron.begun(width, None if w is None else check_start(Euclidean(1.0), w.copy(), width))
+            for w in starts
+        ]
 
     def _caps(self) -> dict[str, int | None]:
         """The caps on passes and updates, checked; and `effort` with them."""
-        caps = {"passes": _cap("max_passes", self.max_passes), "updates": _cap("max_updates", self.max_updates)}
+        given = {"passes": self.max_passes, "updates": self.max_updates}
+        caps = {k: None if v is None else whole(f"max_{k}", v, other="None or ") for k, v in given.items()}
         if caps["passes"] is None and caps["updates"] is None:
             raise ValueError("give max_passes or max_updates: on rows that are not separable it never stops by itself")
         known = isinstance(self.effort, (int, float, np.integer, np.floating)) and not isinstance(self.effort, bool)
@@ -210,7 +210,7 @@ class BatchPerceptronClassifier(
         y = self._labels(X, y)
         if reset:
             self._set_classes(y)
-        return X, targets_of_runs(self._codes(y), len(self.classes_), "sign")
+        return X, self._run_targets(y, "sign")
 
     def _data(self, X: Any, target: np.ndarray) -> Data:
         return Data(X, target, None, float(self._intercept))
@@ -281,19 +281,10 @@ class BatchPerceptronClassifier(
         if sample_weight is not None:
             raise ValueError("the batch perceptron knows no weights: leave sample_weight out")
         X, targets = self._rows(X, y, reset=False)
-        labels = self._label_of_each(len(targets))
-        return join_certificates([
+        return combined([
             certify_batch_perceptron(half, self._data(X, target), label)
-            for half, target, label in zip(self.halfspaces_, targets, labels, strict=True)
+            for half, target, label in zip(self.halfspaces_, targets, self._run_labels(), strict=True)
         ])  # fmt: skip
-
-
-def _cap(name: str, value: Any) -> int | None:
-    if value is None:
-        return None
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be a whole number, at least 1, or None; got {value!r}")
-    return int(value)
 
 
 @contextmanager

@@ -17,18 +17,9 @@ from ..rows.data import Data
 from ..storage.fields import is_count, is_number, is_vector
 from ..storage.registry import want
 from ..validation import check_targets, check_weights, number, whole
-from .mixins import (
-    BoundNotScoreMixin,
-    CardMixin,
-    FitMixin,
-    LinearMixin,
-    LinearRegressorMixin,
-    ReportMixin,
-    SaveMixin,
-    TargetsMixin,
-)
-from .mixins.certifying import join_certificates, one_or_all
+from .mixins import BoundNotScoreMixin, FitMixin, LinearMixin, LinearRegressorMixin, TargetsMixin
 from .mixins.rows import read_weights
+from .mixins.runs import one_or_all
 from .progress import progress_bar
 
 if TYPE_CHECKING:
@@ -37,7 +28,7 @@ if TYPE_CHECKING:
     from ..certificates.certificate import Certificate, Certificates
 
 
-class RoundsMixin(BoundNotScoreMixin, FitMixin, CardMixin, ReportMixin, SaveMixin, LinearMixin):
+class RoundsMixin(BoundNotScoreMixin, FitMixin, LinearMixin):
     """Learning in rounds over all rows; a concrete estimator has a constructor, `_part` and `_targets_for`."""
 
     histories_: list[History]
@@ -86,10 +77,6 @@ class RoundsMixin(BoundNotScoreMixin, FitMixin, CardMixin, ReportMixin, SaveMixi
     def _targets_for(self, X: Any, y: Any, weight: np.ndarray | None) -> list[np.ndarray]:
         """For each run, its targets; the first call of a fit notes the classes, or the range of y."""
         raise NotImplementedError
-
-    def _run_labels(self) -> list[str | None]:
-        """What each run is called in certificates."""
-        return [None]
 
     # ---- learning
 
@@ -205,13 +192,14 @@ class RoundsMixin(BoundNotScoreMixin, FitMixin, CardMixin, ReportMixin, SaveMixi
         Certificate or Certificates
             One certificate; for one-vs-rest `Certificates` with one per class.
         """
+        from ..certificates.certificate import combined
         from ..certificates.isotron import certify_rounds
 
         check_is_fitted(self)
         X = self._matrix(X, reset=False)
         weight = read_weights(sample_weight, X)
         runs = zip(self._targets_for(X, y, weight), self.histories_, self._run_labels(), strict=True)
-        return join_certificates([
+        return combined([
             certify_rounds(self._sweep(X, target, weight, 0), history, planted=planted, u=u, label=label)
             for target, history, label in runs
         ])  # fmt: skip

@@ -12,14 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..storage.fields import is_count
 from ..storage.registry import want
-from .mixins import AllOrNothingMixin, BoundNotScoreMixin, LabelsMixin, RowsMixin, SaveMixin
+from .mixins import BoundNotScoreMixin, EstimatorMixin, LabelsMixin, RowsMixin
 from .mixins.rows import check_finite
 
 
 class ThresholdClassifier(
     BoundNotScoreMixin,
-    AllOrNothingMixin,
-    SaveMixin,
+    EstimatorMixin,
     LabelsMixin,
     RowsMixin,
     ClassifierMixin,  # type: ignore[misc]

@@ -12,12 +12,11 @@ from ..charts.drawing import thinned
 from ..charts.runs import per_row
 from ..errors import MismatchError
 from ..sources import load_sample
-from ..training.certify import certify_model
+from ..training.certify import certify_model, preparation_of
 from ..training.comparing import figures, scores_of
 from ..training.model import Model
 from ..training.outputs import check_destination, check_outputs
 from ..training.plan import Plan, short_names
-from ..training.prepare import check_preparation
 from ..training.recording import Recording
 from ..training.session import learn
 from ..training.state import TrainingState
@@ -182,18 +181,14 @@ def report_model(model: Model, path: str, data: Any) -> None:
     check_destination(path, replaced=True)
     model.certificate = certify_model(model, data)
     each = list(getattr(model.certificate, "each", [model.certificate]))
-    made, plan = check_preparation(model), Plan.from_settings(model.settings, data)
-    runs = [run.learner.begin(model.features, model.intercept) for run in model.runs]
+    made = preparation_of(model, data)
+    runs = made.plan.begin(model.features, len(model.runs))
     sums = np.zeros(3 if model.labels is None else len(model.labels))
-    if model.runs[0].coverage is not None:
-        from ..online.coverage import cover
-
-        cover(runs, model.runs[0].coverage.asked)
-    state = TrainingState(plan, [runs], model.labels, made["scale"], made["state"], [0], sums)
+    state = TrainingState(made.plan, runs, model.labels, made.scale, made.source_state, [0], sums)
     recording = Recording.of(state)
     for chunk in learn(state):
         recording.add(chunk)
-    lost = [run.facts.loss for run in runs], [run.facts.loss for run in model.runs]
+    lost = [run.facts.loss for run in runs[0]], [run.facts.loss for run in model.runs]
     if not np.allclose(*lost, rtol=1e-6):
         raise MismatchError(f"played again, the rows give a loss of {sum(lost[0]):.9g}; it was {sum(lost[1]):.9g}")
     write_report(path, state, recording, [each])

@@ -64,6 +64,13 @@ def certify_model(
     >>> certify_model(state.to_model(), "sample:diabetes").verdict.value
     'HOLDS'
     """
+    preparation = preparation_of(model, data)
+    with timed(within, notify):
+        return combined(certify_runs(preparation, model.runs))
+
+
+def preparation_of(model: Model, data: Any) -> Preparation:
+    """How the rows of a saved model were prepared, over these; a ModelError where the model does not tell."""
     if not hasattr(model, "preparation"):
         raise ModelError("holds an estimator: certify it in Python, with its own certify(X, y)")
     if "learners" not in model.settings:
@@ -72,9 +79,7 @@ def certify_model(
     plan = Plan.from_settings(model.settings, data)
     if plan.classify() != (model.labels is not None):
         raise ModelError("has labels where its learner takes numbers, or none where it needs them")
-    state = model.preparation.get("state")
-    with timed(within, notify):
-        return combined(certify_runs(Preparation(plan, model.labels, made["scale"], state), model.runs))
+    return Preparation(plan, model.labels, made["scale"], made["state"])
 
 
 def certify_state(

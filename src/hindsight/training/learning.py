@@ -17,29 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .model import Model
-    from .state import TrainingState
 
 IN_THIS_ORDER = "what was lost along the way says nothing about rows that come in another order;"
-
-
-class NoProgress:
-    """An observer that shows nothing."""
-
-    def __init__(self, state: TrainingState) -> None:
-        pass
-
-    def next_stop(self, rows_done: int) -> int | None:
-        """Any stop will do."""
-        return None
-
-    def advance(self, state: TrainingState) -> None:
-        """Some rows were learnt."""
-
-    def finish(self, state: TrainingState) -> None:
-        """All rows were learnt."""
-
-    def close(self) -> None:
-        """No more rows will come."""
 
 
 def learn(
@@ -112,7 +91,7 @@ def learn(
     """
     plan = Plan.of_one_learner(options | {"data": data, "target": target})
     session = Session(replace(plan, reading=plan.reading | dict(reading or {})), ResultOptions(certify=certify))
-    state = session.run(NoProgress)
+    state = session.run()
     if what := state.order_warning():
         warnings.warn(f"{what}: {IN_THIS_ORDER} shuffle=True learns in a random order", AssumptionWarning, stacklevel=2)
     certificate = None

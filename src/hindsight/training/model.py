@@ -289,12 +289,11 @@ class Model:
             The model itself. Where a row cannot be learnt from, it is left as it was.
         """
         from .going_on import plan_after
-        from .learning import NoProgress
         from .session import Session
 
         if y is not None:
             data = (data, y)
-        state = Session(plan_after(self, data, **rows), model=self).run(NoProgress)
+        state = Session(plan_after(self, data, **rows), model=self).run()
         later = state.to_model()
         for name in ("runs", "names", "settings", "preparation", "digest", "certificate", "progress"):
             setattr(self, name, getattr(later, name))

@@ -342,8 +342,10 @@ class Outputs:
 
     def __init__(self, results: ResultOptions, state: TrainingState, kept: Mapping[str, Any]) -> None:
         self.state, self.folder = state, results.checkpoint
-        runs = sum(map(len, state.runs))
-        columns = ["target", *predicted(state, np.zeros((0, runs)), None if state.tracker is None else np.zeros(0))]
+        columns: tuple[str, ...] = ()
+        if results.predictions is not None:
+            none = np.zeros((0, sum(map(len, state.runs))))
+            columns = ("target", *predicted(state, none, None if state.tracker is None else np.zeros(0)))
         files = (("predictions", results.predictions, columns), ("rejects", results.rejects, REJECTS))
         self.files: dict[str, ResumableFile | ParquetFile] = {}
         try:
@@ -426,7 +428,6 @@ def predictions(
     odds : bool, default False
         Whether the probability of the second of two labels is a column.
     """
-    from ..online.coverage import sets_of
     from ..online.margins import each_mean
 
     mean = each_mean(loss, z[:, 0])
@@ -436,6 +437,8 @@ def predictions(
     if half is not None and labels is None:
         out |= {"low": mean - half, "high": mean + half}
     elif half is not None and labels is not None:
+        from ..online.coverage import sets_of
+
         out["labels"] = [SET.join(each) for each in sets_of(loss, z, half, labels)]
     return out
 

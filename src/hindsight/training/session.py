@@ -10,7 +10,7 @@ import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -42,11 +42,15 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------- one run with its files
 
 
-class Observer(Protocol):
-    """What follows a session: a progress table, say."""
+class Observer:
+    """What follows a session: a progress table, say; this one does nothing."""
+
+    def __init__(self, state: TrainingState) -> None:
+        """Follow what is about to be learnt."""
 
     def next_stop(self, rows_done: int) -> int | None:
         """The number of rows at which it wants to be called; None where any will do."""
+        return None
 
     def advance(self, state: TrainingState) -> None:
         """Some rows were learnt."""
@@ -145,7 +149,7 @@ class Session:
         """End learning after the chunk being played; a checkpoint is written if there is a place for it."""
         self.stopped = True
 
-    def run(self, observe: Callable[[TrainingState], Observer]) -> TrainingState:
+    def run(self, observe: Callable[[TrainingState], Observer] = Observer) -> TrainingState:
         """Learn to the end, or until `stop`.
 
         Two labels in the first chunk are taken to be all; where a third turns up, learning starts again with all. It
@@ -153,8 +157,8 @@ class Session:
 
         Parameters
         ----------
-        observe : callable
-            Makes the observer of a state that is about to be learnt.
+        observe : callable, default Observer
+            Makes the observer of a state that is about to be learnt; the default does nothing.
 
         Returns
         -------

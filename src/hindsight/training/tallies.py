@@ -277,19 +277,16 @@ class NumberTally:
         """Add rows with a weight above 0; `slices` has the slice of each, of so many."""
         for name in ("rows", "weight", "mean", "squares", "square", "absolute"):
             setattr(self, name, grown(getattr(self, name), count))
-        wide, error = len(self.rows), said - y
-        self.rows += sums(slices, wide, np.ones(y.size)).astype(np.int64)
-        self.square += sums(slices, wide, weight * error * error)
-        self.absolute += sums(slices, wide, weight * np.abs(error))
-        c, before = sums(slices, wide, weight), self.weight
-        both = np.where(before + c > 0.0, before + c, 1.0)
-        mean = sums(slices, wide, weight * y) / np.where(c > 0.0, c, 1.0)
-        mine = np.bincount(slices, weight * np.square(y - mean[slices]), wide)
-        mine[0] = (weight * np.square(y - mean[0])).sum()
-        apart = np.where(c > 0.0, mean - self.mean, 0.0)
-        self.squares += mine + apart * apart * before * c / both
-        self.mean += apart * c / both
-        self.weight = before + c
+        wide, error, part = len(self.rows), said - y, NumberTally(False)
+        part.rows = sums(slices, wide, np.ones(y.size)).astype(np.int64)
+        part.square = sums(slices, wide, weight * error * error)
+        part.absolute = sums(slices, wide, weight * np.abs(error))
+        part.weight = sums(slices, wide, weight)
+        part.mean = sums(slices, wide, weight * y) / np.where(part.weight > 0.0, part.weight, 1.0)
+        squares: np.ndarray = np.bincount(slices, weight * np.square(y - part.mean[slices]), wide)
+        part.squares = squares
+        part.squares[0] = (weight * np.square(y - part.mean[0])).sum()
+        self.join(part)
         if self.kept is not None:
             self.kept.add(y, said, weight)
 
@@ -298,7 +295,7 @@ class NumberTally:
         before, c = self.weight, other.weight
         both = np.where(before + c > 0.0, before + c, 1.0)
         apart = np.where(c > 0.0, other.mean - self.mean, 0.0)
-        self.squares = self.squares + other.squares + apart * apart * before * c / both
+        self.squares = self.squares + (other.squares + apart * apart * before * c / both)
         self.mean = self.mean + apart * c / both
         for name in ("rows", "weight", "square", "absolute", "own_loss"):
             setattr(self, name, getattr(self, name) + getattr(other, name))

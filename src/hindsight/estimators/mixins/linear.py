@@ -1,14 +1,16 @@
-"""Linear weights, and what is read off them."""
+"""Linear weights, what is read off them, and what margins predict through the link of a loss."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from ...online.margins import each_mean
 from ...online.run import predicted
-from ...rows.labels import chosen_codes
+from ...rows.labels import chosen_codes, class_probabilities
 from .rows import RowsMixin
 
 
@@ -35,7 +37,9 @@ class LinearMixin(RowsMixin):
 
 
 class LinearRegressorMixin(LinearMixin):
-    """The weights of a single run."""
+    """The weights of a single run, and predictions by its margin, through the link of its loss."""
+
+    runs_: list[Any]
 
     @property
     def coef_(self) -> np.ndarray:
@@ -46,6 +50,20 @@ class LinearRegressorMixin(LinearMixin):
     def intercept_(self) -> float:
         """Weight of the constant coordinate; 0 without one."""
         return float(self._weights()[0, -1]) if self._intercept else 0.0
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return what the model predicts for each row: its margin, through the link where there is one.
+
+        Parameters
+        ----------
+        X : {array-like, CSR matrix, dataframe} of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        predictions : ndarray of shape (n_rows,)
+        """
+        return each_mean(self.runs_[0].learner.loss, self._margins(X)[:, 0])
 
 
 class LinearClassifierMixin(LinearMixin):
@@ -100,3 +118,39 @@ class MarginClassifierMixin(LinearClassifierMixin):
         """
         z = self.decision_function(X)
         return np.asarray(self.classes_[chosen_codes(z) if len(self.classes_) > 1 else np.zeros(len(z), int)])
+
+
+def has_probabilities(estimator: Any) -> bool:
+    """Whether the loss of a classifier gives probabilities; an error where it does not."""
+    if estimator.loss != "logistic":
+        raise AttributeError(f"probabilities need loss='logistic', not {estimator.loss!r}")
+    return True
+
+
+class LogisticProbabilityMixin:
+    """Probabilities of the classes, for the logistic loss."""
+
+    runs_: list[Any]
+    classes_: np.ndarray
+
+    @available_if(has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probabilities of the classes through the logistic link.
+
+        Those of one-vs-rest runs are scaled to sum to 1. Only with ``loss="logistic"``.
+
+        Parameters
+        ----------
+        X : {array-like, CSR matrix, dataframe} of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_rows, n_classes)
+            One column per class, in the order of ``classes_``.
+        """
+        z = np.atleast_2d(self.decision_function(X).T).T  # type: ignore[attr-defined]
+        if len(self.classes_) == 1:  # rows learnt one at a time may have had no other yet
+            return np.ones(z.shape)
+        loss = self.runs_[0].learner.loss
+        return class_probabilities(np.stack([each_mean(loss, z[:, k]) for k in range(z.shape[1])], axis=1))

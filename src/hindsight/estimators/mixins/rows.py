@@ -1,4 +1,4 @@
-"""Rows and their weights as scikit-learn's estimators take them."""
+"""Rows, their weights and targets that are numbers, as scikit-learn's estimators take them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
 from ...errors import RowError
 from ...rows.matrices import checked
@@ -58,6 +58,38 @@ class RowsMixin:
     def _feature_names(self) -> Sequence[Any] | None:
         """Names of the features for errors; None where they have none."""
         return getattr(self, "feature_names_in_", None)
+
+
+class TargetsMixin:
+    """Targets as numbers, for one run."""
+
+    def _target(self, X: Any, y: Any) -> np.ndarray:
+        """The targets as float64, one per row."""
+        require_y(self, y)
+        if not (type(y) is np.ndarray and y.ndim == 1 and y.dtype in FLOATS):  # those need no check
+            check_numbers(y, "y")
+            y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False), warn=True)
+        check_consistent_length(X, y)
+        return np.ascontiguousarray(y, np.float64)
+
+    def _seen(self, X: Any, y: Any) -> list[np.ndarray]:
+        """For each run, the targets as it sees them."""
+        return [self._target(X, y)]
+
+
+class BoundNotScoreMixin:
+    """For estimators whose theorems promise a bound, not a good score on any data at the default parameters."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        (tags.regressor_tags or tags.classifier_tags).poor_score = True
+        return tags
+
+
+def require_y(estimator: Any, y: Any) -> None:
+    """Refuse a missing y in the words that scikit-learn asks for."""
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
 
 
 def check_columns(frame: Any) -> None:

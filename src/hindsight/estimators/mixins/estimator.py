@@ -1,0 +1,202 @@
+"""What every estimator has: all or nothing in a fit, one file, a card in notebooks; and `fit` as a fresh start."""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from ...certificates.certificate import Certificate
+from ...certificates.show import PLAIN, TONES, card
+from ...storage.registry import PACKAGE
+from ..registration import register_estimator
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+
+class EstimatorMixin:
+    """Fits that change nothing where they fail, saving to one file, and a card above scikit-learn's diagram.
+
+    Every class that has it is known to files by its public name.
+    """
+
+    _private_state: tuple[str, ...] = ()  # attributes of a fit whose names do not end in an underscore
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Put every attribute back if an exception leaves the block; objects that they refer to must not change."""
+        kept = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(kept)
+            raise
+
+    def _forget_fit(self) -> None:
+        """Remove what an earlier fit left."""
+        for name in [k for k in vars(self) if k.endswith("_") or k in self._private_state]:
+            delattr(self, name)
+
+    def _run_labels(self) -> list[str | None]:
+        """What each run is called in certificates."""
+        return [None]
+
+    # ---- files
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        register_estimator(cls)
+
+    def save(self, path: Any) -> None:
+        """Write the estimator to one file.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            Where to write it. `hindsight.load` reads it back as an equal estimator.
+        """
+        from ...storage.model import save_estimator
+
+        save_estimator(self, path)
+
+    # ---- notebooks
+
+    def _repr_html_(self) -> str:
+        from sklearn.utils import estimator_html_repr
+
+        return f"{estimator_card(self)}{estimator_html_repr(self)}"
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        from sklearn import get_config
+
+        shown = {"text/html": self._repr_html_()} if get_config()["display"] == "diagram" else {}
+        return {"text/plain": repr(self)} | shown
+
+
+class FitMixin(EstimatorMixin):
+    """`fit` as a fresh start: either it succeeds, or the estimator is as it was.
+
+    An estimator writes `_fit`, which learns from nothing, and `certify`.
+    """
+
+    certificate_: Any
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, certify: bool = False) -> Self:
+        """Learn from these rows, forgetting any earlier ones; on an error the estimator is as before the call.
+
+        Parameters
+        ----------
+        X : {array-like, CSR matrix, dataframe} of shape (n_rows, n_features), or source
+            Rows, in the order in which they are learnt; what `hindsight.open_source` opened is read into memory.
+        y : array-like of shape (n_rows,), default=None
+            Targets or labels; None with a source that has them.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weight of each row, which multiplies its loss; None is 1.
+        certify : bool, default=False
+            Whether to also make the certificate, as ``certificate_``.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        if y is None and callable(getattr(X, "chunks", None)):
+            X, y, sample_weight = all_rows(X)
+        with self._all_or_nothing():
+            self._forget_fit()
+            self._fit(X, y, sample_weight)
+            if certify:
+                self.certificate_ = self.certify(X, y, sample_weight)
+        return self
+
+    def _drop_certificate(self) -> None:
+        """Forget a certificate that does not speak of all rounds any more."""
+        self.__dict__.pop("certificate_", None)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+        raise NotImplementedError
+
+    def certify(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        raise NotImplementedError
+
+    def report(self, path: str | os.PathLike[str], X: Any, y: Any, sample_weight: Any = None) -> None:
+        """Write a report of the training as one HTML page that loads nothing.
+
+        The rows are played again, for the certificate, which is kept as ``certificate_``, and for the course of the
+        run.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file; one that exists is replaced.
+        X : {array-like, CSR matrix, dataframe} of shape (n_rows, n_features)
+            The rows the model was trained on, in that order (all `partial_fit` calls together).
+        y : array-like of shape (n_rows,)
+            Targets as in training.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights as in training.
+
+        Raises
+        ------
+        MismatchError
+            If these are not the rows of the run.
+        ValueError
+            If the file cannot be written, or the model has met a single class.
+        """
+        import_module(PACKAGE).report(self, path, X, y, sample_weight)
+
+
+def all_rows(source: Any) -> tuple[Any, Any, Any]:
+    """The rows, targets and weights of a source."""
+    chunks = [chunk for chunk in source.chunks() if len(chunk)]
+    if not chunks or chunks[0].y is None:
+        raise ValueError(f"{source.where}: there is no row" if not chunks else f"{source.where}: open it with a target")
+    X = [chunk.X for chunk in chunks]
+    targets = np.concatenate([chunk.y for chunk in chunks])
+    weights = [np.ones(len(chunk)) if chunk.weight is None else chunk.weight for chunk in chunks]
+    weight = None if all(chunk.weight is None for chunk in chunks) else np.concatenate(weights)
+    if isinstance(X[0], np.ndarray):
+        return np.concatenate(X), targets, weight
+    from scipy.sparse import vstack
+
+    for rows in X:  # features may have joined
+        rows.resize((rows.shape[0], X[-1].shape[1]))
+    return vstack(X, format="csr"), targets, weight
+
+
+def estimator_card(model: Any) -> str:
+    """The card of a fitted estimator; nothing where it is not fitted."""
+    if not any(name.endswith("_") and not name.startswith("_") for name in vars(model)):
+        return ""
+    certificate: Any = getattr(model, "certificate_", None)
+    if not hasattr(certificate, "verdict"):
+        return card(type(model).__name__, [], PLAIN, rest=facts_of(model))
+    verdict = certificate.verdict.value
+    above, title = [], f"{verdict} for all classes"
+    if isinstance(certificate, Certificate):
+        above = certificate.opening()
+        worth = f", {certificate.worth}" if certificate.worth else ""
+        title = f"{verdict}{worth}: {certificate.theorem.name}"
+    return card(title, above, TONES[certificate.verdict], rest=facts_of(model))
+
+
+def facts_of(model: Any) -> list[str]:
+    """What was learnt from, in a few words."""
+    out = []
+    if hasattr(model, "n_features_in_"):
+        out.append(f"{model.n_features_in_:,} features")
+    if (classes := getattr(model, "classes_", None)) is not None:
+        some = ", ".join(map(str, classes[:5])) + (", …" if len(classes) > 5 else "")
+        out.append(f"{len(classes)} classes: {some}")
+    runs = getattr(model, "runs_", None)
+    if runs:
+        facts = [run.facts for run in runs]
+        mean = math.fsum(f.loss for f in facts) / (facts[0].weight or 1.0)
+        out.insert(0, f"{facts[0].rounds:,} rounds, mean loss of predictions before each {mean:.6g}")
+    return out

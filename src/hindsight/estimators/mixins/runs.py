@@ -1,0 +1,229 @@
+"""Several runs of one estimator: their facts, the rows as each saw them, and intervals of their predictions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from ...rows.data import Data
+from .estimator import EstimatorMixin
+from .linear import has_probabilities
+from .rows import RowsMixin
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...certificates.coverage import CoverageCertificate
+
+
+def one_or_all(values: Sequence[Any]) -> Any:
+    """The value of the only run, or the values of all."""
+    return values[0] if len(values) == 1 else values
+
+
+def starts_of(start: Any, count: int, what: str = "learners") -> list[np.ndarray | None]:
+    """The weights at which each of so many runs starts; None is where its geometry does."""
+    starts = [None] * count if start is None else list(np.atleast_2d(np.asarray(start, np.float64)))
+    if len(starts) != count:
+        raise ValueError(f"start must have one row for each of the {count} {what}, got {len(starts)}")
+    return starts
+
+
+class RunsMixin(EstimatorMixin, RowsMixin):
+    """What an estimator shows of its runs; it writes `_seen`."""
+
+    runs_: list[Any]
+    fit_intercept: bool
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "runs_")
+
+    @property
+    def facts_(self) -> Any:
+        """Facts of the run so far; for one-vs-rest a list, in the order of ``classes_``.
+
+        Their loss is what the learner is judged by: for Widrow-Hoff and its kin the squared error.
+        """
+        check_is_fitted(self)
+        return one_or_all([self._judged(run) for run in self.runs_])
+
+    @property
+    def total_facts_(self) -> Any:
+        """Facts of all runs together."""
+        check_is_fitted(self)
+        first, *rest = (self._judged(run) for run in self.runs_)
+        return sum(rest, first)
+
+    def _judged(self, run: Any) -> Any:
+        facts = run.facts
+        return replace(facts, loss=facts.square) if getattr(run.learner, "score", "loss") == "square" else facts
+
+    def _seen(self, X: Any, y: Any) -> list[np.ndarray]:
+        """For each run, the targets as it sees them."""
+        raise NotImplementedError
+
+    def _data(self, k: int, X: Any, y: Any, sample_weight: Any) -> Data:
+        """The rows as run k saw them; `X` may be a callable that gives a fresh iterator of chunks at each call."""
+        bias = self.runs_[k].bias
+        if callable(X):
+
+            def chunks() -> Any:
+                for rows, target, weight in X():
+                    rows = self._matrix(rows, reset=False)
+                    yield rows, self._seen(rows, target)[k], weight
+
+            return Data.from_chunks(chunks, bias)
+        X = self._matrix(X, reset=False)
+        return Data(X, self._seen(X, y)[k], sample_weight, bias)
+
+
+class CoverageMixin:
+    """What regressors and classifiers share: a tracker at the first run, if `interval` asks for one."""
+
+    interval: float | None = None
+    average: str | None
+    runs_: list[Any]
+
+    def _cover(self) -> None:
+        """Have new runs make intervals, where they are asked for."""
+        if self.interval is not None:
+            from ...online.coverage import cover
+
+            if self.average is not None:
+                raise ValueError("interval follows what the last weights predict: leave average out")
+            cover(self.runs_, self.interval)
+
+    @property
+    def _tracker(self) -> Any:
+        check_is_fitted(self)
+        if self.runs_[0].coverage is None:
+            raise AttributeError("intervals were not asked for: begin with interval=0.9, say")
+        return self.runs_[0].coverage
+
+    @property
+    def coverage_(self) -> CoverageCertificate:
+        """How the intervals of all rows so far covered, each made before its row was learnt; see
+        `hindsight.CoverageCertificate`."""
+        from ...certificates.coverage import certify_coverage
+
+        return certify_coverage(self._tracker)
+
+
+class IntervalsMixin(CoverageMixin):
+    """Ranges of the predictions of a regressor."""
+
+    def predict_interval(self, X: Any) -> np.ndarray:
+        """Return a range for the target of each row: of rows that are learnt from afterwards, one after the other, the
+        part `interval` lies within theirs.
+
+        Parameters
+        ----------
+        X : {array-like, CSR matrix, dataframe} of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        intervals : ndarray of shape (n_rows, 2)
+            The lowest and the highest value; infinite where no finite range would keep the promise.
+        """
+        half = self._tracker.half
+        middle = self.predict(X)  # type: ignore[attr-defined]
+        return np.column_stack([middle - half, middle + half])
+
+    def predict_interval_one(self, x: Any) -> tuple[float, float]:
+        """Return a range for the target of one row.
+
+        Parameters
+        ----------
+        x : mapping or array-like of shape (n_features,)
+            The row. A name that was never learnt has weight 0.
+
+        Returns
+        -------
+        low, high : float
+        """
+        half = self._tracker.half
+        middle: float = self.predict_one(x)  # type: ignore[attr-defined]
+        return middle - half, middle + half
+
+
+class SetsMixin(CoverageMixin):
+    """Sets of labels, and probabilities of single rows, of a classifier whose loss may give them."""
+
+    classes_: np.ndarray
+
+    def predict_set(self, X: Any) -> list[tuple[Any, ...]]:
+        """Return a set of labels for each row: of rows that are learnt from afterwards, one after the other, the part
+        `interval` has its label among its own.
+
+        Parameters
+        ----------
+        X : {array-like, CSR matrix, dataframe} of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        sets : list of tuple
+            The labels, in the order of ``classes_``; there may be none.
+        """
+        half = self._tracker.half
+        return self._sets(np.atleast_2d(self.decision_function(X).T).T, half)  # type: ignore[attr-defined]
+
+    def predict_set_one(self, x: Any) -> tuple[Any, ...]:
+        """Return a set of labels for one row.
+
+        Parameters
+        ----------
+        x : mapping or array-like of shape (n_features,)
+            The row. A name that was never learnt has weight 0.
+
+        Returns
+        -------
+        labels : tuple
+            In the order of ``classes_``; there may be none.
+        """
+        half = self._tracker.half
+        z, _ = self._alone(lambda: (self._margins_one(x), self.classes_))  # type: ignore[attr-defined]
+        return self._sets(np.array([z]), half)[0]
+
+    @available_if(has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba_one(self, x: Any) -> dict[Any, float]:
+        """Return the probability of each class for one row.
+
+        Those of one-vs-rest runs are scaled to sum to 1. Only with ``loss="logistic"``.
+
+        Parameters
+        ----------
+        x : mapping or array-like of shape (n_features,)
+            The row. A name that was never learnt has weight 0.
+
+        Returns
+        -------
+        probabilities : dict of object to float
+            By class, in the order of ``classes_``.
+        """
+        one = self.__dict__.get("_swift")  # before the classes are looked at: it is dead once they have changed
+        classes = self.__dict__.get("classes_")
+        z = [self._swift_margin(one, x)]  # type: ignore[attr-defined]
+        if classes is None or not -math.inf < z[0] < math.inf:
+            z, classes = self._alone(lambda: (self._margins_one(x), self.classes_))  # type: ignore[attr-defined]
+        if len(classes) == 1:
+            return {classes.item(0): 1.0}
+        mean = self.runs_[0].learner.loss.mean
+        if len(z) == 1:
+            p = mean(z[0])
+            return {classes.item(0): 1.0 - p, classes.item(1): p}
+        each = [mean(margin) for margin in z]
+        total = sum(each)
+        each = [p / total for p in each] if total > 0.0 else [1.0 / len(each)] * len(each)
+        return dict(zip(classes.tolist(), each, strict=True))
+
+    def _sets(self, z: np.ndarray, half: float) -> list[tuple[Any, ...]]:
+        from ...online.coverage import sets_of
+
+        return sets_of(self.runs_[0].learner.loss, z, half, self.classes_.tolist())
