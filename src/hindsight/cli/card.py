@@ -32,7 +32,7 @@ def card(path: str, model: Model, top: int) -> list[str]:
 
 def general(model: Model) -> list[tuple[str, str]]:
     """What was learnt from what, each with its title."""
-    from ..training.going_on import check_progress
+    from ..training.resume import check_progress
 
     settings, prepared = model.settings, check_preparation(model) if model.progress else model.preparation
     names = "numbered" if model.names is None else "named"

@@ -84,7 +84,7 @@ def go_on(origin: str, rows: RowOptions, results: ResultOptions, given: dict[str
     from dataclasses import replace
 
     from ..errors import ModelError
-    from ..training.going_on import plan_after
+    from ..training.resume import plan_after
     from ..training.saved import open_model
     from .learn_command import LearnCommand
 

@@ -21,10 +21,10 @@ from ..online.run import Run, play_rows
 from ..rows.labels import label_number, number_text
 from ..sources.base import Chunk, ReadOptions
 from ..training.evaluation import probabilities
-from ..training.going_on import plan_after, state_after
 from ..training.model import Model
 from ..training.plan import Plan, leaves_loss
 from ..training.prepare import check_labels, check_preparation, coded, in_order, labels_in
+from ..training.resume import plan_after, state_after
 from ..training.session import play_chunk
 from ..training.state import TrainingState
 from .mappings import MappingRows, RequestRows, csr_of

@@ -10,9 +10,9 @@ from ..certificates.certify import certify_run
 from ..errors import ModelError
 from ..online.panel import PanelRun
 from .followed import ledger_of
-from .going_on import all_rows_of
 from .plan import Plan
 from .prepare import Preparation, check_preparation
+from .resume import all_rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -288,7 +288,7 @@ class Model:
         Model
             The model itself. Where a row cannot be learnt from, it is left as it was.
         """
-        from .going_on import plan_after
+        from .resume import plan_after
         from .session import Session
 
         if y is not None:

@@ -22,12 +22,12 @@ from ..rows.scaling import spread
 from ..sources import Reject, SourceError
 from .column_spread import ColumnSpread
 from .comparing import LearnerScores
-from .going_on import state_after
 from .options import ResultOptions
 from .outputs import Outputs, check_files, newest_checkpoint
 from .plan import as_numbers, choose_loss, describe_learner, short_names
 from .prepare import labelled, limited, number, targets_of
 from .recording import Recording
+from .resume import state_after
 from .state import TrainingState, same_plain, start
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Session:
     notify : callable, default does nothing
         Called with a line of text when learning starts again.
     model : Model or None, default None
-        A model that goes on, with these rows after those it learnt from; see `hindsight.training.going_on`.
+        A model that goes on, with these rows after those it learnt from; see `hindsight.training.resume`.
 
     Attributes
     ----------
