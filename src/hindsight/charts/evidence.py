@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .drawing import COLOURS, GREY, altair, coloured, drawn, headed, rule
+from .runs import LONG, rounds_axis
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -109,7 +110,7 @@ def e_values(paths: Mapping[str, tuple[np.ndarray, np.ndarray]], title: str, alp
     ]
     top = max(top, *(v["e"] for v in values))
     last = max(2, *(int(rounds[-1]) for rounds, _ in paths.values()))
-    x = stream_axis(last)
+    x = rounds_axis(last >= LONG, 1.0, last)
     y = e_axis("Y", "e-value", top)
     inks = {label: COLOURS[k % len(COLOURS)] for k, label in enumerate(paths)}
     below = alt.Legend(orient="bottom", symbolStrokeWidth=3, labelLimit=300)
@@ -125,13 +126,6 @@ def e_axis(kind: str, title: str, top: float) -> Any:
     alt = altair()
     look = alt.Axis(labelExpr="'1e' + format(datum.value, '~g')", tickCount=6, tickMinStep=1)
     return getattr(alt, kind)("e:Q", title=title, scale=alt.Scale(domain=[FLOOR, top], nice=False), axis=look)
-
-
-def stream_axis(last: int) -> Any:
-    """The axis of the rounds of a stream, logarithmic where it is long."""
-    alt = altair()
-    scale = alt.Scale(type="log" if last >= 50 else "linear", domain=[1, last], nice=False)
-    return alt.X("rounds:Q", title="rounds", scale=scale, axis=alt.Axis(format="~s", grid=False, tickCount=6))
 
 
 def best(comparison: Comparison) -> Any:

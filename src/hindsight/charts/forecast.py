@@ -9,7 +9,8 @@ import numpy as np
 
 from ..formatting import _plain
 from .drawing import GREY, altair, drawn, headed, rule
-from .evidence import best, evidence, stream_axis, watched
+from .evidence import best, evidence, watched
+from .runs import LONG, rounds_axis
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -74,7 +75,8 @@ def difference(comparison: Comparison, pair: int = 0) -> Any:
     top = max(1.5 * np.abs(path.difference[late]).max(), wide) or 1.0
     columns = {"rounds": path.rounds, "difference": path.difference, "low": path.low, "high": path.high}
     values = [{k: _plain(column[i].item()) for k, column in columns.items()} for i in range(path.rounds.size)]
-    x = stream_axis(int(max(2, path.rounds[-1])))
+    last = int(path.rounds[-1])
+    x = rounds_axis(last >= LONG, 1.0, last)
     scale = alt.Scale(domain=[-top, top], nice=True)
     y_title = f"loss of {two.first} − loss of {two.second}"
     base, y = drawn(values), alt.Y("difference:Q", title=y_title, scale=scale, axis=alt.Axis(format="~g"))

@@ -14,7 +14,7 @@ from ..formatting import _n
 from ..validation import choice
 from .drawing import COLOURS, GREY, altair, coloured, drawn, rule, styled, thinned
 from .forecast import diagrams
-from .runs import BOUND, link_chart, weights_chart
+from .runs import BOUND, link_chart, rounds_axis, weights_chart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -253,14 +253,6 @@ def course(certificate: Certificate) -> tuple[Any, ...]:
     return certificate.path
 
 
-def rounds_axis(last: int) -> Any:
-    """The axis of rounds: logarithmic, for milestones double."""
-    alt = altair()
-    ticks = [10**k for k in range(12) if 10**k <= last] if last >= 100 else [2**k for k in range(7) if 2**k <= last]
-    scale = alt.Scale(type="log", domain=[1, max(2, last)], nice=False)
-    return alt.X("rounds:Q", title="rounds", scale=scale, axis=alt.Axis(values=ticks, format=",~r"))
-
-
 def head(certificate: Certificate, lines: list[str]) -> Any:
     """The title: the verdict and the theorem, in the verdict's colour, and lines below."""
     label = "" if certificate.label is None else f"{certificate.label}: "
@@ -289,7 +281,7 @@ def regret_panel(certificate: Certificate) -> Any:
         if a > 0.0
     ]
     shown = [name for name in INK if any(p["line"] == name for p in points)]
-    x = rounds_axis(rounds[-1])
+    x = rounds_axis(True, 1.0, rounds[-1])
     what = f"{certificate.quantity}, mean so far" if total else certificate.quantity
     scale = alt.Scale(type="log", domain=[low, high if high > low else 2.0 * low], nice=False)
     y = alt.Y("value:Q", title=what, scale=scale, axis=alt.Axis(tickCount=5, format="~g"))
@@ -349,7 +341,7 @@ def potential_panel(certificate: Certificate) -> Any:
     dots = {"size": 30, "filled": True, "color": COLOURS[3]}
     line = drawn(points).mark_line(strokeWidth=2.2, color=COLOURS[3], point=dots)
     used = f"from {path[0].potential:.4g} after round {path[0].rounds:,} to {path[-1].potential:.4g} at the end"
-    line = line.encode(x=rounds_axis(path[-1].rounds), y=y, tooltip=["rounds:Q", "potential:Q"])
+    line = line.encode(x=rounds_axis(True, 1.0, path[-1].rounds), y=y, tooltip=["rounds:Q", "potential:Q"])
     title = head(certificate, [f"{used}; below 0 it cannot fall"])
     return alt.layer(line, rule("y", GREY)).properties(width=WIDTH, height=HEIGHT, title=title)
 

@@ -18,6 +18,7 @@ BLUE, ORANGE, GREEN, PURPLE, RED, GREY = "#3b8eea", "#e8590c", "#2da44e", "#a371
 CYCLE = [BLUE, ORANGE, GREEN, PURPLE, RED, "#d4a72c", "#1b9e9e", "#db61a2", "#7c8ea3", "#8a6d3b"]
 HEIGHT = 240
 FAR = 5.0  # times the other lines: a promise that ends further up is beyond a linear scale
+LONG = 50  # rounds from which a stream is drawn over logarithmic rounds
 FEW = 8  # rounds that say little
 PROMISE = "at most, by the theorem"
 BOUND = "guaranteed at most"

@@ -15,9 +15,10 @@ import numpy as np
 from ..errors import RowError, SourceError
 from ..rows.data import Data
 from ..rows.labels import encode_labels, targets_of_runs
+from ..rows.matrices import joined_weights, stacked
 from ..rows.scaling import Measure, scaled
 from ..sources import label_text
-from ..training.prepare import alike, bytes_of, joined, stacked, targets_of
+from ..training.prepare import alike, bytes_of, targets_of
 from .partitions import Partition
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ def load(partition: Partition, held: bool = True) -> Block:
         X.resize((X.shape[0], len(names)))
     space = source.state().get("space") if getattr(source, "table", None) is not None else None
     counts = {name: position[name] for name in LEFT_OUT if position.get(name)}
-    weight = joined(weights, [len(each) for each in targets])
+    weight = joined_weights(weights, [len(each) for each in targets])
     return Block(partition, X, y, weight, names, space, source.kind == "sparse", counts=counts)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..batch.isotonic import ALL, Pools, fit_pools
 from ..kernels import isotonic as kernels
-from ..training.prepare import joined
+from ..rows.matrices import joined_weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +67,7 @@ def pool_range(pieces: Sequence[Points]) -> Pools | None:
 def joined_points(pieces: Sequence[Points]) -> Points:
     """Return the points of all pieces."""
     z, y = (np.concatenate([piece[k] for piece in pieces]) for k in (0, 1))
-    return z, y, joined([piece[2] for piece in pieces], [piece[0].size for piece in pieces])
+    return z, y, joined_weights([piece[2] for piece in pieces], [piece[0].size for piece in pieces])
 
 
 def merge_pools(ranges: Sequence[Pools | None]) -> Pools:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DisprovedError, SourceError
+from ..rows.matrices import stacked
 from ..rows.scaling import SCALES, Measure
 from ..rows.spread import SpreadRows
 from ..rows.table import Measured, check_coordinates, measure
 from ..sources import label_text
 from ..sources.tables.layout import LIMIT
-from ..training.prepare import stacked
 from .blocks import Block, Targets, View, load, load_arrays, load_frame, renamed, rescaled, sizes_of
 from .engine import Engine
 from .partitions import ROWS, Split, looked_at, numbered, split

@@ -244,3 +244,22 @@ def explain(X: Any, row: int, y: float, z: float, q: float, width: int, names: S
         f": the loss or the step here would be non-finite (margin {z:g}, target {y:g}); "
         "take a smaller eta, update='implicit', or scale the features",
     )
+
+
+def stacked(rows: list[Any]) -> Any:
+    """Chunks of rows as one array or CSR matrix; sparse ones may have grown wider."""
+    if isinstance(rows[0], np.ndarray):
+        return np.concatenate(rows)
+    from scipy.sparse import vstack
+
+    width = max(X.shape[1] for X in rows)
+    for X in rows:
+        X.resize((X.shape[0], width))
+    return vstack(rows, format="csr")
+
+
+def joined_weights(weights: Sequence[np.ndarray | None], sizes: Sequence[int]) -> np.ndarray | None:
+    """Weights of chunks of these sizes as one array, of 1 for a chunk without; None where no chunk has any."""
+    if not any(weight is not None for weight in weights):
+        return None
+    return np.concatenate([np.ones(n) if w is None else w for w, n in zip(weights, sizes, strict=True)])

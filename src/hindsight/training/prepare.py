@@ -17,6 +17,7 @@ import numpy as np
 
 from ..errors import DisprovedError, NewLabelError
 from ..rows.labels import encode_labels, label_number, numbers_of, targets_of_runs
+from ..rows.matrices import joined_weights, stacked
 from ..rows.scaling import check_scale, scaled
 from ..sources import SampleSource, SourceError, file_format, found_format, label_text, open_source
 from ..storage.fields import Count, check_types, check_value, conforms
@@ -139,7 +140,7 @@ class Preparation:
             if not chunks:
                 raise SourceError(f"{self.plan.data}: there is no row")
             X = stacked([rows.X for rows in chunks])
-            weight = joined([rows.weight for rows in chunks], [rows.X.shape[0] for rows in chunks])
+            weight = joined_weights([rows.weight for rows in chunks], [rows.X.shape[0] for rows in chunks])
             targets = [np.concatenate([rows.targets[k] for rows in chunks]) for k in range(len(runs))]
             return [Data(X, y, weight, run.bias) for y, run in zip(targets, runs, strict=True)]
 
@@ -152,25 +153,6 @@ class Preparation:
 def bytes_of(X: Any) -> int:
     """The memory that rows and their targets take."""
     return int((X.nbytes if hasattr(X, "nbytes") else X.data.nbytes + X.indices.nbytes) + X.shape[0] * 8)
-
-
-def stacked(rows: list[Any]) -> Any:
-    """Chunks of rows as one array or CSR matrix; sparse ones may have grown wider."""
-    if isinstance(rows[0], np.ndarray):
-        return np.concatenate(rows)
-    from scipy.sparse import vstack
-
-    width = max(X.shape[1] for X in rows)
-    for X in rows:
-        X.resize((X.shape[0], width))
-    return vstack(rows, format="csr")
-
-
-def joined(weights: Sequence[np.ndarray | None], sizes: Sequence[int]) -> np.ndarray | None:
-    """Weights of chunks of these sizes as one array, of 1 for a chunk without; None where no chunk has any."""
-    if not any(weight is not None for weight in weights):
-        return None
-    return np.concatenate([np.ones(n) if w is None else w for w, n in zip(weights, sizes, strict=True)])
 
 
 def alike(targets: list[np.ndarray]) -> list[np.ndarray]:
@@ -247,7 +229,7 @@ def read_all(plan: Plan) -> AllRows:
             select(chunk, known)
     targets = [y[labelled(y)] for y in targets]
     X = stacked([chunk.X for chunk in chunks])
-    weight = joined([chunk.weight for chunk in chunks], [len(chunk) for chunk in chunks])
+    weight = joined_weights([chunk.weight for chunk in chunks], [len(chunk) for chunk in chunks])
     return AllRows(X, np.concatenate(targets), weight, list(source.names), place)
 
 

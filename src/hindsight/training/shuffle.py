@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import SourceError
+from ..rows.matrices import joined_weights, stacked
 from ..sources import Chunk
 from ..sources.base import CHUNK
-from .prepare import alike, joined, select, stacked
+from .prepare import alike, select
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -206,7 +207,7 @@ def in_order(parts: list[Rows]) -> Rows:
         np.concatenate([part.numbers for part in parts]),
         stacked([part.X for part in parts]),
         None if ys[0] is None else np.concatenate(alike(ys)),
-        joined([part.weight for part in parts], [len(part.keys) for part in parts]),
+        joined_weights([part.weight for part in parts], [len(part.keys) for part in parts]),
     )
     return whole.taken(np.lexsort((whole.numbers, whole.keys)))
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...certificates.certificate import Certificate
 from ...certificates.show import PLAIN, TONES, card
+from ...rows.matrices import joined_weights, stacked
 from ...storage.registry import PACKAGE
 from ..registration import register_estimator
 
@@ -157,17 +158,8 @@ def all_rows(source: Any) -> tuple[Any, Any, Any]:
     chunks = [chunk for chunk in source.chunks() if len(chunk)]
     if not chunks or chunks[0].y is None:
         raise ValueError(f"{source.where}: there is no row" if not chunks else f"{source.where}: open it with a target")
-    X = [chunk.X for chunk in chunks]
-    targets = np.concatenate([chunk.y for chunk in chunks])
-    weights = [np.ones(len(chunk)) if chunk.weight is None else chunk.weight for chunk in chunks]
-    weight = None if all(chunk.weight is None for chunk in chunks) else np.concatenate(weights)
-    if isinstance(X[0], np.ndarray):
-        return np.concatenate(X), targets, weight
-    from scipy.sparse import vstack
-
-    for rows in X:  # features may have joined
-        rows.resize((rows.shape[0], X[-1].shape[1]))
-    return vstack(X, format="csr"), targets, weight
+    weight = joined_weights([chunk.weight for chunk in chunks], [len(chunk) for chunk in chunks])
+    return stacked([chunk.X for chunk in chunks]), np.concatenate([chunk.y for chunk in chunks]), weight
 
 
 def estimator_card(model: Any) -> str:

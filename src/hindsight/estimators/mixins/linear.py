@@ -63,7 +63,8 @@ class LinearRegressorMixin(LinearMixin):
         -------
         predictions : ndarray of shape (n_rows,)
         """
-        return each_mean(self.runs_[0].learner.loss, self._margins(X)[:, 0])
+        margins = self._margins(X)  # says so where the estimator is not fitted
+        return each_mean(self.runs_[0].learner.loss, margins[:, 0])
 
 
 class LinearClassifierMixin(LinearMixin):
