@@ -34,7 +34,7 @@ def learning_curves(curves: Mapping[str, Sequence[tuple[int, float]]], title: st
     ends: list[dict[str, Any]] = [
         {"rows": points[-1][0], "value": points[-1][1], "learner": name} for name, points in curves.items()
     ]
-    spread(ends, [v["value"] for v in values])
+    spread_ends(ends, [v["value"] for v in values])
     colour = coloured("learner", dict(zip(curves, COLOURS, strict=False)), legend=None)
     first, last = (end(v["rows"] for v in values) for end in (min, max))
     ticks = [t * 10**k for k in range(10) for t in (1, 2, 5) if first <= t * 10**k <= last]
@@ -53,7 +53,7 @@ def learning_curves(curves: Mapping[str, Sequence[tuple[int, float]]], title: st
     return (lines + names).properties(width=480, height=300, title=alt.TitleParams(title, subtitle=subtitle))
 
 
-def spread(ends: list[dict[str, Any]], values: Sequence[float]) -> None:
+def spread_ends(ends: list[dict[str, Any]], values: Sequence[float]) -> None:
     """Set the height of each name, apart from the others where the lines end close together."""
     gap = 0.06 * (max(values) - min(values)) or 1.0
     last = None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def learn_in_batches(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> int:
     """Read, fit, and print the result; the exit status."""
-    check(rows, learner, results)
+    check_options(rows, learner, results)
     check_files(results, rows.data)
     eta, rounds = learner.one_eta(), learner.rounds or 100
     plan = Plan(rows.data, rows.target, (), rows.reading(), limit=rows.limit, sample=rows.sample, seed=rows.seed)
@@ -61,7 +61,7 @@ def learn_in_batches(rows: RowOptions, learner: LearnerOptions, results: ResultO
     return status_of(certificate)
 
 
-def check(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> None:
+def check_options(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> None:
     """Refuse options of learners that go through the rows once."""
     online = {
         "interval": learner.interval,

@@ -63,7 +63,7 @@ def general(model: Model) -> list[tuple[str, str]]:
 def while_learning(model: Model) -> str:
     """How good the predictions were that were made before each row was learnt; empty where that is not known."""
     from ..training.comparing import scores_of_runs
-    from ..training.going_on import check_progress
+    from ..training.resume import check_progress
 
     known = check_progress(model) if model.progress else {}
     if not model.facts[0].rounds or (len(model.runs) > 1 and not known):

@@ -36,7 +36,7 @@ def learn_on_cluster(
     rows: RowOptions, learner: LearnerOptions, results: ResultOptions, address: str | None, workers: int | None
 ) -> int:
     """Learn, and print the result; the exit status."""
-    check(rows, learner, results)
+    check_options(rows, learner, results)
     check_files(results, rows.data)
     with client_of(address, workers) as client:
         if not results.quiet:
@@ -58,7 +58,7 @@ def client_of(address: str | None, workers: int | None) -> Iterator[Any]:
         yield client
 
 
-def check(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> None:
+def check_options(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> None:
     """Refuse options that need the rows one after another in one place."""
     check_choice("learner", learner.learner, [*EXACT, *(name for name in LEARNERS if name != "auto")])
     exact = learner.learner in EXACT

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from ..estimators.duel import Curve
+    from ..estimators.duel import DuelCurve
 
 
 @verb()
@@ -221,13 +221,13 @@ def duel(
 
     from .. import charts
     from ..errors import RowError
-    from ..estimators.duel import check, duel, stations
+    from ..estimators.duel import check_density, duel, stations
     from ..sources import label_text
     from ..training.plan import Plan
     from ..training.prepare import MANY, read_all
 
     check_chart(chart, source)
-    check(family)
+    check_density(family)
     X, y, _, _, place = read_all(Plan(source, target, ()))
     if not isinstance(X, np.ndarray):
         raise ValueError(f"{source}: these rows are sparse: a duel takes a table of numbers")
@@ -264,7 +264,7 @@ def leads(first: float, second: float) -> str:
     return "even" if first == second else ("generative" if first < second else "discriminative")
 
 
-def picture(first: Curve, second: Curve, source: str, family: str) -> Any:
+def picture(first: DuelCurve, second: DuelCurve, source: str, family: str) -> Any:
     """Mean log loss and fraction of mistakes so far, over the rows seen."""
     import numpy as np
 

@@ -68,7 +68,7 @@ class ForecastOptions:
 
     def table(
         self, names: str, coverage: float | None = None, late: str | None = None, row_id: str | None = None
-    ) -> Table:
+    ) -> ForecastTable:
         """The file with these forecasts; an error of the loss names the options."""
         from ..forecast import Score
 
@@ -79,7 +79,7 @@ class ForecastOptions:
         except ValueError as error:
             text = re.sub(r"loss='(\w+)'", r"--loss \1", str(error))
             raise ValueError(re.sub(r"(needs|takes no) (\w+)$", r"\1 --\2", text)) from None
-        return Table(self.source, self.outcome, split(names), self.weight, score, late, row_id)
+        return ForecastTable(self.source, self.outcome, split(names), self.weight, score, late, row_id)
 
 
 @verb()
@@ -215,7 +215,7 @@ def labelled(y: np.ndarray, score: Score) -> Any:
     return labels[np.where(np.isnan(y), -1, y).astype(np.int64)]
 
 
-def bring(table: Table, scores: Scores, y: np.ndarray, ids: Any) -> None:
+def bring(table: ForecastTable, scores: Scores, y: np.ndarray, ids: Any) -> None:
     """Bring the outcomes that came later to the scores, and write them to `y`."""
     import numpy as np
 
@@ -347,7 +347,7 @@ def show_calibration(
 # ---------------------------------------------------------------- reading
 
 
-class Table(NamedTuple):
+class ForecastTable(NamedTuple):
     """A file of forecasts, and what its columns are."""
 
     source: str
@@ -384,7 +384,7 @@ def shown_name(name: str) -> str:
     return name.replace("*", "").strip(" :_.-") or name if "*" in name else name
 
 
-def read(table: Table) -> tuple[np.ndarray, dict[str, np.ndarray], np.ndarray | None, Any]:
+def read(table: ForecastTable) -> tuple[np.ndarray, dict[str, np.ndarray], np.ndarray | None, Any]:
     """Outcomes, forecasts, weights and ids of a file, checked; an error names the file, line, column and value."""
     import numpy as np
 
@@ -425,7 +425,7 @@ def emptied(values: np.ndarray, score: Score) -> np.ndarray:
 
 
 @contextmanager
-def named_place(source: str, table: Table) -> Iterator[None]:
+def named_place(source: str, table: ForecastTable) -> Iterator[None]:
     """Name the file, the line and the column in errors of rows, and options in place of arguments."""
     from ..errors import RowError
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 GROUP = 1 << 16  # rows of a row group of Parquet, at least
 WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
-Table = dict[str, Any]  # columns by name: lists, arrays of numpy, or of pyarrow
+Columns = dict[str, Any]  # columns by name: lists, arrays of numpy, or of pyarrow
 
 
 def output_form(path: str | None) -> str:
@@ -34,7 +34,7 @@ def output_form(path: str | None) -> str:
 
 def tables(
     model: Model, data: str, form: str | None, keep: list[str], margins: bool, probabilities: bool
-) -> Iterator[Table]:
+) -> Iterator[Columns]:
     """The columns of each chunk: those to keep, the prediction, then what it is made from."""
     from ..sources.extra_columns import extra_columns
     from ..training.prepare import open_for_model, rows_of_model
@@ -58,7 +58,7 @@ def names_of(model: Model, margins: bool, each: bool) -> list[str]:
     return list(columns_of(model, np.zeros((0, len(model.runs))), margins, each))
 
 
-def columns_of(model: Model, z: np.ndarray, margins: bool, each: bool) -> Table:
+def columns_of(model: Model, z: np.ndarray, margins: bool, each: bool) -> Columns:
     """What a model predicts by these margins, with them or the probability of `each` label if asked for."""
     from ..training.evaluation import probabilities
     from ..training.outputs import predictions
@@ -66,7 +66,7 @@ def columns_of(model: Model, z: np.ndarray, margins: bool, each: bool) -> Table:
 
     half, labels = None if model.runs[0].coverage is None else model.half, model.labels or []
     out = predictions(model.learner.loss, model.labels, z, half, odds=not each and has_probability(model))
-    more: Table = {}
+    more: Columns = {}
     if each:
         p = probabilities(model, z)
         assert p is not None
@@ -81,7 +81,7 @@ def columns_of(model: Model, z: np.ndarray, margins: bool, each: bool) -> Table:
 # ---------------------------------------------------------------- formats
 
 
-def csv_lines(names: list[str], parts: Iterator[Table]) -> Iterator[str]:
+def csv_lines(names: list[str], parts: Iterator[Columns]) -> Iterator[str]:
     """Lines of CSV, the header first."""
     from ..training.outputs import as_csv, listed
 
@@ -92,7 +92,7 @@ def csv_lines(names: list[str], parts: Iterator[Table]) -> Iterator[str]:
     yield as_csv(head)
 
 
-def json_lines(names: list[str], parts: Iterator[Table]) -> Iterator[str]:
+def json_lines(names: list[str], parts: Iterator[Columns]) -> Iterator[str]:
     """One JSON object per row; what JSON has no form for is text, and a number that is not finite null."""
     from ..training.outputs import as_lines, listed
 
@@ -100,7 +100,7 @@ def json_lines(names: list[str], parts: Iterator[Table]) -> Iterator[str]:
         yield as_lines(names, zip(*map(listed, table.values()), strict=True))
 
 
-def as_parquet(names: list[str], parts: Iterator[Table]) -> Iterator[bytes]:
+def as_parquet(names: list[str], parts: Iterator[Columns]) -> Iterator[bytes]:
     """A Parquet file in pieces; columns that are kept have their type, and are text where the rows have none."""
     import pyarrow as pa
     import pyarrow.parquet as pq

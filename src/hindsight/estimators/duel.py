@@ -15,7 +15,7 @@ from .generative import GenerativeClassifier
 
 
 @dataclass(frozen=True)
-class Curve:
+class DuelCurve:
     """What a learner paid, row by row: its log loss, and whether it erred."""
 
     name: str
@@ -31,7 +31,7 @@ class Curve:
         return int(self.mistakes[:rows].sum())
 
 
-def duel(X: np.ndarray, y: np.ndarray, density: str = "gaussian", eta: float = 0.5) -> tuple[Curve, Curve]:
+def duel(X: np.ndarray, y: np.ndarray, density: str = "gaussian", eta: float = 0.5) -> tuple[DuelCurve, DuelCurve]:
     """The curves of Bayes' rule with a density for each class, and of logistic regression by implicit descent.
 
     The second steps on columns scaled by the mean and spread of the rows before (a density needs no scale), with rates
@@ -53,9 +53,9 @@ def duel(X: np.ndarray, y: np.ndarray, density: str = "gaussian", eta: float = 0
     return curve("generative", log_p, codes), curve("discriminative", logistic(model.margins_), codes)
 
 
-def curve(name: str, log_p: np.ndarray, codes: np.ndarray) -> Curve:
+def curve(name: str, log_p: np.ndarray, codes: np.ndarray) -> DuelCurve:
     """Losses and mistakes of log probabilities; of equals the first is taken."""
-    return Curve(name, -log_p[np.arange(len(codes)), codes], log_p.argmax(axis=1) != codes)
+    return DuelCurve(name, -log_p[np.arange(len(codes)), codes], log_p.argmax(axis=1) != codes)
 
 
 def logistic(z: np.ndarray) -> np.ndarray:
@@ -84,6 +84,6 @@ def stations(rows: int) -> list[int]:
     return [*(10**k for k in range(1, int(math.log10(rows)) + 1) if 10**k < rows), rows]
 
 
-def check(density: str) -> Any:
+def check_density(density: str) -> Any:
     """The density's name, if there is one of that name."""
     return choice("density", density, NAMES)

@@ -166,7 +166,7 @@ def run_scores(recording: Recording, y: np.ndarray, c: np.ndarray) -> Scores:
     total = recording.course.weight or 1.0
     if recording.labels is None:
         square = float(recording.course.sums[recording.index(0, "square")]) / total
-        return Scores(square=square, square_of_constant=spread(y.astype(np.float64), c))
+        return Scores(square=square, square_of_constant=mean_square_distance(y.astype(np.float64), c))
     return labels_scored(float(recording.course.sums[recording.index(0, "errors")]) / total, y, c, recording.labels)
 
 
@@ -249,7 +249,7 @@ def fitted_scores(model: Any, X: Any, y: Any, weight: Any) -> Scores:
     total, said = float(c.sum()) or 1.0, np.asarray(model.predict(X))
     if not hasattr(model, "classes_"):
         told = np.asarray(y, np.float64)
-        return Scores(square=float(c @ (said - told) ** 2) / total, square_of_constant=spread(told, c))
+        return Scores(square=float(c @ (said - told) ** 2) / total, square_of_constant=mean_square_distance(told, c))
     codes = encode_labels(y, model.classes_)
     wrong = float(c @ (encode_labels(said, model.classes_) != codes)) / total
     return labels_scored(wrong, codes, c, [str(label) for label in model.classes_])
@@ -314,11 +314,11 @@ def spread_of(model: Any, y: np.ndarray, c: np.ndarray) -> float:
     """What the best constant loses per unit of weight, in squares; of several runs in all."""
     classes = getattr(model, "classes_", None)
     if classes is None:
-        return spread(y.astype(np.float64), c)
-    return sum(spread((y == label).astype(np.float64), c) for label in classes[-len(model.histories_) :])
+        return mean_square_distance(y.astype(np.float64), c)
+    return sum(mean_square_distance((y == label).astype(np.float64), c) for label in classes[-len(model.histories_) :])
 
 
-def spread(y: np.ndarray, c: np.ndarray) -> float:
+def mean_square_distance(y: np.ndarray, c: np.ndarray) -> float:
     """What the best constant loses per unit of weight, in squares."""
     total = float(c.sum()) or 1.0
     return float(c @ (y - float(c @ y) / total) ** 2) / total

@@ -98,6 +98,8 @@ def number(value: float | None) -> str:
 def figure_cell(name: str, value: float | None) -> str:
     """A figure of a table under its name."""
     return "–" if value is None else shown_figure(name, value)
+
+
 def cells(values: Iterable[Any], tag: str = "td", left: Collection[int] = ()) -> str:
     """Cells of a table with this text, which is set to the left in some of the columns."""
     kinds = (' class="left"' if j in left else "" for j in itertools.count())

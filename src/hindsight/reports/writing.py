@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from ..certificates.certificate import Certificate
     from .content import Datasets
 
-ONLINE = ("intercept", "passes", "scale")  # settings of plans that learners in rounds have not
-
 
 def write_report(
     path: str,

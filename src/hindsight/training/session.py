@@ -413,7 +413,7 @@ def play_chunk(
             except RowError as error:
                 raise ValueError(f"{chunk.place(a + error.row)}{error.message}") from None
         code = None if codes is None else codes[a:b]
-        tally(state, z[a:b], y[a:b], code, weight)
+        add_played(state, z[a:b], y[a:b], code, weight)
         state.rows_done, state.pass_rows = state.rows_done + b - a, state.pass_rows + b - a
         if b == m:
             state.position, state.bytes_read = chunk.position, chunk.read
@@ -424,7 +424,7 @@ def play_chunk(
             return
 
 
-def tally(
+def add_played(
     state: TrainingState, z: np.ndarray, y: np.ndarray, codes: np.ndarray | None, weight: np.ndarray | None
 ) -> None:
     """Count mistakes, and what the best constant is judged by, over the rows of positive weight."""

@@ -29,7 +29,7 @@ MEMORY = 1 << 27  # bytes of rows that are held
 BITS = 8  # 2^BITS files
 
 
-class Rows(NamedTuple):
+class KeyedRows(NamedTuple):
     """Rows with their keys and their numbers."""
 
     keys: np.ndarray
@@ -38,10 +38,10 @@ class Rows(NamedTuple):
     y: np.ndarray | None
     weight: np.ndarray | None
 
-    def taken(self, which: Any) -> Rows:
+    def taken(self, which: Any) -> KeyedRows:
         """Some of the rows."""
         y, weight = (None if values is None else values[which] for values in (self.y, self.weight))
-        return Rows(self.keys[which], self.numbers[which], self.X[which], y, weight)
+        return KeyedRows(self.keys[which], self.numbers[which], self.X[which], y, weight)
 
     @property
     def size(self) -> int:
@@ -151,7 +151,7 @@ class Dealt:
 
     def __init__(self, stack: ExitStack, seed: int, memory: int, first_row: int = 0) -> None:
         self.stack, self.seed, self.memory, self.first_row = stack, seed, memory, first_row
-        self.held: list[Rows] = []
+        self.held: list[KeyedRows] = []
         self.size = self.count = 0
         self.width: int | None = None
         self.files: list[BufferedRandom] = []
@@ -163,7 +163,7 @@ class Dealt:
         numbers = np.arange(self.count, self.count + len(chunk))
         X = chunk.X.copy()  # the source may write over it
         y, weight = (None if values is None else values.copy() for values in (chunk.y, chunk.weight))
-        rows = Rows(keys(self.seed, self.first_row + self.count, len(chunk)), numbers, X, y, weight)
+        rows = KeyedRows(keys(self.seed, self.first_row + self.count, len(chunk)), numbers, X, y, weight)
         if not isinstance(X, np.ndarray):
             self.width = max(self.width or 0, X.shape[1])
         self.held.append(rows)
@@ -177,7 +177,7 @@ class Dealt:
             folder = self.stack.enter_context(tempfile.TemporaryDirectory(prefix="hindsight-shuffle-"))
             for k in range(1 << BITS):
                 self.files.append(self.stack.enter_context(Path(folder, str(k)).open("w+b")))  # noqa: SIM115
-        rows = in_order(self.held)
+        rows = in_key_order(self.held)
         bounds = np.arange(1, 1 << BITS, dtype=np.uint64) << np.uint64(64 - BITS)
         ends = [0, *np.searchsorted(rows.keys, bounds).tolist(), len(rows.keys)]
         for k, file in enumerate(self.files):
@@ -185,24 +185,24 @@ class Dealt:
                 write_rows(file, rows.taken(slice(ends[k], ends[k + 1])))
         self.held, self.size = [], 0
 
-    def in_order(self) -> Iterator[Rows]:
+    def in_order(self) -> Iterator[KeyedRows]:
         """All rows, in parts."""
         if not self.files:
             if self.held:
-                yield in_order(self.held)
+                yield in_key_order(self.held)
             return
         if self.held:
             self.write()
         for file in self.files:
             parts = list(read_rows(file))
             if parts:
-                yield in_order(parts)
+                yield in_key_order(parts)
 
 
-def in_order(parts: list[Rows]) -> Rows:
+def in_key_order(parts: list[KeyedRows]) -> KeyedRows:
     """Parts as one, in the order of the keys."""
     ys: list[Any] = [part.y for part in parts]
-    whole = Rows(
+    whole = KeyedRows(
         np.concatenate([part.keys for part in parts]),
         np.concatenate([part.numbers for part in parts]),
         stacked([part.X for part in parts]),
@@ -212,7 +212,7 @@ def in_order(parts: list[Rows]) -> Rows:
     return whole.taken(np.lexsort((whole.numbers, whole.keys)))
 
 
-def write_rows(file: BufferedRandom, rows: Rows) -> None:
+def write_rows(file: BufferedRandom, rows: KeyedRows) -> None:
     """Append rows to a file: their arrays one after another, those that are not there being empty."""
     nothing, X = np.empty(0), rows.X
     arrays = [rows.keys, rows.numbers, nothing if rows.y is None else rows.y]
@@ -222,7 +222,7 @@ def write_rows(file: BufferedRandom, rows: Rows) -> None:
         np.save(file, array, allow_pickle=False)
 
 
-def read_rows(file: BufferedRandom) -> Iterator[Rows]:
+def read_rows(file: BufferedRandom) -> Iterator[KeyedRows]:
     """What `write_rows` wrote."""
     from scipy.sparse import csr_matrix
 
@@ -232,4 +232,4 @@ def read_rows(file: BufferedRandom) -> Iterator[Rows]:
         count = int(np.load(file)[0])
         numbers, rows, y, weight, *cells = (np.load(file) for _ in range(count))
         X = cells[0] if count == 5 else csr_matrix((cells[0], cells[1], cells[2]), shape=tuple(cells[3].tolist()))
-        yield Rows(numbers, rows, X, y if y.size else None, weight if weight.size else None)
+        yield KeyedRows(numbers, rows, X, y if y.size else None, weight if weight.size else None)
