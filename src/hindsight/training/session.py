@@ -21,22 +21,21 @@ from ..rows.order import add_labels, add_numbers
 from ..rows.scaling import spread
 from ..sources import Reject, SourceError
 from .column_spread import ColumnSpread
-from .comparing import LearnerScores
 from .options import ResultOptions
 from .outputs import Outputs, check_files, newest_checkpoint
 from .plan import as_numbers, choose_loss, describe_learner, short_names
 from .prepare import labelled, limited, number, targets_of
-from .recording import Recording
-from .resume import state_after
 from .state import TrainingState, same_plain, start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..sources import Chunk, Source
+    from .comparing import LearnerScores
     from .followed import Followed
     from .model import Model
     from .plan import Plan
+    from .recording import Recording
 
 
 # ---------------------------------------------------------------- one run with its files
@@ -173,6 +172,8 @@ class Session:
                 if self.checkpoint is not None:
                     state = TrainingState.resumed(self.plan, self.checkpoint["state"])
                 elif self.model is not None:
+                    from .resume import state_after
+
                     state = state_after(self.model, self.plan)
                 else:
                     state = start(self.plan, self.notes.append, all_labels, look_at_all, opened)
@@ -216,8 +217,12 @@ class Session:
         results, self.spread = self.results, ColumnSpread()
         done = 0
         if results.compare:
+            from .comparing import LearnerScores
+
             self.scores = LearnerScores(state, self.names, results.bounds)
         if results.report is not None:
+            from .recording import Recording
+
             self.curves = Recording.of(state, results.bounds)
         if results.certifies and state.rows_done == 0 and not state.before and self.plan.passes == 1:
             from .followed import Followed
