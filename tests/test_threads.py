@@ -3,15 +3,18 @@
 import copy
 import sys
 import threading
+from functools import lru_cache
 
 import numpy as np
 import pytest
+import threadpoolctl
 from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
 import hindsight as h
 from conftest import many, nightly, same
 from discovery import ONLINE, PUBLIC, online
+from hindsight.rows import one_thread
 
 THREADS, N = 8, 12
 NAMES = [f"x{j}" for j in range(N)]
@@ -201,3 +204,21 @@ def test_predictions_of_matrices_do_not_disturb_each_other(kind):
 
 def test_every_online_estimator_is_tried():
     assert {type(model) for model in online({}, NAMES)} == set(ONLINE)
+
+
+def test_blas_has_one_thread_meanwhile_and_its_libraries_are_looked_for_once(monkeypatch):
+    looks, plain = [], threadpoolctl.ThreadpoolController
+
+    class Looking(plain):
+        def __init__(self):
+            looks.append(1)
+            super().__init__()
+
+    monkeypatch.setattr(threadpoolctl, "ThreadpoolController", Looking)
+    monkeypatch.setattr(one_thread, "_libraries", lru_cache(1)(one_thread._libraries.__wrapped__))
+    blas = plain().select(user_api="blas")
+    with blas.limit(limits=2):
+        for width, threads in ((3, 1), (one_thread.WIDE, 2), (3, 1)):
+            with one_thread.one_thread(width), one_thread.one_thread(width):
+                assert {found["num_threads"] for found in blas.info()} == {threads}
+    assert len(looks) == 1
