@@ -293,19 +293,13 @@ def figures_of(
     if not certificates or any(math.isnan(c.lost) for c in certificates):
         other = constant[1] if UNITS.get(series, "log loss") == constant[0] else math.nan
         return {"loss": mine, "constant": other, "best": math.nan, "guaranteed": math.nan, "regret": math.nan}, []
-    means = summed_means(certificates)
+    means = combined(certificates).means
     notes = []
     if certificates[0].weight != recording.course.weight:
         notes.append("The curves count every round; the certificate leaves out those that only set the start.")
     elif abs(mine - means["loss"]) > 1e-6 * abs(means["loss"]):
         notes.append(f"The curves are in other units than the certificate: their mean is {mine:.6g} in the end.")
     return means, notes
-
-
-def summed_means(certificates: Sequence[Certificate]) -> dict[str, float]:
-    """The figures per row of all certificates together."""
-    each = [c.means for c in certificates]
-    return {name: math.fsum(m[name] for m in each) for name in each[0]}
 
 
 def loss_data(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from ..certificates.certificate import combined
 from ..certificates.headline import MISTAKES, SQUARES, Scores, rooted
 from ..charts.drawing import thinned
 from ..charts.runs import per_row
@@ -36,7 +37,6 @@ from .content import (
     lines_of,
     online_values,
     prediction_values,
-    summed_means,
 )
 from .page import write_page
 from .writing import course_notes, plain_name, report_model, settings_of, target_of
@@ -281,7 +281,7 @@ def words_of(
         words["title"] = f"{int(np.sum(model.n_updates_)):,} updates in {int(np.sum(model.n_visits_)):,} visits of rows"
     if certificates and not any(math.isnan(certificate.lost) for certificate in certificates):
         words["notes"] = [IN_SAMPLE.split(". There")[0] + "."]
-        return words, summed_means(certificates)
+        return words, combined(certificates).means
     found = evaluate(model, X, y, weight=c, light=True)
     if found.task == "regress":
         return words | {"unit": SQUARES}, means_of(*found.figures["mse"][:2])

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ...certificates.certificate import Certificate
+from ...certificates.headline import Scores
 from ...certificates.show import PLAIN, TONES, card
+from ...formatting import brief
 from ...rows.matrices import joined_weights, stacked
 from ...storage.registry import PACKAGE
 from ..registration import register_estimator
@@ -178,6 +180,20 @@ def estimator_card(model: Any) -> str:
     return card(title, above, TONES[certificate.verdict], rest=facts_of(model))
 
 
+def before_each(runs: list[Any], classes: Any) -> str:
+    """How good the predictions were that were made before each row was learnt, after a colon."""
+    facts = [run.facts for run in runs]
+    weight = facts[0].weight or 1.0
+    if len(runs) > 1:
+        mean = brief(math.fsum(f.loss for f in facts) / weight)
+        said = f"mean {runs[0].learner.loss.name} loss {mean}, summed over the classes"
+    elif classes is None:
+        said = Scores(square=facts[0].square / weight).sentence()
+    else:
+        said = Scores(right=1.0 - facts[0].mistake_weight / weight).sentence()
+    return f": {said}, each predicted before it was learnt"
+
+
 def facts_of(model: Any) -> list[str]:
     """What was learnt from, in a few words."""
     out = []
@@ -188,7 +204,5 @@ def facts_of(model: Any) -> list[str]:
         out.append(f"{len(classes)} classes: {some}")
     runs = getattr(model, "runs_", None)
     if runs:
-        facts = [run.facts for run in runs]
-        mean = math.fsum(f.loss for f in facts) / (facts[0].weight or 1.0)
-        out.insert(0, f"{facts[0].rounds:,} rounds, mean loss of predictions before each {mean:.6g}")
+        out.insert(0, f"{runs[0].facts.rounds:,} rounds{before_each(runs, classes)}")
     return out
