@@ -97,8 +97,8 @@ def test_learners_lists_the_table():
 def test_samples(args):
     code, out, err = run("learn", *args)
     assert code == 0
-    assert f"{args[0]}  target" in err
-    assert ", mean " in out
+    assert f"{args[0]}: predicting" in err
+    assert "; always predicting " in out and " features; " in out
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_samples(args):
         (
             "x,y\n1,2\n",
             ("--margin", "0.5"),
-            "--margin is not an option of auto (it takes: loss, second-order, drift, quantile, delta)",
+            "--margin is not an option of auto (it takes: loss, second-order, drift, quantile, delta, cells)",
         ),
         ("x,y\n1,2\n", ("--learner", "eg", "--eta", "0"), "eta must be a number above 0, got 0.0"),
         ("x,y\n1,no\n", ("--learner", "eg"), "line 2, column 'y': 'no' is not a number"),

@@ -325,4 +325,4 @@ def test_one_forecaster_a_missing_extra_and_no_file(file, monkeypatch):
 
 def test_the_module_names_its_verbs():
     assert {"compare", "calibrate"} <= {command.callback.__name__ for command in app.registered_commands}
-    assert hindsight.cli.forecasts.compare.__doc__.startswith("Which forecaster is closer to the truth")
+    assert hindsight.cli.forecasts.compare.__doc__.startswith("Compare forecasters")
