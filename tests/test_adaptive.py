@@ -12,8 +12,9 @@ from conftest import many, nightly
 from hindsight.certificates.adaptive import APPLIED
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.theorems import Verdict
+from hindsight.kernels.rows import Backwards, Dense
 from hindsight.online import learners as L
-from hindsight.online.panel import LIMIT, Panel, PanelRun, auto
+from hindsight.online.panel import LIMIT, Panel, PanelRun, auto, member_name
 from hindsight.online.run import Run, play
 from hindsight.rows.data import Data
 
@@ -189,21 +190,79 @@ def test_a_column_that_was_forgotten_to_the_last_digit_comes_back():
     assert np.isfinite(z).all() and certify_run(run, Data(X, y, None, 1.0)).verdict is Verdict.HOLDS
 
 
-def test_members_with_a_matrix_leave_where_there_are_too_many_features():
-    run = PanelRun(auto("square"), 4)
-    assert any(m.learner.name == "ridge" for m in run.members)
-    X, y = rows(n=4)
-    play([run], X, [y])
-    run.resize(2 * LIMIT, 5)
-    assert run.features == LIMIT - 1 and not run.left
-    run.resize(LIMIT, LIMIT)
-    assert run.features == LIMIT and run.left == ["ridge(kappa=0.01)"]
-    wide = np.hstack([X, np.zeros((len(X), LIMIT - 4))])
-    play([run], wide, [y])
-    found = certify_run(run, Data(np.vstack([wide, wide]), np.r_[y, y], None, 1.0))
+def with_names(m=400, extra=LIMIT + 40):
+    """Three numbers and two names, of which each row has one of each kind: wider than members of second order."""
+    rng = np.random.default_rng(0)
+    X = np.zeros((m, 3 + extra))
+    X[:, :3] = rng.normal(size=(m, 3)) @ rng.normal(size=(3, 3))
+    new = 3 + np.minimum(np.arange(m), extra - 1)  # each name is met for the first time in its turn, then again
+    at = 3 + rng.integers(0, np.maximum(1, new - 3))
+    X[np.arange(m), new], X[np.arange(m), at] = 1.0, 1.0
+    return X, X[:, :3] @ [1.0, -2.0, 0.5] + rng.normal(size=3 + extra)[at] + 0.1 * rng.normal(size=m)
+
+
+@pytest.mark.parametrize("loss", ["square", "logistic"])
+def test_members_with_a_matrix_learn_the_first_features(loss):
+    X, y = with_names()
+    y = y if loss == "square" else (y > 0.0).astype(float)
+    run, z = margins(auto(loss), X, y)
+    assert [member.width for member in run.narrow] == [LIMIT] * (1 if loss == "square" else 2)
+    found = certify_run(run, Data(X, y, None, 1.0))
+    assert found.verdict is Verdict.HOLDS and found.comparator.u.size == run.width and found.account is not None
+    narrow = {member_name(member.learner) for member in run.narrow}
+    said = any(f"first {LIMIT - 1} features" in note for note in found.notes)
+    assert said == any(f"signed by {name}" in found.notes[0] for name in narrow)
+
+    cut, other = run.narrow[-1], np.empty((len(X), 1))  # the member alone on those features
+    alone = Run(cut.learner, LIMIT - 1, backwards=True)
+    alone.play_block(Backwards(Dense(X, 1.0), LIMIT - 1, 1.0), 0, len(X), y, np.ones(len(X)), np.empty((3, len(X))))
+    np.testing.assert_array_equal(alone.weights, cut.weights)
+    plain = Run(cut.learner, LIMIT - 1)
+    play([plain], np.ascontiguousarray(X[:, : LIMIT - 1]), [y], None, other)
+    np.testing.assert_allclose(plain.weights, cut.weights, rtol=0, atol=1e-8 * np.abs(plain.weights).max())
+    assert plain.facts.loss == pytest.approx(cut.facts.loss, rel=1e-9)
+
+    sparse, zs = margins(auto(loss), sp.csr_matrix(X), y)
+    np.testing.assert_allclose(zs, z, rtol=0, atol=1e-9 * np.abs(z).max())
+    assert certify_run(sparse, Data(sp.csr_matrix(X), y, None, 1.0)).bound == pytest.approx(found.bound, rel=1e-6)
+
+
+def test_features_that_join_in_turn_are_learnt_as_if_they_had_been_there():
+    X, y = with_names()
+    whole, z = margins(auto("square"), sp.csr_matrix(X), y)
+    grown, zs, at = PanelRun(auto("square"), 4), np.empty((len(X), 1)), 0
+    for end in (1, 100, 230, 300, len(X)):
+        width = min(X.shape[1], 3 + end)
+        grown.resize(width)
+        play([grown], sp.csr_matrix(X[at:end, :width]), [y[at:end]], None, zs[at:end])
+        at = end
+    np.testing.assert_allclose(zs[:, 0], z, rtol=0, atol=1e-9 * np.abs(z).max())
+    np.testing.assert_allclose(grown.weights, whole.weights, rtol=0, atol=1e-7 * np.abs(whole.weights).max())
+    found = certify_run(grown, Data(sp.csr_matrix(X), y, None, 1.0))
     assert found.verdict is Verdict.HOLDS
-    assert any("left for too many features" in note and "not played again" in note for note in found.notes)
-    assert not any("were weighed" in need.text for need in found.assumptions)  # which a replay would have shown
+    assert any("were weighed" in need.text for need in found.assumptions)  # the mixture was played again
+
+
+def test_given_comparators_are_cut_for_members_that_learn_the_first_features():
+    X, y = with_names()
+    run, _ = margins(auto("square"), X, y)
+    u = np.zeros(run.width)
+    u[:3], u[-2] = [1.0, -2.0, 0.5], 5.0
+    found = certify_run(run, Data(X, y, None, 1.0), u=u)
+    assert found.verdict is Verdict.HOLDS
+    with pytest.raises(ValueError, match="u must have"):
+        certify_run(run, Data(X, y, None, 1.0), u=u[:-1])
+
+
+def test_one_row_at_a_time_beyond_the_limit():
+    X, y = with_names()
+    one, many = hindsight.AutoRegressor(), hindsight.AutoRegressor()
+    many.fit(sp.csr_matrix(X), y)
+    for x, target in zip(X, y, strict=True):
+        one.learn_one({str(k): float(v) for k, v in enumerate(x) if v != 0.0 or k < 3}, float(target))
+    seen = {str(k): float(v) for k, v in enumerate(X[7]) if v != 0.0}
+    assert one.predict_one(seen) == pytest.approx(float(many.predict(sp.csr_matrix(X[7:8]))[0]), rel=1e-7)
+    assert [member.width for member in one.runs_[0].narrow] == [LIMIT]
 
 
 def test_a_panel_by_hand():
@@ -472,10 +531,16 @@ def test_a_row_joins_the_triangle(n, weight):
         factor[unseen], factor[:, unseen], right[unseen], row[unseen] = 0.0, 0.0, 0.0, 0.0
     A, b, x = factor.T @ factor, factor.T @ right, row.copy()
     least = right @ right
+    old, new, low = factor.copy(), np.zeros_like(factor), n - 8 * (n // 16)  # half of the blocks are new
+    old[low:], new[low:] = 0.0, factor[low:]
+    second_order.reciprocals(0.0, old, new, low, row, inverse)
+    second_order.solve_few(old, new, low, row, image, inverse)
+    np.testing.assert_allclose(factor.T @ image, x, rtol=0, atol=1e-13 * n)
+    second_order.reciprocals(0.0, factor, new, n, row, inverse)
     second_order.solve_row(factor, row, image, inverse)
     np.testing.assert_allclose(factor.T @ image, x, rtol=0, atol=1e-13 * n)
     fade = 0.75 if n in (5, 16, 40) else 1.0
-    left = second_order.join(factor, right, row, image, weight, 1.5, fade, inverse, turned)
+    left = second_order.join(factor, right, row, image, weight, 1.5, fade, inverse, turned, np.empty(n))
     size, factor, right = 1.0 + weight, factor / fade, right / fade
     np.testing.assert_allclose(factor.T @ factor, A + weight * np.outer(x, x), rtol=0, atol=1e-13 * n * size)
     np.testing.assert_allclose(factor.T @ right, b + weight * 1.5 * x, rtol=0, atol=1e-13 * n * size)

@@ -17,7 +17,6 @@ from ..kernels.compiler import for_parts
 from ..kernels.floats import EPS
 from ..kernels.losses import Logistic
 from ..online.margins import each_loss, each_mean, each_slope
-from ..online.panel import PanelRun
 from ..online.run import Run
 from . import theorems
 from .applied import (
@@ -190,12 +189,12 @@ def distance_of(run: Run) -> np.ndarray:
     """The metric in which the distance of a comparator to the start costs half its square."""
     state, name = run.state, run.learner.theorem
     if name == "windowed-ridge":
-        return np.asarray(2.0 * (state.prior + state.faded))
+        return run.by_feature(2.0 * (state.prior + state.faded))
     if name == "running":
         return np.asarray(state.metric)
     if name == "scale-free":
         return np.asarray(state.largest_x**2 / run.learner.rate.eta)
-    return np.asarray(state.prior if name == "newton" else 2.0 * state.prior)
+    return run.by_feature(state.prior if name == "newton" else 2.0 * state.prior)
 
 
 def sought(run: Run, data: Data, factors: np.ndarray, u: Any, tol: float) -> tuple[np.ndarray, float, float, str, Any]:
@@ -284,7 +283,7 @@ def last_window(run: Run, b: Beside, gamma: float) -> tuple[float, float]:
         weights[on] += b.data.c[on] * gamma ** (age + back * on.size)
     if opens(run):
         weights[on[0]] -= b.data.c[on[0]] * gamma ** (run.rounds - 1.0)
-    weights, metric = np.maximum(0.0, weights), 2.0 * run.state.prior / gamma
+    weights, metric = np.maximum(0.0, weights), run.by_feature(2.0 * run.state.prior) / gamma
     best = best_in_metric(b.data, run.learner.loss, metric, weights, start_of(run), 1e-9)
     return best.objective, lost_by_start(run, b.data, weights)
 
@@ -335,17 +334,10 @@ def add_terms(run: Run, b: Block, sums: np.ndarray, kept: np.ndarray) -> None:
 def opponent_of(run: Run, u: np.ndarray) -> Opponent:
     """A comparator of a run, which is played again beside it for Newton's steps, and to look at a loss of others."""
     if run.learner.theorem == "newton":
-        return Opponent(u, opens(run), fresh(run), newton_gap)
+        return Opponent(u, opens(run), run.fresh(), newton_gap)
     if run.learner.theorem in ("running", "scale-free") and not ours(run.learner.loss):
-        return Opponent(u, opens(run), fresh(run), met_convexity)
+        return Opponent(u, opens(run), run.fresh(), met_convexity)
     return Opponent(u, opens(run))
-
-
-def fresh(run: Run) -> Run:
-    """The same run before its first round."""
-    if isinstance(run, PanelRun):
-        return PanelRun(run.learner, run.features, intercept=run.intercept)
-    return Run(run.learner, run.features, intercept=run.intercept, start=run.start)
 
 
 def met_convexity(one: Opponent, run: Run, b: Block, z: np.ndarray) -> np.ndarray:

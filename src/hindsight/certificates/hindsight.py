@@ -15,6 +15,7 @@ from ..kernels.euclidean import Euclidean
 from ..kernels.losses import Square
 from ..online.margins import each_loss, each_mean
 from ..online.parts import LINKS
+from ..online.run import of_width
 from . import theorems
 from .adaptive import APPLIED, Beside, in_ledger, lost_by_start, opponent_of, sought
 from .advice import cure
@@ -123,9 +124,12 @@ def in_hindsight(
     loss, unit = run.learner.loss, measured_unit(run.learner.loss)
     kinds = {ledger.opens, *map(opens, members.values())}
     weights = {opening: factors_of_rows(data, passes, opening) for opening in kinds}
+    given, found = None if u is None else data.check(u), {}
     with clock.timed(0.5 * clock.left()):  # the other half is for the best fixed predictor
-        found = {k: sought(member, data, weights[opens(member)], u, tol) for k, member in members.items()}
-    facing = {k: opponent_of(member, found[k][0]) for k, member in members.items()}
+        for k, m in members.items():
+            at = None if given is None else of_width(given, m.width, m.intercept)
+            found[k] = sought(m, data.leading(m.width), weights[opens(m)], at, tol)
+    facing = {k: opponent_of(m, of_width(found[k][0], data.width, m.intercept)) for k, m in members.items()}
     best, constant, tried = None, math.nan, {}
     if seek_best:
         factors, whole = weights[ledger.opens], measured_loss(loss)
@@ -140,9 +144,9 @@ def in_hindsight(
     applied = {}
     for k, member in members.items():
         _, half, gap, how, notes = found[k]
-        factors = weights[opens(member)]
-        scale = lost_by_start(member, data, factors)
-        beside = Beside(marks, sums[k], facing[k], half, gap, how, notes, scale, data, factors)
+        factors, own = weights[opens(member)], data.leading(member.width)
+        scale = lost_by_start(member, own, factors)
+        beside = Beside(marks, sums[k], facing[k], half, gap, how, notes, scale, own, factors)
         applied[k] = APPLIED[member.learner.theorem](member, beside)
     return Known(applied, best, constant, tried, unit)
 

@@ -15,6 +15,7 @@ import numpy as np
 from ..kernels.drift import best_sequence
 from ..kernels.ledger import PAID
 from ..online.panel import member_name
+from ..online.run import of_width
 from . import theorems
 from .adaptive import BAND, in_ledger
 from .advice import cure
@@ -67,7 +68,9 @@ def certify_panel(
     sums, measure = sums_of(run, ledger), loss_measure(run)
     for k, t in enumerate(rounds):
         if k not in judged and run.members[k].learner.theorem is not None:
-            judged[k] = judge(run.members[k], data, t, u, tol)
+            member = run.members[k]
+            given = None if u is None else of_width(data.check(u), member.width, member.intercept)
+            judged[k] = judge(member, data.leading(member.width), t, given, tol)
     if not factors_of(judged, measure, run) and any(one.case.quantity in COUNTED for one in judged.values()):
         measure, sums, known = in_mistakes(run, data, rounds, sums)
     return signed(run, data, judged, measure, sums, known, label, ledger)
@@ -119,7 +122,9 @@ def signed(
     signer = int(promised.argmin()) if factors else -1
     if factors:
         case = judged[signer].case
-        known.tried["the comparator"] = Opponent(case.comparator.u, lost=case.course.rival / known.unit)
+        narrow = run.members[signer].width < run.width
+        u = of_width(case.comparator.u, run.width, run.intercept)
+        known.tried["the comparator"] = Opponent(u, lost=case.course.rival / known.unit)
     best, course = known.best_of(("the weights of the run", "the comparator", "the best constant"))
     advice = cure(run, data, math.nan) if measure.total > known.constant * (1.0 + NEAR) else ""
     outcome = Outcome(best, known.constant, measure.total, float(sums.mass[-1]), advice)
@@ -150,6 +155,7 @@ def signed(
     outcome = outcome._replace(curve=curve_along(sums, measure, course, along))
     notes = (
         f"signed by {table[signer].name}, which promises {promised[signer]:.6g}; aggregation costs {price:.6g}",
+        *((f"it promises that of predictors from the first {run.members[signer].features:,} features",) * narrow),
         *paid_share(case, unit, bound),
         *tracked,
         *(("the run lost less than every fixed predictor",) if below_all(measure.total, outcome.best) else ()),
@@ -162,7 +168,7 @@ def signed(
             else ()
         ),
     )
-    rival = replace(case.comparator, loss=unit * case.comparator.loss, gap=unit * case.comparator.gap)
+    rival = replace(case.comparator, u=u, loss=unit * case.comparator.loss, gap=unit * case.comparator.gap)
     weighed = () if run.left else (Assumption("members were weighed by what they had lost before", True),)
     theorem = theorems.DRIFT if run.learner.drift else theorems.AGGREGATION
     if run.stack is not None:
@@ -205,7 +211,8 @@ def in_mistakes(run: PanelRun, data: Data, rounds: list[Rounds], sums: Sums) -> 
     name = MISTAKES if t.c.min() == t.c.max() == 1.0 else WEIGHTED
     made = [summed(np.where(t.y * used_margins(run, each) <= 0.0, c, 0.0), sums.marks) for each in rounds]
     factors = np.bincount(t.row, c, data.rounds)
-    best = fewest(data, factors, run.learner.geometry, (run.weights, *(m.weights for m in run.members)))
+    points = (of_width(each.weights, run.width, run.intercept) for each in (run, *run.members))
+    best = fewest(data, factors, run.learner.geometry, tuple(points))
     measure = Measure(name, float(run.facts.mistake_weight), 1.0)
     return measure, sums._replace(used=np.stack(made, axis=1)), Known({}, best, fewest_of_constant(t.y, c), {}, 1.0)
 

@@ -13,7 +13,7 @@ from ..online.facts import same_sums
 from ..online.panel import PanelRun
 from ..online.run import BLOCK
 from ..online.together import Single, together
-from .adaptive import add_terms, fresh
+from .adaptive import add_terms
 from .course import Course, marks_of, summed
 from .ledger import Ledger
 
@@ -83,7 +83,7 @@ def replay(run: Run, data: Data) -> Rounds:
 def play_again(run: Run, data: Data) -> Ledger:
     """The ledger of a run, or of a panel, that is played again from its start over the rows, and must be the same."""
     passes = passes_over(run, data)
-    again = fresh(run)
+    again = run.fresh()
     ledger = Ledger(again, add_terms)
     if isinstance(again, PanelRun):
         again.watcher = ledger
@@ -147,7 +147,7 @@ def replay_members(run: PanelRun, data: Data) -> list[Rounds]:
 def _replay(runs: list[Run], data: Data, parties_of: Callable[[list[Run]], list[Any]]) -> list[Rounds]:
     """Play runs over the same rows again, in the parties that play a block each, and check that each is the same."""
     counted, passes = int(np.count_nonzero(data.c)), passes_over(runs[0], data)
-    again = [fresh(each) for each in runs]
+    again = [each.fresh() for each in runs]
     parties = parties_of(again)
     out = np.zeros((len(runs), 7, passes, data.rounds))
 

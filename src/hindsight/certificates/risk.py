@@ -247,7 +247,7 @@ def _mean_weights(run: Run, data: Data) -> np.ndarray:
     """Return the mean of w_1..w_m: the run's own if it kept the sum, otherwise of the run played again."""
     if run.averaging:
         return run.mean("before")
-    again = Run(run.learner, run.features, intercept=run.intercept, average=True, start=run.start)
+    again = run.fresh(average=True)
     alone = Single(again, 0)
 
     def play(p: int, part: slice, rows: Any, a: int, b: int) -> int:

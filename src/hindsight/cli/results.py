@@ -149,6 +149,7 @@ def first_aid(state: TrainingState) -> str:
 
 def details_of(state: TrainingState) -> Iterator[str]:
     """Sums, norms and members of every learner."""
+    from ..online.panel import member_name
     from ..training.state import in_squares
 
     titles = state.titles
@@ -169,8 +170,9 @@ def details_of(state: TrainingState) -> Iterator[str]:
         if shares:
             yield "members: " + ", ".join(f"{name} {100 * shares[name]:.0f} %" for name in ranked(shares))
         first: Any = runs[0]
-        if left := getattr(first, "left", []):
-            yield f"{', '.join(left)} left: more than {first.learner.limit} coordinates (--second-order yes)"
+        if narrow := getattr(first, "narrow", []):
+            names = ", ".join(member_name(run.learner) for run in narrow)
+            yield f"{names}: the first {narrow[0].features} of {first.features:,} features (--second-order yes: all)"
     constant = state.best_constant()
     yield f"the best constant: {state.constant_quantity} {constant:.6g}, mean {state.mean_of_constant():.6g}"
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
-import numpy as np
-
-from ..errors import AssumptionWarning
-from ..online.panel import LIMIT, Panel, PanelRun, auto, shares_of
+from ..online.panel import Panel, PanelRun, auto, shares_of
 from ..online.run import Run
 from ..validation import choice
 from .mixins import LogisticProbabilityMixin, SetsMixin
@@ -44,13 +40,6 @@ class PanelMixin:
     def _new_run(self, learner: Any, features: int, start: Any = None) -> Run:
         return PanelRun(learner, features, intercept=self.fit_intercept)
 
-    def _play(self, X: Any, targets: list[np.ndarray], sample_weight: Any, passes: int) -> None:
-        before = len(self.runs_[0].left)
-        super()._play(X, targets, sample_weight, passes)  # type: ignore[misc]
-        if len(self.runs_[0].left) > before:
-            names = ", ".join(self.runs_[0].left[before:])
-            warnings.warn(f"more than {LIMIT} features: {names} left the panel", AssumptionWarning, stacklevel=4)
-
     @property
     def shares_(self) -> dict[str, float]:
         """The weight of each member in the mixture by name; of several runs the mean over them."""
@@ -70,8 +59,8 @@ class PanelMixin:
 class AutoRegressor(PanelMixin, OnlineRegressor):
     """Linear regression that needs no rate and no scaling: a panel of learners, aggregated.
 
-    The members are lazy implicit steps in the running geometry at five rates, three diagonal Newton learners and, where
-    there are few features, online ridge regression. Each predicts every row before it is learnt; the prediction is
+    The members are lazy implicit steps in the running geometry at five rates, three diagonal Newton learners and, on
+    the first 255 features, online ridge regression. Each predicts every row before it is learnt; the prediction is
     their mean, weighted by what each has lost [1]_, [2]_, [3]_. For the square loss ridge regression on how far the
     members are from that mean corrects it. Neither the units of a column nor those of the target matter.
 
@@ -87,7 +76,7 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
     delta : float, default=None
         Of the loss "huber" from where on an error counts linearly, above 0; None is 1.
     second_order : {"auto", "yes", "no"}, default="auto"
-        Whether members that keep a matrix take part: "auto" while there are at most 256 coordinates.
+        Whether members that keep a matrix take part: "auto" on the first 256 coordinates, "yes" on all.
     drift : float, default=0.0
         The part of the weight that all members share again after each round, for streams that change.
     features : {"columns", "cells"}, default="columns"
@@ -177,7 +166,7 @@ class AutoClassifier(SetsMixin, PanelMixin, LogisticProbabilityMixin, OnlineClas
     """Classification that needs no rate and no scaling: a panel of learners, aggregated.
 
     The members are lazy implicit steps in the running geometry at five rates, three diagonal Newton learners and, where
-    there are few features, two of second order. For the logistic loss the prediction is the mean of the members'
+    on the first 255 features, two of second order. For the logistic loss the prediction is the mean of the members'
     probabilities, weighted by what each has lost [1]_, [2]_, [3]_, which second order on how far the members are from
     it corrects. The units of columns do not matter.
 
@@ -192,7 +181,7 @@ class AutoClassifier(SetsMixin, PanelMixin, LogisticProbabilityMixin, OnlineClas
         Weights of classes, which multiply those of their rows: "balanced" for n/(K n_k), of all rows in `fit`, and of
         the rows so far where they come later or one by one; or a dict, 1 for classes that it has not.
     second_order : {"auto", "yes", "no"}, default="auto"
-        Whether members that keep a matrix take part: "auto" while there are at most 256 coordinates.
+        Whether members that keep a matrix take part: "auto" on the first 256 coordinates, "yes" on all.
     drift : float, default=0.0
         The part of the weight that all members share again after each round, for streams that change.
     features : {"columns", "cells"}, default="columns"

@@ -1,11 +1,11 @@
 """Rows as the loops read them: dense, of any strides, and sparse.
 
 Row t is the entries k in span(t), each at coordinate index(k), and the intercept coordinate of the value `bias` (0:
-none) in the last place of the weights. Entries are reached one by one: a view of the row would cost reference counts
-in every round.
+none) in the last place of the weights; leading(t, columns) is the span of the first columns. Entries are reached one by
+one: a view of the row would cost reference counts in every round.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def no_offset(self, t):
     return 0.0
 
 
-NOTHING = np.empty(0)
+NOTHING, MANY = np.empty(0), 2**62
 
 
 @part
@@ -67,6 +67,9 @@ class Dense(NamedTuple):
 
     def span(self, t):
         return 0, self.values.shape[1]
+
+    def leading(self, t, columns):
+        return 0, min(columns, self.values.shape[1])
 
     def line(self, t):
         n = self.values.shape[1]
@@ -96,6 +99,9 @@ class Spaced(NamedTuple):
 
     def span(self, t):
         return 0, self.columns
+
+    def leading(self, t, columns):
+        return 0, min(columns, self.columns)
 
     def line(self, t):
         return self.memory, t * self.apart, self.columns
@@ -129,6 +135,9 @@ class Strided(NamedTuple):
     def span(self, t):
         return 0, self.scratch.size
 
+    def leading(self, t, columns):
+        return 0, min(columns, self.scratch.size)
+
     def line(self, t):
         return self.scratch, 0, self.scratch.size
 
@@ -154,6 +163,12 @@ class CSR(NamedTuple):
     def span(self, t):
         return self.indptr[t], self.indptr[t + 1]
 
+    def leading(self, t, columns):
+        for k in range(self.indptr[t], self.indptr[t + 1]):
+            if np.int64(self.indices[k]) >= columns:
+                return self.indptr[t], k
+        return self.indptr[t], self.indptr[t + 1]
+
     def index(self, k):
         return self.indices[k]
 
@@ -174,6 +189,36 @@ class CSR(NamedTuple):
     def step_exponents(self, loss, geometry, theta, numerator, t, d, mass, shift):
         old, new = exponents_sparse(self, loss, geometry, theta, numerator, t, d, shift)
         return mass - old, new
+
+
+@part
+class Backwards(NamedTuple):
+    """The first columns of rows, the last of them first. The rarest come first then where names join as they are met.
+
+    Second order is cheap so: what a row adds to the triangle begins with its first entry.
+    """
+
+    rows: Any
+    columns: int
+    bias: float
+
+    def ready(self, t):
+        self.rows.ready(t)
+
+    def span(self, t):
+        return self.rows.leading(t, self.columns)
+
+    def index(self, k):
+        return self.columns - 1 - np.int64(self.rows.index(k))
+
+    def entry(self, t, k):
+        return self.rows.entry(t, k)
+
+    def begins_at(self, t):
+        return self.rows.begins_at(t)
+
+    def ascending(self, t, width):
+        return self.rows.ascending(t, MANY)
 
 
 @inlined

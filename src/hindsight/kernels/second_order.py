@@ -17,7 +17,8 @@ r^(k) = x - p_1 factor_1 - ... - p_k factor_k,
 
 and the same for the right side. Each column is apart from the others so: they are taken eight at a time, in blocks that
 end with the last. This loses digits as sqrt(t_n) grows; the prior holds p to a small size, and where a row is so heavy
-that it does not help, the rotations are taken one after another.
+that it does not help, the rotations are taken one after another. Where p_k = 0 nothing changes, and nothing is done:
+with the columns in an order that leaves most of the triangle 0, rows with few entries are cheap.
 
 With a window of N rounds everything but the row at hand loses the part 1/N of its weight with each round, gamma =
 1 - 1/N: the triangle and its right side are multiplied by the root of gamma, and the prior by gamma.
@@ -104,18 +105,41 @@ def settle(rest, k, factor, at, image, inverse, first):
 
 
 @inlined
-def take_away(sums, factor, at, image, k):
+def add_row(sums, factor, at, image, k):
     """`sums` with row k of the triangle, from place `at` of its memory on, times entry k of the image."""
     return fuse(spread(image[k]), load(sums, factor, at), sums)
 
 
+@inlined
+def total(lanes):
+    """The sum of eight lanes."""
+    four = plus(lower(lanes), upper(lanes))
+    two = plus(lower(four), upper(four))
+    return only(plus(lower(two), upper(two)))
+
+
+@inlined
+def add_rows(factor, first, places, a, b, image):
+    """Rows of the triangle, at `places` a..b, times their entries of the image, in the columns of the block `first`."""
+    n = factor.shape[1]
+    one, two, three, four = spread(0.0), spread(0.0), spread(0.0), spread(0.0)
+    while a + 4 <= b:
+        i, j, k, m = int(places[a]), int(places[a + 1]), int(places[a + 2]), int(places[a + 3])
+        one, two = add_row(one, factor, i * n + first, image, i), add_row(two, factor, j * n + first, image, j)
+        three, four = add_row(three, factor, k * n + first, image, k), add_row(four, factor, m * n + first, image, m)
+        a += 4
+    while a < b:
+        i = int(places[a])
+        one = add_row(one, factor, i * n + first, image, i)
+        a += 1
+    return plus(plus(one, two), plus(three, four))
+
+
 @helper
 def solve_row(factor, row, image, inverse):
-    """image = factor'^-1 row. A coordinate never seen has no diagonal, and no entry in the row."""
+    """image = factor'^-1 row; `inverse` has the reciprocals of the diagonal (see `reciprocals`)."""
     n = row.size
     head = n % 8
-    for k in range(n):
-        inverse[k] = 1.0 / factor[k, k] if factor[k, k] != 0.0 else 0.0
     for j in range(head):
         rest = row[j]
         for k in range(j):
@@ -125,15 +149,15 @@ def solve_row(factor, row, image, inverse):
         one, two, three, four = spread(0.0), spread(0.0), spread(0.0), spread(0.0)
         k, at = 0, first
         while k + 4 <= first:
-            one, two = take_away(one, factor, at, image, k), take_away(two, factor, at + n, image, k + 1)
+            one, two = add_row(one, factor, at, image, k), add_row(two, factor, at + n, image, k + 1)
             three, four = (
-                take_away(three, factor, at + 2 * n, image, k + 2),
-                take_away(four, factor, at + 3 * n, image, k + 3),
+                add_row(three, factor, at + 2 * n, image, k + 2),
+                add_row(four, factor, at + 3 * n, image, k + 3),
             )
             k += 4
             at += 4 * n
         while k < first:
-            one = take_away(one, factor, at, image, k)
+            one = add_row(one, factor, at, image, k)
             k += 1
             at += n
         rest = minus(load(one, row, first), plus(plus(one, two), plus(three, four)))
@@ -147,6 +171,47 @@ def solve_row(factor, row, image, inverse):
         settle(rest, 7, factor, at + 7 * n, image, inverse, first)
 
 
+@helper
+def solve_few(factor, new_factor, low, row, image, inverse):
+    """The same for a row of few entries; rows of the triangle from `low` on, where a block begins, are `new_factor`'s.
+
+    Reciprocals that were used make room for the places where the image is not 0: `count` so far, `old` before `low`.
+    """
+    n, count, old = row.size, 0, 0
+    head = n % 8
+    for j in range(head):
+        rest = row[j]
+        for k in range(j):
+            rest -= (factor[k, j] if k < low else new_factor[k, j]) * image[k]
+        image[j] = rest * inverse[j]
+        inverse[count] = j
+        count += 1 if image[j] != 0.0 else 0
+        old = count if j < low else old
+    for first in range(head, n, 8):
+        sums = add_rows(factor, first, inverse, 0, old, image)
+        if old < count:
+            sums = plus(sums, add_rows(new_factor, first, inverse, old, count, image))
+        rest = minus(load(sums, row, first), sums)
+        if (
+            old != first and total(times(rest, rest)) == 0.0
+        ):  # squares that underflow are 0, and what is not a number is not
+            store(image, first, spread(0.0))
+            continue
+        own, at = factor if first < low else new_factor, first * n + first
+        rest = settle(rest, 0, own, at, image, inverse, first)
+        rest = settle(rest, 1, own, at + n, image, inverse, first)
+        rest = settle(rest, 2, own, at + 2 * n, image, inverse, first)
+        rest = settle(rest, 3, own, at + 3 * n, image, inverse, first)
+        rest = settle(rest, 4, own, at + 4 * n, image, inverse, first)
+        rest = settle(rest, 5, own, at + 5 * n, image, inverse, first)
+        rest = settle(rest, 6, own, at + 6 * n, image, inverse, first)
+        settle(rest, 7, own, at + 7 * n, image, inverse, first)
+        for k in range(first, first + 8):
+            inverse[count] = k
+            count += 1 if image[k] != 0.0 else 0
+        old = count if first < low else old
+
+
 @inlined
 def both_products(image, right):
     """(image . right, |image|^2), in eight sums each."""
@@ -155,9 +220,7 @@ def both_products(image, right):
     for first in range(head, n, 8):
         here = load(q, image, first)
         along, q = fuse(here, load(q, right, first), along), fuse(here, here, q)
-    along, q = plus(lower(along), upper(along)), plus(lower(q), upper(q))
-    along, q = plus(lower(along), upper(along)), plus(lower(q), upper(q))
-    a, b = only(plus(lower(along), upper(along))), only(plus(lower(q), upper(q)))
+    a, b = total(along), total(q)
     for j in range(head):
         a += image[j] * right[j]
         b += image[j] * image[j]
@@ -179,14 +242,17 @@ def coefficients(image, weight, fade, keep, turned):
 
     Both are multiplied by `fade`, and so is what they make of the triangle.
     """
-    n, total = image.size, 1.0
+    n, sizes = image.size, 1.0
     for k in range(n):
-        total += weight * image[k] * image[k]
-        keep[k] = total
+        sizes += weight * image[k] * image[k]
+        keep[k] = sizes
     for k in range(n):
         turned[k] = math.sqrt(keep[k])
     before = 1.0
     for k in range(n):
+        if image[k] == 0.0:
+            keep[k], turned[k] = fade, 0.0
+            continue
         now = turned[k]
         each = fade / (now * before)
         keep[k], turned[k], before = keep[k] * each, image[k] * each, now
@@ -204,7 +270,7 @@ def turn_corner(rest, factor, first, k, n, image, keep, gain):
     return rest
 
 
-@inlined
+@helper
 def turn_all(factor, row, image, weight, keep, turned):
     """Join a row to the triangle: two blocks at a time, after what is left over before them."""
     n = row.size
@@ -239,7 +305,33 @@ def turn_all(factor, row, image, weight, keep, turned):
 
 
 @helper
-def join(factor, right, row, image, weight, target, fade, keep, turned):
+def turn_few(factor, row, image, weight, keep, turned, places, count):
+    """The same where only the rows at `places` change, which are so many; `done` of them lie before what is at hand."""
+    n, done = row.size, 0
+    head = n % 8
+    for j in range(head):
+        rest = row[j]
+        for k in range(j):
+            above = factor[k, j]
+            rest -= image[k] * above
+            factor[k, j] = keep[k] * above + weight * turned[k] * rest
+        factor[j, j] *= keep[j]
+    for first in range(head, n, 8):
+        rest = load(spread(0.0), row, first)
+        while done < count and places[done] < first:
+            done += 1
+        for a in range(done):
+            k = int(places[a])
+            rest = turn(rest, factor, k * n + first, image[k], keep[k], weight * turned[k])
+        a = done
+        while a < count and places[a] < first + 8:
+            k = int(places[a])
+            rest = turn_corner(rest, factor, first, k, n, image, keep, weight * turned[k])
+            a += 1
+
+
+@helper
+def join(factor, right, row, image, weight, target, fade, keep, turned, places):
     """Join a row with its image, of this weight, to the triangle; what is left of its target, times the weight's root.
 
     `turned` becomes the image as it is then; it, the triangle and the right side are multiplied by `fade` after that.
@@ -256,7 +348,14 @@ def join(factor, right, row, image, weight, target, fade, keep, turned):
                 for j in range(k, n):
                     factor[k, j] *= fade
         return left
-    turn_all(factor, row, image, weight, keep, turned)
+    count = 0
+    for k in range(n):
+        places[count] = k
+        count += 1 if keep[k] != 1.0 or image[k] != 0.0 else 0
+    if 2 * count > n:
+        turn_all(factor, row, image, weight, keep, turned)
+    else:
+        turn_few(factor, row, image, weight, keep, turned, places, count)
     for k in range(n):
         target -= image[k] * right[k]
         right[k] = keep[k] * right[k] + weight * turned[k] * target
@@ -264,38 +363,58 @@ def join(factor, right, row, image, weight, target, fade, keep, turned):
 
 
 @helper
-def copy_triangle(factor, right, prior, new_factor, new_right, new_prior):
+def copy_triangle(low, factor, right, prior, new_factor, new_right, new_prior):
+    """Copy the triangle from row `low` on, and all of its right side and prior."""
     for k in range(right.size):
         new_right[k], new_prior[k] = right[k], prior[k]
-        for j in range(k, right.size):
+        for j in range(k, right.size if k >= low else k):
             new_factor[k, j] = factor[k, j]
 
 
 @inlined
-def grow_prior(kappa, slack, state):
-    """The triangle with the prior that the row needs, in the fields `new_`; whether it had to grow.
+def scale_of_prior(kappa, state):
+    """What the prior is as a multiple of the largest square of each coordinate."""
+    return kappa * (state.heaviest[0] if state.heaviest[0] > 0.0 else 1.0)
 
-    A prior may be smaller than it is to be by the factor `slack` before it grows.
+
+@inlined
+def reciprocals(scale, factor, new_factor, low, row, inverse):
+    """Those of the diagonal, into `inverse`; of a coordinate never seen, that of the root of its first prior."""
+    for k in range(low):
+        inverse[k] = 1.0 / factor[k, k] if factor[k, k] != 0.0 else 0.0
+    for k in range(low, row.size):
+        inverse[k] = 1.0 / new_factor[k, k] if new_factor[k, k] != 0.0 else 0.0
+    for k in range(row.size):
+        if inverse[k] == 0.0 and row[k] != 0.0:
+            inverse[k] = 1.0 / math.sqrt(scale * row[k] * row[k])
+
+
+@inlined
+def grow_prior(scale, slack, state):
+    """The triangle with the prior that the row needs, in the fields `new_`, from a row on: that row, or n for none.
+
+    A prior may be smaller than it is to be by the factor `slack` before it grows. That of a coordinate never seen is no
+    more than its entry on the diagonal, for which nothing is copied (see `take_prior`).
     """
-    n, heavy = state.row.size, state.heaviest[0] if state.heaviest[0] > 0.0 else 1.0
-    grown = False
+    n, low = state.row.size, state.row.size
     for i in range(n):
-        if kappa * heavy * state.row[i] * state.row[i] > slack * state.prior[i]:
-            grown = True
-    if not grown:
-        return False
-    copy_triangle(state.factor, state.right, state.prior, state.new_factor, state.new_right, state.new_prior)
+        if scale * state.row[i] * state.row[i] > slack * state.prior[i] and state.factor[i, i] != 0.0:
+            low = min(low, i)
+    if low == n:
+        return low
+    low = max(0, low - (low - n) % 8)
+    copy_triangle(low, state.factor, state.right, state.prior, state.new_factor, state.new_right, state.new_prior)
     state.new_drop[0] = 0.0
     for i in range(n):
-        wanted = kappa * heavy * state.row[i] * state.row[i]
-        if wanted > slack * state.prior[i]:
+        wanted = scale * state.row[i] * state.row[i]
+        if wanted > slack * state.prior[i] and state.factor[i, i] != 0.0:
             for j in range(n):
                 state.image[j] = 0.0
             state.image[i] = math.sqrt(wanted - state.prior[i])
             left = rotate(state.new_factor, state.new_right, state.image, 0.0, i)
             state.new_drop[0] += left * left
             state.new_prior[i] = wanted
-    return True
+    return low
 
 
 @helper
@@ -304,20 +423,26 @@ def measure_row(kappa, slack, state):
 
     It and `join` are compiled once for all kinds of rows and of second order.
     """
-    top, check = 0.0, 0.0
+    top, check, filled = 0.0, 0.0, 0
     for k in range(state.row.size):
+        filled += 1 if state.row[k] != 0.0 else 0
         if state.row[k] * state.row[k] == 0.0:  # a square that underflows is 0
             state.row[k] *= 0.0
         top = max(top, abs(state.row[k]))
         check += state.row[k] * state.row[k]
     if not check < np.inf:
         return np.nan, np.inf, top
-    state.grown[0] = 1.0 if grow_prior(kappa, slack, state) else 0.0
-    if state.grown[0] == 1.0:
-        solve_row(state.new_factor, state.row, state.image, state.inverse)
+    scale = scale_of_prior(kappa, state)
+    low = grow_prior(scale, slack, state)
+    state.grown[0] = state.row.size - low
+    reciprocals(scale, state.factor, state.new_factor, low, state.row, state.inverse)
+    if low == state.row.size and 2 * filled > low:
+        solve_row(state.factor, state.row, state.image, state.inverse)
+    else:
+        solve_few(state.factor, state.new_factor, low, state.row, state.image, state.inverse)
+    if state.grown[0] > 0.0:
         along, q = both_products(state.image, state.new_right)
     else:
-        solve_row(state.factor, state.row, state.image, state.inverse)
         along, q = both_products(state.image, state.right)
     return along, q, top
 
@@ -333,24 +458,31 @@ def leverage(kappa, slack, state, rows, t):
 
 
 @inlined
-def take_prior(state):
+def take_prior(scale, state):
     """Make the prior that the row needed the state's own."""
-    if state.grown[0] == 1.0:
-        copy_triangle(state.new_factor, state.new_right, state.new_prior, state.factor, state.right, state.prior)
+    if state.grown[0] > 0.0:
+        low = state.row.size - int(state.grown[0])
+        copy_triangle(low, state.new_factor, state.new_right, state.new_prior, state.factor, state.right, state.prior)
         state.drop[0] += state.new_drop[0]
         state.objective[0] += state.new_drop[0]
         state.grown[0] = 0.0
+    for i in range(state.row.size):
+        if state.prior[i] == 0.0 and state.row[i] != 0.0 and state.factor[i, i] == 0.0:
+            state.prior[i] = scale * state.row[i] * state.row[i]
+            state.factor[i, i] = math.sqrt(state.prior[i])
 
 
 @inlined
-def learn_square(loss, state, rows, t, y, c, fade):
+def learn_square(kappa, loss, state, rows, t, y, c, fade):
     """Join row t with its target to the least squares problem, whose triangle is multiplied by `fade` then."""
+    scale = scale_of_prior(kappa, state)
     state.heaviest[0] = max(state.heaviest[0], c)
     if not meet_target(loss, state, rows, y, 0.0):
         return
-    take_prior(state)
+    take_prior(scale, state)
     target = y - state.base[0] - rows.begins_at(t)
-    left = join(state.factor, state.right, state.row, state.image, c, target, fade, state.inverse, state.new_right)
+    keep, turned, places = state.inverse, state.new_right, state.new_prior
+    left = join(state.factor, state.right, state.row, state.image, c, target, fade, keep, turned, places)
     state.objective[0] += left * left
 
 
@@ -390,7 +522,7 @@ class Ridge(NamedTuple):
         return leverage(self.kappa, 1.0, state, rows, t)
 
     def step(self, loss, state, rows, t, z, y, c, d):
-        learn_square(loss, state, rows, t, y, c, 1.0)
+        learn_square(self.kappa, loss, state, rows, t, y, c, 1.0)
 
 
 WindowedState = NamedTuple(  # and how much of the prior has faded so far
@@ -416,7 +548,7 @@ class WindowedRidge(NamedTuple):
 
     def step(self, loss, state, rows, t, z, y, c, d):
         state.objective[0] *= self.gamma
-        learn_square(loss, state, rows, t, y, c, math.sqrt(self.gamma))
+        learn_square(self.kappa, loss, state, rows, t, y, c, math.sqrt(self.gamma))
         for k in range(state.prior.size):
             faded = (1.0 - self.gamma) * state.prior[k]
             state.faded[k] += faded
@@ -443,7 +575,7 @@ class Forecaster(NamedTuple):
         return middle + (along - middle) / (1.0 + q), q, top
 
     def step(self, loss, state, rows, t, z, y, c, d):
-        learn_square(loss, state, rows, t, y, c, 1.0)
+        learn_square(self.kappa, loss, state, rows, t, y, c, 1.0)
 
 
 @helper
@@ -486,13 +618,16 @@ class LogisticNewton(NamedTuple):
         return (shrunk(along, q) if q < np.inf else np.nan), q, top
 
     def step(self, loss, state, rows, t, z, y, c, d):
+        scale = scale_of_prior(self.prior, state)
         state.heaviest[0] = max(state.heaviest[0], c)
-        state.objective[0] -= 0.5 * state.new_drop[0] if state.grown[0] == 1.0 else 0.0  # it counts half the squares
-        take_prior(state)
+        state.objective[0] -= 0.5 * state.new_drop[0] if state.grown[0] > 0.0 else 0.0  # it counts half the squares
+        take_prior(scale, state)
         p, offset = sigmoid(z), rows.begins_at(t)
         weight = c * self.kappa * p * (1.0 - p)
         along, q = both_products(state.image, state.right)
         state.objective[0] += c * loss.value(z, y) - newton_price(q, -d, weight, offset + along - z)
-        join(state.factor, state.right, state.row, state.image, weight, z - offset, 1.0, state.inverse, state.new_right)
+        keep, turned, places = state.inverse, state.new_right, state.new_prior
+        factor, right = state.factor, state.right
+        join(factor, right, state.row, state.image, weight, z - offset, 1.0, keep, turned, places)
         for k in range(state.row.size):
             state.right[k] += d * state.new_right[k]

@@ -110,11 +110,15 @@ def reader(state: Any) -> Any:
     return kind(*(v.copy() if field.scratch or not v.flags.writeable else v for v, field in pairs))
 
 
-def resized(state: Any, old: int, new: int, intercept: bool) -> Any:
-    """The state with room for `new` features instead of `old`; the intercept's coordinate stays last."""
+def resized(state: Any, old: int, new: int, intercept: bool, backwards: bool = False) -> Any:
+    """The state with room for `new` features instead of `old`; the intercept's coordinate stays last.
+
+    The first features stay, which are the last where they are counted backwards.
+    """
     kind, kept, tail = type(state), min(old, new), int(intercept)
-    place = np.r_[0:kept, new : new + tail]  # where the coordinates that stay go, and where they were
-    was = np.r_[0:kept, old : old + tail]
+    to, of = (new - kept, old - kept) if backwards else (0, 0)
+    place = np.r_[to : to + kept, new : new + tail]  # where the coordinates that stay go, and where they were
+    was = np.r_[of : of + kept, old : old + tail]
     fields = fields_of(kind).values()
     averaging = any(values.size for values, field in zip(state, fields, strict=True) if field.averaging)
     fresh = empty(kind, new + tail, averaging)

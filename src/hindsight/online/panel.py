@@ -26,17 +26,17 @@ from ..validation import choice, number
 from .learners import Learner, constant, diagonal_newton, newton, ridge, running
 from .parts import GEOMETRIES, LOSSES
 from .relay import relay
-from .run import Run, check_covered, checked_tally
+from .run import Run, check_covered, checked_tally, of_width
 from .stack import Stack, Stages, check_stack
 from .together import together
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 ETAS = tuple(2.0**k for k in (-3, -1, 1, 3, 5))  # of the running members
 DIAGONAL = ((0.25, 0.1), (1.0, 1.0), (4.0, 0.01))  # prior and kappa of the diagonal Newton members
 CURVATURES = (0.5, 0.125)  # kappa of the second-order members for the log loss
-LIMIT = 256  # coordinates, the intercept's included, up to which second order joins by itself
+LIMIT = 256  # coordinates of members of second order, the intercept's included, if no more are asked for
 SECOND_ORDER = ("auto", "yes", "no")
 BUSY, PIECE = 20000, 80000  # numbers of a piece that a member plays in one go, on several processors: least, and most
 ON_CELLS = " on cells"  # after the name of a learner
@@ -54,7 +54,8 @@ class Panel:
     name : str, default "panel"
         What it is called.
     limit : int, default 0
-        Coordinates up to which members that keep a matrix take part, and beyond which they leave; 0 is no limit.
+        Coordinates that members with a matrix have at most: of more features they learn the first, as if the others
+        were 0, as long as some member has no matrix and learns all; 0 is no limit.
     drift : float, default 0.0
         The part of the weight that all members share again after each round, for streams that change; for the square
         and logistic losses.
@@ -158,10 +159,14 @@ class Panel:
             members, self.loss.scale if self.loss.quadratic else 0.0, 1.0 if self.targets == "real" else 0.0
         )
 
-    def playing(self, width: int) -> tuple[Learner, ...]:
-        """The members that take part with so many coordinates."""
-        fit = tuple(m for m in self.members if not self.limit or width <= self.limit or not keeps_matrix(m))
-        return fit if len(fit) > self.cells else self.members
+    def narrow(self, member: Learner) -> bool:
+        """Whether a member has at most `limit` coordinates."""
+        plain = self.members[: len(self.members) - self.cells]
+        return self.limit > 0 and keeps_matrix(member) and not all(map(keeps_matrix, plain))
+
+    def features_of(self, member: Learner, features: int, intercept: bool) -> int:
+        """How many of so many features a member learns: all, or the first."""
+        return min(features, max(1, self.limit - intercept)) if self.narrow(member) else features
 
 
 @dataclass(frozen=True)
@@ -261,7 +266,7 @@ class PanelRun(Run):
     stack : Stack or None
         What corrects the mixture.
     left : list of str
-        Members that have left, since there were too many coordinates for them.
+        Members that left where features became too many for them, in files of earlier versions.
     cells : Cells or None
         The cells of the rows, for the members on them.
     """
@@ -273,7 +278,6 @@ class PanelRun(Run):
     stack: Stack | None = None
     cells: Any = None
     watcher: Any = None  # what follows the rounds, see `play_block`
-    _before: Any = None  # what there was before members left, until the next row
     _together: Any = None  # the members as they play, see `parties`
     _compiled: Any = None  # those whose kernels are compiled
 
@@ -284,9 +288,10 @@ class PanelRun(Run):
             from .cells import Cells
 
             self.cells = Cells(features)
-        playing = learner.playing(features + intercept)
+        rooms = self._rooms(learner.members, features)
         self.members = [
-            Run(m, features + self._beside(k, len(playing)), intercept=intercept) for k, m in enumerate(playing)
+            Run(m, room, intercept=intercept, backwards=learner.narrow(m))
+            for m, room in zip(learner.members, rooms, strict=True)
         ]
         self.left: list[str] = []
         self.mixture = learner.mixture(len(self.members))
@@ -313,7 +318,8 @@ class PanelRun(Run):
     @property
     def weights(self) -> np.ndarray:
         """The mean of the members' weights by their shares, which the stack corrects where they are of numbers."""
-        return np.asarray(self._worth @ np.array([run.weights[run.width - self.width :] for run in self.members]))
+        each = [run.weights[max(0, run.width - self.width) :] for run in self.members]  # without those of cells
+        return np.asarray(self._worth @ np.array([of_width(w, self.width, self.intercept) for w in each]))
 
     @property
     def _worth(self) -> np.ndarray:
@@ -332,6 +338,11 @@ class PanelRun(Run):
         return list(self.cells.tables(self._worth[-self.learner.cells :] @ on, names))
 
     @property
+    def narrow(self) -> list[Run]:
+        """The members that learn the first features alone."""
+        return [run for run in self.members if run.width < self.width]
+
+    @property
     def largest_x(self) -> np.ndarray:
         """The largest size of each coordinate so far, where a member keeps it; otherwise ones."""
         kept = [run.state.largest_x for run in self.members if hasattr(run.state, "largest_x")]
@@ -347,13 +358,18 @@ class PanelRun(Run):
         found = self._together
         if found is None or not all(party.whole() for party in found):
             self._together = found = together(self.members)
-            for run in self.members[: len(self.members) - self.learner.cells]:
-                run.first = self.first
+            for run in self.members:
+                run.first = self.first if run.width == self.width else run.first
         return found
 
     def _beside(self, place: int, members: int) -> int:
         """How many coordinates the member of this place, of so many, has beside the features."""
         return self.cells.width if self.cells is not None and place >= members - self.learner.cells else 0
+
+    def _rooms(self, members: Sequence[Learner], features: int) -> list[int]:
+        """How many coordinates each member has with so many features, without the intercept."""
+        own = (self.learner.features_of(m, features, bool(self.bias)) for m in members)
+        return [room + self._beside(k, len(members)) for k, room in enumerate(own)]
 
     def sees_cells(self, party: Any) -> bool:
         """Whether members that play together are on cells."""
@@ -394,7 +410,7 @@ class PanelRun(Run):
     def frozen(self) -> PanelRun:
         """A run that predicts as this one does now, whatever this one learns later: all numbers are its own."""
         other = self._copy(Run.frozen)
-        other.coverage = other._before = None
+        other.coverage = None
         other._compiled = other.parties() if self._compiled is self.parties() else None  # the kernels are the same
         return other
 
@@ -403,6 +419,13 @@ class PanelRun(Run):
         from .single_row import PanelOne
 
         return PanelOne(runs, which, row, old)
+
+    def fresh(self, average: bool = False) -> PanelRun:
+        """The same panel of the members that are here, before its first round."""
+        panel = replace(self.learner, members=tuple(run.learner for run in self.members))
+        other = PanelRun(panel, self.features, intercept=self.intercept)
+        other.members = [run.fresh() for run in self.members]
+        return other
 
     def mirrored(self) -> PanelRun:
         """The run of the opposite labels."""
@@ -424,40 +447,16 @@ class PanelRun(Run):
         other._together = other._compiled = other.watcher = None
         return other
 
-    def resize(self, features: int, needed: int | None = None) -> None:
-        """Room for so many features; members that keep a matrix leave where there are too many.
-
-        Where only the room would be too large for them, and not what is `needed`, there is less room.
-        """
-        limit = self.learner.limit - self.intercept
-        if self.learner.limit and needed is not None and needed <= limit < features:
-            features = limit
-        kept = self._before
-        if kept is not None and kept[:2] == (features, self.rounds):  # nothing was learnt since they left
-            self.members, self.state, self.left, self.stack = kept[2:]
-            self._before = self._together = None
-        self._leave(features)
-        for k, run in enumerate(self.members):
-            run.resize(features + self._beside(k, len(self.members)))
+    def resize(self, features: int) -> None:
+        """Room for so many features; members that keep a matrix have room for the first alone."""
+        rooms = self._rooms([run.learner for run in self.members], features)
+        for run, room in zip(self.members, rooms, strict=True):
+            if room != run.features:
+                run.resize(room)
         self._together = None
         if self.cells is not None:
             self.cells.resize(features)
         self.first = np.zeros(features + self.intercept)
-
-    def _leave(self, features: int) -> None:
-        width, limit = features + self.intercept, self.learner.limit
-        stay = [k for k, m in enumerate(self.members) if not limit or width <= limit or not keeps_matrix(m.learner)]
-        if len(stay) <= self.learner.cells or len(stay) == len(self.members):
-            return
-        self._before = self.features, self.rounds, self.members, self.state, self.left, self.stack
-        self.watcher = None  # it follows those who were here
-        fields = fields_of(type(self.state)).values()
-        self.state = type(self.state)(
-            *(np.ascontiguousarray(v[stay]) if field.axes else v for v, field in zip(self.state, fields, strict=True))
-        )
-        self.stack = None if self.stack is None else self.stack.copy(self.stack.run, stay)
-        gone = [member_name(m.learner) for k, m in enumerate(self.members) if k not in stay]
-        self.left, self.members, self._together = self.left + gone, [self.members[k] for k in stay], None
 
     def play_block(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, work: np.ndarray) -> int:
         """Play rows a..b with every member, then aggregate; `work` gets the mixture's margins and the rows' norms.
@@ -554,13 +553,21 @@ def check_panel_run(fields: dict[str, Any]) -> None:
     want(all(run.learner in learner.members for run in members), "the runs of a panel must be those of its members")
     cells, plain, beside = fields.get("cells"), len(members) - learner.cells, 0
     want((cells is not None) == (learner.cells > 0) and plain > 0, "the run's `cells` are not the panel's")
+    want(is_vector(fields["first"]) and fields["first"].size > bias, "the first weights must be a vector")
+    features = fields["first"].size - int(bias)
     if cells is not None:
         from .cells import width_of
 
-        beside = width_of(cells, members[0].features)
-    alike = {(run.width - beside * (k >= plain), run.bias, run.rounds) for k, run in enumerate(members)}
-    want(len(alike) == 1 and members[0].bias == bias, "the runs of a panel must have the same features and rounds")
-    want(is_vector(fields["first"], members[0].width), "the first weights must be a vector, one number per coordinate")
+        beside = width_of(cells, features)
+    rooms = [learner.features_of(run.learner, features, bias > 0.0) for run in members]
+    fit = [
+        run.features == room + beside * (k >= plain) for k, (run, room) in enumerate(zip(members, rooms, strict=True))
+    ]
+    alike = {(run.bias, run.rounds) for run in members}
+    want(
+        all(fit) and len(alike) == 1 and members[0].bias == bias,
+        "the runs of a panel must have its features and rounds",
+    )
     mixture = learner.mixture(fields["mixture"].members)
     same = type(fields["mixture"]) is type(mixture) and fields["mixture"] == mixture
     want(same, "the run's `mixture` is not the panel's")
@@ -578,7 +585,7 @@ def check_panel_run(fields: dict[str, Any]) -> None:
 
 
 storable(Panel, check=check_panel)
-storable(PanelRun, check=check_panel_run, omit=("watcher", "_before", "_together", "_compiled"))
+storable(PanelRun, check=check_panel_run, omit=("watcher", "_together", "_compiled"))
 for kind in (LogMixture, MeanMixture, LogDrift, MeanDrift):
     storable(kind, where=__name__)
 for kind in (LogMixture, MeanMixture, LogDrift):

@@ -55,6 +55,15 @@ class Coordinates:
         return self.width - self.intercept
 
 
+def of_width(w: np.ndarray, width: int, intercept: bool) -> np.ndarray:
+    """Weights for more features, which get 0, or for the first alone; the intercept's stays the last."""
+    if w.size == width:
+        return w
+    kept, out = min(w.size, width) - intercept, np.zeros(width)
+    out[:kept], out[width - intercept :] = w[:kept], w[w.size - intercept :]
+    return out
+
+
 class Run(Coordinates):
     """One learner on one stream.
 
@@ -70,6 +79,8 @@ class Run(Coordinates):
         Whether to keep the sum of the iterates.
     start : array of float or None, default None
         w_1 (with the intercept's weight last), inside the geometry's set; None is the geometry's own.
+    backwards : bool, default False
+        Whether the state has the last feature first (see `kernels.rows.Backwards`), and the rows may have more of them.
 
     Attributes
     ----------
@@ -86,6 +97,7 @@ class Run(Coordinates):
     """
 
     coverage: Any = None
+    backwards = False
 
     def __init__(
         self,
@@ -95,13 +107,14 @@ class Run(Coordinates):
         intercept: bool = True,
         average: bool = False,
         start: np.ndarray | None = None,
+        backwards: bool = False,
     ) -> None:
         geometry, width = learner.geometry, features + intercept
         if average and not geometry.averages:
             raise ValueError(f"the {geometry.name} geometry keeps no average of its weights")
         self.learner = learner
         self.bias = 1.0 if intercept else 0.0
-        self.averaging = average
+        self.averaging, self.backwards = average, backwards
         self.start = None if start is None else check_start(geometry, start, width)
         self.state = begin(geometry, width, self.start, average)
         self.first = geometry.weights(self.state)
@@ -122,7 +135,18 @@ class Run(Coordinates):
     @property
     def weights(self) -> np.ndarray:
         """The weights w_{T+1}, the intercept's last."""
-        return self.learner.geometry.weights(self.state)
+        return self.by_feature(self.learner.geometry.weights(self.state))
+
+    def by_feature(self, values: np.ndarray) -> np.ndarray:
+        """A vector of the state, the first feature first."""
+        if not self.backwards:
+            return values
+        return np.concatenate((values[: self.features][::-1], values[self.features :]))
+
+    def fresh(self, average: bool = False) -> Run:
+        """The same run before its first round."""
+        how: dict[str, Any] = {"intercept": self.intercept, "start": self.start, "backwards": self.backwards}
+        return Run(self.learner, self.features, average=average, **how)
 
     def mean(self, convention: str) -> np.ndarray:
         """The mean of the iterates: "before" of w_1..w_T, "after" of w_2..w_{T+1}; w_1 before any round."""
@@ -198,16 +222,10 @@ class Run(Coordinates):
             other.tally[0].target = self.tally[0].weight - self.tally[0].target
         return other
 
-    def resize(self, features: int, needed: int | None = None) -> None:
-        """Room for so many features, new ones at weight 0: only where weights do not depend on how many there are.
-
-        `needed` tells how many of them are there already; a panel makes room for fewer where some member would have to
-        leave.
-        """
-        kept, first = min(self.features, features), np.zeros(features + self.intercept)
-        first[:kept], first[features:] = self.first[:kept], self.first[self.features :]
-        self.state = states.resized(self.state, self.features, features, self.intercept)
-        self.first = first
+    def resize(self, features: int) -> None:
+        """Room for so many features, new ones at weight 0: only where weights do not depend on how many there are."""
+        self.state = states.resized(self.state, self.features, features, self.intercept, self.backwards)
+        self.first = of_width(self.first, features + self.intercept, self.intercept)
 
 
 def check_run(fields: dict[str, Any]) -> None:
@@ -217,7 +235,8 @@ def check_run(fields: dict[str, Any]) -> None:
     learner, bias, first = fields["learner"], fields["bias"], fields["first"]
     want(isinstance(learner, Learner), "the run's `learner` must be a learner")
     want(type(bias) is float and bias in (0.0, 1.0), "the run's `bias` must be 0 or 1")
-    want(type(fields["averaging"]) is bool, "the run's `averaging` must be true or false")
+    for name in ("averaging", "backwards"):
+        want(type(fields.get(name, False)) is bool, f"the run's `{name}` must be true or false")
     want(is_vector(first) and first.size > bias, "the first weights must be a vector, one number per coordinate")
     wrong = states.fault(learner.geometry.State, fields["state"], first.size, fields["averaging"])
     want(wrong is None, f"{wrong}")

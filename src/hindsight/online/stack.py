@@ -50,10 +50,10 @@ class Stack:
         self.mixture = panel.plain_mixture(2)
         self.state = states.empty(self.mixture.State, 2, False)
 
-    def copy(self, run: Run, stay: Any = slice(None)) -> Stack:
-        """The same with a state of its own, this run, and the members that stay."""
+    def copy(self, run: Run) -> Stack:
+        """The same with a state of its own, and this run."""
         other: Stack = object.__new__(Stack)
-        other.__dict__.update(self.__dict__, run=run, state=states.copied(self.state), places=self.places[stay])
+        other.__dict__.update(self.__dict__, run=run, state=states.copied(self.state))
         return other
 
     def mirrored(self) -> Stack:

@@ -140,6 +140,7 @@ class Data:
         self._norms: tuple[Floats, Floats] | None = None
         self._last: tuple[Floats, Floats] | None = None
         self._moments: tuple[Floats, Floats, Floats, Floats] | None = None
+        self._leading: Data | None = None
 
     def __repr__(self) -> str:
         where = "chunks" if self._rows is None else type(self._rows).__name__
@@ -389,6 +390,14 @@ class Data:
 
         return Data.from_chunks(kept, self.bias)
 
+    def leading(self, width: int) -> Data:
+        """Return the same rows with so many coordinates: the first columns, and the intercept."""
+        if width == self.width:
+            return self
+        if self._leading is None or self._leading.width != width:
+            self._leading = LeadingColumns(self, width - (1 if self.bias != 0.0 else 0))
+        return self._leading
+
     def check(self, u: ArrayLike) -> Floats:
         """Return u as float64, or raise a ValueError if its length is not the width or a number is not finite."""
         return check_coordinates(u, self.width, self.bias)
@@ -406,6 +415,33 @@ class Data:
             else:
                 out[first : first + count, :n] = rows.values
         return out
+
+
+class LeadingColumns(Data):
+    """The first columns of rows, and the intercept; they are cut anew in every pass.
+
+    Examples
+    --------
+    >>> LeadingColumns(Data(np.array([[1.0, 2.0], [3.0, 4.0]]), [1.0, -1.0], bias=1.0), 1).matrix()
+    array([[1., 1.],
+           [3., 1.]])
+    """
+
+    def __init__(self, whole: Data, columns: int) -> None:
+        self.whole, self.columns = whole, columns
+        self._X = self._rows = self._source = self._read = None
+        self._set(whole.rounds, columns, whole.y, whole.c, whole.bias)
+
+    def blocks(self) -> Iterator[tuple[int, Rows, int]]:
+        """Read the rows once, as `Data` does."""
+        self.passes += 1
+        for first, rows, count in self.whole.blocks():
+            if isinstance(rows, CSR):
+                keep = rows.indices < self.columns
+                before = np.concatenate((np.zeros(1, np.uint64), np.cumsum(keep, dtype=np.uint64)))
+                yield first, CSR(rows.data[keep], rows.indices[keep], before[rows.indptr], rows.bias), count
+            else:
+                yield from _contiguous(Dense(rows.values[:, : self.columns], rows.bias), first)
 
 
 def _multiple(a: Floats, of: Floats) -> float | None:

@@ -400,7 +400,7 @@ def play_chunk(
     room = state.features
     if X.shape[1] > room:  # names met in this chunk
         for run in runs:
-            run.resize(max(X.shape[1], 2 * room), X.shape[1])
+            run.resize(max(X.shape[1], 2 * room))
     z, gone = np.empty((m, len(runs))), ~labelled(targets_of(chunk))
     names, half = FeatureNames(state), None if state.tracker is None else np.empty(m)
     rejects = chunk.rejects if state.passes_done == 0 else []

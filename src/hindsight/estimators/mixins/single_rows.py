@@ -228,7 +228,7 @@ class SingleRowMixin:
         self.n_features_in_ = len(self._column)
         if self.n_features_in_ > self.runs_[0].features:
             for run in self.runs_:
-                run.resize(2 * self.n_features_in_, self.n_features_in_)
+                run.resize(2 * self.n_features_in_)
         if hasattr(self, "feature_names_in_"):
             self.feature_names_in_ = np.array(list(self._column), dtype=object)
 
