@@ -12,7 +12,7 @@ from conftest import many, nightly
 from hindsight.certificates.adaptive import APPLIED
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.theorems import Verdict
-from hindsight.kernels.rows import Backwards, Dense
+from hindsight.kernels.rows import Dense
 from hindsight.online import learners as L
 from hindsight.online.panel import LIMIT, Panel, PanelRun, auto, member_name
 from hindsight.online.run import Run, play
@@ -71,8 +71,9 @@ def test_members_play_as_they_would_alone(loss):
     y = y if loss == "square" else (y > 3.0).astype(float)
     run, _ = margins(auto(loss), X, y, [7, 1, 92, 300])
     for member in run.members:
-        alone = Run(member.learner, X.shape[1])
-        play([alone], X, [y])
+        alone, plain = member.fresh(), Run(member.learner, X.shape[1])
+        play([alone, plain], X, [y, y])
+        np.testing.assert_allclose(plain.weights, member.weights, rtol=1e-8)  # also where the last feature is first
         for mine, theirs in zip(alone.state, member.state, strict=True):
             np.testing.assert_array_equal(mine, theirs)
         assert alone.facts == member.facts
@@ -214,8 +215,8 @@ def test_members_with_a_matrix_learn_the_first_features(loss):
     assert said == any(f"signed by {name}" in found.notes[0] for name in narrow)
 
     cut, other = run.narrow[-1], np.empty((len(X), 1))  # the member alone on those features
-    alone = Run(cut.learner, LIMIT - 1, backwards=True)
-    alone.play_block(Backwards(Dense(X, 1.0), LIMIT - 1, 1.0), 0, len(X), y, np.ones(len(X)), np.empty((3, len(X))))
+    alone = cut.fresh()
+    alone.play_block(Dense(X, 1.0), 0, len(X), y, np.ones(len(X)), np.empty((3, len(X))))
     np.testing.assert_array_equal(alone.weights, cut.weights)
     plain = Run(cut.learner, LIMIT - 1)
     play([plain], np.ascontiguousarray(X[:, : LIMIT - 1]), [y], None, other)

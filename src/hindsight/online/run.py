@@ -17,6 +17,7 @@ from ..kernels.compiler import for_parts
 from ..kernels.facts import FACTS, NAMES, empty_facts
 from ..kernels.geometries import begin
 from ..kernels.online import NO_NOTES, PROGRESS, begin_progress
+from ..kernels.rows import Backwards
 from ..rows.matrices import checked, explain, in_order, plain_vector, rows_of
 from ..storage.fields import check_record, is_vector
 from ..storage.registry import storable, want
@@ -169,7 +170,11 @@ class Run(Coordinates):
     def play_block(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, work: np.ndarray) -> int:
         """Play rows a..b, with their margins and norms into `work`, and return how many could be."""
         play = for_parts(loop.play, *self.parts()[:3])
-        return int(play(rows, a, b, y, c, *self.parts(), *work, self.tally, NO_NOTES))
+        return int(play(self.own(rows), a, b, y, c, *self.parts(), *work, self.tally, NO_NOTES))
+
+    def own(self, rows: Any) -> Any:
+        """The rows as it plays them."""
+        return Backwards(rows, self.features, rows.bias) if self.backwards else rows
 
     def reader(self) -> Run:
         """A run that predicts as this one does, and can do so beside others: its scratch fields are its own."""

@@ -15,7 +15,6 @@ from ..kernels.compiler import for_parts
 from ..kernels.diagonal_newton import DiagonalNewton
 from ..kernels.facts import FACTS
 from ..kernels.online import NO_NOTES, PROGRESS, play
-from ..kernels.rows import Backwards
 from ..kernels.running import Running
 from ..kernels.state import aligned
 from ..kernels.together import DiagonalRows, Out, RunningRows, play_diagonal, play_running
@@ -144,12 +143,7 @@ class Single:
         """The arguments of the kernel."""
         notes = NO_NOTES if own.shape[1] == 3 else np.zeros((b - a, 1))
         out = *own[self.places[0], :3], self.members[0].tally, notes
-        return self.own(rows), a, b, y, c, *self.members[0].parts(), *out
-
-    def own(self, rows: Any) -> Any:
-        """The rows as it plays them."""
-        run = self.members[0]
-        return Backwards(rows, run.features, rows.bias) if run.backwards else rows
+        return self.members[0].own(rows), a, b, y, c, *self.members[0].parts(), *out
 
     def play(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, own: np.ndarray) -> int:
         """Play rows a..b; steps go to `own` where it has room for them."""
@@ -162,7 +156,7 @@ class Single:
     def replay(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, out: np.ndarray) -> int:
         """Play rows a..b again, with margins, norms and all that is noted of each round into its place of `out`."""
         run, mine, notes = self.members[0], out[self.places[0]], np.zeros((b - a, 4))
-        played = self.kernel(self.own(rows), a, b, y, c, *run.parts(), *mine[:3], run.tally, notes)
+        played = self.kernel(run.own(rows), a, b, y, c, *run.parts(), *mine[:3], run.tally, notes)
         mine[3:] = notes.T
         return int(played)
 
