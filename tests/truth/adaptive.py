@@ -312,13 +312,14 @@ def aggregation(rng, loss):
         y = 2.0 * y - 1.0
     whole = rng.random() < 0.5 and loss in ("square", "logistic")
     etas = 2.0 ** rng.integers(-5, 6, int(rng.integers(1, 6)))
-    panel = (
-        replace(auto(loss, "yes"), stack=False) if whole else Panel(tuple(L.running(loss, float(eta)) for eta in etas))
-    )
+    panel = Panel(tuple(L.running(loss, float(eta)) for eta in etas))
+    if whole:  # often with members that learn the first features alone
+        panel = replace(auto(loss, limit=int(rng.integers(2, 8))), stack=False)
     run = PanelRun(panel, X.shape[1], intercept=intercept)
     z = played(run, X, y, c, rng)
-    alone = [Run(m, X.shape[1], intercept=intercept) for m in panel.members]
-    Z = np.stack([played(each, X, y, c, np.random.default_rng(0)) for each in alone], axis=1)
+    alone = [Run(m, panel.features_of(m, X.shape[1], intercept), intercept=intercept) for m in panel.members]
+    Z = [played(each, X[:, : each.features], y, c, np.random.default_rng(0)) for each in alone]
+    Z = np.stack(Z, axis=1)
     if loss == "logistic":
         out, lost, total, price, _ = naive.log_mixture(Z, y, c)
     else:
