@@ -384,7 +384,8 @@ def test_a_score_where_the_targets_are_there(tmp_path):
     _, X, y = scored_table(tmp_path)
     code, out, err = run("predict", tmp_path / "model", tmp_path / "rows.csv")
     share = max((y == "yes").mean(), (y == "no").mean())
-    assert code == 0 and err.startswith(f"score: accuracy 1 ({share:.6g}), log loss 0.") and len(err.splitlines()) == 1
+    said = f"score: accuracy 100 % ({100 * share:.3g} %), log loss 0."
+    assert code == 0 and err.startswith(said) and len(err.splitlines()) == 1
     assert out.startswith("prediction,probability\n") and len(out.splitlines()) == 31
     assert run("predict", tmp_path / "model", tmp_path / "rows.csv", "--no-score") == (0, out, "")
     text = (tmp_path / "rows.csv").read_text()
@@ -401,7 +402,7 @@ def test_a_score_where_the_targets_are_there(tmp_path):
     model.save(tmp_path / "model")
     file = table(tmp_path / "numbers.csv", np.column_stack([X, model.predict(X) + 1.0]), [*COLUMNS, "y"])
     err = run("predict", tmp_path / "model", file)[2]
-    assert err.startswith("score: R² ") and "RMSE 1 (" in err and "MAE 1 over 30 rows" in err
+    assert err.startswith("score: R² ") and "RMSE 1.00 (" in err and "MAE 1.00 over 30 rows" in err
 
 
 def test_outputs_that_cannot_be(tmp_path):
