@@ -198,9 +198,17 @@ def below_all(rng, loss):
     return wrong
 
 
+def after_names(rng, X):
+    """The rows with columns of names before theirs, of which each row has one: most of the triangle stays 0."""
+    names = np.zeros((len(X), int(rng.integers(9, 30))))
+    names[np.arange(len(X)), rng.integers(0, names.shape[1], len(X))] = 1.0
+    return np.hstack([names, X])
+
+
 def ridge(rng, forecaster):
     wrong = []
     X, y, c, intercept = draw(rng, True)
+    X = after_names(rng, X) if rng.random() < 0.2 else X
     kappa = float(10.0 ** rng.integers(-3, 2))
     rows = with_one(X, intercept)
     want, rounds, lam, base = naive.ridge(rows, y, c, kappa, intercept, forecaster)
