@@ -314,6 +314,20 @@ def test_typed_tables_give_what_text_gives(tmp_path, form):
     assert (expected[0] == X).all()
 
 
+@pytest.mark.parametrize("missing", ["indicator", "mean", "zero", "skip", "error"])
+@pytest.mark.parametrize("column", ["a", "y", "w"])
+def test_infinite_numbers_of_typed_tables_are_refused(missing, column):
+    held = {"a": [1.0, 2.0, 3.0, 4.0], "c": ["x", "y", "x", "y"], "y": [0.5, 1.5, 2.5, 3.5], "w": [1.0] * 4}
+    held[column][2] = -np.inf
+    options = {"weight": "w", "strict": False, "missing": missing}
+    with pytest.raises(SourceError, match=rf"row 2, column '{column}': '-inf' is not finite"):
+        list(open_source(pa.table(held), "y", **options).chunks())
+    source = open_source(pa.table(held), "y", rejects=True, **options)
+    (chunk,) = source.chunks()
+    assert (len(chunk), source.rejected) == (3, 1)
+    assert not np.isinf(chunk.X.data).any()
+
+
 def test_types_can_be_asked_for(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("zip,when,y\n" + "".join(f"{8000 + k % 3},0{1 + k % 9}/02/2020,{k}\n" for k in range(40)))

@@ -50,13 +50,15 @@ class Encoded:
         Features that are 1.
     faults : ndarray of int
         Rows whose cell is not of the type, with `reason` to say why.
+    texts : list of str
+        What stands in those cells; plain numbers come after them, and have none.
     """
 
     values: np.ndarray | None
     missing: np.ndarray
     named: list[Indicators] = field(default_factory=list)
     faults: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    texts: Any = None  # of the faults
+    texts: list[str] = field(default_factory=list)
     reason: str = ""
 
 
@@ -86,12 +88,17 @@ class Encoder:
         return cells.rows[gone], cells.rows[~gone], cells.texts.filter(pa.array(~gone))
 
     def _finish(self, values: np.ndarray, missing: np.ndarray, rows: np.ndarray, texts: Any, what: str) -> Encoded:
-        """Values that were read from text; NaN where a text was not a number."""
+        """Values of which some were read from text, NaN where that was not a number; infinite ones are faults too."""
         import pyarrow as pa
 
         bad = ~np.isfinite(values[rows])
         values[missing] = np.nan
-        return Encoded(values, missing, [], rows[bad], texts.filter(pa.array(bad)) if bad.any() else None, what)
+        faults, said = rows[bad], texts.filter(pa.array(bad)).to_pylist() if bad.any() else []
+        infinite = np.isinf(values)
+        if infinite.any():  # of a table of typed columns
+            faults, said = np.append(faults, np.flatnonzero(infinite)), [*said, *map(str, values[infinite].tolist())]
+            values[infinite] = np.nan
+        return Encoded(values, missing, [], faults, said, what)
 
 
 class NumberEncoder(Encoder):
@@ -167,7 +174,7 @@ class DateEncoder(Encoder):
         out = self._finish(values, missing, rows, texts, f"is not a date like {self.decided.form}")
         plain = np.ones(len(cells.numbers), bool)
         plain[cells.rows] = False
-        out.faults = np.union1d(out.faults, np.flatnonzero(plain))
+        out.faults = np.append(out.faults, np.flatnonzero(plain))
         good = np.isfinite(values[rows])
         if not good.any():
             return out

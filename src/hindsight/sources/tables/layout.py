@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import zlib
 from typing import TYPE_CHECKING, Any
@@ -148,9 +149,7 @@ class TableLayout:
         return EncodedRows(X, y, weight, keep, self.faults, int((unlabelled & keep).sum()), skipped)
 
     def _add_faults(self, name: str, out: Encoded) -> None:
-        texts = None if out.texts is None else out.texts.to_pylist()
-        for k, t in enumerate(out.faults.tolist()):
-            text = texts[k] if texts is not None and k < len(texts) else None
+        for t, text in itertools.zip_longest(out.faults.tolist(), out.texts):
             value = "a number" if text is None else repr(text)[:60]
             reason = "is not finite" if text is not None and INFINITE.fullmatch(text) else out.reason
             self.faults.setdefault(t, (name, f"{value} {reason}"))
@@ -218,7 +217,6 @@ class TableLayout:
         """The values of a column, with those that are missing filled in."""
         values = out.values
         assert values is not None
-        values = np.where(np.isfinite(values), values, np.nan)
         if self.options.missing != "mean":
             return np.nan_to_num(values, copy=False)
         total, count = self.sums[name]
