@@ -142,7 +142,7 @@ MUTANTS = (
     Mutant("lemma: never looked at", "certificates.judge._lemma", r"if lemma is None or not \(lemma\.change > lemma\.allowed\)\.any\(\)", "if True", ("1", "5 noisy")),
     Mutant("lemma: rounding explains everything", "certificates.applied.rounding", r"return 2\.0 \*", "return 1e9 +", ("1", "4 simplex")),
     # --- certificates
-    Mutant("square: u sought as if 1 - eta V were 1", "certificates.square._explicit", r"t\.c / \(1\.0 - eta \* t\.c \* square\)", "t.c", ("1", "3 balanced")),
+    Mutant("square: u sought as if 1 - eta V were 1", "certificates.square._explicit", r"t\.c / \(1\.0 - share\)", "t.c", ("1", "3 balanced")),
     Mutant("square: 1 - eta_t |x_t|^2 is 1", "certificates.square._changing_rates", r"1\.0 - eta \* t\.c \* t\.q if", "np.ones(t.z.size) if", ("1'",)),
     Mutant("square: condition never looked at", "certificates.square._below_one", r"largest < 1\.0\)", "True)", ("1'",)),
     Mutant("square: c ignored in X^2", "certificates.square._explicit", r"\(t\.c \* q\)\.max\(\)", "q.max()", ("1",)),
@@ -219,6 +219,7 @@ MUTANTS = (
     Mutant("replay: a tolerance of 1e-3 in the facts", "online.facts.same_sums", r"rel_tol=1e-9", "rel_tol=1e-3", ("1", "3 balanced")),
     Mutant("replay: a tolerance of 1e-3 in the weights", "certificates.replay._weights_may_differ", r"1e-9", "1e-3", ("1", "3 balanced")),
     Mutant("gap: implicit without 1 + eta X^2", "certificates.square.implicit_widrow_hoff", r"unit=grow", "unit=1.0", ("2",)),
+    Mutant("gap: moments of other weights are believed", "certificates.best.comparator.gap_above", r"0\.505 \* doubt", "0.505", ("1", "2")),
     Mutant("gap: ridge's divided by 10", "certificates.best.comparator.gap_above", r"0\.505", "0.0505", ("1", "2")),
     Mutant("winnow: the gap of delta to infinity with another bound", "certificates.mistakes.winnow", r"math\.isfinite\(delta\)", "True", ("6 simplex", "6 balanced")),
     Mutant("mistakes: not capped", "certificates.mistakes._at_most_all", r"np\.minimum\(bound, rounds\), \(", "bound, (", ("5 noisy", "6 balanced")),

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy import optimize, sparse
 
 from conftest import many, nightly
+from hindsight.certificates.best import best_fixed, comparator
 from hindsight.certificates.best.ascent import Ascent, solve
 from hindsight.certificates.best.comparator import best, best_in_metric, fixed
 from hindsight.certificates.best.spaces import doubled, relative_entropy, space
@@ -129,6 +130,29 @@ def test_square_in_the_euclidean_geometry_by_ascent_equals_ridge():
     np.testing.assert_allclose(found.u, u, rtol=1e-6, atol=1e-7)
     value = c @ (full(X, bias) @ u - y) ** 2 + 1.5 * u @ u
     assert best(data, rule, flat, 3.0).objective == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.parametrize("spread", [1.0, 1.19, 1.3])
+def test_many_rows_with_nearly_equal_factors_take_the_moments_of_their_weights(spread, monkeypatch):
+    """The comparator is the same, its gap is true, and rows are summed once for it and the best fixed predictor."""
+    monkeypatch.setattr(comparator, "MANY", 1)
+    summed, rule = [], Square(2.0)
+    add_up = Data._sum_moments
+    monkeypatch.setattr(Data, "_sum_moments", lambda self, a, b: summed.append(1) or add_up(self, a, b))
+    for seed in range(many(20, 200)):
+        X, y, c, bias = problem(seed, rule, m=40)
+        r = np.random.default_rng(seed)
+        a, kappa, start = c * r.choice([1.0, spread], c.size), 10.0 ** r.uniform(-9, 2), 3.0 * r.normal(size=4)
+        data = Data(X, y, c, bias)
+        found = best(data, rule, Euclidean(1.0), kappa, a, start if seed % 2 else None)
+        first = start if seed % 2 else np.zeros(4)
+        best_fixed(data, rule, c)
+        Z = full(X, bias)
+        u = np.linalg.solve(2.0 * Z.T @ (a[:, None] * Z) + kappa * np.eye(4), 2.0 * Z.T @ (a * y) + kappa * first)
+        true = float(a @ (Z @ u - y) ** 2) + 0.5 * kappa * float((u - first) @ (u - first))
+        assert -1e-12 * true <= found.objective - true <= found.gap <= 1e-7 * true
+        assert found.how == "the smallest"
+    assert len(summed) == (1 if spread <= 1.2 else 2) * many(20, 200)
 
 
 def test_ridge_of_singular_rows_has_least_norm_and_says_its_rank():

@@ -17,6 +17,7 @@ from hindsight.certificates.judge import band
 from hindsight.certificates.replay import Rounds
 from hindsight.certificates.theorems import Verdict
 from hindsight.errors import MismatchError
+from hindsight.kernels import Euclidean, Square
 from hindsight.online import learners as L
 from hindsight.online.run import Run, play
 from hindsight.rows.data import Data
@@ -78,20 +79,19 @@ def gaps(seen: Seen, run: Run, rng: np.random.Generator, out: Outcome) -> None:
     kappa, first = 2.0 / seen.at_scale().rates[0], np.array(seen.played.start)
     if not np.isfinite(kappa) or s.family == "1'":
         kappa = 2.0
-    root = np.sqrt(np.concatenate([c, np.full(s.width, 0.5 * kappa)]))
-    A, b = np.vstack([X, np.eye(s.width)]) * root[:, None], np.concatenate([y, first]) * root
-
-    def objective(u: np.ndarray) -> float:
-        return float(((A @ u - b) ** 2).sum())
-
-    best = np.linalg.lstsq(A, b, rcond=None)[0]
-    least = objective(best)
+    best, least, objective, A, b = ridge(X, y, c, kappa, first)
     u = best + rng.normal(size=s.width) * (np.abs(best).max() + float(np.abs(b).max()) / float(np.abs(A).max()))
     g = 2.0 * A.T @ (A @ u - b)
     hessian = Inverse(2.0 / kappa * (X.T * c) @ X + np.eye(s.width))
     said = comparator.gap_above(g / np.sqrt(kappa), hessian, True)
     if not objective(u) - least <= said * (1.0 + 1e-6) + EQUAL * least:
         out.say("wrong gap", f"ridge: {objective(u) - least!r} is missing, {said!r} is said")
+    a = s.c * rng.choice([1.0, 1.19], len(s.c))
+    with mock.patch.multiple(comparator, MANY=1, REFINED=1):
+        near = comparator.best(s.data(), Square(2.0), Euclidean(1.0), kappa, a, first)
+    _, missing, objective, *_ = ridge(s.full, s.y, a, kappa, first)
+    if not objective(near.u) - missing <= near.gap * (1.0 + 1e-6) + EQUAL * missing:
+        out.say("wrong gap", f"moments of other weights: {objective(near.u) - missing!r} is missing, {near.gap!r} said")
     if s.family == "2":
         with mock.patch.object(comparator, "GRAM", 0):
             found = certify_run(run, s.data(), tol=0.5)
@@ -100,6 +100,18 @@ def gaps(seen: Seen, run: Run, rng: np.random.Generator, out: Outcome) -> None:
             out.say(
                 "wrong gap", f"implicit: {found.bound - grow * least!r} is missing, {found.comparator.gap!r} is said"
             )
+
+
+def ridge(X: np.ndarray, y: np.ndarray, c: np.ndarray, kappa: float, first: np.ndarray) -> tuple[Any, ...]:
+    """The u of the least Sigma c (u.x - y)^2 + kappa/2 |u - w|^2, that, a function that gives it, and what u solves."""
+    root = np.sqrt(np.concatenate([c, np.full(first.size, 0.5 * kappa)]))
+    A, b = np.vstack([X, np.eye(first.size)]) * root[:, None], np.concatenate([y, first]) * root
+
+    def objective(u: np.ndarray) -> float:
+        return float(((A @ u - b) ** 2).sum())
+
+    best = np.linalg.lstsq(A, b, rcond=None)[0]
+    return best, objective(best), objective, A, b
 
 
 def refusals(seen: Seen, run: Run, rng: np.random.Generator, out: Outcome) -> None:

@@ -198,7 +198,8 @@ def outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float, p
         lost = float(each.sum())
         lost = measured if abs(lost - measured) <= SAME * abs(measured) else lost
         course = summed(each, t.marks)
-        best = of_loss(data, loss, factors, run.learner.geometry, tol, at_hand)
+        known = {"the comparator": case.comparator.loss} if lost == measured else {}
+        best = of_loss(data, loss, factors, run.learner.geometry, tol, at_hand, known)
         constant = best_constant(loss, t.y, c)
         rival = c * each_loss(loss, data.margins(best.u), data.y)[t.row]
     sums = t.marks, summed(c, t.marks), course, summed(rival, t.marks)
@@ -225,13 +226,19 @@ def outcome_of_ledger(run: Run, data: Data, ledger: Ledger, known: Known, found:
 
 
 def of_loss(
-    data: Data, loss: Any, factors: np.ndarray, geometry: Any, tol: float, at_hand: dict[str, np.ndarray] | None = None
-) -> Best:
-    """The best fixed predictor of a loss, as a certificate has it: none at hand, by name, nor a constant loses less."""
+    data: Data, loss: Any, factors: np.ndarray, geometry: Any, tol: float,
+    at_hand: dict[str, np.ndarray] | None = None, known: dict[str, float] | None = None,
+) -> Best:  # fmt: skip
+    """The best fixed predictor of a loss, as a certificate has it: none at hand, by name, nor a constant loses less.
+
+    What some of these lose may be known.
+    """
     best = best_fixed(data, loss, factors, geometry, tol)
     tried = (at_hand or {}) | constant_point(data, loss, factors, geometry)
     for name, u in tried.items():
-        if np.isfinite(u).all():
+        if known is not None and name in known:
+            best = best.or_else(name, u, known[name])
+        elif np.isfinite(u).all():
             best = best.or_else(name, u, float(factors @ each_loss(loss, data.margins(u), data.y)))
     return best
 

@@ -44,15 +44,17 @@ def _explicit(
     """
     scale = run.learner.loss.scale
     eta = t.eta * scale
+    pace = eta * t.c
     rate, x2 = float(eta[0]), float((t.c * q).max())
-    largest = max(rate * x2, float((eta * t.c * q).max()))  # the same but for rounding
+    largest = max(rate * x2, float((pace * q).max()))  # the same but for rounding
     square = _squares_met(run, t, q)
-    most = float((eta * t.c * square).max())
-    a = t.c / (1.0 - eta * t.c * square) if most < 1.0 else t.c
+    share = pace * square
+    most = float(share.max())
+    a = t.c / (1.0 - share) if most < 1.0 else t.c
     game = seek(run, data, t, Square(2.0), 2.0 / scale, a, u, tol)
     error, miss = t.z - t.y, game.z - t.y
     own, distance = t.c * miss**2, 2.0 * game.divergence
-    step = eta * t.c * error
+    step = pace * error
     if factor == 2.0:
         allowed = theorems.lemma_widrow_hoff(eta, t.c, q, error, miss)
     else:

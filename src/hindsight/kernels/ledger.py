@@ -8,7 +8,7 @@ import math
 
 from .compiler import inlined, kernel
 from .floats import EPS
-from .rows import inner
+from .rows import inner, size_of_margin
 from .simd import wide
 
 PAID, SIZE, PRICE, SPENT, OFF, STRAY = range(6)  # the sums of a ledger
@@ -107,16 +107,6 @@ def add_newton(z, q, step, y, c, loss, kappa, places, sums, kept):
 
 
 LOST, LENGTHS, LARGEST = range(3)  # the sums of a comparator
-
-
-@inlined
-def size_of_margin(u, rows, t):
-    """Sigma |u_i x_i|: rounding in the margin of row t is in units of it."""
-    a, b = rows.span(t)
-    size = abs(rows.bias * u[u.size - 1]) if rows.bias != 0.0 else 0.0
-    for k in range(a, b):
-        size += abs(u[rows.index(k)] * rows.entry(t, k))
-    return size
 
 
 @kernel

@@ -1,7 +1,7 @@
 """Rows as a linear operator: products with a vector and with their transpose, norms and the Gram matrix."""
 
 from .compiler import kernel
-from .rows import add, inner
+from .rows import add, inner, size_of_margin
 
 
 @kernel
@@ -9,6 +9,13 @@ def margins(rows, w, out):  # type: ignore[no-untyped-def]
     """w . x_t of every row."""
     for t in range(out.size):
         out[t] = inner(w, rows, t)[0]
+
+
+@kernel
+def margin_sizes(rows, w, out):  # type: ignore[no-untyped-def]
+    """Sigma_i |w_i x_ti| of every row."""
+    for t in range(out.size):
+        out[t] = size_of_margin(w, rows, t)
 
 
 @kernel

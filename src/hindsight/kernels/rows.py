@@ -239,6 +239,16 @@ def inner(w, rows, t):
 
 
 @inlined
+def size_of_margin(u, rows, t):
+    """Sigma |u_i x_i|: rounding in the margin of row t is in units of it."""
+    a, b = rows.span(t)
+    size = abs(rows.bias * u[u.size - 1]) if rows.bias != 0.0 else 0.0
+    for k in range(a, b):
+        size += abs(u[rows.index(k)] * rows.entry(t, k))
+    return size
+
+
+@inlined
 def axpy(loss, w, rows, t, d):
     """w += d x_t, with the intercept coordinate, rounded as the loss has it."""
     rows.axpy(loss, w, t, d)

@@ -243,15 +243,12 @@ class Data:
 
     def margin_sizes(self, u: Floats) -> Floats:
         """Return Sigma_i |u_i x_ti| for every row: rounding in a margin is in units of it."""
-        w, out = np.abs(self.check(u)), np.empty(self.rounds)
-        for first, rows, count in self.blocks():
-            if isinstance(rows, CSR):
-                operators.margins(rows._replace(data=np.abs(rows.data)), w, out[first : first + count])
-                continue
-            size = max(1, BLOCK // max(1, rows.values.shape[1]))
-            for a in range(0, count, size):
-                part = rows._replace(values=np.abs(rows.values[a : a + size]))
-                operators.margins(part, w, out[first + a : first + min(count, a + size)])
+        w, out = self.check(u), np.empty(self.rounds)
+
+        def work(part: slice, rows: Rows) -> None:
+            operators.margin_sizes(rows, w, out[part])
+
+        self._add_up(work)
         return out
 
     def combine(self, r: Floats) -> Floats:
