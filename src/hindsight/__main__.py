@@ -98,7 +98,8 @@ def _load_numba() -> None:
     """Load numba for kernels that are compiled already, which takes 0.2 s less than preparing to compile.
 
     Before it loads a kernel from its cache numba sets up every type and function it knows. Running the kernel needs
-    none of them, and they are still set up where a kernel must be compiled.
+    none of them, nor what counts references, which ours do without; and all of it is still set up where a kernel must
+    be compiled.
     """
     from numba.core import caching
     from numba.core.runtime.nrt import rtsys
@@ -106,7 +107,8 @@ def _load_numba() -> None:
     from .kernels.private import numba_known
 
     def load_overload(self: Any, signature: Any, context: Any) -> Any:
-        rtsys.initialize(context)
+        if not self._py_func.__module__.startswith(f"{__package__}."):
+            rtsys.initialize(context)
         with self._guard_against_spurious_io_errors():
             return self._load_overload(signature, context)
 
