@@ -140,17 +140,7 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
         fit_intercept: bool = True, passes: int = 1, keep_margins: bool = False,
         interval: float | None = None,
     ) -> None:  # fmt: skip
-        self.loss = loss
-        self.quantile = quantile
-        self.delta = delta
-        self.second_order = second_order
-        self.drift = drift
-        self.features = features
-        self.panel = panel
-        self.fit_intercept = fit_intercept
-        self.passes = passes
-        self.keep_margins = keep_margins
-        self.interval = interval
+        self._take_parameters(locals())
 
     average = None
     start = None
@@ -247,16 +237,7 @@ class AutoClassifier(SetsMixin, PanelMixin, LogisticProbabilityMixin, OnlineClas
         features: str = "columns", panel: Panel | None = None, fit_intercept: bool = True, passes: int = 1,
         keep_margins: bool = False, interval: float | None = None,
     ) -> None:  # fmt: skip
-        self.loss = loss
-        self.class_weight = class_weight
-        self.second_order = second_order
-        self.drift = drift
-        self.features = features
-        self.panel = panel
-        self.fit_intercept = fit_intercept
-        self.passes = passes
-        self.keep_margins = keep_margins
-        self.interval = interval
+        self._take_parameters(locals())
 
     average = None
     start = None

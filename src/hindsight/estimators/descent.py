@@ -102,22 +102,7 @@ class DescentRegressor(OnlineRegressor):
         average: str | None = None, fit_intercept: bool = True, passes: int = 1, start: Any = None,
         keep_margins: bool = False, interval: float | None = None,
     ) -> None:  # fmt: skip
-        self.loss = loss
-        self.geometry = geometry
-        self.eta = eta
-        self.update = update
-        self.radius = radius
-        self.l1 = l1
-        self.l2 = l2
-        self.quantile = quantile
-        self.delta = delta
-        self.features = features
-        self.power = power
-        self.rates = rates
-        self.interval = interval
-        super().__init__(
-            average=average, fit_intercept=fit_intercept, passes=passes, start=start, keep_margins=keep_margins
-        )
+        self._take_parameters(locals())
 
     def _learner(self) -> Learner:
         learner = descent(
@@ -224,21 +209,7 @@ class DescentClassifier(SetsMixin, LogisticProbabilityMixin, OnlineClassifier):
         average: str | None = None, fit_intercept: bool = True, passes: int = 1, start: Any = None,
         keep_margins: bool = False, interval: float | None = None,
     ) -> None:  # fmt: skip
-        self.loss = loss
-        self.geometry = geometry
-        self.eta = eta
-        self.update = update
-        self.radius = radius
-        self.l1 = l1
-        self.l2 = l2
-        self.class_weight = class_weight
-        self.features = features
-        self.power = power
-        self.rates = rates
-        self.interval = interval
-        super().__init__(
-            average=average, fit_intercept=fit_intercept, passes=passes, start=start, keep_margins=keep_margins
-        )
+        self._take_parameters(locals())
 
     def _learner(self) -> Learner:
         if self.loss == "perceptron" and self.update == "implicit" and self.start is None:

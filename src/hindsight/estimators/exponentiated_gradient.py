@@ -83,16 +83,7 @@ class EGRegressor(OnlineRegressor):
         average: str | None = None, fit_intercept: bool = True, passes: int = 1, start: Any = None,
         keep_margins: bool = False, interval: float | None = None,
     ) -> None:  # fmt: skip
-        self.eta = eta
-        self.radius = radius
-        self.update = update
-        self.features = features
-        self.power = power
-        self.rates = rates
-        self.interval = interval
-        super().__init__(
-            average=average, fit_intercept=fit_intercept, passes=passes, start=start, keep_margins=keep_margins
-        )
+        self._take_parameters(locals())
 
     def _learner(self) -> Learner:
         return eg(self.eta, self.radius, self.update, self.power)

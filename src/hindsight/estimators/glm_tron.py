@@ -77,14 +77,7 @@ class GLMtronRegressor(OnlineRegressor):
         average: str | None = None, fit_intercept: bool = True, passes: int = 1, start: Any = None,
         keep_margins: bool = False, interval: float | None = None,
     ) -> None:  # fmt: skip
-        self.link = link
-        self.eta = eta
-        self.power = power
-        self.rates = rates
-        self.interval = interval
-        super().__init__(
-            average=average, fit_intercept=fit_intercept, passes=passes, start=start, keep_margins=keep_margins
-        )
+        self._take_parameters(locals())
 
     def _learner(self) -> Learner:
         return glm_tron(self.link, self.eta, self.power)

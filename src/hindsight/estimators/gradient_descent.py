@@ -221,10 +221,7 @@ class GradientDescentClassifier(
         power: float = 0.0, rates: Any = None, fit_intercept: bool = True, start: Any = None,
         tol: float | None = None, warm_start: bool = False, verbose: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(
-            loss, eta, rounds, batch, output, l2, random_state, B=B, power=power, rates=rates,
-            fit_intercept=fit_intercept, start=start, tol=tol, warm_start=warm_start, verbose=verbose,
-        )  # fmt: skip
+        self._take_parameters(locals())
 
     def _targets_for(self, X: Any, y: Any, fresh: bool) -> list[np.ndarray]:
         y = self._labels(X, y)

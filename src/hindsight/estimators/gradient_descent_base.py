@@ -43,21 +43,7 @@ class GradientDescent(RunsMixin, LinearMixin, BaseEstimator):  # type: ignore[mi
         power: float = 0.0, rates: Any = None, fit_intercept: bool = True, start: Any = None,
         tol: float | None = None, warm_start: bool = False, verbose: bool = False,
     ) -> None:  # fmt: skip
-        self.loss = loss
-        self.eta = eta
-        self.rounds = rounds
-        self.batch = batch
-        self.output = output
-        self.l2 = l2
-        self.random_state = random_state
-        self.B = B
-        self.power = power
-        self.rates = rates
-        self.fit_intercept = fit_intercept
-        self.start = start
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
+        self._take_parameters(locals())
 
     def _matrix(self, X: Any, reset: bool) -> Any:
         X = super()._matrix(X, reset)
@@ -223,7 +209,7 @@ class GradientDescent(RunsMixin, LinearMixin, BaseEstimator):  # type: ignore[mi
             if self.rho_ == 0.0:
                 raise ValueError("eta='theory' needs a row that is not zero: max |x|_2 = 0")
             eta = float(self.B) / (self.rho_ * self.rounds**0.5)
-        learner = descent(self.loss, "euclidean", eta, "explicit", 1.0, self.power)  # type: ignore[arg-type]
+        learner = descent(self.loss, "euclidean", eta, "explicit", 1.0, self.power)
         return learner if self.rates is None else learner.with_rates(self.rates)
 
     def _new_run(self, learner: Learner, features: int, start: Any, seed: int) -> Descent:

@@ -63,10 +63,7 @@ class IsotonicRegressor(EstimatorMixin, RegressorMixin, TransformerMixin, BaseEs
         interpolation: str = "linear",
         outside: str = "clip",
     ) -> None:
-        self.increasing = increasing
-        self.lipschitz = lipschitz
-        self.interpolation = interpolation
-        self.outside = outside
+        self._take_parameters(locals())
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:

@@ -100,12 +100,7 @@ class IsotronRegressor(RoundsRegressorMixin, BaseEstimator):  # type: ignore[mis
         scale_y: bool = False, held_out: float = 0.0, random_state: Any = None, warm_start: bool = False,
         verbose: bool = False,
     ) -> None:  # fmt: skip
-        self.lipschitz = lipschitz
-        self.scale_x = scale_x
-        self.scale_y = scale_y
-        super().__init__(
-            rounds, eta, held_out=held_out, random_state=random_state, warm_start=warm_start, verbose=verbose
-        )
+        self._take_parameters(locals())
 
     def _part(self) -> LearntLink:
         return _learnt(self.lipschitz)
@@ -197,11 +192,7 @@ class IsotronClassifier(LabelsMixin, RoundsMixin, LinearClassifierMixin, Classif
         self, lipschitz: float | None = None, rounds: int = 100, eta: float | None = None, *, scale_x: bool = False,
         held_out: float = 0.0, random_state: Any = None, warm_start: bool = False, verbose: bool = False,
     ) -> None:  # fmt: skip
-        self.lipschitz = lipschitz
-        self.scale_x = scale_x
-        super().__init__(
-            rounds, eta, held_out=held_out, random_state=random_state, warm_start=warm_start, verbose=verbose
-        )
+        self._take_parameters(locals())
 
     def _part(self) -> LearntLink:
         return _learnt(self.lipschitz)
@@ -324,12 +315,7 @@ class GLMtronBatchRegressor(RoundsRegressorMixin, BaseEstimator):  # type: ignor
         fit_intercept: bool = True, held_out: float = 0.0, random_state: Any = None, warm_start: bool = False,
         verbose: bool = False,
     ) -> None:  # fmt: skip
-        self.link = link
-        self.lipschitz = lipschitz
-        self.fit_intercept = fit_intercept
-        super().__init__(
-            rounds, eta, held_out=held_out, random_state=random_state, warm_start=warm_start, verbose=verbose
-        )
+        self._take_parameters(locals())
 
     def _part(self) -> GivenLink:
         if callable(self.link):

@@ -93,11 +93,7 @@ class LeastSquares(EstimatorMixin, TargetsMixin, RowsMixin, RegressorMixin, Base
         tol: float = 1e-12,
         verbose: bool = False,
     ) -> None:
-        self.l2 = l2
-        self.fit_intercept = fit_intercept
-        self.rcond = rcond
-        self.tol = tol
-        self.verbose = verbose
+        self._take_parameters(locals())
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:

@@ -149,15 +149,7 @@ class WinnowClassifier(OnlineClassifier):
         average: str | None = None, fit_intercept: bool = True, passes: int = 1, start: Any = None,
         keep_margins: bool = False,
     ) -> None:  # fmt: skip
-        self.eta = eta
-        self.margin = margin
-        self.balanced = balanced
-        self.features = features
-        self.power = power
-        self.rates = rates
-        super().__init__(
-            average=average, fit_intercept=fit_intercept, passes=passes, start=start, keep_margins=keep_margins
-        )
+        self._take_parameters(locals())
 
     def _learner(self) -> Learner:
         return winnow(self.eta, self.margin, self.balanced, self.power)

@@ -40,11 +40,7 @@ class OnlineEstimator(
         self, *, average: str | None = None, fit_intercept: bool = True, passes: int = 1, start: Any = None,
         keep_margins: bool = False,
     ) -> None:  # fmt: skip
-        self.average = average
-        self.fit_intercept = fit_intercept
-        self.passes = passes
-        self.start = start
-        self.keep_margins = keep_margins
+        self._take_parameters(locals())
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:

@@ -123,13 +123,7 @@ class BatchPerceptronClassifier(
         warm_start: bool = False,
         verbose: bool = False,
     ) -> None:
-        self.max_passes = max_passes
-        self.max_updates = max_updates
-        self.effort = effort
-        self.fit_intercept = fit_intercept
-        self.start = start
-        self.warm_start = warm_start
-        self.verbose = verbose
+        self._take_parameters(locals())
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:

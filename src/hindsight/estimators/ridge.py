@@ -75,13 +75,7 @@ class RidgeRegressor(OnlineRegressor):
         self, kappa: float = 0.01, *, window: int | None = None, forecaster: bool = False, fit_intercept: bool = True,
         passes: int = 1, keep_margins: bool = False, interval: float | None = None,
     ) -> None:  # fmt: skip
-        self.kappa = kappa
-        self.window = window
-        self.forecaster = forecaster
-        self.fit_intercept = fit_intercept
-        self.passes = passes
-        self.keep_margins = keep_margins
-        self.interval = interval
+        self._take_parameters(locals())
 
     average = None
     start = None

@@ -31,6 +31,12 @@ if TYPE_CHECKING:
 class RoundsMixin(BoundNotScoreMixin, FitMixin, LinearMixin):
     """Learning in rounds over all rows; a concrete estimator has a constructor, `_part` and `_targets_for`."""
 
+    rounds: int
+    eta: float | None
+    held_out: float
+    random_state: Any
+    warm_start: bool
+    verbose: bool
     histories_: list[History]
     _facts: list[Facts]
     _rows: tuple[np.ndarray, np.ndarray] | None
@@ -59,16 +65,6 @@ class RoundsMixin(BoundNotScoreMixin, FitMixin, LinearMixin):
         rows = fields["_rows"]
         pair = isinstance(rows, tuple) and len(rows) == 2 and all(isinstance(r, np.ndarray) for r in rows)
         want(rows is None or pair, "`_rows` must be two arrays of rows")
-
-    def __init__(
-        self, rounds: int, eta: float | None, *, held_out: float, random_state: Any, warm_start: bool, verbose: bool
-    ) -> None:
-        self.rounds = rounds
-        self.eta = eta
-        self.held_out = held_out
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
 
     def _part(self) -> Any:
         """The link: known, or learnt in every round."""

@@ -88,14 +88,7 @@ class WidrowHoffRegressor(OnlineRegressor):
         average: str | None = None, fit_intercept: bool = True, passes: int = 1, start: Any = None,
         keep_margins: bool = False, interval: float | None = None,
     ) -> None:  # fmt: skip
-        self.eta = eta
-        self.update = update
-        self.power = power
-        self.rates = rates
-        self.interval = interval
-        super().__init__(
-            average=average, fit_intercept=fit_intercept, passes=passes, start=start, keep_margins=keep_margins
-        )
+        self._take_parameters(locals())
 
     def _learner(self) -> Learner:
         return widrow_hoff(self.eta, self.update, self.power)

@@ -30,6 +30,12 @@ class EstimatorMixin:
 
     _private_state: tuple[str, ...] = ()  # attributes of a fit whose names do not end in an underscore
 
+    def _take_parameters(self, given: dict[str, Any]) -> None:
+        """Keep the parameters of a constructor, of which these are the ``locals()``, as attributes of their names."""
+        for name, value in given.items():
+            if name != "self":
+                setattr(self, name, value)
+
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """Put every attribute back if an exception leaves the block; objects that they refer to must not change."""
