@@ -36,10 +36,9 @@ from hindsight.errors import ModelError
 from hindsight.storage import checkpoint, container
 from hindsight.storage.model import KINDS, load
 from hindsight.training.certify import certify_model
-from hindsight.training.model import Model
+from hindsight.training.model import Model, open_model, to_portable
 from hindsight.training.options import ResultOptions
 from hindsight.training.plan import Plan, choose_learners
-from hindsight.training.saved import open_model, to_portable
 from hindsight.training.session import Session
 
 MEMORY, SECONDS = 8 << 30, 60  # of a process, and for one forgery

@@ -18,9 +18,8 @@ from hindsight.online import learners
 from hindsight.online.run import Run, play
 from hindsight.rows.scaling import scaled
 from hindsight.storage.model import load, save_estimator
-from hindsight.training.model import Model
+from hindsight.training.model import Model, open_model
 from hindsight.training.prepare import columns_by_name
-from hindsight.training.saved import open_model
 from test_cli import run
 
 pytestmark = pytest.mark.filterwarnings("ignore::hindsight.AssumptionWarning")

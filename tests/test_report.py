@@ -21,10 +21,9 @@ from conftest import nightly
 from hindsight.charts.runs import PROMISE
 from hindsight.errors import MismatchError
 from hindsight.reports.writing import write_report
-from hindsight.training.column_spread import ColumnSpread
 from hindsight.training.options import ResultOptions
 from hindsight.training.plan import Plan, choose_learners
-from hindsight.training.recording import PIECES, Course, Sample, early_rounds
+from hindsight.training.recording import PIECES, ColumnSpread, Course, Sample, early_rounds
 from hindsight.training.session import Observer, Session
 
 LIMIT = 2_000_000  # bytes of a page
@@ -125,14 +124,14 @@ def test_the_spread_of_columns_does_not_depend_on_chunks():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(9000, 3)) * [1.0, 1e-3, 0.0] + [0.0, 1e6, 5.0]
     one, many = ColumnSpread(), ColumnSpread()
-    one.add(0, X)
+    one.add(X)
     for first in range(0, 9000, 617):
-        many.add(first, X[first : first + 617])
+        many.add(X[first : first + 617])
     np.testing.assert_allclose(one.deviations, many.deviations, rtol=1e-9)
     np.testing.assert_allclose(one.deviations, [1.0, 1e-3, 0.0], rtol=0.1)
     sparse = ColumnSpread()
-    sparse.add(0, sp.csr_matrix(X[:600, :1]))
-    sparse.add(600, sp.csr_matrix(X[600:1000] * [1.0, 0.0, 0.0]))  # two columns are new
+    sparse.add(sp.csr_matrix(X[:600, :1]))
+    sparse.add(sp.csr_matrix(X[600:1000] * [1.0, 0.0, 0.0]))  # two columns are new
     np.testing.assert_allclose(sparse.deviations, [X[:1000, 0].std(), 0.0, 0.0], rtol=1e-9)
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..formatting import _plain
+from ..training.model import describe_model, feature_name
 from ..training.prepare import check_preparation
-from ..training.saved import describe_model, feature_name
 
 if TYPE_CHECKING:
     from ..training.model import Model
@@ -32,7 +32,7 @@ def card(path: str, model: Model, top: int) -> list[str]:
 
 def general(model: Model) -> list[tuple[str, str]]:
     """What was learnt from what, each with its title."""
-    from ..training.resume import check_progress
+    from ..training.state import check_progress
 
     settings, prepared = model.settings, check_preparation(model) if model.progress else model.preparation
     names = "numbered" if model.names is None else "named"
@@ -63,7 +63,7 @@ def general(model: Model) -> list[tuple[str, str]]:
 def while_learning(model: Model) -> str:
     """How good the predictions were that were made before each row was learnt; empty where that is not known."""
     from ..training.comparing import scores_of_runs
-    from ..training.resume import check_progress
+    from ..training.state import check_progress
 
     known = check_progress(model) if model.progress else {}
     if not model.facts[0].rounds or (len(model.runs) > 1 and not known):

@@ -86,7 +86,7 @@ def _evaluate(
     path: str, data: str, target: str | None, weight: Any, by: str | None, form: str | None, light: bool, chart: Any
 ) -> Evaluation:
     from ..training.evaluation import evaluate
-    from ..training.saved import has_probabilities, open_model
+    from ..training.model import has_probabilities, open_model
 
     known = open_model(path)
     if chart is not None:
@@ -107,7 +107,7 @@ def _on_cluster(
     address: str | None, workers: int | None,
 ) -> Evaluation:  # fmt: skip
     from ..cluster.scores import evaluate
-    from ..training.saved import open_model
+    from ..training.model import open_model
     from .cluster import client_of
 
     for name, value in others.items():

@@ -84,8 +84,8 @@ def go_on(origin: str, rows: RowOptions, results: ResultOptions, given: dict[str
     from dataclasses import replace
 
     from ..errors import ModelError
-    from ..training.resume import plan_after
-    from ..training.saved import open_model
+    from ..training.model import open_model
+    from ..training.state import plan_after
     from .learn_command import LearnCommand
 
     model = open_model(origin)

@@ -50,8 +50,8 @@ def predict(
     """
     from ..errors import OptionError
     from ..training.evaluation import brief_score
+    from ..training.model import has_probabilities, open_model
     from ..training.outputs import check_destination, check_outputs
-    from ..training.saved import has_probabilities, open_model
     from . import predictions
 
     path = None if output == "-" else output
@@ -83,7 +83,7 @@ def inspect(
     Of a density, what it has learnt, its log loss and its certificate.
     """
     from ..storage.model import opened
-    from ..training.saved import model_of
+    from ..training.model import model_of
     from .card import card, card_values
 
     found = opened(model)
@@ -107,8 +107,8 @@ def export(
 
     Numbers are written so that they read back to the same bits; weights that are 0 are left out.
     """
+    from ..training.model import open_model, to_portable
     from ..training.outputs import check_outputs
-    from ..training.saved import open_model, to_portable
 
     check_outputs({"output": output}, model)
     emit(output, iter([json.dumps(to_portable(open_model(model)), indent=1) + "\n"]))

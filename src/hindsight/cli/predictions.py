@@ -61,8 +61,8 @@ def names_of(model: Model, margins: bool, each: bool) -> list[str]:
 def columns_of(model: Model, z: np.ndarray, margins: bool, each: bool) -> Columns:
     """What a model predicts by these margins, with them or the probability of `each` label if asked for."""
     from ..training.evaluation import probabilities
+    from ..training.model import has_probability
     from ..training.outputs import predictions
-    from ..training.saved import has_probability
 
     half, labels = None if model.runs[0].coverage is None else model.half, model.labels or []
     out = predictions(model.learner.loss, model.labels, z, half, odds=not each and has_probability(model))

@@ -83,7 +83,7 @@ def serve(
 def begin(target: str | None, model: str | None, options: dict[str, Any]) -> tuple[Any, Any]:
     """The plan and the model that options ask for; None and None go on with what the folder has."""
     from ..serve.planning import service_plan
-    from ..training.saved import open_model
+    from ..training.model import open_model
 
     if model is not None:
         if target is not None or options:

@@ -21,12 +21,11 @@ from ..estimators.pipelines import last_step
 from ..online.margins import each_mean
 from ..rows.labels import count_mistakes, encode_labels
 from ..rows.order import FIELDS, add_labels, add_numbers, label_order, number_order
-from ..training.column_spread import ColumnSpread
 from ..training.evaluation import evaluate
 from ..training.model import Model
 from ..training.outputs import check_destination
 from ..training.plan import describe_learner, part_name, short_names
-from ..training.recording import Recording, Sample
+from ..training.recording import ColumnSpread, Recording, Sample
 from .content import (
     LINES,
     ScoredRows,
@@ -153,7 +152,7 @@ def played_values(
     subject.warnings, subject.notes = order_warnings(told[c > 0.0], subject.labels), course_notes(passes, recording)
     subject.rows *= passes
     name = short_names(recording.learners)[0].removeprefix("[1] ")
-    recording.spread.add(0, model._matrix(X, reset=False))
+    recording.spread.add(model._matrix(X, reset=False))
     scores = run_scores(recording, told, c)
     return online_values(
         subject, recording, 0, runs, certificates, datasets, mistakes=wrong, scores=scores, constant=("", math.nan),
@@ -343,7 +342,7 @@ def weights_of(model: Any, X: Any) -> Weights:
         return Weights(np.zeros((1, 0)), [])
     w = np.atleast_2d(np.asarray(model.coef_, np.float64))
     found = ColumnSpread()
-    found.add(0, validate_data(model, X, accept_sparse="csr", reset=False))
+    found.add(validate_data(model, X, accept_sparse="csr", reset=False))
     intercept = np.ravel(model.intercept_).tolist() if getattr(model, "fit_intercept", False) else []
     return Weights(w, intercept, found.deviations)
 

@@ -24,9 +24,8 @@ from ..training.evaluation import probabilities
 from ..training.model import Model
 from ..training.plan import Plan, leaves_loss
 from ..training.prepare import check_labels, check_preparation, coded, in_order, labels_in
-from ..training.resume import plan_after, state_after
 from ..training.session import play_chunk
-from ..training.state import TrainingState
+from ..training.state import TrainingState, plan_after, state_after
 from .mappings import MappingRows, RequestRows, csr_of
 from .requests import ServiceError
 from .tables import TableRows

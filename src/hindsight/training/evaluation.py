@@ -16,9 +16,8 @@ from ..sources import load_sample
 from ..sources.extra_columns import extra_columns, row_numbers
 from ..validation import check_weights, refuse_masked
 from .figures import ClassFigures, Decomposition, Evaluation, Figure, SliceFigures
-from .model import Model
+from .model import Model, has_probabilities, link_of
 from .prepare import format_of, has_feature_of, in_order_of, open_for_model, rows_of_model, targets_of
-from .saved import has_probabilities, link_of
 from .tallies import BLOCK, CoverageTally, LabelTally, NumberTally, ScoredLabels, Slices
 
 if TYPE_CHECKING:

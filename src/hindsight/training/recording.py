@@ -11,7 +11,6 @@ import numpy as np
 
 from ..online.margins import each_loss, each_mean
 from ..rows.labels import chosen_codes, targets_of_runs
-from .column_spread import ColumnSpread
 from .comparing import LearnerScores
 from .plan import short_names
 
@@ -31,6 +30,7 @@ KEPT = 2_000_000  # numbers of them, where a row has many
 FEWEST = 500  # rows, however many numbers they have
 COMPARED = 8  # learners that are compared two by two, at most
 REJECTS = 20  # bad rows that are kept
+WHOLE = 1024  # rows of which none is left out of the spread; then some 500 of twice as many as before
 LAST = 60  # rows that are shown with their intervals
 
 
@@ -197,6 +197,60 @@ def scrambled(numbers: np.ndarray) -> np.ndarray:
     return z ^ (z >> np.uint64(31))
 
 
+class ColumnSpread:
+    """The standard deviation of each column, from some of the rows: the same ones however they come in chunks.
+
+    By it weights are compared, since a weight times it moves a prediction.
+
+    Of rows that are numbered from 1024 on, every third is taken, from 2048 on every fifth, then every ninth, and so on;
+    each stands for those that were left out.
+    """
+
+    def __init__(self) -> None:
+        self.rows, self.weight = 0, 0.0
+        self.sums, self.squares, self.origin = np.zeros(0), np.zeros(0), np.zeros(0)
+
+    def add(self, X: Any) -> None:
+        """Add the rows of an array or a CSR matrix."""
+        first = self.rows
+        last = first + X.shape[0]
+        while self.rows < last:
+            level = max(0, (self.rows // WHOLE).bit_length())
+            end, step = min(last, WHOLE << level), (1 << level) + (level > 0)
+            start = -(-self.rows // step) * step
+            if start < end:
+                self._add(X[start - first : end - first : step], float(step))
+            self.rows = end
+
+    def _add(self, X: Any, stands_for: float) -> None:
+        sparse = hasattr(X, "tocsr")
+        if not sparse:
+            X = np.asarray(X, np.float64)
+        grown = X.shape[1] - self.sums.size
+        if grown > 0:
+            self.sums, self.squares, self.origin = (
+                np.concatenate([each, np.zeros(grown)]) for each in (self.sums, self.squares, self.origin)
+            )
+            if not sparse and self.weight == 0.0:
+                self.origin = X[0].copy()  # of dates, say, only the differences count
+        if sparse:
+            X, n = X.tocsr(), X.shape[1]
+            values = X.data.astype(np.float64)
+            total, squares = (np.bincount(X.indices, each, n) for each in (values, values**2))
+        else:
+            off = X - self.origin[: X.shape[1]]
+            total, squares = off.sum(axis=0), np.einsum("ij,ij->j", off, off)
+        self.sums[: total.size] += stands_for * total
+        self.squares[: total.size] += stands_for * squares
+        self.weight += stands_for * X.shape[0]
+
+    @property
+    def deviations(self) -> np.ndarray:
+        """The standard deviation of each column."""
+        mean = self.sums / (self.weight or 1.0)
+        return np.sqrt(np.maximum(self.squares / (self.weight or 1.0) - mean**2, 0.0))
+
+
 class CoverageRecording:
     """How the intervals of a run covered along the way, and the last rows with their intervals.
 
@@ -288,7 +342,7 @@ class Recording:
         self.sample = Sample(columns, min(SAMPLE, max(FEWEST, KEPT // columns)))
         count = len(labels or ())
         self.confusion = np.zeros((len(self.learners), count, count), np.int64) if count else None
-        self.spread, self.rows = ColumnSpread(), 0
+        self.spread = ColumnSpread()
         self.rejects: list[Reject] = []
         self.scores: LearnerScores | None = None
         tracker = runs[0][0].coverage
@@ -321,8 +375,7 @@ class Recording:
             self.scores.add(chunk)
         self.rejects += chunk.rejects[: REJECTS - len(self.rejects)]
         y = chunk.y if chunk.codes is None else chunk.codes
-        self.spread.add(self.rows, chunk.X)
-        self.rows += len(y)
+        self.spread.add(chunk.X)
         self.add_rows(chunk.margins, y, chunk.weight)
         if self.coverage is not None and chunk.half is not None:
             self.coverage.add(

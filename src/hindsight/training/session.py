@@ -20,22 +20,21 @@ from ..rows.labels import count_mistakes
 from ..rows.order import add_labels, add_numbers
 from ..rows.scaling import spread
 from ..sources import Reject, SourceError
-from .column_spread import ColumnSpread
+from .comparing import LearnerScores
 from .options import ResultOptions
 from .outputs import Outputs, check_files, newest_checkpoint
 from .plan import as_numbers, choose_loss, describe_learner, short_names
 from .prepare import labelled, limited, number, targets_of
-from .state import TrainingState, same_plain, start
+from .recording import ColumnSpread, Recording
+from .state import TrainingState, same_plain, start, state_after
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..sources import Chunk, Source
-    from .comparing import LearnerScores
-    from .followed import Followed
+    from .certify import Followed
     from .model import Model
     from .plan import Plan
-    from .recording import Recording
 
 
 # ---------------------------------------------------------------- one run with its files
@@ -73,7 +72,7 @@ class Session:
     notify : callable, default does nothing
         Called with a line of text when learning starts again.
     model : Model or None, default None
-        A model that goes on, with these rows after those it learnt from; see `hindsight.training.resume`.
+        A model that goes on, with these rows after those it learnt from; see `hindsight.training.state.plan_after`.
 
     Attributes
     ----------
@@ -172,8 +171,6 @@ class Session:
                 if self.checkpoint is not None:
                     state = TrainingState.resumed(self.plan, self.checkpoint["state"])
                 elif self.model is not None:
-                    from .resume import state_after
-
                     state = state_after(self.model, self.plan)
                 else:
                     state = start(self.plan, self.notes.append, all_labels, look_at_all, opened)
@@ -215,17 +212,12 @@ class Session:
     def _learn(self, state: TrainingState, observe: Callable[[TrainingState], Observer]) -> None:
         kept = {} if self.checkpoint is None else self.checkpoint["files"]
         results, self.spread = self.results, ColumnSpread()
-        done = 0
         if results.compare:
-            from .comparing import LearnerScores
-
             self.scores = LearnerScores(state, self.names, results.bounds)
         if results.report is not None:
-            from .recording import Recording
-
             self.curves = Recording.of(state, results.bounds)
         if results.certifies and state.rows_done == 0 and not state.before and self.plan.passes == 1:
-            from .followed import Followed
+            from .certify import Followed
 
             self.followed = Followed(state.runs)
         outputs, every = Outputs(results, state, kept), results.every
@@ -239,8 +231,7 @@ class Session:
                         self.scores.add(chunk)
                     if self.curves is not None:
                         self.curves.add(chunk)
-                    self.spread.add(done, chunk.X)
-                    done += len(chunk.y)
+                    self.spread.add(chunk.X)
                     observer.advance(state)
                     if chunk.complete and (self.stopped or state.rows_done >= due):
                         outputs.write_checkpoint(state)

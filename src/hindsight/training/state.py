@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import numpy as np
 
+from ..errors import ModelError
 from ..online.run import Run
 from ..rows.checksum import TARGET_SUM, RowChecksum
 from ..rows.labels import run_count, type_of_texts
@@ -16,7 +18,17 @@ from ..sources import SourceError
 from ..storage.fields import Count, FiniteVector, Vector, check_types, check_value
 from ..storage.registry import want
 from .plan import ONCE, Opened, Plan, describe_learner, part_name
-from .prepare import MANY, Preparation, check_labels, check_source_state, in_order, labels_in, limited, targets_of
+from .prepare import (
+    MANY,
+    Preparation,
+    check_labels,
+    check_preparation,
+    check_source_state,
+    in_order,
+    labels_in,
+    limited,
+    targets_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -435,3 +447,93 @@ def survey(plan: Plan, source: Source) -> tuple[set[str], Measure, list[int]]:
         if SCALES[plan.scale]:
             measure.add(chunk.X, plan.scale)
     return labels, measure, checksum.counts[:TARGET_SUM]
+
+
+# ---------------------------------------------------------------- a model that goes on
+
+
+class ModelProgress(TypedDict):
+    """How far a model has got."""
+
+    mistakes: Count
+    constant: FiniteVector
+    order: OrderSums
+    rows: Count
+    rejected: Count
+    parts: list[LearntPart]
+
+
+# The settings that are of the rows, not of the model.
+OF_ROWS: dict[str, Any] = {"limit": None, "sample": None, "shuffle": False, "seed": 0, "passes": 1}
+
+
+def plan_after(model: Model, data: Any, **rows: Any) -> Plan:
+    """The plan of a model over further rows.
+
+    Parameters
+    ----------
+    model : Model
+        A model that `hindsight learn --save` or `hindsight.learn` made.
+    data : object
+        The rows: anything that `hindsight.open_source` reads.
+    **rows
+        Which of them to take: `limit`, `sample`, `shuffle` and `seed` of a `Plan`; and `format` and `rejects` of
+        `hindsight.open_source`.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    ModelError
+        If the model was made in another way, or does not say how far it has got.
+    """
+    settings = getattr(model, "settings", {})
+    if "learners" not in settings:
+        raise ModelError("was not made by `hindsight learn`: an estimator goes on by its own partial_fit, in Python")
+    check_progress(model)
+    reading = {"format": rows.pop("format", None), "rejects": rows.pop("rejects", False)}
+    return Plan.from_settings(
+        settings | OF_ROWS | rows | {"data": None, "reading": dict(settings["reading"]) | reading}, data
+    )
+
+
+def check_progress(model: Model) -> dict[str, Any]:
+    """How far a model has got; a ModelError where that is not told as it must be."""
+    made: Any = model.progress
+    check_value("what the model says of how far it has got", made, ModelProgress)
+    want(
+        made["constant"].size == (3 if model.labels is None else len(model.labels)), "there must be sums of each label"
+    )
+    return dict(made)
+
+
+def state_after(model: Model, plan: Plan) -> TrainingState:
+    """The state of training after the rows that a model learnt from, before those of a plan.
+
+    Parameters
+    ----------
+    model : Model
+        The model, which stays as it is.
+    plan : Plan
+        What `plan_after` returned.
+
+    Returns
+    -------
+    TrainingState
+    """
+    prepared, made = check_preparation(model), check_progress(model)
+    return TrainingState(
+        plan,
+        [copy.deepcopy(model.runs)],
+        model.labels,
+        prepared["scale"],
+        prepared["state"],
+        [made["mistakes"]],
+        np.array(made["constant"]),
+        rows_done=made["rows"],
+        rejected=made["rejected"],
+        order=np.array(made["order"]),
+        before=list(made["parts"]),
+    )
