@@ -16,7 +16,8 @@ from hindsight.online import learners as L
 from hindsight.online.panel import PanelRun, auto
 from hindsight.online.run import Run, play
 from hindsight.rows.data import Data
-from hindsight.training import followed, prepare
+from hindsight.training import certify as certifying
+from hindsight.training import prepare
 from hindsight.training.certify import certify_model
 
 
@@ -56,7 +57,7 @@ def rows(tmp_path, labels, seed=0, count=700):
 def test_what_comes_with_the_run_is_what_a_stranger_finds(tmp_path, monkeypatch, labels, options, kept):
     if not kept:
         monkeypatch.setattr(prepare, "SMALL", 0)
-        monkeypatch.setattr(followed, "SMALL", 0)
+        monkeypatch.setattr(certifying, "SMALL", 0)
     path = rows(tmp_path, labels)
     played = []
     monkeypatch.setattr("hindsight.certificates.hindsight.play_again", lambda *args: played.append(args))
@@ -68,7 +69,7 @@ def test_what_comes_with_the_run_is_what_a_stranger_finds(tmp_path, monkeypatch,
 
 def test_rows_that_changed_meanwhile_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(prepare, "SMALL", 0)
-    monkeypatch.setattr(followed, "SMALL", 0)
+    monkeypatch.setattr(certifying, "SMALL", 0)
     path = rows(tmp_path, False)
     text = path.read_text()
     row = next(k for k, line in enumerate(text.splitlines()) if k > 300 and ",1.0," in line)
@@ -115,10 +116,10 @@ def test_a_ledger_that_missed_a_row_is_not_used():
     run.watcher = Ledger(run, add_terms)
     X, y = np.eye(2), np.ones(2)
     play([run], X, [y])
-    assert followed.ledger_of(run) is not None
+    assert certifying.ledger_of(run) is not None
     with pytest.raises(ValueError, match="not finite"):
         play([run], np.array([[1.0, 2.0], [np.nan, 1.0]]), [y])
-    assert run.rounds == 2 and followed.ledger_of(run) is None
+    assert run.rounds == 2 and certifying.ledger_of(run) is None
 
 
 @pytest.mark.parametrize("name", ["running", "ridge", "windowed-ridge", "vaw", "newton"])

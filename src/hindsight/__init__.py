@@ -139,7 +139,7 @@ def certify(model: Any, X: Any, y: Any = None, sample_weight: Any = None, **opti
     >>> hindsight.certify(model, X, y).verdict.name
     'HOLDS'
     """
-    from .estimators.pipelines import last_step
+    from .estimators.mixins.estimator import last_step
 
     model, X = last_step(model, X)
     return model.certify(X, y, sample_weight, **options)

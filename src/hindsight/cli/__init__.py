@@ -9,14 +9,13 @@ if TYPE_CHECKING:
     from .application import app as app
 
 VERBS = {  # by module
-    "certify": ["certify"],
     "densities": ["density", "duel"],
     "echo": ["echo"],
     "evaluate": ["evaluate"],
     "forecasts": ["compare", "calibrate"],
     "learn": ["learn", "learners"],
     "look": ["look"],
-    "models": ["predict", "inspect", "export"],
+    "models": ["predict", "certify", "inspect", "export"],
     "serve": ["serve", "tail", "rows", "rewind"],
 }
 

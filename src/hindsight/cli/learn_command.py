@@ -13,7 +13,7 @@ from ..errors import OptionError
 from ..kernels.side_by_side import observers
 from ..signals import heeded
 from ..training.session import Session
-from .progress import Progress
+from .progress import Progress, search_bar
 from .results import result, summary
 from .text import print_error_line, status_of
 
@@ -130,7 +130,6 @@ class LearnCommand:
         if not self.results.certifies:
             return []
         from ..training.certify import certify_state
-        from .search_bar import search_bar
 
         try:
             if not self.plan.reread:

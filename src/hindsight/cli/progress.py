@@ -1,30 +1,29 @@
-"""Progress of a run on standard error: a table, JSON lines, or nothing; on a terminal also a bar."""
+"""Progress on standard error: a run as a table, JSON lines or nothing, and what certificates seek; with bars."""
 
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..certificates.headline import figure_of
 from ..formatting import percent
+from ..online.panel import shares_of
 from ..training.session import Observer
 from .text import print_lines
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from ..training.state import TrainingState
-
-
-def shares_of(runs: list[Any]) -> dict[str, float]:
-    """The weight of each member of a panel; empty where the runs are of no panel."""
-    from ..online import panel
-
-    return panel.shares_of(runs)
 
 
 LIVE, SLOW = 2.0, 30.0  # seconds after which there is a line again: of rows that come from a pipe, and of a file
 LEAST = 0.5  # seconds that must have passed for a speed
+GOAL = 0.01  # relative gap at which most searches end
 SHOWS = ("auto", "table", "json", "none")
 
 
@@ -149,3 +148,44 @@ class Progress(Observer):
         """Rows per second since the first rows were learnt; empty where that is too short a time to tell."""
         rows, began = self.first or (done, now)
         return f"{(done - rows) / (now - began):,.0f}" if now - began > LEAST else ""
+
+
+# ---------------------------------------------------------------- certificates
+
+
+@contextmanager
+def search_bar(wanted: bool = True) -> Iterator[Callable[[str, float], None] | None]:
+    """A function that shows progress on standard error; None where that is no terminal.
+
+    Parameters
+    ----------
+    wanted : bool, default True
+        Whether to show anything.
+    """
+    if not (wanted and sys.stderr.isatty()):
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[gap]}"), TimeElapsedColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task: Any = bar.add_task("certifying", total=1.0, gap="")
+
+    def notify(what: str, gap: float) -> None:
+        bar.update(task, description=f"seeking {what}", completed=done_of(gap), gap=gap_text(gap))
+
+    with bar:
+        yield notify
+
+
+def done_of(gap: float) -> float:
+    """How far a search is, from 0 to 1: by the digits of its gap."""
+    if not gap > GOAL:
+        return 1.0
+    return 0.0 if gap >= 1.0 else math.log(gap) / math.log(GOAL)
+
+
+def gap_text(gap: float) -> str:
+    """The gap in words."""
+    return f"gap {100.0 * gap:.2g} %" if math.isfinite(gap) and gap < 10.0 else "no gap known yet"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..formatting import aligned, brief
-from .progress import shares_of
+from ..online.panel import shares_of
 from .text import CONTROL, as_options
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from ..certificates.certificate import combined
 from ..certificates.gradient_descent import certify_descent
 from ..certificates.isotron import certify_rounds
 from ..errors import MismatchError, ModelError
-from ..estimators.gradient_descent_base import GradientDescent
+from ..estimators.gradient_descent import GradientDescent
 from ..estimators.least_squares import LeastSquares
 from ..estimators.rounds import RoundsMixin
 from ..rows.checksum import RowChecksum

@@ -15,8 +15,7 @@ from ..storage.registry import want
 from ..validation import choice
 from .mixins import FitMixin, LinearMixin, RunsMixin, SingleRowMixin
 from .mixins.rows import read_weights
-from .mixins.runs import starts_of
-from .registration import check_runs
+from .mixins.runs import check_runs, starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,7 @@ from ..certificates.certificate import combined
 from ..certificates.headline import MISTAKES, SQUARES, Scores, rooted
 from ..charts.drawing import thinned
 from ..charts.runs import per_row
-from ..estimators.pipelines import last_step
+from ..estimators.mixins.estimator import last_step
 from ..online.margins import each_mean
 from ..rows.labels import count_mistakes, encode_labels
 from ..rows.order import FIELDS, add_labels, add_numbers, label_order, number_order

@@ -4,22 +4,55 @@ from __future__ import annotations
 
 import math
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ...certificates.certificate import Certificate
+from ...certificates.certificate import Certificate, Certificates
 from ...certificates.headline import Scores
 from ...certificates.show import PLAIN, TONES, card
 from ...formatting import brief
 from ...rows.matrices import joined_weights, stacked
-from ...storage.registry import PACKAGE
-from ..registration import register_estimator
+from ...storage.fields import conforms, is_count
+from ...storage.registry import PACKAGE, storable, want
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
+
+LATER = ("interval", "window", "features")  # parameters that files of earlier versions do not have
+TEMPORARY = ("_lock", "_ones", "_row", "_swift", "_places")  # attributes that are made again when they are needed
+
+
+def register_estimator(cls: type) -> None:
+    """Let estimators of a class of this package be saved; a class of user code registers itself, with `storable`.
+
+    What a fit leaves is checked by the ``_check_saved`` of the mixins that bring it.
+    """
+    if cls.__module__.startswith(f"{PACKAGE}."):
+        storable(cls, check=partial(check_estimator, cls), where=PACKAGE, omit=TEMPORARY, file="estimator")
+
+
+def check_estimator(cls: Any, fields: dict[str, Any]) -> None:
+    """Refuse the fields of a saved estimator that lack a parameter, or whose features are not counted or not named."""
+    parameters = cls().get_params(deep=False)
+    for name in LATER:
+        if name in parameters:
+            fields.setdefault(name, parameters[name])
+    missing = [name for name in parameters if name not in fields]
+    want(not missing, f"the parameter `{missing[0] if missing else ''}` of {cls.__name__} is missing")
+    features, names = fields.get("n_features_in_"), fields.get("feature_names_in_")
+    counted = features is None or (is_count(features) and features > 0)
+    want(counted, f"`n_features_in_` is {features!r:.40}, but must be a count above 0")
+    if names is not None:
+        known = isinstance(names, np.ndarray) and names.shape == (features,) and names.dtype.kind in "OU"
+        want(known, "`feature_names_in_` must have one name per feature")
+    want(conforms(fields.get("fit_intercept", True), bool | int), "`fit_intercept` must be true or false")
+    if "certificate_" in fields:
+        known = isinstance(fields["certificate_"], (Certificate, Certificates))
+        want(known, "`certificate_` must be a certificate")
 
 
 class EstimatorMixin:
@@ -159,6 +192,14 @@ class FitMixin(EstimatorMixin):
             If the file cannot be written, or the model has met a single class.
         """
         import_module(PACKAGE).report(self, path, X, y, sample_weight)
+
+
+def last_step(model: Any, X: Any) -> tuple[Any, Any]:
+    """The last step of a pipeline, and the rows as it saw them; another model and its rows as they are."""
+    steps = getattr(model, "steps", None)
+    if steps is None or hasattr(model, "certify"):
+        return model, X
+    return steps[-1][1], model[:-1].transform(X) if len(steps) > 1 else X
 
 
 def all_rows(source: Any) -> tuple[Any, Any, Any]:

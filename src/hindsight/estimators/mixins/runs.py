@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ...rows.data import Data
+from ...storage.registry import want
 from .estimator import EstimatorMixin
 from .linear import has_probabilities
 from .rows import RowsMixin
@@ -32,6 +33,22 @@ def starts_of(start: Any, count: int, what: str = "learners") -> list[np.ndarray
     if len(starts) != count:
         raise ValueError(f"start must have one row for each of the {count} {what}, got {len(starts)}")
     return starts
+
+
+def check_runs(fields: dict[str, Any], kind: type) -> None:
+    """Refuse runs that are not all of this class and alike, or that have no room for the features."""
+    if "runs_" not in fields:
+        return
+    runs, features = fields["runs_"], fields.get("n_features_in_")
+    known = isinstance(runs, list) and len(runs) > 0 and all(isinstance(run, kind) for run in runs)
+    want(known, "`runs_` must be a list of runs")
+    for run in runs:
+        alike = (run.width, run.bias) == (runs[0].width, runs[0].bias)
+        fits = type(features) is int and 0 < features <= run.features and alike
+        want(fits, f"`n_features_in_` is {features!r:.40}, but a run has {run.features} features")
+    classes = fields.get("classes_")
+    counts = (1,) if classes is None else (1, classes.size) if classes.size <= 2 else (classes.size,)
+    want(len(runs) in counts, f"`runs_` must have {counts[-1]} runs")
 
 
 class RunsMixin(EstimatorMixin, RowsMixin):
