@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Console
 
 from ..errors import OptionError
+from ..training.options import option
 from .application import verb
 from .text import check_chart, lines_of_csv, place_in_file, print_lines, print_title, status_of
 
@@ -21,31 +22,28 @@ if TYPE_CHECKING:
     from ..estimators.duel import DuelCurve
 
 
+@dataclass(frozen=True)
+class DensityOptions:
+    """Which columns of a table are modelled, by which density, and what is written."""
+
+    source: str = option("A table with named columns, or sample:NAME.", argument=True, metavar="FILE")
+    columns: str | None = option(
+        "name:family, several with commas; a+b:gaussian models columns together. Families: gaussian, "
+        "categorical, categorical(24), categorical(red|green), bernoulli, poisson, exponential, gamma(2), "
+        "histogram(low|high|bins), ngram(3)."
+    )
+    key: str | None = option("One density for each value of this column.")
+    forget: float | None = option("Factor in (0, 1] by which old rows are discounted at each row.  [1]")
+    origin: str | None = option(
+        "Go on with this density; --columns, --key and --forget are its.", "--from", metavar="MODEL"
+    )
+    save: str | None = option("Keep the density in a file.", metavar="MODEL")
+    score: str | None = option("Write the rows with a column log_density (nats).", metavar="OUT.csv")
+    as_json: bool = option("Print the certificate as JSON alone.", "--json", default=False)
+
+
 @verb()
-def density(
-    source: Annotated[str, typer.Argument(metavar="FILE", help="A table with named columns, or sample:NAME.")],
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            help="name:family, several with commas; a+b:gaussian models columns together. Families: gaussian, "
-            "categorical, categorical(24), categorical(red|green), bernoulli, poisson, exponential, gamma(2), "
-            "histogram(low|high|bins), ngram(3)."
-        ),
-    ] = None,
-    key: Annotated[str | None, typer.Option(help="One density for each value of this column.")] = None,
-    forget: Annotated[
-        float | None, typer.Option(help="Factor in (0, 1] by which old rows are discounted at each row.  [1]")
-    ] = None,
-    origin: Annotated[
-        str | None,
-        typer.Option("--from", metavar="MODEL", help="Go on with this density; --columns, --key and --forget are its."),
-    ] = None,
-    save: Annotated[str | None, typer.Option(metavar="MODEL", help="Keep the density in a file.")] = None,
-    score: Annotated[
-        str | None, typer.Option(metavar="OUT.csv", help="Write the rows with a column log_density (nats).")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the certificate as JSON alone.")] = False,
-) -> int:
+def density(how: DensityOptions) -> int:
     """Model the distribution of columns; every row is predicted before it is learnt, and the log loss is certified.
 
     Prints what was learnt, the log loss in nats and bits per row, and how much more that is than the best fixed
@@ -57,9 +55,9 @@ def density(
     from ..errors import RowError
     from ..training.outputs import check_destination, check_outputs
 
-    model = new_density(columns, key, forget) if origin is None else known_density(origin, columns, key, forget)
-    outputs = {"score": score, "save": save}
-    check_outputs(outputs, source, *([] if save == origin else [origin]))
+    source, model = how.source, new_density(how) if how.origin is None else known_density(how, how.origin)
+    outputs = {"score": how.score, "save": how.save}
+    check_outputs(outputs, source, *([] if how.save == how.origin else [how.origin]))
     for name, path in outputs.items():
         if path is not None:
             check_destination(path, replaced=name == "save")
@@ -74,42 +72,42 @@ def density(
     except RowError as error:
         raise ValueError(f"{place_in_file(source, error.row)}{error.message}") from None
     certificate = certificate_of(model)
-    if save is not None:
-        model.save(save)
+    if how.save is not None:
+        model.save(how.save)
     console = Console()
-    if json:
+    if how.as_json:
         print(as_json(model, certificate))
     else:
         print_title(console, source, f"{len(scores):,} rows")
         print_lines(console, described(model, certificate))
-    if score is not None:
-        write_scores(source, score, data, scores)
-    if not json:
-        written_to = {"scores": score, "density": save}
+    if how.score is not None:
+        write_scores(source, how.score, data, scores)
+    if not how.as_json:
+        written_to = {"scores": how.score, "density": how.save}
         print_lines(console, [f"{what}: {path}" for what, path in written_to.items() if path is not None])
     return status_of(certificate)
 
 
-def new_density(columns: str | None, key: str | None, forget: float | None) -> Any:
+def new_density(how: DensityOptions) -> Any:
     """The density of a specification, without rows."""
     from ..density import Keyed
     from ..density.spec import parse
 
-    if columns is None:
+    if how.columns is None:
         raise OptionError("columns", "is missing: say which density each column has, or --from MODEL")
-    product = parse(columns, 1.0 if forget is None else forget)
-    if key in names_of(product):
-        raise OptionError("key", f"{key}: the key cannot be modelled too")
-    return product if key is None else Keyed(product, key)
+    product = parse(how.columns, 1.0 if how.forget is None else how.forget)
+    if how.key in names_of(product):
+        raise OptionError("key", f"{how.key}: the key cannot be modelled too")
+    return product if how.key is None else Keyed(product, how.key)
 
 
-def known_density(origin: str, *settled: Any) -> Any:
+def known_density(how: DensityOptions, origin: str) -> Any:
     """The density of a file, over named columns."""
     from ..density import Keyed, Product
     from ..storage.model import load
 
-    for name, given in zip(("columns", "key", "forget"), settled, strict=True):
-        if given is not None:
+    for name in ("columns", "key", "forget"):
+        if getattr(how, name) is not None:
             raise OptionError(name, "cannot be given with --from: it is settled by the model")
     found = load(origin)
     if not isinstance(found.inner if isinstance(found, Keyed) else found, Product):
@@ -197,21 +195,23 @@ def scored(source: str, data: dict[str, Any], scores: np.ndarray) -> Iterator[It
         yield from zip(*columns, map(float, scores), strict=True)
 
 
+@dataclass(frozen=True)
+class DuelOptions:
+    """Which rows, and the settings of both sides."""
+
+    source: str = option("A table, or sample:breast-cancer|digits.", argument=True, metavar="FILE")
+    target: str | None = option("The column to predict: a label.")
+    family: str = option(
+        "The density of each class: gaussian, tied (one variance), full, bernoulli, poisson or exponential.",
+        "--density", default="gaussian",
+    )  # fmt: skip
+    eta: float = option("The rate η of logistic regression, above 0; it falls as η/√t.", default=0.5)
+    shuffle: int | None = option("Shuffle the rows by this seed (files are often sorted).")
+    chart: str | None = option("Draw the curves: .png, .svg or .html.", metavar="FILE")
+
+
 @verb()
-def duel(
-    source: Annotated[str, typer.Argument(metavar="FILE", help="A table, or sample:breast-cancer|digits.")],
-    target: Annotated[str | None, typer.Option(help="The column to predict: a label.")] = None,
-    family: Annotated[
-        str,
-        typer.Option(
-            "--density",
-            help="The density of each class: gaussian, tied (one variance), full, bernoulli, poisson or exponential.",
-        ),
-    ] = "gaussian",
-    eta: Annotated[float, typer.Option(help="The rate η of logistic regression, above 0; it falls as η/√t.")] = 0.5,
-    shuffle: Annotated[int | None, typer.Option(help="Shuffle the rows by this seed (files are often sorted).")] = None,
-    chart: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the curves: .png, .svg or .html.")] = None,
-) -> None:
+def duel(how: DuelOptions) -> None:
     """Bayes' rule with one density per class (generative) against logistic regression (discriminative) on one stream.
 
     Both predict every row before they learn it. The generative way needs fewer rows if its assumption on the
@@ -226,26 +226,27 @@ def duel(
     from ..training.plan import Plan
     from ..training.prepare import MANY, read_all
 
+    source, family, chart = how.source, how.family, how.chart
     check_chart(chart, source)
     check_density(family)
-    X, y, _, _, place = read_all(Plan(source, target, ()))
+    X, y, _, _, place = read_all(Plan(source, how.target, ()))
     if not isinstance(X, np.ndarray):
         raise ValueError(f"{source}: these rows are sparse: a duel takes a table of numbers")
     X, y, order = np.ascontiguousarray(X, np.float64), label_text(y), np.arange(len(X))
-    if shuffle is not None:
-        order = np.random.default_rng(shuffle).permutation(len(X))
+    if how.shuffle is not None:
+        order = np.random.default_rng(how.shuffle).permutation(len(X))
         X, y = X[order], y[order]
     if len(np.unique(y)) > MANY:
         raise ValueError(f"{source}: the target has {len(np.unique(y)):,} different values: a duel needs labels")
     try:
-        first, second = duel(X, y, family, eta)
+        first, second = duel(X, y, family, how.eta)
     except RowError as error:
         raise ValueError(f"{place(int(order[error.row]))}{error.message}") from None
     console = Console()
     print_title(console, source, f"{X.shape[0]:,} rows × {X.shape[1]:,} features")
     parts = f"{'log loss':>14}{'mistakes':>10}"
     head = [
-        f"  generative: Bayes' rule, {family} densities; discriminative: logistic regression, η = {eta:g}/√t",
+        f"  generative: Bayes' rule, {family} densities; discriminative: logistic regression, η = {how.eta:g}/√t",
         f"{'':>10}  {'generative':>24}  {'discriminative':>24}  {'leads':>14}  {'leads':<14}",
     ]
     print_lines(console, head)

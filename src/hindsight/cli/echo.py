@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Console
 
 from ..errors import OptionError
+from ..training.options import option
 from .application import verb
 from .text import check_chart, print_lines, print_title, status_of
 
@@ -20,30 +21,28 @@ if TYPE_CHECKING:
 SOUND = "one channel of 16-bit or floating-point samples, 8 to 48 kHz"
 
 
+@dataclass(frozen=True)
+class EchoOptions:
+    """Which signals, the filter, and what is written."""
+
+    far: str = option(f"What the loudspeaker played: {SOUND}.", argument=True, metavar="FAR.wav")
+    mic: str = option("What the microphone heard meanwhile.", argument=True, metavar="MIC.wav")
+    out: str = option("Where to write what is left of it.", "--out", "-o", default=..., metavar="CLEAN.wav")
+    taps: int = option("Length of the filter in samples: how long an echo is cancelled.", default=512)
+    kind: str = option(
+        "kalman holds through near-end talk; nlms learns faster, and has a certificate.", "--filter", default="kalman"
+    )
+    eta: float | None = option("Learning rate of nlms, above 0.  [10 over the mean |x|² of the far end]")
+    as_float: bool = option(
+        "Write 32-bit floating-point samples, whatever the microphone's are.", "--float", default=False
+    )
+    certify: bool = option("Print the certificate of nlms: takes far longer than the run.", "--certify", default=False)
+    chart: str | None = option("Draw a chart: a path that ends in .png, .svg or .html.", metavar="PICTURE")
+    as_json: bool = option("Print the result as JSON instead of text.", "--json", default=False)
+
+
 @verb()
-def echo(
-    far: Annotated[str, typer.Argument(metavar="FAR.wav", help=f"What the loudspeaker played: {SOUND}.")],
-    mic: Annotated[str, typer.Argument(metavar="MIC.wav", help="What the microphone heard meanwhile.")],
-    out: Annotated[str, typer.Option("--out", "-o", metavar="CLEAN.wav", help="Where to write what is left of it.")],
-    taps: Annotated[int, typer.Option(help="Length of the filter in samples: how long an echo is cancelled.")] = 512,
-    kind: Annotated[
-        str,
-        typer.Option("--filter", help="kalman holds through near-end talk; nlms learns faster, and has a certificate."),
-    ] = "kalman",
-    eta: Annotated[
-        float | None, typer.Option(help="Learning rate of nlms, above 0.  [10 over the mean |x|² of the far end]")
-    ] = None,
-    as_float: Annotated[
-        bool, typer.Option("--float", help="Write 32-bit floating-point samples, whatever the microphone's are.")
-    ] = False,
-    certify: Annotated[
-        bool, typer.Option("--certify", help="Print the certificate of nlms: takes far longer than the run.")
-    ] = False,
-    chart: Annotated[
-        str | None, typer.Option(metavar="PICTURE", help="Draw a chart: a path that ends in .png, .svg or .html.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON instead of text.")] = False,
-) -> int:
+def echo(how: EchoOptions) -> int:
     """Cancel the echo of the far end in a microphone's signal, and say how much was cancelled when.
 
     A filter predicts each sample of the microphone from the far end's last samples, before it learns from it; the
@@ -55,56 +54,57 @@ def echo(
     from ..echo import wav
     from ..training.outputs import check_destination, check_outputs
 
-    outputs = {"out": out, "chart": chart}
-    check_outputs(outputs, far, mic)
+    outputs = {"out": how.out, "chart": how.chart}
+    check_outputs(outputs, how.far, how.mic)
     for path in outputs.values():
         if path is not None:
             check_destination(path)
-    check_chart(chart)
-    if certify and kind != "nlms":
+    check_chart(how.chart)
+    if how.certify and how.kind != "nlms":
         raise OptionError("certify", "is for --filter nlms: there is no theorem for the Kalman filter")
-    found = cancelled(far, mic, taps, kind, eta)
-    samples = np.dtype(np.float32) if as_float else found.mic.dtype.newbyteorder("=")
-    over = wav.write(out, found.rate, found.clean, samples)
-    if chart is not None:
-        charts.save(charts.styled(charts.echo(found)), chart)
-    certificate = found.certify() if certify else None
-    if as_json:
-        more: dict[str, Any] = {"file": mic, "saturated": over}
+    found = cancelled(how)
+    samples = np.dtype(np.float32) if how.as_float else found.mic.dtype.newbyteorder("=")
+    over = wav.write(how.out, found.rate, found.clean, samples)
+    if how.chart is not None:
+        charts.save(charts.styled(charts.echo(found)), how.chart)
+    certificate = found.certify() if how.certify else None
+    if how.as_json:
+        more: dict[str, Any] = {"file": how.mic, "saturated": over}
         more["certificate"] = None if certificate is None else certificate.to_dict()
         print(json.dumps(found.to_dict() | more, ensure_ascii=False))
     else:
         console = Console()
-        print_title(console, mic, f"{found.duration:,.2f} s at {found.rate:,} Hz")
-        print_lines(console, [*lines(found), *saturated(out, over), f"  clean: {out}"])
-        if chart is not None:
-            print_lines(console, [f"  chart: {chart}"])
+        print_title(console, how.mic, f"{found.duration:,.2f} s at {found.rate:,} Hz")
+        print_lines(console, [*lines(found), *saturated(over), f"  clean: {how.out}"])
+        if how.chart is not None:
+            print_lines(console, [f"  chart: {how.chart}"])
         if certificate is not None:
             print_lines(console, ["", *certificate.lines()])
     return status_of(certificate)
 
 
-def cancelled(far: str, mic: str, taps: int, kind: str, eta: float | None) -> Cancelled:
+def cancelled(how: EchoOptions) -> Cancelled:
     """Read both files and cancel the echo; an error names the file."""
     from ..echo import cancel, wav
     from ..echo.result import FILTERS
 
+    far, mic, eta = how.far, how.mic, how.eta
     rate, x = wav.read(far)
     other, y = wav.read(mic)
     if rate != other:
         raise ValueError(f"{far} has {rate:,} samples per second, but {mic} has {other:,}: resample one of them")
     if x.size != y.size:
         raise ValueError(f"{far} has {x.size:,} samples, but {mic} has {y.size:,}: cut them to the same length")
-    if taps < 1:
-        raise OptionError("taps", f"must be at least 1, got {taps}")
-    if kind not in FILTERS:
-        raise OptionError("filter", f"must be one of {', '.join(FILTERS)}; got {kind}")
-    if eta is not None and kind != "nlms":
+    if how.taps < 1:
+        raise OptionError("taps", f"must be at least 1, got {how.taps}")
+    if how.kind not in FILTERS:
+        raise OptionError("filter", f"must be one of {', '.join(FILTERS)}; got {how.kind}")
+    if eta is not None and how.kind != "nlms":
         raise OptionError("eta", "is for --filter nlms: the Kalman filter chooses its steps")
     if eta is not None and not 0.0 < eta < float("inf"):
         raise OptionError("eta", f"must be a number above 0, got {eta}")
     try:
-        return cancel(x, y, rate, taps=taps, filter=kind, eta=eta)
+        return cancel(x, y, rate, taps=how.taps, filter=how.kind, eta=eta)
     except ValueError as error:
         text = str(error)
         for name, path in (("far", far), ("mic", mic)):
@@ -123,7 +123,7 @@ def lines(found: Cancelled) -> Iterator[str]:
     yield f"  {found.seconds:.3f} s, {found.real_time_factor:,.1f} times faster than real time"
 
 
-def saturated(out: str, over: int) -> list[str]:
+def saturated(over: int) -> list[str]:
     """A warning where samples did not fit."""
     if not over:
         return []

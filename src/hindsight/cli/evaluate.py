@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Console
 
 from ..errors import OptionError
+from ..training.options import option
 from .application import verb
-from .models import ModelPath
+from .models import MODEL
 from .text import check_chart, print_lines, print_title
 
 if TYPE_CHECKING:
@@ -19,43 +20,36 @@ if TYPE_CHECKING:
 DIAGRAMS = 12  # labels that a chart shows, those with the most rows
 
 
+@dataclass(frozen=True)
+class EvaluateOptions:
+    """Which model is scored on which rows, and how."""
+
+    model: str = option(MODEL, argument=True, metavar="MODEL")
+    data: str = option("Rows with targets, in any form that `learn` reads; - is stdin.", argument=True, metavar="FILE")
+    target: str | None = option("The column with the targets (the one learnt, if not given).", metavar="COLUMN")
+    weight: str | None = option(
+        "The column with the importance of each row (as learnt, if not given).", metavar="COLUMN"
+    )
+    unweighted: bool = option("Count every row as 1.", "--unweighted", default=False)
+    by: str | None = option("Score the rows of each value of this column too, the 50 largest.", metavar="COLUMN")
+    chart: str | None = option("Draw the calibration: a path that ends in .png, .svg or .html.", metavar="PICTURE")
+    light: bool = option(
+        "Take the same memory for any number of rows (otherwise some 160 bytes each, and 8 per class): "
+        "without AUC, the parts of the Brier score, the chart, and the best constant's MAE.", "--light", default=False,
+    )  # fmt: skip
+    form: str | None = option("The format of FILE, where its name does not tell.", "--format")
+    cluster: str | None = option("Score on a Dask cluster, as tcp://HOST:8786; --light.")
+    workers: int | None = option("Score in so many processes, by Dask; --light.", min=1)
+    as_json: bool = option("Print the result as JSON.", "--json", default=False)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns and the format, as `hindsight.evaluate` takes them."""
+        return {"target": self.target, "weight": False if self.unweighted else self.weight, "format": self.form}
+
+
 @verb()
-def evaluate(
-    model: ModelPath,
-    data: Annotated[
-        str, typer.Argument(metavar="FILE", help="Rows with targets, in any form that `learn` reads; - is stdin.")
-    ],
-    target: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column with the targets (the one learnt, if not given).")
-    ] = None,
-    weight: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="The column with the importance of each row (as learnt, if not given)."),
-    ] = None,
-    unweighted: Annotated[bool, typer.Option("--unweighted", help="Count every row as 1.")] = False,
-    by: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Score the rows of each value of this column too, the 50 largest."),
-    ] = None,
-    chart: Annotated[
-        str | None,
-        typer.Option(metavar="PICTURE", help="Draw the calibration: a path that ends in .png, .svg or .html."),
-    ] = None,
-    light: Annotated[
-        bool,
-        typer.Option(
-            "--light",
-            help="Take the same memory for any number of rows (otherwise some 160 bytes each, and 8 per class): "
-            "without AUC, the parts of the Brier score, the chart, and the best constant's MAE.",
-        ),
-    ] = False,
-    form: Annotated[
-        str | None, typer.Option("--format", help="The format of FILE, where its name does not tell.")
-    ] = None,
-    cluster: Annotated[str | None, typer.Option(help="Score on a Dask cluster, as tcp://HOST:8786; --light.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Score in so many processes, by Dask; --light.", min=1)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
-) -> None:
+def evaluate(how: EvaluateOptions) -> None:
     """Score a saved model on rows that have targets.
 
     Labels: accuracy, log loss, Brier score and its parts, AUC with an interval, confusion table, precision, recall and
@@ -63,59 +57,50 @@ def evaluate(
     hindsight, and that of the model while it learnt, when each row was predicted before it was learnt. Rows are
     prepared as they were for learning, and read once.
     """
-    check_chart(chart, model, data)
-    if unweighted and weight is not None:
+    check_chart(how.chart, how.model, how.data)
+    if how.unweighted and how.weight is not None:
         raise OptionError("unweighted", "and --weight: take one of the two")
-    weighed_by = False if unweighted else weight
-    if cluster is not None or workers is not None:
-        found = _on_cluster(model, data, target, weighed_by, form, {"by": by, "chart": chart}, cluster, workers)
-    else:
-        found = _evaluate(model, data, target, weighed_by, by, form, light, chart)
-    if as_json:
-        print(json.dumps({"model": model, "data": data, **found.to_dict()}, indent=2, ensure_ascii=False))
+    found = _evaluate(how) if how.cluster is None and how.workers is None else _on_cluster(how)
+    if how.as_json:
+        print(json.dumps({"model": how.model, "data": how.data, **found.to_dict()}, indent=2, ensure_ascii=False))
         return
     console = Console()
     weighed = "" if found.weight == found.rows else f", weight {found.weight:,.6g}"
-    print_title(console, data, f"{found.rows:,} rows{weighed}")
+    print_title(console, how.data, f"{found.rows:,} rows{weighed}")
     print_lines(console, found.lines())
-    if chart is not None:
-        print_lines(console, [f"chart: {chart}"])
+    if how.chart is not None:
+        print_lines(console, [f"chart: {how.chart}"])
 
 
-def _evaluate(
-    path: str, data: str, target: str | None, weight: Any, by: str | None, form: str | None, light: bool, chart: Any
-) -> Evaluation:
+def _evaluate(how: EvaluateOptions) -> Evaluation:
     from ..training.evaluation import evaluate
     from ..training.model import has_probabilities, open_model
 
-    known = open_model(path)
-    if chart is not None:
-        if light:
+    known = open_model(how.model)
+    if how.chart is not None:
+        if how.light:
             raise OptionError("chart", "and --light: a chart needs what every row was given")
         if known.labels is not None and not has_probabilities(known):
             raise OptionError("chart", f"{known.learner.name} gives margins and no probabilities: nothing to calibrate")
-    found = evaluate(known, data, target=target, weight=weight, by=by, format=form, light=light)
-    if chart is not None:
+    found = evaluate(known, how.data, by=how.by, light=how.light, **how.columns)
+    if how.chart is not None:
         from .. import charts
 
-        charts.save(picture(found), chart)
+        charts.save(picture(found), how.chart)
     return found
 
 
-def _on_cluster(
-    path: str, data: str, target: str | None, weight: Any, form: str | None, others: dict[str, Any],
-    address: str | None, workers: int | None,
-) -> Evaluation:  # fmt: skip
+def _on_cluster(how: EvaluateOptions) -> Evaluation:
     from ..cluster.scores import evaluate
     from ..training.model import open_model
     from .cluster import client_of
 
-    for name, value in others.items():
-        if value is not None:
+    for name in ("by", "chart"):
+        if getattr(how, name) is not None:
             raise OptionError(name, "is not an option on a cluster, which keeps nothing of single rows")
-    known = open_model(path)
-    with client_of(address, workers) as client:
-        return evaluate(known, data, client=client, target=target, weight=weight, format=form)
+    known = open_model(how.model)
+    with client_of(how.cluster, how.workers) as client:
+        return evaluate(known, how.data, client=client, **how.columns)
 
 
 def picture(found: Evaluation) -> Any:

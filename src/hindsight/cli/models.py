@@ -5,43 +5,44 @@ from __future__ import annotations
 import itertools
 import json
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..training.options import split
+from ..training.options import option, split
 from .application import verb
 from .text import print_error_line, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help="A file that --save or `model.save` wrote.")]
+MODEL = "A file that --save or `model.save` wrote."
+ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help=MODEL)]
 Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to stdout.")]
 
 
+@dataclass(frozen=True)
+class PredictOptions:
+    """Which model predicts which rows, and what is written."""
+
+    model: str = option(MODEL, argument=True, metavar="MODEL")
+    data: str = option("Rows in any form that `learn` reads; - is stdin.", argument=True, metavar="FILE")
+    output: str | None = option(
+        "Write there: .csv, .jsonl or .parquet; - is stdout, CSV.", "--output", "-o", metavar="FILE"
+    )
+    keep: Sequence[str] = option(
+        "Columns of FILE to write too, before the prediction.", default=(), read=split, metavar="A,B,..."
+    )
+    probabilities: bool = option("Write the probability of every label.", "--probabilities", default=False)
+    margins: bool = option("Print the margins w·x too.", "--margins", default=False)
+    score: bool = option("Where FILE has the targets, read it again and print a score to standard error.", default=True)
+    form: str | None = option("The format of FILE, where its name does not tell.", "--format")
+
+
 @verb()
-def predict(
-    model: ModelPath,
-    data: Annotated[str, typer.Argument(metavar="FILE", help="Rows in any form that `learn` reads; - is stdin.")],
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write there: .csv, .jsonl or .parquet; - is stdout, CSV."),
-    ] = None,
-    keep: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="Columns of FILE to write too, before the prediction.")
-    ] = None,
-    probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="Write the probability of every label.")
-    ] = False,
-    margins: Annotated[bool, typer.Option("--margins", help="Print the margins w·x too.")] = False,
-    score: Annotated[
-        bool, typer.Option(help="Where FILE has the targets, read it again and print a score to standard error.")
-    ] = True,
-    form: Annotated[
-        str | None, typer.Option("--format", help="The format of FILE, where its name does not tell.")
-    ] = None,
-) -> None:
+def predict(how: PredictOptions) -> None:
     """Predict each row of a file with a saved model, as CSV: one line per row, in the order of the rows.
 
     Rows are prepared as they were for learning. A feature that the model does not know has weight 0; a column that it
@@ -54,21 +55,20 @@ def predict(
     from ..training.outputs import check_destination, check_outputs
     from . import predictions
 
-    path = None if output == "-" else output
-    check_outputs({"output": path}, model, data)
+    path = None if how.output == "-" else how.output
+    check_outputs({"output": path}, how.model, how.data)
     form_out = predictions.output_form(path)
     if path is not None:
         check_destination(path)
-    known = open_model(model)
-    if probabilities and not has_probabilities(known):
+    known = open_model(how.model)
+    if how.probabilities and not has_probabilities(known):
         raise OptionError("probabilities", f"{known.learner.name} gives none: take --margins")
-    kept = list(dict.fromkeys(split(keep or "")))
-    names = [*kept, *predictions.names_of(known, margins, probabilities)]
-    parts = predictions.tables(known, data, form, kept, margins, probabilities)
-    emit(path, predictions.WRITERS[form_out](names, parts))
-    if score and predictions.is_plain_file(data):
+    kept, shown = list(dict.fromkeys(how.keep)), (how.margins, how.probabilities)
+    parts = predictions.tables(known, how.data, how.form, kept, *shown)
+    emit(path, predictions.WRITERS[form_out]([*kept, *predictions.names_of(known, *shown)], parts))
+    if how.score and predictions.is_plain_file(how.data):
         sys.stdout.flush()
-        for line in brief_score(known, data, form):
+        for line in brief_score(known, how.data, how.form):
             print_error_line(line)
 
 

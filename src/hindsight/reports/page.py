@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 TERMS = ("miscalibration", "discrimination", "uncertainty")
 BY_LABEL = "The Brier score of each label against the rest is miscalibration − discrimination + uncertainty."
 IN_HINDSIGHT = "; the best constant and the best fixed weights are those of all rows, known only now"
+MOVES = ", by what they move predictions: each times the spread (standard deviation) of its column"
+IN_ROUNDS = "over all rows in each round."
+CONFUSIONS = "Rows by true label, columns by predicted label; of equals the first is predicted."
 FAR_AWAY = " The promise is beyond a linear scale."
 NO_CHARTS = "This page has no charts: they need altair and vl-convert (pip install hindsight-learn[charts])."
 
@@ -214,75 +217,37 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
     sample = ""
     if each.get("of", 0) > each.get("sample", 0):
         sample = f" A random sample of {each['sample']:,} of {each['of']:,} rows."
-    order = "largest"
-    moves = ""
-    if each["moves"]:
-        order, moves = (
-            "first",
-            ", by what they move predictions: each times the spread (standard deviation) of its column",
-        )
+    order, moves = ("first", MOVES) if each["moves"] else ("largest", "")
     beside = ""
     if any(c["best"] is not None for c in each["certificates"]):
         beside = " Green: the best fixed weights, where they are on this scale."
     histogram = f'<div class="chart" id="c-histogram{k}"></div>' if f"c-histogram{k}" in drawn else ""
     intercept = f" Intercept {brief(each['intercept'][0])}." if len(each["intercept"]) == 1 else ""
+    run = f"Of the predictions made before each row was learnt{IN_HINDSIGHT if each['certificates'] else ''}."
+    regret = f"What the run had lost until then beyond the {best_name(each)} of all rows, on the same rounds."
+    far = {name: FAR_AWAY if is_far(each, name) else "" for name in ("loss", "regret")}
+    weights = f"The {order} of {each['nonzero']:,} that are not 0{moves}.{beside}{intercept}"
+    called = f"If rows are called {each.get('positive')} where the {each.get('scores', 'score')} is at least this."
+    many = len(each.get("confusion", {}).get("labels", ())) > 6
+
+    def chart(name: str, title: str, caption: str, **more: Any) -> str:
+        return figure(drawn, name and f"c-{name}{k}", title, caption, **more)
+
     figures = [
-        figure(
-            drawn,
-            f"c-loss{k}",
-            "Loss along the run",
-            f"Of the predictions made before each row was learnt{IN_HINDSIGHT if each['certificates'] else ''}."
-            f"{FAR_AWAY if is_far(each, 'loss') else ''}",
-            wide=True,
-        ),
-        figure(
-            drawn,
-            f"c-regret{k}",
-            "Regret per round",
-            f"What the run had lost until then beyond the {best_name(each)} of all rows, on the same rounds."
-            f"{FAR_AWAY if is_far(each, 'regret') else ''}",
-        ),
-        figure(
-            drawn,
-            f"c-rounds{k}",
-            "Errors per round",
-            f"{first_capital(per_row(each['unit']))} over all rows in each round.",
-            wide=True,
-        ),
-        figure(
-            drawn,
-            f"c-weights{k}",
-            "Weights",
-            f"The {order} of {each['nonzero']:,} that are not 0{moves}.{beside}{intercept}",
-        ),
-        figure(drawn, f"c-shares{k}", "Members of the panel", "The weight of each along the run."),
-        figure(drawn, f"c-coverage{k}", "Coverage along the run", covered(each)),
-        figure(drawn, f"c-ranges{k}", "Intervals of the last rows", "Orange: outside the interval made beforehand."),
-        figure(drawn, f"c-predicted{k}", "Predicted against true", f"On the dashed line both are equal.{sample}"),
-        figure(
-            drawn,
-            "",
-            "Confusions",
-            "Rows by true label, columns by predicted label; of equals the first is predicted.",
-            wide=len(each.get("confusion", {}).get("labels", ())) > 6,
-            inside=confusion(each),
-        ),
+        chart("loss", "Loss along the run", run + far["loss"], wide=True),
+        chart("regret", "Regret per round", regret + far["regret"]),
+        chart("rounds", "Errors per round", f"{first_capital(per_row(each['unit']))} {IN_ROUNDS}", wide=True),
+        chart("weights", "Weights", weights),
+        chart("shares", "Members of the panel", "The weight of each along the run."),
+        chart("coverage", "Coverage along the run", covered(each)),
+        chart("ranges", "Intervals of the last rows", "Orange: outside the interval made beforehand."),
+        chart("predicted", "Predicted against true", f"On the dashed line both are equal.{sample}"),
+        chart("", "Confusions", CONFUSIONS, wide=many, inside=confusion(each)),
         label_choice(each, drawn),
-        figure(
-            drawn,
-            f"c-link{k}",
-            "The learnt link",
-            "The mean of the target over the margin w·x, nondecreasing.",
-        ),
-        figure(
-            drawn,
-            f"c-threshold{k}",
-            "Threshold",
-            f"If rows are called {each.get('positive')} where the "
-            f"{each.get('scores', 'score')} is at least this.{sample}",
-        ),
-        figure(drawn, f"c-calibration{k}", "Calibration", f"{calibrated(each)}{sample}", inside=histogram),
-        figure(drawn, "", "Calibration by label", BY_LABEL, wide=True, inside=calibration_table(each)),
+        chart("link", "The learnt link", "The mean of the target over the margin w·x, nondecreasing."),
+        chart("threshold", "Threshold", f"{called}{sample}"),
+        chart("calibration", "Calibration", f"{calibrated(each)}{sample}", inside=histogram),
+        chart("", "Calibration by label", BY_LABEL, wide=True, inside=calibration_table(each)),
     ]
     head = f"<h2>{escaped(each['name'] if several else 'The run')}</h2>"
     first = opening(each) if several else ""
