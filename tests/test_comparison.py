@@ -18,7 +18,7 @@ import naive_forecast
 from conftest import many, nightly
 from hindsight.forecast import Finding, Intervals, Scores, best, compare, comparison, mixtures, sequences, stream
 from hindsight.forecast.intervals import Promise, stacked
-from hindsight.forecast.lagged import LaggedScores
+from hindsight.forecast.stream import LaggedScores
 
 ALPHA, CHANCE = 0.05, 1e-6
 THIN = 6  # sequences are looked at in every so many points of a path

@@ -7,10 +7,9 @@ from .comparison import BestSet, Choice, Comparison, Finding, Pair, compare, com
 from .evidence import Evidence
 from .identity import Identity, identity
 from .intervals import Interval, Intervals
-from .lagged import LaggedScores
 from .progressive import compare_learners, progressive
 from .scores import Score, log_loss, losses, mean_loss, quadratic_loss, square_loss
-from .stream import Scores
+from .stream import LaggedScores, Scores
 
 __all__ = [
     "Auc",

@@ -29,8 +29,8 @@ from ..formatting import _plain
 from ..kernels.compiler import kernel
 from .calibration import without_missing
 from .evidence import Evidence, grade
-from .lagged import whole_lag
 from .scores import NUMERIC, Score, same_length, some_weight, weights
+from .stream import whole_lag
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

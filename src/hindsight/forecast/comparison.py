@@ -21,10 +21,9 @@ from ..validation import number
 from .best import against_each, closed
 from .evidence import Evidence, evidence, log_e_values
 from .intervals import HORIZON, Interval, Intervals, Promise, stacked
-from .lagged import LaggedScores
 from .mixtures import KINDS
 from .scores import Score, columns, open_unit, waiting_words
-from .stream import Scores
+from .stream import LaggedScores, Scores
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
