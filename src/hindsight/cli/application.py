@@ -182,8 +182,9 @@ def parameters_of(kind: Any, some: tuple[str, ...] = ()) -> list[inspect.Paramet
         spelt: Any = typer.Option(*how.names, help=how.help, rich_help_panel=title, **how.more)
         if how.argument:
             spelt = typer.Argument(help=how.help, **how.more)
+        required = how.argument or field.default is ...
         default = None if how.read is not None or some else field.default
-        default = inspect.Parameter.empty if how.argument or default is ... else default
+        default = inspect.Parameter.empty if required else default
         only = inspect.Parameter.KEYWORD_ONLY
         out.append(inspect.Parameter(field.name, only, default=default, annotation=Annotated[hint, spelt]))
     return out

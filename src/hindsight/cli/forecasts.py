@@ -8,9 +8,9 @@ import re
 from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Console
 from rich.table import Table as Grid
 
@@ -66,63 +66,87 @@ class ForecastOptions:
     chart: str | None = option("Draw a chart: a path that ends in .png, .svg or .html.", metavar="PICTURE")
     as_json: bool = option("Print the result as JSON instead of tables.", "--json", default=False)
 
-    def table(
-        self, names: str, coverage: float | None = None, late: str | None = None, row_id: str | None = None
-    ) -> ForecastTable:
-        """The file with these forecasts; an error of the loss names the options."""
+    @property
+    def names(self) -> list[str]:
+        """The columns of the forecasts, or what their names have in common."""
+        raise NotImplementedError
+
+    @cached_property
+    def score(self) -> Score:
+        """How forecasts are scored; an error of the loss names the options."""
         from ..forecast import Score
 
-        check_chart(self.chart, self.source)
         classes = None if self.classes is None else tuple(self.classes)
         try:
-            score = Score(self.loss, self.bounds, self.quantile, coverage, classes)
+            return Score(self.loss, self.bounds, self.quantile, getattr(self, "coverage", None), classes)
         except ValueError as error:
             text = re.sub(r"loss='(\w+)'", r"--loss \1", str(error))
             raise ValueError(re.sub(r"(needs|takes no) (\w+)$", r"\1 --\2", text)) from None
-        return ForecastTable(self.source, self.outcome, split(names), self.weight, score, late, row_id)
+
+    def settings(self) -> str:
+        """What was asked for, in words."""
+        score = self.score
+        out = f"outcome {self.outcome!r}, weight {self.weight or 'none'}, {score.loss} loss"
+        if score.quantile is not None:
+            out += f", quantile {score.quantile:g}"
+        if score.coverage is not None:
+            out += f", coverage {score.coverage:g}"
+        if score.classes is not None:
+            out += f", classes {', '.join(score.parts)}"
+        if score.bounds is not None:
+            out += f", bounds {score.bounds[0]:g},{score.bounds[1]:g}"
+        out += ", bounds not declared" if score.missing else ""
+        return out + (f", forecasts {self.lag} rounds ahead" if self.lag > 1 else "")
+
+
+@dataclass(frozen=True)
+class CompareOptions(ForecastOptions):
+    """Which forecasters are compared, and what is promised."""
+
+    forecasts: Sequence[str] = option(
+        "The columns of the forecasters. With --classes x,y those named A:x and A:y, with --loss winkler A:low and "
+        "A:high; in columns named otherwise a star stands for the class: 'A_*' for A_x and A_y.", default=...,
+        read=split, metavar="A,B,...",
+    )  # fmt: skip
+    coverage: float | None = option("winkler: the probability that the intervals are to hold, as 0.9.")
+    late: str | None = option("A table with outcomes that came later, in the order in which they came.", metavar="FILE")
+    row_id: str | None = option(
+        "The column that says in both files which row is which; without it --late has a column 'row', from 1.", "--id",
+        metavar="COLUMN",
+    )  # fmt: skip
+    alpha: float = option("All intervals of one kind hold together, except with this probability.", default=0.05)
+    anytime: bool = option(
+        "Judge by the confidence sequence, valid whenever you look or stop.", "--anytime", default=False
+    )
+    by: str = option("The interval to judge by, chosen in advance: mixture, ranges or bernstein.", default="mixture")
+    horizon: float | None = option("Rounds that intervals and e-values are tuned for, named in advance.  [1000]")
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the forecasts, or what their names have in common."""
+        return list(self.forecasts)
+
+
+@dataclass(frozen=True)
+class CalibrateOptions(ForecastOptions):
+    """Which forecasts are recalibrated, and the band around them."""
+
+    forecast: Sequence[str] = option(
+        "The column of the forecast, or several.", default=..., read=split, metavar="A[,B,...]"
+    )
+    band: str = option("The band of the chart: consistency, confidence or none.", default="consistency")
+    level: float = option("The fraction of the resampled fits inside the band.", default=0.9)
+    resamples: int = option("The number of resampled fits.", default=1000)
+    seed: int = option("Seed of the resampling.", default=0)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the forecasts, or what their names have in common."""
+        return list(self.forecast)
 
 
 @verb()
-def compare(
-    how: ForecastOptions,
-    *,
-    forecasts: Annotated[
-        str,
-        typer.Option(
-            metavar="A,B,...",
-            help="The columns of the forecasters. With --classes x,y those named A:x and A:y, with --loss winkler "
-            "A:low and A:high; in columns named otherwise a star stands for the class: 'A_*' for A_x and A_y.",
-        ),
-    ],
-    coverage: Annotated[
-        float | None, typer.Option(help="winkler: the probability that the intervals are to hold, as 0.9.")
-    ] = None,
-    late: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="A table with outcomes that came later, in the order in which they came."),
-    ] = None,
-    row_id: Annotated[
-        str | None,
-        typer.Option(
-            "--id",
-            metavar="COLUMN",
-            help="The column that says in both files which row is which; without it --late has a column 'row', from 1.",
-        ),
-    ] = None,
-    alpha: Annotated[
-        float, typer.Option(help="All intervals of one kind hold together, except with this probability.")
-    ] = 0.05,
-    anytime: Annotated[
-        bool, typer.Option("--anytime", help="Judge by the confidence sequence, valid whenever you look or stop.")
-    ] = False,
-    by: Annotated[
-        str, typer.Option(help="The interval to judge by, chosen in advance: mixture, ranges or bernstein.")
-    ] = "mixture",
-    horizon: Annotated[
-        float | None,
-        typer.Option(help="Rounds that intervals and e-values are tuned for, named in advance.  [1000]"),
-    ] = None,
-) -> None:
+def compare(how: CompareOptions) -> None:
     """Compare forecasters: mean losses, differences with intervals, and which is closer to the unknown truth.
 
     Rows are in the order of time, and every forecast was fixed before its outcome. A difference estimates the mean over
@@ -132,35 +156,27 @@ def compare(
     from .. import charts
     from ..forecast import LaggedScores, Scores, comparison
 
-    table = how.table(forecasts, coverage, late, row_id)
-    options = {k: getattr(table.score, k) for k in ("bounds", "quantile", "coverage", "classes")}
-    names = [shown_name(name) for name in table.names]
-    scores = Scores(names, table.score.loss, **options)
+    check_chart(how.chart, how.source)
+    score, names = how.score, [shown_name(name) for name in how.names]
+    options = {k: getattr(score, k) for k in ("bounds", "quantile", "coverage", "classes")}
+    scores = Scores(names, score.loss, **options)
     if how.lag != 1:
-        scores = LaggedScores(names, table.score.loss, lag=how.lag, **options)
-    y, given, c, ids = read(table)
-    scores.update(labelled(y, table.score), given, c, ids)
-    if table.late is not None:
-        bring(table, scores, y, ids)
-    found = comparison(scores, alpha=alpha, anytime=anytime, by=by, horizon=horizon)
+        scores = LaggedScores(names, score.loss, lag=how.lag, **options)
+    y, given, c, ids = read(how, how.row_id)
+    scores.update(labelled(y, score), given, c, ids)
+    if how.late is not None:
+        bring(how, how.late, scores, y, ids)
+    found = comparison(scores, alpha=how.alpha, anytime=how.anytime, by=how.by, horizon=how.horizon)
     if how.chart is not None:
-        charts.save(picture(found, y, given, c, table.score), how.chart)
+        charts.save(picture(found, y, given, c, score), how.chart)
     if how.as_json:
-        print(json.dumps({"file": table.source, **found.to_dict()}, indent=2, ensure_ascii=False))
+        print(json.dumps({"file": how.source, **found.to_dict()}, indent=2, ensure_ascii=False))
         return
-    show(table.source, f"{table.settings(how.lag)}, α = {alpha:g}", found)
+    show(how.source, f"{how.settings()}, α = {how.alpha:g}", found)
 
 
 @verb()
-def calibrate(
-    how: ForecastOptions,
-    *,
-    forecast: Annotated[str, typer.Option(metavar="A[,B,...]", help="The column of the forecast, or several.")],
-    band: Annotated[str, typer.Option(help="The band of the chart: consistency, confidence or none.")] = "consistency",
-    level: Annotated[float, typer.Option(help="The fraction of the resampled fits inside the band.")] = 0.9,
-    resamples: Annotated[int, typer.Option(help="The number of resampled fits.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
-) -> None:
+def calibrate(how: CalibrateOptions) -> None:
     """Test how well forecasts are calibrated: mean loss = miscalibration − discrimination + uncertainty, and a test.
 
     Forecasts are recalibrated by isotonic regression, equal ones together, and each class against the rest. The e-value
@@ -173,12 +189,12 @@ def calibrate(
     from ..forecast.scores import NUMERIC
     from ..validation import choice
 
-    table = how.table(forecast)
-    choice("--band", band, ("consistency", "confidence", "none"))
-    score = table.score
+    check_chart(how.chart, how.source)
+    score = how.score
+    choice("--band", how.band, ("consistency", "confidence", "none"))
     if score.loss == "winkler":
         raise OptionError("loss", "winkler is calibrated end by end: take --loss pinball --quantile Q for each end")
-    y, given, c, _ = read(table)
+    y, given, c, _ = read(how)
     options: dict[str, Any] = {"loss": score.loss, "quantile": score.quantile}
     each = {name: reliability(seen, h, c, **options) for name, seen, h in one_by_one(y, given, score)}
     tests = None
@@ -186,23 +202,22 @@ def calibrate(
         labels = labelled(y, score)
         options |= {"bounds": score.bounds, "classes": score.classes, "lag": how.lag}
         tests = {name: calibration_test(labels, h, c, **options) for name, h in given.items()}
-    settings, banded = table.settings(how.lag), band != "none" and score.loss not in NUMERIC
+    settings, banded = how.settings(), how.band != "none" and score.loss not in NUMERIC
     if how.chart is not None:
-        made: list[Band | None] = [
-            one.band(band, level=level, resamples=resamples, seed=seed) if banded else None for one in each.values()
-        ]
+        drawn: dict[str, Any] = {"level": how.level, "resamples": how.resamples, "seed": how.seed}
+        made: list[Band | None] = [one.band(how.band, **drawn) if banded else None for one in each.values()]
         charts.save(charts.diagrams(each, made, tests), how.chart)
         if score.loss not in NUMERIC:
-            settings += f", band {band}, level {level:g}, {resamples:,} resamples, seed {seed}"
+            settings += f", band {how.band}, level {how.level:g}, {how.resamples:,} resamples, seed {how.seed}"
     if how.as_json:
         found = {
             name: (one_by_class(name, each, score) if score.classes else each[name].to_dict())
             | {"test": None if tests is None else tests[name].to_dict()}
             for name in given
         }
-        print(json.dumps({"file": table.source, "forecasts": found}, indent=2, ensure_ascii=False))
+        print(json.dumps({"file": how.source, "forecasts": found}, indent=2, ensure_ascii=False))
         return
-    show_calibration(table.source, settings, each, tests, score.classes is not None)
+    show_calibration(how.source, settings, each, tests, score.classes is not None)
 
 
 def labelled(y: np.ndarray, score: Score) -> Any:
@@ -215,27 +230,27 @@ def labelled(y: np.ndarray, score: Score) -> Any:
     return labels[np.where(np.isnan(y), -1, y).astype(np.int64)]
 
 
-def bring(table: ForecastTable, scores: Scores, y: np.ndarray, ids: Any) -> None:
-    """Bring the outcomes that came later to the scores, and write them to `y`."""
+def bring(how: CompareOptions, path: str, scores: Scores, y: np.ndarray, ids: Any) -> None:
+    """Bring the outcomes that came later, in a file of their own, to the scores, and write them to `y`."""
     import numpy as np
 
     from ..forecast.scores import label_text as as_text
     from ..forecast.scores import numbers
 
-    key = table.row_id or "row"
-    found = read_columns_of(table.late or "", [key, table.outcome])
-    with named_place(table.late or "", table):
-        late = table.score.outcomes(found[table.outcome], table.outcome)
+    key = how.row_id or "row"
+    found = read_columns_of(path, [key, how.outcome])
+    with named_place(path, how):
+        late = how.score.outcomes(found[how.outcome], how.outcome)
         keys = found[key]
-        if table.row_id is None:
+        if how.row_id is None:
             keys = numbers(keys, key) - 1.0
     left = set(scores.waiting)
     for t, value in enumerate(keys.tolist()):
         if value not in left:
-            where = f"{place_in_file(table.late or '', t)}, column {key!r}: {as_text(found[key][t].item())!r}"
-            raise ValueError(f"{where} is no row of {table.source} that waits for its outcome")
+            where = f"{place_in_file(path, t)}, column {key!r}: {as_text(found[key][t].item())!r}"
+            raise ValueError(f"{where} is no row of {how.source} that waits for its outcome")
         left.remove(value)
-    scores.bring(keys, labelled(late, table.score))
+    scores.bring(keys, labelled(late, how.score))
     places = {k: t for t, k in enumerate(range(y.size) if ids is None else np.asarray(ids).tolist())}
     y[[places[k] for k in keys.tolist()]] = late
 
@@ -347,33 +362,6 @@ def show_calibration(
 # ---------------------------------------------------------------- reading
 
 
-class ForecastTable(NamedTuple):
-    """A file of forecasts, and what its columns are."""
-
-    source: str
-    outcome: str
-    names: list[str]
-    weight: str | None
-    score: Score
-    late: str | None = None
-    row_id: str | None = None
-
-    def settings(self, lag: int) -> str:
-        """What was asked for, in words."""
-        score = self.score
-        out = f"outcome {self.outcome!r}, weight {self.weight or 'none'}, {score.loss} loss"
-        if score.quantile is not None:
-            out += f", quantile {score.quantile:g}"
-        if score.coverage is not None:
-            out += f", coverage {score.coverage:g}"
-        if score.classes is not None:
-            out += f", classes {', '.join(score.parts)}"
-        if score.bounds is not None:
-            out += f", bounds {score.bounds[0]:g},{score.bounds[1]:g}"
-        out += ", bounds not declared" if score.missing else ""
-        return out + (f", forecasts {lag} rounds ahead" if lag > 1 else "")
-
-
 def column_of(name: str, part: str) -> str:
     """The column of one number of a forecast: where the star stands, otherwise after a colon."""
     return name.replace("*", part) if "*" in name else f"{name}:{part}"
@@ -384,25 +372,27 @@ def shown_name(name: str) -> str:
     return name.replace("*", "").strip(" :_.-") or name if "*" in name else name
 
 
-def read(table: ForecastTable) -> tuple[np.ndarray, dict[str, np.ndarray], np.ndarray | None, Any]:
+def read(
+    how: ForecastOptions, row_id: str | None = None
+) -> tuple[np.ndarray, dict[str, np.ndarray], np.ndarray | None, Any]:
     """Outcomes, forecasts, weights and ids of a file, checked; an error names the file, line, column and value."""
     import numpy as np
 
     from ..forecast.scores import numbers, weights
 
-    parts = table.score.parts
-    columns = {name: [column_of(name, part) for part in parts] or [name] for name in table.names}
-    wanted = [table.outcome, *itertools.chain(*columns.values())]
-    wanted += [name for name in (table.weight, table.row_id) if name is not None]
-    found = read_columns_of(table.source, wanted, [table.outcome])
-    with named_place(table.source, table):
-        y = table.score.outcomes(emptied(found[table.outcome], table.score), table.outcome, missing=True)
+    score, parts = how.score, how.score.parts
+    columns = {name: [column_of(name, part) for part in parts] or [name] for name in how.names}
+    wanted = [how.outcome, *itertools.chain(*columns.values())]
+    wanted += [name for name in (how.weight, row_id) if name is not None]
+    found = read_columns_of(how.source, wanted, [how.outcome])
+    with named_place(how.source, how):
+        y = score.outcomes(emptied(found[how.outcome], score), how.outcome, missing=True)
         given = {}
         for name, each in columns.items():
             values = np.stack([numbers(found[column], column) for column in each], axis=1)
-            given[shown_name(name)] = table.score.forecasts(values if parts else values[:, 0], shown_name(name))
-        c = None if table.weight is None else weights(numbers(found[table.weight], table.weight), y.size)
-    return y, given, c, None if table.row_id is None else found[table.row_id]
+            given[shown_name(name)] = score.forecasts(values if parts else values[:, 0], shown_name(name))
+        c = None if how.weight is None else weights(numbers(found[how.weight], how.weight), y.size)
+    return y, given, c, None if row_id is None else found[row_id]
 
 
 def read_columns_of(source: str, names: list[str], missing: list[str] | None = None) -> dict[str, np.ndarray]:
@@ -425,7 +415,7 @@ def emptied(values: np.ndarray, score: Score) -> np.ndarray:
 
 
 @contextmanager
-def named_place(source: str, table: ForecastTable) -> Iterator[None]:
+def named_place(source: str, how: ForecastOptions) -> Iterator[None]:
     """Name the file, the line and the column in errors of rows, and options in place of arguments."""
     from ..errors import RowError
 
@@ -433,7 +423,7 @@ def named_place(source: str, table: ForecastTable) -> Iterator[None]:
         yield
     except RowError as error:
         text = error.message.replace("loss='quadratic'", "--loss quadratic --bounds LOW,HIGH, as 0,1 for half points")
-        for name in table.names:
-            for part in table.score.parts:
+        for name in how.names:
+            for part in how.score.parts:
                 text = text.replace(repr(f"{shown_name(name)}:{part}"), repr(column_of(name, part)))
         raise ValueError(f"{place_in_file(source, error.row)}{text}") from None
