@@ -52,12 +52,8 @@ def learn_in_batches(rows: RowOptions, learner: LearnerOptions, results: ResultO
         out["weights"] = [dict(zip(read.names, w.tolist(), strict=True)) for w in model.coef_.reshape(-1, n)]
         print(json.dumps(out | ({} if certificate is None else {"certificate": certificate.to_dict()})))
     else:
-        for line in summary(model, read, certificate, rounds, results.details):
+        for line in [*summary(model, read, certificate, rounds, results.details), *results.written]:
             print(line)
-        if results.save is not None:
-            print(f"model: {results.save}")
-        if results.report is not None:
-            print(f"report: {results.report}")
     return status_of(certificate)
 
 

@@ -111,11 +111,9 @@ class LearnCommand:
             compared = None if session.scores is None else session.scores.comparison()
             print(json.dumps(result(state, certificates, session.seconds, compared)))
         else:
-            files = [] if results.save is None else [f"model: {results.save}"]
-            files += [] if results.report is None else [f"report: {results.report}"]
             for line in summary(
                 state, certificates, session.seconds, details=results.details, compiled=self.compiled,
-                spread=session.spread.deviations, files=files,
+                spread=session.spread.deviations, files=results.written,
             ):  # fmt: skip
                 print(line)
             if session.scores is not None:

@@ -23,8 +23,8 @@ class OnlineRegressor(
 ):
     """Base of the online regressors: a single run on targets that are numbers."""
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        passes = whole("passes", self.passes)
+    def _fit(self, X: Any, y: Any, sample_weight: Any, passes: int | None = None) -> None:
+        passes = whole("passes", self.passes) if passes is None else passes
         X = self._matrix(X, reset=True)
         targets = self._seen(X, y)
         self._begin(X.shape[1], 1)
@@ -55,10 +55,7 @@ class OnlineRegressor(
             self._drop_certificate()
         else:
             with self._all_or_nothing():
-                X = self._matrix(X, reset=True)
-                targets = self._seen(X, y)
-                self._begin(X.shape[1], 1)
-                self._play(X, targets, sample_weight, 1)
+                self._fit(X, y, sample_weight, passes=1)
         return self
 
     def learn_one(self, x: Any, y: float, weight: float = 1.0) -> Self:

@@ -25,6 +25,7 @@ from ..training.evaluation import evaluate
 from ..training.model import Model
 from ..training.outputs import check_destination
 from ..training.plan import describe_learner, part_name, short_names
+from ..training.prepare import target_column
 from ..training.recording import ColumnSpread, Recording, Sample
 from .content import (
     LINES,
@@ -38,7 +39,7 @@ from .content import (
     prediction_values,
 )
 from .page import write_page
-from .writing import course_notes, plain_name, report_model, settings_of, target_of
+from .writing import course_notes, plain_name, report_model, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -193,7 +194,8 @@ def write_fitted(path: str, plan: Plan, model: Any, read: AllRows, certificate: 
     subject = Subject(
         plain_name(plan.where), read.X.shape[0], read.X.shape[1], list(read.names),
         {k: v for k, v in settings_of(plan).items() if k not in ONLINE} | parameters_of(model),
-        labels=[str(label) for label in model.classes_] if hasattr(model, "classes_") else None, target=target_of(plan),
+        labels=[str(label) for label in model.classes_] if hasattr(model, "classes_") else None,
+        target=target_column(vars(plan)),
     )  # fmt: skip
     datasets: Datasets = {}
     each = list(getattr(certificate, "each", [certificate]))

@@ -11,12 +11,12 @@ from ..certificates.headline import SQUARES
 from ..charts.drawing import thinned
 from ..charts.runs import per_row
 from ..errors import MismatchError
-from ..sources import load_sample
 from ..training.certify import certify_model, preparation_of
 from ..training.comparing import figures, scores_of
 from ..training.model import Model
 from ..training.outputs import check_destination, check_outputs
 from ..training.plan import Plan, short_names
+from ..training.prepare import target_column
 from ..training.recording import Recording
 from ..training.session import learn
 from ..training.state import TrainingState
@@ -69,7 +69,7 @@ def write_report(
         state.names,
         settings_of(plan) | ({} if seconds is None else {"seconds": f"{seconds:.2f}"}),
         labels=state.labels,
-        target=target_of(plan),
+        target=target_column(vars(plan)),
         preparation="" if state.source is None else state.source.preparation,
         rejected=state.rejected,
         rejects=[{"line": r.line, "column": r.column, "reason": r.reason, "file": r.file} for r in recording.rejects],
@@ -97,14 +97,6 @@ def plain_name(where: Any) -> str:
     if where == "-":
         return "standard input"
     return ", ".join(map(str, where)) if isinstance(where, list) else str(where)
-
-
-def target_of(plan: Plan) -> str | None:
-    """The column that was predicted, if it has a name."""
-    data = plan.data
-    if plan.target is None and isinstance(data, str) and data.startswith("sample:"):
-        return load_sample(data.removeprefix("sample:"), None).target
-    return plan.target
 
 
 def course_notes(passes: int, recording: Recording) -> list[str]:

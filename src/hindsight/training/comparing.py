@@ -10,7 +10,7 @@ import numpy as np
 from ..certificates.headline import MISTAKES, SQUARES, Scores
 from ..errors import OptionError
 from ..online.margins import each_mean
-from .state import in_squares, log_loss_of_constant
+from .state import in_squares, judged_in_logs, log_loss_of_constant
 
 if TYPE_CHECKING:
     from ..forecast.comparison import Comparison
@@ -52,11 +52,6 @@ def losses_of(state: TrainingState, k: int) -> tuple[str, dict[str, float]]:
     else:
         unit, own = MISTAKES, 1.0 - scores_of(state, k).right
     return unit, {"loss": own, "constant": constant} | unknown
-
-
-def judged_in_logs(learner: Any) -> bool:
-    """Whether a learner of labels is judged by the log loss."""
-    return bool(learner.targets == "unit" and learner.loss.link == "logistic" and learner.score == "loss")
 
 
 def figures(state: TrainingState) -> list[dict[str, float]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +11,11 @@ import numpy as np
 from ..errors import RowError, SourceError
 from ..online.margins import each_loss, each_mean
 from ..rows.labels import chosen_codes, class_probabilities, encode_labels, targets_of_runs
-from ..sources import load_sample
 from ..sources.extra_columns import extra_columns, row_numbers
 from ..validation import check_weights, refuse_masked
 from .figures import ClassFigures, Decomposition, Evaluation, Figure, SliceFigures
 from .model import Model, has_probabilities, link_of
-from .prepare import format_of, has_feature_of, in_order_of, open_for_model, rows_of_model, targets_of
+from .prepare import format_of, has_feature_of, in_order_of, learnt_columns, open_for_model, rows_of_model, targets_of
 from .tallies import BLOCK, CoverageTally, LabelTally, NumberTally, ScoredLabels, Slices
 
 if TYPE_CHECKING:
@@ -143,19 +141,20 @@ class ModelRows:
         beside: Sequence[str] = (),
     ) -> None:
         self.model, self.labels, self.tracker = model, model.labels, model.runs[0].coverage
-        column = weight_column(model) if weight is None else weight
+        own, weighed = learnt_columns(model)
+        column = weighed if weight is None else weight
         if y is not None:
             given = weight is not None and weight is not False and not isinstance(weight, str)
             refuse_masked(y, "y")
             refuse_masked(weight, "weight")
             data = (data, np.asarray(y), np.asarray(weight, np.float64) if given else None)
             column = "weight" if given else column
-            target = target or target_column(model) or "y"
+            target = target or own or "y"
         elif not isinstance(column, (str, bool)) and column is not None:
             raise ValueError("weights that are not a column of the data need the targets y beside them")
         sample = isinstance(data, str) and data.startswith("sample:")
         if target is None and not sample:
-            target = target_column(model)
+            target = own
         if target is None and not sample:
             if not has_place_for_targets(data, form):
                 raise SourceError(f"{data}: the model does not say which column it learnt: --target COLUMN")
@@ -247,22 +246,6 @@ class EstimatorRows:
     def own_loss(self, z: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
         """Nothing: what an estimator learns by is not known."""
         return math.nan
-
-
-def target_column(model: Model) -> str | None:
-    """The column that the model learnt, if it says so."""
-    found, data = model.settings.get("target"), model.settings.get("data")
-    if found is None and isinstance(data, str) and data.startswith("sample:"):
-        with suppress(SourceError):
-            return load_sample(data.removeprefix("sample:"), None).target
-    return found if isinstance(found, str) else None
-
-
-def weight_column(model: Model) -> str | None:
-    """The column with the weights that the model was learnt with, if any."""
-    reading = model.settings.get("reading")
-    found = reading.get("weight") if isinstance(reading, dict) else None
-    return found if isinstance(found, str) else None
 
 
 def has_place_for_targets(data: Any, form: str | None) -> bool:

@@ -293,6 +293,12 @@ class ResultOptions:
         return self.progress in ("none", "json")
 
     @property
+    def written(self) -> list[str]:
+        """What was written in the end, in words."""
+        paths = {"model": self.save, "report": self.report}
+        return [f"{what}: {path}" for what, path in paths.items() if path is not None]
+
+    @property
     def certifies(self) -> bool:
         """Whether certificates are made, for themselves or for the report."""
         return self.certify or self.report is not None

@@ -10,6 +10,7 @@ import dataclasses
 import math
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypedDict
 
@@ -19,12 +20,12 @@ from ..errors import DisprovedError, NewLabelError
 from ..rows.labels import encode_labels, label_number, numbers_of, targets_of_runs
 from ..rows.matrices import joined_weights, stacked
 from ..rows.scaling import check_scale, scaled
-from ..sources import SampleSource, SourceError, file_format, found_format, label_text, open_source
+from ..sources import SampleSource, SourceError, file_format, found_format, label_text, load_sample, open_source
 from ..storage.fields import Count, check_types, check_value, conforms
 from ..storage.registry import want
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ..online.run import Run
     from ..rows.data import Data
@@ -391,7 +392,7 @@ def open_for_model(
     elif not options.get("categorical") and options.get("features") is None and made["kind"] != "sparse":
         options["features"] = model.names
     if rows_are_mappings(data, form):
-        apart = [*beside, *learnt_columns(model)]
+        apart = [*beside, *filter(None, learnt_columns(model))]
         options["ignore"] = [*options.get("ignore", ()), *(name for name in apart if not has_feature_of(model, name))]
     if set(made["state"] or {}) <= {"names"}:  # it learnt from an array
         options["strict"] = True
@@ -419,11 +420,21 @@ def format_of(path: str | os.PathLike[str], form: str | None) -> str | None:
     return form or file_format(path) or (found_format(path) if os.path.isfile(path) else None)
 
 
-def learnt_columns(model: Model) -> list[str]:
+def learnt_columns(model: Model) -> tuple[str | None, str | None]:
     """The columns that held the targets and the weights for learning, as far as the model says so."""
     reading = model.settings.get("reading")
-    found = [model.settings.get("target"), reading.get("weight") if isinstance(reading, dict) else None]
-    return [name for name in found if isinstance(name, str)]
+    found = target_column(model.settings), reading.get("weight") if isinstance(reading, dict) else None
+    target, weight = (name if isinstance(name, str) else None for name in found)
+    return target, weight
+
+
+def target_column(settings: Mapping[str, Any]) -> Any:
+    """The column with the targets by the settings of a run, or that of their sample; None where none is named."""
+    found, data = settings.get("target"), settings.get("data")
+    if found is None and isinstance(data, str) and data.startswith("sample:"):
+        with suppress(SourceError):
+            return load_sample(data.removeprefix("sample:"), None).target
+    return found
 
 
 def has_feature_of(model: Model, column: str) -> bool:

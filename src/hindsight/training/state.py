@@ -245,8 +245,7 @@ class TrainingState:
     @property
     def in_logs(self) -> bool:
         """Whether all learners are judged by the log loss."""
-        of = [runs[0].learner for runs in self.runs]
-        return all(f.targets == "unit" and f.loss.link == "logistic" and f.score == "loss" for f in of)
+        return all(judged_in_logs(runs[0].learner) for runs in self.runs)
 
     @property
     def in_own_units(self) -> bool:
@@ -299,6 +298,11 @@ class TrainingState:
 def in_squares(learner: Learner) -> bool:
     """Whether a learner is judged by the squared error."""
     return learner.score == "square" or bool(learner.loss.quadratic and learner.loss.scale == 2.0)
+
+
+def judged_in_logs(learner: Any) -> bool:
+    """Whether a learner of labels is judged by the log loss."""
+    return bool(learner.targets == "unit" and learner.loss.link == "logistic" and learner.score == "loss")
 
 
 def log_loss_of_constant(weights: np.ndarray) -> float:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ...online.single_row import Arrays, Dicts, One
 from ...storage.fields import check_places
 from ...validation import check_target, check_targets, check_weights
+from .estimator import TEMPORARY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from ...online.learners import Learner
     from ...online.run import Run
 
-TEMPORARY = ("_lock", "_ones", "_row", "_swift")  # attributes of no lasting worth, made again when needed
 ARRAYS = (np.ndarray, list, tuple)
 
 
