@@ -162,7 +162,7 @@ def test_a_fit_over_partitions_is_that_of_one_machine(monkeypatch, model, kind, 
         if kind == "numbers":
             assert np.abs(found.predict(X) - alone.predict(X)).max() <= TIGHT
     assert len(bits) == 1
-    if hasattr(found, "certify"):  # the checksum says that these are its rows, in this order
+    if hasattr(found, "certify"):  # sums over the rows say that these are its rows, in this order
         assert found.certify(X, y, c).verdict == alone.certify(X, y, c).verdict
         for mine, theirs in zip(np.ravel(found.facts_), np.ravel(alone.facts_), strict=True):
             assert vars(mine) == pytest.approx(vars(theirs), rel=1e-11)

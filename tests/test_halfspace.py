@@ -471,10 +471,10 @@ def test_the_linear_program_solves_the_hard_family(d):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"max_passes": 0}, "max_passes must be a whole number, at least 1, or None; got 0"),
+        ({"max_passes": 0}, "max_passes must be None or a whole number, at least 1; got 0"),
         ({"max_passes": 1.5}, "max_passes must be"),
         ({"max_passes": True}, "max_passes must be"),
-        ({"max_updates": 0}, "max_updates must be a whole number, at least 1, or None; got 0"),
+        ({"max_updates": 0}, "max_updates must be None or a whole number, at least 1; got 0"),
         ({"max_updates": -3}, "max_updates must be"),
         ({"max_passes": None}, "give max_passes or max_updates"),
         ({"effort": -1.0}, "effort must be a number, at least 0; got -1.0"),

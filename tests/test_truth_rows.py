@@ -15,6 +15,7 @@ from hindsight.errors import MismatchError
 from hindsight.online.learners import widrow_hoff
 from hindsight.online.run import Run, play
 from hindsight.rows.data import Data
+from hindsight.rows.table import check_known, measure
 
 RNG = np.random.default_rng(11)
 X = RNG.normal(size=(200, 4))
@@ -119,10 +120,10 @@ def test_the_batch_perceptron_refuses_rows_it_never_stepped_on():
 
 
 @pytest.mark.parametrize("batch", ["full", 1])
-def test_gradient_descent_refuses_a_target_that_differs_in_the_last_digits(batch):
+def test_gradient_descent_refuses_a_target_that_differs_in_the_seventh_digit(batch):
     model = h.GradientDescentRegressor(eta=0.1, rounds=20, batch=batch, random_state=0).fit(X, Y)
     y = Y.copy()
-    y[50] += 1e-12
+    y[50] += 1e-6
     refused(model, X, y)
     swapped = Y.copy()
     swapped[[0, 1]] = Y[[1, 0]]
@@ -137,7 +138,7 @@ def test_gradient_descent_refuses_a_target_that_differs_in_the_last_digits(batch
 def test_rows_that_changed_between_two_fits_are_certified_for_neither(model):
     y = Y if isinstance(model, h.GradientDescentRegressor) else LABEL
     other = X.copy()
-    other[3] *= 1.0 + 1e-13
+    other[3] *= 1.0 + 1e-6
     model.fit(X, y).fit(other, y)
     refused(model, X, y)
     refused(model, other, y)
@@ -148,17 +149,47 @@ def test_rows_that_changed_between_two_fits_are_certified_for_neither(model):
 # --- the same rows ----------------------------------------------------------------------------------------------------
 
 
-def test_storage_changes_no_checksum_of_batch_methods():
+@pytest.mark.parametrize("ordered", [True, False])
+def test_batch_methods_know_their_rows_in_any_storage_and_in_any_blocks(ordered):
     rows = RNG.normal(size=(60, 5)) * (RNG.random((60, 5)) < 0.6)
     rows[5, 1] = -0.0
     weight = RNG.choice([0.0, 0.5, 1.0], 60)
     rows = rows.astype(np.float32).astype(np.float64)
-    for ordered in (True, False):
-        want = Data(rows, Y[:60], weight, bias=1.0).checksum(ordered)
-        assert want[0] == np.count_nonzero(weight) and want[1:].all()
-        for storage in ("dense32", "strided", "csr64", "csr32"):
-            data = Data(store(rows, storage), Y[:60], weight, bias=1.0)
-            np.testing.assert_array_equal(data.checksum(ordered), want)
+    known = Data(rows, Y[:60], weight, bias=1.0).measured("real").known_by(ordered)
+    assert known[0] == np.count_nonzero(weight)
+    for storage in ("dense32", "strided", "csr64", "csr32"):
+        found = Data(store(rows, storage), Y[:60], weight, bias=1.0).measured("real").known_by(ordered)
+        np.testing.assert_allclose(found, known, rtol=1e-14)
+    parts = [slice(0, 1), slice(1, 40), slice(40, 60)]
+    blocks = [measure(Data(rows[part], Y[:60][part], weight[part], bias=1.0), "real") for part in parts]
+    np.testing.assert_allclose(sum(blocks[1:], blocks[0]).known_by(ordered), known, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("what", "change"),
+    [
+        ("values or weights", lambda X, y, c: (X[:, ::-1], y, c)),  # columns of rows that keep their norms
+        ("values or weights", lambda X, y, c: (np.where(np.arange(200)[:, None] == 7, -X, X), y, c)),
+        ("values or weights and targets", lambda X, y, c: (X, y, np.where(np.arange(200) == 7, 2.0, c))),
+        ("targets", lambda X, y, c: (X, np.where(np.arange(200) == 7, -y, y), c)),
+        ("values or weights and targets", lambda X, y, c: (X[:-1], y[:-1], c[:-1])),
+    ],
+)
+@pytest.mark.parametrize("ordered", [True, False])
+def test_rows_of_batch_methods_that_changed_are_others(ordered, what, change):
+    known, found = (
+        Data(*rows).measured("real").known_by(ordered) for rows in ((X, Y, np.ones(200)), change(X, Y, np.ones(200)))
+    )
+    check_known(known, known, ordered)
+    with pytest.raises(MismatchError, match=f": {what} differ from those it learnt$"):
+        check_known(known, found, ordered)
+
+
+def test_the_order_of_the_rows_of_batch_methods_counts_where_it_does():
+    measured, swapped = (Data(X[order], Y[order]).measured("real") for order in (np.arange(200), np.r_[1, 0, 2:200]))
+    check_known(measured.known_by(False), swapped.known_by(False), False)
+    with pytest.raises(MismatchError, match="in this order"):
+        check_known(measured.known_by(), swapped.known_by())
 
 
 def test_a_model_of_dense_rows_is_certified_on_sparse_ones():

@@ -26,8 +26,7 @@ from ..kernels.state import restore, snapshot
 from ..online.facts import Facts
 from ..online.learners import Learner
 from ..online.run import Coordinates, check_rounds, check_start, checked_tally
-from ..rows.checksum import joined
-from ..rows.table import checksum_of
+from ..rows.table import joined
 from ..storage.fields import conforms, is_count, is_number, is_vector
 from ..storage.registry import storable, want
 
@@ -110,11 +109,11 @@ class Descent(Coordinates):
         The start w_s.
     values : list of float
         f at each iterate of a full batch.
-    checksum : tuple of int
-        That of the rows; empty if it was not kept.
+    known_by : tuple of float
+        What the rows are known by (see `Measured.known_by`); empty in files of earlier versions.
     """
 
-    checksum: tuple[int, ...] = ()
+    known_by: tuple[float, ...] = ()
 
     def __init__(
         self,
@@ -251,7 +250,7 @@ class Descent(Coordinates):
             self.best, self.best_value, self.last_value = kept[1:]
             self.generator.bit_generator.state = drawn
             raise
-        self.checksum = joined(self.checksum, table.sum(checksum_of, self.ordered))
+        self.known_by = joined(self.known_by, measured.known_by(self.ordered))
         self._add_facts(measured)
 
     def _add_facts(self, measured: Measured) -> None:
@@ -367,8 +366,9 @@ def check_descent(fields: dict[str, Any]) -> None:
         want(isinstance(fields[name], float), f"the descent's `{name}` must be a number")
     values = fields["values"]
     want(isinstance(values, list) and all(map(is_number, values)), "the descent's `values` must be numbers")
-    sums = fields.get("checksum", ())
-    want(conforms(sums, tuple[int, ...]) and len(sums) in (0, 3), "the descent's `checksum` must be three integers")
+    fields.pop("checksum", None)  # of earlier versions
+    known = fields.get("known_by", ())
+    want(conforms(known, tuple[float, ...]) and len(known) in (0, 3), "the descent's `known_by` must be three numbers")
     fields["tally"] = checked_tally(tally)
 
 

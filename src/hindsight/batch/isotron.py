@@ -19,10 +19,9 @@ import numpy as np
 from ..kernels import isotonic as kernels
 from ..kernels.floats import Floats
 from ..online.facts import Facts
-from ..rows.checksum import joined
 from ..rows.data import Data
 from ..rows.matrices import checked
-from ..rows.table import Table, checksum_of
+from ..rows.table import Table
 from ..storage.fields import is_finite
 from ..storage.registry import storable, want
 from .isotonic import Pools, check_size, fit_pools, in_halves, interpolate
@@ -144,13 +143,6 @@ class IndexProblem:
         self.scale = size if unit and size > 0.0 else 1.0
         self.x2, self.xinf = size / self.scale, measured.xinf / self.scale
         self.eta = eta if eta is not None else 1.0 / (link.lipschitz * (self.x2**2 or 1.0))
-        self._checksum: tuple[int, ...] = ()
-
-    def checksum(self) -> tuple[int, ...]:
-        """Return the checksum of the rows, targets and weights."""
-        if not self._checksum:
-            self._checksum = joined((), self.table.sum(checksum_of, True))
-        return self._checksum
 
     def round(self, w: Floats, t: int) -> RoundSums:
         """Return the sums of round t (from 1) at w; a ValueError if a margin is not finite."""
@@ -272,8 +264,8 @@ class History:
         The weights of that round.
     link : Pools or None
         The pools of its link, if learnt.
-    checksum : tuple of int
-        That of the rows; empty if it was not kept.
+    known_by : tuple of float
+        What the rows are known by (see `Measured.known_by`); empty in files of earlier versions.
     """
 
     loss: Floats
@@ -286,7 +278,7 @@ class History:
     best: int
     w: Floats
     link: Any
-    checksum: tuple[int, ...] = ()
+    known_by: tuple[float, ...] = ()
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:
@@ -300,7 +292,8 @@ class History:
         want(held is None or held.shape == fields["loss"].shape, "`held` must have one number per round")
         want(0 <= fields["best"] < fields["loss"].size, "`best` must be one of the rounds")
         want(fields["link"] is None or isinstance(fields["link"], Pools), "`link` must be pools")
-        want(len(fields.get("checksum", ())) in (0, 3), "`checksum` must be three integers")
+        fields.pop("checksum", None)  # of earlier versions
+        want(len(fields.get("known_by", ())) in (0, 3), "`known_by` must be three numbers")
 
     def facts(self, problem: IndexProblem) -> Facts:
         """Return the facts of the rounds; the loss of a round is a mean over the rows: matching loss, or square."""
@@ -365,10 +358,9 @@ def run_rounds(
     loss, match, gradient, along = series
 
     def history() -> History:
-        checksum = problem.checksum()
         return History(
             loss[:done], None if other is None else other[:done], match[:done], gradient[:done], along[:done], first, w,
-            best, best_w, problem.learnt(best_link), checksum,
+            best, best_w, problem.learnt(best_link), problem.measured.known_by(),
         )  # fmt: skip
 
     for t in range(done, rounds):

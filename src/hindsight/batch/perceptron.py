@@ -27,8 +27,8 @@ from ..errors import MismatchError, RowError
 from ..kernels.floats import Floats
 from ..kernels.perceptron import PROGRESS, begin_progress, count_errors, fill_pocket, scan
 from ..online.facts import Facts
-from ..rows.checksum import check_played, joined
 from ..rows.data import Data
+from ..rows.table import check_known, joined
 from ..storage.fields import check_record, is_finite, is_vector
 from ..storage.registry import storable, want
 
@@ -58,8 +58,8 @@ class BatchPerceptron:
         Whether the current weights are right on every row.
     largest_norms : tuple of float
         The largest |x|_2^2 and |x|_inf.
-    checksum : tuple of int
-        That of the rows; empty if it was not kept.
+    known_by : tuple of float
+        What the rows are known by (see `Measured.known_by`); empty in files of earlier versions.
     first : ndarray of shape (width,) or None
         The weights it started from; None is 0.
     """
@@ -69,7 +69,7 @@ class BatchPerceptron:
     progress: np.ndarray = field(default_factory=begin_progress)
     converged: bool = False
     largest_norms: tuple[float, float] = (0.0, 0.0)
-    checksum: tuple[int, ...] = ()
+    known_by: tuple[float, ...] = ()
     first: Floats | None = None
 
     @staticmethod
@@ -82,7 +82,8 @@ class BatchPerceptron:
         counts = tuple(name for name in PROGRESS.names or () if PROGRESS[name].kind == "i")
         check_record("progress", fields["progress"], PROGRESS, counts)
         want(min(fields["largest_norms"]) >= 0.0, "`largest_norms` must be at least 0")
-        want(len(fields.get("checksum", ())) in (0, 3), "`checksum` must be three integers")
+        fields.pop("checksum", None)  # of earlier versions
+        want(len(fields.get("known_by", ())) in (0, 3), "`known_by` must be three numbers")
 
     @classmethod
     def begun(cls, width: int, start: Floats | None = None) -> BatchPerceptron:
@@ -127,7 +128,7 @@ class BatchPerceptron:
     def copy(self) -> BatchPerceptron:
         """Return an independent copy."""
         arrays = self.weights.copy(), self.pocket.copy(), self.progress.copy()
-        return BatchPerceptron(*arrays, self.converged, self.largest_norms, self.checksum, self.first)
+        return BatchPerceptron(*arrays, self.converged, self.largest_norms, self.known_by, self.first)
 
     def train(
         self,
@@ -154,15 +155,15 @@ class BatchPerceptron:
         names : sequence, default None
             Names of the columns, for errors.
         """
-        rows, q = _one_block(data), data.finite_norms2(names)
+        rows, measured, q = _one_block(data), data.measured("sign", names), data.finite_norms2()
         m, p = data.rounds, self.progress[0]
         order, shuffled = np.arange(m), np.random.default_rng(0).permutation(m)
         if p.position >= m:
             p.position = 0
-        known, self.checksum = self.checksum, joined(self.checksum if self.visits else (), data.checksum())
-        p.right, p.all_counted = 0, int(not self.visits or (self.all_counted and self.checksum == known))
+        known, self.known_by = self.known_by, joined(self.known_by if self.visits else (), measured.known_by())
+        p.right, p.all_counted = 0, int(not self.visits or (self.all_counted and self.known_by == known))
         p.errors = count_errors(rows, data.y, self.pocket, order, m + 1, m)[0]
-        self.largest_norms = float(q.max()), float(data.row_norms_inf().max())
+        self.largest_norms = measured.x2, measured.xinf
         last = p.visits + passes * m if passes is not None else UNLIMITED
         most = p.updates + updates if updates is not None else UNLIMITED
         gain, budget = 0.0, math.inf
@@ -207,12 +208,12 @@ class BatchPerceptron:
         again = BatchPerceptron.begun(self.weights.size, self.first)
         if data.width != self.weights.size:
             raise MismatchError(f"the model has {self.weights.size} coordinates, these rows have {data.width}")
-        check_played(self.checksum, data.checksum())
         rows = _one_block(data)
         try:
             q = data.finite_norms2()
         except RowError as error:
             raise MismatchError(f"row {error.row} is not finite: these are not the rows of the run") from None
+        check_known(self.known_by, data.measured("sign").known_by())
         order, step = np.arange(data.rounds), max(data.rounds, SLICE // data.width)
         while again.visits < self.visits and again.updates <= self.updates:  # in slices, so that it can be interrupted
             row = scan(

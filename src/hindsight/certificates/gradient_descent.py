@@ -12,7 +12,7 @@ from ..batch.gradient_descent import Descent
 from ..errors import MismatchError
 from ..kernels.floats import Floats
 from ..online.facts import same_sums
-from ..rows.checksum import check_played
+from ..rows.table import check_known
 from . import theorems
 from .best import clock, comparator
 from .certificate import Assumption, Certificate, Comparator, Milestone
@@ -144,7 +144,7 @@ def _replay(descent: Descent, data: Data) -> tuple[Facts, list[Mark]]:
         marks = _play(again, data, descent.rounds)
     except ValueError as error:
         raise MismatchError(f"{error}: these are not the rows of the run") from error
-    check_played(descent.checksum, again.checksum, descent.ordered)
+    check_known(descent.known_by, again.known_by, descent.ordered)
     pairs = (descent.weights, again.weights), (descent.mean, again.mean)
     far = max(float(np.abs(a - b).max()) for a, b in pairs)
     size = max(np.abs(descent.weights).max(), np.abs(descent.mean).max(), np.abs(descent.first).max())

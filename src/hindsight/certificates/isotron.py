@@ -1,6 +1,6 @@
 """Certificates of Isotron and of GLM-tron over epochs.
 
-The checksum of the rows shows that they are those of the model; the rounds are run again, which gives the potential of
+Sums over the rows show that they are those of the model; the rounds are run again, which gives the potential of
 every round. A planted w* is checked on the data; without one no data can show that y = u(w* . x).
 """
 
@@ -17,7 +17,7 @@ from ..batch.isotonic import argsort, take
 from ..batch.isotron import GivenLink, History, SingleIndexProblem, run_rounds
 from ..errors import MismatchError
 from ..kernels.floats import Floats
-from ..rows.checksum import check_played
+from ..rows.table import check_known
 from . import theorems
 from .applied import AppliedTheorem, Band, Judged, Lemma
 from .best.comparator import descend
@@ -55,7 +55,7 @@ def certify_rounds(
     """
     if problem.width != history.last.size:
         raise MismatchError(f"the model has {history.last.size} coordinates, these rows have {problem.width}")
-    check_played(history.checksum, problem.checksum())
+    check_known(history.known_by, problem.measured.known_by())
     if planted is not None:
         w = problem.check(planted) * problem.scale
         problem = _watched(problem)

@@ -74,18 +74,10 @@ class View(NamedTuple):
         The targets.
     bias : float
         The value of the intercept coordinate, 0 for none.
-    before : dict of int
-        How many rows with weight come before each partition, by its number.
     """
 
     targets: Targets
     bias: float
-    before: dict[int, int]
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """What tells its rows from those of others."""
-        return self.targets, self.bias
 
 
 @dataclass(eq=False)
@@ -186,8 +178,7 @@ class Block:
                 return Data(self.X, y, self.weight, view.bias)
             return Data.from_chunks(lambda: self.parts(y), view.bias)
 
-        data: Data = self.keep("data", view.key, make)
-        data.before = view.before.get(self.origin.number, 0)
+        data: Data = self.keep("data", view, make)
         return data
 
     @contextmanager

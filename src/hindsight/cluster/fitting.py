@@ -211,7 +211,7 @@ def _descent(
 
     for run, table in zip(runs, tables, strict=True):
         left = rounds - run.rounds
-        if left > 0 or not run.checksum:
+        if left > 0 or not run.known_by:
             run.play(table, left, stop=stop, notify=partial(note, run))
     model.runs_, model._setting = runs, model._settings()
 

@@ -145,7 +145,7 @@ def margins_in(
     each = []
     for block in blocks:
         with block.explained():
-            data, key = block.data(view), (view.key, v.tobytes(), cuts.tobytes())
+            data, key = block.data(view), (view, v.tobytes(), cuts.tobytes())
             check_margins(float(kernels.largest(data.kept_margins(v))), t, eta)
             each.append(block.keep("ranges", key, partial(split_margins, data, v, cuts)))
     return [[points[r] for points in each] for r in ranges]

@@ -83,14 +83,11 @@ class RunTable(SpreadRows):
     """
 
     def __init__(self, rows: ClusterRows, targets: Targets, bias: float) -> None:
-        self.rows, self.bias, self.view = rows, bias, View(targets, bias, {})
+        self.rows, self.bias, self.view = rows, bias, View(targets, bias)
         self.width = rows.features + int(bias != 0.0)
         each: list[Measured] = rows.engine.each(on_data, self.view, measure, targets.kind, rows.names)
         self._measured = sum(each[1:], each[0]).checked()
         self.weight = self._measured.weight
-        before = np.cumsum([0, *(one.counted for one in each)]).tolist()
-        numbers = [shape.number for shape in rows.shapes]
-        self.view = self.view._replace(before=dict(zip(numbers, before, strict=False)))
 
     def sum(self, work: Callable[..., Any], *shared: Any, add: Callable[[Any, Any], Any] = np.add) -> Any:
         """Return the sum of work(data, *shared) over all partitions, in the fixed order of `engine`."""

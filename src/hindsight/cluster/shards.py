@@ -108,7 +108,7 @@ def shard_run(
     block: Block, learner: Learner, targets: Targets, bias: float, start: Floats | None, average: bool = False
 ) -> Run:
     """Return the run of a learner over a block."""
-    data = block.data(View(targets, bias, {}))
+    data = block.data(View(targets, bias))
     run = Run(learner, len(block.names), intercept=bool(bias), average=average, start=start)
     block.over(lambda X, y, weight: play([run], X, [y], weight, names=block.names, idle=True), data.y)
     return run
@@ -386,7 +386,7 @@ def certify_shard(
     block: Block, learner: Learner, targets: Targets, bias: float, starts: list[Floats], u: Floats
 ) -> list[PlayedAgain]:
     """Play every epoch on a block again, and certify its run against one comparator."""
-    out, data = list[PlayedAgain](), block.data(View(targets, bias, {}))
+    out, data = list[PlayedAgain](), block.data(View(targets, bias))
     for start in starts:
         run = shard_run(block, learner, targets, bias, start)
         certificate = certify_run(run, data, u=u, seek_best=False) if run.rounds else None

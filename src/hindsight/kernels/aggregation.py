@@ -59,6 +59,19 @@ def log_chance(z, y):
 
 
 @inlined
+def mixed_in_logs(logs, z):
+    """The margin of the mean probability where it underflows, from the logarithms of the weights."""
+    top, bottom = -np.inf, -np.inf
+    for k in range(z.size):
+        top, bottom = max(top, logs[k] - log_chance(z[k], 1.0)), max(bottom, logs[k] - log_chance(z[k], 0.0))
+    one, none = 0.0, 0.0
+    for k in range(z.size):
+        one += math.exp(logs[k] - log_chance(z[k], 1.0) - top)
+        none += math.exp(logs[k] - log_chance(z[k], 0.0) - bottom)
+    return top - bottom + math.log(one) - math.log(none)
+
+
+@inlined
 def fold(state):
     """Take what was met since the last fold into the log weights, the largest of which is 0 then."""
     top = -np.inf
@@ -110,16 +123,9 @@ class LogMixture(NamedTuple):
             none += v * r
         if one > 1e-290 and none > 1e-290:
             return math.log(one / none)
-        top, bottom = -np.inf, -np.inf  # in logarithms
         for k in range(z.size):
-            v = state.logs[k] + math.log(state.chance[k])
-            top, bottom = max(top, v - log_chance(z[k], 1.0)), max(bottom, v - log_chance(z[k], 0.0))
-        one, none = 0.0, 0.0
-        for k in range(z.size):
-            v = state.logs[k] + math.log(state.chance[k])
-            one += math.exp(v - log_chance(z[k], 1.0) - top)
-            none += math.exp(v - log_chance(z[k], 0.0) - bottom)
-        return top - bottom + math.log(one) - math.log(none)
+            state.worth[k] = state.logs[k] + math.log(state.chance[k])
+        return mixed_in_logs(state.worth, z)
 
     def set_rate(self, loss, state, c, weighed):
         if c > 0.0 and not state.rate[0] * c <= 1.0:

@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from .aggregation import ANEW, chances, log_chance, start_of_range, within_range
+from .aggregation import ANEW, chances, log_chance, mixed_in_logs, start_of_range, within_range
 from .compiler import inlined, kernel, part
 from .state import scalar, vector
 
@@ -79,16 +79,9 @@ class LogDrift(NamedTuple):
             total += state.v[k]
         if one > 1e-290 and none > 1e-290:
             return math.log(one / none)
-        top, bottom = -np.inf, -np.inf  # in logarithms
         for k in range(z.size):
-            v = math.log(state.v[k] / total)
-            top, bottom = max(top, v - log_chance(z[k], 1.0)), max(bottom, v - log_chance(z[k], 0.0))
-        one, none = 0.0, 0.0
-        for k in range(z.size):
-            v = math.log(state.v[k] / total)
-            one += math.exp(v - log_chance(z[k], 1.0) - top)
-            none += math.exp(v - log_chance(z[k], 0.0) - bottom)
-        return top - bottom + math.log(one) - math.log(none)
+            state.paid[k] = math.log(state.v[k] / total)
+        return mixed_in_logs(state.paid, z)
 
     def set_rate(self, loss, state, c, weighed):
         state.heaviest[0] = max(state.heaviest[0], c)

@@ -105,6 +105,20 @@ def settle(rest, k, factor, at, image, inverse, first):
 
 
 @inlined
+def settle_block(rest, factor, at, image, inverse, first):
+    """The eight entries of a block of the image, whose first column is `first`; `at` is where its corner lies."""
+    n = factor.shape[1]
+    rest = settle(rest, 0, factor, at, image, inverse, first)
+    rest = settle(rest, 1, factor, at + n, image, inverse, first)
+    rest = settle(rest, 2, factor, at + 2 * n, image, inverse, first)
+    rest = settle(rest, 3, factor, at + 3 * n, image, inverse, first)
+    rest = settle(rest, 4, factor, at + 4 * n, image, inverse, first)
+    rest = settle(rest, 5, factor, at + 5 * n, image, inverse, first)
+    rest = settle(rest, 6, factor, at + 6 * n, image, inverse, first)
+    settle(rest, 7, factor, at + 7 * n, image, inverse, first)
+
+
+@inlined
 def add_row(sums, factor, at, image, k):
     """`sums` with row k of the triangle, from place `at` of its memory on, times entry k of the image."""
     return fuse(spread(image[k]), load(sums, factor, at), sums)
@@ -161,14 +175,7 @@ def solve_row(factor, row, image, inverse):
             k += 1
             at += n
         rest = minus(load(one, row, first), plus(plus(one, two), plus(three, four)))
-        rest = settle(rest, 0, factor, at, image, inverse, first)
-        rest = settle(rest, 1, factor, at + n, image, inverse, first)
-        rest = settle(rest, 2, factor, at + 2 * n, image, inverse, first)
-        rest = settle(rest, 3, factor, at + 3 * n, image, inverse, first)
-        rest = settle(rest, 4, factor, at + 4 * n, image, inverse, first)
-        rest = settle(rest, 5, factor, at + 5 * n, image, inverse, first)
-        rest = settle(rest, 6, factor, at + 6 * n, image, inverse, first)
-        settle(rest, 7, factor, at + 7 * n, image, inverse, first)
+        settle_block(rest, factor, at, image, inverse, first)
 
 
 @helper
@@ -198,14 +205,7 @@ def solve_few(factor, new_factor, low, row, image, inverse):
             store(image, first, spread(0.0))
             continue
         own, at = factor if first < low else new_factor, first * n + first
-        rest = settle(rest, 0, own, at, image, inverse, first)
-        rest = settle(rest, 1, own, at + n, image, inverse, first)
-        rest = settle(rest, 2, own, at + 2 * n, image, inverse, first)
-        rest = settle(rest, 3, own, at + 3 * n, image, inverse, first)
-        rest = settle(rest, 4, own, at + 4 * n, image, inverse, first)
-        rest = settle(rest, 5, own, at + 5 * n, image, inverse, first)
-        rest = settle(rest, 6, own, at + 6 * n, image, inverse, first)
-        settle(rest, 7, own, at + 7 * n, image, inverse, first)
+        settle_block(rest, own, at, image, inverse, first)
         for k in range(first, first + 8):
             inverse[count] = k
             count += 1 if image[k] != 0.0 else 0
@@ -270,11 +270,10 @@ def turn_corner(rest, factor, first, k, n, image, keep, gain):
     return rest
 
 
-@helper
-def turn_all(factor, row, image, weight, keep, turned):
-    """Join a row to the triangle: two blocks at a time, after what is left over before them."""
-    n = row.size
-    head = n % 8
+@inlined
+def turn_head(factor, row, image, weight, keep, turned):
+    """Join a row to the first columns of the triangle, those before the blocks; how many they are."""
+    head = row.size % 8
     for j in range(head):
         rest = row[j]
         for k in range(j):
@@ -282,6 +281,14 @@ def turn_all(factor, row, image, weight, keep, turned):
             rest -= image[k] * above
             factor[k, j] = keep[k] * above + weight * turned[k] * rest
         factor[j, j] *= keep[j]
+    return head
+
+
+@helper
+def turn_all(factor, row, image, weight, keep, turned):
+    """Join a row to the triangle: two blocks at a time, after what is left over before them."""
+    n = row.size
+    head = turn_head(factor, row, image, weight, keep, turned)
     first = head
     if (n - head) % 16 != 0:
         rest = load(spread(0.0), row, first)
@@ -308,14 +315,7 @@ def turn_all(factor, row, image, weight, keep, turned):
 def turn_few(factor, row, image, weight, keep, turned, places, count):
     """The same where only the rows at `places` change, which are so many; `done` of them lie before what is at hand."""
     n, done = row.size, 0
-    head = n % 8
-    for j in range(head):
-        rest = row[j]
-        for k in range(j):
-            above = factor[k, j]
-            rest -= image[k] * above
-            factor[k, j] = keep[k] * above + weight * turned[k] * rest
-        factor[j, j] *= keep[j]
+    head = turn_head(factor, row, image, weight, keep, turned)
     for first in range(head, n, 8):
         rest = load(spread(0.0), row, first)
         while done < count and places[done] < first:

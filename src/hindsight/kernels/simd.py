@@ -421,16 +421,6 @@ def _only(context, builder, kinds, a):
     return builder.extract_element(a, INT(0))
 
 
-def bits(x):
-    """The 64 bits of a number, as a whole number."""
-    return np.float64(x).view(np.uint64)
-
-
-@compiles(bits, lambda x: types.uint64)
-def _bits(context, builder, kinds, x):
-    return builder.bitcast(x, WORD)
-
-
 def ascending(array, at, count):
     """Whether the whole numbers at..at + count of an array, at most nine of them, ascending without a repetition."""
     return bool((array[at : at + count] < array[at + 1 : at + count + 1]).all())

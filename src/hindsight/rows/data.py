@@ -17,7 +17,7 @@ from ..errors import RowError
 from ..kernels import operators
 from ..kernels.floats import Floats
 from ..kernels.rows import CSR, Dense
-from .checksum import RowChecksum, add_played, begin_played
+from .checksum import RowChecksum
 from .matrices import checked, explain, rows_of, unsealed
 from .one_thread import WIDE, one_thread
 from .stripes import add_up
@@ -78,8 +78,6 @@ class Data:
         Targets and weights.
     passes : int
         How often the rows were read so far.
-    before : int
-        How many rows with weight come before these in the table that they are a block of.
 
     Examples
     --------
@@ -135,7 +133,7 @@ class Data:
         self.y, self.c = _vector(y, rounds, "y"), _vector(weight, rounds, "weight")
         if self.c.size and self.c.min() < 0.0:
             raise ValueError(f"weights must be at least 0, got {self.c.min()} in row {int(self.c.argmin())}")
-        self.passes = self.before = 0
+        self.passes = 0
         self._factors: tuple[float, Floats] | None = None
         self._norms: tuple[Floats, Floats] | None = None
         self._last: tuple[Floats, Floats] | None = None
@@ -195,22 +193,6 @@ class Data:
     def measured(self, kind: str, names: Sequence[Any] | None = None) -> Measured:
         """Return sums and maxima of the rows, or refuse rows that cannot be learnt."""
         return measure(self, kind, names).checked()
-
-    def checksum(self, ordered: bool = True) -> NDArray[np.uint64]:
-        """Return the checksum of the rows, targets and weights; one pass.
-
-        Parameters
-        ----------
-        ordered : bool, default True
-            Whether it is one of the rows in this order, or in any.
-        """
-        sums = begin_played()
-        sums[0] = self.before
-        for first, rows, count in self.blocks():
-            part = slice(first, first + count)
-            add_played(sums, rows, count, self.y[part], self.c[part], ordered)
-        sums[0] -= np.uint64(self.before)
-        return sums
 
     def factors(self, total: float) -> Floats:
         """Return the weights divided by a number; do not write to the result, which is kept for the next call."""

@@ -6,10 +6,12 @@ added in their order; partitions are added in the tree of `cluster.engine`. So i
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from ..errors import MismatchError
 from ..validation import check_targets, check_weights
 
 if TYPE_CHECKING:
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
 
     from ..kernels.floats import Floats
     from .data import Data
+
+IN_ANY, IN_ORDER = slice(3, 5), slice(5, 7)  # of the sums of `Measured`: those by which rows are known again
+SAME = 1e-11  # relative difference of such sums of the same rows
+OTHER_ROWS = (-1.0, -1.0, -1.0)  # of a model that was trained on different rows in turn: no rows have it
 
 
 class Table(Protocol):
@@ -59,7 +65,19 @@ class Measured:
         self.x2, self.xinf, self.largest = map(float, maxima)
 
     def __add__(self, other: Measured) -> Measured:
-        return Measured(self.sums + other.sums, np.maximum(self.maxima, other.maxima))
+        sums = self.sums + other.sums
+        sums[IN_ORDER] += self.counted * other.sums[IN_ANY]
+        return Measured(sums, np.maximum(self.maxima, other.maxima))
+
+    def known_by(self, ordered: bool = True) -> tuple[float, ...]:
+        """Return the sums by which the rows are known again: how many they are, and sums of values and of targets.
+
+        Parameters
+        ----------
+        ordered : bool, default True
+            Whether they are known in this order, each counting as often as its number says, or in any.
+        """
+        return float(self.counted), *map(float, self.sums[IN_ORDER if ordered else IN_ANY])
 
     def checked(self) -> Measured:
         """Return the same, or refuse rows of which none counts."""
@@ -74,9 +92,43 @@ def measure(data: Data, kind: str, names: Sequence[Any] | None = None) -> Measur
     check_weights(data.c, idle=True)
     q, top, on = data.finite_norms2(names), data.row_norms_inf(), data.c > 0.0
     with np.errstate(over="ignore"):  # who divides by them looks at them
-        sums = np.array([data.c.sum(), data.c @ data.y**2, np.count_nonzero(on)])
+        sums = [data.c.sum(), data.c @ data.y**2, np.count_nonzero(on)]
+        along = np.sin(np.arange(1.0, data.width + 1.0))  # any vector, so that the order of columns counts
+        sizes = data.margins(along) + np.linalg.norm(along) * np.sqrt(q), data.y + 2.0 * np.abs(data.y)
+        marks = [(data.c * each)[on] for each in sizes]  # at least 0, so that none cancel
+        sums += [each.sum() for each in marks] + [each @ np.arange(1.0, each.size + 1.0) for each in marks]
     maxima = [values[on].max(initial=0.0) for values in (q, top, np.abs(data.y))]
-    return Measured(sums, np.array(maxima))
+    return Measured(np.array(sums), np.array(maxima))
+
+
+def same_rows(known: tuple[float, ...], found: tuple[float, ...]) -> tuple[bool, ...]:
+    """Return whether the numbers, the values and the targets of rows are the same, up to rounding."""
+    return tuple(math.isclose(a, b, rel_tol=SAME) for a, b in zip(known, found, strict=True))
+
+
+def joined(known: tuple[float, ...], found: tuple[float, ...]) -> tuple[float, ...]:
+    """Return what the rows of a model are known by that goes on with rows: theirs, if it knew no others before."""
+    return found if not known else known if all(same_rows(known, found)) else OTHER_ROWS
+
+
+def check_known(known: tuple[float, ...], found: tuple[float, ...], ordered: bool = True) -> None:
+    """Raise a MismatchError unless rows are those that a model learnt, saying in which part they differ.
+
+    Parameters
+    ----------
+    known : tuple of three numbers, or empty
+        What the model knows its rows by; nothing, where it is from a file of an earlier version.
+    found : tuple of three numbers
+        The same of the rows.
+    ordered : bool, default True
+        Whether the order of the rows counts.
+    """
+    same = same_rows(known, found) if known else ()
+    if not all(same):
+        differ = [name for name, alike in zip(("values or weights", "targets"), same[1:], strict=True) if not alike]
+        order = " in this order" if ordered else ""
+        what = " and ".join(differ) or "their numbers"
+        raise MismatchError(f"the model was not trained on these rows{order}: {what} differ from those it learnt")
 
 
 def check_coordinates(u: Any, width: int, bias: float) -> Floats:
@@ -89,8 +141,3 @@ def check_coordinates(u: Any, width: int, bias: float) -> Floats:
         k = int(np.flatnonzero(~np.isfinite(out))[0])
         raise ValueError(f"u must be finite, got {out[k]} at coordinate {k}")
     return out
-
-
-def checksum_of(data: Data, ordered: bool) -> Any:
-    """Return the checksum of rows, to be added to those of others of the same table."""
-    return data.checksum(ordered)
