@@ -25,7 +25,7 @@ from hindsight.batch.gradient_descent import loss_gradient
 from hindsight.batch.isotonic import fit_pools, interpolate
 from hindsight.certificates import theorems
 from hindsight.certificates.theorems import Verdict
-from hindsight.cluster.blocks import Targets
+from hindsight.cluster.blocks import View
 from hindsight.cluster.engine import FAN, collapse, root
 from hindsight.cluster.pools import choose_cuts, merge_pools, pool_range, split
 from hindsight.cluster.rows import RunTable
@@ -285,7 +285,7 @@ def test_epochs_start_at_the_mean_of_all_shards_and_facts_add_up():
             play([run], rows, [targets])
         w, total = np.mean([run.weights for run in runs], axis=0), total + sum(run.facts.loss for run in runs)
     for slots in (1, 3):
-        found = play_epochs(learner, read(X, y, slots=slots), Targets("real"), 1.0, 3)
+        found = play_epochs(learner, read(X, y, slots=slots), View("real", bias=1.0), 3)
         assert np.abs(found.mixed - w).max() <= 1e-15
         assert sum(f.loss for f in found.facts) == pytest.approx(total, rel=1e-13)
 
@@ -382,8 +382,8 @@ def test_shards_of_a_learner_with_the_theorem_of_another_do_not_hold():
     X, y, _ = data(140)
     halved = replace(descent("absolute", eta=0.05), update=Halved(0.5))
     rows = read(X, y)
-    run = play_epochs(halved, rows, Targets("real"), 1.0, 2)
-    found = certify_epochs(run, rows, Targets("real"))
+    run = play_epochs(halved, rows, View("real", bias=1.0), 2)
+    found = certify_epochs(run, rows)
     assert found.verdict is not Verdict.HOLDS
 
 
@@ -487,7 +487,7 @@ def test_a_sum_over_a_table_is_one_reduction_and_that_of_one_machine():
     X, y, _ = data(400)
     whole, loss, w = Data(X, y, None, 1.0), Square(2.0), np.linspace(-1.0, 1.0, X.shape[1] + 1)
     engine = InProcess(4)
-    table = RunTable(cluster.read(parted(X, y, parts=16), "y", client=engine), Targets("real"), 1.0)
+    table = RunTable(cluster.read(parted(X, y, parts=16), "y", client=engine), View("real", bias=1.0))
     before = engine.messages
     found = table.sum(loss_gradient, loss, w, table.weight)
     assert engine.messages - before == 8  # one task for each slot, and one answer

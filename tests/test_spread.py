@@ -9,7 +9,7 @@ from conftest import many
 from hindsight import cluster
 from hindsight.certificates.best import best_fixed, comparator
 from hindsight.certificates.best.constant import best_constant
-from hindsight.cluster.blocks import Targets
+from hindsight.cluster.blocks import View
 from hindsight.cluster.rows import RunTable
 from hindsight.kernels.entropic import Balanced
 from hindsight.kernels.euclidean import Euclidean
@@ -29,7 +29,7 @@ def both(rng, m=60, n=3, kind="real", bias=1.0):
     y = {"real": y, "unit": (y > 0.0).astype(float), "sign": np.where(y > 0.0, 1.0, -1.0)}[kind]
     parts = [(X[k : k + m // 5], y[k : k + m // 5], c[k : k + m // 5]) for k in range(0, m, m // 5)]
     rows = cluster.read(parts, "y", weight="c", client=InProcess())
-    return Data(X, y, c, bias), RunTable(rows, Targets("real"), bias)
+    return Data(X, y, c, bias), RunTable(rows, View("real", bias=bias))
 
 
 def test_vectors_of_a_table_have_the_numbers_of_all_rows():

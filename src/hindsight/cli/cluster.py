@@ -191,7 +191,7 @@ def learn_exactly(rows: RowOptions, learner: LearnerOptions, results: ResultOpti
 def learn_on_shards(rows: RowOptions, learner: LearnerOptions, results: ResultOptions, client: Any) -> int:
     """Play every shard by itself, average after each epoch, and print the result."""
     from ..certificates.certificate import combined
-    from ..cluster.blocks import Targets
+    from ..cluster.blocks import View
     from ..cluster.shards import certify_epochs, play_epochs
     from ..rows.labels import run_count
     from ..training.plan import choose_loss, describe_learner
@@ -213,16 +213,13 @@ def learn_on_shards(rows: RowOptions, learner: LearnerOptions, results: ResultOp
         for line in (describe_learner(made), *notes, *told_labels(labels)):
             print_error_line(f"  {line}")
     count = 1 if labels is None else run_count(len(labels))
-    each = [Targets(made.targets, None if labels is None else tuple(labels), k) for k in range(count)]
-    note, bias = Rounds("epoch", results.quiet), float(learner.intercept)
-    runs = [play_epochs(made, read, targets, bias, rows.passes, notify=note) for targets in each]
+    classes, bias = None if labels is None else tuple(labels), float(learner.intercept)
+    views, note = [View(made.targets, classes, k, bias=bias) for k in range(count)], Rounds("epoch", results.quiet)
+    runs = [play_epochs(made, read, view, rows.passes, notify=note) for view in views]
     seconds, certificates = time.perf_counter() - began, list[Any]()
     if results.certify or results.report is not None:
         names = [None] if count == 1 or labels is None else labels
-        certificates = [
-            certify_epochs(run, read, targets, None, name)
-            for run, targets, name in zip(runs, each, names, strict=True)
-        ]  # fmt: skip
+        certificates = [certify_epochs(run, read, None, name) for run, name in zip(runs, names, strict=True)]
     certificate = combined(certificates) if certificates else None
     if results.report is not None:
         from ..cluster.reporting import report_shards
@@ -262,7 +259,7 @@ def model_of(plan: Plan, read: ClusterRows, runs: list[Epochs], labels: list[str
 
     reading = {name: value for name, value in read.reading.items() if name not in ("labels", "scan")}
     made_by = {"kind": "sparse" if read.sparse else "dense", "source": reading, "scale": read.scale}
-    mixed = [Run(run.learner, read.features, intercept=bool(run.bias), start=run.mixed) for run in runs]
+    mixed = [Run(run.learner, read.features, intercept=bool(run.view.bias), start=run.mixed) for run in runs]
     preparation = made_by | {"state": read.state()}
     if labels is not None:
         assert read.table is not None

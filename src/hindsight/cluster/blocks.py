@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,8 +31,8 @@ Rows = tuple[Any, np.ndarray, "np.ndarray | None"]  # rows, targets and weights
 
 
 @dataclass(frozen=True)
-class Targets:
-    """What one run takes as targets.
+class View:
+    """What one run takes of all rows: its targets, and the intercept.
 
     Parameters
     ----------
@@ -44,6 +44,8 @@ class Targets:
         Which of the runs, one-vs-rest.
     offset, scale : float
         Numbers become (y - offset) / scale.
+    bias : float, default 0.0
+        The value of the intercept coordinate, 0 for none.
     """
 
     kind: str = "real"
@@ -51,8 +53,9 @@ class Targets:
     run: int = 0
     offset: float = 0.0
     scale: float = 1.0
+    bias: float = 0.0
 
-    def of(self, y: np.ndarray) -> Floats:
+    def targets(self, y: np.ndarray) -> Floats:
         """Return the targets of rows."""
         if self.classes is None:
             return np.asarray((y.astype(np.float64, copy=False) - self.offset) / self.scale)
@@ -63,21 +66,6 @@ class Targets:
             row = int(codes.argmin())
             raise RowError(row, f": label {str(y[row])!r} is not one of {', '.join(map(str, self.classes))}")
         return targets_of_runs(codes, len(self.classes), self.kind)[self.run]
-
-
-class View(NamedTuple):
-    """What a run takes of all rows.
-
-    Parameters
-    ----------
-    targets : Targets
-        The targets.
-    bias : float
-        The value of the intercept coordinate, 0 for none.
-    """
-
-    targets: Targets
-    bias: float
 
 
 @dataclass(eq=False)
@@ -173,7 +161,7 @@ class Block:
         """Return the rows as a run takes them."""
 
         def make() -> Data:
-            y = view.targets.of(self.y)
+            y = view.targets(self.y)
             if self.X is not None:
                 return Data(self.X, y, self.weight, view.bias)
             return Data.from_chunks(lambda: self.parts(y), view.bias)

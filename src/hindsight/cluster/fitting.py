@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from ..rows.checksum import RowChecksum
 from ..rows.labels import run_count
 from ..storage import checkpoint
 from ..validation import number, whole
-from .blocks import Targets
+from .blocks import View
 from .rounds import ClusterProblem
 from .rows import RunTable
 
@@ -143,20 +143,20 @@ def checksum_of(block: Block) -> list[int]:
     return read.counts
 
 
-def targets_of_model(model: Any, rows: ClusterRows, kind: str, fresh: bool = True) -> list[Targets]:
-    """Return the targets of each run; a fresh fit notes the classes, or the range of y, and others must have them."""
-    in_rounds = isinstance(model, RoundsMixin)
+def views_of(model: Any, rows: ClusterRows, kind: str, fresh: bool = True) -> list[View]:
+    """Return what each run takes of the rows; a fresh fit notes the classes or the range of y, others must fit them."""
+    in_rounds, bias = isinstance(model, RoundsMixin), float(model._intercept)
     if not hasattr(model, "_set_classes"):
         if rows.text:
             raise ValueError(f"the targets are text, but {type(model).__name__} takes numbers")
         if not in_rounds:
-            return [Targets("real" if kind == "sign" else kind)]
+            return [View("real" if kind == "sign" else kind, bias=bias)]
         if fresh:
             model.y_offset_, model.y_scale_ = 0.0, 1.0
             if getattr(model, "scale_y", False):
                 model.y_offset_, most = rows.target_range()
                 model.y_scale_ = (most - model.y_offset_) or 1.0
-        return [Targets("real", None, 0, model.y_offset_, model.y_scale_)]
+        return [View("real", None, 0, model.y_offset_, model.y_scale_, bias)]
     labels = rows.labels()
     if fresh:
         from sklearn.utils.multiclass import check_classification_targets
@@ -166,7 +166,7 @@ def targets_of_model(model: Any, rows: ClusterRows, kind: str, fresh: bool = Tru
     elif not np.array_equal(model.classes_, labels):
         raise MismatchError(f"the model has other classes than these rows: {model.classes_.tolist()}")
     classes = tuple(model.classes_.tolist())
-    return [Targets(kind, classes, k) for k in range(run_count(len(classes)))]
+    return [View(kind, classes, k, bias=bias) for k in range(run_count(len(classes)))]
 
 
 def kind_of(model: Any) -> str:
@@ -196,8 +196,8 @@ def _descent(
         raise ValueError("rows are drawn at random within one machine: take batch='full' on a cluster")
     if kind_of(model) == "sign" and not hasattr(model, "_set_classes"):
         raise ValueError(f"loss {model.loss!r} is for labels: use GradientDescentClassifier")
-    bias, rounds, stop = float(bool(model.fit_intercept)), int(model.rounds), model.tol or 0.0
-    tables: list[Any] = [RunTable(rows, each, bias) for each in targets_of_model(model, rows, kind_of(model))]
+    rounds, stop = int(model.rounds), model.tol or 0.0
+    tables: list[Any] = [RunTable(rows, view) for view in views_of(model, rows, kind_of(model))]
     runs = kept.latest(Descent) or model._begin(tables)
 
     def note(run: Descent, _: int) -> None:
@@ -220,21 +220,21 @@ def _rounds(model: Any, rows: ClusterRows, notify: Callable[[int, float], None],
     rounds = whole("rounds", model.rounds)
     if model.held_out:
         raise ValueError("held_out is not for a cluster: the training loss picks the best round")
-    each = targets_of_model(model, rows, kind_of(model))
+    views = views_of(model, rows, kind_of(model))
     model.histories_, model._facts, model._rows = [], [], None
 
     def keep(t: int, history: Callable[[], History]) -> None:
         kept.write(t, rounds, lambda: [*model.histories_, history()])
 
-    for targets, known in zip_longest(each, kept.latest(History)):
-        model._play(problem_of(model, rows, targets), notify=notify, known=known, keep=keep)
+    for view, known in zip_longest(views, kept.latest(History)):
+        model._play(problem_of(model, rows, view), notify=notify, known=known, keep=keep)
 
 
-def problem_of(model: Any, rows: ClusterRows, targets: Targets) -> Any:
+def problem_of(model: Any, rows: ClusterRows, view: View) -> Any:
     """Return the problem of one run of an estimator that learns in rounds."""
     eta = None if model.eta is None else number("eta", model.eta, 0)
     unit = bool(getattr(model, "scale_x", False))
-    return ClusterProblem(rows, targets, model._part(), eta, float(model._intercept), unit)
+    return ClusterProblem(rows, view, model._part(), eta, unit)
 
 
 def certify(model: Any, rows: ClusterRows, *, u: Any = None) -> Certificate | Certificates:
@@ -262,11 +262,11 @@ def certify(model: Any, rows: ClusterRows, *, u: Any = None) -> Certificate | Ce
     if not isinstance(model, (GradientDescent, RoundsMixin)):
         raise ValueError(f"{type(model).__name__} has no certificate over partitions")
 
-    def of_run(k: int, targets: Targets, label: str | None) -> Certificate:
+    def of_run(k: int, view: View, label: str | None) -> Certificate:
         if isinstance(model, GradientDescent):
-            table: Any = RunTable(rows, targets, model.runs_[k].bias)
+            table: Any = RunTable(rows, replace(view, bias=model.runs_[k].bias))
             return certify_descent(model.runs_[k], table, model.output, u=u, label=label)
-        return certify_rounds(problem_of(model, rows, targets), model.histories_[k], u=u, label=label)
+        return certify_rounds(problem_of(model, rows, view), model.histories_[k], u=u, label=label)
 
-    each = targets_of_model(model, rows, kind_of(model), fresh=False)
-    return combined([of_run(k, *one) for k, one in enumerate(zip(each, model._run_labels(), strict=True))])
+    views = views_of(model, rows, kind_of(model), fresh=False)
+    return combined([of_run(k, *one) for k, one in enumerate(zip(views, model._run_labels(), strict=True))])

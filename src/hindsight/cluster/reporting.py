@@ -15,7 +15,6 @@ from ..rows.labels import chosen_codes, encode_labels
 from ..sources import label_text
 from ..training.recording import SAMPLE, Recording
 from ..training.state import TrainingState
-from .blocks import Targets
 from .rows import RunTable, evenly
 
 if TYPE_CHECKING:
@@ -89,11 +88,11 @@ def report_shards(
     """
     shards, epochs = len(rows.shapes), len(runs[0].starts)
     w, count = np.array([run.mixed for run in runs]), max(1, SAMPLE // shards)
-    tables, masses, samples = zip(*rows.engine.each(said_of, w, runs[0].bias, labels, count), strict=True)
+    tables, masses, samples = zip(*rows.engine.each(said_of, w, runs[0].view.bias, labels, count), strict=True)
     confusion = None if labels is None else np.sum(tables, axis=0)
     wrong = 0 if confusion is None else int(confusion.sum() - np.trace(confusion)) * epochs
     if labels is None:
-        table: Any = RunTable(rows, Targets("real"), runs[0].bias)
+        table: Any = RunTable(rows, runs[0].view)
         squares = best_constant(Square(2.0), table.y, epochs * table.c)
         constant = np.array([sum(facts.weight for facts in runs[0].epochs), 0.0, squares])
     else:
@@ -118,7 +117,7 @@ def report_shards(
 
 def mixed_run(run: Epochs, features: int) -> Run:
     """Return a run at the mixed weights with the facts of all shards."""
-    out = Run(run.learner, features, intercept=bool(run.bias), start=run.mixed)
+    out = Run(run.learner, features, intercept=bool(run.view.bias), start=run.mixed)
     facts = sum(run.facts[1:], run.facts[0])
     for name in NAMES:
         out.tally[0][name] = getattr(facts, name)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..batch.isotonic import Pools
     from ..kernels.floats import Floats
     from ..rows.data import Data
-    from .blocks import Block, Targets, View
+    from .blocks import Block, View
     from .engine import Nodes
     from .pools import Points
     from .rows import ClusterRows
@@ -45,28 +45,24 @@ class ClusterProblem(IndexProblem):
     ----------
     rows : ClusterRows
         The rows.
-    targets : Targets
-        The targets of the run.
+    view : View
+        What the run takes of them.
     link : GivenLink or LearntLink
         The link, given or learnt.
     eta : float or None
         The step; None is 1/(lambda X2^2).
-    bias : float
-        The value of the intercept coordinate, 0 for none.
     unit : bool
         Whether to divide the rows by X2.
     """
 
-    def __init__(
-        self, rows: ClusterRows, targets: Targets, link: Any, eta: float | None, bias: float, unit: bool
-    ) -> None:
+    def __init__(self, rows: ClusterRows, view: View, link: Any, eta: float | None, unit: bool) -> None:
         if not link.known and link.constant < math.inf:
             raise ValueError("lipschitz is not for a cluster: Lipschitz isotonic regression needs all points at once")
-        table = RunTable(rows, targets, bias)
+        table = RunTable(rows, view)
         super().__init__(table, link, eta, unit=unit)
-        self.rows, self.engine, self.view = rows, rows.engine, table.view
+        self.rows, self.engine, self.view = rows, rows.engine, view
         self.data, self.y, self.proportion = table, table.y, table.c / table.weight
-        self.bias, self.ranges = bias, min(RANGES, len(self.engine.blocks))
+        self.ranges = min(RANGES, len(self.engine.blocks))
         self.few = self.measured.counted <= FEW  # whatever the number of slots, so that sums have the same bits
         self.sample = rows.sample() if not (link.known or self.few) and self.ranges > 1 else None
 
@@ -118,7 +114,7 @@ class ClusterProblem(IndexProblem):
 
     def _sampled_margins(self, v: Floats, t: int) -> Floats:
         z = np.asarray(self.sample @ v[: self.rows.features], np.float64)
-        z = z + self.bias * v[-1] if self.bias else z
+        z = z + self.view.bias * v[-1] if self.view.bias else z
         check_margins(float(kernels.largest(z)), t, self.eta)
         return z
 

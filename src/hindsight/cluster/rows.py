@@ -15,7 +15,7 @@ from ..rows.spread import SpreadRows
 from ..rows.table import Measured, check_coordinates, measure
 from ..sources import label_text
 from ..sources.tables.layout import LIMIT
-from .blocks import Block, Targets, View, load, load_arrays, load_frame, renamed, rescaled, sizes_of
+from .blocks import Block, View, load, load_arrays, load_frame, renamed, rescaled, sizes_of
 from .engine import Engine
 from .partitions import ROWS, Split, looked_at, numbered, split
 
@@ -71,21 +71,14 @@ class RunTable(SpreadRows):
     ----------
     rows : ClusterRows
         The rows.
-    targets : Targets
-        The targets of the run.
-    bias : float
-        The value of the intercept coordinate, 0 for none.
-
-    Attributes
-    ----------
     view : View
-        What the workers make of their rows.
+        What the run takes of them.
     """
 
-    def __init__(self, rows: ClusterRows, targets: Targets, bias: float) -> None:
-        self.rows, self.bias, self.view = rows, bias, View(targets, bias)
-        self.width = rows.features + int(bias != 0.0)
-        each: list[Measured] = rows.engine.each(on_data, self.view, measure, targets.kind, rows.names)
+    def __init__(self, rows: ClusterRows, view: View) -> None:
+        self.rows, self.view, self.bias = rows, view, view.bias
+        self.width = rows.features + int(view.bias != 0.0)
+        each: list[Measured] = rows.engine.each(on_data, view, measure, view.kind, rows.names)
         self._measured = sum(each[1:], each[0]).checked()
         self.weight = self._measured.weight
 

@@ -19,7 +19,7 @@ from ..sources.opening import list_files
 from ..training.evaluation import ModelRows, figures_from, tallied
 from ..training.evaluation import learnt as learnt_by
 from ..training.tallies import Slices
-from .blocks import Block, Targets
+from .blocks import Block, View
 from .engine import Engine
 from .rounds import ClusterProblem
 from .rows import ClusterRows
@@ -71,7 +71,7 @@ def corp(model: Any, rows: ClusterRows) -> Corp:
     engine.change(forecasts_of, [model] * len(engine.blocks))
     forecasts = ClusterRows(engine)
     as_they_are = np.ones(1)
-    problem = ClusterProblem(forecasts, Targets(), LearntLink(math.inf, 1.0), 1.0, 0.0, False)
+    problem = ClusterProblem(forecasts, View(), LearntLink(math.inf, 1.0), 1.0, False)
     again, measured = problem.round(as_they_are, 1), problem.measured
     score = float(problem.table.sum(mean_loss, Square(2.0), as_they_are, measured.weight))
     mean = float(problem.table.sum(target_sums, 0.0)[0]) / measured.weight

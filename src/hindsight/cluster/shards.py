@@ -52,9 +52,8 @@ from ..online.margins import each_loss
 from ..online.parts import LOSSES
 from ..online.run import Run, play
 from ..validation import whole
-from .blocks import View
 from .engine import root
-from .fitting import targets_of_model
+from .fitting import views_of
 from .rows import RunTable
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ if TYPE_CHECKING:
     from ..certificates.certificate import Certificates
     from ..kernels.floats import Floats
     from ..online.learners import Learner
-    from .blocks import Block, Targets
+    from .blocks import Block, View
     from .rows import ClusterRows
 
 MIXED = ("euclidean",)  # geometries whose weights may be averaged under the theorem
@@ -81,8 +80,8 @@ class Epochs:
     ----------
     learner : Learner
         The learner.
-    bias : float
-        The value of the intercept coordinate, 0 for none.
+    view : View
+        What it takes of the rows.
     starts : list of ndarray
         Where each epoch started: w_1, then the means.
     mixed : ndarray
@@ -96,7 +95,7 @@ class Epochs:
     """
 
     learner: Learner
-    bias: float
+    view: View
     starts: list[Floats]
     mixed: Floats
     averaged: Floats | None
@@ -104,35 +103,30 @@ class Epochs:
     epochs: list[Facts]
 
 
-def shard_run(
-    block: Block, learner: Learner, targets: Targets, bias: float, start: Floats | None, average: bool = False
-) -> Run:
+def shard_run(block: Block, learner: Learner, view: View, start: Floats | None, average: bool = False) -> Run:
     """Return the run of a learner over a block."""
-    data = block.data(View(targets, bias))
-    run = Run(learner, len(block.names), intercept=bool(bias), average=average, start=start)
-    block.over(lambda X, y, weight: play([run], X, [y], weight, names=block.names, idle=True), data.y)
+    run = Run(learner, len(block.names), intercept=bool(view.bias), average=average, start=start)
+    block.over(lambda X, y, weight: play([run], X, [y], weight, names=block.names, idle=True), block.data(view).y)
     return run
 
 
 def play_shard(
-    block: Block, learner: Learner, targets: Targets, bias: float, start: Floats | None, average: str | None
+    block: Block, learner: Learner, view: View, start: Floats | None, average: str | None
 ) -> tuple[Floats, Floats, Floats | None, Facts]:
     """Play the rows of a block once; where it started, its weights, the mean of its iterates, and its facts."""
-    run = shard_run(block, learner, targets, bias, start, average is not None)
+    run = shard_run(block, learner, view, start, average is not None)
     return run.first, run.weights, run.mean(average) if average is not None else None, run.facts
 
 
 def play_epochs(
-    learner: Learner, rows: ClusterRows, targets: Targets, bias: float, epochs: int, start: Floats | None = None,
+    learner: Learner, rows: ClusterRows, view: View, epochs: int, start: Floats | None = None,
     average: str | None = None, notify: Callable[[int, float], None] | None = None,
 ) -> Epochs:  # fmt: skip
     """Play so many epochs of a learner on all shards."""
-    RunTable(rows, targets, bias)  # which checks them
+    RunTable(rows, view)  # which checks them
     w, means, starts, played = start, None, list[Any](), list[list[Facts]]()
     for epoch in range(1, epochs + 1):
-        firsts, weights, means, facts = zip(
-            *rows.engine.each(play_shard, learner, targets, bias, w, average), strict=True
-        )
+        firsts, weights, means, facts = zip(*rows.engine.each(play_shard, learner, view, w, average), strict=True)
         starts.append(firsts[0])
         w = _mean(weights)
         played.append(list(facts))
@@ -140,7 +134,7 @@ def play_epochs(
             notify(epoch, sum(facts, Facts()).mean_loss)
     assert w is not None
     by_shard, by_epoch = ([sum(some, Facts()) for some in each] for each in (zip(*played, strict=True), played))
-    return Epochs(learner, bias, starts, w, None if average is None else _mean(means), by_shard, by_epoch)
+    return Epochs(learner, view, starts, w, None if average is None else _mean(means), by_shard, by_epoch)
 
 
 def _mean(values: Any) -> Floats:
@@ -186,11 +180,10 @@ def mix(
         model.n_features_in_ = rows.features
         if rows.named:
             model.feature_names_in_ = np.array(rows.names, object)
-        bias, runs, played = float(bool(model.fit_intercept)), list[Run](), list[Epochs]()
-        each = targets_of_model(model, rows, learner.targets)
-        starts = [None] * len(each) if model.start is None else list(np.atleast_2d(np.asarray(model.start, float)))
-        for targets, start in zip(each, starts, strict=True):
-            done = play_epochs(learner, rows, targets, bias, epochs, start, model.average, notify)
+        views, runs, played = views_of(model, rows, learner.targets), list[Run](), list[Epochs]()
+        starts = [None] * len(views) if model.start is None else list(np.atleast_2d(np.asarray(model.start, float)))
+        for view, start in zip(views, starts, strict=True):
+            done = play_epochs(learner, rows, view, epochs, start, model.average, notify)
             played.append(done)
             final = done.mixed if done.averaged is None else done.averaged
             runs.append(model._new_run(learner, rows.features, final))
@@ -222,21 +215,18 @@ def certify_shards(model: Any, rows: ClusterRows, runs: list[Epochs], *, u: Any 
     MismatchError
         If these are not the rows that were played, in the same partitions and order.
     """
-    each = targets_of_model(model, rows, runs[0].learner.targets, fresh=False)
-    of_runs = zip(runs, each, model._run_labels(), strict=True)
-    return combined([certify_epochs(run, rows, targets, u, label) for run, targets, label in of_runs])
+    views_of(model, rows, runs[0].learner.targets, fresh=False)  # refuses other classes
+    return combined([certify_epochs(run, rows, u, label) for run, label in zip(runs, model._run_labels(), strict=True)])
 
 
-def certify_epochs(
-    run: Epochs, rows: ClusterRows, targets: Targets, u: Any = None, label: str | None = None
-) -> Certificate:
+def certify_epochs(run: Epochs, rows: ClusterRows, u: Any = None, label: str | None = None) -> Certificate:
     """Return the certificate of one run on all shards, which is played again and must end as it did."""
     learner, epochs, shards = run.learner, len(run.starts), len(run.facts)
-    width = rows.features + bool(run.bias)
+    width = rows.features + bool(run.view.bias)
     if (shards, run.mixed.size) != (len(rows.shapes), width):
         told = f"{shards:,} shards of {run.mixed.size:,} coordinates, these are {len(rows.shapes):,} of {width:,}"
         raise MismatchError(f"the model was trained on {told}")
-    table: Any = RunTable(rows, targets, run.bias)
+    table: Any = RunTable(rows, run.view)
     loss = LOSSES["hinge"] if learner.loss.name == "perceptron" else learner.loss  # the latter is least at u = 0
     factors = table.c / table.weight
     kappa = shards / (learner.rate.eta * epochs * table.weight)
@@ -254,7 +244,7 @@ def certify_epochs(
         f"mixed weights: mean loss {mean(run.mixed):.6g} on all rows, that of the comparator "
         f"{mean(rival.u):.6g}; of the mixed weights no theorem speaks",
     )
-    played: list[list[PlayedAgain]] = rows.engine.each(certify_shard, learner, targets, run.bias, run.starts, rival.u)
+    played: list[list[PlayedAgain]] = rows.engine.each(certify_shard, learner, run.view, run.starts, rival.u)
     check_played(run, played)
     certificate = _added_up(played, rival, notes, label)
     if learner.theorem in DESCENTS and learner.geometry.name in MIXED and certificate.verdict is Verdict.HOLDS:
@@ -382,13 +372,11 @@ class PlayedAgain(NamedTuple):
     certificate: Certificate | None
 
 
-def certify_shard(
-    block: Block, learner: Learner, targets: Targets, bias: float, starts: list[Floats], u: Floats
-) -> list[PlayedAgain]:
+def certify_shard(block: Block, learner: Learner, view: View, starts: list[Floats], u: Floats) -> list[PlayedAgain]:
     """Play every epoch on a block again, and certify its run against one comparator."""
-    out, data = list[PlayedAgain](), block.data(View(targets, bias))
+    out, data = list[PlayedAgain](), block.data(view)
     for start in starts:
-        run = shard_run(block, learner, targets, bias, start)
+        run = shard_run(block, learner, view, start)
         certificate = certify_run(run, data, u=u, seek_best=False) if run.rounds else None
         out.append(PlayedAgain(run.facts, run.weights, certificate))
     return out
