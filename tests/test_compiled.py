@@ -12,7 +12,7 @@ import pytest
 
 from conftest import nightly
 
-LEARN = 60  # functions for `learn` of a dense table with the default learner
+LEARN = 75  # functions for `learn` of a dense table with the default learner
 REPORT = 90  # with a certificate and a report
 
 COUNT = """

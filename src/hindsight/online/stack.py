@@ -18,7 +18,7 @@ from ..kernels import state as states
 from ..kernels.compiler import for_parts
 from ..kernels.facts import empty_facts
 from ..kernels.online import NO_NOTES, play
-from ..kernels.rows import Dense
+from ..kernels.rows import Backwards, Dense
 from ..storage.registry import storable, want
 from .learners import newton, ridge
 from .run import Run
@@ -84,6 +84,8 @@ class Stages:
     Calls on kernels one after another, over the same arrays: the mixture, its correction, the mixture of both.
     """
 
+    rows: Any
+
     def __init__(self, panel: PanelRun, margins: np.ndarray, y: np.ndarray, c: np.ndarray, work: np.ndarray) -> None:
         parts, stack, count = panel.mixing_parts(), panel.stack, len(y)
         self.kernel, self.stack, self.y = panel._mix_kernel, stack, y
@@ -92,10 +94,13 @@ class Stages:
             return
         self.mixed, self.counted, self.norms = np.empty(count), np.empty(count), np.empty((3, count))
         self.apart, self.both = np.zeros((count, stack.run.features)), np.empty((count, 2))
-        notes = stack.places, self.apart, self.counted
+        self.rows, places = Dense(self.apart, stack.run.bias, self.mixed), stack.places
+        if any(member.backwards for member in panel.members):  # a loop over such rows is compiled for them already
+            features = stack.run.features
+            self.rows, places = Backwards(self.rows, features, stack.run.bias), features - 1 - places
+        notes = places, self.apart, self.counted
         loss, _, geometry = parts
         self.first = margins, y, c, panel.bias, *parts, panel.state, *work[1:], empty_facts(), self.mixed, *notes
-        self.rows = Dense(self.apart, stack.run.bias, self.mixed)
         self.second = stack.run.parts(), stack.run.tally
         self.last = (
             self.both, y, c, panel.bias, loss, stack.mixture, geometry, stack.state, *work[1:], panel.tally, work[0],
