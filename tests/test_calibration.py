@@ -250,7 +250,7 @@ def test_calibrator_refuses_bad_input_and_stays_as_it_was():
         ([0.1, math.nan], [0, 1], None, "row 1, column 'forecast': nan must be finite"),
         ([0.1, 0.2], [0, 2], None, "row 1, column 'outcome': 2.0 must be 0 or 1"),
         ([0.1, 0.2], [0], None, "column 'forecast' has 2 rows, but there are 1 outcomes"),
-        ([[0.1, 0.9], [0.2, 0.8]], [0, 1], None, r"one a row, got 2 columns; take predict_proba\(X\)\[:, 1\]"),
+        ([[0.1, 0.9], [0.2, 0.8]], [0, 1], None, r"one per row, not 2 columns: predict_proba\(X\)\[:, 1\]"),
         ([], [], None, "no row"),
         ([0.1, 0.2], None, None, "y is None"),
         ([0.1, 0.2], [0, 1], [0.0, 0.0], "no row with a weight above 0"),

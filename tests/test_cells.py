@@ -307,17 +307,16 @@ def test_what_panels_refuse():
         _ = hindsight.AutoRegressor().fit([[1.0]], [1.0]).cells_
 
 
-def test_members_with_a_matrix_leave_and_those_on_cells_stay():
+def test_members_with_a_matrix_keep_the_first_features_and_those_on_cells_grow():
     X, y = rows(300)
     model = MODELS["regressor"](panel=Panel((L.running(), L.ridge(), L.running()), limit=6, stack=True, cells=1))
     model.fit(sp.csr_matrix(X), y)
     for k in range(4):
         model.runs_[0].resize(5 + k)
     run = model.runs_[0]
-    assert [m.learner.name for m in run.members] == ["running", "running on cells"] and run.left == [
-        "ridge(kappa=0.01)"
-    ]
-    assert run.members[1].features == 8 + WIDTH and run.cells.state.met.size == 8
+    assert [m.learner.name for m in run.members] == ["running", "ridge", "running on cells"] and not run.left
+    assert [m.features for m in run.members] == [8, 6 - run.intercept, 8 + WIDTH]
+    assert run.cells.state.met.size == 8
 
 
 LIES = {

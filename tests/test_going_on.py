@@ -291,14 +291,32 @@ def test_rows_of_a_pipe_are_shown_as_they_come():
         [sys.executable, "-m", "hindsight", "learn", "-", "--target", "y", "--learner", "widrow-hoff"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    process.stdin.write("x,y\n" + "".join(f"{k},{k * 0.5}\n" for k in range(40)))
+    process.stdin.write("x,y\n" + "".join(f"{k},{k * 0.5}\n" for k in range(120)))
     process.stdin.flush()
     seen = ""
-    while " 32 " not in seen:  # while the pipe is open
+    while " 100 " not in seen:  # while the pipe is open
         line = process.stderr.readline()
         assert line, seen
         seen += line
     time.sleep(0.1)
-    process.stdin.write("41,20.5\n")
+    process.stdin.write("120,60.0\n")
     out, _ = process.communicate(timeout=60)
-    assert process.returncode == 0 and out.startswith("41 rows")
+    assert process.returncode == 0 and "\n121 rows" in out
+
+
+def test_who_waits_for_a_pipe_can_be_told_to_end():
+    import signal
+    import subprocess
+    import sys
+
+    with subprocess.Popen(
+        [sys.executable, "-m", "hindsight", "learn", "-", "--target", "y", "--learner", "widrow-hoff"],
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        process.stdin.write("x,y\n" + "".join(f"{k},{k * 0.5}\n" for k in range(120)))
+        process.stdin.flush()
+        while " 100 " not in (line := process.stderr.readline()):
+            assert line
+        process.send_signal(signal.SIGTERM)
+        assert "Fatal" not in process.stderr.read()
+    assert process.returncode == 128 + signal.SIGTERM

@@ -91,7 +91,7 @@ class IsotronRegressor(RoundsRegressorMixin, BaseEstimator):  # type: ignore[mis
     >>> model = IsotronRegressor(rounds=3).fit([[1.0], [-1.0]], [0.9, 0.1])
     >>> model.predict([[1.0], [0.0], [-5.0]])
     array([0.9, 0.5, 0.1])
-    >>> print(model.certify([[1.0], [-1.0]], [0.9, 0.1], planted=[0.4]).lines()[6].strip())
+    >>> print(model.certify([[1.0], [-1.0]], [0.9, 0.1], planted=[0.4]).lines()[7].strip())
     the theorem promises at most 0.16; met with equality
     """
 

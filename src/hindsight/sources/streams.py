@@ -211,7 +211,7 @@ class StandardInput:
         self.ended = False
 
     def _more(self) -> None:
-        data = self.raw.read1(1 << 16)
+        data = self.raw.read(1 << 16)
         self.held, self.ended = self.held + data, not data
 
     def peek(self, size: int, lines: int = 0) -> bytes:
@@ -254,8 +254,9 @@ _inputs: list[StandardInput] = []
 
 def standard_input() -> StandardInput:
     """The one standard input of this process."""
-    if not _inputs or _inputs[0].raw is not sys.stdin.buffer:
-        _inputs[:] = [StandardInput(sys.stdin.buffer)]
+    raw = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)  # a thread that waits in a buffer has it locked at exit
+    if not _inputs or _inputs[0].raw is not raw:
+        _inputs[:] = [StandardInput(raw)]
     return _inputs[0]
 
 

@@ -86,7 +86,7 @@ def evaluate(
     >>> X, y = [[1.0], [-1.0], [2.0], [0.5]], ["yes", "no", "yes", "no"]
     >>> model = hindsight.PerceptronClassifier().fit(X, y)
     >>> hindsight.evaluate(model, X, y)
-    Evaluation(4 rows: accuracy 1, AUC 1)
+    Evaluation(4 rows: accuracy 100 %, AUC 1.00)
     """
     if isinstance(model, Model):
         rows = ModelRows(model, data, y, target, weight, format, [by] if isinstance(by, str) else [])
