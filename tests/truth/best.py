@@ -72,7 +72,7 @@ def searched(path: str, seed: int = 0) -> Iterator[None]:
     """Have searches take a path."""
     wide_too = [(searches, {"WIDTH": 0, "GRAM": 0})] if seed % 4 < 2 else []
     changes = {
-        "few": [(searches, {"by_ascent": not_sought})],  # what follows where the search in a set ends too soon
+        "few": [(searches, {"by_ascent": not_sought, "MANY": 1})],  # what follows where a search in a set ends too soon
         "many": [(searches, {"WIDTH": 0, "GRAM": 0})],
         "no program": [
             (searches, {"PROGRAM": 0}),
@@ -194,8 +194,10 @@ def check_loss(seed, loss, geometry):
     X, y, c, bias = rows(seed, loss.targets)
     data = Data(sp.csr_matrix(X) if seed % 3 == 0 else X, y, None, bias)
     A, path = data.matrix(), path_of(seed)
+    sizes = sizes_of(A, c)
+    near = np.random.default_rng(seed).normal(size=data.width) / np.where(sizes > 0.0, sizes, 1.0)
     with searched(path, seed):
-        found = best_fixed(data, loss, c, geometry, 0.01)
+        found = best_fixed(data, loss, c, geometry, 0.01, near)
     faults = []
     z = A @ found.u
     off = (A.shape[1] + 8) * np.finfo(float).eps * (np.abs(A) @ np.abs(found.u))  # of the margins, which are sums
@@ -212,7 +214,6 @@ def check_loss(seed, loss, geometry):
         faults.append("outside the simplex")
     if geometry is not None and np.abs(found.u).sum() > geometry.radius * (1 + 1e-9):
         faults.append("outside the ball")
-    sizes = sizes_of(A, c)
     unit = np.sqrt(c @ y**2 / c.sum()) if loss.targets == "real" else 1.0
     if geometry is None and found.reach < (10.0 - 1e-9) * unit:
         faults.append(f"a reach of {found.reach!r} only")

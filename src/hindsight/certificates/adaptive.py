@@ -202,7 +202,7 @@ def sought(run: Run, data: Data, factors: np.ndarray, u: Any, tol: float) -> tup
     loss, start, metric = run.learner.loss, start_of(run), distance_of(run)
     if u is None:
         exact = run.learner.theorem in ("ridge", "vaw", "windowed-ridge")
-        best = best_in_metric(data, loss, metric, factors, start, min(tol, 1e-9) if exact else tol)
+        best = best_in_metric(data, loss, metric, factors, start, min(tol, 1e-9) if exact else tol, run.weights)
         return best.u, best.divergence, best.gap, best.how, best.notes
     point = data.check(u)
     return point, 0.5 * float(metric @ (point - start) ** 2), np.inf, "given", ()

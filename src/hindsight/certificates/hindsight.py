@@ -133,7 +133,9 @@ def in_hindsight(
     best, constant, tried = None, math.nan, {}
     if seek_best:
         factors, whole = weights[ledger.opens], measured_loss(loss)
-        best, constant = best_fixed(data, whole, factors, geometry, tol), best_constant(whole, data.y, factors)
+        near = next((one.u for one in reversed(facing.values())), None)
+        best = best_fixed(data, whole, factors, geometry, tol, near)
+        constant = best_constant(whole, data.y, factors)
         points = {"best": best.u, "the weights of the run": run.weights}
         points |= constant_point(data, whole, factors, geometry)
         tried = {name: Opponent(at, ledger.opens) for name, at in points.items() if np.isfinite(at).all()}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,11 +17,11 @@ import numpy as np
 from ..errors import MismatchError
 from ..kernels import operators
 from ..kernels.compiler import for_parts
-from ..kernels.ledger import FIELDS, LARGEST, LENGTHS, meet
+from ..kernels.ledger import FIELDS, LARGEST, LENGTHS, LOST, meet
 from ..online.margins import each_loss
 from ..online.panel import PanelRun
 from ..online.together import Single
-from ..rows.stripes import part_of
+from ..rows.stripes import do_all, part_of
 from .course import marks_between, marks_of
 
 if TYPE_CHECKING:
@@ -254,10 +255,8 @@ class Opponent:
         From the opponent, that member, a block of its rounds and the margins of u to one more number per round.
     lost, more : ndarray
         The sums of its losses, and of those numbers, at each mark.
-    size : float
-        What rounding in its margins may change its losses by, in units of that rounding.
-    largest : float
-        Its largest |margin|.
+    sums, total : ndarray
+        What the loop adds up of the rows met so far, and the sum of those numbers.
     faults : tuple of str
         What was seen on the way that its theorem excludes.
     """
@@ -268,9 +267,29 @@ class Opponent:
     terms: Callable[[Opponent, Run, Block, np.ndarray], np.ndarray] | None = None
     lost: np.ndarray = field(default_factory=lambda: np.empty(0))
     more: np.ndarray = field(default_factory=lambda: np.empty(0))
-    size: float = 0.0
-    largest: float = 0.0
+    sums: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    total: np.ndarray = field(default_factory=lambda: np.zeros(1))
     faults: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> float:
+        """What rounding in its margins may change its losses by, in units of that rounding."""
+        return float(self.sums[LENGTHS])
+
+    @property
+    def largest(self) -> float:
+        """Its largest |margin|."""
+        return float(self.sums[LARGEST])
+
+    def meets(self, loss: Any, rows: Any, y: np.ndarray, c: np.ndarray, opened: np.ndarray, places: np.ndarray) -> None:
+        """Meet rows, of which some are marks; the weights `opened` leave out a round that only gave the start."""
+        z, at, mine = np.empty(y.size), np.zeros((places.size, 3)), opened if self.opens else c
+        for_parts(meet, loss)(rows, y, mine, loss, self.u, places, self.sums, at, z)
+        self.lost = np.concatenate((self.lost, at[:, LOST]))
+        if self.member is not None and self.terms is not None:
+            each = self.terms(self, self.member, played_again(self.member, rows, y, c), z)
+            added = np.cumsum(np.concatenate((self.total, np.where(mine > 0.0, each, 0.0))))
+            self.more, self.total = np.concatenate((self.more, added[places + 1])), added[-1:]
 
 
 def against(data: Data, loss: Any, opponents: Sequence[Opponent], rounds: int) -> float:
@@ -280,8 +299,6 @@ def against(data: Data, loss: Any, opponents: Sequence[Opponent], rounds: int) -
     """
     marks, done = marks_of(rounds), 0
     along, seen, sketch = direction(data.width, data.bias), 0, 0.0
-    sums, more = np.zeros((len(opponents), 3)), np.zeros(len(opponents))
-    kept: list[list[np.ndarray]] = [[] for _ in opponents]
     while done < rounds:
         for part, rows in pieces(data):
             y, c = data.y[part], data.c[part]
@@ -294,18 +311,7 @@ def against(data: Data, loss: Any, opponents: Sequence[Opponent], rounds: int) -
                 opened[on[0]] = 0.0
             places = on[marks[(marks > done) & (marks <= done + on.size)] - done - 1]
             done += on.size
-            z = np.empty(y.size)
-            for k, one in enumerate(opponents):
-                at, mine = np.zeros((2, places.size, 3)), opened if one.opens else c
-                for_parts(meet, loss)(rows, y, mine, loss, one.u, places, sums[k], at[0], z)
-                if one.member is not None and one.terms is not None:
-                    each = one.terms(one, one.member, played_again(one.member, rows, y, c), z)
-                    added = np.cumsum(np.concatenate((more[k : k + 1], np.where(mine > 0.0, each, 0.0))))
-                    at[1, :, 0], more[k] = added[places + 1], added[-1]
-                kept[k].append(at[:, :, 0])
-    for one, at_marks, last in zip(opponents, kept, sums, strict=True):
-        one.lost, one.more = np.concatenate(at_marks, axis=1)
-        one.size, one.largest = float(last[LENGTHS]), float(last[LARGEST])
+            do_all([partial(one.meets, loss, rows, y, c, opened, places) for one in opponents])
     return float(sketch)
 
 

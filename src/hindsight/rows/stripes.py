@@ -7,7 +7,8 @@ have the same bits on every machine.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
+from operator import call
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..kernels import side_by_side
 from ..kernels.rows import CSR
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 STRIPES = 4
 MANY = 1 << 20  # numbers in the rows from which they are cut into stripes
@@ -26,6 +27,15 @@ MANY = 1 << 20  # numbers in the rows from which they are cut into stripes
 def workers() -> ThreadPoolExecutor:
     """The threads that work on stripes, one per processor."""
     return ThreadPoolExecutor(min(side_by_side.PROCESSORS, STRIPES), "hindsight-stripes")
+
+
+def do_all(tasks: Sequence[Callable[[], None]]) -> None:
+    """Call all tasks, side by side where there are several processors."""
+    if side_by_side.PROCESSORS == 1 or len(tasks) == 1:
+        for task in tasks:
+            task()
+    else:
+        list(workers().map(call, tasks))
 
 
 def part_of(rows: Any, a: int, b: int) -> Any:
@@ -58,11 +68,7 @@ def add_up(work: Callable[..., None], first: int, rows: Any, count: int, *sums: 
         a, b = ends[k], ends[k + 1]
         work(slice(first + a, first + b), part_of(rows, a, b), *each[k])
 
-    if side_by_side.PROCESSORS == 1:
-        for k in range(STRIPES):
-            do(k)
-    else:
-        list(workers().map(do, range(STRIPES)))
+    do_all([partial(do, k) for k in range(STRIPES)])
     for own in each:
         for total, more in zip(sums, own, strict=True):
             total += more

@@ -279,16 +279,21 @@ def spectrum(gram: Floats, hessian: Inverse) -> tuple[str, ...]:
 _found: WeakKeyDictionary[Data, tuple[Any, Floats, Floats]] = WeakKeyDictionary()  # loss, factors and u, the last
 
 
-def best_in_metric(data: Data, loss: Any, metric: Floats, factors: Floats, start: Floats, tol: float) -> LossComparator:
+def best_in_metric(
+    data: Data, loss: Any, metric: Floats, factors: Floats, start: Floats, tol: float, near: Floats | None = None
+) -> LossComparator:
     """Return the u that minimises F with a metric, up to a relative gap; its divergence is 1/2 Sigma m (u - w)^2.
 
     A coordinate of the factor 0 is one that no row has: there u = w. The search of a smooth loss begins at the u of the
-    last one, if that had the same rows, loss and factors: the members of a panel differ in their metrics alone.
+    last one, if that had the same rows, loss and factors: the members of a panel differ in their metrics alone. Else
+    it begins at w, or with many rows at `near`.
     """
     if hasattr(loss, "curvature") and data.width <= SECOND:
         known = _found.get(data)
         same = known is not None and known[0] == loss and np.array_equal(known[1], factors)
-        first = known[2] if known is not None and same else None
+        first = near if data.rounds * data.width >= MANY else None
+        if known is not None and same:
+            first = known[2]
         found = penalised(data, loss, metric, factors, start, min(tol, ENOUGH), first)
         _found[data] = loss, factors, found.point.u
         return LossComparator(found.point.u, found.point.divergence, found.point.value, found.gap)

@@ -17,6 +17,7 @@ from ...kernels.euclidean import Euclidean
 from ...kernels.floats import EPS
 from ...online.margins import each_loss, each_slope
 from ...rows.spread import SpreadRows
+from ...rows.stripes import MANY
 from ..certificate import Best
 from . import clock
 from .ascent import by_ascent
@@ -55,7 +56,9 @@ MANY_STEPS = 300  # of a method that takes gradients alone
 SEARCHED = "the best fixed predictor"
 
 
-def best_fixed(data: Data, loss: Any, factors: Floats, geometry: Any = None, tol: float = 0.01) -> Best:
+def best_fixed(
+    data: Data, loss: Any, factors: Floats, geometry: Any = None, tol: float = 0.01, near: Floats | None = None
+) -> Best:
     """The u that minimises Sigma a phi(u . x, y) over the set of a geometry.
 
     Parameters
@@ -70,6 +73,8 @@ def best_fixed(data: Data, loss: Any, factors: Floats, geometry: Any = None, tol
         It determines the set: the simplex, the L1 ball, or all of R^n.
     tol : float, default 0.01
         Relative gap to reach where it is not exact.
+    near : ndarray, default None
+        A u at which the search of a smooth loss over many rows begins; None is 0.
 
     Examples
     --------
@@ -93,7 +98,7 @@ def best_fixed(data: Data, loss: Any, factors: Floats, geometry: Any = None, tol
             return least_squares(data, loss, factors)
         return by_conjugate_gradients(data, loss, factors, tol)
     if whole and data.width <= WIDTH and hasattr(loss, "curvature"):
-        return smooth(data, loss, factors)
+        return smooth(data, loss, factors, near if data.rounds * data.width >= MANY else None)
     if data.width <= WIDTH and (type(loss) in KINKS or hasattr(loss, "curvature")):
         found = kinked(data, loss, factors) if whole else in_set(data, loss, factors, geometry)
         if spread and whole and found.gap > tol * abs(found.loss):
@@ -261,16 +266,20 @@ def farthest(search: Search) -> float:
 # ---------------------------------------------------------------- smooth losses over R^n
 
 
-def smooth(data: Data, loss: Any, a: Floats) -> Best:
-    """The u that minimises Sigma a phi(u . x, y) over R^n for a phi with a second derivative.
+def smooth(data: Data, loss: Any, a: Floats, near: Floats | None = None) -> Best:
+    """The u that minimises Sigma a phi(u . x, y) over R^n for a phi with a second derivative, sought from `near` on.
 
     Any r with Sigma_t a_t r_t x_t = 0 shows that no u loses less than -Sigma_t a_t phi*(r_t): the slopes at u are such
     r up to their sum, and one step of Newton's method takes that sum off them. Without the conjugate in closed form, or
     where columns are collinear to rounding, the slopes themselves bound the loss over a finite reach.
     """
     conjugate, on = conjugate_of(loss), a > 0.0
-    step_of, lower, dual, first = ScaledStep(inverse(column_sizes(data, a))), -math.inf, None, math.inf
-    for point, step in newton(Objective(data, Smooth(loss, data.y), a).at, np.zeros(data.width), step_of, TRIES):
+    step_of, lower, dual, start = ScaledStep(inverse(column_sizes(data, a))), -math.inf, None, np.zeros(data.width)
+    first, objective = math.inf, Objective(data, Smooth(loss, data.y), a)
+    if near is not None:
+        first = objective.at(start).value
+        start = near if objective.at(near).value < first else start
+    for point, step in newton(objective.at, start, step_of, TRIES):
         if conjugate is not None:
             dual = point.slope + point.curvature * data.margins(step)
             lower = max(lower, -float((a[on] * conjugate(dual, data.y)[on]).sum()))
