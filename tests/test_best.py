@@ -175,7 +175,7 @@ def test_the_first_line_is_for_people():
     assert float(own) == pytest.approx(math.sqrt(means["loss"]), rel=5e-3)
     assert first == (
         f"off by {own} on average (root mean square); always predicting the mean would be off by {constant}; "
-        f"the best fixed weights, known only now, would be off by {best}; never by more than {most}, by the theorem"
+        f"the best fixed weights, known only now, would be off by {best}; the theorem guarantees at most {most}"
     )
     assert second.startswith(f"HOLDS, {c.worth}: Widrow-Hoff, as met (")
     assert third == f"  {worth_in_words(c.worth, 'squared error')}" and c.brief()[:3] == [first, second, third]

@@ -148,9 +148,9 @@ def test_a_card(tmp_path):
         f"  30 rounds, squared error {facts.square:.6g}, mean {facts.square / 30:.6g}",
         f"  max |x|₂ = {facts.x2:.6g}, max |x|∞ = {facts.xinf:.6g}, Σ|g|² = {facts.gradient:.6g}",
         "weights: 3 that are not 0, the largest:",
-        f"  width     {w['width']:>14.6g}",
-        f"  height    {w['height']:>14.6g}",
-        f"  intercept {w['intercept']:>14.6g}",
+        f"  width     {brief(w['width']):>14}",
+        f"  height    {brief(w['height']):>14}",
+        f"  intercept {brief(w['intercept']):>14}",
         "certificate: none was made",
         "versions: hindsight 0.1.0",
     ]

@@ -513,7 +513,7 @@ def test_look(folder):
     shown = run("look", folder / "sorted_target.csv", "--target", "y").output
     assert "is sorted" in shown and "120 rows, 3 columns" in shown
     shown = run("look", folder / "unknown.csv", "--target", "y").output
-    assert "number" in shown and "4 features" in shown
+    assert "number" in shown and "2 columns to learn from: 2 number" in shown
     assert "no columns to decide on" in run("look", folder / "a9a").output
 
 

@@ -56,6 +56,8 @@ class CoverageCertificate:
         Whether that held: VOID with `boundless` rows.
     score : float
         The mean interval score: the width, and 2/(1 - asked) for each unit that a target lies outside.
+    sets : bool
+        Whether they are sets of labels, those whose probability is at least 1 - width/2.
     """
 
     verdict: Verdict
@@ -76,6 +78,7 @@ class CoverageCertificate:
     bound: float
     loss_verdict: Verdict
     score: float
+    sets: bool = False
 
     @property
     def means(self) -> dict[str, float]:
@@ -89,21 +92,29 @@ class CoverageCertificate:
     def brief(self) -> list[str]:
         """The same in two lines."""
         head, covered, *_ = self.lines()
-        return [head, f"{covered}; mean width {brief(self.width)}"]
+        return [head, covered if self.sets else f"{covered}; mean width {brief(self.width)}"]
 
     def lines(self) -> list[str]:
         """The certificate to be read aloud."""
         per = 1.0 / self.weight if self.weight else math.nan
         part = f"{100 * self.covered:.4g} % of {self.rounds:,} rows, asked {100 * self.asked:.4g} %"
+        what = "sets of labels" if self.sets else "intervals"
         lines = [
-            f"{self.verdict.value}: intervals cover ({theorems.COVERAGE.source})",
+            f"{self.verdict.value}: {what} cover ({theorems.COVERAGE.source})",
             f"  covered {part}; guaranteed between {100 * self.low:.4g} and {100 * self.high:.4g} % on any rows",
             f"  over any stretch misses differ from those asked for by at most {_n(self.stretch)}, "
             f"over the worst one by {_n(self.worst)}",
         ]
         if self.exact:
             lines.append(f"  rows met exactly, at width 0, owe {_n(self.exact)} misses: no interval is shorter")
-        lines.append(f"  mean width {_n(self.width)}, of the best fixed interval in hindsight {_n(self.fixed)}")
+        if self.sets:
+            least = brief(1.0 - 0.5 * self.width), brief(1.0 - 0.5 * self.fixed)
+            lines.append(
+                f"  a set has every label of probability {least[0]} or more, on average over the rows; the best fixed "
+                f"threshold in hindsight is {least[1]}"
+            )
+        else:
+            lines.append(f"  mean width {_n(self.width)}, of the best fixed interval in hindsight {_n(self.fixed)}")
         if self.boundless:
             lines.append(f"  {self.boundless:,} rows had no finite interval: of the pinball loss nothing is promised")
         else:
@@ -130,7 +141,7 @@ def covered_so_far(tracker: Coverage) -> tuple[float, float, float]:
     return 1.0 - float(at.missed) * per, max(0.0, tracker.asked - high * per), most
 
 
-def certify_coverage(tracker: Coverage) -> CoverageCertificate:
+def certify_coverage(tracker: Coverage, sets: bool = False) -> CoverageCertificate:
     """The certificate of a tracker over the rows that it has followed: all that it takes was added up on the way."""
     at, alpha = tracker.sums[0], tracker.alpha
     weight, net = float(at.weight), float(at.missed - alpha * at.weight + at.spared)
@@ -164,6 +175,7 @@ def certify_coverage(tracker: Coverage) -> CoverageCertificate:
         bound if finite else math.nan,
         theorems.verdict(float(at.pinball), bound, total)[0] if finite else Verdict.VOID,
         2.0 * per * (float(at.pinball) / alpha + total) if at.boundless == 0.0 else math.inf,
+        sets,
     )
 
 

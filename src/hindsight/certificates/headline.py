@@ -169,7 +169,7 @@ def in_words(unit: str, means: Mapping[str, float], best_is_shown: bool, scores:
     >>> for line in in_words("squared error", means, True, Scores(3304.6, 5943.3)):
     ...     print(line)
     off by 57.5 on average (root mean square; R² 0.444); always predicting the mean would be off by 77.1
-    the best fixed weights, known only now, would be off by 53.5; never by more than 57.8, by the theorem
+    the best fixed weights, known only now, would be off by 53.5; the theorem guarantees at most 57.8
     """
     known = "" if scores is None else scores.sentence()
     parts = []
@@ -228,8 +228,7 @@ def promise(unit: str, mean: float) -> str:
     """What was promised; empty where that is nothing, as more mistakes than rows."""
     if math.isnan(mean) or (unit == MISTAKES and mean >= 1.0):
         return ""
-    words = {SQUARES: "never by more than {}", MISTAKES: "never on less than {}"}
-    return f"{words.get(unit, 'never more than {}').format(figure_of(unit, mean))}, by the theorem"
+    return f"the theorem guarantees at {'least' if unit in PARTS_RIGHT else 'most'} {figure_of(unit, mean)}"
 
 
 WORTH = {  # half a sentence for each word

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..formatting import _plain
+from ..formatting import _plain, brief
 from ..training.model import describe_model, feature_name
 from ..training.prepare import check_preparation
 
@@ -101,7 +101,8 @@ def facts_of(model: Model) -> list[str]:
         mean = f", mean {total / facts.weight:.6g}" if facts.weight else ""
         wrong = "" if model.labels is None else f", {facts.mistakes:,} mistakes"
         out.append(f"{head}{facts.rounds:,} rounds, {what} {total:.6g}{mean}{wrong}")
-        norms = f"max |x|₂ = {facts.x2:.6g}, max |x|∞ = {facts.xinf:.6g}"
+        euclidean = f"max |x|₂ = {facts.x2:.6g}, " if model.learner.geometry.linear else ""  # others measure otherwise
+        norms = f"{euclidean}max |x|∞ = {facts.xinf:.6g}"
         out.append(f"{' ' * len(head)}{norms}, Σ|g|² = {facts.gradient:.6g}")
     return out
 
@@ -116,7 +117,7 @@ def weights_of(model: Model, top: int) -> list[str]:
     wide = max((len(name) for _, name, _ in found), default=0)
     return [
         f"weights: {count:,} that are not 0" + (", the largest:" if found else ""),
-        *(f"  {name:<{wide}} {weight:>14.6g}" + (f"  {label}" if label else "") for label, name, weight in found),
+        *(f"  {name:<{wide}} {brief(weight):>14}" + (f"  {label}" if label else "") for label, name, weight in found),
     ]
 
 

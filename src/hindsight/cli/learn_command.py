@@ -9,6 +9,8 @@ from itertools import chain
 from threading import Timer
 from typing import TYPE_CHECKING, Any
 
+from numba.core.event import install_timer
+
 from ..errors import OptionError
 from ..kernels.side_by_side import observers
 from ..signals import heeded
@@ -97,7 +99,8 @@ class LearnCommand:
     def run(self) -> int:
         """Learn, certify, write and print; the exit status."""
         results, session = self.results, self.session
-        state = session.run(self.observe)
+        with install_timer("numba:compile", self.compiles):
+            state = session.run(self.observe)
         if self.signal:
             folder = results.checkpoint
             what = f"resume with --checkpoint {folder} --resume" if folder else "nothing was saved"
@@ -122,6 +125,10 @@ class LearnCommand:
                 print()
                 show("comparison", "of predictions before each row, valid at every time", session.scores.comparison())
         return status_of(*chain(*certificates))
+
+    def compiles(self, seconds: float) -> None:
+        """So long took what had to be compiled here."""
+        self.compiled = self.compiled or 2.0 * seconds > self.session.seconds
 
     def certify(self, state: TrainingState) -> list[list[Certificate]]:
         """The certificates; none where they are only for the report and cannot be made, which it says."""

@@ -60,11 +60,12 @@ def what_learn_does(source: Any, target: str | None) -> Iterator[str]:
     """What `learn` would do with the table."""
     from ..sources.base import shown_names
     from ..sources.tables.decisions import BACK, LEFT_OUT
+    from ..sources.tables.describe import columns_by_type, used_columns
 
     decisions = source.decisions
     out = [name for name, decided in decisions.columns.items() if decided.type in LEFT_OUT]
-    how = "plain numbers" if source.table is None else f"{source.kind} rows, {len(source.names):,} features so far"
-    yield f"learn would read it as {how}" if source.table is None else f"learn would make {how}"
+    used = columns_by_type(used_columns(source, decisions))
+    yield f"learn would {'read it as plain numbers' if source.table is None else f'take {used}'}"
     if out:
         yield f"learn would leave out: {shown_names(out)} {BACK}"
     if target is None:

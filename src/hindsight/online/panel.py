@@ -319,14 +319,14 @@ class PanelRun(Run):
     def weights(self) -> np.ndarray:
         """The mean of the members' weights by their shares, which the stack corrects where they are of numbers."""
         each = [run.weights[max(0, run.width - self.width) :] for run in self.members]  # without those of cells
-        return np.asarray(self._worth @ np.array([of_width(w, self.width, self.intercept) for w in each]))
+        worth = self.shares if self.learner.in_logs else self._worth()
+        return np.asarray(worth @ np.array([of_width(w, self.width, self.intercept) for w in each]))
 
-    @property
     def _worth(self) -> np.ndarray:
-        """What the weights of each member count for."""
+        """What the weights of each member count for; to first order where probabilities are mixed."""
         v = self.shares
-        if self.stack is not None and not self.learner.in_logs:
-            u = self.stack.share * self.stack.run.weights
+        if self.stack is not None:
+            u = self.stack.share * self.stack.run.weights[: self.stack.run.features]
             v = v * (1.0 - u.sum()) + u[self.stack.places]
         return np.asarray(v)
 
@@ -335,7 +335,7 @@ class PanelRun(Run):
         if self.cells is None:
             return []
         on = np.array([run.weights[: self.cells.width] for run in self.members[-self.learner.cells :]])
-        return list(self.cells.tables(self._worth[-self.learner.cells :] @ on, names))
+        return list(self.cells.tables(self._worth()[-self.learner.cells :] @ on, names))
 
     @property
     def narrow(self) -> list[Run]:

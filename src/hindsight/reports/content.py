@@ -262,7 +262,7 @@ def online_values(
     regret_data(out, certificates, datasets)
     shares_data(k, certificates, datasets)
     if recording.coverage is not None:
-        coverage_data(recording.coverage, out, datasets)
+        coverage_data(recording.coverage, out, datasets, labels is not None)
     drawn = recording.sample.drawn()
     if not len(drawn):
         return out
@@ -296,7 +296,7 @@ def figures_of(
     means = combined(certificates).means
     notes = []
     if certificates[0].weight != recording.course.weight:
-        notes.append("The curves count every round; the certificate leaves out those that only set the start.")
+        notes.append("The curves leave out the first row, from which other learners take their start.")
     elif abs(mine - means["loss"]) > 1e-6 * abs(means["loss"]):
         notes.append(f"The curves are in other units than the certificate: their mean is {mine:.6g} in the end.")
     return means, notes
@@ -313,6 +313,8 @@ def loss_data(
     """The mean loss so far and over a window, and what it is compared with; the length of the window."""
     k, means = each["key"], each["means"]
     course, at = recording.course, recording.index(k, series)
+    if not course.rounds:
+        return 0
     lines: dict[str, list[tuple[float, float]]] = {}
     rounds, values = course.so_far(at)
     lines["so far"] = list(thinned(rounds, values, points))
@@ -391,11 +393,11 @@ def regret_data(each: dict[str, Any], certificates: list[Certificate], datasets:
     datasets[f"regret{each['key']}"] = [row for row in rows if math.isfinite(row["value"])]
 
 
-def coverage_data(found: CoverageRecording, each: dict[str, Any], datasets: Datasets) -> None:
-    """How intervals covered along the run, and the last rows with theirs."""
+def coverage_data(found: CoverageRecording, each: dict[str, Any], datasets: Datasets, sets: bool) -> None:
+    """How intervals (or sets of labels) covered along the run, and the last rows with theirs."""
     from ..certificates.coverage import certify_coverage
 
-    k, certificate = each["key"], certify_coverage(found.tracker)
+    k, certificate = each["key"], certify_coverage(found.tracker, sets)
     each["coverage"] = certificate.to_dict() | {"lines": certificate.lines()}
     datasets[f"coverage{k}"] = lines_of({"covered": thinned(*found.course.so_far(0), LINES)})
     if len(found.last):

@@ -166,7 +166,8 @@ def run_scores(recording: Recording, y: np.ndarray, c: np.ndarray) -> Scores:
     total = recording.course.weight or 1.0
     if recording.labels is None:
         square = float(recording.course.sums[recording.index(0, "square")]) / total
-        return Scores(square=square, square_of_constant=mean_square_distance(y.astype(np.float64), c))
+        on = np.flatnonzero(c > 0.0)[recording.opening :]
+        return Scores(square=square, square_of_constant=mean_square_distance(y[on].astype(np.float64), c[on]))
     return labels_scored(float(recording.course.sums[recording.index(0, "errors")]) / total, y, c, recording.labels)
 
 

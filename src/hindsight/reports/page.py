@@ -155,14 +155,17 @@ def first_capital(text: str) -> str:
 
 def opening(each: dict[str, Any]) -> str:
     """What is said first of a learner: that a constant would have lost less, the figures, and the verdict."""
-    advice, out = [c["advice"] for c in each["certificates"] if c["advice"]], ""
-    if advice:
-        what = constant_of(each["unit"])
-        said = f"<b>This run lost more than {escaped(what)} would have.</b> {escaped(first_capital(advice[0]))}."
-        out += f'<p class="band VOID">{said}</p>'
+    advised, first, last, what = [c for c in each["certificates"] if c["advice"]], "", "", constant_of(each["unit"])
+    if advised and len(each["certificates"]) == 1:
+        first = f"<b>This run lost more than {escaped(what)} would have.</b>"
+        first = f'<p class="band VOID">{first} {escaped(first_capital(advised[0]["advice"]))}.</p>'
+    elif advised:
+        who = ", ".join(c["label"] for c in advised)
+        last = f"Against the rest, more was lost than {what} would have lost, for: {who}; {advised[0]['advice']}."
     lead = " ".join(f"{first_capital(line)}." for line in each["words"])
-    out += f'<p class="lead">{escaped(lead)}</p>{tiles(each)}{band(each)}'
-    return out + "".join(f'<p class="soft">{escaped(note)}</p>' for note in each["notes"])
+    notes = [*each["notes"], *filter(None, [last])]
+    soft = "".join(f'<p class="soft">{escaped(note)}</p>' for note in notes)
+    return f'{first}<p class="lead">{escaped(lead)}</p>{tiles(each)}{band(each)}{soft}'
 
 
 def band(each: dict[str, Any]) -> str:
@@ -238,7 +241,7 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
         chart("regret", "Regret per round", regret + far["regret"]),
         chart("rounds", "Errors per round", f"{first_capital(per_row(each['unit']))} {IN_ROUNDS}", wide=True),
         chart("weights", "Weights", weights),
-        chart("shares", "Members of the panel", "The weight of each along the run."),
+        chart("shares", "Members of the panel", f"The weight of each along the run{first_of(each)}."),
         chart("coverage", "Coverage along the run", covered(each)),
         chart("ranges", "Intervals of the last rows", "Orange: outside the interval made beforehand."),
         chart("predicted", "Predicted against true", f"On the dashed line both are equal.{sample}"),
@@ -255,10 +258,16 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
     return f"<section>{head}{first}{body}{in_full(each)}</section>"
 
 
+def first_of(each: dict[str, Any]) -> str:
+    """Which label the chart of the members is about, where each has a panel of its own."""
+    found = each["certificates"]
+    return f", for {found[0]['label']} against the rest" if len(found) > 1 else ""
+
+
 def covered(each: dict[str, Any]) -> str:
     """What intervals covered, in words; empty where there are none."""
     found = each.get("coverage")
-    return " ".join(line.strip() + "." for line in found["lines"][1:3]) if found else ""
+    return " ".join(first_capital(line.strip()) + "." for line in found["lines"][1:3]) if found else ""
 
 
 def label_choice(each: dict[str, Any], drawn: dict[str, Any]) -> str:

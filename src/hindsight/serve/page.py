@@ -165,6 +165,8 @@ def coverage_lines(found: dict[str, Any] | None) -> list[str]:
     if found is None or found["covered"] is None:
         return []
     covered, asked, low, high = (f"{100.0 * found[name]:.4g} %" for name in ("covered", "asked", "low", "high"))
+    said = f"covered {covered} of {found['rounds']:,} rows, asked {asked}, guaranteed between {low} and {high}"
+    if found["sets"]:
+        return [f"sets of labels: {said}"]
     width = "infinite" if found["width"] is None else short_number(found["width"])
-    return [f"intervals: covered {covered} of {found['rounds']:,} rows, asked {asked}, guaranteed between {low} and "
-            f"{high}; mean width {width}"]  # fmt: skip
+    return [f"intervals: {said}; mean width {width}"]

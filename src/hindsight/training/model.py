@@ -145,7 +145,7 @@ class Model:
             return None
         from ..certificates.coverage import certify_coverage
 
-        return certify_coverage(self.runs[0].coverage)
+        return certify_coverage(self.runs[0].coverage, self.labels is not None)
 
     @property
     def half(self) -> float:

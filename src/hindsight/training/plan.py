@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DisprovedError, OptionError, SourceError
+from ..formatting import brief
 from ..kernels.penalised import Penalised
 from ..online.learners import LEARNERS, Learner
 from ..online.panel import Panel
@@ -459,7 +460,7 @@ def describe_cells(runs: Sequence[Any], names: Sequence[Any] | None) -> str:
     for run in runs:
         for table in run.cell_tables(names):
             effects[" × ".join(map(str, table.columns))] += table.effect / len(runs)
-    shown = ", ".join(f"{name} {effect:.4g}" for name, effect in effects.most_common(MOVING))
+    shown = ", ".join(f"{name} {brief(effect)}" for name, effect in effects.most_common(MOVING))
     return shown + (f", … ({len(effects)} columns and pairs)" if len(effects) > MOVING else "")
 
 

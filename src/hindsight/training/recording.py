@@ -324,12 +324,15 @@ class Recording:
         Several learners as forecasters, where they can be compared.
     coverage : CoverageRecording or None
         How intervals covered, where there are some.
+    opening : int
+        How many rows are left out since they only gave some learner its start: 1 or 0.
     """
 
     def __init__(
         self, runs: list[list[Run]], labels: list[str] | None, mistakes: Sequence[int] = (), first_row: int = 0
     ) -> None:
         self.labels, self.learners, self.first_row = labels, [each[0].learner for each in runs], first_row
+        self.runs, self.opening = [each[0] for each in runs], 0
         self.each = len(runs[0])  # runs of a learner
         self.series = ("loss", "square") if labels is None else ("loss", "mistakes", "errors")
         facts = [[run.facts for run in each] for each in runs]
@@ -383,11 +386,14 @@ class Recording:
             )
 
     def add_rows(self, z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> None:
-        """Add rows by their margins before each was learnt, their targets (or numbers of labels) and weights."""
+        """Add rows that were just learnt: margins before, targets (or numbers of labels) and weights."""
         c = np.ones(len(z)) if weight is None else np.asarray(weight, np.float64)
         if not c.all():
             on = c > 0.0
             z, y, c = z[on], y[on], c[on]
+        if len(c) and not (self.course.rounds or self.opening):  # the first row is no round of a learner that opens
+            self.opening = len(c) - min(run.facts.rounds for run in self.runs)
+            z, y, c = z[self.opening :], y[self.opening :], c[self.opening :]
         if not len(c):
             return
         columns = [self._values(k, z[:, k * self.each : (k + 1) * self.each], y) for k in range(len(self.learners))]

@@ -170,7 +170,7 @@ class TrainingState:
             return None
         from ..certificates.coverage import certify_coverage
 
-        return certify_coverage(self.tracker)
+        return certify_coverage(self.tracker, self.labels is not None)
 
     @property
     def features(self) -> int:

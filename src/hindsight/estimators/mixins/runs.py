@@ -128,7 +128,7 @@ class CoverageMixin:
         `hindsight.CoverageCertificate`."""
         from ...certificates.coverage import certify_coverage
 
-        return certify_coverage(self._tracker)
+        return certify_coverage(self._tracker, hasattr(self, "classes_"))
 
 
 class IntervalsMixin(CoverageMixin):

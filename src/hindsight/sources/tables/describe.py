@@ -12,6 +12,7 @@ from .table import Decisions
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from .decisions import ColumnDecision
     from .evidence import ColumnEvidence
 
 SHOWN = 40  # columns
@@ -78,20 +79,30 @@ def table_in_short(source: Any, decisions: Decisions | None) -> Iterator[str]:
     yield from dialect_lines(source, "." if decisions is None else decisions.decimal)
     if decisions is None:
         return
-    asked = source.asked
-    unused = {asked.target, asked.weight, *asked.ignore}
-    if asked.features is not None:
-        unused |= set(decisions.columns) - set(asked.features)
-    used = [each for name, each in decisions.columns.items() if name not in unused]
-    counts = Counter(each.type for each in used if each.type not in LEFT_OUT)
-    kinds = ", ".join(f"{count:,} {kind}" for kind, count in counts.most_common())
+    used = used_columns(source, decisions)
     gaps = sum(bool(e.missing) for e in (decisions.evidence.get(each.name) for each in used) if e is not None)
     missing = f"; values are missing in {gaps:,}" if gaps else ""
-    yield f"{sum(counts.values()):,} columns to learn from: {kinds}{missing}"
+    yield f"{columns_by_type(used)}{missing}"
     yield from rows_seen(decisions)
     for kind, why in (("identifier", "since they only tell rows apart"), ("constant", "since they never change")):
         if only := [each.name for each in used if each.type == kind]:
             yield f"left out, {why}: {shown_names(only)} {BACK}"
+
+
+def used_columns(source: Any, decisions: Decisions) -> list[ColumnDecision]:
+    """The columns that are features as far as was asked: neither target nor weight, and not left out by name."""
+    asked = source.asked
+    unused = {asked.target, asked.weight, *asked.ignore}
+    if asked.features is not None:
+        unused |= set(decisions.columns) - set(asked.features)
+    return [each for name, each in decisions.columns.items() if name not in unused]
+
+
+def columns_by_type(used: Sequence[ColumnDecision]) -> str:
+    """How many columns there are to learn from, and of which types."""
+    counts = Counter(each.type for each in used if each.type not in LEFT_OUT)
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in counts.most_common())
+    return f"{sum(counts.values()):,} columns to learn from: {kinds}"
 
 
 def dialect_lines(source: Any, decimal: str) -> Iterator[str]:
