@@ -219,7 +219,7 @@ def is_quick(name: str, options: dict[str, Any], storage: str) -> bool:
     """Whether the tests compile this loop anyway; those of the other ones are compiled for the night alone."""
     if name == "descent":
         return _case(options) in CHOSEN[storage]
-    if options.get("loss") in FLAT:
+    if options.get("loss") in FLAT or (name == "auto" and options["loss"] not in ("square", "logistic")):
         return False
     return storage == "dense64" or (storage == "csr64" and name in ("auto", "perceptron", "widrow-hoff"))
 

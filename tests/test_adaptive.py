@@ -145,7 +145,7 @@ def test_a_ridge_that_forgets_obeys_the_laws(tmp_path):
 
     parts, other, a = Run(learner, X.shape[1]), np.empty((len(y), 1)), 0
     for size in (1, 6, 93, 2900):
-        rows_ = sp.csr_matrix(X[a : a + size]) if size == 93 else X[a : a + size]
+        rows_ = sp.csr_matrix(X[a : a + size]) if size == many(0, 93) else X[a : a + size]
         play([parts], rows_, [y[a : a + size]], c[a : a + size], other[a : a + size], idle=True)
         a += size
     np.testing.assert_array_equal(other, z)
@@ -157,6 +157,10 @@ def test_a_ridge_that_forgets_obeys_the_laws(tmp_path):
     play([scaled], X * 2.0 ** np.arange(X.shape[1]), [1024.0 * y], c, other, idle=True)
     np.testing.assert_array_equal(other, 1024.0 * z)
 
+
+@nightly
+def test_a_ridge_that_forgets_learns_from_dicts_and_goes_on_from_a_file(tmp_path):
+    X, y = drifting()
     model = hindsight.RidgeRegressor(window=16, keep_margins=True).partial_fit(X[:2000], y[:2000])
     model.save(tmp_path / "model")
     model, alone = hindsight.load(tmp_path / "model"), hindsight.RidgeRegressor(window=16)

@@ -19,6 +19,8 @@ from hindsight.rows.data import Data
 
 RULES = [Square(2.0), Absolute(1.0), Logistic(1.0), Hinge(1.0), Hinge(0.0), Clipped(1.5), Probit(1.0), Tanh(1.0)]
 GEOMETRIES = [Euclidean(1.0), Simplex(1.5), Balanced(2.0)]
+PAIRS = [(rule, geometry) for rule in RULES for geometry in GEOMETRIES]
+CHOSEN = [pair for pair in PAIRS if not isinstance(pair[0], (Clipped, Probit, Tanh)) or isinstance(pair[1], Euclidean)]
 PIECES = {  # the rules that are a maximum of lines: (slope, height) pairs for a label
     Absolute: lambda rule, y: [(rule.scale, -rule.scale * y), (-rule.scale, rule.scale * y)],
     Hinge: lambda rule, y: [(0.0, 0.0), (-y, rule.margin)],
@@ -102,7 +104,7 @@ def reference(X, y, a, rule, geometry, kappa, w1):
     return sum(a[t] * rule.value(rows[t] @ q, y[t]) for t in range(m)) + kappa * distance(q)
 
 
-@nightly(but=["Absolute*", "Logistic*", "Hinge*", "Square*", "Probit*-Simplex", "Tanh*-Balanced", "Clipped*-Euclidean"])
+@nightly(but=["Absolute*", "Logistic*", "Hinge*", "Square*", "*-Euclidean"])
 @pytest.mark.parametrize("geometry", GEOMETRIES, ids=lambda g: type(g).__name__)
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_best_equals_a_general_solver(rule, geometry):
@@ -305,10 +307,11 @@ def inside(geometry, n, r):
 
 @settings(max_examples=many(15, 150), deadline=None)
 @given(
-    st.integers(0, 10**6), st.sampled_from(RULES), st.sampled_from(GEOMETRIES), st.sampled_from([0.05, 1.0, 30.0]),
+    st.integers(0, 10**6), st.sampled_from(many(CHOSEN, PAIRS)), st.sampled_from([0.05, 1.0, 30.0]),
     st.sampled_from([1, 5, 60]), st.sampled_from([0.5, 1e-2, 1e-6]),
 )  # fmt: skip
-def test_no_u_beats_the_objective_less_the_gap(seed, rule, geometry, kappa, passes, tol):
+def test_no_u_beats_the_objective_less_the_gap(seed, pair, kappa, passes, tol):
+    rule, geometry = pair
     X, y, c, bias = problem(seed, rule, m=25, n=4)
     data, r = Data(X, y, c, bias), np.random.default_rng(seed)
     w1 = start_in(geometry, 5, seed) if seed % 2 else None

@@ -291,14 +291,13 @@ def test_a_pipe_gives_what_the_file_gives(tmp_path, form, args):
     args = [*args, "--format", form, "--json", "--progress", "none"]
     if form == "csv" and "label" not in args:
         args += ["--ignore", "label"]
-    told = []
-    for data in (str(path), "-"):
-        with path.open("rb") as file:
-            done = subprocess.run(
-                [sys.executable, "-m", "hindsight", "learn", data, *args], stdin=file, capture_output=True, text=True
-            )
-        assert done.returncode == 0, done.stderr
-        found = json.loads(done.stdout)
-        told.append((found["rows"], found["learners"], found["best_constant"]))
-    assert told[0] == told[1]
-    assert told[0][0] == 30_000
+    code, out, err = run("learn", path, *args)
+    with path.open("rb") as file:
+        done = subprocess.run(
+            [sys.executable, "-m", "hindsight", "learn", "-", *args], stdin=file, capture_output=True, text=True
+        )
+    assert (code, done.returncode) == (0, 0), err + done.stderr
+    whole, piped = json.loads(out), json.loads(done.stdout)
+    for name in ("rows", "learners", "best_constant"):
+        assert whole[name] == piped[name]
+    assert whole["rows"] == 30_000

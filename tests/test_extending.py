@@ -323,7 +323,7 @@ ESTIMATORS = {
 }
 
 
-@nightly(but=["knee", "counting-row"])
+@nightly(but=["counting-row"])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_one_row_at_a_time_is_the_same(name):
     X, y, _ = stream(name)

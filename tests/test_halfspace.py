@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_iris
 
 import hindsight as h
-from conftest import many
+from conftest import many, nightly
 from hindsight.batch import perceptron as module
 from hindsight.batch.perceptron import BatchPerceptron, hard_halfspace
 from hindsight.batch.separability import fewest_mistakes, null_vector, separate
@@ -59,6 +59,7 @@ def streams(count, seed=0):
         yield X, y, int(rng.integers(1, 12)), bool(rng.random() < 0.5)
 
 
+@nightly(only=["dense32"])
 @pytest.mark.parametrize("kind", ["dense64", "dense32", "fortran", "csr"])
 def test_the_pocket_is_the_best_of_all_hypotheses(kind):
     store = {

@@ -179,7 +179,7 @@ def test_a_step_too_far_is_one_clear_error():
 # ---------------------------------------------------------------- one row at a time, and files
 
 
-@nightly(but=["implicit-poisson", "implicit-quantile"])
+@nightly(but=["implicit-poisson"])
 @every
 @both
 def test_one_row_at_a_time_and_from_a_file_it_is_the_same(name, update, tmp_path):
@@ -224,7 +224,7 @@ def test_certificates_hold_and_their_rival_is_near_the_best(name, update):
         assert without_last(given) >= without_last(found) - found.comparator.gap - 1e-9
 
 
-@nightly(but=["quantile-scale-free"])
+@nightly
 @pytest.mark.parametrize(("name", "geometry"), [("poisson", "balanced"), ("quantile", "scale-free")])
 def test_in_other_geometries_certificates_hold_too(name, geometry):
     X, y = rows(name, 100)
@@ -234,6 +234,7 @@ def test_in_other_geometries_certificates_hold_too(name, geometry):
     assert certify_run(run, Data(X, y, None, 1.0)).verdict is Verdict.HOLDS
 
 
+@nightly
 def test_a_panel_takes_them():
     X, y = rows("quantile", 3000)
     model = h.AutoRegressor("quantile", quantile=0.8).fit(X, y, certify=True)
