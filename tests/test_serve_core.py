@@ -730,7 +730,7 @@ def test_sums_say_how_far_off_they_may_be_and_leave_out_the_row_that_set_the_sta
     assert abs(best - wanted) <= gap and (gap < 1e-9 * wanted if offset == 0.0 else gap > wanted)
     assert f"squared error {best:.6g} ± {gap:.2g}, from sums" in found["claims"][1]
     assert found["claims"][1].endswith(f"the regret is {found['measured']['loss'] - best:.6g} ± {gap:.2g}")
-    assert found["claims"][0].startswith("on all 90 rows so far but the first, which only set the start, the")
+    assert found["claims"][0].startswith("over all 90 rows so far but the first, which only set the start: off by ")
     assert found["measured"]["constant"] == pytest.approx(float(((y[1:] - y[1:].mean()) ** 2).sum()))
     assert service.summary()["best"] == (pytest.approx(wanted) if offset == 0.0 else None)
     service.close()

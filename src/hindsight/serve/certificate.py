@@ -18,12 +18,14 @@ import numpy as np
 
 from ..certificates.best import best_fixed
 from ..certificates.certificate import combined
+from ..certificates.headline import in_words
 from ..errors import MismatchError, SourceError
 from ..kernels.floats import EPS
 from ..kernels.losses import Square
 from ..online.run import Run, play
 from ..rows.data import Data
 from ..training.certify import certify_runs
+from ..training.comparing import losses_of, scores_of
 from .replay import StoredRows, begun, learn_again
 from .store import Store
 
@@ -95,12 +97,9 @@ class Certifier:
         """The certificate over all rows up to a commit."""
         state, why, path = material.state, material.why, self.service.store.path
         loss, constant, run = state.compared_losses()[0], state.best_constant(), state.runs[0][0]
-        opened = " but the first, which only set the start," if run.rounds > run.facts.rounds else ""
-        claim = (
-            f"on all {material.sequence:,} rows so far{opened} the progressive {state.constant_quantity} is "
-            f"{loss:.6g}, that of the best constant in hindsight {constant:.6g} "
-            f"({abs(constant - loss):.6g} {'less' if constant < loss else 'more'})"
-        )
+        opened = " but the first, which only set the start" if run.rounds > run.facts.rounds else ""
+        said = "; ".join(in_words(*losses_of(state, 0), True, scores_of(state, 0)))
+        claim = f"over all {material.sequence:,} rows so far{opened}: {said}"
         answer: dict[str, Any] = {
             "sequence": material.sequence,
             "measured": {"loss": loss, "constant": constant, "of": state.constant_quantity, "weight": state.weight},

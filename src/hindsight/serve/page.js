@@ -32,14 +32,15 @@ function key(id, series) {
   }));
 }
 const LOG = {to: Math.log10, from: v => 10 ** v, least: 0.05}, PLAIN = {to: v => v, from: v => v, least: 0.005};
-function axis(svg, W, H, y0, y1, from, marks = 5) {  // lines across, with their numbers; returns where the plot begins
-  const at = Array.from({length: marks}, (_, k) => y0 + (y1 - y0) * (0.04 + 0.92 * k / (marks - 1)));
-  const L = 10 + Math.max(...at.map(v => add(svg, "text", {x: 0, y: 0}, num(from(v))).getBBox().width));
+const PARTS = {...PLAIN, show: v => (100 * v).toFixed(1) + " %"};
+function axis(svg, W, H, y0, y1, scale, marks = 5) {  // lines across, with their numbers; returns where the plot begins
+  const text = v => (scale.show || num)(scale.from(v)), at = Array.from({length: marks}, (_, k) => y0 + (y1 - y0) * (0.04 + 0.92 * k / (marks - 1)));
+  const L = 10 + Math.max(...at.map(v => add(svg, "text", {x: 0, y: 0}, text(v)).getBBox().width));
   svg.replaceChildren();
   for (const v of at) {
     const y = T + (H - B - T) * (y1 - v) / (y1 - y0);
     add(svg, "line", {x1: L, x2: W - R, y1: y, y2: y, class: "grid"});
-    add(svg, "text", {x: L - 6, y: y + 4, "text-anchor": "end"}, num(from(v)));
+    add(svg, "text", {x: L - 6, y: y + 4, "text-anchor": "end"}, text(v));
   }
   return L;
 }
@@ -49,9 +50,9 @@ function start(id, H) {
   svg.replaceChildren(); svg.setAttribute("viewBox", "0 0 " + W + " " + H);
   return [svg, W];
 }
-function draw(all, name = "", H = 300, {to, from, least} = LOG) {
+function draw(all, name = "", H = 300, scale = LOG) {
   // each series is [name, what it is, whether its points are all there is, [[row, value], ...]]
-  const [svg, W] = start("chart" + name, H), log = Math.log10;
+  const [svg, W] = start("chart" + name, H), log = Math.log10, {to, least} = scale;
   const series = all.filter(s => s[3].length > 1), points = series.flatMap(s => s[3]);
   key("key" + name, series);
   if (!points.length) { add(svg, "text", {x: R, y: H / 2}, "too few rows to draw"); return; }
@@ -61,7 +62,7 @@ function draw(all, name = "", H = 300, {to, from, least} = LOG) {
   const ends = series.map(s => to(s[3][s[3].length - 1][1])), low = y0, high = y1;  // most of a bound is far away
   for (const end of ends) { y0 = Math.min(y0, Math.max(end, low - 1)); y1 = Math.max(y1, Math.min(end, high + 1)); }
   const pad = Math.max(least, 0.06 * (y1 - y0)); y0 -= pad; y1 += pad;
-  const L = axis(svg, W, H, y0, y1, from);
+  const L = axis(svg, W, H, y0, y1, scale);
   const X = v => L + (W - L - R) * (log(v) - x0) / (x1 - x0);
   const Y = v => T + (H - B - T) * (y1 - to(v)) / (y1 - y0), fits = p => to(p[1]) >= y0 && to(p[1]) <= y1;
   for (let k = Math.floor(x0); k <= x1; k++)
@@ -81,7 +82,7 @@ function ranges(rows) {  // each is [row, target, low, high], an end null where 
   const H = 180, [svg, W] = start("chart-ranges", H), all = rows.flatMap(r => r.slice(1)).filter(v => v !== null);
   let y0 = Math.min(...all), y1 = Math.max(...all), outside = 0;
   const pad = 0.06 * (y1 - y0) || 1; y0 -= pad; y1 += pad;
-  const L = axis(svg, W, H, y0, y1, PLAIN.from, 4), Y = v => T + (H - B - T) * (y1 - v) / (y1 - y0);
+  const L = axis(svg, W, H, y0, y1, PLAIN, 4), Y = v => T + (H - B - T) * (y1 - v) / (y1 - y0);
   rows.forEach(([row, target, low, high], k) => {
     const x = L + (W - L - R) * (k + 0.5) / rows.length;
     const missed = (low !== null && target < low) || (high !== null && target > high), kind = missed ? "missed" : "own";
@@ -95,7 +96,7 @@ function ranges(rows) {  // each is [row, target, low, high], an end null where 
 }
 function show(page) {
   at("intervals").hidden = !page.coverage.length;
-  if (page.coverage.length) draw(page.coverage, "-coverage", 180, PLAIN);
+  if (page.coverage.length) draw(page.coverage, "-coverage", 180, PARTS);
   if (page.ranges.length) ranges(page.ranges);
   for (const id in page.texts) put(id, page.texts[id]);
   fill("top", page.top); fill("mistakes", page.mistakes); draw(page.series);

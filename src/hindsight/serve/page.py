@@ -70,6 +70,7 @@ def page_content(summary: dict[str, Any]) -> dict[str, Any]:
     loss, constant = summary.get("mean_loss"), summary.get("mean_constant")
     r2 = None if not constant or loss is None else 1.0 - loss / constant
     right = None if summary.get("mistakes") is None else 1.0 - summary["mistakes"] / max(1, summary["sequence"])
+    claims = [*certificate.get("claims", ()), *coverage_lines(summary.get("coverage"))]
     warnings = [line for line in [summary.get("order"), *summary.get("warnings", ())] if line]
     texts = {name: short_number(summary[key]) for name, key in (("rows", "sequence"), ("rate", "rate"))}
     texts |= {name: short_number(summary[name]) for name in ("features", "pending", "waiting", "refused")}
@@ -87,7 +88,7 @@ def page_content(summary: dict[str, Any]) -> dict[str, Any]:
         "broken": summary["broken"] or "",
         "order": " · ".join(f"warning: {line}" for line in warnings),
         "drift": f"drift: {summary['drift']['claim']}" if "drift" in summary else "",
-        "claims": ". ".join([*certificate.get("claims", ()), *coverage_lines(summary.get("coverage"))]),
+        "claims": " ".join(f"{claim[:1].upper()}{claim[1:]}." for claim in claims),
         "of": "RMSE" if squares else f"{summary.get('of', 'loss')} per row",
         "measure": "R²" if right is None else "accuracy",
         "sum": "regret in all, squared" if squares else TILES["regret"],
