@@ -357,7 +357,7 @@ MUTANTS = (
     Mutant("scale-free: the metric without its rate", "certificates.adaptive.distance_of", r"state\.largest_x\*\*2 / run\.learner\.rate\.eta", "state.largest_x**2", SCALED),
     Mutant("scale-free: half the metric", "certificates.adaptive.distance_of", r"state\.largest_x\*\*2 / run", "0.5 * state.largest_x**2 / run", SCALED),
     Mutant("scale-free: the perceptron's u in other units", "certificates.mistakes.scale_free_perceptron", r"case\.comparator\.u / sizes", "case.comparator.u", ("scale-free-perceptron",)),
-    Mutant("scale-free: the perceptron's rows as they are", "certificates.mistakes.divided_rows", r" / sizes\[.*\]", "", ("scale-free-perceptron",)),
+    Mutant("scale-free: the perceptron's rows as they are", "rows.data.divided", r" / sizes\[:?\w+\]", "", ("scale-free-perceptron",)),
     # --- the best fixed predictor
     Mutant("least squares: a tenth of the loss is left out", "certificates.best.least_squares._value", r"return 0\.5 \* loss\.scale", "return 0.45 * loss.scale", BEST),
     Mutant("least squares: a tenth of the gap", "certificates.best.least_squares.first_solution", r"1\.01", "0.101", BEST),

@@ -423,6 +423,25 @@ class LeadingColumns(Data):
                 yield from _contiguous(Dense(rows.values[:, : self.columns], rows.bias), first)
 
 
+def divided(data: Data, sizes: Floats, y: Floats) -> Data:
+    """Return the rows with other targets and each column divided by its size, the intercept's last; none is kept."""
+    n = data.width - (1 if data.bias != 0.0 else 0)
+
+    def chunks() -> Iterator[Chunk]:
+        for first, rows, count in data.blocks():
+            part = slice(first, first + count)
+            if isinstance(rows, CSR):
+                from scipy.sparse import csr_matrix
+
+                indices, indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
+                X: Any = csr_matrix((rows.data / sizes[indices], indices, indptr), shape=(count, n))
+            else:
+                X = rows.values / sizes[:n]
+            yield X, y[part], data.c[part]
+
+    return Data.from_chunks(chunks, float(data.bias / sizes[-1]) if data.bias != 0.0 else 0.0)
+
+
 def _multiple(a: Floats, of: Floats) -> float | None:
     """The factor by which `a` is a multiple of another array, to rounding; None where it is none."""
     if a is of or np.array_equal(a, of):

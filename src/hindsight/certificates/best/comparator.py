@@ -20,13 +20,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_matrix
 
 from ...kernels.euclidean import Euclidean
 from ...kernels.floats import EPS, Floats
-from ...kernels.rows import CSR
 from ...online.margins import each_loss, each_slope
-from ...rows.data import Data
+from ...rows.data import Data, divided
 from ...rows.spread import SpreadRows
 from ...rows.stripes import MANY
 from .ascent import Loss, solve
@@ -304,21 +302,11 @@ def _by_scaled_rows(
     data: Data, loss: Any, metric: Floats, factors: Floats, start: Floats, tol: float
 ) -> LossComparator:
     """The same as the comparator of the Euclidean geometry for columns divided by sqrt(m)."""
-    n, shrink, shift = data.width - (1 if data.bias != 0.0 else 0), inverse(np.sqrt(metric)), data.margins(start)
+    shrink = inverse(np.sqrt(metric))
+    sizes = np.where(shrink > 0.0, np.sqrt(metric), np.inf)
     moves = loss.targets == "real"  # then the comparator is sought as a difference from the start
-
-    def chunks() -> Any:
-        for first, rows, count in data.blocks():
-            part = slice(first, first + count)
-            if isinstance(rows, CSR):
-                indices, indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
-                X: Any = csr_matrix((rows.data * shrink[indices], indices, indptr), shape=(count, n))
-            else:
-                X = rows.values * shrink[:n]
-            yield X, data.y[part] - shift[part] if moves else data.y[part], data.c[part]
-
-    bias = float(data.bias * shrink[-1]) if data.bias != 0.0 else 0.0
-    found = best(Data.from_chunks(chunks, bias), loss, Euclidean(1.0), 1.0, factors, None, tol)
+    rows = divided(data, sizes, data.y - data.margins(start) if moves else data.y)
+    found = best(rows, loss, Euclidean(1.0), 1.0, factors, None, tol)
     u = start.copy()
     u[: found.u.size] += found.u * shrink[: found.u.size]  # without an intercept where the scaled rows have none
     given = fixed(data, loss, Euclidean(1.0), u, 0.0, factors)
