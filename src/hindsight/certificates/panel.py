@@ -39,7 +39,7 @@ from .course import regret_curve, summed
 from .hindsight import Known, Outcome, followed
 from .judge import judge, verdict_on
 from .ledger import Opponent, mark_of, price_of_two, ranges_before, starts_with_target
-from .replay import replay_members
+from .replay import replay_all
 from .theorems import Verdict
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def certify_panel(
     """
     rounds: list[Rounds] = []
     if not all(m.learner.theorem is None or in_ledger(m) for m in run.members):
-        rounds, ledger = replay_members(run, data), None
+        rounds, ledger = replay_all(run.members, data), None
     ledger, known = followed(run, data, ledger, u, tol)
     judged = {k: verdict_on(run.members[k], case) for k, case in known.applied.items()}
     sums, measure = sums_of(run, ledger), loss_measure(run)

@@ -77,7 +77,7 @@ def _weights_may_differ(run: Run, rounding: float) -> float:
 
 def replay(run: Run, data: Data) -> Rounds:
     """Play the run again from its start over the rows, as many passes as it took, and check that it is the same run."""
-    return _replay([run], data, lambda again: [Single(again[0], 0)])[0]
+    return replay_all([run], data)[0]
 
 
 def play_again(run: Run, data: Data) -> Ledger:
@@ -139,16 +139,11 @@ def members_of(run: Run) -> list[Run]:
     return run.members if isinstance(run, PanelRun) else [run]
 
 
-def replay_members(run: PanelRun, data: Data) -> list[Rounds]:
-    """The same for the members of a panel, as they play; where some play together no `change` or `after` is noted."""
-    return _replay(run.members, data, together)
-
-
-def _replay(runs: list[Run], data: Data, parties_of: Callable[[list[Run]], list[Any]]) -> list[Rounds]:
-    """Play runs over the same rows again, in the parties that play a block each, and check that each is the same."""
+def replay_all(runs: list[Run], data: Data) -> list[Rounds]:
+    """The same for several runs over the same rows; where some play together no `change` or `after` is noted."""
     counted, passes = int(np.count_nonzero(data.c)), passes_over(runs[0], data)
     again = [each.fresh() for each in runs]
-    parties = parties_of(again)
+    parties = together(again)
     out = np.zeros((len(runs), 7, passes, data.rounds))
 
     def play(p: int, part: slice, rows: Any, a: int, b: int) -> int:
