@@ -45,10 +45,10 @@ _chosen = {"nightly": True}  # outside pytest all is run: mutants and torture im
 
 # The files that take longest come first, so that the workers end together; neighbours compile different loops.
 LONGEST = (
-    "adaptive", "serve", "bad_input", "cluster", "golden", "laws", "compiled", "truth", "outputs", "truth_repairs",
-    "forged", "extending", "estimators", "losses", "corpus", "cli", "best_comparator", "halfspace", "penalties",
-    "kernels", "tables", "simd", "model", "echo", "installs", "sweep", "certify", "hostile_sources", "matrix_gate",
-    "going_on", "docs", "one", "site", "report",
+    "adaptive", "serve", "bad_input", "cluster", "golden", "laws", "truth", "corpus", "compiled", "estimators",
+    "extending", "outputs", "forged", "losses", "best_comparator", "serve_core", "kernels", "penalties", "cells",
+    "simd", "truth_repairs", "model", "report", "hostile_sources", "tables", "installs", "hostile_names", "cli",
+    "halfspace", "sweep", "shuffle", "files", "docs", "site", "going_on",
 )  # fmt: skip
 
 

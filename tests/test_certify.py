@@ -130,7 +130,7 @@ def test_glm_tron_void_beyond_its_rate_and_where_nothing_is_planted():
 
 UNIT = 0.5 + 0.5 * SIGN
 NO_THEOREM = {
-    "scale-free at falling rates": (L.descent("absolute", "scale-free", update="implicit", power=0.5), Y),
+    "scale-free at falling rates": (L.descent("square", "scale-free", update="implicit", power=0.5), Y),
     "Winnow at falling rates": (L.winnow(0.1, power=0.5), SIGN),
 }
 

@@ -360,6 +360,7 @@ def test_without_a_theorem_the_certificate_is_uncheckable(name):
     assert any("names no theorem" in need.text or "implicit steps" in need.text for need in found.assumptions)
 
 
+@nightly(only=["widrow-hoff-*"])
 @pytest.mark.parametrize(
     ("theorem", "loss", "update", "geometry"),
     [

@@ -259,14 +259,18 @@ def side_by_side(loss, likes, z, y, c, q, out):
     loss.implicit_each(lanes.beside(likes), z, y, c, q, out)
 
 
+@njit
+def alone(loss, z, y, a):
+    return loss.implicit(z, y, a)
+
+
 @pytest.mark.parametrize("size", [1, 3, 5])
 @pytest.mark.parametrize("loss", [Logistic(1.0), Logistic(2.0), Square(2.0)])
 def test_implicit_slopes_side_by_side_are_those_one_by_one(loss, size):
     """To the last bit, from tiny steps to steps that lead far past 0."""
     rng = np.random.default_rng(5)
-    one = njit(lambda loss, z, y, a: loss.implicit(z, y, a))
     for _ in range(2000):
         z, q = rng.normal(size=size) * 10.0 ** rng.uniform(-2, 2.5), 10.0 ** rng.uniform(-8, 6, size)
         y, c, out = float(rng.choice([0.0, 1.0, 0.3])), 10.0 ** rng.uniform(-1, 1), np.zeros(size)
         side_by_side(loss, (0.0,) * size, z, y, c, q, out)
-        assert out.tolist() == [one(loss, float(z[k]), y, float(c * q[k])) for k in range(size)]
+        assert out.tolist() == [alone(loss, float(z[k]), y, float(c * q[k])) for k in range(size)]

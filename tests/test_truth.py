@@ -15,7 +15,20 @@ from truth import adaptive, best, coverage, streams
 # The absolute and the hinge loss take the same paths, and as long to compile: `make truth` draws them too.
 ADAPTIVE = [name for name in adaptive.FAMILIES if not name.endswith(("absolute", "hinge")) or "mixture" in name]
 RUN = [*streams.FAMILIES, *ADAPTIVE, "running-absolute", "implicit-hinge", *best.FAMILIES, *coverage.FAMILIES]
-LATER = [f"{name}*" for name in ("aggregation", "below", "panel-[!mv]", "panel-mixed", "implicit-", "drift-s", "vaw")]
+LATER = [
+    f"{name}*"
+    for name in (
+        "aggregation",
+        "below",
+        "panel-[!mv]",
+        "panel-mixed",
+        "implicit-",
+        "drift-s",
+        "vaw",
+        "stack-log",
+        "cells-log",
+    )
+]
 LATER += [f"scale-free-{loss}" for loss in ("logistic", "perceptron")] + ["running-square", "running-absolute"]
 
 
