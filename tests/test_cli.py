@@ -48,7 +48,9 @@ def test_what_learn_prints_fits_on_a_screen():
     first, second, verdict, worth, *rest = out.splitlines()
     assert first.startswith("off by 57.5 on average (root mean square; R² 0.44")
     assert first.endswith("; always predicting the mean would be off by 77.1")
-    assert second.startswith("the best fixed weights, known only now, would be off by 53.5; never by more than 57.8")
+    assert second.startswith(
+        "the best fixed weights, known only now, would be off by 53.5; the theorem guarantees at most 57.8"
+    )
     assert verdict.startswith("HOLDS, tight: ") and worth.strip().startswith("the promise is tight: ")
     assert rest[0].startswith("what moves predictions most (6 of 10)") and "Σ" not in out and "\n  member" not in out
     whole = run("learn", "sample:diabetes", "--certify", "--details")[1]

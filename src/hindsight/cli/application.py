@@ -159,10 +159,15 @@ def verb(**more: Any) -> Callable[[Callable[..., Any]], Callable[..., None]]:
 
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {}
-        app.command(cls=NamesInHelp, **more)(run)
+        app.command(cls=NamesInHelp, help=reflowed(do.__doc__ or ""), **more)(run)
         return run
 
     return add
+
+
+def reflowed(text: str) -> str:
+    """A docstring with one line per paragraph, which the help breaks where the terminal ends."""
+    return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
 
 
 def declared(kind: Any, some: tuple[str, ...] = ()) -> list[Any]:
