@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import textwrap
 import traceback
 import warnings
 
@@ -23,6 +24,14 @@ def run(*words, stdin=None) -> tuple[int, str, str]:
     """The exit status of a command in this process, its output and its messages."""
     done = CliRunner().invoke(app, [str(word) for word in words], input=stdin, env={"COLUMNS": "400", "NO_COLOR": "1"})
     return done.exit_code, done.stdout, done.stderr
+
+
+def python(code: str, *words, **environment) -> str:
+    """What a new Python prints that runs this code, to its end."""
+    command = [sys.executable, "-c", textwrap.dedent(code), *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def in_a_fork(work) -> int:

@@ -2,8 +2,6 @@
 
 import itertools
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -11,6 +9,7 @@ import scipy.sparse as sp
 
 import hindsight
 import naive_cells
+from commands import python
 from commands import run as command
 from conftest import many
 from hindsight.errors import MismatchError, ModelError
@@ -368,5 +367,5 @@ def test_the_command_learns_on_cells_resumes_and_certifies(tmp_path, monkeypatch
 
 def test_without_the_option_nothing_of_it_is_loaded():
     code = "import sys, hindsight; hindsight.AutoRegressor().fit([[1.0]], [1.0]); print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "hindsight.online.panel" in done.stdout and "cells" not in done.stdout
+    loaded = python(code)
+    assert "hindsight.online.panel" in loaded and "cells" not in loaded

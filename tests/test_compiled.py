@@ -4,12 +4,9 @@ From an empty cache every function costs about 0.1 s, every loop more than a sec
 exceeds it must be folded into what is there, or raise the limit in the open.
 """
 
-import os
-import subprocess
-import sys
-
 import pytest
 
+from commands import python
 from conftest import nightly
 
 LEARN = 75  # functions for `learn` of a dense table with the default learner
@@ -32,14 +29,6 @@ event.register("numba:compile", Count())
 """
 
 
-def run(code, *arguments, **environment):
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, env=os.environ | environment
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()[-1].split()
-
-
 def test_the_default_learner_its_certificate_and_its_report_compile_few_functions(tmp_path):
     code = f"""{COUNT}
 from hindsight.__main__ import main
@@ -55,7 +44,7 @@ def learn(*more):
 print(learn(), learn("--report", {str(tmp_path / "r.html")!r}), Count.names.count("play"))
 """
     unoptimised = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "NUMBA_OPT": "0"}  # as many functions, in less time
-    alone, with_report, loops = map(int, run(code, **unoptimised))
+    alone, with_report, loops = map(int, python(code, **unoptimised).splitlines()[-1].split())
     assert 0 < alone <= LEARN
     assert alone <= with_report <= REPORT
     assert loops == 1  # a certificate plays the same loop again
@@ -104,4 +93,4 @@ print(*found)
 @pytest.mark.parametrize("model", ["WidrowHoffRegressor", "PerceptronClassifier"])
 def test_a_loop_is_compiled_once_for_each_kind_of_rows(model):
     """Dense, of any strides, contiguous each, and sparse, which rows given as dicts are too; nothing else matters."""
-    assert run(f"MODEL = {model!r}\n{WAYS}") == ["1", "2", "3", "4", "4"]
+    assert python(f"MODEL = {model!r}\n{WAYS}").splitlines()[-1] == "1 2 3 4 4"

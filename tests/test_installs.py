@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import hindsight
+from commands import python
 from conftest import nightly
 
 PACKAGE, ROOT = Path(hindsight.__file__).parent, Path(__file__).parents[1]
@@ -56,12 +57,8 @@ def test_without_a_cache_estimators_import_with_one_warning(sealed):
         "    hindsight.WidrowHoffRegressor, hindsight.open_source, hindsight.density\n"
         "print(hindsight.__file__, [str(w.category.__name__) for w in seen])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **sealed}, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-    assert sealed["PYTHONPATH"] in done.stdout
-    assert done.stdout.rstrip().endswith("['RuntimeWarning']")
+    out = python(code, **sealed)
+    assert sealed["PYTHONPATH"] in out and out.rstrip().endswith("['RuntimeWarning']")
 
 
 # ---- output that is not UTF-8

@@ -1,7 +1,6 @@
 """Isotonic regression: against its definition, scipy, quadratic programming, exact arithmetic and its own laws."""
 
 import pickle
-import subprocess
 import sys
 import time
 from fractions import Fraction
@@ -16,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.isotonic import IsotonicRegression
 from sklearn.utils.estimator_checks import check_estimator
 
+from commands import python
 from conftest import many, nightly
 from hindsight.batch.isotonic import argsort, isotonic
 from hindsight.estimators.isotonic import IsotonicRegressor
@@ -458,8 +458,7 @@ def test_one_point_and_all_z_equal(constant):
 def test_the_name_in_the_package_can_be_called_whatever_was_imported_first():
     for first in ("hindsight.batch.isotonic", "hindsight.estimators.isotonic", "math"):
         code = f"import hindsight, {first}; print(hindsight.isotonic([0, 1], [1.0, 0.0]).fit)"
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-        assert done.stdout == "[0.5 0.5]\n", done.stderr
+        assert python(code) == "[0.5 0.5]\n"
 
 
 if __name__ == "__main__":  # thousands of cases: python tests/test_isotonic.py 5000

@@ -9,7 +9,6 @@ import math
 import os
 import pkgutil
 import re
-import subprocess
 import sys
 from typing import NamedTuple
 
@@ -22,6 +21,7 @@ from hypothesis import strategies as st
 from sklearn.base import BaseEstimator
 
 import hindsight
+from commands import python
 from conftest import CASES, UNSAVED, lasting, targets
 from hindsight import estimators
 from hindsight.certificates.certificate import Certificates
@@ -432,9 +432,7 @@ for place in pkgutil.walk_packages(hindsight.__path__, "hindsight."):
     if not place.name.endswith("__main__"):
         importlib.import_module(place.name)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    found = dict(line.split() for line in done.stdout.splitlines())
+    found = dict(line.split() for line in python(script).splitlines())
     assert set(found.values()) == {"True"}
     assert set(found) == names_of_all_classes()
     assert {f"hindsight:{name}" for name in ESTIMATORS} <= set(found)
@@ -454,9 +452,8 @@ for path in sys.argv[1:]:
     found = load(path)
     print(type(found).__name__, getattr(found, "runs_", None) is not None or found.certificate.verdict.name)
 """
-    paths = [tmp_path / "model", tmp_path / "estimator"]
-    done = subprocess.run([sys.executable, "-c", script, *paths], capture_output=True, text=True, timeout=300)
-    assert done.stdout.splitlines() == ["False", "Model HOLDS", "WidrowHoffRegressor True"], done.stderr
+    found = python(script, tmp_path / "model", tmp_path / "estimator").splitlines()
+    assert found == ["False", "Model HOLDS", "WidrowHoffRegressor True"]
 
 
 class Huber(NamedTuple):

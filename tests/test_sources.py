@@ -6,9 +6,6 @@ import io
 import json
 import os
 import re
-import subprocess
-import sys
-import textwrap
 
 import numpy as np
 import pandas as pd
@@ -18,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
 
+from commands import python
 from conftest import nightly
 from hindsight.sources import SampleSource, SourceError, open_source, read_columns, streams, text
 from hindsight.sources import parquet_arrow as tables
@@ -455,8 +453,7 @@ def test_a_long_pipe_does_not_grow_the_process():
             top = max(top, now())
         print(rows, (top - first) / 1e6)
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
-    rows, grown = done.stdout.split()
+    rows, grown = python(code).split()
     assert int(rows) == 9_600_000 and float(grown) < 100.0  # a few chunks; all values are 300 MB
 
 
@@ -707,8 +704,7 @@ def test_options_that_a_format_does_not_have(tmp_path):
 
 def test_opening_the_package_is_quick():
     code = "import hindsight.sources, sys; print(*sorted({'numba', 'pyarrow', 'scipy', 'sklearn'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == ""
+    assert python(code) == "\n"
 
 
 def test_a_full_folder_listing_is_sorted(tmp_path):
