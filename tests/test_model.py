@@ -908,3 +908,9 @@ def test_a_file_names_no_class_but_our_estimators(tmp_path):
     change(tmp_path / "m", lambda found, tensors: None, "model")
     with pytest.raises(ModelError):
         load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("targets", [[1.0, 2.0], np.array([1.0, 2.0])])
+def test_learn_says_how_rows_and_targets_are_given(targets):
+    with pytest.raises(ValueError, match=r"learn\(\(X, y\)\)"):
+        hindsight.learn(np.eye(2), targets)

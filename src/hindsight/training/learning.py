@@ -7,6 +7,8 @@ import warnings
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..errors import AssumptionWarning
 from .options import LearnerOptions, ResultOptions, RowOptions
 from .plan import Plan
@@ -61,7 +63,7 @@ def learn(
     seed : int, default 0
         Seed of `sample` and `shuffle`.
     certify : bool, default False
-        Whether to read the rows again and certify the model.
+        Whether to certify the model, from what the run adds up and another look at the rows.
     reading : mapping or None, default None
         Further parameters of `hindsight.open_source`, as ``{"zero_based": True}``.
     **options
@@ -89,6 +91,8 @@ def learn(
     >>> model.predict([{"sky": "blue"}, {"sky": "grey"}]).tolist()
     ['no', 'yes']
     """
+    if target is not None and np.ndim(target) > 0:
+        raise ValueError("target is the name of a column: give rows and their targets as a pair, learn((X, y))")
     plan = Plan.of_one_learner(options | {"data": data, "target": target})
     session = Session(replace(plan, reading=plan.reading | dict(reading or {})), ResultOptions(certify=certify))
     state = session.run()
