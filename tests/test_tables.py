@@ -288,6 +288,23 @@ def test_decisions_that_later_rows_disprove(tmp_path):
     assert "200 rows" in done.output
 
 
+def test_a_record_of_another_size_disproves_no_type_of_a_column(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("c,x,y\na,1,2\nb,2,3\na,3,4,5\na,oops,6\n")
+    options = {"strict": False, "scan": 2, "missing": "indicator"}
+    with pytest.raises(SourceError, match="line 4: 4 fields, but there are 3 columns") as caught:
+        list(open_source(str(path), "y", **options).chunks())
+    assert not isinstance(caught.value, DisprovedError)
+    with pytest.raises(DisprovedError, match="line 5, column 'x': 'oops' is not a number, unlike all rows before"):
+        list(open_source(str(path), "y", rejects=True, **options).chunks())
+    source = open_source(str(path), "y", rejects=True, **options | {"scan": 4, "types": {"x": "number"}})
+    rejects = [reject for chunk in source.chunks() for reject in chunk.rejects]
+    assert [(reject.line, reject.column, reject.raw) for reject in rejects] == [
+        (4, "", "a,3,4,5"),
+        (5, "x", "a,oops,6"),
+    ]
+
+
 @pytest.mark.parametrize("form", ["csv", "parquet", "feather", "frame"])
 def test_typed_tables_give_what_text_gives(tmp_path, form):
     frame = pd.DataFrame(

@@ -14,7 +14,7 @@ from ..errors import SourceError
 from ..rows.labels import MAX_WHOLE, label_type
 from ..rows.matrices import checked
 from ..validation import refuse_masked
-from .base import Chunk, Position, ReadOptions, Source, first_position, shown_names, suggestion, without
+from .base import Chunk, Position, ReadOptions, Source, first_position, shown_names, suggestion, without_faults
 from .labels import label_fault, label_text
 from .names import NumberedNames
 from .sparse import max_columns
@@ -172,14 +172,9 @@ class ArraySource(Source):
             for t in np.flatnonzero(~((weight >= 0.0) & (weight < np.inf))).tolist():
                 faults.setdefault(t, (options.weight or "weight", f"weight {float(weight[t])!r} must be at least 0"))
         skipped = {t for t, (_, why) in faults.items() if options.missing == "skip" and why == "the value is missing"}
-        rejects = [
-            self._reject(self.where, "row", a + t, *faults[t], self._raw(a + t))
-            for t in sorted(faults.keys() - skipped)
-        ]
-        X, y, weight, numbers = without(faults, X, y, weight, np.arange(a, b))
         at |= {"offset": b, "digest": hasher.hexdigest() if hasher else None}
-        read, raw = (self.size or 0) * b // self.count, lambda i: self._raw(int(numbers[i]))
-        return self._as_chunk((X, y, weight), at, read, self.where, numbers, raw, rejects)
+        found, read = without_faults(X, y, weight, faults, skipped), (self.size or 0) * b // self.count
+        return self._as_chunk(found, np.arange(a, b), lambda t: self._raw(a + t), at, read, self.where)
 
     def _faults(self, X: Any, a: int) -> dict[int, tuple[str, str]]:
         """Column and reason by row where a value is not finite; missing values become 0 if that is the rule."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import heapq
 import queue
 import threading
 from dataclasses import dataclass, field
@@ -47,11 +48,36 @@ class Reject(NamedTuple):
 
 
 class BadRow(NamedTuple):
-    """A row that cannot be used: its first byte, end and line, the column at fault, and what is wrong."""
+    """A row that cannot be used: its line or number, the column at fault, what is wrong, and how it stands there."""
 
-    place: tuple[int, int, int]
+    number: int
     column: str
     reason: str
+    raw: str
+
+
+class EncodedRows(NamedTuple):
+    """Rows as they were put together from what was read.
+
+    Attributes
+    ----------
+    X, y, weight : array, or None
+        The rows without those that are bad or left out.
+    keep : ndarray of bool
+        Which of all rows these are.
+    faults : dict of int to (str, str)
+        The column and the reason of each bad row.
+    unlabelled, skipped : int
+        How many rows have no target, and how many are left out because a value is missing.
+    """
+
+    X: Any
+    y: np.ndarray | None
+    weight: np.ndarray | None
+    keep: np.ndarray
+    faults: dict[int, tuple[str, str]]
+    unlabelled: int = 0
+    skipped: int = 0
 
 
 @dataclass(frozen=True)
@@ -285,23 +311,32 @@ class Source:
         raise NotImplementedError
 
     def _as_chunk(
-        self, rows: tuple[Any, np.ndarray | None, np.ndarray | None], at: Position, read: int, where: str,
-        numbers: Sequence[int] | np.ndarray, raw: Callable[[int], str], rejects: list[Reject], unit: str = "row",
+        self, rows: EncodedRows, numbers: np.ndarray, raw: Callable[[int], str], at: Position, read: int, where: str,
+        unit: str = "row", bad: Sequence[BadRow] = (),
     ) -> Chunk:  # fmt: skip
-        """Rows, targets and weights as a chunk; `at` is moved past them. `numbers` are their lines, or rows."""
-        first = at["row"]
+        """Rows as a chunk, and the bad ones among them as rejects, or a SourceError; `at` is moved past them.
+
+        `numbers` are the lines or numbers of all rows, and `raw` gives them as they stand; `bad` are further rows.
+        """
+        faults = (BadRow(int(numbers[t]), *why, raw(t)) for t, why in sorted(rows.faults.items()))
+        rejects = [self._reject(where, unit, row) for row in heapq.merge(faults, bad)]
+        if not rows.keep.all():
+            index, of_all = np.flatnonzero(rows.keep), raw
+            numbers, raw = numbers[index], lambda i: of_all(int(index[i]))
+        first, place = at["row"], lambda i: f"{where}, {unit} {numbers[i]}"
         at |= {"row": first + len(numbers), "rejected": at["rejected"] + len(rejects)}
-        return Chunk(*rows, first, dict(at), read, lambda i: f"{where}, {unit} {numbers[i]}", raw, rejects)
+        return Chunk(*rows[:3], first, dict(at), read, place, raw, rejects)
 
     def _refuse_changed(self, start: Position | None, digest: Callable[[], str], what: str = "") -> None:
         """Refuse data of which what stands before a position has changed; `digest` is that of now."""
         if start is not None and start["digest"] is not None and digest() != start["digest"]:
             raise SourceError(f"{self.where}: has changed since it was read{what}")
 
-    def _reject(self, where: str, unit: str, number: int, column: str, reason: str, raw: str) -> Reject:
+    def _reject(self, where: str, unit: str, row: BadRow) -> Reject:
         """A bad row to be skipped; a SourceError where bad rows are errors. `unit` is "line" or "row"."""
         if self.options.rejects:
-            return Reject(where, number, column, reason, raw)
+            return Reject(where, *row)
+        number, column, reason, raw = row
         at_column = f", column {column!r}" if column else ""
         shown = raw if len(raw) <= SHOWN else raw[:SHOWN] + "..."
         raise SourceError(f"{where}, {unit} {number}{at_column}: {reason} (row: {shown!r})") from None
@@ -371,11 +406,15 @@ def select_rows(keep: np.ndarray, *parts: Any) -> tuple[Any, ...]:
     return parts if keep.all() else tuple(None if part is None else part[keep] for part in parts)
 
 
-def without(out: Collection[int], *parts: Any) -> tuple[Any, ...]:
-    """The same parts without the rows of these numbers."""
-    keep = np.ones(parts[0].shape[0], bool)
-    keep[list(out)] = False
-    return select_rows(keep, *parts)
+def without_faults(
+    X: Any, y: np.ndarray | None, weight: np.ndarray | None, faults: dict[int, tuple[str, str]],
+    left_out: Collection[int] = (),
+) -> EncodedRows:  # fmt: skip
+    """Rows without those that have a fault and those left out, whose faults do not count."""
+    keep = np.ones(X.shape[0], bool)
+    keep[[*faults, *left_out]] = False
+    X, y, weight = select_rows(keep, X, y, weight)
+    return EncodedRows(X, y, weight, keep, {t: why for t, why in faults.items() if t not in left_out})
 
 
 def first_position(start: Position | None, **more: Any) -> Position:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import SourceError
 from . import parsers
-from .base import ReadOptions, Source, check_known, select_rows
+from .base import EncodedRows, ReadOptions, Source, check_known, select_rows
 from .labels import label_fault, merge_labels, read_target, reads_as_number
 from .names import NameDictionary
 from .tables.cells import HARD_WORDS
@@ -124,30 +124,6 @@ class TableSource(Source):
 
     def resolved_options(self) -> dict[str, Any]:
         return self.encoding.resolved_options()
-
-
-class EncodedRows(NamedTuple):
-    """Rows put together from columns.
-
-    Attributes
-    ----------
-    X, y, weight : array, or None
-        The rows without those that are bad or skipped.
-    keep : ndarray of bool
-        Which of all rows these are.
-    faults : dict of int to (str, str)
-        The column and the reason of each bad row.
-    unlabelled, skipped : int
-        How many rows have no target, and how many are left out because a value is missing.
-    """
-
-    X: Any
-    y: np.ndarray | None
-    weight: np.ndarray | None
-    keep: np.ndarray
-    faults: dict[int, tuple[str, str]]
-    unlabelled: int = 0
-    skipped: int = 0
 
 
 class RowBuilder:

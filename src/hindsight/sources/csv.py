@@ -9,8 +9,8 @@ import numpy as np
 
 from ..errors import SourceError
 from . import parsers
-from .base import BadRow, Position, ReadOptions, select_rows
-from .columns import ColumnLayout, EncodedRows, RowBuilder, TableSource
+from .base import BadRow, EncodedRows, Position, ReadOptions
+from .columns import ColumnLayout, RowBuilder, TableSource
 from .labels import reads_as_number
 from .text import LINE_END, BlockReader, ParsedRows, TextSource, text_at
 
@@ -130,7 +130,7 @@ class CsvSource(TableSource, TextSource):
             text = text_at(buf, a, b)
             builder.set_text(t, c, text.replace('""', '"') if a and buf[a - 1] == parsers.QUOTE else text)
         width = int(found.counts[parsers.WIDTH])
-        return self._parsed(found, builder.finish(width), width)
+        return self._parsed(buf, found, builder.finish(width), width)
 
     def _split(
         self, buf: np.ndarray, begin: int, end: int, final: bool, line: int, roles: np.ndarray, dest: np.ndarray,
@@ -157,20 +157,17 @@ class CsvSource(TableSource, TextSource):
         deferred, bad = deferred[: counts[parsers.DEFERRED]], bad[: counts[parsers.BAD]]
         return Records(X[:r], y[:r], weight[:r], ids[:r], rows[:r], deferred, bad, counts)
 
-    def _parsed(self, found: Records, rows: EncodedRows, width: int) -> ParsedRows:
-        """Rows that were put together from records, with the bad ones of both."""
-        faults = [BadRow(tuple(found.rows[t].tolist()), *why) for t, why in rows.faults.items()]
-        faults += [self._bad_row(*fault) for fault in found.bad.tolist()]
-        faults.sort(key=lambda row: row.place)
-        stop, line = int(found.counts[parsers.STOP]), int(found.counts[parsers.LINE])
-        (places,) = select_rows(rows.keep, found.rows)
-        return ParsedRows(rows.X, rows.y, rows.weight, places, stop, line, width, faults)
+    def _parsed(self, buf: np.ndarray, found: Records, rows: EncodedRows, width: int) -> ParsedRows:
+        """Rows that were put together from records, and the bad records."""
+        bad = [self._bad_row(buf, *fault) for fault in found.bad.tolist()]
+        stop, line = found.counts[[parsers.STOP, parsers.LINE]].tolist()
+        return ParsedRows(rows, found.rows, stop, line, width, bad)
 
-    def _bad_row(self, first: int, stop: int, line: int, what: int, fields: int, _: int) -> BadRow:
+    def _bad_row(self, buf: np.ndarray, first: int, stop: int, line: int, what: int, fields: int, _: int) -> BadRow:
         assert self.header is not None
         reasons = {
             parsers.OPEN_QUOTE: "a quote is opened but not closed",
             parsers.AFTER_QUOTE: "text follows a closing quote",
         }
         count = f"{fields} field{'s' if fields != 1 else ''}, but there are {len(self.header)} columns"
-        return BadRow((first, stop, line), "", reasons.get(what, count))
+        return BadRow(line, "", reasons.get(what, count), text_at(buf, first, stop))

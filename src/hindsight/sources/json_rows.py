@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SourceError
-from .base import BadRow, Chunk, Position, ReadOptions, Reject, first_position
+from .base import Chunk, EncodedRows, Position, ReadOptions, first_position
 from .columns import repeated_name
 from .mappings import FieldError, MappingBuilder
 from .sparse import SparseSource
@@ -52,24 +52,25 @@ class JsonLinesSource(MappingSource, TextSource):
     def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int, at: Position) -> ParsedRows:
         text = buf[begin:end].tobytes()
         self.builder.clear()
-        rows: list[tuple[int, int, int]] = []
-        bad: list[BadRow] = []
+        places: list[tuple[int, int, int]] = []
+        keep: list[bool] = []
+        faults: dict[int, tuple[str, str]] = {}
         a = 0
         for b, after in _line_ends(text, final):
             raw = text[a:b].strip()
             if raw:
-                place = (begin + a, begin + b, line)
+                places.append((begin + a, begin + b, line))
                 try:
-                    if self.builder.add(parse_object(raw)):
-                        rows.append(place)
+                    keep.append(self.builder.add(parse_object(raw)))
                 except FieldError as error:
-                    bad.append(BadRow(place, error.column, error.reason))
+                    faults[len(keep)] = error.column, error.reason
+                    keep.append(False)
             line += after > b
             a = after
         X, y, weight, width = self.builder.finish()
-        places = np.array(rows, np.int64).reshape(-1, 3)
         self.builder.count(at)
-        return ParsedRows(X, y, weight, places, begin + a, line, width, bad)
+        rows = EncodedRows(X, y, weight, np.array(keep, bool), faults)
+        return ParsedRows(rows, np.array(places, np.int64).reshape(-1, 3), begin + a, line, width)
 
 
 def _line_ends(text: bytes, final: bool) -> Iterator[tuple[int, int]]:
@@ -120,32 +121,36 @@ class DictSource(MappingSource):
         at = first_position(start)
         begin = at["offset"]
         self.builder.clear()
-        numbers: list[int] = []
-        raws: list[Mapping[Any, Any]] = []
-        rejects: list[Reject] = []
+        held: list[Mapping[Any, Any]] = []
+        keep: list[bool] = []
+        faults: dict[int, tuple[str, str]] = {}
         size = max(1, self.options.chunk // 1024)  # rows: a dict is taken to be worth a KiB
         for t, row in enumerate(self.items):
             if t < begin:
                 continue
+            held.append(row)
             try:
                 y = None if self.y is None else self.y[t]
-                if self.builder.add(row, y, None if self.weight is None else self.weight[t]):
-                    numbers.append(t)
-                    raws.append(row)
+                keep.append(self.builder.add(row, y, None if self.weight is None else self.weight[t]))
             except FieldError as error:
-                rejects.append(self._reject(self.where, "row", t, error.column, error.reason, str(row)))
-            if len(numbers) + len(rejects) >= size:
-                yield self._chunk(t + 1, at, numbers, raws, rejects)
-                numbers, raws, rejects = [], [], []
-        if numbers or rejects:
-            yield self._chunk(t + 1, at, numbers, raws, rejects)
+                faults[len(keep)] = error.column, error.reason
+                keep.append(False)
+            if len(held) >= size or (faults and not self.options.rejects):
+                yield from self._chunk(at, held, keep, faults)
+                held, keep, faults = [], [], {}
+        yield from self._chunk(at, held, keep, faults)
 
-    def _chunk(self, end: int, at: Position, numbers: list[int], raws: list[Any], rejects: list[Reject]) -> Chunk:
+    def _chunk(
+        self, at: Position, held: list[Any], keep: list[bool], faults: dict[int, tuple[str, str]]
+    ) -> Iterator[Chunk]:
         X, y, weight, width = self.builder.finish()
         self.builder.count(at)
         self.builder.clear()
+        begin, end = at["offset"], at["offset"] + len(held)
         at |= {"offset": end, "width": width}
-        return self._as_chunk((X, y, weight), at, 0, self.where, numbers, lambda i: str(raws[i]), rejects)
+        rows = EncodedRows(X, y, weight, np.array(keep, bool), faults)
+        if any(keep) or faults:
+            yield self._as_chunk(rows, np.arange(begin, end), lambda t: str(held[t]), at, 0, self.where)
 
 
 class JsonArray(Rewritten):

@@ -13,8 +13,8 @@ import numpy as np
 from ..errors import SourceError
 from ..rows.labels import MAX_WHOLE, number_text
 from . import parsers
-from .base import Chunk, Position, ReadOptions, check_known, first_position
-from .columns import ColumnLayout, EncodedRows, RowBuilder, TableSource, repeated_name
+from .base import Chunk, EncodedRows, Position, ReadOptions, check_known, first_position
+from .columns import ColumnLayout, RowBuilder, TableSource, repeated_name
 from .pool import ArrayPool
 from .streams import FREE
 
@@ -140,14 +140,9 @@ class ColumnarSource(TableSource):
     def _chunk(self, batch: Any, k: int, at: Position) -> Chunk:
         base, where = at["offset"], self._where(k)
         found = self._encode(batch, k, at)
-        rejects = [
-            self._reject(where, "row", base + t, column, reason, self._raw(batch, t))
-            for t, (column, reason) in sorted(found.faults.items())
-        ]
-        numbers = base + np.flatnonzero(found.keep)
         at["offset"] += batch.num_rows
-        raw = lambda i: self._raw(batch, int(numbers[i]) - base)  # noqa: E731
-        chunk = self._as_chunk(found[:3], at, self._bytes_read(k, at), where, numbers, raw, rejects)
+        numbers, raw = np.arange(base, at["offset"]), lambda t: self._raw(batch, t)
+        chunk = self._as_chunk(found, numbers, raw, at, self._bytes_read(k, at), where)
         chunk.batch = batch, base
         return chunk
 

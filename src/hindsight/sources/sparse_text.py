@@ -9,14 +9,14 @@ import numpy as np
 
 from ..errors import SourceError
 from . import parsers
-from .base import BadRow, Position, ReadOptions, without
+from .base import BadRow, EncodedRows, Position, ReadOptions, without_faults
 from .labels import label_fault, merge_labels, read_target
 from .names import HashedNames, IndexNames, NameDictionary
 from .sparse import Features, SparseSource, make_canonical, max_columns, select_features
 from .text import ParsedRows, TextSource, text_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 MAX_HASHED_INDEX = 10**18 - 1
 REASONS = {
@@ -68,14 +68,12 @@ class SparseTextSource(SparseSource, TextSource):
         deferred = found.deferred[: counts[parsers.DEFERRED]].tolist()
         builder.set_deferred((t, k, text_at(buf, a, b)) for t, k, a, b in deferred)
         width = self._width(int(counts[parsers.WIDTH]), builder)
-        X, y, weight, rows = builder.finish(width, self.unsorted, self.weighted)
+        rows = builder.finish(width, self.unsorted, self.weighted, self._name)
         if self.selection is not None:
-            X = self.selection.take(X, width)
-        bad = [self._bad_row(buf, fault) for fault in found.bad[: counts[parsers.BAD]].tolist()]
-        for t, (column, reason) in builder.faults.items():
-            bad.append(BadRow(tuple(found.rows[t].tolist()), self._name(column), reason))
-        bad.sort(key=lambda row: row.place)
-        return ParsedRows(X, y, weight, rows, int(counts[parsers.STOP]), int(counts[parsers.LINE]), width, bad)
+            rows = rows._replace(X=self.selection.take(rows.X, width))
+        bad = [self._bad_row(buf, *fault) for fault in found.bad[: counts[parsers.BAD]].tolist()]
+        places = found.rows[: counts[parsers.ROWS]]
+        return ParsedRows(rows, places, int(counts[parsers.STOP]), int(counts[parsers.LINE]), width, bad)
 
     def _room(self, values: int, lines: int) -> parsers.SparseRows:
         """Room for so many values and lines."""
@@ -100,9 +98,9 @@ class SparseTextSource(SparseSource, TextSource):
     def _name(self, column: int) -> str:
         return str(self.features.names(column + 1)[column]) if column >= 0 else ""
 
-    def _bad_row(self, buf: np.ndarray, fault: list[int]) -> BadRow:
-        first, stop, line, reason, a, b = fault
-        return BadRow((first, stop, line), "", REASONS[reason].format(text_at(buf, a, b)) + self._advice(reason))
+    def _bad_row(self, buf: np.ndarray, first: int, stop: int, line: int, what: int, a: int, b: int) -> BadRow:
+        reason = REASONS[what].format(text_at(buf, a, b)) + self._advice(what)
+        return BadRow(line, "", reason, text_at(buf, first, stop))
 
     def _advice(self, reason: int) -> str:
         return ""
@@ -156,8 +154,7 @@ class SparseRowBuilder:
 
     def __init__(self, options: ReadOptions, found: parsers.SparseRows, count: int) -> None:
         self.options, self.data, self.indices = options, found.data, found.indices
-        self.indptr, self.rows = found.indptr[: count + 1], found.rows[:count]
-        self.y, self.weight = found.y[:count], found.weight[:count]
+        self.indptr, self.y, self.weight = found.indptr[: count + 1], found.y[:count], found.weight[:count]
         self.faults: dict[int, tuple[int, str]] = {}  # by row: column or -1, and reason
         self.labels: dict[int, str] = {}  # by row, where the label is text
 
@@ -196,8 +193,8 @@ class SparseRowBuilder:
         good[list(self.faults)] = False
         return int(self.indices[self.indptr[1:][good] - 1].max(initial=-1)) + 1
 
-    def finish(self, width: int, unsorted: bool, weighted: bool) -> tuple[Any, ...]:
-        """Rows, targets, weights and places without the bad rows, which are in `faults`."""
+    def finish(self, width: int, unsorted: bool, weighted: bool, name: Callable[[int], str]) -> EncodedRows:
+        """Rows, targets and weights without the bad rows; `name` gives the name of a column."""
         from scipy.sparse import csr_matrix
 
         n = int(self.indptr[-1])
@@ -213,4 +210,5 @@ class SparseRowBuilder:
         X.data, X.indices, X.indptr = self.data[:n], self.indices[:n], self.indptr
         X.has_sorted_indices = X.has_canonical_format = True
         y = merge_labels(self.y, self.labels, self.options)
-        return without(self.faults, X, y, self.weight if weighted else None, self.rows)
+        faults = {t: (name(column), reason) for t, (column, reason) in self.faults.items()}
+        return without_faults(X, y, self.weight if weighted else None, faults)

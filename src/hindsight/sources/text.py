@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..errors import SourceError
-from .base import BadRow, Chunk, Position, ReadOptions, Reject, Source, first_position
+from .base import BadRow, Chunk, EncodedRows, Position, ReadOptions, Source, first_position
 from .parsers import PAD
 from .pool import ArrayPool
 from .streams import ByteStream
@@ -23,18 +22,15 @@ LINE_END = re.compile(rb"\r\n|\n|\r|\Z")
 MAX_RECORD = 1 << 28  # bytes of one record; a longer one is refused
 
 
-@dataclass
-class ParsedRows:
-    """Rows that a format parsed from a block: `rows` has the first byte, end and line of each; `bad` is in order."""
+class ParsedRows(NamedTuple):
+    """Rows that a format parsed from a block: `places` has the first byte, end and line of each, `bad` further ones."""
 
-    X: Any
-    y: np.ndarray | None
-    weight: np.ndarray | None
-    rows: np.ndarray
+    rows: EncodedRows
+    places: np.ndarray
     stop: int
     line: int
     width: int
-    bad: list[BadRow] = field(default_factory=list)
+    bad: Sequence[BadRow] = ()
 
 
 class TextSource(Source):
@@ -125,21 +121,15 @@ class TextSource(Source):
                 if hasher is not None:
                     at["digest"] = hasher.add(buf[begin : parsed.stop])
                 reader.take(parsed.stop, parsed.line)
-                rejects = [self._reject_line(where, bad, buf) for bad in parsed.bad]
                 at |= {"offset": reader.offset, "line": reader.line, "width": parsed.width}
                 at["read"] = reader.stream.consumed
-                rows, numbers = (parsed.X, parsed.y, parsed.weight), parsed.rows[:, 2]
-                read, raw = self._bytes_read(at), _raw(parsed.rows, buf)
-                chunk = self._as_chunk(rows, at, read, where, numbers, raw, rejects, self.unit)
-                if len(chunk) or rejects or parsed.width > known:  # skipped rows may have added names
+                numbers, raw, read = parsed.places[:, 2], _raw(parsed.places, buf), self._bytes_read(at)
+                chunk = self._as_chunk(parsed.rows, numbers, raw, at, read, where, self.unit, parsed.bad)
+                if len(chunk) or chunk.rejects or parsed.width > known:  # skipped rows may have added names
                     yield chunk
 
     def _bytes_read(self, at: Position) -> int:
         return sum(os.stat(path).st_size for path in self.paths[: at["file"]]) + int(at["read"])
-
-    def _reject_line(self, where: str, bad: BadRow, buf: np.ndarray) -> Reject:
-        begin, end, line = bad.place
-        return self._reject(where, self.unit, line, bad.column, bad.reason, text_at(buf, begin, end))
 
 
 def _raw(rows: np.ndarray, buf: np.ndarray) -> Any:

@@ -11,8 +11,7 @@ import numpy as np
 
 from ...errors import SourceError
 from ...rows.labels import label_number, number_text
-from ..base import select_rows
-from ..columns import EncodedRows
+from ..base import EncodedRows, select_rows
 from ..labels import label_fault, label_text
 from ..names import NameDictionary
 from .cells import Cells

@@ -6,17 +6,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...errors import DisprovedError
-from ..base import ReadOptions, check_known
+from ..base import BadRow, EncodedRows, ReadOptions, Reject, check_known
 from ..columns import TableSource
 from .decisions import ColumnDecision, check_given, column_decimal, decide, identity, parse_types, table_decimal
 from .evidence import ColumnEvidence
 from .layout import TableLayout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from ..base import Chunk, Position
-    from ..columns import ColumnLayout, EncodedRows
+    from ..columns import ColumnLayout
     from .cells import Cells
 
 
@@ -109,21 +109,6 @@ class Decisions:
         check_known((*(options.features or ()), *options.ignore, options.target, options.weight), names, where)
         return TableLayout(names, self.columns, options, where, grows)
 
-    def settle(self, reason: str, column: str, options: ReadOptions) -> bool:
-        """Whether a fault is one of the row, not one of the decisions."""
-        if "for the first time" in reason:
-            return False
-        return self.complete or "missing" in reason or wants_number(column, options)
-
-    def disproved(self, where: str, unit: str, number: int, column: str, reason: str) -> DisprovedError:
-        """The error of a row that is not as the rows before it had shown."""
-        if not column:
-            return DisprovedError(f"{where}, {unit} {number}: {reason}, unlike all rows before")
-        return DisprovedError(
-            f"{where}, {unit} {number}, column {column!r}: {reason}, unlike all rows before: say what the column holds "
-            f"with --types {column}:category (or number, date, text, ignore)"
-        )
-
 
 class DecidedTable(TableSource):
     """What sources of tables do with their decisions: store them, restore them, and continue from them.
@@ -173,26 +158,39 @@ class DecidedTable(TableSource):
         assert self.header is not None
         return {name: ColumnEvidence(name, tuple(self.asked.na), name != self.asked.target) for name in self.header}
 
-    def _encode_cells(
-        self, n: int, cells: dict[str, Cells], at: Position, where: str, unit: str, number: Callable[[int], int]
-    ) -> EncodedRows:
-        """Rows from the cells of the columns; a DisprovedError where one shows a decision to be wrong."""
+    def _encode_cells(self, n: int, cells: dict[str, Cells], at: Position) -> EncodedRows:
+        """Rows from the cells of the columns."""
         assert self.table is not None
         found = self.table.encode(n, cells)
-        faults = {}
-        for t, (column, reason) in sorted(found.faults.items()):
-            self._settle(where, unit, number(t), column, reason)
-            faults[t] = column, with_help(reason, column, self.asked)
         at["unlabelled"] = at.get("unlabelled", 0) + found.unlabelled
         at["skipped"] = at.get("skipped", 0) + found.skipped
         at |= {"width": self.table.width, "sums": self.table.write_sums()}
-        return found._replace(faults=faults)
+        return found
 
-    def _settle(self, where: str, unit: str, number: int, column: str, reason: str) -> None:
-        """Do nothing where a fault is one of the row; refuse one of the decisions."""
+    def _reject(self, where: str, unit: str, row: BadRow) -> Reject:
+        """A bad row to be skipped, or an error; a DisprovedError where it shows a decision to be wrong."""
         assert self.decisions is not None
-        if not self.decisions.settle(reason, column, self.asked):
-            raise self.decisions.disproved(where, unit, number, column, reason)
+        if self._disproves(row.column, row.reason):
+            if not row.column:
+                raise DisprovedError(f"{where}, {unit} {row.number}: {row.reason}, unlike all rows before")
+            raise DisprovedError(
+                f"{where}, {unit} {row.number}, column {row.column!r}: {row.reason}, unlike all rows before: say what "
+                f"the column holds with --types {row.column}:category (or number, date, text, ignore)"
+            )
+        if self.table is not None:
+            row = row._replace(reason=with_help(row.reason, row.column, self.asked))
+        return super()._reject(where, unit, row)
+
+    def _disproves(self, column: str, reason: str) -> bool:
+        """Whether a fault is one of the decisions, not one of the row."""
+        assert self.decisions is not None
+        if self.table is None:
+            of_columns = column not in ("", self.options.weight) or "but there are" in reason
+            return of_columns and not self.decisions.complete
+        if "for the first time" in reason:
+            return True
+        of_row = self.decisions.complete or not column or "missing" in reason or wants_number(column, self.asked)
+        return not of_row
 
     def _chunks(self, start: Position | None) -> Iterator[Chunk]:
         if self.table is not None and not self.table.frozen:

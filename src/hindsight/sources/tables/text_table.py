@@ -224,24 +224,17 @@ class TextTable(DecidedTable, CsvSource):
         return out
 
     def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int, at: Position) -> ParsedRows:
-        assert self.decisions is not None
         if self.table is None:
-            parsed = super()._parse(buf, begin, end, final, line, at)
-            for bad in parsed.bad:
-                known = self.decisions.complete or bad.column == self.options.weight
-                if not known and (bad.column or "but there are" in bad.reason):
-                    raise self.decisions.disproved(self.file, "line", bad.place[2], bad.column, bad.reason)
-            return parsed
+            return super()._parse(buf, begin, end, final, line, at)
         found = self._cells_in(buf, begin, end, final, line, self.roles)
         try:
             cells = self._cells(buf, found.X, found.deferred, self.roles)
         except ValueError:
             self._refuse_bytes(buf, found.rows)
-        lines = found.rows[:, 2]
-        rows = self._encode_cells(len(lines), cells, at, self.file, "line", lambda t: int(lines[t]))
+        rows = self._encode_cells(len(found.rows), cells, at)
         if found.counts[parsers.SHORT]:
             at["short"] = at.get("short", 0) + int(found.counts[parsers.SHORT])
-        return self._parsed(found, rows, self.table.width)
+        return self._parsed(buf, found, rows, self.table.width)
 
     def _refuse_bytes(self, buf: np.ndarray, rows: np.ndarray) -> NoReturn:
         """Name the first row that is not UTF-8."""

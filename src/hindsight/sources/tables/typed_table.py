@@ -13,7 +13,7 @@ from .cells import Cells, as_floats, as_mask
 from .table import DecidedTable, Decisions, strict_options
 
 if TYPE_CHECKING:
-    from ..columns import EncodedRows
+    from ..base import EncodedRows
     from .evidence import ColumnEvidence
 
 
@@ -72,18 +72,14 @@ class TypedTable(DecidedTable, ColumnarSource):
         return known, True
 
     def _encode(self, batch: Any, k: int, at: Position) -> EncodedRows:
-        assert self.decisions is not None
-        base, where = at["offset"], self._where(k)
-        if self.table is not None:
-            cells = {name: cells_of(batch.column(name), where, name) for name in self.used}
-            return self._encode_cells(batch.num_rows, cells, at, where, "row", lambda t: base + t)
-        if not self.decisions.complete and self.options.missing == "error":  # a missing number disproves decisions
-            for name in self.used:
-                gone = as_mask(batch.column(name).is_null(nan_is_null=True))
-                if gone.any():
-                    t = int(np.argmax(gone))
-                    raise self.decisions.disproved(where, "row", base + t, name, "the value is missing")
-        return super()._encode(batch, k, at)
+        if self.table is None:
+            return super()._encode(batch, k, at)
+        cells = {name: cells_of(batch.column(name), self._where(k), name) for name in self.used}
+        return self._encode_cells(batch.num_rows, cells, at)
+
+    def _disproves(self, column: str, reason: str) -> bool:
+        of_row = self.table is None and not (self.options.missing == "error" and "missing" in reason)
+        return not of_row and super()._disproves(column, reason)
 
     def _take_plain(self) -> None:
         if self.table is not None:
