@@ -16,8 +16,11 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 import fuzz_parsers
 from conftest import many, nightly
-from hindsight.sources import SourceError, open_source, parsers
+from hindsight.sources import SourceError, open_source
 from hindsight.sources.names import NameDictionary
+from hindsight.sources.parsers.bits import PAD
+from hindsight.sources.parsers.numbers import parse_any_number
+from hindsight.sources.parsers.sorting import sort_and_sum
 from hindsight.sources.sparse import max_columns
 
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -50,10 +53,10 @@ def rows_of(path, body, target="y", **options):
 def numbers(texts):
     """What the compiled reader makes of each text: value, length, and whether it decided."""
     body = b"\n".join(t.encode() for t in texts) + b"\n"
-    buf = np.zeros(len(body) + parsers.PAD, np.uint8)
+    buf = np.zeros(len(body) + PAD, np.uint8)
     buf[: len(body)] = np.frombuffer(body, np.uint8)
     starts = np.cumsum([0, *(len(t.encode()) + 1 for t in texts)])[:-1]
-    return [parsers.parse_any_number(buf, int(a)) for a in starts]
+    return [parse_any_number(buf, int(a)) for a in starts]
 
 
 def bits(v):
@@ -86,9 +89,9 @@ def test_numbers_equal_pythons_bit_for_bit():
 def test_short_numbers_take_the_short_way():
     texts = [f"{s}{d}.{f}" for s in ("", "-") for d in range(10) for f in ("0", "5", "123", "1234567", "12345678")]
     for text in texts:
-        buf = np.zeros(len(text) + parsers.PAD, np.uint8)
+        buf = np.zeros(len(text) + PAD, np.uint8)
         buf[: len(text)] = np.frombuffer(text.encode(), np.uint8)
-        value, end, decided = parsers.parse_any_number(buf, 0)
+        value, end, decided = parse_any_number(buf, 0)
         assert decided and end == len(text) and bits(value) == bits(float(text))
 
 
@@ -408,7 +411,7 @@ def test_rows_are_put_in_order_and_repeats_added_up(rows, marks, apart):
     indptr = np.cumsum([0, *map(len, rows)]).astype(np.int32)
     bits = np.zeros(words - (-words // 64), np.uint64)
     work = np.empty_like(data), np.empty((2, data.size), np.int64), bits, np.empty(width)
-    n = parsers.sort_and_sum(data, indices, indptr, len(rows), *work)
+    n = sort_and_sum(data, indices, indptr, len(rows), *work)
     assert not bits.any()
     assert n == indptr[-1]
     for t, row in enumerate(rows):

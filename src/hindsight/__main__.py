@@ -118,7 +118,7 @@ def _load_numba() -> None:
     from .sources.samples import PREFIX
 
     if not any(word.startswith(PREFIX) for word in sys.argv):  # samples are not parsed by compiled code
-        importlib.import_module(".sources.parsers", __package__)
+        importlib.import_module(".sources.csv", __package__)
 
 
 if __name__ == "__main__":

@@ -205,7 +205,8 @@ def columns_of_numbers(body: bytes, limits: Limits) -> Any:
     """JSON lines as an Arrow table, where all are numbers with the same names in the same order; otherwise None."""
     import pyarrow as pa
 
-    from ..sources.parsers import PAD, parse_number_lines
+    from ..sources.parsers.bits import PAD
+    from ..sources.parsers.json_lines import parse_number_lines
 
     start = LINE.search(body)
     first = parse_json(start[0], "line 1") if start is not None else None

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SourceError
-from . import parsers
 from .base import EncodedRows, ReadOptions, Source, check_known, select_rows
 from .labels import label_fault, merge_labels, read_target, reads_as_number
 from .names import NameDictionary
+from .parsers.table import CATEGORY, FEATURE, IGNORE, TARGET, WEIGHT
 from .tables.cells import HARD_WORDS
 
 if TYPE_CHECKING:
@@ -53,13 +53,13 @@ class ColumnLayout:
         self._check_names()
         self.features, self.categories = len(self.numeric), len(self.categorical)
         self.kind = "sparse" if self.categorical else "dense"
-        self.roles = np.full(len(names), parsers.IGNORE, np.int64)
+        self.roles = np.full(len(names), IGNORE, np.int64)
         self.dest = np.zeros(len(names), np.int64)
         for role, group in (
-            (parsers.FEATURE, self.numeric),
-            (parsers.CATEGORY, self.categorical),
-            (parsers.TARGET, [] if options.target is None else [options.target]),
-            (parsers.WEIGHT, [] if options.weight is None else [options.weight]),
+            (FEATURE, self.numeric),
+            (CATEGORY, self.categorical),
+            (TARGET, [] if options.target is None else [options.target]),
+            (WEIGHT, [] if options.weight is None else [options.weight]),
         ):
             for j, name in enumerate(group):
                 self.roles[place[name]], self.dest[place[name]] = role, j
@@ -145,7 +145,7 @@ class RowBuilder:
         layout, options = self.layout, self.layout.options
         role, name, text = layout.roles[c], layout.columns[c], text.strip()
         some = text and (options.labels or text not in MISSING_TEXTS)
-        value, label = read_target(text, options.labels if role == parsers.TARGET and some else False)
+        value, label = read_target(text, options.labels if role == TARGET and some else False)
         if label is not None:
             self.labels[t] = label
             if fault := label_fault(label):
@@ -161,7 +161,7 @@ class RowBuilder:
         """Column c has these values in the rows where they are `given` (None: in all); NaN is missing."""
         role, name, place = self.layout.roles[c], self.layout.columns[c], self._column(c)
         if given is None:
-            if np.isfinite(values).all() and role == parsers.FEATURE:
+            if np.isfinite(values).all() and role == FEATURE:
                 self.complete.append((int(self.layout.dest[c]), values))
                 return
             place[:] = values
@@ -179,19 +179,19 @@ class RowBuilder:
         role, name, rule = self.layout.roles[c], self.layout.columns[c], self.layout.options.missing
         if rule == "skip":
             self.skipped.add(t)
-        elif rule == "zero" and role == parsers.FEATURE:
+        elif rule == "zero" and role == FEATURE:
             self._column(c)[t] = 0.0
-        elif rule == "zero" and role == parsers.CATEGORY:
+        elif rule == "zero" and role == CATEGORY:
             self.ids[t, self.layout.dest[c]] = -1
         else:
-            what = {parsers.TARGET: "the target", parsers.WEIGHT: "the weight"}.get(int(role), "the value")
+            what = {TARGET: "the target", WEIGHT: "the weight"}.get(int(role), "the value")
             self.add_fault(t, name, f"{what} is missing")
 
     def _column(self, c: int) -> np.ndarray:
         """Where the numbers of column c are."""
-        if self.layout.roles[c] == parsers.FEATURE:
+        if self.layout.roles[c] == FEATURE:
             return self.X[:, self.layout.dest[c]]
-        return self.y if self.layout.roles[c] == parsers.TARGET else self.weight
+        return self.y if self.layout.roles[c] == TARGET else self.weight
 
     def finish(self, width: int) -> EncodedRows:
         """Rows, targets and weights without the bad rows, and what is wrong with those."""

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..errors import SourceError
-from . import parsers
 from .base import BadRow, EncodedRows, Position, ReadOptions
 from .columns import ColumnLayout, RowBuilder, TableSource
 from .labels import reads_as_number
+from .parsers.bits import QUOTE
+from .parsers.records import BAD, DEFERRED, LINE, NO_ROOM, ROWS, STATUS, STOP, WIDTH
+from .parsers.table import AFTER_QUOTE, CATEGORY, FEATURE, OPEN_QUOTE, parse_table
 from .text import LINE_END, BlockReader, ParsedRows, TextSource, text_at
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ def _lines(data: bytes, ends: list[int]) -> Iterator[str]:
 
 
 class Records(NamedTuple):
-    """What the compiled parser made of a block: see `parsers.parse_table`."""
+    """What the compiled parser made of a block: see `parsers.table.parse_table`."""
 
     X: np.ndarray
     y: np.ndarray
@@ -128,8 +130,8 @@ class CsvSource(TableSource, TextSource):
         builder = RowBuilder(layout, found.X, found.y, found.weight, found.ids)
         for t, c, a, b in found.deferred.tolist():
             text = text_at(buf, a, b)
-            builder.set_text(t, c, text.replace('""', '"') if a and buf[a - 1] == parsers.QUOTE else text)
-        width = int(found.counts[parsers.WIDTH])
+            builder.set_text(t, c, text.replace('""', '"') if a and buf[a - 1] == QUOTE else text)
+        width = int(found.counts[WIDTH])
         return self._parsed(buf, found, builder.finish(width), width)
 
     def _split(
@@ -138,7 +140,7 @@ class CsvSource(TableSource, TextSource):
     ) -> Records:  # fmt: skip
         """Whole records: numbers, places of rows, fields that are left to Python, bad records."""
         fields, size = len(roles), end - begin
-        features, categories = (int((roles == role).sum()) for role in (parsers.FEATURE, parsers.CATEGORY))
+        features, categories = (int((roles == role).sum()) for role in (FEATURE, CATEGORY))
         room, take = size // max(1, 2 * fields - pad) + 2, self.pool.take
         X, y, weight = take("X", (room, features)), take("y", room), take("weight", room)
         ids, rows = take("ids", (room, categories), np.int64), take("rows", (room, 3), np.int64)
@@ -146,28 +148,28 @@ class CsvSource(TableSource, TextSource):
         deferred, bad = take("deferred", (some + fields, 4), np.int64), take("bad", (1024, 6), np.int64)
         counts, scratch = np.empty(8, np.int64), take("scratch", size + 8 if categories else 8, np.uint8)
         while True:
-            parsers.parse_table(
+            parse_table(
                 buf, begin, end, final, line, ord(self.separator), pad, roles, dest, names.lookup, scratch,
                 X, y, weight, ids, rows, deferred, bad, counts,
             )  # fmt: skip
-            if counts[parsers.STATUS] != parsers.NO_ROOM or counts[parsers.STOP] > begin:
+            if counts[STATUS] != NO_ROOM or counts[STOP] > begin:
                 break
             names.grow()
-        r = int(counts[parsers.ROWS])
-        deferred, bad = deferred[: counts[parsers.DEFERRED]], bad[: counts[parsers.BAD]]
+        r = int(counts[ROWS])
+        deferred, bad = deferred[: counts[DEFERRED]], bad[: counts[BAD]]
         return Records(X[:r], y[:r], weight[:r], ids[:r], rows[:r], deferred, bad, counts)
 
     def _parsed(self, buf: np.ndarray, found: Records, rows: EncodedRows, width: int) -> ParsedRows:
         """Rows that were put together from records, and the bad records."""
         bad = [self._bad_row(buf, *fault) for fault in found.bad.tolist()]
-        stop, line = found.counts[[parsers.STOP, parsers.LINE]].tolist()
+        stop, line = found.counts[[STOP, LINE]].tolist()
         return ParsedRows(rows, found.rows, stop, line, width, bad)
 
     def _bad_row(self, buf: np.ndarray, first: int, stop: int, line: int, what: int, fields: int, _: int) -> BadRow:
         assert self.header is not None
         reasons = {
-            parsers.OPEN_QUOTE: "a quote is opened but not closed",
-            parsers.AFTER_QUOTE: "text follows a closing quote",
+            OPEN_QUOTE: "a quote is opened but not closed",
+            AFTER_QUOTE: "text follows a closing quote",
         }
         count = f"{fields} field{'s' if fields != 1 else ''}, but there are {len(self.header)} columns"
         return BadRow(line, "", reasons.get(what, count), text_at(buf, first, stop))

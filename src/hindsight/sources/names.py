@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from . import parsers
+from .parsers.lookups import HashLookup, IndexLookup, NameLookup, column_of_name, rehash
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -49,7 +49,7 @@ class NameDictionary:
         new = _allocate(2 * old.hashes.size, 2 * old.text.size, 2 * old.space_ends.size, 2 * old.space_text.size)
         for was, now in zip(old[1:], new[1:], strict=True):
             now[: was.size] = was
-        parsers.rehash(new)
+        rehash(new)
         self.lookup = new
 
     def add_space(self, name: str) -> int:
@@ -105,9 +105,9 @@ class NameDictionary:
             self.add(name[len(self.link if bare else stems[k]) :], k)
 
 
-def _allocate(count: int, size: int, spaces: int, space_size: int) -> parsers.NameLookup:
+def _allocate(count: int, size: int, spaces: int, space_size: int) -> NameLookup:
     """Room for so many names and namespaces, and for the bytes of them."""
-    return parsers.NameLookup(
+    return NameLookup(
         slots=np.zeros((2 * count, 2), np.uint64),
         hashes=np.zeros(count, np.uint64),
         marks=np.zeros(count, np.uint64),
@@ -122,15 +122,15 @@ def _allocate(count: int, size: int, spaces: int, space_size: int) -> parsers.Na
 def _column_of(lookup: Any, space: int, name: str) -> int:
     data = name.encode("utf-8", "surrogateescape")
     padded = np.frombuffer(data + b"\0" * 8, np.uint8)
-    return int(parsers.column_of_name(lookup, space, padded, len(data)))
+    return int(column_of_name(lookup, space, padded, len(data)))
 
 
-def _spaces(lookup: parsers.NameLookup) -> list[str]:
+def _spaces(lookup: NameLookup) -> list[str]:
     ends, text = lookup.space_ends, lookup.space_text
     return [_decode(text, ends[k], ends[k + 1]) for k in range(int(lookup.used[1]))]
 
 
-def _space_of(lookup: parsers.NameLookup, count: int) -> np.ndarray:
+def _space_of(lookup: NameLookup, count: int) -> np.ndarray:
     return (lookup.marks[:count] >> np.uint64(40)).astype(np.int64)
 
 
@@ -173,7 +173,7 @@ class IndexNames:
 
     def __init__(self, base: int) -> None:
         self.base = base
-        self.lookup = parsers.IndexLookup(base, np.zeros(1, np.int64))
+        self.lookup = IndexLookup(base, np.zeros(1, np.int64))
 
     def __len__(self) -> int:
         return int(self.lookup.used[0])
@@ -201,7 +201,7 @@ class HashedNames:
 
     def __init__(self, bits: int) -> None:
         self.bits = bits
-        self.lookup = parsers.HashLookup(np.zeros(1 << bits, np.uint16), np.array([1 << bits, 0, 0]))
+        self.lookup = HashLookup(np.zeros(1 << bits, np.uint16), np.array([1 << bits, 0, 0]))
 
     def __len__(self) -> int:
         return 1 << self.bits

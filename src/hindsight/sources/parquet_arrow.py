@@ -12,9 +12,9 @@ import numpy as np
 
 from ..errors import SourceError
 from ..rows.labels import MAX_WHOLE, number_text
-from . import parsers
 from .base import Chunk, EncodedRows, Position, ReadOptions, check_known, first_position
 from .columns import ColumnLayout, RowBuilder, TableSource, repeated_name
+from .parsers.table import CATEGORY, IGNORE, TARGET
 from .pool import ArrayPool
 from .streams import FREE
 
@@ -44,7 +44,7 @@ class ColumnarSource(TableSource):
     def _use_layout(self) -> None:
         """Read the columns that the layout has."""
         roles = zip(self.schema.names, self.layout.roles, strict=True)
-        self.kind, self.used = self.layout.kind, [name for name, role in roles if role != parsers.IGNORE]
+        self.kind, self.used = self.layout.kind, [name for name, role in roles if role != IGNORE]
 
     def _text_columns(self) -> list[str]:
         """Columns of text, where the categories are to be found; one without any value is what a later part says."""
@@ -158,9 +158,9 @@ class ColumnarSource(TableSource):
         builder = RowBuilder(layout, X, np.zeros(n), np.zeros(n), np.full((n, layout.categories), -1))
         categories = []
         for c, role in enumerate(layout.roles):
-            if role == parsers.CATEGORY:
+            if role == CATEGORY:
                 categories.append((c, batch.column(layout.columns[c])))
-            elif role != parsers.IGNORE:
+            elif role != IGNORE:
                 self._set_numbers(builder, c, batch.column(layout.columns[c]))
         if categories:
             self._set_categories(builder, categories)
@@ -186,7 +186,7 @@ class ColumnarSource(TableSource):
             builder.set_numbers(c, numbers.to_numpy(zero_copy_only=False), _valid(column))
         else:  # to_numpy would import pandas where it is installed: 0.3 s
             builder.set_numbers(c, np.from_dlpack(numbers), None)
-        if self.layout.roles[c] == parsers.TARGET and pa.types.is_integer(column.type):
+        if self.layout.roles[c] == TARGET and pa.types.is_integer(column.type):
             for t in np.flatnonzero(np.abs(builder.y) >= MAX_WHOLE).tolist():
                 builder.set_text(t, c, str(column[t].as_py()))
 

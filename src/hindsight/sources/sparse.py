@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SourceError
-from . import parsers
 from .base import ReadOptions, Source
 from .names import HashedNames, IndexNames, NameDictionary
+from .parsers.sorting import sort_and_sum
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,4 +112,4 @@ def make_canonical(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, wi
     words = -(-width // 64) if few else 0
     bits, sums = np.zeros(words - (-words // 64), np.uint64), np.empty(width if few else 0)
     value, key = np.empty(n), np.empty((2, n), np.int64)
-    return int(parsers.sort_and_sum(data, indices, indptr, len(indptr) - 1, value, key, bits, sums))
+    return int(sort_and_sum(data, indices, indptr, len(indptr) - 1, value, key, bits, sums))

@@ -8,10 +8,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SourceError
-from . import parsers
 from .base import BadRow, EncodedRows, Position, ReadOptions, without_faults
 from .labels import label_fault, merge_labels, read_target
 from .names import HashedNames, IndexNames, NameDictionary
+from .parsers.records import BAD, DEFERRED, DONE, LINE, NO_SPACE, ROWS, STATUS, STOP, WIDTH
+from .parsers.sparse import (
+    BAD_SCALE,
+    IMPORTANCE,
+    INDEX_TOO_HIGH,
+    INDEX_TOO_LOW,
+    INITIAL_PREDICTION,
+    LABEL,
+    NO_BAR,
+    NO_NAME,
+    NO_NAMESPACE,
+    NOT_A_PAIR,
+    NOT_ASCENDING,
+    REPEATED_INDEX,
+    SparseRows,
+    parse_sparse,
+)
+from .parsers.svmlight import SvmlightGrammar
+from .parsers.vowpal_wabbit import VowpalWabbitGrammar
 from .sparse import Features, SparseSource, make_canonical, max_columns, select_features
 from .text import ParsedRows, TextSource, text_at
 
@@ -20,16 +38,16 @@ if TYPE_CHECKING:
 
 MAX_HASHED_INDEX = 10**18 - 1
 REASONS = {
-    parsers.NOT_A_PAIR: "{!r} is not index:value",
-    parsers.INDEX_TOO_LOW: "the index of {!r} is too low: indices start at 1 (at 0 with zero_based)",
-    parsers.INDEX_TOO_HIGH: "the index of {!r}",
-    parsers.NOT_ASCENDING: "the index of {!r} is not above the one before it",
-    parsers.REPEATED_INDEX: "the index of {!r} appears twice in the row",
-    parsers.NO_BAR: "there is no '|' before the features",
-    parsers.NO_NAME: "{!r} has no name before the colon",
-    parsers.INITIAL_PREDICTION: "{!r} is a third number before the '|': an initial prediction is not supported",
-    parsers.NO_NAMESPACE: "{!r}: a namespace with a value needs a name",
-    parsers.BAD_SCALE: "{!r}: the value of a namespace is not a number",
+    NOT_A_PAIR: "{!r} is not index:value",
+    INDEX_TOO_LOW: "the index of {!r} is too low: indices start at 1 (at 0 with zero_based)",
+    INDEX_TOO_HIGH: "the index of {!r}",
+    NOT_ASCENDING: "the index of {!r} is not above the one before it",
+    REPEATED_INDEX: "the index of {!r} appears twice in the row",
+    NO_BAR: "there is no '|' before the features",
+    NO_NAME: "{!r} has no name before the colon",
+    INITIAL_PREDICTION: "{!r} is a third number before the '|': an initial prediction is not supported",
+    NO_NAMESPACE: "{!r}: a namespace with a value needs a name",
+    BAD_SCALE: "{!r}: the value of a namespace is not a number",
 }
 
 
@@ -56,29 +74,29 @@ class SparseTextSource(SparseSource, TextSource):
         counts = np.empty(7, np.int64)
         while True:
             found = self._room(room, lines)
-            parsers.parse_sparse(self._grammar(room), buf, begin, end, final, line, found, counts)
-            if counts[parsers.STATUS] == parsers.DONE or counts[parsers.STOP] > begin:
+            parse_sparse(self._grammar(room), buf, begin, end, final, line, found, counts)
+            if counts[STATUS] == DONE or counts[STOP] > begin:
                 break
-            if counts[parsers.STATUS] == parsers.NO_SPACE:
+            if counts[STATUS] == NO_SPACE:
                 room *= 2
             else:
                 assert isinstance(self.features, NameDictionary)  # others have room for all names
                 self.features.grow()
-        builder = SparseRowBuilder(self.options, found, int(counts[parsers.ROWS]))
-        deferred = found.deferred[: counts[parsers.DEFERRED]].tolist()
+        builder = SparseRowBuilder(self.options, found, int(counts[ROWS]))
+        deferred = found.deferred[: counts[DEFERRED]].tolist()
         builder.set_deferred((t, k, text_at(buf, a, b)) for t, k, a, b in deferred)
-        width = self._width(int(counts[parsers.WIDTH]), builder)
+        width = self._width(int(counts[WIDTH]), builder)
         rows = builder.finish(width, self.unsorted, self.weighted, self._name)
         if self.selection is not None:
             rows = rows._replace(X=self.selection.take(rows.X, width))
-        bad = [self._bad_row(buf, *fault) for fault in found.bad[: counts[parsers.BAD]].tolist()]
-        places = found.rows[: counts[parsers.ROWS]]
-        return ParsedRows(rows, places, int(counts[parsers.STOP]), int(counts[parsers.LINE]), width, bad)
+        bad = [self._bad_row(buf, *fault) for fault in found.bad[: counts[BAD]].tolist()]
+        places = found.rows[: counts[ROWS]]
+        return ParsedRows(rows, places, int(counts[STOP]), int(counts[LINE]), width, bad)
 
-    def _room(self, values: int, lines: int) -> parsers.SparseRows:
+    def _room(self, values: int, lines: int) -> SparseRows:
         """Room for so many values and lines."""
         take = self.pool.take
-        found = parsers.SparseRows(
+        found = SparseRows(
             data=take("data", values),
             indices=take("indices", values, np.int32),
             indptr=take("ends", lines + 1, np.int32),
@@ -118,14 +136,14 @@ class SvmlightSource(SparseTextSource):
         self.max_index = MAX_HASHED_INDEX if options.hash_bits else max_columns() - 1 + self.base
 
     def _grammar(self, room: int) -> Any:
-        return parsers.SvmlightGrammar(self.features.lookup, self.base, self.max_index)
+        return SvmlightGrammar(self.features.lookup, self.base, self.max_index)
 
     def _width(self, counted: int, builder: SparseRowBuilder) -> int:
         """The number of columns up to here, those of rejected rows not counted."""
         return self.features.widen(builder.columns()) if isinstance(self.features, IndexNames) else counted
 
     def _advice(self, reason: int) -> str:
-        if reason != parsers.INDEX_TOO_HIGH:
+        if reason != INDEX_TOO_HIGH:
             return ""
         hint = (
             ""
@@ -146,13 +164,13 @@ class VowpalWabbitSource(SparseTextSource):
 
     def _grammar(self, room: int) -> Any:
         hashed = self.pool.take("hashed", (room, 3), np.uint64)
-        return parsers.VowpalWabbitGrammar(self.features.lookup, hashed)
+        return VowpalWabbitGrammar(self.features.lookup, hashed)
 
 
 class SparseRowBuilder:
     """Sparse rows as they were parsed, to be checked and put in order."""
 
-    def __init__(self, options: ReadOptions, found: parsers.SparseRows, count: int) -> None:
+    def __init__(self, options: ReadOptions, found: SparseRows, count: int) -> None:
         self.options, self.data, self.indices = options, found.data, found.indices
         self.indptr, self.y, self.weight = found.indptr[: count + 1], found.y[:count], found.weight[:count]
         self.faults: dict[int, tuple[int, str]] = {}  # by row: column or -1, and reason
@@ -161,14 +179,14 @@ class SparseRowBuilder:
     def set_deferred(self, fields: Iterable[tuple[int, int, str]]) -> None:
         """Set fields that are not plain numbers, given by row, place of the value, and text."""
         for t, k, text in fields:
-            value, label = read_target(text, self.options.labels if k == parsers.LABEL else False)
+            value, label = read_target(text, self.options.labels if k == LABEL else False)
             column = int(self.indices[k]) if k >= 0 else -1
-            if k == parsers.LABEL:
+            if k == LABEL:
                 self._set_label(t, text, value, label)
             elif not math.isfinite(value):
-                what = "importance " if k == parsers.IMPORTANCE else ""
+                what = "importance " if k == IMPORTANCE else ""
                 self.faults.setdefault(t, (column, f"{what}{text!r} is not a finite number"))
-            elif k == parsers.IMPORTANCE:
+            elif k == IMPORTANCE:
                 self.weight[t] = value
             else:
                 self.data[k] *= value

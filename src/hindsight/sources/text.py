@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import SourceError
 from .base import BadRow, Chunk, EncodedRows, Position, ReadOptions, Source, first_position
-from .parsers import PAD
+from .parsers.bits import PAD
 from .pool import ArrayPool
 from .streams import ByteStream
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ...errors import SourceError
-from .. import parsers
 from ..base import FIRST_ROWS, Position, ReadOptions, check_known
 from ..columns import ColumnLayout
 from ..csv import CsvSource
 from ..names import NameDictionary
+from ..parsers.records import LINE, SHORT, STOP
+from ..parsers.table import FEATURE, IGNORE, TEXT
 from ..streams import ByteStream, standard_input
 from ..text import BlockReader, ParsedRows, text_at
 from .cells import Cells, text_array
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 FIRST_LINES = 20  # of standard input, that are waited for to look at
 SAMPLE = 1 << 22  # bytes in which the first rows are looked for
-TEXT = parsers.TEXT
 
 
 def read_head(path: str) -> bytes:
@@ -122,7 +122,7 @@ class TextTable(DecidedTable, CsvSource):
             with self._open(self.paths[0]) as stream:
                 some = BlockReader(stream, SAMPLE, self.pool)
                 self._read_header(some)
-                roles = np.full(len(self.header), parsers.FEATURE)
+                roles = np.full(len(self.header), FEATURE)
                 found = self._cells_in(some.buf, some.begin, some.end, some.final, some.line, roles)
         finally:
             self.looking = False
@@ -147,7 +147,7 @@ class TextTable(DecidedTable, CsvSource):
         roles = []
         for name in self.header:
             encoder = self.table.encoder(name)
-            roles.append(parsers.IGNORE if encoder is None else TEXT if encoder.as_text else parsers.FEATURE)
+            roles.append(IGNORE if encoder is None else TEXT if encoder.as_text else FEATURE)
         self.roles = np.array(roles, np.int64)
 
     def look(self, reader: BlockReader | None = None, file: int = 0) -> tuple[dict[str, ColumnEvidence], bool]:
@@ -179,9 +179,9 @@ class TextTable(DecidedTable, CsvSource):
         roles = np.full(len(evidence), TEXT)
         while begin < reader.end and seen < most:
             found = self._cells_in(reader.buf, begin, reader.end, reader.final, line, roles)
-            if found.counts[parsers.STOP] == begin:
+            if found.counts[STOP] == begin:
                 break
-            begin, line = int(found.counts[parsers.STOP]), int(found.counts[parsers.LINE])
+            begin, line = int(found.counts[STOP]), int(found.counts[LINE])
             n = min(len(found.rows), most - seen)
             deferred = found.deferred[found.deferred[:, 0] < n]
             try:
@@ -199,7 +199,7 @@ class TextTable(DecidedTable, CsvSource):
 
     def _cells_in(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int, roles: np.ndarray) -> Records:
         """Whole records: numbers, and cells that are text."""
-        dest = np.cumsum(roles == parsers.FEATURE) - 1
+        dest = np.cumsum(roles == FEATURE) - 1
         return self._split(buf, begin, end, final, line, roles, dest, _NAMES, pad=True)
 
     def _cells(self, buf: np.ndarray, X: np.ndarray, deferred: np.ndarray, roles: np.ndarray) -> dict[str, Cells]:
@@ -212,14 +212,14 @@ class TextTable(DecidedTable, CsvSource):
         ends = np.searchsorted(deferred[:, 1], np.arange(len(roles) + 1))
         out, j = {}, 0
         for c, role in enumerate(roles.tolist()):
-            if role == parsers.IGNORE:
+            if role == IGNORE:
                 continue
             mine = deferred[ends[c] : ends[c + 1]]
             texts = text_array(buf, mine[:, 2], mine[:, 3])
             if self.dialect.quote == "'" and pc.any(pc.match_substring_regex(texts, "['\"]")).as_py():
                 texts = type(texts).from_pandas([text.translate(SWAP) for text in texts.to_pylist()])
-            numbers = X[:, j].copy() if role == parsers.FEATURE else np.zeros(len(X))
-            j += role == parsers.FEATURE
+            numbers = X[:, j].copy() if role == FEATURE else np.zeros(len(X))
+            j += role == FEATURE
             out[self.header[c]] = Cells(numbers, mine[:, 0], texts)
         return out
 
@@ -232,8 +232,8 @@ class TextTable(DecidedTable, CsvSource):
         except ValueError:
             self._refuse_bytes(buf, found.rows)
         rows = self._encode_cells(len(found.rows), cells, at)
-        if found.counts[parsers.SHORT]:
-            at["short"] = at.get("short", 0) + int(found.counts[parsers.SHORT])
+        if found.counts[SHORT]:
+            at["short"] = at.get("short", 0) + int(found.counts[SHORT])
         return self._parsed(buf, found, rows, self.table.width)
 
     def _refuse_bytes(self, buf: np.ndarray, rows: np.ndarray) -> NoReturn:
