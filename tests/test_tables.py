@@ -15,8 +15,7 @@ from conftest import nightly
 from hindsight import open_source
 from hindsight.cli import app
 from hindsight.errors import DisprovedError, SourceError
-from hindsight.sources.tables.cells import Cells, parse_numbers
-from hindsight.sources.tables.dates import FORMATS, fitting_forms, parse_dates
+from hindsight.sources.tables.cells import FORMATS, Cells, fitting_forms, parse_dates, parse_numbers
 from hindsight.sources.tables.decisions import ColumnDecision, decide, identity
 from hindsight.sources.tables.encoders import ENCODERS
 from hindsight.sources.tables.evidence import ColumnEvidence

@@ -233,10 +233,10 @@ class LiveModel:
 
     def _play(self, piece: RequestRows) -> dict[int, PlayedRequest]:
         state, _ = self.settled()
-        chunk = chunk_of(dense_if_full(piece.X, state.features), piece, state.rows_done)
+        piece.X, piece.first = dense_if_full(piece.X, state.features), state.rows_done
         rounds = state.runs[0][0].tally[0].rounds
         try:
-            played = next(iter(play_chunk(state, chunk, lambda _: None, play_rows)))  # `learn` goes back
+            played = next(iter(play_chunk(state, piece, lambda _: None, play_rows)))  # `learn` goes back
         except NewLabelError as error:
             raise NewLabelError(f"{error}: begin anew with --labels", error.label) from None
         z, y = played.margins, piece.y
@@ -248,7 +248,7 @@ class LiveModel:
             first, c = np.argmax(real), np.where(real, 1.0 if c is None else c, 0.0)
             losses[first] = c[first] = 0.0
         if self.sums is not None:
-            self.sums = with_rows(self.sums, chunk.X, np.asarray(y, float), c, state.plan.intercept)
+            self.sums = with_rows(self.sums, piece.X, np.asarray(y, float), c, state.plan.intercept)
         whole = PlayedRows(self.model, z, y, losses, played.half)
         return {k: PlayedRequest(whole, a, b) for k, a, b in piece.spans}
 
@@ -468,11 +468,6 @@ def dense_if_full(X: Any, features: int) -> Any:
     return X.data.reshape(n, width) if hasattr(X, "tocsr") and X.nnz == n * width else X
 
 
-def chunk_of(X: Any, piece: RequestRows, first: int = 0) -> Chunk:
-    """Rows of a piece as they are played, the first of this number."""
-    return Chunk(X, piece.y, piece.weight, first, {}, 0, lambda i: f"row {i}", str)
-
-
 def with_rows(sums: np.ndarray, X: Any, y: np.ndarray, c: np.ndarray | None, intercept: bool) -> np.ndarray | None:
     """The sums of c z z' with rows z = (x, 1, y) added; None where they have too many features."""
     n, width = X.shape
@@ -570,7 +565,7 @@ def row_losses(state: TrainingState, z: np.ndarray, y: np.ndarray) -> np.ndarray
     """What each row cost: squared error, log loss (over all runs) or mistakes, as `state.constant_quantity` says."""
     if state.labels is None:
         return np.asarray((each_mean(state.runs[0][0].learner.loss, z[:, 0]) - y) ** 2)
-    codes = coded(state.labels, Chunk(None, y, None, 0, {}, 0, str, str), y)
+    codes = coded(state.labels, Chunk(None, y, None), y)
     if state.in_logs:
         own = codes[:, None] == (np.arange(z.shape[1]) if z.shape[1] > 1 else 1)
         return np.asarray(np.logaddexp(0.0, np.where(own, -z, z)).sum(axis=1))

@@ -7,13 +7,14 @@ import functools
 import itertools
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import SourceError
 from ..rows.labels import MAX_WHOLE
+from ..sources.base import Chunk
 from ..sources.columns import fill_columns
 from ..sources.labels import merge_labels
 from ..sources.mappings import FieldError, Key, MappingBuilder
@@ -26,13 +27,11 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class RequestRows:
+class RequestRows(Chunk):
     """Rows that are played in one go, of one request or of several: `spans` has (request, first row, last row)."""
 
-    X: Any
     y: np.ndarray
-    weight: np.ndarray | None
-    spans: list[tuple[int, int, int]]
+    spans: list[tuple[int, int, int]] = field(default_factory=list)
 
 
 def check_features(width: int, limits: Limits) -> None:
@@ -89,7 +88,7 @@ class MappingRows(MappingBuilder):
                 self._finish(pieces, spans)
                 spans = []
                 X, y, weight = self._columns(rows)
-                pieces.append(RequestRows(X, y, weight, [(k, 0, len(y))]))
+                pieces.append(RequestRows(X, y, weight, spans=[(k, 0, len(y))]))
         self._finish(pieces, spans)
         return pieces
 
@@ -97,7 +96,7 @@ class MappingRows(MappingBuilder):
         if spans:
             X, y, weight, _ = self.finish()
             assert y is not None
-            pieces.append(RequestRows(X, y, weight, spans))
+            pieces.append(RequestRows(X, y, weight, spans=spans))
         self.clear()
 
     def _each(self, rows: list[dict[str, Any]], add: Callable[[dict[str, Any]], bool]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..errors import SourceError
 from ..training.plan import Plan
 from ..training.prepare import Preparation, PreparedChunk
-from .live import LiveModel, chunk_of, mapping_rows, rows_of_state
+from .live import LiveModel, mapping_rows, rows_of_state
 from .mappings import csr_of
 from .requests import ANY
 from .store import ADVICE, Store, StoreError
@@ -126,6 +126,6 @@ class StoredRows(Preparation):
                 if commit.number > self.last:
                     return
                 for piece in rows.encode(commit.parts):
-                    X = csr_of(piece.X)
-                    X.resize((X.shape[0], runs[0].features))
-                    yield self.prepare(chunk_of(X, piece), [runs])
+                    piece.X = csr_of(piece.X)
+                    piece.X.resize((len(piece), runs[0].features))
+                    yield self.prepare(piece, [runs])

@@ -103,7 +103,7 @@ class TableRows:
         pieces = []
         for k, part in enumerate(parts):
             X, y, weight = self._encode(self.layout, part.parse(self.limits))
-            pieces.append(RequestRows(X, y, weight, [(k, 0, len(y))]))
+            pieces.append(RequestRows(X, y, weight, spans=[(k, 0, len(y))]))
         check_features(self.width, self.limits)
         return pieces
 

@@ -149,11 +149,11 @@ class Chunk:
     X: Any
     y: np.ndarray | None
     weight: np.ndarray | None
-    first: int
-    position: Position
-    read: int
-    place: Callable[[int], str]
-    raw: Callable[[int], str]
+    first: int = 0
+    position: Position = field(default_factory=dict)
+    read: int = 0
+    place: Callable[[int], str] = "row {}".format
+    raw: Callable[[int], str] = str
     rejects: list[Reject] = field(default_factory=list)
     batch: tuple[Any, int] | None = None
 

@@ -42,13 +42,11 @@ class ByteStream(io.RawIOBase):
         self.file = self.raw
         self.compressed = True
         if head[:2] == b"\x1f\x8b":
-            self.counter: Any = CountingReader(self.raw)
-            self.file = gzip.GzipFile(fileobj=self.counter, mode="rb")  # type: ignore[call-overload]
+            self.file = gzip.GzipFile(fileobj=self.raw, mode="rb")
         elif head == b"\x28\xb5\x2f\xfd":
             import pyarrow as pa
 
-            self.counter = CountingReader(self.raw)
-            self.file = pa.CompressedInputStream(pa.PythonFile(self.counter, mode="r"), "zstd")
+            self.file = pa.CompressedInputStream(pa.PythonFile(self.raw, mode="r"), "zstd")
         elif head == b"PK\x03\x04":
             self._open_member()
         elif head == b"\xd0\xcf\x11\xe0":
@@ -78,7 +76,7 @@ class ByteStream(io.RawIOBase):
             self._refuse(f"a zip file of {len(names)} files ({shown}): unpack it, and give one of them")
         if members[0].flag_bits & 1:
             self._refuse("the zip file is encrypted: unpack it first")
-        self.file, self.counter = archive.open(members[0]), PlaceReader(self.raw)
+        self.file = archive.open(members[0])
 
     def _refuse(self, why: str) -> NoReturn:
         """Close the file and say what is wrong with it."""
@@ -93,7 +91,11 @@ class ByteStream(io.RawIOBase):
     @property
     def consumed(self) -> int:
         """Bytes read of the file as it is on disk."""
-        return self.counter.count if self.compressed else self.delivered
+        return self._place() if self.compressed else self.delivered
+
+    def _place(self) -> int:
+        """How far the file itself was read."""
+        return 0 if self.raw.closed else int(self.raw.tell())
 
     def readable(self) -> bool:
         return True
@@ -115,7 +117,7 @@ class ByteStream(io.RawIOBase):
                 filled += n
                 if self.raw is self.file and self.path == "-" and not self.raw.is_ready():
                     break
-                if self.compressed and self.delivered + filled > max(FREE, RATIO * self.counter.count):
+                if self.compressed and self.delivered + filled > max(FREE, RATIO * self._place()):
                     raise SourceError(
                         f"{self.where}: expands to more than {RATIO} times its size (beyond {FREE >> 20} MiB); "
                         "decompress it first if you trust it"
@@ -165,7 +167,7 @@ class Rewritten(ByteStream):
 
     @property
     def consumed(self) -> int:
-        return self.counter.count if self.compressed else self.raw_read
+        return self._place() if self.compressed else self.raw_read
 
     @property
     def finished(self) -> bool:
@@ -203,12 +205,19 @@ class Rewritten(ByteStream):
         self._skip_all(size, hasher)
 
 
-class StandardInput:
-    """Standard input, of which one can look at the first lines."""
+class StandardInput(io.RawIOBase):
+    """Standard input, of which one can look at the first lines; it stays open."""
 
     def __init__(self, raw: Any) -> None:
-        self.raw, self.held = raw, b""
+        self.raw, self.held, self.given = raw, b"", 0
         self.ended = False
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        """How many bytes were given."""
+        return self.given
 
     def _more(self) -> None:
         data = self.raw.read(1 << 16)
@@ -235,18 +244,11 @@ class StandardInput:
             self._more()
         n = min(len(view), len(self.held))
         view[:n] = self.held[:n]
-        self.held = self.held[n:]
+        self.held, self.given = self.held[n:], self.given + n
         return n
 
-    def read(self, size: int = -1) -> bytes:
-        """Some bytes, as decompressors ask for them."""
-        if not self.held and not self.ended:
-            self._more()
-        data, self.held = (self.held, b"") if size < 0 else (self.held[:size], self.held[size:])
-        return data
-
     def close(self) -> None:
-        """It stays open."""
+        """Do nothing."""
 
 
 _inputs: list[StandardInput] = []
@@ -258,35 +260,3 @@ def standard_input() -> StandardInput:
     if not _inputs or _inputs[0].raw is not raw:
         _inputs[:] = [StandardInput(raw)]
     return _inputs[0]
-
-
-class PlaceReader:
-    """How far a file has been read, by the place in it."""
-
-    def __init__(self, file: Any) -> None:
-        self.file = file
-
-    @property
-    def count(self) -> int:
-        return 0 if self.file.closed else int(self.file.tell())
-
-
-class CountingReader:
-    """A file that counts the bytes read from it."""
-
-    def __init__(self, file: Any) -> None:
-        self.file, self.count, self.closed = file, 0, False
-
-    def read(self, size: int = -1) -> bytes:
-        data: bytes = self.file.read(size)
-        self.count += len(data)
-        return data
-
-    def close(self) -> None:
-        """The file itself is closed by whoever opened it."""
-
-    def seekable(self) -> bool:
-        return False
-
-    def readable(self) -> bool:
-        return True

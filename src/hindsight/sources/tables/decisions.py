@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import OptionError
 from ..base import suggestion
 from ..parquet_arrow import PANDAS_INDEX
-from .dates import FORMATS
+from .cells import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,8 +12,7 @@ import numpy as np
 
 from ...errors import OptionError
 from ...rows.labels import number_text
-from .cells import FALSE_WORDS, HARD_WORDS, SOFT_WORDS, TRUE_WORDS, Cells, is_word, parse_numbers
-from .dates import parse_dates, years
+from .cells import FALSE_WORDS, HARD_WORDS, SOFT_WORDS, TRUE_WORDS, Cells, is_word, parse_dates, parse_numbers, years
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

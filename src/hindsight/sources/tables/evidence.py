@@ -8,8 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from .cells import FALSE_WORDS, HARD_WORDS, SOFT_WORDS, TRUE_WORDS, Cells, is_word, parse_numbers
-from .dates import FORMATS, fitting_forms
+from .cells import (
+    FALSE_WORDS,
+    FORMATS,
+    HARD_WORDS,
+    SOFT_WORDS,
+    TRUE_WORDS,
+    Cells,
+    fitting_forms,
+    is_word,
+    parse_numbers,
+)
 from .encoders import codes_of
 
 COUNTS = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -14,21 +16,23 @@ from ..csv import CsvSource
 from ..names import NameDictionary
 from ..parsers.records import LINE, SHORT, STOP
 from ..parsers.table import FEATURE, IGNORE, TEXT
-from ..streams import ByteStream, standard_input
+from ..streams import ByteStream, Rewritten, standard_input
 from ..text import BlockReader, ParsedRows, text_at
 from .cells import Cells, text_array
 from .decisions import COUNT_NAME, FEW, ID_NAME
 from .sniff import HEAD, sniff_dialect
 from .table import DecidedTable, Decisions, strict_options
-from .transcode import SWAP, Transcoded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..csv import Records
     from .evidence import ColumnEvidence
+    from .sniff import Dialect
 
 FIRST_LINES = 20  # of standard input, that are waited for to look at
+BLOCK = 1 << 20  # bytes that are transcoded at a time
+SWAP = str.maketrans("'\"", "\"'")
 SAMPLE = 1 << 22  # bytes in which the first rows are looked for
 
 
@@ -247,6 +251,45 @@ class TextTable(DecidedTable, CsvSource):
                 shown = text_at(buf, place[0], place[1])
                 raise SourceError(f"{self.file}, line {place[2]}: {reason} (row: {shown[:120]!r})") from None
         raise AssertionError("text that Arrow refuses and Python does not")
+
+
+class Transcoded(Rewritten):
+    """The bytes of a file as UTF-8, with runs of blanks as one space where those separate fields."""
+
+    def __init__(self, path: str, dialect: Dialect) -> None:
+        super().__init__(path)
+        self.plain = dialect.encoding == "utf-8"
+        self.encoding, self.white, self.swap = dialect.encoding, dialect.separator == " ", dialect.quote == "'"
+        self.decoder = codecs.getincrementaldecoder("utf-8-sig" if self.plain else dialect.encoding)(
+            "surrogateescape" if self.plain else "strict"
+        )
+        self.text = ""
+
+    def _advance(self) -> None:
+        """Read and transcode the next block."""
+        block = self._read_block(BLOCK)
+        n = len(block)
+        try:
+            text = self.decoder.decode(block, final=self.ended)
+        except UnicodeDecodeError as error:
+            at = self.raw_read - n + error.start
+            raise SourceError(
+                f"{self.where}: byte 0x{error.object[error.start]:02x} near byte {at:,} is not {self.encoding}: say "
+                "what the file is with --encoding, as latin-1 (which every byte is)"
+            ) from None
+        text = text.removeprefix("\ufeff") if self.raw_read == n else text
+        if self.swap:
+            text = text.translate(SWAP)
+        if self.white:
+            text = self._with_single_blanks(text)
+        self.ready = text.encode("utf-8", "surrogateescape")
+
+    def _with_single_blanks(self, text: str) -> str:
+        """Whole lines with one space between fields, and none around them."""
+        text = self.text + text
+        cut = len(text) if self.ended else text.rfind("\n") + 1
+        text, self.text = text[:cut], text[cut:]
+        return re.sub(r"(?m)^ | $| (?=\r)", "", re.sub(r"[ \t]+", " ", text))
 
 
 def with_row_names(names: list[str], first: list[str]) -> list[str]:
