@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import SourceError
 from ..rows.labels import MAX_WHOLE
 from ..sources.base import Chunk
-from ..sources.columns import fill_columns
+from ..sources.columns import fill_columns, new_names
 from ..sources.labels import merge_labels
 from ..sources.mappings import FieldError, Key, MappingBuilder
 
@@ -132,14 +132,8 @@ class MappingRows(MappingBuilder):
         y = self._targets(columns[target]) if target is not None else np.zeros(table.num_rows)
         c = None if weight is None else self._weights(columns[weight])
         cells, known = self._cells_of(table), self.known
-        new = sorted(
-            (int(cell.rows[first]), cell.order, n, key)
-            for n, cell in enumerate(cells)
-            for key, first in cell.firsts()
-            if key not in known
-        )
         try:
-            for _, _, _, key in new:
+            for key in new_names(((cell.rows, cell.codes, cell.keys) for cell in cells), known):
                 self.columns([key])
         except FieldError as error:
             raise SourceError(f"column {error.column!r}: {error.reason}") from None
@@ -198,8 +192,8 @@ class MappingRows(MappingBuilder):
 
     def _cells_of(self, table: Any) -> list[ColumnCells]:
         """The values of all columns that are features."""
-        columns, unread = zip(table.column_names, table.columns, strict=True), self.unread
-        found = [features_of(n, c, self.options.missing, k) for k, (n, c) in enumerate(columns) if n not in unread]
+        columns = zip(table.column_names, table.columns, strict=True)
+        found = (features_of(name, c, self.options.missing) for name, c in columns if name not in self.unread)
         return [cell for cells in found for cell in cells]
 
 
@@ -216,17 +210,9 @@ class ColumnCells:
     values: np.ndarray
     keys: list[Key]
     codes: np.ndarray | None
-    order: int
-
-    def firsts(self) -> list[tuple[Key, int]]:
-        """Each feature with the place, among `rows`, of its first value."""
-        if self.codes is None:
-            return [(self.keys[0], 0)] if len(self.rows) else []
-        met, first = np.unique(self.codes, return_index=True)
-        return [(self.keys[k], at) for k, at in zip(met.tolist(), first.tolist(), strict=True)]
 
 
-def features_of(name: str, column: Any, missing: str, order: int) -> list[ColumnCells]:
+def features_of(name: str, column: Any, missing: str) -> list[ColumnCells]:
     """The values of a column; where some are missing, marks of that beside them."""
     import pyarrow as pa
 
@@ -241,19 +227,19 @@ def features_of(name: str, column: Any, missing: str, order: int) -> list[Column
         rows = everywhere[~gone]
         codes = coded.indices.drop_null().to_numpy()
         keys: list[Key] = [(name, text) for text in coded.dictionary.to_pylist()]
-        found.append(ColumnCells(rows, np.ones(len(rows)), keys, codes, order))
+        found.append(ColumnCells(rows, np.ones(len(rows)), keys, codes))
     elif pa.types.is_null(kind):
         gone = np.ones(n, bool)
     elif is_plain_number(kind):
         values = float_column(column)
         if math.isfinite(values.sum()):  # then each is
-            return [ColumnCells(everywhere, values, [name], None, order)]
+            return [ColumnCells(everywhere, values, [name], None)]
         gone = np.isnan(values)
         rows, values = (everywhere, values) if not gone.any() else (everywhere[~gone], values[~gone])
         if not np.isfinite(values).all():
             t = int(np.argmin(np.isfinite(values)))
             raise SourceError(f"row {rows[t]}, column {name!r}: {float(values[t])!r} is not finite")
-        found.append(ColumnCells(rows, values, [name], None, order))
+        found.append(ColumnCells(rows, values, [name], None))
     else:
         raise SourceError(f"column {name!r} holds {kind}, not numbers or text")
     if gone.any():
@@ -261,7 +247,7 @@ def features_of(name: str, column: Any, missing: str, order: int) -> list[Column
             raise SourceError(f"row {int(np.argmax(gone))}, column {name!r}: the value is missing")
         if missing in ("indicator", "mean"):
             rows = everywhere[gone]
-            found.append(ColumnCells(rows, np.ones(len(rows)), [f"{name} is missing"], None, order))
+            found.append(ColumnCells(rows, np.ones(len(rows)), [f"{name} is missing"], None))
     return found
 
 

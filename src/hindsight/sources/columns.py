@@ -16,7 +16,7 @@ from .parsers.table import CATEGORY, FEATURE, IGNORE, TARGET, WEIGHT
 from .tables.cells import HARD_WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     from .tables.layout import TableLayout
 
@@ -206,6 +206,25 @@ class RowBuilder:
         X, y, weight, ids = select_rows(keep, self.X, merge_labels(self.y, self.labels, options), weight, self.ids)
         X = X if layout.kind == "dense" else indicators(X, ids, width, layout.where)
         return EncodedRows(X, y, weight, keep, {t: why for t, why in self.faults.items() if t not in self.skipped})
+
+
+def new_names(
+    found: Iterable[tuple[Sequence[int] | np.ndarray, np.ndarray | None, Sequence[Any]]], known: Container[Any] = ()
+) -> list[Any]:
+    """Names that are not known, in the order of the rows, then of the columns, where they are met first.
+
+    Each column has rows, ascending, the number of the name in each of them (None: all have the first), and its names;
+    None is no name.
+    """
+    new = []
+    for order, (rows, codes, names) in enumerate(found):
+        if codes is None:
+            met, first = [0][: len(rows)], [0]
+        else:
+            met, first = (each.tolist() for each in np.unique(codes, return_index=True))
+        pairs = ((int(rows[at]), names[k]) for k, at in zip(met, first, strict=False))
+        new += [(row, order, name) for row, name in pairs if name is not None and name not in known]
+    return list(dict.fromkeys(name for *_, name in sorted(new)))
 
 
 def fill_columns(X: np.ndarray, columns: Iterable[tuple[int, np.ndarray]]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import SourceError
 from ..rows.labels import MAX_WHOLE, number_text
 from .base import Chunk, EncodedRows, Position, ReadOptions, check_known, first_position
-from .columns import ColumnLayout, RowBuilder, TableSource, repeated_name
+from .columns import ColumnLayout, RowBuilder, TableSource, new_names, repeated_name
 from .parsers.table import CATEGORY, IGNORE, TARGET
 from .pool import ArrayPool
 from .streams import FREE
@@ -192,19 +192,18 @@ class ColumnarSource(TableSource):
 
     def _set_categories(self, builder: RowBuilder, columns: list[tuple[int, Any]]) -> None:
         """Number new indicators as a reader of rows would, and set those of each row."""
-        layout, new, found = self.layout, [], []
+        layout, found = self.layout, []
         for c, column in columns:
             texts, codes = _coded(column)
-            found.append((c, texts, codes))
-            met, where = np.unique(codes, return_index=True)
-            new += [(int(t), c, texts[k]) for t, k in zip(where, met.tolist(), strict=True) if texts[k]]
-        for _, c, value in sorted(new):
-            layout.dictionary.add(value, int(layout.dest[c]) + 1)
-        for c, texts, codes in found:
-            ids = np.full(len(texts), -1, np.int64)
+            space = int(layout.dest[c]) + 1
+            found.append((c, codes, [(text, space) if text else None for text in texts]))
+        for name in new_names((range(len(codes)), codes, names) for _, codes, names in found):
+            layout.dictionary.add(*name)
+        for c, codes, names in found:
+            ids = np.full(len(names), -1, np.int64)
             for k in np.unique(codes).tolist():
-                if texts[k]:
-                    ids[k] = layout.dictionary.add(texts[k], int(layout.dest[c]) + 1)
+                if (name := names[k]) is not None:
+                    ids[k] = layout.dictionary.add(*name)
             builder.ids[:, layout.dest[c]] = ids[codes]
             for t in np.flatnonzero(ids[codes] < 0).tolist():
                 builder.set_missing(t, c)

@@ -12,6 +12,7 @@ import numpy as np
 from ...errors import SourceError
 from ...rows.labels import label_number, number_text
 from ..base import EncodedRows, select_rows
+from ..columns import new_names
 from ..labels import label_fault, label_text
 from ..names import NameDictionary
 from .cells import Cells
@@ -20,6 +21,7 @@ from .encoders import (
     ENCODERS,
     CategoryEncoder,
     Encoder,
+    Indicators,
     NumberEncoder,
     check_pairs,
     product_name,
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..base import ReadOptions
-    from .encoders import Encoded, Indicators
+    from .encoders import Encoded
 
 LIMIT = 1 << 18  # features; names that come later share BUCKETS features per column
 BUCKETS = 1 << 10
@@ -101,7 +103,7 @@ class TableLayout:
         self.spaces += [product_name(pair) for pair in self.products if product_name(pair) not in self.fixed]
         self.kind = "sparse" if self.spaces or grows else "dense"
         self.dictionary = NameDictionary(self.fixed, self.spaces, "=", unique=True)
-        self.number = {space: k for k, space in enumerate(self.spaces, 1)}
+        self.number = {space: k for k, space in enumerate(["", *self.spaces])}
         self.known: dict[tuple[int, str], int] = {}
         self.sums = {name: (0.0, 0) for name, encoder in self.encoders.items() if encoder.numeric}
 
@@ -195,7 +197,7 @@ class TableLayout:
     def _matrix(self, n: int, found: list[tuple[str, Encoded]]) -> Any:
         X = np.zeros((n, len(self.fixed)))
         named: list[Indicators] = []
-        late: list[tuple[str, np.ndarray]] = []
+        late: list[Indicators] = []
         for name, out in found:
             if out.values is not None:
                 X[:, self.place[name]] = self._filled(name, out) if name in self.sums else out.values
@@ -204,13 +206,13 @@ class TableLayout:
                 if column is not None:
                     X[out.missing, column] = 1.0
                 elif self.kind == "sparse":
-                    late.append((GONE.format(name), out.missing))
+                    late.append(Indicators("", out.missing, np.zeros(len(out.missing), np.int64), [GONE.format(name)]))
                 elif not self.frozen:
                     self.faults.setdefault(int(out.missing[0]), (name, "a value is missing for the first time"))
             named += out.named
         if self.kind == "dense":
             return X
-        return self._sparse(X, named, late)
+        return self._sparse(X, [*sorted(late, key=lambda each: each.texts), *named])
 
     def _filled(self, name: str, out: Encoded) -> np.ndarray:
         """The values of a column, with those that are missing filled in."""
@@ -227,29 +229,20 @@ class TableLayout:
         self.sums[name] = float(totals[-1]), int(counts[-1])
         return np.where(given, values, totals[:-1] / np.maximum(counts[:-1], 1))
 
-    def _sparse(self, X: np.ndarray, named: list[Indicators], late: list[tuple[str, np.ndarray]]) -> Any:
-        """Numbers and named as sparse rows; new names are numbered by the row, then the column, that they come from."""
+    def _sparse(self, X: np.ndarray, named: list[Indicators]) -> Any:
+        """Numbers and named as sparse rows."""
         from scipy.sparse import csr_matrix
 
-        new: list[tuple[int, int, str, int]] = [(int(rows[0]), -1, name, 0) for name, rows in late]
-        for order, each in enumerate(named):
-            space = self.number[each.space]
-            met, first = np.unique(each.codes, return_index=True)
-            for k, at in zip(met.tolist(), first.tolist(), strict=True):
-                if (space, each.texts[k]) not in self.known:
-                    new.append((int(each.rows[at]), order, each.texts[k], space))
-        for _, _, text, space in sorted(new):
-            if (space, text) not in self.known:
-                self._add(space, text)
+        keys = [[(self.number[each.space], text) for text in each.texts] for each in named]
+        found = ((each.rows, each.codes, names) for each, names in zip(named, keys, strict=True))
+        for space, text in new_names(found, self.known):
+            self._add(space, text)
         rows, columns = np.nonzero(X)
         parts = [(rows, columns, X[rows, columns])]
-        for name, gone in late:
-            parts.append((gone, np.full(len(gone), self.known[0, name]), np.ones(len(gone))))
-        for each in named:
-            space, ids = self.number[each.space], np.full(len(each.texts), -1, np.int64)
+        for each, names in zip(named, keys, strict=True):
+            ids = np.full(len(names), -1, np.int64)
             for k in np.unique(each.codes).tolist():
-                key = space, each.texts[k]
-                ids[k] = self.known[key] if key in self.known else self._bucket(*key)
+                ids[k] = self.known[names[k]] if names[k] in self.known else self._bucket(*names[k])
             values = np.ones(len(each.rows)) if each.values is None else each.values
             parts.append((each.rows, ids[each.codes], values))
         rows, columns, values = (np.concatenate([part[k] for part in parts]) for k in range(3))
