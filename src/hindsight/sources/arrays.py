@@ -259,11 +259,11 @@ def open_npy(path: str, options: ReadOptions) -> Source:
     if isinstance(X, np.ndarray) and X.dtype.names is not None:
         import pyarrow as pa
 
-        from .parquet_arrow import FrameSource, damage_in
+        from .parquet_arrow import ColumnarSource, Frame, damage_in
 
         with damage_in(path):
             table = pa.table({name: np.ascontiguousarray(X[name]) for name in X.dtype.names})
-        return FrameSource(table, options, path)
+        return ColumnarSource([Frame(table, path)], options)
     return ArraySource(X, None, None, options, path)
 
 

@@ -82,11 +82,12 @@ def _typed_columns(
     path: str, form: str, names: Sequence[str], missing: Sequence[str]
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Columns of a Parquet or Arrow file."""
-    from .parquet_arrow import ArrowSource, ParquetSource
+    from .parquet_arrow import ArrowPart, ColumnarSource, ParquetPart
 
     for name in names:
-        file = (ParquetSource if form == "parquet" else ArrowSource)([path], ReadOptions(features=[name]))
-        values = file.column_values(name)
+        part = ParquetPart(path) if form == "parquet" else ArrowPart(path)
+        ColumnarSource([part], ReadOptions(features=[name]))  # which refuses a column that is not there, or holds dates
+        values = [value for batch in part.valid_batches(0, 1 << 16, [name]) for value in batch.column(name).to_pylist()]
         if name in missing:
             empty = "" if any(isinstance(v, str) for v in values) else math.nan
             values = [empty if v is None else v for v in values]

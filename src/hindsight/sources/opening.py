@@ -14,6 +14,8 @@ from .streams import PACKED
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from .parquet_arrow import Part
+
 FORMATS = ("csv", "tsv", "parquet", "arrow", "jsonl", "svmlight", "vw", "npy", "npz")
 ENDINGS = {
     ".csv": "csv",
@@ -243,13 +245,20 @@ def _open_files(data: Any, options: ReadOptions) -> Source:
         from .json_rows import JsonLinesSource
 
         return JsonLinesSource(paths, options)
-    if not options.strict:
-        from .tables.typed_table import ArrowTable, ParquetTable
+    from .parquet_arrow import ArrowPart, ParquetPart
 
-        return ParquetTable(paths, options) if form == "parquet" else ArrowTable(paths, options)
-    from .parquet_arrow import ArrowSource, ParquetSource
+    return _open_typed([ParquetPart(path) if form == "parquet" else ArrowPart(path) for path in paths], options)
 
-    return ParquetSource(paths, options) if form == "parquet" else ArrowSource(paths, options)
+
+def _open_typed(parts: Sequence[Part], options: ReadOptions) -> Source:
+    """A table with types for its columns."""
+    if options.strict:
+        from .parquet_arrow import ColumnarSource
+
+        return ColumnarSource(parts, options)
+    from .tables.typed_table import TypedTable
+
+    return TypedTable(parts, options)
 
 
 def _for_format(options: ReadOptions, form: str | None) -> ReadOptions:
@@ -294,13 +303,9 @@ def _open_object(data: Any, options: ReadOptions) -> Source:
     if isinstance(X, np.ndarray) or hasattr(X, "tocsr"):
         return ArraySource(X, y, weight, options)
     if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__dataframe__"):
-        from .parquet_arrow import FrameSource, to_arrow
+        from .parquet_arrow import Frame, to_arrow
 
-        if not options.strict:
-            from .tables.typed_table import FrameTable
-
-            return FrameTable(to_arrow(X, y, weight, options), options)
-        return FrameSource(to_arrow(X, y, weight, options), options)
+        return _open_typed([Frame(to_arrow(X, y, weight, options))], options)
     if hasattr(X, "__iter__"):
         from .json_rows import DictSource
 

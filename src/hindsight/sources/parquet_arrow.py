@@ -27,17 +27,17 @@ MAX_EXPANSION = 10_000  # a Parquet file may hold FREE bytes of values, or so ma
 
 
 class ColumnarSource(TableSource):
-    """Typed columns in one or more parts. A format has `_schema` and `_batches`."""
+    """Typed columns in one or more parts."""
 
     carried: Sequence[str] = ()  # columns that the batches of chunks have beside those that are used
 
-    def __init__(self, where: str, parts: Sequence[Any], options: ReadOptions) -> None:
-        super().__init__(where, options)
-        self.parts, self.pool = parts, ArrayPool()
-        self.schema = schema = self._schema(0)
-        self.layout = ColumnLayout(schema.names, options, where, self._text_columns())
+    def __init__(self, parts: Sequence[Part], options: ReadOptions) -> None:
+        super().__init__(parts[0].where, options)
+        self.parts, self.pool, self.size = parts, ArrayPool(), sum(part.size for part in parts)
+        self.schema = schema = parts[0].schema()
+        self.layout = ColumnLayout(schema.names, options, self.where, self._text_columns())
         self._use_layout()
-        self._check_columns(0, schema)
+        self._check_columns(self.where, schema)
         if options.target in schema.names:
             self.label_type = _label_type(schema.field(options.target).type)
 
@@ -56,15 +56,15 @@ class ColumnarSource(TableSource):
         unknown: list[str] = []
         for field in self.schema:
             (unknown if types.is_null(field.type) else text if _is_text(field.type) else []).append(field.name)
-        for k in range(1, len(self.parts) if unknown else 0):
-            kinds = {field.name: field.type for field in self._schema(k) if not types.is_null(field.type)}
+        for part in self.parts[1:] if unknown else ():
+            kinds = {field.name: field.type for field in part.schema() if not types.is_null(field.type)}
             text += [name for name in unknown if name in kinds and _is_text(kinds[name])]
             unknown = [name for name in unknown if name not in kinds]
         return text + unknown
 
-    def _check_columns(self, k: int, schema: Any) -> None:
+    def _check_columns(self, where: str, schema: Any) -> None:
         """Refuse a part that lacks a column, or has values in it that are neither numbers nor text."""
-        kinds, where = dict(zip(schema.names, schema.types, strict=True)), self._where(k)
+        kinds = dict(zip(schema.names, schema.types, strict=True))
         for name in self.used:
             if name not in kinds:
                 raise SourceError(f"{where}: there is no column {name!r}, but {self.where} has it")
@@ -81,54 +81,25 @@ class ColumnarSource(TableSource):
         """The columns that are read."""
         return list(dict.fromkeys([*self.used, *self.carried]))
 
-    def _schema(self, k: int) -> Any:
-        raise NotImplementedError
-
-    def _batches(self, k: int, row: int, size: int) -> Iterator[Any]:
-        """Record batches of part k from a row on, of the columns that are read, of about so many rows."""
-        raise NotImplementedError
-
-    def _valid_batches(self, k: int, row: int, size: int) -> Iterator[Any]:
-        """The same batches, none of them used before its offsets, lengths and text are known to be sound."""
-        batches = self._batches(k, row, size)
-        while True:
-            with damage_in(self._where(k)):
-                batch = next(batches, None)
-                if batch is None:
-                    return
-                batch.validate(full=True)
-            yield batch
-
-    def column_values(self, name: str) -> list[Any]:
-        """All values of a column, None where they are missing."""
-        batches = (batch for k in range(len(self.parts)) for batch in self._valid_batches(k, 0, 1 << 16))
-        return [value for batch in batches for value in batch.column(name).to_pylist()]
-
-    def _where(self, k: int) -> str:
-        return self.where
-
-    def _hash(self, hasher: Any, k: int) -> None:
-        """Add part k to the digest."""
-
     def _chunks(self, start: Position | None) -> Iterator[Chunk]:
         hasher = hashlib.sha256() if self.options.digest else None
         at = first_position(start, file=0)
         if hasher is not None and start is not None:
-            for k in range(start["file"] + 1):
-                self._hash(hasher, k)
+            for part in self.parts[: start["file"] + 1]:
+                part.hash(hasher)
             self._refuse_changed(start, hasher.hexdigest)
         size = max(1, self.options.chunk // (4 * max(1, len(self.used))))  # eight bytes a value: twice a chunk of text
         first = at["file"]
-        for k in range(first, len(self.parts)):
+        for k, part in enumerate(self.parts[first:], first):
             if k > 0:
-                schema = self._schema(k)
-                self._check_columns(k, schema)
-                check_known(self.carried, schema.names, self._where(k))
+                schema = part.schema()
+                self._check_columns(part.where, schema)
+                check_known(self.carried, schema.names, part.where)
             if hasher is not None and not (start is not None and k == first):
-                self._hash(hasher, k)
+                part.hash(hasher)
             if k > first:
                 at["offset"] = 0
-            for batch in self._valid_batches(k, at["offset"], size):
+            for batch in part.valid_batches(at["offset"], size, self._read):
                 if batch.num_rows == 0:
                     continue
                 known = at["width"]
@@ -138,11 +109,11 @@ class ColumnarSource(TableSource):
                     yield chunk
 
     def _chunk(self, batch: Any, k: int, at: Position) -> Chunk:
-        base, where = at["offset"], self._where(k)
-        found = self._encode(batch, k, at)
+        base, part = at["offset"], self.parts[k]
+        found, read = self._encode(batch, part.where, at), sum(each.size for each in self.parts[:k]) + part.read
         at["offset"] += batch.num_rows
         numbers, raw = np.arange(base, at["offset"]), lambda t: self._raw(batch, t)
-        chunk = self._as_chunk(found, numbers, raw, at, self._bytes_read(k, at), where)
+        chunk = self._as_chunk(found, numbers, raw, at, read, part.where)
         chunk.batch = batch, base
         return chunk
 
@@ -151,8 +122,8 @@ class ColumnarSource(TableSource):
         row = batch.slice(t, 1).to_pylist()[0]
         return ",".join("" if row[n] is None else str(row[n]) for n in row if n in self.used or n not in self.carried)
 
-    def _encode(self, batch: Any, k: int, at: Position) -> EncodedRows:
-        """The rows of a batch of part k; `at` takes what is counted."""
+    def _encode(self, batch: Any, where: str, at: Position) -> EncodedRows:
+        """The rows of a batch; `at` takes what is counted."""
         layout, n = self.layout, batch.num_rows
         X = self.pool.take("X", (n, layout.features))
         builder = RowBuilder(layout, X, np.zeros(n), np.zeros(n), np.full((n, layout.categories), -1))
@@ -166,9 +137,6 @@ class ColumnarSource(TableSource):
             self._set_categories(builder, categories)
         at["width"] = max(len(layout.dictionary), layout.features)
         return builder.finish(at["width"])
-
-    def _bytes_read(self, k: int, at: Position) -> int:
-        return 0
 
     def _set_numbers(self, builder: RowBuilder, c: int, column: Any) -> None:
         import pyarrow as pa
@@ -261,18 +229,163 @@ def _label_type(kind: Any) -> str | None:
     return None if types.is_decimal(kind) else "text"
 
 
-class FrameSource(ColumnarSource):
+class Part:
+    """One of the tables that are read one after another. A kind has `schema` and `batches`.
+
+    Attributes
+    ----------
+    where : str
+        Its name in messages.
+    size : int
+        Its bytes.
+    read : int
+        How many of them have been read.
+    """
+
+    where: str
+    size: int
+    read = 0
+
+    def schema(self) -> Any:
+        """The names and types of the columns."""
+        raise NotImplementedError
+
+    def batches(self, row: int, size: int, names: Sequence[str]) -> Iterator[Any]:
+        """Record batches of these columns from a row on, of about so many rows."""
+        raise NotImplementedError
+
+    def valid_batches(self, row: int, size: int, names: Sequence[str]) -> Iterator[Any]:
+        """The same batches, none of them used before its offsets, lengths and text are known to be sound."""
+        batches = self.batches(row, size, names)
+        while True:
+            with damage_in(self.where):
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                batch.validate(full=True)
+            yield batch
+
+    def hash(self, hasher: Any) -> None:
+        """Add it to the digest."""
+
+
+class Frame(Part):
     """A data frame or Arrow table in memory."""
 
-    def __init__(self, table: Any, options: ReadOptions, where: str = "data") -> None:
-        super().__init__(where, [table], options)
-        self.size = table.nbytes
+    def __init__(self, table: Any, where: str = "data") -> None:
+        self.table, self.where, self.size = table, where, table.nbytes
 
-    def _schema(self, k: int) -> Any:
-        return self.parts[k].schema
+    def schema(self) -> Any:
+        return self.table.schema
 
-    def _batches(self, k: int, row: int, size: int) -> Iterator[Any]:
-        yield from self.parts[k].select(self._read).slice(row).to_batches(max_chunksize=size)
+    def batches(self, row: int, size: int, names: Sequence[str]) -> Iterator[Any]:
+        yield from self.table.select(names).slice(row).to_batches(max_chunksize=size)
+
+
+class FilePart(Part):
+    """A file."""
+
+    def __init__(self, path: str) -> None:
+        self.where = path
+        if path == "-":
+            raise SourceError("standard input: this format needs a file, whose end is read first")
+        try:
+            with open(path, "rb") as file:
+                self.size = os.fstat(file.fileno()).st_size
+        except OSError as error:
+            raise SourceError(f"{path}: {error.strerror}") from None
+
+    def hash(self, hasher: Any) -> None:
+        with open(self.where, "rb") as file:
+            while data := file.read(1 << 20):
+                hasher.update(data)
+
+
+class ParquetPart(FilePart):
+    """A Parquet file, read by row groups."""
+
+    def _file(self) -> Any:
+        import pyarrow.parquet as pq
+
+        with damage_in(self.where, "this is not a valid Parquet file"):
+            file = pq.ParquetFile(self.where)
+        meta = file.metadata
+        held = sum(meta.row_group(g).total_byte_size for g in range(meta.num_row_groups))
+        most = max(FREE, MAX_EXPANSION * self.size)
+        held = max(held, 8 * meta.num_rows * max(1, meta.num_columns))
+        if held > most:
+            raise SourceError(
+                f"{self.where}: {self.size:,} bytes that expand to {held:,}, more than {MAX_EXPANSION:,} times the "
+                f"file (beyond {FREE >> 20} MiB)"
+            )
+        return file
+
+    def schema(self) -> Any:
+        file = self._file()
+        with damage_in(self.where, "this is not a valid Parquet file"):
+            return checked_schema(file.schema_arrow)
+
+    def batches(self, row: int, size: int, names: Sequence[str]) -> Iterator[Any]:
+        file = self._file()
+        done, total = 0, max(1, file.metadata.num_rows)
+        for g in range(file.metadata.num_row_groups):
+            count = file.metadata.row_group(g).num_rows
+            if done + count <= row:
+                done += count
+                continue
+            for batch in file.iter_batches(size, row_groups=[g], columns=names):
+                if done + batch.num_rows > row:
+                    self.read = self.size * (done + batch.num_rows) // total
+                    yield batch.slice(max(0, row - done))
+                done += batch.num_rows
+        if done != file.metadata.num_rows:
+            raise SourceError(f"{self.where}: has {done:,} rows, but says that there are {file.metadata.num_rows:,}")
+
+
+class ArrowPart(FilePart):
+    """An Arrow IPC file or stream. It is read, not mapped: a mapped file that shrinks would end the process."""
+
+    def _open(self, columns: Sequence[int] | None = None) -> tuple[Any, Any]:
+        """The file, and a reader of some of its columns (None: all)."""
+        import pyarrow as pa
+
+        options = pa.ipc.IpcReadOptions(included_fields=None if columns is None else list(columns))
+        with damage_in(self.where, "this is not a valid Arrow file"):
+            file = pa.OSFile(self.where)
+            magic = file.read(6)
+            file.seek(0)
+            return file, (pa.ipc.open_file if magic == b"ARROW1" else pa.ipc.open_stream)(file, options=options)
+
+    def schema(self) -> Any:
+        _, reader = self._open()
+        with damage_in(self.where, "this is not a valid Arrow file"):
+            return checked_schema(reader.schema)
+
+    def batches(self, row: int, size: int, names: Sequence[str]) -> Iterator[Any]:
+        wanted = frozenset(names)
+        file, reader = self._open([j for j, name in enumerate(self.schema().names) if name in wanted])
+        done = 0
+        whole: Iterator[Any]
+        if hasattr(reader, "num_record_batches"):
+            whole = (reader.get_batch(b) for b in range(reader.num_record_batches))
+        else:
+            whole = self._stream(file, reader)
+        for batch in whole:
+            for a in range(max(0, row - done), batch.num_rows, size):
+                yield batch.slice(a, size)
+            done += batch.num_rows
+
+    def _stream(self, file: Any, reader: Any) -> Iterator[Any]:
+        """The batches of a stream, which must end with the mark of its end: otherwise it was cut between two."""
+        before = file.tell()
+        for batch in reader:
+            before = file.tell()
+            yield batch
+        if file.tell() == before:
+            raise SourceError(f"{self.where}: the stream is cut short: the mark of its end is missing")
+        if file.tell() < file.size():
+            more = file.size() - file.tell()
+            raise SourceError(f"{self.where}: {more:,} bytes follow the end of the stream")
 
 
 def to_arrow(frame: Any, y: Any, weight: Any, options: ReadOptions) -> Any:
@@ -300,136 +413,6 @@ def _to_arrow(frame: Any, y: Any, weight: Any, options: ReadOptions) -> Any:
         if values is not None and name is not None:
             table = table.append_column(name, pa.array(values))
     return table
-
-
-class ColumnarFiles(ColumnarSource):
-    """Tables in files."""
-
-    def __init__(self, paths: Sequence[str], options: ReadOptions) -> None:
-        if "-" in paths:
-            raise SourceError("standard input: this format needs a file, whose end is read first")
-        for path in paths:
-            try:
-                with open(path, "rb"):
-                    pass
-            except OSError as error:
-                raise SourceError(f"{path}: {error.strerror}") from None
-        self.sizes = [os.stat(path).st_size for path in paths]
-        super().__init__(paths[0], paths, options)
-        self.size = sum(self.sizes)
-
-    def _where(self, k: int) -> str:
-        return str(self.parts[k])
-
-    def _hash(self, hasher: Any, k: int) -> None:
-        with open(self.parts[k], "rb") as file:
-            while data := file.read(1 << 20):
-                hasher.update(data)
-
-    def _bytes_read(self, k: int, at: Position) -> int:
-        rows = self._count(k)
-        return sum(self.sizes[:k]) + (self.sizes[k] * at["offset"] // rows if rows else 0)
-
-    def _count(self, k: int) -> int:
-        raise NotImplementedError
-
-
-class ParquetSource(ColumnarFiles):
-    """Parquet files, read by row groups."""
-
-    def _file(self, k: int) -> Any:
-        import pyarrow.parquet as pq
-
-        path = self.parts[k]
-        with damage_in(path, "this is not a valid Parquet file"):
-            file = pq.ParquetFile(path)
-        meta = file.metadata
-        held = sum(meta.row_group(g).total_byte_size for g in range(meta.num_row_groups))
-        most = max(FREE, MAX_EXPANSION * self.sizes[k])
-        held = max(held, 8 * meta.num_rows * max(1, meta.num_columns))
-        if held > most:
-            raise SourceError(
-                f"{path}: {self.sizes[k]:,} bytes that expand to {held:,}, more than {MAX_EXPANSION:,} times the file "
-                f"(beyond {FREE >> 20} MiB)"
-            )
-        return file
-
-    def _schema(self, k: int) -> Any:
-        file = self._file(k)
-        with damage_in(self.parts[k], "this is not a valid Parquet file"):
-            return checked_schema(file.schema_arrow)
-
-    def _count(self, k: int) -> int:
-        return int(self._file(k).metadata.num_rows)
-
-    def _bytes_read(self, k: int, at: Position) -> int:
-        return sum(self.sizes[:k]) + self._part
-
-    def _batches(self, k: int, row: int, size: int) -> Iterator[Any]:
-        file = self._file(k)
-        done, total = 0, max(1, file.metadata.num_rows)
-        for g in range(file.metadata.num_row_groups):
-            count = file.metadata.row_group(g).num_rows
-            if done + count <= row:
-                done += count
-                continue
-            for batch in file.iter_batches(size, row_groups=[g], columns=self._read):
-                if done + batch.num_rows > row:
-                    self._part = self.sizes[k] * (done + batch.num_rows) // total
-                    yield batch.slice(max(0, row - done))
-                done += batch.num_rows
-        if done != file.metadata.num_rows:
-            raise SourceError(f"{self.parts[k]}: has {done:,} rows, but says that there are {file.metadata.num_rows:,}")
-
-
-class ArrowSource(ColumnarFiles):
-    """Arrow IPC files and streams. They are read, not mapped: a mapped file that shrinks would end the process."""
-
-    def _open(self, k: int, columns: Sequence[int] | None = None) -> tuple[Any, Any]:
-        """The file, and a reader of some of its columns (None: all)."""
-        import pyarrow as pa
-
-        options = pa.ipc.IpcReadOptions(included_fields=None if columns is None else list(columns))
-        with damage_in(self.parts[k], "this is not a valid Arrow file"):
-            file = pa.OSFile(str(self.parts[k]))
-            magic = file.read(6)
-            file.seek(0)
-            return file, (pa.ipc.open_file if magic == b"ARROW1" else pa.ipc.open_stream)(file, options=options)
-
-    def _schema(self, k: int) -> Any:
-        _, reader = self._open(k)
-        with damage_in(self.parts[k], "this is not a valid Arrow file"):
-            return checked_schema(reader.schema)
-
-    def _batches(self, k: int, row: int, size: int) -> Iterator[Any]:
-        names = self._schema(k).names
-        used = frozenset(self._read)
-        file, reader = self._open(k, [j for j, name in enumerate(names) if name in used])
-        self._part = done = 0
-        whole: Iterator[Any]
-        if hasattr(reader, "num_record_batches"):
-            whole = (reader.get_batch(b) for b in range(reader.num_record_batches))
-        else:
-            whole = self._stream(k, file, reader)
-        for batch in whole:
-            for a in range(max(0, row - done), batch.num_rows, size):
-                yield batch.slice(a, size)
-            done += batch.num_rows
-
-    def _stream(self, k: int, file: Any, reader: Any) -> Iterator[Any]:
-        """The batches of a stream, which must end with the mark of its end: otherwise it was cut between two."""
-        before = file.tell()
-        for batch in reader:
-            before = file.tell()
-            yield batch
-        if file.tell() == before:
-            raise SourceError(f"{self.parts[k]}: the stream is cut short: the mark of its end is missing")
-        if file.tell() < file.size():
-            more = file.size() - file.tell()
-            raise SourceError(f"{self.parts[k]}: {more:,} bytes follow the end of the stream")
-
-    def _bytes_read(self, k: int, at: Position) -> int:
-        return sum(self.sizes[:k])
 
 
 @contextmanager

@@ -8,12 +8,15 @@ import numpy as np
 
 from ...errors import SourceError
 from ..base import Position, ReadOptions, check_known
-from ..parquet_arrow import ArrowSource, ColumnarSource, FrameSource, ParquetSource, _is_number
+from ..parquet_arrow import ColumnarSource, _is_number
 from .cells import Cells, as_floats, as_mask
 from .table import DecidedTable, Decisions, strict_options
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..base import EncodedRows
+    from ..parquet_arrow import Part
     from .evidence import ColumnEvidence
 
 
@@ -22,11 +25,11 @@ class TypedTable(DecidedTable, ColumnarSource):
 
     unnamed = ("",)
 
-    def __init__(self, source: Any, options: ReadOptions) -> None:
+    def __init__(self, parts: Sequence[Part], options: ReadOptions) -> None:
         self.asked = options
-        super().__init__(source, strict_options(options))  # type: ignore[call-arg]
+        super().__init__(parts, strict_options(options))
 
-    def _check_columns(self, k: int, schema: Any) -> None:
+    def _check_columns(self, where: str, schema: Any) -> None:
         """Decide what the columns of the first part hold, and refuse a part that lacks one of them."""
         if self.decisions is None:
             self.header = list(schema.names)
@@ -36,11 +39,11 @@ class TypedTable(DecidedTable, ColumnarSource):
                 return
             self.decide(*self.look())
         if self.table is None:
-            super()._check_columns(k, schema)
+            super()._check_columns(where, schema)
             return
         for name in self.used:
             if name not in schema.names:
-                raise SourceError(f"{self._where(k)}: there is no column {name!r}, but {self.where} has it")
+                raise SourceError(f"{where}: there is no column {name!r}, but {self.where} has it")
 
     @property
     def _may_be_plain(self) -> bool:
@@ -55,26 +58,22 @@ class TypedTable(DecidedTable, ColumnarSource):
 
     def look(self, file: int = 0) -> tuple[dict[str, ColumnEvidence], bool]:
         """What the first rows from a file on show of each column, and whether those are all; with `scan` 0 they are."""
-        known, used, self.used = self._nothing_seen(), self.used, list(self.schema.names)
-        rows, most = 0, self.asked.scan
-        try:
-            for k in range(file, len(self.parts)):
-                for batch in self._valid_batches(k, 0, most or 1 << 16):
-                    if most:
-                        batch = batch.slice(0, most - rows)
-                    for name in known:
-                        known[name].add(cells_of(batch.column(name), self.where, name))
-                    rows += batch.num_rows
-                    if most and rows >= most:
-                        return known, False
-        finally:
-            self.used = used
+        known, rows, most = self._nothing_seen(), 0, self.asked.scan
+        for part in self.parts[file:]:
+            for batch in part.valid_batches(0, most or 1 << 16, list(known)):
+                if most:
+                    batch = batch.slice(0, most - rows)
+                for name in known:
+                    known[name].add(cells_of(batch.column(name), self.where, name))
+                rows += batch.num_rows
+                if most and rows >= most:
+                    return known, False
         return known, True
 
-    def _encode(self, batch: Any, k: int, at: Position) -> EncodedRows:
+    def _encode(self, batch: Any, where: str, at: Position) -> EncodedRows:
         if self.table is None:
-            return super()._encode(batch, k, at)
-        cells = {name: cells_of(batch.column(name), self._where(k), name) for name in self.used}
+            return super()._encode(batch, where, at)
+        cells = {name: cells_of(batch.column(name), where, name) for name in self.used}
         return self._encode_cells(batch.num_rows, cells, at)
 
     def _disproves(self, column: str, reason: str) -> bool:
@@ -85,19 +84,7 @@ class TypedTable(DecidedTable, ColumnarSource):
         if self.table is not None:
             self.table = None
             self._use_layout()
-            super()._check_columns(0, self.schema)
-
-
-class ParquetTable(TypedTable, ParquetSource):
-    """Parquet files of any columns."""
-
-
-class ArrowTable(TypedTable, ArrowSource):
-    """Arrow files of any columns."""
-
-
-class FrameTable(TypedTable, FrameSource):
-    """A data frame of any columns."""
+            super()._check_columns(self.where, self.schema)
 
 
 def cells_of(column: Any, where: str, name: str) -> Cells:
