@@ -18,13 +18,47 @@ from .tables.cells import HARD_WORDS
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
 
-    from .tables.layout import TableLayout
-
 MISSING_TEXTS = frozenset(HARD_WORDS)
 TRANSPOSED = 1024  # rows that are filled from columns at a time
 
 
-class ColumnLayout:
+class Layout:
+    """How the features of a table are numbered: fixed ones first, then those that join, in order of first appearance.
+
+    A layout has `fixed`, the names of the former, and `spaces`, the namespaces of the latter, in its `dictionary`.
+    """
+
+    where: str
+    fixed: list[str]
+    spaces: list[str]
+    dictionary: NameDictionary
+
+    @property
+    def width(self) -> int:
+        """The number of features so far."""
+        return max(len(self.dictionary), len(self.fixed))
+
+    def names(self, width: int) -> Sequence[str]:
+        """The features up to a width."""
+        return self.dictionary.names(max(width, len(self.fixed)))
+
+    def state(self, width: int) -> dict[str, Any]:
+        """How the features are numbered, for `restore`."""
+        return self.dictionary.state(max(width, len(self.fixed)))
+
+    def restore(self, state: dict[str, Any]) -> int:
+        """Number the features as they were before; returns how many there are."""
+        if state["names"][: len(self.fixed)] != list(self.names(0)) or state["spaces"] != self.spaces:
+            raise SourceError(f"{self.where}: its features are not those that were read before")
+        self.dictionary.restore(state)
+        return len(state["names"])
+
+    def resolved_options(self) -> dict[str, Any]:
+        """Parameters of `open_source` to read other files in the same way."""
+        raise NotImplementedError
+
+
+class ColumnLayout(Layout):
     """The role of each column: a feature, a category (whose values become features "column=value"), target, weight."""
 
     def __init__(self, names: Sequence[str], options: ReadOptions, where: str, text_columns: Sequence[str]) -> None:
@@ -48,27 +82,26 @@ class ColumnLayout:
         if len(set(used)) < len(used):
             raise SourceError(f"{where}: feature {repeated_name(used)!r} is asked for twice")
         categorical = frozenset(text_columns if auto else chosen)
-        self.numeric = [name for name in used if name not in categorical]
-        self.categorical = [name for name in used if name in categorical]
+        self.fixed = [name for name in used if name not in categorical]
+        self.spaces = [name for name in used if name in categorical]
         self._check_names()
-        self.features, self.categories = len(self.numeric), len(self.categorical)
-        self.kind = "sparse" if self.categorical else "dense"
+        self.kind = "sparse" if self.spaces else "dense"
         self.roles = np.full(len(names), IGNORE, np.int64)
         self.dest = np.zeros(len(names), np.int64)
         for role, group in (
-            (FEATURE, self.numeric),
-            (CATEGORY, self.categorical),
+            (FEATURE, self.fixed),
+            (CATEGORY, self.spaces),
             (TARGET, [] if options.target is None else [options.target]),
             (WEIGHT, [] if options.weight is None else [options.weight]),
         ):
             for j, name in enumerate(group):
                 self.roles[place[name]], self.dest[place[name]] = role, j
-        self.dictionary = NameDictionary(self.numeric, self.categorical, "=")
+        self.dictionary = NameDictionary(self.fixed, self.spaces, "=")
 
     def _check_names(self) -> None:
         """Refuse a column whose features could have the name of another column's: "a=b" beside the category "a"."""
-        categorical = frozenset(self.categorical)
-        for name in (*self.numeric, *self.categorical) if categorical else ():
+        categorical = frozenset(self.spaces)
+        for name in (*self.fixed, *self.spaces) if categorical else ():
             for k in (k for k, c in enumerate(name) if c == "="):
                 if name[:k] in categorical:
                     raise SourceError(
@@ -76,24 +109,9 @@ class ColumnLayout:
                         f"categorical column {name[:k]!r}: rename one, or leave it out with ignore"
                     )
 
-    def names(self, width: int) -> Sequence[str]:
-        """The features: numbers first, then indicators in order of first appearance."""
-        return self.dictionary.names(max(width, self.features))
-
-    def state(self, width: int) -> dict[str, Any]:
-        """How the features are numbered, for `restore`."""
-        return self.dictionary.state(max(width, self.features))
-
-    def restore(self, state: dict[str, Any]) -> int:
-        """Number the features as they were before; returns how many there are."""
-        if state["names"][: self.features] != self.numeric or state["spaces"] != self.categorical:
-            raise SourceError(f"{self.where}: its features are not those that were read before")
-        self.dictionary.restore(state)
-        return len(state["names"])
-
     def resolved_options(self) -> dict[str, Any]:
         """Parameters of `open_source` to read other files in the same way."""
-        return {"features": [*self.numeric, *self.categorical], "ignore": [], "categorical": self.categorical}
+        return {"features": [*self.fixed, *self.spaces], "ignore": [], "categorical": self.spaces}
 
 
 def repeated_name(names: Sequence[Any]) -> Any:
@@ -108,7 +126,7 @@ class TableSource(Source):
     layout: ColumnLayout
 
     @property
-    def encoding(self) -> ColumnLayout | TableLayout:
+    def encoding(self) -> Layout:
         """What numbers the features."""
         return self.layout
 

@@ -121,9 +121,8 @@ class MappingBuilder:
             return
         self.known, self.taken, self.layouts = {}, {}, {}
         self.spaces = {space: k for k, space in enumerate(state["spaces"], 1)}
-        for j, (name, k) in enumerate(zip(state["names"], state["space"], strict=True)):
-            column = state["spaces"][k - 1] if k else ""
-            self._keep((column, name[len(column) + 1 :]) if k else name, name, j)
+        for j, (k, name) in enumerate(self.features.parts(state)):
+            self._keep((state["spaces"][k - 1], name) if k else name, state["names"][j], j)
 
     def mark(self) -> tuple[int, int]:
         """How far it has got, for `undo`."""

@@ -99,10 +99,15 @@ class NameDictionary:
     def restore(self, state: dict[str, Any]) -> None:
         """Have the names of a state, and no others."""
         self._clear(state["spaces"])
+        for space, name in self.parts(state):
+            self.add(name, space)
+
+    def parts(self, state: dict[str, Any]) -> Iterator[tuple[int, str]]:
+        """The namespace of each name of a state, and the name in it."""
         stems = ["", *map(self._stem, state["spaces"])]
         for name, k in zip(state["names"], state["space"], strict=True):
             bare = k == 0 and self.unique and name.startswith(self.link)
-            self.add(name[len(self.link if bare else stems[k]) :], k)
+            yield k, name[len(self.link if bare else stems[k]) :]
 
 
 def _allocate(count: int, size: int, spaces: int, space_size: int) -> NameLookup:

@@ -125,8 +125,8 @@ class ColumnarSource(TableSource):
     def _encode(self, batch: Any, where: str, at: Position) -> EncodedRows:
         """The rows of a batch; `at` takes what is counted."""
         layout, n = self.layout, batch.num_rows
-        X = self.pool.take("X", (n, layout.features))
-        builder = RowBuilder(layout, X, np.zeros(n), np.zeros(n), np.full((n, layout.categories), -1))
+        X = self.pool.take("X", (n, len(layout.fixed)))
+        builder = RowBuilder(layout, X, np.zeros(n), np.zeros(n), np.full((n, len(layout.spaces)), -1))
         categories = []
         for c, role in enumerate(layout.roles):
             if role == CATEGORY:
@@ -135,7 +135,7 @@ class ColumnarSource(TableSource):
                 self._set_numbers(builder, c, batch.column(layout.columns[c]))
         if categories:
             self._set_categories(builder, categories)
-        at["width"] = max(len(layout.dictionary), layout.features)
+        at["width"] = layout.width
         return builder.finish(at["width"])
 
     def _set_numbers(self, builder: RowBuilder, c: int, column: Any) -> None:

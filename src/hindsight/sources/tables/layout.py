@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import SourceError
 from ...rows.labels import label_number, number_text
 from ..base import EncodedRows, select_rows
-from ..columns import new_names
+from ..columns import Layout, new_names
 from ..labels import label_fault, label_text
 from ..names import NameDictionary
 from .cells import Cells
@@ -40,7 +40,7 @@ GONE = "{} is missing"
 INFINITE = re.compile(r"\s*[+-]?inf(inity)?\s*", re.IGNORECASE)
 
 
-class TableLayout:
+class TableLayout(Layout):
     """The encoders of the columns of a table and the numbering of their features.
 
     Parameters
@@ -263,34 +263,13 @@ class TableLayout:
             self.known[space, name] = self.dictionary.add(name, space)
         return self.known[space, name]
 
-    @property
-    def width(self) -> int:
-        """The number of features so far."""
-        return max(len(self.dictionary), len(self.fixed))
-
-    def names(self, width: int) -> Sequence[str]:
-        """The features: fixed ones first, then those that joined, in order of first appearance."""
-        return self.dictionary.names(max(width, len(self.fixed)))
-
-    def state(self, width: int) -> dict[str, Any]:
-        """How the features are numbered, for `restore`."""
-        return self.dictionary.state(max(width, len(self.fixed)))
-
     def restore(self, state: dict[str, Any]) -> int:
-        """Number the features as they were before; returns how many there are."""
-        if state["names"][: len(self.fixed)] != list(self.names(0)) or state["spaces"] != self.spaces:
-            raise SourceError(f"{self.where}: its features are not those that were read before")
-        self.dictionary.restore(state)
-        stems = ["", *(self.dictionary._stem(space) for space in self.spaces)]
-        self.known = {}
-        for j, (name, k) in enumerate(zip(state["names"], state["space"], strict=True)):
-            if j >= len(self.fixed):
-                bare = k == 0 and name.startswith("=")
-                self.known[k, name[1:] if bare else name[len(stems[k]) :]] = j
-        return len(state["names"])
+        width = super().restore(state)
+        keys = enumerate(self.dictionary.parts(state))
+        self.known = {key: j for j, key in keys if j >= len(self.fixed)}
+        return width
 
     def resolved_options(self) -> dict[str, Any]:
-        """Parameters of `open_source` to read other files in the same way."""
         return {"features": list(self.encoders), "ignore": [], "categorical": [], "types": {}}
 
     def write_sums(self) -> list[str]:

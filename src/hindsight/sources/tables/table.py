@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from ..base import Chunk, Position
-    from ..columns import ColumnLayout
+    from ..columns import Layout
     from .cells import Cells
 
 
@@ -198,7 +198,7 @@ class DecidedTable(TableSource):
         return super()._chunks(start)
 
     @property
-    def encoding(self) -> ColumnLayout | TableLayout:
+    def encoding(self) -> Layout:
         return self.layout if self.table is None else self.table
 
     def state(self) -> dict[str, Any]:
